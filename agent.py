@@ -15,13 +15,16 @@ holds. Everything it sees and does is written to dumps/run_NNNN/, screenshots in
 
 from __future__ import annotations
 
+import ctypes
 import json
-import os
+import sys
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, Protocol, cast
 
 __version__ = "0.1.0"
 
@@ -115,6 +118,7 @@ class Config:
     drag_step_ms: float = _setting(8.0, "milliseconds between the moves of a drag and before its release", "", 0, 1000)
     text_batch_events: int = _setting(100, "most keyboard events in one SendInput", "", 4, 1000)
     char_input_delay: float = _setting(0.0, "seconds between batches of text (the described systems: 0.01)", "", 0, 5)
+    scroll_ticks: int = _setting(3, "wheel notches a scroll tool turns (the described systems: 1)", "", 1, 50)
     # -- pace
     settle_floor_ms: float = _setting(60.0, "milliseconds after an act before the first look", "", 0, 10000)
     settle_patience_ms: float = _setting(250.0, "milliseconds to wait for a first change before 'did not change'", "", 0, 10000)
@@ -349,6 +353,209 @@ class SystemClock:
 # Room 5 - Win32 table: structures, constants, and every function with its types and its check
 ########################################################################################################################
 
+
+# Fixed widths of our own: wintypes.DWORD is 8 bytes on 64-bit Linux, where the tests bind this same table.
+BOOL = LONG = ctypes.c_int32
+DWORD = ctypes.c_uint32
+WORD = ctypes.c_uint16
+HANDLE = ctypes.c_void_p
+ULONG_PTR = ctypes.c_size_t
+
+
+class POINT(ctypes.Structure):
+    _fields_ = [("x", LONG), ("y", LONG)]
+
+
+class RECT(ctypes.Structure):
+    _fields_ = [("left", LONG), ("top", LONG), ("right", LONG), ("bottom", LONG)]
+
+
+class CURSORINFO(ctypes.Structure):
+    _fields_ = [("cbSize", DWORD), ("flags", DWORD), ("hCursor", HANDLE), ("ptScreenPos", POINT)]
+
+
+class ICONINFO(ctypes.Structure):
+    _fields_ = [("fIcon", BOOL), ("xHotspot", DWORD), ("yHotspot", DWORD), ("hbmMask", HANDLE), ("hbmColor", HANDLE)]
+
+
+class BITMAP(ctypes.Structure):
+    _fields_ = [("bmType", LONG), ("bmWidth", LONG), ("bmHeight", LONG), ("bmWidthBytes", LONG)]
+    _fields_ += [("bmPlanes", WORD), ("bmBitsPixel", WORD), ("bmBits", HANDLE)]
+
+
+class BITMAPINFOHEADER(ctypes.Structure):
+    _fields_ = [("biSize", DWORD), ("biWidth", LONG), ("biHeight", LONG), ("biPlanes", WORD), ("biBitCount", WORD)]
+    _fields_ += [("biCompression", DWORD), ("biSizeImage", DWORD), ("biXPelsPerMeter", LONG)]
+    _fields_ += [("biYPelsPerMeter", LONG), ("biClrUsed", DWORD), ("biClrImportant", DWORD)]
+
+
+class MOUSEINPUT(ctypes.Structure):
+    _fields_ = [("dx", LONG), ("dy", LONG), ("mouseData", DWORD), ("dwFlags", DWORD), ("time", DWORD)]
+    _fields_ += [("dwExtraInfo", ULONG_PTR)]
+
+
+class KEYBDINPUT(ctypes.Structure):
+    _fields_ = [("wVk", WORD), ("wScan", WORD), ("dwFlags", DWORD), ("time", DWORD), ("dwExtraInfo", ULONG_PTR)]
+
+
+class HARDWAREINPUT(ctypes.Structure):
+    _fields_ = [("uMsg", DWORD), ("wParamL", WORD), ("wParamH", WORD)]
+
+
+class INPUT_UNION(ctypes.Union):
+    _fields_ = [("mi", MOUSEINPUT), ("ki", KEYBDINPUT), ("hi", HARDWAREINPUT)]
+
+
+class INPUT(ctypes.Structure):
+    _anonymous_ = ("u",)
+    _fields_ = [("type", DWORD), ("u", INPUT_UNION)]
+
+
+INPUT_MOUSE, INPUT_KEYBOARD = 0, 1
+MOUSEEVENTF_MOVE, MOUSEEVENTF_WHEEL, MOUSEEVENTF_HWHEEL = 0x0001, 0x0800, 0x1000
+MOUSEEVENTF_VIRTUALDESK, MOUSEEVENTF_ABSOLUTE = 0x4000, 0x8000
+MOUSEEVENTF_BUTTON = {"left": (0x0002, 0x0004), "right": (0x0008, 0x0010), "middle": (0x0020, 0x0040)}  # down, up
+KEYEVENTF_EXTENDEDKEY, KEYEVENTF_KEYUP, KEYEVENTF_UNICODE = 0x0001, 0x0002, 0x0004
+SM_CXSCREEN, SM_CYSCREEN, SM_SWAPBUTTON = 0, 1, 23
+SM_XVIRTUALSCREEN, SM_YVIRTUALSCREEN, SM_CXVIRTUALSCREEN, SM_CYVIRTUALSCREEN = 76, 77, 78, 79
+DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2 = -4
+PROCESS_PER_MONITOR_DPI_AWARE = 2
+SRCCOPY, HALFTONE, COLORONCOLOR, DIB_RGB_COLORS = 0x00CC0020, 4, 3, 0
+CURSOR_SHOWING, DI_NORMAL = 1, 3
+PROCESS_QUERY_LIMITED_INFORMATION = 0x1000
+DESKTOP_READOBJECTS = 0x0001
+INPUT_MARK = 0x41474E54  # "AGNT" in dwExtraInfo: tells the program's own events from the person's
+
+VK_MAP = {
+    **{chr(c): c - 32 for c in range(ord("a"), ord("z") + 1)},
+    **{chr(c): c for c in range(ord("0"), ord("9") + 1)},
+    **{f"f{n}": 0x6F + n for n in range(1, 25)},
+    **{f"num{n}": 0x60 + n for n in range(10)},
+    **{"numadd": 0x6B, "numsubtract": 0x6D, "nummultiply": 0x6A, "numdivide": 0x6F, "numdecimal": 0x6E},
+    **{"backspace": 0x08, "tab": 0x09, "enter": 0x0D, "pause": 0x13, "capslock": 0x14, "escape": 0x1B, "space": 0x20},
+    **{"pageup": 0x21, "pagedown": 0x22, "end": 0x23, "home": 0x24, "left": 0x25, "up": 0x26, "right": 0x27},
+    **{"down": 0x28, "printscreen": 0x2C, "insert": 0x2D, "delete": 0x2E, "numlock": 0x90, "scrolllock": 0x91},
+    **{"shift": 0x10, "ctrl": 0x11, "alt": 0x12, "lshift": 0xA0, "rshift": 0xA1, "lctrl": 0xA2, "rctrl": 0xA3},
+    **{"lalt": 0xA4, "ralt": 0xA5, "win": 0x5B, "rwin": 0x5C, "menu": 0x5D, "numenter": 0x0D},
+    # punctuation: the key that bears this sign on a US keyboard
+    **{";": 0xBA, "=": 0xBB, ",": 0xBC, "-": 0xBD, ".": 0xBE, "/": 0xBF, "`": 0xC0, "[": 0xDB, "\\": 0xDC, "]": 0xDD},
+    **{"'": 0xDE, "<": 0xE2, "volumemute": 0xAD, "volumedown": 0xAE, "volumeup": 0xAF, "medianext": 0xB0},
+    **{"mediaprevious": 0xB1, "mediastop": 0xB2, "mediaplay": 0xB3, "browserback": 0xA6, "browserforward": 0xA7},
+    **{"browserrefresh": 0xA8, "browserhome": 0xAC, "apps": 0x5D, "sleep": 0x5F, "help": 0x2F, "clear": 0x0C},
+}
+# Keys whose scan code carries the E0 prefix; without it Windows takes them for their numpad twins.
+EXTENDED_KEYS = frozenset(
+    "pageup pagedown end home left up right down insert delete printscreen numlock numdivide numenter rctrl ralt win rwin"
+    " menu apps volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay browserback browserforward"
+    " browserrefresh browserhome".split()
+)
+
+
+def _nonzero(result: Any) -> bool:
+    return bool(result)
+
+
+def _any(_result: Any) -> bool:
+    return True
+
+
+def _s_ok(result: Any) -> bool:
+    return bool(result == 0)
+
+
+Check = Callable[[Any], bool]
+_H, _P, _W = HANDLE, ctypes.c_void_p, ctypes.c_wchar_p
+# function: (dll, restype, argtypes, check of the result); one row is all that a new Win32 call needs
+WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Check]] = {
+    "SetProcessDpiAwarenessContext": ("user32", BOOL, (ctypes.c_ssize_t,), _nonzero),
+    "SetProcessDpiAwareness": ("shcore", LONG, (LONG,), _s_ok),
+    "SetProcessDPIAware": ("user32", BOOL, (), _nonzero),
+    "GetSystemMetrics": ("user32", LONG, (LONG,), _any),
+    "GetDoubleClickTime": ("user32", DWORD, (), _nonzero),
+    "OpenInputDesktop": ("user32", _H, (DWORD, BOOL, DWORD), _nonzero),
+    "CloseDesktop": ("user32", BOOL, (_H,), _nonzero),
+    "GetDC": ("user32", _H, (_H,), _nonzero),
+    "ReleaseDC": ("user32", LONG, (_H, _H), _nonzero),
+    "CreateCompatibleDC": ("gdi32", _H, (_H,), _nonzero),
+    "DeleteDC": ("gdi32", BOOL, (_H,), _nonzero),
+    "CreateDIBSection": ("gdi32", _H, (_H, _P, DWORD, _P, _H, DWORD), _nonzero),
+    "SelectObject": ("gdi32", _H, (_H, _H), _nonzero),
+    "DeleteObject": ("gdi32", BOOL, (_H,), _nonzero),
+    "SetStretchBltMode": ("gdi32", LONG, (_H, LONG), _nonzero),
+    "SetBrushOrgEx": ("gdi32", BOOL, (_H, LONG, LONG, _P), _nonzero),
+    "StretchBlt": ("gdi32", BOOL, (_H, LONG, LONG, LONG, LONG, _H, LONG, LONG, LONG, LONG, DWORD), _nonzero),
+    "GdiFlush": ("gdi32", BOOL, (), _nonzero),
+    "GetObjectW": ("gdi32", LONG, (_H, LONG, _P), _nonzero),
+    "GetCursorInfo": ("user32", BOOL, (_P,), _nonzero),
+    "GetIconInfo": ("user32", BOOL, (_H, _P), _nonzero),
+    "DrawIconEx": ("user32", BOOL, (_H, LONG, LONG, _H, LONG, LONG, DWORD, _H, DWORD), _nonzero),
+    "GetCursorPos": ("user32", BOOL, (_P,), _nonzero),
+    "SetCursorPos": ("user32", BOOL, (LONG, LONG), _nonzero),
+    "SendInput": ("user32", DWORD, (DWORD, _P, LONG), _any),
+    "MapVirtualKeyW": ("user32", DWORD, (DWORD, DWORD), _any),
+    "GetForegroundWindow": ("user32", _H, (), _any),
+    "GetWindowTextW": ("user32", LONG, (_H, _P, LONG), _any),
+    "GetWindowRect": ("user32", BOOL, (_H, _P), _nonzero),
+    "GetWindowThreadProcessId": ("user32", DWORD, (_H, _P), _nonzero),
+    "OpenProcess": ("kernel32", _H, (DWORD, BOOL, DWORD), _nonzero),
+    "CloseHandle": ("kernel32", BOOL, (_H,), _nonzero),
+    "QueryFullProcessImageNameW": ("kernel32", BOOL, (_H, DWORD, _P, _P), _nonzero),
+}
+ERROR_ACCESS_DENIED, E_ACCESSDENIED = 5, -2147024891
+
+Resolve = Callable[[str, str, Any, tuple[Any, ...]], Callable[..., Any]]
+
+
+class Win32:
+    """The table bound to functions: `api.GetDC(None)` calls one and raises Win32Error when its check fails.
+
+    `resolve(dll, name, restype, argtypes)` gives the function, raising AttributeError or OSError where this Windows has
+    none (it then fails when called); `last_error()` gives GetLastError's value.
+    """
+
+    def __init__(self, resolve: Resolve, last_error: Callable[[], int]) -> None:
+        self._resolve, self._last_error = resolve, last_error
+        for name in WIN32:
+            setattr(self, name, self._bind(name))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        raise AttributeError(f"{name} has no row in the WIN32 table")
+
+    def _bind(self, name: str) -> Callable[..., Any]:
+        dll, restype, argtypes, check = WIN32[name]
+        try:
+            function = self._resolve(dll, name, restype, argtypes)
+        except (AttributeError, OSError):
+            return lambda *_: self._fail(name, 0, f"{name} is not available on this Windows.")
+
+        def call(*arguments: Any) -> Any:
+            result = function(*arguments)
+            return result if check(result) else self._fail(name, self._last_error() or 0)
+
+        return call
+
+    def _fail(self, name: str, code: int, text: str = "") -> Any:
+        reason = f" (error {code})" if code else ""
+        advice = "unlock the screen or close the secure prompt if there is one, then try again"
+        raise Win32Error(text or f"Windows refused {name}{reason}; {advice}.", name, code)
+
+
+def load_win32() -> Win32:
+    """The table bound to this machine's DLLs; anywhere but on Windows raises Win32Error."""
+    if sys.platform != "win32":
+        raise Win32Error("There is no Windows desktop here; run it on Windows 10/11, or try: python agent.py --demo")
+    dlls: dict[str, Any] = {}
+
+    def resolve(dll: str, name: str, restype: Any, argtypes: tuple[Any, ...]) -> Callable[..., Any]:
+        if dll not in dlls:
+            dlls[dll] = ctypes.WinDLL(dll, use_last_error=True)
+        function: Any = getattr(dlls[dll], name)
+        function.restype, function.argtypes = restype, argtypes
+        return cast("Callable[..., Any]", function)
+
+    return Win32(resolve, ctypes.get_last_error)
+
+
 ########################################################################################################################
 # Room 6 - Desktop: what the program needs of a screen, a mouse and a keyboard, and Windows' answer to it
 ########################################################################################################################
@@ -394,6 +601,225 @@ class Desktop(Protocol):
         """Types one batch of characters, each pressed and released, whatever the keyboard layout."""
 
 
+def _twice(release: Callable[..., Any], *arguments: Any) -> None:
+    """Releases something, trying once more if Windows refuses: what stays held is worse than a lost error."""
+    try:
+        release(*arguments)
+    except Win32Error:
+        release(*arguments)
+
+
+class WindowsDesktop:
+    """The real desktop through Win32; `api` is the bound table, so that tests can put their own functions behind it."""
+
+    def __init__(self, api: Win32, clock: Clock) -> None:
+        self.api, self.clock, self._number = api, clock, 0
+
+    def init_dpi(self) -> str:
+        """Makes pixels mean pixels on scaled monitors; returns the way that worked. An already set awareness is fine."""
+        for name, argument in (
+            ("SetProcessDpiAwarenessContext", (DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2,)),
+            ("SetProcessDpiAwareness", (PROCESS_PER_MONITOR_DPI_AWARE,)),
+            ("SetProcessDPIAware", ()),
+        ):
+            try:
+                getattr(self.api, name)(*argument)
+                return name
+            except Win32Error as error:
+                if error.code in (ERROR_ACCESS_DENIED, E_ACCESSDENIED):
+                    return f"{name} (already set)"
+        return "none"
+
+    # -- eyes
+
+    def screen(self) -> Rect:
+        metric = self.api.GetSystemMetrics
+        left, top = metric(SM_XVIRTUALSCREEN), metric(SM_YVIRTUALSCREEN)
+        return self._sized(left, top, metric(SM_CXVIRTUALSCREEN), metric(SM_CYVIRTUALSCREEN))
+
+    def primary(self) -> Rect:
+        return self._sized(0, 0, self.api.GetSystemMetrics(SM_CXSCREEN), self.api.GetSystemMetrics(SM_CYSCREEN))
+
+    @staticmethod
+    def _sized(left: int, top: int, width: int, height: int) -> Rect:
+        if width <= 0 or height <= 0:
+            raise Win32Error("Windows reports a screen of no size; connect a display or restore the session.")
+        return Rect(left, top, width, height)
+
+    def capture(self, area: Rect, width: int, height: int) -> Frame:
+        self._require_input_desktop()
+        screen, window = self.screen(), self.foreground()
+        with ExitStack() as undo:
+            memory, read = self._blit(undo, area, width, height, HALFTONE)
+            clean = read()
+            pixels = read() if self._draw_cursor(memory, area, width, height) else clean
+        self._number += 1
+        return Frame(self._number, width, height, pixels, clean, area, screen, self.clock.now(), window)
+
+    def glance(self, area: Rect, width: int, height: int) -> bytes:
+        with ExitStack() as undo:
+            return self._blit(undo, area, width, height, COLORONCOLOR)[1]()
+
+    def _blit(
+        self, undo: ExitStack, area: Rect, width: int, height: int, mode: int
+    ) -> tuple[int, Callable[[], bytes]]:
+        """The screen's `area` in a top-down 32-bit DIB section; returns its DC and a reader. `undo` releases all."""
+        api = self.api
+        source = api.GetDC(None)
+        undo.callback(_twice, api.ReleaseDC, None, source)
+        memory = api.CreateCompatibleDC(source)
+        undo.callback(_twice, api.DeleteDC, memory)
+        header = BITMAPINFOHEADER(ctypes.sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
+        bits = HANDLE()
+        bitmap = api.CreateDIBSection(source, ctypes.byref(header), DIB_RGB_COLORS, ctypes.byref(bits), None, 0)
+        undo.callback(_twice, api.DeleteObject, bitmap)
+        previous = api.SelectObject(memory, bitmap)
+        undo.callback(_twice, api.SelectObject, memory, previous)
+        api.SetStretchBltMode(memory, mode)
+        api.SetBrushOrgEx(memory, 0, 0, None)  # HALFTONE misaligns its brush without it
+        box = (area.left, area.top, area.width, area.height)
+        api.StretchBlt(memory, 0, 0, width, height, source, *box, SRCCOPY)
+
+        def read() -> bytes:
+            api.GdiFlush()
+            return ctypes.string_at(bits.value or 0, width * height * 4)
+
+        return memory, read
+
+    def _draw_cursor(self, memory: int, area: Rect, width: int, height: int) -> bool:
+        """Draws the mouse pointer at its scaled place, its hotspot on the spot; false if none is shown."""
+        info = CURSORINFO(ctypes.sizeof(CURSORINFO))
+        self.api.GetCursorInfo(ctypes.byref(info))
+        if not info.flags & CURSOR_SHOWING or not info.hCursor:
+            return False
+        hot_x, hot_y, wide, high = self._cursor_shape(info.hCursor)
+        x = (info.ptScreenPos.x - hot_x - area.left) * width // area.width
+        y = (info.ptScreenPos.y - hot_y - area.top) * height // area.height
+        size = max(1, wide * width // area.width), max(1, high * height // area.height)
+        self.api.DrawIconEx(memory, x, y, info.hCursor, *size, 0, None, DI_NORMAL)
+        return True
+
+    def _cursor_shape(self, cursor: int) -> tuple[int, int, int, int]:
+        """Hotspot x and y, width and height of a cursor, in pixels."""
+        icon, bitmap = ICONINFO(), BITMAP()
+        self.api.GetIconInfo(cursor, ctypes.byref(icon))
+        with ExitStack() as undo:
+            for handle in (icon.hbmMask, icon.hbmColor):  # both are copies that the caller must delete
+                if handle:
+                    undo.callback(_twice, self.api.DeleteObject, handle)
+            shape = icon.hbmColor or icon.hbmMask
+            self.api.GetObjectW(shape, ctypes.sizeof(BITMAP), ctypes.byref(bitmap))
+        # a monochrome cursor has one bitmap of double height: AND mask above XOR mask
+        high = bitmap.bmHeight if icon.hbmColor else bitmap.bmHeight // 2
+        return icon.xHotspot, icon.yHotspot, bitmap.bmWidth, high
+
+    def _require_input_desktop(self) -> None:
+        """The input desktop cannot be opened while the screen is locked or a UAC prompt has it."""
+        try:
+            desktop = self.api.OpenInputDesktop(0, False, DESKTOP_READOBJECTS)
+        except Win32Error as error:
+            text = "The desktop is out of reach (locked screen or a UAC prompt); unlock it or answer the prompt."
+            raise Win32Error(text, error.function, error.code) from None
+        _twice(self.api.CloseDesktop, desktop)
+
+    def cursor(self) -> Point:
+        point = POINT()
+        self.api.GetCursorPos(ctypes.byref(point))
+        return Point(point.x, point.y)
+
+    def foreground(self) -> Window | None:
+        handle = self.api.GetForegroundWindow()
+        if not handle:
+            return None
+        title, rect, process = ctypes.create_unicode_buffer(512), RECT(), DWORD()
+        try:
+            self.api.GetWindowTextW(handle, title, 512)
+            self.api.GetWindowRect(handle, ctypes.byref(rect))
+            self.api.GetWindowThreadProcessId(handle, ctypes.byref(process))
+        except Win32Error:
+            return None  # it was closed in this very moment
+        place = Rect(rect.left, rect.top, rect.right - rect.left, rect.bottom - rect.top)
+        return Window(handle, title.value, self._program(process.value), place)
+
+    def _program(self, process_id: int) -> str:
+        """The file name of a process, or nothing where Windows does not let us ask."""
+        try:
+            process = self.api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
+        except Win32Error:
+            return ""
+        path, size = ctypes.create_unicode_buffer(1024), DWORD(1024)
+        try:
+            self.api.QueryFullProcessImageNameW(process, 0, path, ctypes.byref(size))
+        except Win32Error:
+            return ""
+        finally:
+            _twice(self.api.CloseHandle, process)
+        return path.value.replace("\\", "/").rpartition("/")[2]
+
+    def double_click_ms(self) -> int:
+        return int(self.api.GetDoubleClickTime())
+
+    # -- hands: only the actuator calls these
+
+    def move(self, point: Point) -> None:
+        """Absolute move by SendInput, which applications see as a real one; confirmed, with SetCursorPos as a last try."""
+        screen = self.screen()
+        # Windows maps 0..65536 onto the virtual screen; the middle of each pixel survives its rounding
+        dx = (2 * (point.x - screen.left) + 1) * 65536 // (2 * screen.width)
+        dy = (2 * (point.y - screen.top) + 1) * 65536 // (2 * screen.height)
+        flags = MOUSEEVENTF_MOVE | MOUSEEVENTF_ABSOLUTE | MOUSEEVENTF_VIRTUALDESK
+        self._send([self._mouse(flags, dx, dy)])
+        if self.cursor() != point:
+            self.api.SetCursorPos(point.x, point.y)
+            if self.cursor() != point:
+                raise Win32Error(f"The mouse cannot reach ({point.x}, {point.y}); another program holds it.", "SendInput")
+
+    def button(self, name: str, down: bool) -> None:
+        if self.api.GetSystemMetrics(SM_SWAPBUTTON):  # SendInput speaks of physical buttons, we of logical ones
+            name = {"left": "right", "right": "left"}.get(name, name)
+        self._send([self._mouse(MOUSEEVENTF_BUTTON[name][0 if down else 1])])
+
+    def wheel(self, units: int, horizontal: bool = False) -> None:
+        flag = MOUSEEVENTF_HWHEEL if horizontal else MOUSEEVENTF_WHEEL
+        self._send([self._mouse(flag, data=units & 0xFFFFFFFF)])
+
+    def key(self, name: str, down: bool) -> None:
+        self._send([self._key(name, down)])
+
+    def text(self, text: str) -> None:
+        events: list[INPUT] = []
+        for character in text:
+            name = {"\n": "enter", "\t": "tab"}.get(character)
+            if name:
+                events += [self._key(name, True), self._key(name, False)]
+                continue
+            code = character.encode("utf-16-le")
+            for unit in (code[i] | code[i + 1] << 8 for i in range(0, len(code), 2)):
+                events += [self._unit(unit, 0), self._unit(unit, KEYEVENTF_KEYUP)]
+        self._send(events)
+
+    @staticmethod
+    def _mouse(flags: int, dx: int = 0, dy: int = 0, data: int = 0) -> INPUT:
+        return INPUT(INPUT_MOUSE, INPUT_UNION(mi=MOUSEINPUT(dx, dy, data, flags, 0, INPUT_MARK)))
+
+    @staticmethod
+    def _unit(unit: int, flags: int) -> INPUT:
+        return INPUT(INPUT_KEYBOARD, INPUT_UNION(ki=KEYBDINPUT(0, unit, KEYEVENTF_UNICODE | flags, 0, INPUT_MARK)))
+
+    def _key(self, name: str, down: bool) -> INPUT:
+        code = VK_MAP[name]
+        flags = (KEYEVENTF_EXTENDEDKEY if name in EXTENDED_KEYS else 0) | (0 if down else KEYEVENTF_KEYUP)
+        event = KEYBDINPUT(code, self.api.MapVirtualKeyW(code, 0), flags, 0, INPUT_MARK)
+        return INPUT(INPUT_KEYBOARD, INPUT_UNION(ki=event))
+
+    def _send(self, events: list[INPUT]) -> None:
+        """One SendInput; fewer events inserted than given means that another window blocks input."""
+        count = self.api.SendInput(len(events), (INPUT * len(events))(*events), ctypes.sizeof(INPUT))
+        if count != len(events):
+            text = f"Windows took {count} of {len(events)} input events; a window of a program with more rights blocks them."
+            raise Win32Error(text, "SendInput")
+
+
 ########################################################################################################################
 # Room 7 - Demo desktop: a small drawn desktop with real behaviour, for --demo and the tests
 ########################################################################################################################
@@ -416,9 +842,503 @@ class ToolCall:
     ignored: int = 0
 
 
+@dataclass(frozen=True)
+class Act:
+    """A call that passed parsing: the tool, its arguments as a dataclass, and the call as the model wrote it."""
+
+    tool: Tool
+    args: Any
+    call: ToolCall
+
+    def __str__(self) -> str:
+        shown = [f"{f.name}={getattr(self.args, f.name)!s}" for f in fields(self.args) if f.name != "reasoning"]
+        return f"{self.tool.name} {', '.join(shown)}".strip()
+
+
+class Hands(Protocol):
+    """What a tool can make happen on the desktop; the actuator is the only implementation."""
+
+    def move(self, place: Coordinate) -> None: ...
+    def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None: ...
+    def drag(self, start: Coordinate, end: Coordinate) -> None: ...
+    def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None: ...
+    def type_text(self, text: str) -> None: ...
+    def press(self, keys: tuple[str, ...]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One thing a model can call. `run` carries it out; a tool without `run` is answered by the loop."""
+
+    name: str
+    args: type[Any]
+    description: str
+    run: Callable[[Hands, Any], str] | None = None
+
+
+TOOLS: dict[str, Tool] = {}
+
+
+def declare(name: str, args: type[Any], description: str) -> None:
+    """Registers a tool that tells the program something and does nothing on the desktop."""
+    TOOLS[name] = Tool(name, args, description)
+
+
+def tool(args: type[Any], description: str) -> Callable[[Callable[[Hands, Any], str]], Callable[[Hands, Any], str]]:
+    """Registers a function as the tool of its name; its text result is what the model and the log get to read."""
+
+    def register(run: Callable[[Hands, Any], str]) -> Callable[[Hands, Any], str]:
+        TOOLS[run.__name__] = Tool(run.__name__, args, description, run)
+        return run
+
+    return register
+
+
+# -- keys and text
+
+KEY_ALIASES = {
+    **{"control": "ctrl", "ctl": "ctrl", "strg": "ctrl", "lcontrol": "lctrl", "rcontrol": "rctrl", "option": "alt"},
+    **{"altgr": "ralt", "windows": "win", "super": "win", "meta": "win", "cmd": "win", "command": "win", "lwin": "win"},
+    **{"esc": "escape", "return": "enter", "ret": "enter", "newline": "enter", "del": "delete", "ins": "insert"},
+    **{"pgup": "pageup", "pgdn": "pagedown", "pgdown": "pagedown", "prior": "pageup", "next": "pagedown"},
+    **{"bksp": "backspace", "back": "backspace", "spacebar": "space", " ": "space", "caps": "capslock"},
+    **{"arrowleft": "left", "arrowright": "right", "arrowup": "up", "arrowdown": "down", "leftarrow": "left"},
+    **{"rightarrow": "right", "uparrow": "up", "downarrow": "down", "prtsc": "printscreen", "prtscn": "printscreen"},
+    **{"printscrn": "printscreen", "snapshot": "printscreen", "break": "pause", "contextmenu": "menu", "plus": "numadd"},
+    **{"+": "numadd", "minus": "-", "equals": "=", "comma": ",", "period": ".", "dot": ".", "slash": "/"},
+    **{"backslash": "\\", "semicolon": ";", "quote": "'", "apostrophe": "'", "backquote": "`", "grave": "`"},
+    **{"bracketleft": "[", "bracketright": "]", "add": "numadd", "subtract": "numsubtract", "multiply": "nummultiply"},
+    **{"divide": "numdivide", "decimal": "numdecimal", "mute": "volumemute", "playpause": "mediaplay"},
+    **{f"numpad{n}": f"num{n}" for n in range(10)},
+}
+MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rwin".split())
+
+
+def key_name(name: str) -> str | None:
+    """The name in VK_MAP for a key as people and models write it (case, blanks, _ and - do not matter), or None."""
+    plain = name.strip().lower() or " "
+    for spelling in (plain, plain.replace("_", "").replace("-", "").replace(" ", "")):
+        found = KEY_ALIASES.get(spelling, spelling)
+        if found in VK_MAP:
+            return found
+    return None
+
+
+def parse_chord(text: str) -> tuple[str, ...]:
+    """`Ctrl+Shift+S` -> ("ctrl", "shift", "s"): modifiers first, then at most one key. Raises ToolError (invalid_key)."""
+    plus_key = text.rstrip().endswith("++") or text.strip() == "+"  # "ctrl++" means ctrl and the plus key
+    parts = [p for p in text.split("+") if p.strip()] + (["+"] if plus_key else [])
+    if len(parts) == 1 and key_name(parts[0]) is None:  # "ctrl-c" and "ctrl c" are no key names, so they are chords
+        parts = text.replace("-", " ").split()
+    keys = [key_name(part) for part in parts]
+    wrong = [part.strip() for part, key in zip(parts, keys, strict=True) if key is None]
+    if wrong or not keys:
+        raise ToolError(f"There is no key {(wrong or [text])[0]!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
+    modifiers = dict.fromkeys(key for key in keys if key in MODIFIERS)
+    others = [key for key in keys if key not in MODIFIERS]
+    if len(others) > 1:
+        raise ToolError(f"{text!r} names {len(others)} keys at once; press one key with its modifiers.", "invalid_key")
+    return tuple(key for key in [*modifiers, *others] if key)
+
+
+def clean_text(text: str) -> str:
+    """Text as it will be typed: line ends as \\n; control characters and lone surrogates raise ToolError (invalid_args)."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    for place, character in enumerate(text):
+        if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t":
+            raise ToolError(f"Character {place + 1} of the text (U+{ord(character):04X}) cannot be typed; leave it out.")
+    if not text:
+        raise ToolError("The text to type is empty; give the exact text.", "empty_text")
+    return text
+
+
+# -- arguments: the seeds' names; `_arg` carries what the model is told
+
+
+def _arg(text: str = "", default: Any = None) -> Any:
+    """A field of an argument dataclass with its description; one with a default is optional for the model."""
+    if default is None:
+        return field(metadata={"text": text})
+    return field(default=default, metadata={"text": text})
+
+
+@dataclass(frozen=True)
+class NoArgs:
+    pass
+
+
+@dataclass(frozen=True)
+class ClickArgs:
+    element_name: str = _arg("what is clicked")
+    position: Coordinate = _arg("its centre")
+    reasoning: str = _arg("why, in few words", "")
+
+
+@dataclass(frozen=True)
+class DragArgs:
+    element_name: str = _arg("what is dragged")
+    start: Coordinate = _arg()
+    end: Coordinate = _arg()
+    reasoning: str = _arg("why, in few words", "")
+
+    def __post_init__(self) -> None:
+        if self.start == self.end:
+            raise ToolError(f"start and end of the drag are both {self.start}; they must differ.", "invalid_box")
+
+
+@dataclass(frozen=True)
+class MoveArgs:
+    position: Coordinate = _arg()
+
+
+@dataclass(frozen=True)
+class TypeTextArgs:
+    text: str = _arg("the exact text")
+    reasoning: str = _arg("why, in few words", "")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", clean_text(self.text))
+
+
+@dataclass(frozen=True)
+class PressKeyArgs:
+    key: str = _arg("such as enter, escape, ctrl+s, win+r")
+    reasoning: str = _arg("why, in few words", "")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", "+".join(parse_chord(self.key)))
+
+
+@dataclass(frozen=True)
+class ScrollArgs:
+    reasoning: str = _arg("why, in few words", "")
+
+
+@dataclass(frozen=True)
+class ReportCompletionArgs:
+    evidence: str = _arg("what on the screen proves it, at least 100 characters")
+
+
+@dataclass(frozen=True)
+class ReportProgressArgs:
+    goal_identifier: str = _arg("which goal")
+    completion_status: str = _arg("DONE, BLOCKED or IN_PROGRESS")
+    evidence: str = _arg("what the screen shows", "")
+
+
+@dataclass(frozen=True)
+class ArchiveHistoryArgs:
+    summary: str = _arg("what was achieved")
+    patterns_detected: str = _arg("repeats and failures worth knowing", "")
+    archived_turns: tuple[int, ...] = _arg("turn numbers to archive")
+
+
+@dataclass(frozen=True)
+class UpdatePlanArgs:
+    instructions: str = _arg("one concrete next goal and how its success looks")
+    reasoning: str = _arg("why, in few words", "")
+
+
+# -- the tools
+
+
+@tool(ClickArgs, "Left-click an element.")
+def click(hands: Hands, args: ClickArgs) -> str:
+    hands.click(args.position)
+    return f"Clicked: {args.element_name}"
+
+
+@tool(ClickArgs, "Double-click an element.")
+def double_click(hands: Hands, args: ClickArgs) -> str:
+    hands.click(args.position, count=2)
+    return f"Double-clicked: {args.element_name}"
+
+
+@tool(ClickArgs, "Right-click an element.")
+def right_click(hands: Hands, args: ClickArgs) -> str:
+    hands.click(args.position, button="right")
+    return f"Right-clicked: {args.element_name}"
+
+
+@tool(DragArgs, "Press at start, move to end, release.")
+def drag(hands: Hands, args: DragArgs) -> str:
+    hands.drag(args.start, args.end)
+    return f"Dragged: {args.element_name}"
+
+
+@tool(TypeTextArgs, "Type text where the keyboard focus is.")
+def type_text(hands: Hands, args: TypeTextArgs) -> str:
+    hands.type_text(args.text)
+    return f"Typed: {args.text[:50]}"
+
+
+@tool(PressKeyArgs, "Press a key or a combination.")
+def press_key(hands: Hands, args: PressKeyArgs) -> str:
+    hands.press(parse_chord(args.key))
+    return f"Pressed key: {args.key}"
+
+
+@tool(ScrollArgs, "Scroll down in the middle of the screen.")
+def scroll_down(hands: Hands, args: ScrollArgs) -> str:
+    hands.scroll(Coordinate(GRID // 2, GRID // 2), -1)
+    return "Scrolled down"
+
+
+@tool(ScrollArgs, "Scroll up in the middle of the screen.")
+def scroll_up(hands: Hands, args: ScrollArgs) -> str:
+    hands.scroll(Coordinate(GRID // 2, GRID // 2), 1)
+    return "Scrolled up"
+
+
+declare("report_complete", ReportCompletionArgs, "The whole task is done.")
+declare("report_status", ReportProgressArgs, "A goal is done or blocked.")
+declare("update_plan", UpdatePlanArgs, "Give the executor its next instructions.")
+declare("archive", ArchiveHistoryArgs, "Replace finished turns by a summary.")
+
+
+# -- vocabularies and schemas
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """How tools and arguments are called towards a model: {canonical tool: (shown name, {argument: shown argument})}."""
+
+    tools: dict[str, tuple[str, dict[str, str]]]
+
+    def shown(self, name: str) -> str:
+        """The name of a canonical tool as the model knows it."""
+        return self.tools[name][0]
+
+    def schemas(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """The `tools` list of a request for these canonical tools."""
+        return [self._schema(TOOLS[name]) for name in names]
+
+    def _schema(self, item: Tool) -> dict[str, Any]:
+        shown, renamed = self.tools[item.name]
+        properties = {renamed.get(f.name, f.name): _property(f) for f in fields(item.args)}
+        required = [renamed.get(f.name, f.name) for f in fields(item.args) if f.default is MISSING]
+        parameters = {"type": "object", "properties": properties, "required": required}
+        function = {"name": shown, "description": item.description, "parameters": parameters}
+        return {"type": "function", "function": function}
+
+    def parse(self, call: ToolCall) -> Act:
+        """A call in this vocabulary as an Act; raises ToolError naming what is wrong and what is valid."""
+        found = next((TOOLS[name] for name, (shown, _) in self.tools.items() if shown == call.name), None)
+        if found is None:
+            names = ", ".join(shown for shown, _ in self.tools.values())
+            raise ToolError(f"There is no tool {call.name!r}; the tools are {names}.", "unknown_tool")
+        renamed, values = self.tools[found.name][1], {}
+        for f in fields(found.args):
+            shown = renamed.get(f.name, f.name)
+            if shown in call.arguments:
+                values[f.name] = _value(f, shown, call.arguments[shown])
+            elif f.default is MISSING:
+                raise ToolError(f"{call.name} needs the argument {shown!r}.", f"missing_{shown}")
+        return Act(found, found.args(**values), call)
+
+
+def _property(f: Any) -> dict[str, Any]:
+    """The JSON schema of one argument."""
+    number = {"type": "integer"}
+    place = {"type": "array", "items": {**number, "minimum": 0, "maximum": GRID}, "minItems": 2, "maxItems": 2}
+    kinds: dict[str, dict[str, Any]] = {
+        "str": {"type": "string"},
+        "Coordinate": place,
+        "tuple[int, ...]": {"type": "array", "items": number},
+    }
+    text = f.metadata["text"]
+    return {**kinds[f.type], **({"description": text} if text else {})}
+
+
+def _value(f: Any, shown: str, value: Any) -> Any:
+    """One argument in its field's type; raises ToolError (invalid_args, invalid_box)."""
+    if f.type == "str" and isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)) and all(isinstance(v, int) and not isinstance(v, bool) for v in value):
+        if f.type == "tuple[int, ...]":
+            return tuple(value)
+        if f.type == "Coordinate" and len(value) == 2:
+            return Coordinate(*value)
+    takes = {"str": "text", "Coordinate": f"[x, y] with whole numbers 0 to {GRID}"}.get(f.type, "a list of whole numbers")
+    raise ToolError(f"Argument {shown!r} takes {takes}.", "invalid_box" if f.type == "Coordinate" else "invalid_args")
+
+
 ########################################################################################################################
 # Room 9 - Actuator: the one place through which input leaves, with every gate before it
 ########################################################################################################################
+
+
+class Actuator:
+    """Carries acts out on a desktop; it alone calls the desktop's input methods, and only behind GATES.
+
+    Whatever an act presses is held in `_held` until it is let go, and `perform` lets go of it on every exit path.
+    """
+
+    def __init__(self, desktop: Desktop, config: Config, clock: Clock, stop: Stop) -> None:
+        self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
+        self.area, self.spent = Rect(0, 0, 0, 0), 0  # working area of the act's frame; number of the last frame acted on
+        self._held: list[tuple[Callable[[str, bool], None], str]] = []
+        self._last_click = (-1e9, Point(0, 0), "")
+
+    def perform(self, act: Act, frame: Frame) -> str:
+        """Carries `act` out on what `frame` shows; returns the result's text.
+
+        Raises ToolError when a gate or the tool refuses (nothing was done then), Win32Error when Windows does, Stopped.
+        """
+        for gate in GATES:
+            verdict = gate(self, act, frame)
+            if verdict is not None:
+                return verdict
+        self.area, self.spent = frame.area, frame.number
+        try:
+            return act.tool.run(self, act.args) if act.tool.run else ""
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Lets go of everything held, last first, three tries each; raises the refusal if something stays held."""
+        error: Win32Error | None = None
+        for send, name in reversed(self._held[:]):
+            for _ in range(3):
+                try:
+                    send(name, False)
+                    self._held.remove((send, name))
+                    break
+                except Win32Error as refusal:
+                    error = refusal
+        if error and self._held:
+            raise error
+
+    # -- hands
+
+    def move(self, place: Coordinate) -> None:
+        self._move(to_point(place, self.area))
+
+    def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
+        if place:
+            self.move(place)
+        elif not self.area.contains(self.desktop.cursor()):
+            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
+        self._keep_apart(button)
+        for _ in range(count):
+            self._down(self.desktop.button, button)
+            self._up(self.desktop.button, button)
+        self._last_click = (self.clock.now(), self.desktop.cursor(), button)
+
+    def drag(self, start: Coordinate, end: Coordinate) -> None:
+        first, last, steps = to_point(start, self.area), to_point(end, self.area), self.config.drag_steps
+        self._move(first)
+        self._down(self.desktop.button, "left")
+        for step in range(1, steps + 1):
+            x = first.x + (last.x - first.x) * step // steps
+            y = first.y + (last.y - first.y) * step // steps
+            self._move(Point(x, y))
+            self.clock.sleep(self.config.drag_step_ms / 1000)
+        self.clock.sleep(self.config.drag_step_ms / 1000)  # targets look at the place only after a short rest
+        self._up(self.desktop.button, "left")
+
+    def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
+        if place:
+            self.move(place)
+        for _ in range(abs(ticks) * self.config.scroll_ticks):
+            self.stop.check()
+            self.desktop.wheel(WHEEL_DELTA if ticks > 0 else -WHEEL_DELTA, horizontal)
+
+    def type_text(self, text: str) -> None:
+        for batch in text_batches(text, self.config.text_batch_events):
+            self.stop.check()
+            self.desktop.text(batch)
+            if self.config.char_input_delay:
+                self.clock.sleep(self.config.char_input_delay)
+
+    def press(self, keys: tuple[str, ...]) -> None:
+        for key in keys:
+            self._down(self.desktop.key, key)
+        for key in reversed(keys):
+            self._up(self.desktop.key, key)
+
+    # -- single events
+
+    def _move(self, point: Point) -> None:
+        self.stop.check()
+        if not self.area.contains(point):
+            raise ToolError(f"({point.x}, {point.y}) is outside the working area.", "invalid_box")
+        self.desktop.move(point)
+
+    def _down(self, send: Callable[[str, bool], None], name: str) -> None:
+        self.stop.check()
+        self._held.append((send, name))  # before sending: a refused press may still have been inserted
+        send(name, True)
+
+    def _up(self, send: Callable[[str, bool], None], name: str) -> None:
+        send(name, False)
+        self._held.remove((send, name))
+
+    def _keep_apart(self, button: str) -> None:
+        """Two single clicks at one place must not become a double click."""
+        when, where, what = self._last_click
+        rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
+        if rest > 0 and what == button and where == self.desktop.cursor():
+            self.clock.sleep(rest)
+
+
+WHEEL_DELTA = 120  # one notch, from winuser.h
+
+
+def text_batches(text: str, most_events: int) -> list[str]:
+    """Cuts text so that each piece takes at most `most_events` keyboard events; a surrogate pair (4 events) stays whole."""
+    batches, events = [""], 0
+    for character in text:
+        cost = 4 if ord(character) > 0xFFFF else 2
+        if events + cost > most_events and batches[-1]:
+            batches.append("")
+            events = 0
+        batches[-1] += character
+        events += cost
+    return batches
+
+
+# -- gates: each looks at an act before anything is sent. A text ends the act with that result; ToolError refuses it.
+
+Gate = Callable[[Actuator, Act, Frame], "str | None"]
+
+
+def gate_stop(actuator: Actuator, _act: Act, _frame: Frame) -> None:
+    """Nothing is sent once the run was stopped."""
+    actuator.stop.check()
+
+
+def gate_fresh_frame(actuator: Actuator, _act: Act, frame: Frame) -> None:
+    """One act a frame: after an act the screen may be another one, so the next act needs a new look."""
+    if frame.number <= actuator.spent:
+        raise ToolError("The screen was not looked at since the last action.", "stale_frame")
+
+
+def gate_geometry(actuator: Actuator, _act: Act, frame: Frame) -> None:
+    """Pixels of the frame mean nothing after a monitor or the resolution changed."""
+    if actuator.desktop.screen() != frame.screen:
+        raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
+
+
+def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
+    """What the model sees is where it can act: targets lie on the screen, the keyboard's window reaches into the area."""
+    places = [getattr(act.args, f.name) for f in fields(act.args) if f.type == "Coordinate"]
+    if not all(frame.screen.contains(to_point(place, frame.area)) for place in places):
+        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
+    if isinstance(act.args, (TypeTextArgs, PressKeyArgs)) and frame.window:
+        common = frame.window.rect.intersection(frame.area)
+        if not (common.width and common.height):
+            title = frame.window.title or "no title"
+            raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
+
+
+def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
+    """--dry-run: everything but the act itself."""
+    return f"Dry run, not done: {act}" if actuator.config.dry_run else None
+
+
+GATES: tuple[Gate, ...] = (gate_stop, gate_fresh_frame, gate_geometry, gate_area, gate_dry_run)
+
 
 ########################################################################################################################
 # Room 10 - Model: the HTTP client, finding the model, errors told apart
