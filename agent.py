@@ -314,10 +314,13 @@ class Frame:
 
 
 class Stop:
-    """The one flag that ends a run: set from a signal handler or any thread, looked at between single events."""
+    """The one flag that ends a run: set from a signal handler or any thread, looked at between single events.
+
+    `paused` is the reason for a pause, or empty: acts wait then, and go on with a fresh frame.
+    """
 
     def __init__(self) -> None:
-        self._event, self.reason = threading.Event(), ""
+        self._event, self.reason, self.paused = threading.Event(), "", ""
 
     def set(self, reason: str) -> None:
         self.reason = self.reason or reason
