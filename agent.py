@@ -1048,8 +1048,8 @@ class ReportProgressArgs:
 @dataclass(frozen=True)
 class ArchiveHistoryArgs:
     summary: str = _arg("what was achieved")
-    patterns_detected: str = _arg("repeats and failures worth knowing", "")
     archived_turns: tuple[int, ...] = _arg("turn numbers to archive")
+    patterns_detected: str = _arg("repeats and failures worth knowing", "")
 
 
 @dataclass(frozen=True)
