@@ -16,12 +16,14 @@ holds. Everything it sees and does is written to dumps/run_NNNN/, screenshots in
 from __future__ import annotations
 
 import argparse
+import ast
 import base64
 import ctypes
 import hashlib
 import io
 import json
 import locale
+import math
 import os
 import re
 import signal
@@ -1375,6 +1377,583 @@ GATES: tuple[Gate, ...] = (gate_stop, gate_fresh_frame, gate_geometry, gate_area
 ########################################################################################################################
 # Room 11 - Replies: reading one call out of whatever the model said
 ########################################################################################################################
+
+# A call counts only if it is certain: nothing below closes a string or a number, compares names loosely or moves a
+# coordinate. A reply can be megabytes of anything, so every pattern is linear and every loop only goes forward.
+_NAME_KEYS = ("name", "function", "tool", "tool_name")
+_ARGUMENT_KEYS = ("arguments", "parameters", "args")
+_OTHER_KEYS = ("id", "type", "index")
+_ENDED = ("stop", "tool_calls", "function_call")  # the server says that the model ended the reply by itself
+_CUT = ("length", "max_tokens", "content_filter")
+_PYTHON_CHARS = 20_000  # ast.parse is slow and hungry; no honest call is longer
+_TRIES = 20  # openers without a call, each followed by more thinking, before a reply is given up
+
+_TEMPLATE = r"<\|(?:im_end|im_start|endoftext)\|>"
+_STRING = r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
+_TOKEN = re.compile(_STRING + r"|[\[\](){}]", re.S)
+_SLIP = re.compile(_STRING + r"|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])", re.S)
+_LITERAL = re.compile(_STRING, re.S)
+_ESCAPE = re.compile(r"\\.", re.S)
+_PLAIN_PYTHON = re.compile(r"(?:[\s{}\[\](),:]|\0(?!\s*\0)|True|False|None|-?[0-9]{1,15}(?:\.[0-9]{1,15})?(?![\w.]))*")
+_REST = re.compile(rf"[\s}}]*(?:{_TEMPLATE}[\s}}]*)*")
+_TAIL = re.compile(r"\s*(?:</tool_call>|</function_call>|\[END_TOOL_REQUEST\])?\s*")
+_NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
+_OPENER = re.compile(
+    r"</?think>|<tool_call>|<function_call>|\[TOOL_REQUEST\]|<function(?:=| name=)[\"']?([\w.\-]{1,100})[\"']?>"
+)
+_BARE = re.compile(r"\s*(?:```[\w-]*\s*)?(?:<(?:tools?|response|json)>\s*)?(?=\{|\[\s*\{)", re.I)
+_BARE_END = re.compile(r"(?:</(?:tools?|response|json|function_call)>\s*)?(?:```\s*)?", re.I)
+_PARAMETER = re.compile(r"\s*<parameter(?:=| name=)[\"']?([\w.\-]{1,100})[\"']?>(.*?)</parameter>", re.S)
+_TAG_IN_VALUE = re.compile(r"<parameter[= ]|</?function|<tool_call>")
+_PARAMETER_TAG = re.compile(r"</parameter|<parameter|<function")
+_FUNCTION_END = re.compile(r"\s*</function>")
+_DIGITS = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
+_BLANKS = re.compile(r"\s*")
+_END_TOKENS = re.compile(rf"(?:{_TEMPLATE})+\Z")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _show(value: Any) -> str:
+    """A value as it can stand in a sentence: short, one line, no half characters."""
+    text = ascii(value[:60]) if isinstance(value, str) and _SURROGATE.search(value[:60]) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# -- JSON, and the few slips in it that leave no doubt
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys, stray blanks aside, say one thing each."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        name = key.strip()
+        if name in found and repr(found[name]) != repr(value):
+            raise ValueError(f"{_show(name)} is given twice")
+        found[name] = value
+    return found
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > 18:  # also keeps away from Python's own limit on the digits of an integer
+        raise ValueError(f"a number has {len(digits)} digits")
+    return int(digits)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number")
+
+
+# strict=False takes a line break inside a string for what it is
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_whole, parse_constant=_no_constant, strict=False)
+
+
+def _extent(text: str, start: int) -> tuple[int, int]:
+    """Where the brackets that open at `start` close, strings skipped, and how many are still open there."""
+    end, depth = start, 0
+    for token in _TOKEN.finditer(text, start):
+        if token[0] not in "[({])}":
+            continue
+        depth += 1 if token[0] in "[({" else -1
+        end = token.end()
+        if depth <= 0:
+            break
+    return end, depth
+
+
+def _mended(body: str) -> Any:
+    """JSON without trailing commas or spelled-out line breaks between its values; its strings stay as they are."""
+    return _JSON.decode(_SLIP.sub(lambda slip: slip[0] if slip[0][0] in "\"'" else " ", body))
+
+
+def _literal(node: ast.AST) -> Any:
+    """The value of a Python literal, with JSON's types."""
+    if isinstance(node, ast.Dict):
+        return _unique([(str(_literal(key or node)), _literal(value)) for key, value in zip(node.keys, node.values, strict=True)])
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return [_literal(item) for item in node.elts]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_literal(node.operand)
+    if isinstance(node, ast.Constant):
+        return node.value
+    raise ValueError("not a literal")
+
+
+def _python(body: str) -> Any:
+    """A Python literal such as {'key': 'enter'}. Two strings side by side, which Python joins, are no literal here,
+    and neither are the escapes that JSON does not know: 'C:\\apps' would ring a bell."""
+    plain = _LITERAL.sub("\0", body) if len(body) <= _PYTHON_CHARS and "\0" not in body else "?"
+    if not _PLAIN_PYTHON.fullmatch(plain) or any(e[0][1] not in "\\'\"nrtu" for e in _ESCAPE.finditer(body)):
+        raise ValueError("not a literal")
+    return _literal(ast.parse(body.strip(), mode="eval").body)
+
+
+def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int]:
+    """The value that starts there and where it ends; `closable`: the last brace of a whole call may be missing."""
+    start += text.startswith("{{", start)  # doubled outer braces; _REST takes the spare closing one
+    try:
+        return _JSON.raw_decode(text, start)
+    except ValueError as error:
+        defect = str(getattr(error, "msg", error))
+    end, depth = _extent(text, start)
+    body = text[start:end]
+    if depth == 1 and closable and body.endswith("}") and _TAIL.fullmatch(text, end):
+        value = _repaired(body + "}", defect)
+        # Only behind complete arguments: inside them, a missing end may hide one more argument.
+        if isinstance(value, dict) and any(isinstance(value.get(key), dict) for key in _ARGUMENT_KEYS):
+            return value, end
+    if depth or end == start:
+        raise ReplyError("The call is incomplete: its JSON does not end.", "cut")
+    return _repaired(body, defect), end
+
+
+def _repaired(body: str, defect: str) -> Any:
+    for read in (_mended, _python):
+        try:
+            return read(body)
+        except (ValueError, SyntaxError, MemoryError):
+            continue
+    raise ReplyError(f"The call is not valid JSON: {defect}.", "invalid_json")
+
+
+# -- Finding the calls
+
+
+def _past(pattern: re.Pattern[str], text: str, start: int) -> int:
+    """The place behind what `pattern` matches there, if it does."""
+    match = pattern.match(text, start)
+    return match.end() if match else start
+
+
+def _flat(value: Any) -> list[Any]:
+    """The call objects in a value that may be one, a list of them, or {"tool_calls": [...]}."""
+    if isinstance(value, dict) and isinstance(value.get("tool_calls"), list) and len(value) == 1:
+        return list(value["tool_calls"])
+    return value if isinstance(value, list) else [value]
+
+
+def _objects(text: str, start: int, closable: bool) -> tuple[list[Any], int]:
+    """The call objects that follow each other from `start`, the further ones without repairs, and where they end."""
+    value, end = _decode(text, start, closable)
+    found = _flat(value)
+    while text.startswith("{", end := _past(_REST, text, end)):
+        try:
+            value, end = _JSON.raw_decode(text, end)
+        except ValueError:
+            break
+        found += _flat(value)
+    return found, end
+
+
+def _xml_arguments(text: str, start: int) -> tuple[dict[str, Any], int]:
+    """<parameter=NAME>VALUE</parameter>... </function>: the values exactly, less the line breaks of the tag form."""
+    pairs: list[tuple[str, Any]] = []
+    while parameter := _PARAMETER.match(text, start):
+        value, start = parameter[2], parameter.end()
+        if _TAG_IN_VALUE.search(value):
+            raise ReplyError(f"The parameter {_show(parameter[1])} holds another tag; close each one.", "invalid_args")
+        pairs.append((parameter[1], value.removeprefix("\n").removesuffix("\n")))
+    end, stray = _FUNCTION_END.match(text, start), _PARAMETER_TAG.search(text, start)
+    if not end:
+        raise ReplyError("The call is incomplete: </function> must follow its last </parameter>.", "cut")
+    if stray and stray[0] == "</parameter":  # a value that holds the closing tags itself ends nobody knows where
+        raise ReplyError("The call has one </parameter> too many; where the value ends is unclear.", "invalid_args")
+    try:
+        return _unique(pairs), end.end()
+    except ValueError as error:
+        raise ReplyError(f"The call is unclear: {error}.", "invalid_args") from None
+
+
+def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any], int]:
+    """The calls behind one opening tag and where they end; none for a tag that only goes around <function=...>."""
+    name, start = opener[1], _past(_BLANKS, text, opener.end())
+    if name and not text.startswith("{", start):
+        arguments, end = _xml_arguments(text, start)
+        return [{"name": name, "arguments": arguments}], end
+    if text.startswith("<function", start):
+        return [], start
+    if not text.startswith(("{", "["), start):
+        raise ReplyError(f"No JSON object follows {opener[0][:40]}.", "invalid_json")
+    values, end = _objects(text, start, closable and not name)
+    if not _NEXT.match(text, end):
+        raise ReplyError("Text follows the JSON inside its tag; send the call alone.", "invalid_json")
+    return [{"name": name, "arguments": values[0]}] if name else values, end
+
+
+def _bare_calls(text: str, start: int, closable: bool) -> list[Any]:
+    """A reply that is nothing but JSON, or one fence or tag around it."""
+    values, end = _objects(text, start, closable)
+    if not _BARE_END.fullmatch(text, end):
+        raise ReplyError("JSON with other text around it is not taken for a call.", "no_call")
+    return values
+
+
+def _thought_end(text: str, start: int) -> int:
+    """The place behind the next </think>, or -1."""
+    close = text.find("</think>", start)
+    return close if close < 0 else close + len("</think>")
+
+
+def _spoken_calls(text: str, closable: bool) -> list[Any]:
+    """The calls in a reply's text, in order; what stands before a </think> was only thought."""
+    calls: list[Any] = []
+    start, tries, prose = 0, 0, False
+    while True:
+        bare = None if calls or prose else _BARE.match(text, start)
+        if bare:
+            return _bare_calls(text, bare.end(), closable)
+        opener = _OPENER.search(text, start)
+        if not opener:
+            return calls
+        if opener[0] == "</think>":
+            calls, start, prose = [], opener.end(), False
+        elif opener[0] == "<think>":
+            prose = prose or bool(text[start : opener.start()].strip())
+            start = _thought_end(text, opener.end())
+            if start < 0 and not calls:
+                raise ReplyError("The reply ends inside <think>: close it with </think>, then call a tool.", "no_call")
+        else:
+            try:
+                found, start = _opened(text, opener, closable)
+                calls, prose = [*calls, *found], True
+            except ReplyError:
+                tries, start = tries + 1, _thought_end(text, opener.end())
+                if not calls and (start < 0 or tries > _TRIES):
+                    raise
+                calls, prose = calls if start < 0 else [], start < 0
+        if start < 0:
+            return calls
+
+
+def _plain_text(content: Any) -> str:
+    """A message's content, which may also come as a list of parts."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") in (None, "text")]
+        return "".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else ""
+
+
+def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any]:
+    """All call objects of a reply, in order, as written; ReplyError when there is none."""
+    native = message.get("tool_calls") or message.get("function_call")
+    if native:
+        return native if isinstance(native, list) else [native]
+    text, ended = _plain_text(message.get("content")), finish_reason in _ENDED
+    thought = _plain_text(message.get("reasoning_content") or message.get("reasoning")).rstrip()
+    if finish_reason in _CUT:
+        raise ReplyError("The reply was cut before a call was complete.", "cut")
+    calls = _spoken_calls(text, ended)
+    if not text.strip() and ended and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]")):
+        # Some servers sort a real call into the reasoning: it is then the only one, and the last thing said.
+        calls = _spoken_calls(thought, False)
+        calls = calls if len(calls) == 1 else []
+    if not calls:
+        what = "holds no tool call" if text.strip() else "is empty"
+        raise ReplyError(f"The reply {what}.", "no_call")
+    return calls
+
+
+# -- Reading one call against the tools that were sent
+
+
+def _name_and_arguments(call: Any) -> tuple[str, Any, str]:
+    """Name, arguments (None if it has none) and id of a call object in any of its spellings."""
+    if isinstance(call, dict) and isinstance(call.get("function"), dict):
+        inner = call["function"]
+        if call.keys() & inner.keys() & {*_NAME_KEYS, *_ARGUMENT_KEYS}:
+            raise ReplyError("The call says its name or its arguments twice.", "invalid_json")
+        call = {**{key: value for key, value in call.items() if key != "function"}, **inner}
+    if not isinstance(call, dict):
+        raise ReplyError(f"A call must be an object with name and arguments, not {_show(call)}.", "invalid_json")
+    names, given = ([call[key] for key in keys if key in call] for keys in (_NAME_KEYS, _ARGUMENT_KEYS))
+    if len(names) != 1 or not isinstance(names[0], str):
+        raise ReplyError("The call does not name one tool.", "unknown_tool" if names else "no_call")
+    if len(given) > 1 or (not given and call.keys() - {*_NAME_KEYS, *_OTHER_KEYS}):
+        raise ReplyError('The call must hold all its arguments in one object, "arguments".', "invalid_args")
+    identity = call.get("id")
+    return names[0], given[0] if given else None, identity if isinstance(identity, str) else ""
+
+
+def _tool_names(tools: list[dict[str, Any]]) -> str:
+    return ", ".join(tool["function"]["name"] for tool in tools)
+
+
+def _tool(name: str, tools: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """The tool's exact name and its parameters' schema."""
+    schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
+    for known in (name.strip(), name.strip().removeprefix("functions.")):
+        if known in schemas:
+            return known, schemas[known]
+    raise ReplyError(f"There is no tool {_show(name)}; the tools are {_tool_names(tools)}.", "unknown_tool")
+
+
+def _arguments(value: Any, tool: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as an object; nothing at all stands for none only where none could have been meant."""
+    known = schema.get("properties") or {}
+    if (value is None and not schema.get("required")) or (isinstance(value, str) and not value.strip() and not known):
+        return {}
+    for _ in range(2):  # encoded once by the protocol, and once more by some models
+        if isinstance(value, str):
+            text, start = value, _past(_BLANKS, value, 0)
+            value, end = _decode(text, start) if text.startswith(("{", '"'), start) else (None, 0)
+            if value is not None and not _REST.fullmatch(text, end):
+                raise ReplyError(f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json")
+    if isinstance(value, dict) and value.get("name") == tool and len(value) == 2 and not known.keys() & value.keys():
+        _, value, _ = _name_and_arguments(value)  # the whole call again, inside its own arguments
+    if not isinstance(value, dict):
+        raise ReplyError(f"The arguments of {tool} must be one JSON object.", "invalid_json")
+    if value.keys() & {"properties", *_ARGUMENT_KEYS} - known.keys():
+        raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
+    return {key.strip(): item for key, item in value.items() if item is not None}
+
+
+# -- Values
+
+
+def _number(value: Any) -> int | float | None:
+    """A number, also one written as a string, or None; true and false are no numbers."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = float(value) if "." in value else int(value)
+    good = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e18
+    return value if good else None
+
+
+def _listed(value: Any) -> Any:
+    """A string such as "[1, 2]", "(1, 2)" or "1, 2" as the list or object that it spells; other values unchanged."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    text = text if text.startswith(("[", "(", "{")) else f"[{text}]"
+    try:
+        found, end = _decode(text)
+    except ReplyError:
+        return value
+    return found if end == len(text) else value
+
+
+def _on_grid(name: str, values: list[Any]) -> list[int]:
+    """Numbers on the 0..1000 grid, rounded; fractions of the screen count if all of them are. Nothing is clamped."""
+    numbers = [number for number in map(_number, values) if number is not None]
+    if len(numbers) != len(values):
+        raise ReplyError(f"{name} must be numbers, not {_show(values)}.", "invalid_box")
+    fractions = [0 < number < 1 for number in numbers]
+    unclear = any(fractions) or (max(numbers) == 1 and any(isinstance(number, float) for number in numbers))
+    if not all(0 <= number <= GRID for number in numbers) or (unclear and not all(fractions)):
+        text = f"{name} is {_show(numbers)}, but x and y are whole numbers from 0 to {GRID}, not pixels; look again."
+        raise ReplyError(text, "invalid_box")
+    return [int(number * (GRID if unclear else 1) + 0.5) for number in numbers]
+
+
+def _point(name: str, spec: dict[str, Any], value: Any) -> list[int]:
+    """[x, y] from a pair, an object with x and y, or a box, whose centre it is."""
+    value = _listed(value)
+    if isinstance(value, dict):
+        value = [value.get(key) for key in (("x", "y") if len(value) == 2 else ("x1", "y1", "x2", "y2"))]
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(v, list) and len(v) == 2 for v in value):
+        value = [*value[0], *value[1]]
+    if not isinstance(value, list) or len(value) not in (2, 4):
+        raise ReplyError(f"{name} must be [x, y], not {_show(value)}.", "invalid_box")
+    grid = _on_grid(name, value)
+    if len(grid) == 4 and not (grid[0] <= grid[2] and grid[1] <= grid[3]):  # maybe x, y, width, height
+        raise ReplyError(f"{name} {grid} is no box x1, y1, x2, y2; send its centre as [x, y].", "invalid_box")
+    return [(grid[0] + grid[-2]) // 2, (grid[1] + grid[-1]) // 2]
+
+
+def _text(name: str, spec: dict[str, Any], value: Any) -> str:
+    """A string exactly as said, less a template token that leaked in at its end."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or _SURROGATE.search(value):
+        raise ReplyError(f"{name} must be a text of whole characters, not {_show(value)}.", "invalid_args")
+    return _END_TOKENS.sub("", value)
+
+
+def _real(name: str, spec: dict[str, Any], value: Any) -> int | float:
+    """A number in its range; a whole one for type integer."""
+    number, least, most = _number(value), spec.get("minimum", -math.inf), spec.get("maximum", math.inf)
+    whole = spec.get("type") == "integer"
+    if number is None or not least <= number <= most or (whole and number != int(number)):
+        kind = "a whole number" if whole else "a number"
+        limits = f" from {least} to {most}" if {"minimum", "maximum"} <= spec.keys() else ""
+        raise ReplyError(f"{name} must be {kind}{limits}, not {_show(value)}.", "invalid_args")
+    return int(number) if whole else number
+
+
+def _items(name: str, spec: dict[str, Any], value: Any) -> list[Any]:
+    """A list, each item read by its own type."""
+    items = spec.get("items") or {}
+    value = _listed(value) if items.get("type") in ("integer", "number") else value
+    least, most = spec.get("minItems", 0), spec.get("maxItems", math.inf)
+    if not isinstance(value, list) or not least <= len(value) <= most:
+        raise ReplyError(f"{name} must be a list such as [1, 2], not {_show(value)}.", "invalid_args")
+    return [_value(name, items, item) for item in value]
+
+
+def _flag(name: str, spec: dict[str, Any], value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ReplyError(f"{name} must be true or false, not {_show(value)}.", "invalid_args")
+    return value
+
+
+_READERS: dict[Any, Callable[[str, dict[str, Any], Any], Any]] = {
+    "string": _text,
+    "integer": _real,
+    "number": _real,
+    "boolean": _flag,
+    "array": _items,
+}
+
+
+def _is_point(spec: dict[str, Any]) -> bool:
+    """A property that takes a place: two numbers, or a box of up to four."""
+    numbers = (spec.get("items") or {}).get("type") in ("integer", "number")
+    return numbers and spec.get("minItems") == 2 and spec.get("maxItems") in (2, 4)
+
+
+def _value(name: str, spec: dict[str, Any], value: Any) -> Any:
+    """One value as its property's schema wants it; a type that is not listed is taken as it is."""
+    read = _point if _is_point(spec) else _READERS.get(spec.get("type"))
+    result = read(name, spec, value) if read else value
+    if "enum" in spec and result not in spec["enum"]:
+        choices = ", ".join(map(str, spec["enum"]))
+        raise ReplyError(f"{name} must be one of {choices}, not {_show(value)}.", "invalid_args")
+    return result
+
+
+def _gathered(given: dict[str, Any], properties: dict[str, Any]) -> dict[str, Any]:
+    """x and y beside each other as the one place that the tool takes, unless they are only a part of something."""
+    points = [name for name, spec in properties.items() if _is_point(spec)]
+    if len(points) != 1 or not {"x", "y"} <= given.keys() - properties.keys():
+        return given
+    pair = [given["x"], given["y"]]
+    both = points[0] in given and _point(points[0], {}, given[points[0]]) != _point("x, y", {}, pair)
+    if both or given.keys() & {"x1", "y1", "x2", "y2", "width", "height"}:
+        raise ReplyError(f"{points[0]} must be [x, y] alone.", "invalid_box")
+    return {**given, points[0]: pair}
+
+
+def _filled(given: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """The known arguments, each read by its schema; one that the tool does not have is left out."""
+    properties, required = schema.get("properties") or {}, schema.get("required") or []
+    given, found = _gathered(given, properties), {}
+    axes = [name for name in ("x", "y", "x2", "y2") if (properties.get(name) or {}).get("maximum") == GRID]
+    for name, spec in properties.items():
+        if name in given:
+            found[name] = given[name] if name in axes else _value(name, spec, given[name])
+        empty = isinstance(found.get(name), str) and not (found[name] if name == "text" else found[name].strip())
+        if name in required and (empty or name not in found):
+            kind = "empty_text" if empty and name == "text" else f"missing_{name}"
+            raise ReplyError(f"The argument {name} is {'empty' if empty else 'missing'}.", kind)
+    axes = [name for name in axes if name in found]
+    if len(axes) % 2:
+        raise ReplyError(f"{axes[-1]} stands alone; x and y come in pairs.", "invalid_box")
+    places = _on_grid(", ".join(axes), [found[name] for name in axes]) if axes else []
+    return {**found, **dict(zip(axes, places, strict=True))}
+
+
+def _checked(call: Any, tools: list[dict[str, Any]]) -> ToolCall:
+    """A call object as a ToolCall that the tools allow, or ReplyError."""
+    name, arguments, identity = _name_and_arguments(call)
+    tool, schema = _tool(name, tools)
+    return ToolCall(tool, _filled(_arguments(arguments, tool, schema), schema), identity)
+
+
+def _is_complete(call: Any, tools: list[dict[str, Any]]) -> bool:
+    try:
+        return bool(_checked(call, tools))
+    except ReplyError:
+        return False
+
+
+def read_call(message: dict[str, Any], finish_reason: str | None, tools: list[dict[str, Any]]) -> ToolCall:
+    """The first call in a reply, read with certainty against `tools` (as sent in the request); raises ReplyError.
+
+    A broken first call is never skipped for a later one: what follows was meant for the screen after it.
+    """
+    message = message if isinstance(message, dict) else {}
+    try:
+        first, *further = _found_calls(message, finish_reason)
+        return replace(_checked(first, tools), ignored=sum(_is_complete(call, tools) for call in further))
+    except RecursionError:
+        raise ReplyError("The call is nested too deeply.", "invalid_json") from None
+    except ReplyError as error:
+        if error.kind in ("no_call", "invalid_json", "cut") and any(map(_endless, _said(message))):
+            raise ReplyError("The reply repeats itself without end.", "repetition") from None
+        if error.kind in ("no_call", "invalid_json") and finish_reason in _CUT:
+            raise ReplyError("The reply was cut before a call was complete.", "cut") from None
+        raise
+
+
+# -- Repeats, thoughts, and what to answer
+
+
+def _said(message: dict[str, Any]) -> list[str]:
+    """Every text of a reply, whatever its shape."""
+    texts = [_plain_text(message.get(key)) for key in ("content", "reasoning_content", "reasoning")]
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        texts.append(_plain_text(function.get("arguments") if isinstance(function, dict) else None))
+    return texts
+
+
+def _repeats(text: str) -> Iterator[tuple[int, int, int]]:
+    """Start, end and period of every stretch that repeats itself at least 6 times over 240 characters or more."""
+    done = place = 0
+    while place + 40 < len(text):
+        period = text.find(text[place : place + 40], place + 1, place + 1 + 1000) - place
+        end = place + 40
+        while period > 0 and end < len(text) and text[end] == text[end - period]:
+            end += 1
+        start = place
+        while period > 0 and start > done and text[start - 1] == text[start - 1 + period]:
+            start -= 1
+        if period > 0 and end - start >= max(240, 6 * period):
+            yield start, end, period
+            done = end
+        place = max(done, place + 100)
+
+
+def _endless(text: str) -> bool:
+    return next(_repeats(text), None) is not None
+
+
+def cut_repetition(text: str) -> str:
+    """The text with every endless repeat cut to its first two rounds, for the history and the log."""
+    parts, done = [], 0
+    for start, end, period in _repeats(text):
+        parts.append(f"{text[done : start + 2 * period]} [repeated {(end - start) // period} times] ")
+        done = end
+    return "".join(parts) + text[done:]
+
+
+def strip_think(text: str) -> str:
+    """A final text without its thinking: closed, unclosed, or with only its end marked."""
+    parts, start, thinking = [], 0, False
+    for tag in re.finditer(r"</?think>", text):
+        if tag[0] == "<think>" and not thinking:
+            parts.append(text[start : tag.start()])
+        elif tag[0] == "</think>" and not thinking:
+            parts.clear()
+        thinking, start = tag[0] == "<think>", tag.end()
+    return "".join(parts if thinking else [*parts, text[start:]]).strip()
+
+
+_ADVICE = {
+    "cut": "Be brief: one tool call, a few words in each field, nothing else.",
+    "repetition": "Stop repeating; answer with one short tool call.",
+    "no_call": "Do not describe the step, call one tool: {tools}.",
+    "unknown_tool": "Call one of them with its exact name.",
+    "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
+    "empty_text": "Call again with the text to type.",
+}
+
+
+def correction(error: ReplyError, tools: list[dict[str, Any]]) -> str:
+    """What the model is told when no call could be read: the defect and the one thing to do; at most 60 words."""
+    advice = _ADVICE.get(error.kind, "Call again, with complete and valid JSON arguments.")
+    words = f"{error} Nothing was done. {advice.format(tools=_tool_names(tools))}".split()
+    return " ".join(words if len(words) <= 60 else [*words[:59], "..."])
+
 
 ########################################################################################################################
 # Room 12 - Memory and state: what was done, what was archived, where the run stands
