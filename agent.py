@@ -18,24 +18,32 @@ from __future__ import annotations
 import argparse
 import ast
 import base64
+import contextlib
 import ctypes
 import hashlib
+import http.client
 import io
 import json
 import locale
 import math
 import os
+import random
 import re
 import signal
+import socket
 import sys
 import threading
 import time
 import unicodedata
+import urllib.error
+import urllib.parse
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, TextIO, cast
@@ -1373,6 +1381,492 @@ GATES: tuple[Gate, ...] = (gate_stop, gate_fresh_frame, gate_geometry, gate_area
 ########################################################################################################################
 # Room 10 - Model: the HTTP client, finding the model, errors told apart
 ########################################################################################################################
+
+ANSWER_BYTES_MOST = 8 << 20  # a reply is a few kB; anything near this is not a reply
+NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (RecursionError)
+DISCOVERY_TIMEOUT_S = 15.0  # a list of models is quick, and a server that is loading says so
+RETRY_AFTER_MOST_S = 60.0
+CONTEXT_LEAST = 6000  # tokens: one executor turn is about 3,900, its reply up to 1,400 (DESIGN.md)
+BACKOFF_S = {"loading": 5.0}  # seconds before the second try (else 0.5), then doubled; some GB take half a minute
+ONE_RETRY = ("not_json", "bad_shape", "empty", "error")  # garbage may be a slip: one further try, not request_retries
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens as the server counted them; None where it does not say."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the model said: the unread `message`, and its cost; `seconds` is the last exchange alone."""
+
+    message: dict[str, Any]
+    finish_reason: str | None
+    usage: Usage
+    model: str
+    seconds: float
+    tries: int
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """A model as the server lists it; None where it does not say. `note` is a sentence for the person, or empty."""
+
+    name: str
+    vision: bool | None = None
+    loaded: bool | None = None
+    context_length: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """One whole HTTP answer; `sized` if its length was announced, so that nothing can be missing."""
+
+    status: int
+    body: bytes
+    sized: bool
+    encoding: str
+    retry_after: str
+
+
+# fmt: off
+_Row = tuple[Any, str, bool, str]  # what to look for, kind, whether asking again is safe and of use, sentence
+# What servers say whatever the status; the first match wins. Sources: lmstudio-bug-tracker #237 #546 #908 #1251 #1680,
+# llama.cpp server-common.cpp and #15780, Ollama's openai package, vLLM's serving engine.
+_SAID: tuple[_Row, ...] = (
+    (r"context (length|size|window|the overflows)|context overflow|exceed_context|too long to fit|prompt is too long",
+     "context", False, "The request does not fit into the context of the model at {where} ({said}); load the model with"
+     " a larger context length, 8192 or more"),
+    (r"(not|n't) support (images?|vision)|image input is not supported|not a multimodal model|mmproj|at most 0 image",
+     "no_vision", False, "The model at {where} cannot see images ({said}); load a vision model such as Qwen3-VL"),
+    (r"(not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param",
+     "no_tools", False, "The model or server at {where} takes no tools ({said}); load a model that can call tools"),
+    (r"failed to load|error loading model|insufficient system resources",
+     "no_model", False, "The server at {where} could not load the model ({said}); choose a smaller one"),
+    (r"no models? (are |is |currently )*loaded|please load a model",
+     "no_model", False, "No model is loaded at {where} ({said}); load Qwen3-VL in LM Studio, or with `lms load`"),
+    (r"\bloading model|model is (still |currently )?loading|is being loaded",
+     "loading", True, "The server at {where} is still loading its model; wait a little and start again"),
+    (r"model (has |is |was )*(unloaded|reloaded|crashed)",
+     "server", True, "The server at {where} lost its model ({said}); look at its log and at the free memory"),
+    (r"model .{0,200}(not found|does not exist)|model_not_found|invalid model identifier|multiple models are loaded",
+     "wrong_model", False, "The server at {where} does not have the model ({said}); set lmstudio_model to one it has"),
+    (r"(invalid|incorrect|missing|malformed).{0,30}api.?(key|token)|unauthori[sz]ed",
+     "auth", False, "The server at {where} wants another API key ({said}); set LMSTUDIO_API_KEY"),
+    (r"unexpected endpoint or method|page not found|^(file )?not found",
+     "not_found", False, "The server at {where} has no such page ({said}); check that lmstudio_endpoint is right"),
+    (r"server busy|maximum pending requests|no slot available|rate limit|overloaded",
+     "busy", True, "The server at {where} is busy ({said}); close other programs that use it"),
+)
+# The same by status, for answers that say nothing known.
+_STATUS: tuple[_Row, ...] = (
+    (range(200, 300), "error", True, "The server at {where} answered with an error ({said}); look at its log"),
+    (range(300, 400), "redirect", False, "The server at {where} wants the request sent elsewhere (status {status}),"
+     " which is not done; set lmstudio_endpoint to the final address"),
+    ((401, 403), "auth", False, "The server at {where} wants another API key ({said}); set LMSTUDIO_API_KEY"),
+    ((404, 405), "not_found", False, "The server at {where} has no such page ({said}); check that lmstudio_endpoint"
+     " is right"),
+    ((408, 409, 429), "busy", True, "The server at {where} is busy ({said}); close other programs that use it"),
+    ((500, 502, 503, 504), "server", True, "The server at {where} failed ({said}); look at its log"),
+    (range(100, 1000), "error", False, "The server at {where} refused the request ({said}); look at its log"),
+)
+# What can happen on the way there and back.
+_WIRE: tuple[_Row, ...] = (
+    (ConnectionRefusedError, "refused", True, "No model server listens at {where}; start it in LM Studio (developer"
+     " page) or with `lms server start`, or set lmstudio_endpoint"),
+    (TimeoutError, "timeout", False, "The server at {where} did not finish its answer within {seconds:g} s; use a"
+     " smaller model or raise lmstudio_timeout"),
+    (socket.gaierror, "refused", False, "No computer is called {where} ({said}); check lmstudio_endpoint"),
+    (http.client.IncompleteRead, "incomplete", True, "The server at {where} broke off its answer; look at its log"),
+    (ConnectionError, "reset", True, "The server at {where} closed the connection without an answer; look at its log"),
+    (http.client.HTTPException, "incomplete", True, "What listens at {where} did not send a whole HTTP answer; check"
+     " that it is a model server"),
+    (OSError, "refused", True, "The server at {where} cannot be reached ({said}); check lmstudio_endpoint"),
+)
+# What can be wrong with a whole answer.
+_ANSWER: tuple[_Row, ...] = (
+    ("", "encoding", False, "The server at {where} sent a compressed answer ({said}) although none was asked for;"
+     " turn compression off there"),
+    ("", "too_big", False, "The answer of what listens at {where} exceeds {said}; check that it is a model server"),
+    ("", "empty", True, "The server at {where} sent an empty answer; look at its log and the model's context length"),
+    ("", "not_json", True, "The server at {where} did not answer in JSON ({said}); check that it is a model server"),
+    ("", "bad_shape", True, "The answer of the server at {where} has no {said}; check that it is a chat completions"
+     " server"),
+)
+_ROWS = {row[1]: row for row in (*reversed(_WIRE), *reversed(_SAID), *_ANSWER)}  # the first row of each kind
+# fmt: on
+
+
+class _Exchange:
+    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C."""
+
+    def __init__(self, request: urllib.request.Request, timeout_s: float) -> None:
+        self.request, self.timeout_s = request, timeout_s
+        self.answer: _Answer | None = None
+        self.failure: BaseException = AssertionError("an exchange ends with an answer or a failure")
+        self._socket: socket.socket | None = None
+        self._done, self._lock, self._abandoned = threading.Event(), threading.Lock(), False
+
+    def wait(self, stop: Stop) -> _Answer:
+        """The answer; raises what went wrong, TimeoutError at the deadline, Stopped within a slice of the stop."""
+        end = time.monotonic() + self.timeout_s
+        threading.Thread(target=self._run, name="model exchange", daemon=True).start()
+        try:
+            while not self._done.wait(max(0.0, min(0.05, end - time.monotonic()))):
+                stop.check()
+                if time.monotonic() >= end:
+                    raise TimeoutError
+        finally:
+            self._abandon()
+        if self.answer is None:
+            raise self.failure
+        return self.answer
+
+    def _run(self) -> None:
+        opener = urllib.request.OpenerDirector()  # bare: no proxy, redirect, cookie or login, and every status returns
+        opener.add_handler(_Line(self._attach))
+        try:
+            with opener.open(self.request, timeout=self.timeout_s) as response:
+                self.answer = _whole(response)
+        except urllib.error.URLError as error:
+            self.failure = error.reason if isinstance(error.reason, BaseException) else error
+        except Exception as error:  # raised again by wait()
+            self.failure = error
+        finally:
+            self._done.set()
+
+    def _attach(self, connected: socket.socket) -> None:
+        with self._lock:
+            self._socket = connected
+            if self._abandoned:
+                raise ConnectionAbortedError
+
+    def _abandon(self) -> None:
+        """Ends the worker, whatever it waits for; the server sees the connection close and may stop computing."""
+        with self._lock:
+            self._abandoned = True
+            if self._socket is not None and not self._done.is_set():
+                with contextlib.suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)
+
+
+class _Line(urllib.request.AbstractHTTPHandler):
+    """http and https that hand out their socket once it is connected, so that another thread can end it."""
+
+    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
+
+    def __init__(self, attach: Callable[[socket.socket], None]) -> None:
+        super().__init__()
+        self.attach = attach
+
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        def connection(host: str, **options: Any) -> http.client.HTTPConnection:
+            kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
+            made = kind(host, **options)
+            plain = made.connect
+
+            def connect() -> None:
+                plain()
+                self.attach(made.sock)
+
+            made.connect = connect  # type: ignore[method-assign]
+            return made
+
+        return self.do_open(connection, request)
+
+    https_open = http_open
+
+
+def _whole(response: http.client.HTTPResponse) -> _Answer:
+    """The whole answer, or just more than the most bytes of it; raises IncompleteRead when bytes are missing."""
+    sized = response.chunked or response.length is not None
+    body = response.read(ANSWER_BYTES_MOST + 1)
+    missing = 0 if len(body) > ANSWER_BYTES_MOST else response.length or 0
+    if missing or not (body or sized):  # without a length an empty body is a cut inside the headers
+        raise http.client.IncompleteRead(body, missing)
+    encoding, retry_after = response.headers.get("Content-Encoding", ""), response.headers.get("Retry-After", "")
+    return _Answer(response.status, body, sized, encoding.strip().lower(), retry_after.strip())
+
+
+def _strict_json(body: bytes) -> Any:
+    """The value of a body in UTF-8 (a BOM may pass: some proxies add one), finite numbers, not nested deeply."""
+
+    def number(text: str) -> int | float:
+        value = float(text)  # thousands of digits are infinite here, before int() is slow or refuses them
+        if not math.isfinite(value):
+            raise ValueError(f"the number {text[:20]} is not usable")
+        return int(text) if text.lstrip("-").isdigit() else value
+
+    value = json.loads(body.decode("utf-8-sig"), parse_constant=number, parse_float=number, parse_int=number)
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > NESTING_MOST:
+            raise ValueError("nested too deeply")
+        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, (dict, list))]
+        level = [item for items in inner for item in items]
+    return value
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens, or None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    """The value if it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    """The value if it is a JSON list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def _error_text(value: Any) -> str:
+    """What went wrong: `error` is text or an object, vLLM and FastAPI write at the top; empty if nothing is said."""
+    value = value if isinstance(value, dict) else {"message": value}
+    error = value.get("error") or ("choices" not in value and (value.get("message") or value.get("detail"))) or ""
+    words = [error.get(key) for key in ("message", "type", "code")] if isinstance(error, dict) else [error]
+    return " ".join(str(word) for word in words if word) or str(error)
+
+
+def _usage(value: dict[str, Any]) -> Usage:
+    """Token counts from `usage`; the cached ones also from llama.cpp's `timings`."""
+    usage = _dict(value.get("usage"))
+    cached = _count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    cached = _count(_dict(value.get("timings")).get("cache_n")) if cached is None else cached
+    return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), cached)
+
+
+def _endpoint(text: str) -> urllib.parse.SplitResult:
+    """The chat completions URL, with 127.0.0.1 for localhost (IPv6 delay on Windows); raises ConfigError."""
+    try:
+        url = urllib.parse.urlsplit(text)
+        host, port = url.hostname, url.port
+        if not re.fullmatch(r"[!-~]+", text) or url.scheme not in ("http", "https") or not host or "@" in url.netloc:
+            raise ValueError("http:// or https://, a host, no login, no blanks")
+    except ValueError as error:
+        shown = re.sub(r"//.*@", "//***@", text)[:100]
+        example = "http://127.0.0.1:1234/v1/chat/completions"
+        raise ConfigError(f"lmstudio_endpoint {shown!r} is not usable ({error}); it looks like {example}.") from None
+    host = "127.0.0.1" if host == "localhost" else f"[{host}]" if ":" in host else host
+    path = url.path.rstrip("/")
+    path += {"": "/v1/chat/completions", "/v1": "/chat/completions"}.get(path, "")
+    return url._replace(netloc=host if port is None else f"{host}:{port}", path=path, fragment="")
+
+
+def _retry_after(header: str) -> float:
+    """Seconds from a Retry-After header, given as a number or as a date; 0 if it cannot be read."""
+    try:
+        seconds = float(header) if header.isdigit() else parsedate_to_datetime(header).timestamp() - time.time()
+    except (TypeError, ValueError, OverflowError, OSError):
+        return 0.0
+    return max(0.0, min(RETRY_AFTER_MOST_S, seconds))
+
+
+class ModelServer:
+    """The client of one model server: strict, patient where that is safe, stoppable at any time."""
+
+    def __init__(self, config: Config, clock: Clock, stop: Stop, api_key: str = "",
+                 notice: Callable[[str], None] = lambda text: None, jitter: Callable[[], float] = random.random,
+                 ) -> None:  # fmt: skip
+        self.config, self.clock, self.stop, self.notice, self.jitter = config, clock, stop, notice, jitter
+        self.url, self._key = _endpoint(config.lmstudio_endpoint), api_key.strip()
+        if not re.fullmatch(r"[!-~]*", self._key):
+            raise ConfigError("LMSTUDIO_API_KEY holds blanks or unusual characters; copy it once more.")
+        self.where = f"{self.url.scheme}://{self.url.netloc}"
+        self.info: ModelInfo | None = None  # what discover() found
+        self.exchanges = 0  # HTTP requests, further tries included
+        self._retry_after = 0.0
+
+    def complete(self, body: bytes) -> Reply:
+        """Posts a chat completion request; raises ModelError. Asking again is safe: nothing on the desktop changes."""
+        value, seconds, tries = self._ask(self.url.geturl(), body, self.config.lmstudio_timeout, self._with_message)
+        choice, model = value["choices"][0], value.get("model")
+        reason = choice.get("finish_reason")
+        reply = Reply(choice["message"], reason if isinstance(reason, str) else None, _usage(value),
+                      model if isinstance(model, str) else "", seconds, tries)  # fmt: skip
+        if self._overflowed(reply):
+            raise self._fault(_ROWS["context"], said="an empty reply")
+        return reply
+
+    def _with_message(self, value: Any) -> dict[str, Any]:
+        first = (_list(_dict(value).get("choices")) or [None])[0]
+        if not isinstance(_dict(first).get("message"), dict):
+            raise self._fault(_ROWS["bad_shape"], said="choices[0].message")
+        return _dict(value)
+
+    def _overflowed(self, reply: Reply) -> bool:
+        """Whether an empty reply is an overflow in disguise (lmstudio-bug-tracker #2339)."""
+        if any(reply.message.get(key) for key in ("content", "tool_calls", "function_call", "reasoning_content")):
+            return False
+        used, context = reply.usage, self.info.context_length if self.info else None
+        full = context is not None and (used.prompt_tokens or 0) + (used.completion_tokens or 0) >= context
+        return full or (reply.finish_reason == "length" and used.completion_tokens == 0)
+
+    def _ask(self, url: str, body: bytes | None, timeout_s: float, check: Callable[[Any], dict[str, Any]]
+             ) -> tuple[dict[str, Any], float, int]:  # fmt: skip
+        """One exchange, again where that is safe: the checked JSON, the seconds of the last exchange, the tries."""
+        tries = 0
+        while True:
+            tries, started = tries + 1, self.clock.now()
+            try:
+                return check(self._exchange(url, body, timeout_s)), self.clock.now() - started, tries
+            except ModelError as error:
+                further = self.config.request_retries
+                if not error.retry or tries > (min(1, further) if error.kind in ONE_RETRY else further):
+                    tried = f" ({tries} tries)" if tries > 1 else ""
+                    raise ModelError(f"{str(error)[:-1]}{tried}.", error.kind, error.retry) from None
+                wait_s = BACKOFF_S.get(error.kind, 0.5) * 2 ** (tries - 1) * (0.5 + self.jitter())
+                wait_s = max(wait_s, self._retry_after)
+                self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
+                self.clock.sleep(wait_s)
+
+    def _exchange(self, url: str, body: bytes | None, timeout_s: float) -> Any:
+        """The JSON of one exchange; raises ModelError."""
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": f"agent.py/{__version__}",
+                   **({"Content-Type": "application/json"} if body else {}),
+                   **({"Authorization": f"Bearer {self._key}"} if self._key else {})}  # fmt: skip
+        self.exchanges, self._retry_after = self.exchanges + 1, 0.0
+        try:
+            answer = _Exchange(urllib.request.Request(url, body, headers), timeout_s).wait(self.stop)
+        except (OSError, http.client.HTTPException) as error:
+            row = next(row for row in _WIRE if isinstance(error, row[0]))
+            raise self._fault(row, said=str(error), seconds=timeout_s) from None
+        self._retry_after = _retry_after(answer.retry_after)
+        return self._value(answer)
+
+    def _value(self, answer: _Answer) -> Any:
+        """The JSON of a good answer; raises ModelError for everything else."""
+        good = 200 <= answer.status < 300
+        if answer.encoding not in ("", "identity"):
+            raise self._fault(_ROWS["encoding"], said=answer.encoding)
+        if len(answer.body) > ANSWER_BYTES_MOST:
+            raise self._fault(_ROWS["too_big"], said=f"{ANSWER_BYTES_MOST >> 20} MB")
+        if good and not answer.body.strip():
+            raise self._fault(_ROWS["empty"])
+        try:
+            value = _strict_json(answer.body)
+        except (ValueError, RecursionError) as error:
+            if good:
+                raise self._fault(_ROWS["not_json"] if answer.sized else _ROWS["incomplete"], said=str(error)) from None
+            value = answer.body[:1000].decode("utf-8", "replace")  # error pages may be anything
+        said = _error_text(value)
+        if good and not said:
+            return value
+        known = [row for row in _SAID if re.search(row[0], said, re.IGNORECASE) and not 300 <= answer.status < 400]
+        row = (known + [row for row in _STATUS if answer.status in row[0]])[0]
+        raise self._fault(row, said=said if good else f"status {answer.status}: {said}", status=answer.status)
+
+    def _fault(self, row: _Row, said: str = "", **values: Any) -> ModelError:
+        """A row of the tables as an error; what the server said is shortened, made printable, and holds no key."""
+        said = said.replace(self._key, "***") if self._key else said
+        said = "".join(letter if letter.isprintable() else " " for letter in said[:400])
+        said = " ".join(said.split())[:160].rstrip(" .:")
+        return ModelError(row[3].format(where=self.where, said=said, **values) + ".", row[1], row[2])
+
+    def discover(self) -> ModelInfo:
+        """The model to use, with a note if it is not the configured one; raises ModelError. LM Studio's lists first."""
+        prefix = self.url.path.removesuffix("/chat/completions")
+        root, found, failure = prefix.removesuffix("/v1"), list[tuple[ModelInfo, str]](), None
+        for path in (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models"):
+            url = self.url._replace(path=path, query="").geturl()
+            try:
+                value, _, _ = self._ask(url, None, min(DISCOVERY_TIMEOUT_S, self.config.lmstudio_timeout), _dict)
+                found, failure = _models(value), None
+            except ModelError as error:
+                if error.kind in ("refused", "reset", "timeout", "auth", "loading", "busy"):
+                    raise
+                failure = error  # another kind of server has no such page, and says so in its own way
+            if found:
+                break
+        if failure is not None:
+            raise failure
+        self.info = self._choose(found)
+        return self.info
+
+    def _choose(self, found: list[tuple[ModelInfo, str]]) -> ModelInfo:
+        """The configured model, else the loaded one that sees, else the only one; raises ModelError."""
+        wanted, models = self.config.lmstudio_model, [info for info, _ in found]
+        there = [info for info, key in found if wanted in (info.name, key)]
+        for info in there or [info for info, key in found if _same_model(wanted, key)]:
+            if info.vision is False:
+                raise self._fault(_ROWS["no_vision"], said=f"{info.name} reads text only")
+            late = f"The model {info.name} is not loaded yet, so that the first reply may take a minute."
+            return replace(info, note=late if info.loaded is False else "")
+        seeing = [info for sure in (True, None) for info in models if info.loaded and info.vision is sure]
+        only = models if len(models) == 1 and models[0].loaded is None else []
+        for info in seeing + only:
+            kind = "loaded" if info.loaded else "only"
+            return replace(info, note=f"The configured model {wanted} is not there; using the {kind} one, {info.name}.")
+        names = ", ".join(info.name for info in models if info.vision is not False)[:100] or "none that sees images"
+        if blind := [info.name for info in models if info.loaded]:
+            raise self._fault(_ROWS["no_vision"], said=f"{blind[0]} reads text only")
+        if any(info.loaded is None for info in models):
+            raise self._fault(_ROWS["wrong_model"], said=f"{wanted}; listed: {names}")
+        raise self._fault(_ROWS["no_model"], said=f"{wanted} is not there; listed: {names}")
+
+
+def _same_model(one: str, other: str) -> bool:
+    """Whether two names mean one model: the last part of a path counts, LM Studio's instance number does not."""
+    tails = [re.sub(r":\d+$", "", name.replace("\\", "/").rsplit("/", 1)[-1].lower()) for name in (one, other)]
+    return tails[0] == tails[1]
+
+
+def _models(value: dict[str, Any]) -> list[tuple[ModelInfo, str]]:
+    """The models in any server's list, loaded ones first, each with the name under which it is stored.
+
+    LM Studio v1: `models` with `key`; its v0 and every OpenAI-compatible list: `data` with `id` (v0 adds type and
+    state, vLLM `max_model_len`, llama.cpp `meta` and a second list `models` that tells which can take images).
+    """
+    found = []
+    stored = [_dict(model) for model in _list(value.get("models"))]
+    for model in stored:
+        key, vision = model.get("key"), _dict(model.get("capabilities")).get("vision")
+        if not isinstance(key, str) or model.get("type") == "embedding":
+            continue
+        vision = vision if isinstance(vision, bool) else None
+        running = [_dict(instance) for instance in _list(model.get("loaded_instances"))]
+        for instance in running:
+            length = _count(_dict(instance.get("config")).get("context_length"))
+            found.append((ModelInfo(str(instance.get("id") or key), vision, True, length), key))
+        found += [(ModelInfo(key, vision, False), key)] if not running else []
+    seeing = [model.get("name") for model in stored if "multimodal" in _list(model.get("capabilities"))]
+    for model in map(_dict, _list(value.get("data"))):
+        name, kind = model.get("id"), str(model.get("type"))
+        if isinstance(name, str) and name and kind != "embeddings" and not name.startswith("text-embedding-"):
+            sees = True if name in seeing else {"vlm": True, "llm": False}.get(kind)
+            state = {"loaded": True, "not-loaded": False}.get(str(model.get("state")))
+            length = model.get("loaded_context_length") or model.get("max_model_len")
+            length = _count(length or _dict(model.get("meta")).get("n_ctx"))
+            found.append((ModelInfo(name, sees, state, length), name))
+    return sorted(found, key=lambda pair: pair[0].loaded is not True)
+
+
+def reply_warnings(reply: Reply, asked: str, info: ModelInfo | None = None, image_tokens: int = 0,
+                   text_chars: int = 0) -> list[str]:  # fmt: skip
+    """What a person should know about a reply, a sentence each.
+
+    `image_tokens` is the image's own count (Qwen3-VL: one token for 32x32 pixels, 1536x864 = 1296), `text_chars` the
+    length of everything else; a token is taken as five characters, so that a false alarm is unlikely.
+    """
+    warnings, length, counted = [], info.context_length if info else None, reply.usage.prompt_tokens
+    if reply.model and not _same_model(asked, reply.model):
+        warnings.append(f"The server answered with the model {reply.model} instead of {asked}.")
+    if length is not None and length < CONTEXT_LEAST:
+        warnings.append(f"The model is loaded with a context of {length} tokens, which is small for one screenshot;"
+                        f" load it with 8192 or more.")  # fmt: skip
+    if image_tokens and counted is not None and counted - text_chars // 5 < 0.6 * image_tokens:
+        warnings.append(f"The server counted {counted} tokens where the screenshot alone has {image_tokens}: it shrank"
+                        f" or lost the image.")  # fmt: skip
+    return warnings
+
 
 ########################################################################################################################
 # Room 11 - Replies: reading one call out of whatever the model said

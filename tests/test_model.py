@@ -1,0 +1,568 @@
+"""The model client against real sockets: every fault a server can show, finding the model, stopping."""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import gzip
+import json
+import os
+import re
+import socket
+import threading
+import time
+import unittest
+from dataclasses import replace
+from typing import Any, NamedTuple
+from unittest import mock
+
+import agent
+from tests.servers import (
+    RoutedServer,
+    ScriptedServer,
+    Step,
+    VirtualClock,
+    answer,
+    hang_up,
+    http,
+    raw,
+    reply,
+    reset,
+    stall,
+    trickle,
+)
+
+KEY = "sk-secret-4711"
+GOOD = answer(200, reply())
+
+
+def model_server(url: str, clock: VirtualClock | None = None, stop: agent.Stop | None = None, **settings: Any):
+    config = replace(agent.Config(), lmstudio_endpoint=url, **{"lmstudio_timeout": 5.0, **settings})
+    return agent.ModelServer(config, clock or VirtualClock(), stop or agent.Stop(), KEY, jitter=lambda: 0.5)
+
+
+class Fault(NamedTuple):
+    """What the server shows, what the error must be, and how many exchanges it may cost (4 = all retries)."""
+
+    name: str
+    step: Step
+    kind: str
+    exchanges: int
+    words: str  # must stand in the sentence
+
+
+def said(status: int, error: Any) -> Step:
+    return answer(status, error if isinstance(error, bytes) else {"error": error})
+
+
+LMS_NONE = "No models loaded. Please load a model in the developer page or use the 'lms load' command."
+LMS_KEEP = (
+    "Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded with context "
+    "length of only 4096 tokens, which is not enough. Try to load the model with a larger context length, or provide a "
+    "shorter input"
+)
+LMS_N_KEEP = (
+    "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 10247 >= n_ctx: "
+    "4096). Try to load the model with a larger context length, or provide a shorter prompt."
+)
+LMS_MID = (
+    "Reached context length of 4096 tokens with model (arch: qwen3vlmoe) that does not currently support "
+    "mid-generation context overflow. Try reloading with a larger context length or shortening the prompt/chat."
+)
+CPP_CONTEXT = {
+    "code": 400,
+    "message": "the request exceeds the available context size. try increasing the context size",
+    "type": "exceed_context_size_error",
+    "n_prompt_tokens": 1407,
+    "n_ctx": 256,
+}
+CPP_MMPROJ = {
+    "code": 500,
+    "message": "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+    "type": "server_error",
+}
+VLLM_CONTEXT = {
+    "object": "error",
+    "message": "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens.",
+    "type": "BadRequestError",
+    "code": 400,
+}
+NUMBER = b'{"usage": {"prompt_tokens": %s}, "choices": [{"message": {"content": "x"}}]}'
+
+FAULTS = (
+    Fault("reset", reset, "reset", 4, "closed the connection"),
+    Fault("closed without a word", hang_up, "reset", 4, "closed the connection"),
+    Fault("cut in the status line", raw(b"HTTP/1.1 2"), "incomplete", 4, "whole HTTP answer"),
+    Fault("another protocol", raw(b"SSH-2.0-OpenSSH_9.6\r\n"), "incomplete", 4, "check that it is a model server"),
+    Fault("cut body", raw(http(200, reply())[:-9]), "incomplete", 4, "broke off"),
+    Fault("cut chunk", raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{}"), "incomplete", 4, "broke off"),
+    Fault("cut body without length", raw(http(200, reply(), sized=False)[:-9]), "incomplete", 4, "broke off"),
+    Fault("oversized", answer(200, b" " * (agent.ANSWER_BYTES_MOST + 1)), "too_big", 1, "8 MB"),
+    Fault("oversized in chunks", raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"100000\r\n%s\r\n" % (b" " * 0x100000) * 9),
+          "too_big", 1, "8 MB"),
+    Fault("HTML", answer(200, b"<html>hello</html>"), "not_json", 2, "JSON"),
+    Fault("not UTF-8", answer(200, b'{"a": "\xff"}'), "not_json", 2, "JSON"),
+    Fault("stream of events", answer(200, b'data: {"choices": []}\n\ndata: [DONE]\n\n'), "not_json", 2, "JSON"),
+    Fault("NaN", answer(200, NUMBER % b"NaN"), "not_json", 2, "NaN"),
+    Fault("Infinity", answer(200, NUMBER % b"-Infinity"), "not_json", 2, "Infinity"),
+    Fault("infinite by exponent", answer(200, NUMBER % b"1e999"), "not_json", 2, "1e999"),
+    Fault("integer of 5,000 digits", answer(200, NUMBER % (b"9" * 5000)), "not_json", 2, "999"),
+    Fault("nested deeply", answer(200, b"[" * 100000 + b"]" * 100000), "not_json", 2, "JSON"),
+    Fault("nested somewhat", answer(200, b"[" * 99 + b"]" * 99), "not_json", 2, "nested too deeply"),
+    Fault("redirect", answer(302, b"", ["Location: http://example.com/"]), "redirect", 1, "final address"),
+    Fault("permanent redirect", answer(308, b"no model", ["Location: /v2"]), "redirect", 1, "status 308"),
+    Fault("gzip", answer(200, gzip.compress(b"{}"), ["Content-Encoding: gzip"]), "encoding", 1, "compressed answer (gzip)"),
+    Fault("gzip without saying so", answer(200, gzip.compress(b"{}")), "not_json", 2, "JSON"),
+    Fault("200 with error object", said(200, {"message": "odd", "code": 7}), "error", 2, "(odd 7)"),
+    Fault("200 with error string", said(200, "odd\nthing."), "error", 2, "(odd thing)"),
+    Fault("200 with a known error", said(200, LMS_KEEP), "context", 1, "larger context length"),
+    Fault("200 with unknown page", said(200, "Unexpected endpoint or method. (POST /x)"), "not_found", 1, "no such page"),
+    Fault("empty 200", answer(200), "empty", 2, "empty answer"),
+    Fault("empty 200 without length", answer(200, sized=False), "incomplete", 4, "broke off"),
+    Fault("204", answer(204), "empty", 2, "empty answer"),
+    Fault("no choices", answer(200, reply(choices=[])), "bad_shape", 2, "choices[0].message"),
+    Fault("choices null", answer(200, reply(choices=None)), "bad_shape", 2, "choices[0].message"),
+    Fault("choice a string", answer(200, reply(choices=["x"])), "bad_shape", 2, "choices[0].message"),
+    Fault("message a string", answer(200, reply(choices=[{"message": "x"}])), "bad_shape", 2, "choices[0].message"),
+    Fault("a list", answer(200, []), "bad_shape", 2, "choices[0].message"),
+    Fault("a number", answer(200, b"7"), "error", 2, "(7)"),
+    Fault("400", said(400, "'messages' is required"), "error", 1, "status 400: 'messages' is required"),
+    Fault("400 with nothing", answer(400), "error", 1, "(status 400)"),
+    Fault("400 no model (LM Studio)", said(400, {"message": LMS_NONE}), "no_model", 1, "lms load"),
+    Fault("404 no model (LM Studio)", said(404, {"message": LMS_NONE}), "no_model", 1, "lms load"),
+    Fault("400 overflow (LM Studio)", said(400, LMS_KEEP), "context", 1, "8192"),
+    Fault("400 n_keep (LM Studio)", said(400, LMS_N_KEEP), "context", 1, "8192"),
+    Fault("400 mid-generation (LM Studio)", said(400, LMS_MID), "context", 1, "8192"),
+    Fault("400 small for vision (LM Studio)",
+          said(400, "For vision-enabled models, please use context size 1500 or larger"), "context", 1, "8192"),
+    Fault("400 no vision (LM Studio)", said(400, "Model does not support images. Please use a model that does."),
+          "no_vision", 1, "cannot see images"),
+    Fault("400 crashed (LM Studio)", said(400, "The model has crashed without additional information. (Exit code: null)"),
+          "server", 4, "lost its model"),
+    Fault("400 unloaded (LM Studio)", said(400, "Model unloaded."), "server", 4, "lost its model"),
+    Fault("400 unknown model (LM Studio)",
+          said(400, {"message": 'Invalid model identifier "x". Please specify a valid downloaded model', "code": "model_not_found"}),
+          "wrong_model", 1, "lmstudio_model"),
+    Fault("400 several models (LM Studio)",
+          said(400, "Multiple models are loaded. Please specify a model by providing a 'model' field."),
+          "wrong_model", 1, "lmstudio_model"),
+    Fault("400 failed to load (LM Studio)", said(400, "Failed to load model: insufficient system resources"),
+          "no_model", 1, "choose a smaller one"),
+    Fault("400 overflow (llama.cpp)", said(400, CPP_CONTEXT), "context", 1, "8192"),
+    Fault("500 overflow (llama.cpp, older)", said(500, CPP_CONTEXT), "context", 1, "8192"),
+    Fault("500 no mmproj (llama.cpp)", said(500, CPP_MMPROJ), "no_vision", 1, "cannot see images"),
+    Fault("500 tools (llama.cpp)", said(500, {"message": "tools param requires --jinja flag"}), "no_tools", 1, "tools"),
+    Fault("503 loading (llama.cpp)",
+          said(503, {"message": "Loading model", "type": "unavailable_error", "code": 503}), "loading", 4, "still loading"),
+    Fault("404 page (llama.cpp)", said(404, {"message": "File Not Found", "type": "not_found_error", "code": 404}),
+          "not_found", 1, "no such page"),
+    Fault("400 overflow (vLLM)", answer(400, VLLM_CONTEXT), "context", 1, "8192"),
+    Fault("400 text model (vLLM)", answer(400, {"object": "error", "message": "Qwen3-4B is not a multimodal model"}),
+          "no_vision", 1, "cannot see images"),
+    Fault("404 model (vLLM)", answer(404, {"object": "error", "message": "The model `x` does not exist.", "code": 404}),
+          "wrong_model", 1, "lmstudio_model"),
+    Fault("400 tools (vLLM)", answer(400, {"object": "error", "message":
+          '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'}), "no_tools", 1, "tools"),
+    Fault("404 page (vLLM)", answer(404, {"detail": "Not Found"}), "not_found", 1, "no such page"),
+    Fault("404 model (Ollama)", said(404, 'model "x" not found, try pulling it first'), "wrong_model", 1, "lmstudio_model"),
+    Fault("404 page (Ollama)", answer(404, b"404 page not found"), "not_found", 1, "no such page"),
+    Fault("400 tools (Ollama)", said(400, {"message": "registry.ollama.ai/library/x does not support tools"}),
+          "no_tools", 1, "tools"),
+    Fault("503 busy (Ollama)", said(503, "server busy, please try again.  maximum pending requests exceeded"),
+          "busy", 4, "busy"),
+    Fault("401", said(401, {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}),
+          "auth", 1, "LMSTUDIO_API_KEY"),
+    Fault("403", answer(403, b""), "auth", 1, "LMSTUDIO_API_KEY"),
+    Fault("404", answer(404, b""), "not_found", 1, "lmstudio_endpoint"),
+    Fault("408", answer(408), "busy", 4, "status 408"),
+    Fault("409", answer(409), "busy", 4, "status 409"),
+    Fault("429", said(429, {"message": "Rate limit reached"}), "busy", 4, "status 429: Rate limit reached"),
+    Fault("500", said(500, {"message": "Internal error"}), "server", 4, "status 500: Internal error"),
+    Fault("502 in HTML", answer(502, b"<html>Bad Gateway</html>"), "server", 4, "status 502"),
+    Fault("503", answer(503), "server", 4, "(status 503)"),
+    Fault("504", answer(504), "server", 4, "(status 504)"),
+    Fault("501", answer(501), "error", 1, "(status 501)"),
+)  # fmt: skip
+
+
+class FaultTests(unittest.TestCase):
+    def failure(self, server: agent.ModelServer) -> agent.ModelError:
+        with self.assertRaises(agent.ModelError) as caught:
+            server.complete(b"{}")
+        return caught.exception
+
+    def assert_one_sentence(self, text: str) -> None:
+        self.assertRegex(text, r"\A[A-Z][^\n]*[^. ]\.\Z")
+        outside = re.sub(r"\(.*\)|http://[\d.:]+", "", text)
+        self.assertNotRegex(outside, r"\. ")
+        self.assertNotRegex(text, r"Traceback|Errno|object at 0x|\{|\bNone\b")
+
+    def test_every_fault_of_a_server_has_its_sentence_its_kind_and_its_number_of_tries(self) -> None:
+        for fault in FAULTS:
+            with self.subTest(fault.name), ScriptedServer(fault.step) as server:
+                client = model_server(server.url)
+                error = self.failure(client)
+                self.assertEqual((fault.kind, fault.exchanges), (error.kind, client.exchanges), str(error))
+                self.assertEqual(error.retry, fault.exchanges > 1)
+                self.assertEqual(len(server.requests), fault.exchanges)
+                self.assertIn(fault.words, str(error))
+                self.assertIn(f"127.0.0.1:{server.port}", str(error))
+                self.assert_one_sentence(str(error))
+                self.assertNotIn(KEY, str(error) + repr(error))
+                self.assertIsNone(error.__cause__)
+
+    def test_a_fault_that_may_pass_is_survived(self) -> None:
+        for fault in FAULTS:
+            if fault.exchanges > 1:
+                with self.subTest(fault.name), ScriptedServer(fault.step, GOOD) as server:
+                    got = model_server(server.url).complete(b"{}")
+                    self.assertEqual((got.message["content"], got.tries), ("hello", 2))
+
+    def test_nobody_listening_is_said_and_tried_again(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        client = model_server(f"http://127.0.0.1:{port}/v1/chat/completions")
+        error = self.failure(client)
+        self.assertEqual((error.kind, error.retry, client.exchanges), ("refused", True, 4))
+        self.assertIn("lms server start", str(error))
+        self.assert_one_sentence(str(error))
+
+    def test_a_reply_cut_at_any_byte_is_never_taken_for_whole(self) -> None:
+        for sized in (True, False):
+            whole = http(200, reply("é"), sized=sized)
+            cuts = [raw(whole[:end]) for end in range(len(whole))]
+            with ScriptedServer(*cuts, raw(whole)) as server:
+                client = model_server(server.url, request_retries=0)
+                for end in range(len(whole)):
+                    with self.subTest(end=end, sized=sized):
+                        error = self.failure(client)
+                        self.assertIn(error.kind, ("reset", "incomplete"))
+                        self.assertTrue(error.retry)
+                self.assertEqual(client.complete(b"{}").message["content"], "é")
+
+    def test_one_deadline_covers_silence_and_trickling_alike(self) -> None:
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{"
+        steps = (stall, trickle(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"), trickle(head), trickle(b"H", b"T"))
+        for step in steps:
+            with self.subTest(steps.index(step)), ScriptedServer(step) as server:
+                client = model_server(server.url, lmstudio_timeout=0.15)
+                begin = time.monotonic()
+                error = self.failure(client)
+                self.assertLess(time.monotonic() - begin, 0.3)
+                self.assertEqual((error.kind, error.retry, client.exchanges), ("timeout", False, 1))
+                self.assertIn("0.15 s", str(error))
+                self.assert_one_sentence(str(error))
+                self.assert_no_worker()
+
+    def test_the_deadline_covers_a_server_that_does_not_read(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            client = model_server(f"http://127.0.0.1:{silent.getsockname()[1]}", lmstudio_timeout=0.15)
+            with self.assertRaises(agent.ModelError) as caught:
+                client.complete(b"x" * (16 << 20))
+            self.assertEqual(caught.exception.kind, "timeout")
+            self.assert_no_worker()
+
+    def test_a_stop_ends_a_hanging_request_at_once(self) -> None:
+        for step in (stall, trickle(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{")):
+            with ScriptedServer(step) as server:
+                stop = agent.Stop()
+                client = model_server(server.url, stop=stop)
+                timer = threading.Timer(0.05, stop.set, ["you pressed Ctrl+C"])
+                timer.start()
+                begin = time.monotonic()
+                with self.assertRaises(agent.Stopped):
+                    client.complete(b"{}")
+                self.assertLess(time.monotonic() - begin, 0.3)
+                self.assert_no_worker()
+
+    def assert_no_worker(self) -> None:
+        end = time.monotonic() + 0.5
+        while any(thread.name == "model exchange" for thread in threading.enumerate()):
+            self.assertLess(time.monotonic(), end, "the worker is still there")
+            time.sleep(0.005)
+
+
+class ExchangeTests(unittest.TestCase):
+    def test_the_request_is_plain_and_carries_the_key_only_as_a_header(self) -> None:
+        body = json.dumps({"model": "x"}).encode()
+        with ScriptedServer(GOOD) as server:
+            model_server(server.url.replace("127.0.0.1", "localhost")).complete(body)
+        head, sent = server.requests[0].split(b"\r\n\r\n", 1)
+        lines = head.decode().split("\r\n")
+        self.assertEqual(sent, body)
+        self.assertEqual(lines[0], "POST /v1/chat/completions HTTP/1.1")
+        for line in ("Accept-Encoding: identity", f"Host: 127.0.0.1:{server.port}", "Content-Type: application/json",
+                     f"Authorization: Bearer {KEY}", f"Content-Length: {len(body)}"):  # fmt: skip
+            self.assertIn(line, lines)
+
+    def test_without_a_key_no_authorization_is_sent(self) -> None:
+        with ScriptedServer(GOOD) as server:
+            config = replace(agent.Config(), lmstudio_endpoint=server.url)
+            agent.ModelServer(config, VirtualClock(), agent.Stop()).complete(b"{}")
+        self.assertNotIn(b"authorization", server.requests[0].lower())
+
+    def test_proxies_of_the_environment_are_ignored(self) -> None:
+        proxies = {name: "http://127.0.0.1:9" for name in ("http_proxy", "HTTP_PROXY", "all_proxy")}
+        with ScriptedServer(GOOD) as server, mock.patch.dict(os.environ, proxies):
+            self.assertEqual(model_server(server.url).complete(b"{}").tries, 1)
+
+    def test_a_reply_is_handed_over_as_it_came_with_its_costs(self) -> None:
+        usage = {"prompt_tokens": 3880, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 165}}
+        with ScriptedServer(answer(200, reply("x", "other", usage=usage))) as server:
+            got = model_server(server.url).complete(b"{}")
+        self.assertEqual(got.message, {"role": "assistant", "content": "x"})
+        self.assertEqual((got.finish_reason, got.model, got.tries), ("stop", "other", 1))
+        self.assertEqual(got.usage, agent.Usage(3880, 20, 165))
+
+    def test_odd_but_usable_replies_pass(self) -> None:
+        timings = {"cache_n": 7}
+        odd = {
+            "BOM": (b"\xef\xbb\xbf" + json.dumps(reply()).encode(), agent.Usage(3880, 20)),
+            "usage null": (reply(usage=None, error=None), agent.Usage()),
+            "usage of nonsense": (reply(usage={"prompt_tokens": True, "completion_tokens": -1}), agent.Usage()),
+            "llama.cpp's timings": (reply(timings=timings), agent.Usage(3880, 20, 7)),
+            "nothing but a message": ({"choices": [{"message": {}}]}, agent.Usage()),
+            "content null": (reply(None), agent.Usage(3880, 20)),
+        }
+        for name, (body, usage) in odd.items():
+            with self.subTest(name), ScriptedServer(answer(200, body)) as server:
+                self.assertEqual(model_server(server.url).complete(b"{}").usage, usage)
+
+    def test_a_chunked_reply_and_one_without_length_are_read_to_their_end(self) -> None:
+        data = json.dumps(reply("é" * 50000)).encode()
+        chunks = b"".join(b"%x\r\n%s\r\n" % (len(data[at : at + 999]), data[at : at + 999]) for at in range(0, len(data), 999))
+        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        for step in (raw(head + chunks + b"0\r\n\r\n"), answer(200, data, sized=False)):
+            with ScriptedServer(step) as server:
+                self.assertEqual(len(model_server(server.url).complete(b"{}").message["content"]), 50000)
+
+    def test_an_empty_reply_is_handed_over_but_an_overflow_in_disguise_is_named(self) -> None:
+        def choice(reason: str, **message: Any) -> list[dict[str, Any]]:
+            return [{"message": {"content": "", **message}, "finish_reason": reason}]
+
+        full = {"prompt_tokens": 4096, "completion_tokens": 0}
+        short = {"prompt_tokens": 900, "completion_tokens": 0}
+        cases = (
+            (reply(choices=choice("stop"), usage=short), 4096, False),
+            (reply(choices=choice("length"), usage=short), None, True),
+            (reply(choices=choice("stop"), usage=full), 4096, True),
+            (reply(choices=choice("stop"), usage=full), None, False),
+            (reply(choices=choice("stop", tool_calls=[{"id": "1"}]), usage=full), 4096, False),
+            (reply(choices=choice("length", reasoning_content="hm"), usage=full), 4096, False),
+        )
+        for body, context, overflow in cases:
+            with self.subTest(body=body, context=context), ScriptedServer(answer(200, body)) as server:
+                client = model_server(server.url)
+                client.info = agent.ModelInfo("x", context_length=context)
+                with self.assertRaises(agent.ModelError) if overflow else contextlib.nullcontext() as caught:
+                    client.complete(b"{}")
+                if overflow:
+                    self.assertEqual((caught.exception.kind, caught.exception.retry), ("context", False))
+
+
+class WaitingTests(unittest.TestCase):
+    def slept(self, *steps: Step, **settings: Any) -> list[float]:
+        clock = VirtualClock()
+        with ScriptedServer(*steps) as server, contextlib.suppress(agent.ModelError):
+            model_server(server.url, clock, **settings).complete(b"{}")
+        return clock.slept
+
+    def test_waits_double_and_a_loading_model_is_given_time(self) -> None:
+        loading = answer(503, {"error": {"message": "Loading model"}})
+        self.assertEqual(self.slept(answer(500)), [0.5, 1.0, 2.0])
+        self.assertEqual(self.slept(loading), [5.0, 10.0, 20.0])
+        self.assertEqual(self.slept(answer(500), request_retries=0), [])
+
+    def test_retry_after_is_honoured_within_reason(self) -> None:
+        soon = email.utils.formatdate(time.time() + 30, usegmt=True)
+        cases = {"7": 7, "0": 0.5, "999999999": 60, soon: 30, "Thu, 01 Jan 1970 00:00:00 GMT": 0.5, "soon": 0.5, "-5": 0.5,
+                 "nan": 0.5, "Mon, 99 Foo 2026": 0.5}  # fmt: skip
+        for header, seconds in cases.items():
+            with self.subTest(header):
+                slept = self.slept(answer(429, b"", [f"Retry-After: {header}"]), GOOD)
+                self.assertEqual(len(slept), 1)
+                self.assertAlmostEqual(slept[0], seconds, delta=1.5 if header == soon else 0)
+
+    def test_the_person_is_told_of_a_wait_in_one_sentence(self) -> None:
+        told: list[str] = []
+        with ScriptedServer(answer(500), GOOD) as server:
+            client = model_server(server.url)
+            client.notice = told.append
+            client.complete(b"{}")
+        self.assertRegex(told[0], r"\AThe server at .* failed .*; asking again in 0\.5 s\.\Z")
+
+    def test_a_stop_during_a_wait_ends_it(self) -> None:
+        stop = agent.Stop()
+        with ScriptedServer(answer(500)) as server:
+            client = model_server(server.url, stop=stop)
+            client.clock = agent.SystemClock(stop)
+            client.notice = lambda text: stop.set("test")
+            with self.assertRaises(agent.Stopped):
+                client.complete(b"{}")
+
+    def test_seconds_are_those_of_the_last_exchange(self) -> None:
+        with ScriptedServer(answer(500), GOOD) as server:
+            self.assertEqual(model_server(server.url).complete(b"{}").seconds, 0.0)
+
+
+class EndpointTests(unittest.TestCase):
+    def url(self, text: str) -> str:
+        return model_server(text).url.geturl()
+
+    def test_localhost_becomes_a_number_and_a_missing_path_is_completed(self) -> None:
+        full = "http://127.0.0.1:1234/v1/chat/completions"
+        for text in ("http://localhost:1234/v1/chat/completions", "http://LOCALHOST:1234", "http://localhost:1234/v1/", full):
+            with self.subTest(text):
+                self.assertEqual(self.url(text), full)
+        self.assertEqual(self.url("https://[::1]:8/x/chat/completions"), "https://[::1]:8/x/chat/completions")
+        self.assertEqual(self.url("http://pc.lan/openai/v1/chat/completions"), "http://pc.lan/openai/v1/chat/completions")
+
+    def test_an_unusable_endpoint_is_refused_in_one_sentence(self) -> None:
+        for text in ("", "localhost:1234", "ftp://x/y", "http://", "http:///v1", "http://h:99999/", "http://h:x/", "http://a b/",
+                     "http://[::1", "http://h/\u00e9", "http://h/\r\nX: y", "file:///etc/passwd"):  # fmt: skip
+            with self.subTest(text), self.assertRaises(agent.ConfigError) as caught:
+                self.url(text)
+            self.assertRegex(str(caught.exception), r"\Almstudio_endpoint [^\n]*\.\Z")
+
+    def test_a_login_in_the_endpoint_or_a_broken_key_is_refused_without_being_shown(self) -> None:
+        with self.assertRaises(agent.ConfigError) as caught:
+            self.url("http://me:hidden@host/")
+        self.assertNotIn("hidden", str(caught.exception))
+        with self.assertRaises(agent.ConfigError) as caught:
+            agent.ModelServer(agent.Config(), VirtualClock(), agent.Stop(), "hid\nden")
+        self.assertNotIn("hid", str(caught.exception))
+
+
+def native(key: str, vision: bool, *contexts: int, **extra: Any) -> dict[str, Any]:
+    """One model of LM Studio's /api/v1/models."""
+    instances = [
+        {"id": key if n == 0 else f"{key}:{n + 1}", "config": {"context_length": length}} for n, length in enumerate(contexts)
+    ]
+    return {"type": "llm", "key": key, "loaded_instances": instances, "max_context_length": 262144,
+            "capabilities": {"vision": vision, "trained_for_tool_use": True}, **extra}  # fmt: skip
+
+
+def older(name: str, kind: str, length: int | None = None) -> dict[str, Any]:
+    """One model of LM Studio's /api/v0/models."""
+    state = {"state": "not-loaded"} if length is None else {"state": "loaded", "loaded_context_length": length}
+    return {"id": name, "object": "model", "type": kind, "max_context_length": 262144, **state}
+
+
+def plain(*names: str, **extra: Any) -> dict[str, Any]:
+    return {"object": "list", "data": [{"id": name, "object": "model", **extra} for name in names]}
+
+
+EMBED = {"type": "embedding", "key": "text-embedding-nomic", "loaded_instances": [{"id": "text-embedding-nomic", "config": {}}]}
+LMS_OTHER = http(200, {"error": "Unexpected endpoint or method. (GET /x)"})
+CPP_OTHER = http(404, {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}})
+OLLAMA_OTHER = http(404, b"404 page not found")
+VLLM_OTHER = http(404, {"detail": "Not Found"})
+CPP_LIST = {
+    "models": [{"name": "/m/Qwen3VL-2B-Q4.gguf", "type": "model", "capabilities": ["completion", "multimodal"]}],
+    **plain("/m/Qwen3VL-2B-Q4.gguf", meta={"n_ctx_train": 262144, "n_ctx": 8192}),
+}
+WANTED = "qwen3-vl-2b-instruct"
+Info = agent.ModelInfo
+
+FOUND = (
+    ("LM Studio, loaded", "/api/v1/models", {"models": [EMBED, native(WANTED, True, 8192)]}, LMS_OTHER,
+     Info(WANTED, True, True, 8192), ""),
+    ("LM Studio, under its publisher", "/api/v1/models", {"models": [native("qwen/Qwen3-VL-2B-Instruct", True, 4096)]},
+     LMS_OTHER, Info("qwen/Qwen3-VL-2B-Instruct", True, True, 4096), ""),
+    ("LM Studio, exact before alike", "/api/v1/models", {"models": [native("b/" + WANTED, True, 1), native(WANTED, True, 2)]},
+     LMS_OTHER, Info(WANTED, True, True, 2), ""),
+    ("LM Studio, loaded under another name", "/api/v1/models",
+     {"models": [native(WANTED, True, loaded_instances=[{"id": "eye", "config": {"context_length": 9}}])]}, LMS_OTHER,
+     Info("eye", True, True, 9), ""),
+    ("LM Studio, downloaded only", "/api/v1/models", {"models": [native("a", True, 1), native(WANTED, True)]}, LMS_OTHER,
+     Info(WANTED, True, False), "not loaded yet"),
+    ("LM Studio, another one loaded", "/api/v1/models",
+     {"models": [native("text", False, 4096), native("qwen/qwen3-vl-8b", True, 8192), native("gemma", True)]}, LMS_OTHER,
+     Info("qwen/qwen3-vl-8b", True, True, 8192), "using the loaded one, qwen/qwen3-vl-8b"),
+    ("LM Studio 0.3, loaded", "/api/v0/models", {"data": [older("x", "llm", 1), older(WANTED, "vlm", 4096)]}, LMS_OTHER,
+     Info(WANTED, True, True, 4096), ""),
+    ("LM Studio 0.3, another one loaded", "/api/v0/models",
+     {"data": [older("text-embedding-x", "embeddings", 1), older("y", "vlm"), older("z", "vlm", 5)]}, LMS_OTHER,
+     Info("z", True, True, 5), "using the loaded one, z"),
+    ("llama.cpp", "/v1/models", CPP_LIST, CPP_OTHER, Info("/m/Qwen3VL-2B-Q4.gguf", True, None, 8192), "using the only one"),
+    ("Ollama", "/v1/models", plain("qwen3-vl:2b", "gemma:4b", WANTED, owned_by="library"), OLLAMA_OTHER, Info(WANTED), ""),
+    ("vLLM", "/v1/models", plain("Qwen/Qwen3-VL-2B-Instruct", max_model_len=16384), VLLM_OTHER,
+     Info("Qwen/Qwen3-VL-2B-Instruct", None, None, 16384), ""),
+    ("Lemonade, plain list under /api/v1", "/api/v1/models", plain("only"), OLLAMA_OTHER, Info("only"), "using the only one"),
+)  # fmt: skip
+
+NOT_FOUND = (
+    ("nothing there", "/v1/models", plain(), LMS_OTHER, "no_model", "none that sees images"),
+    ("nothing loaded", "/api/v1/models", {"models": [native("b", True), native("t", False)]}, LMS_OTHER, "no_model",
+     "listed: b"),
+    ("configured one is text only", "/api/v1/models", {"models": [native(WANTED, False, 1)]}, LMS_OTHER, "no_vision", WANTED),
+    ("only a text model is loaded", "/api/v0/models", {"data": [older("t", "llm", 1), older("v", "vlm")]}, LMS_OTHER,
+     "no_vision", "t reads text only"),
+    ("several to choose from", "/v1/models", plain("a", "b"), OLLAMA_OTHER, "wrong_model", "listed: a, b"),
+    ("no list at all", "/", {}, OLLAMA_OTHER, "not_found", "no such page"),
+    ("rubbish", "/v1/models", b"<html>", http(200, b"<html>"), "not_json", "JSON"),
+    ("odd shapes", "/v1/models", {"data": [7, {"id": 7}, {"id": ""}, None], "models": {"a": 1}}, LMS_OTHER, "no_model", ""),
+    ("wrong key", "/v1/models", plain("a"), http(401, b""), "auth", "LMSTUDIO_API_KEY"),
+)  # fmt: skip
+
+
+class DiscoveryTests(unittest.TestCase):
+    def test_the_model_is_found_on_every_kind_of_server(self) -> None:
+        for name, path, page, other, info, note in FOUND:
+            with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
+                client = model_server(server.url)
+                got = client.discover()
+                self.assertEqual(replace(got, note=""), info)
+                self.assertIn(note, got.note)
+                self.assertEqual(bool(note), bool(got.note))
+                self.assertIs(client.info, got)
+                asked = [request.split(b" ")[1].decode() for request in server.requests]
+                order = ["/api/v1/models", "/api/v0/models", "/v1/models"]
+                self.assertEqual(list(dict.fromkeys(asked)), order[: order.index(path) + 1])
+
+    def test_a_model_that_cannot_be_used_is_said_with_the_remedy(self) -> None:
+        for name, path, page, other, kind, words in NOT_FOUND:
+            with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
+                with self.assertRaises(agent.ModelError) as caught:
+                    model_server(server.url).discover()
+                self.assertEqual(caught.exception.kind, kind)
+                self.assertIn(words, str(caught.exception))
+
+    def test_a_dead_server_is_said_once_and_not_for_each_list(self) -> None:
+        with ScriptedServer(hang_up) as server:
+            client = model_server(server.url, request_retries=0)
+            with self.assertRaises(agent.ModelError) as caught:
+                client.discover()
+        self.assertEqual((caught.exception.kind, client.exchanges), ("reset", 1))
+
+    def test_lists_are_asked_beside_the_endpoint(self) -> None:
+        with RoutedServer({"/gpu/v1/models": http(200, plain("a"))}, OLLAMA_OTHER) as server:
+            model_server(f"{server.base}/gpu/v1/chat/completions?x=1").discover()
+        asked = [request.split(b" ")[1] for request in server.requests]
+        self.assertEqual(asked, [b"/gpu/api/v1/models", b"/gpu/api/v0/models", b"/gpu/v1/models"])
+
+
+class WarningTests(unittest.TestCase):
+    def warnings(self, tokens: int | None = 3880, model: str = WANTED, context: int | None = 8192, **more: int) -> list[str]:
+        got = agent.Reply({}, "stop", agent.Usage(tokens), model, 1.0, 1)
+        return agent.reply_warnings(got, WANTED, Info(WANTED, context_length=context), **more)
+
+    def test_a_reply_as_expected_gives_no_warning(self) -> None:
+        self.assertEqual(self.warnings(image_tokens=1296, text_chars=10400), [])
+        self.assertEqual(self.warnings(None, "", None, image_tokens=1296), [])
+        self.assertEqual(self.warnings(model="qwen/Qwen3-VL-2B-Instruct:2"), [])
+
+    def test_another_model_a_small_context_and_a_shrunk_image_are_told(self) -> None:
+        self.assertIn("gemma instead of", self.warnings(model="gemma")[0])
+        self.assertIn("context of 4096 tokens", self.warnings(context=4096)[0])
+        self.assertIn("counted 500 tokens", self.warnings(500, image_tokens=1296)[0])
+        self.assertIn("counted 2700 tokens", self.warnings(2700, image_tokens=1296, text_chars=10400)[0])
+
+    def test_ollama_tags_are_part_of_a_name(self) -> None:
+        self.assertTrue(agent._same_model("qwen3-vl:2b", "Qwen3-VL:2b"))
+        self.assertFalse(agent._same_model("qwen3-vl:2b", "qwen3-vl:4b"))
+        self.assertTrue(agent._same_model("C:\\m\\a.gguf", "a.gguf"))
+
+
+if __name__ == "__main__":
+    unittest.main()
