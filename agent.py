@@ -1169,7 +1169,7 @@ class Vocabulary:
         for f in fields(found.args):
             shown = renamed.get(f.name, f.name)
             if shown in call.arguments:
-                values[f.name] = _value(f, shown, call.arguments[shown])
+                values[f.name] = _argument(f, shown, call.arguments[shown])
             elif f.default is MISSING:
                 raise ToolError(f"{call.name} needs the argument {shown!r}.", f"missing_{shown}")
         return Act(found, found.args(**values), call)
@@ -1188,7 +1188,7 @@ def _property(f: Any) -> dict[str, Any]:
     return {**kinds[f.type], **({"description": text} if text else {})}
 
 
-def _value(f: Any, shown: str, value: Any) -> Any:
+def _argument(f: Any, shown: str, value: Any) -> Any:
     """One argument in its field's type; raises ToolError (invalid_args, invalid_box)."""
     if f.type == "str" and isinstance(value, str):
         return value
@@ -1927,7 +1927,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _whole(digits: str) -> int:
+def _bounded_int(digits: str) -> int:
     if len(digits) > 18:  # also keeps away from Python's own limit on the digits of an integer
         raise ValueError(f"a number has {len(digits)} digits")
     return int(digits)
@@ -1938,7 +1938,7 @@ def _no_constant(name: str) -> Any:
 
 
 # strict=False takes a line break inside a string for what it is
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_whole, parse_constant=_no_constant, strict=False)
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_bounded_int, parse_constant=_no_constant, strict=False)
 
 
 def _extent(text: str, start: int) -> tuple[int, int]:
@@ -2442,7 +2442,7 @@ _ADVICE = {
 }
 
 
-def correction(error: ReplyError, tools: list[dict[str, Any]]) -> str:
+def correction(error: ToolError, tools: list[dict[str, Any]]) -> str:
     """What the model is told when no call could be read: the defect and the one thing to do; at most 60 words."""
     advice = _ADVICE.get(error.kind, "Call again, with complete and valid JSON arguments.")
     words = f"{error} Nothing was done. {advice.format(tools=_tool_names(tools))}".split()
@@ -3038,7 +3038,7 @@ class Engine:
         more: list[dict[str, str]] = []
         for asked in range(1, corrections + 2):
             reply = self.ask(role, text, image, more)
-            said = cut_repetition(strip_think(content_text(reply.message)))
+            said = cut_repetition(strip_think(_plain_text(reply.message.get("content"))))
             try:
                 call = read_call(reply.message, reply.finish_reason, tools)
                 return self.profile.vocabulary.parse(call), said, asked
@@ -3055,7 +3055,7 @@ class Engine:
         self.observe(turn, "_check")
         text = f"TASK: {task}\n\nCLAIM: {evidence}\n\nIs the task done? Answer YES or NO and the reason in one line."
         reply = self.ask(self.profile.roles["verifier"], text, self._image)
-        said = cut(strip_think(content_text(reply.message)), 300)
+        said = cut(strip_think(_plain_text(reply.message.get("content"))), 300)
         self.logger.record("verification", text=said)
         return bool(re.match(r"\W*yes\b", said, re.IGNORECASE)), said or "the verifier said nothing"
 

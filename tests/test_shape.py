@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 import unittest
+from collections import Counter
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "agent.py"
@@ -65,6 +66,10 @@ class Shape(unittest.TestCase):
         text = f"{BAR}\n# Room 1 - a\n{BAR}\ndef one():\n    return two()\n{BAR}\n# Room 2 - b\n{BAR}\ndef two():\n    return 2\n"
         wrong = upward_references(ast.parse(text), [(1, 1), (6, 2)])
         self.assertEqual(wrong, ["line 5: two belongs to room 2"])
+
+    def test_no_top_level_name_is_defined_twice(self) -> None:
+        names = [name for node in TREE.body if not isinstance(node, ast.AugAssign) for name in defined_names(node)]
+        self.assertEqual([name for name, times in Counter(names).items() if times > 1], [])
 
     def test_functions_are_short_and_most_of_them_very_short(self) -> None:
         spans = {
