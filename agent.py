@@ -43,7 +43,7 @@ import zlib
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -4046,7 +4046,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     config = read_config(options, os.environ)
     desktop = open_desktop(options, clock)
     resolve_area(config.area, desktop)
-    with DemoModel() if options.demo else nullcontext() as demo:
+    with closing(DemoModel()) if options.demo else nullcontext() as demo:
         if demo:
             config = replace(config, lmstudio_endpoint=demo.endpoint)
         server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""))

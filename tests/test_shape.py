@@ -6,6 +6,7 @@ import ast
 import re
 import statistics
 import subprocess
+import symtable
 import sys
 import unittest
 from collections import Counter
@@ -40,16 +41,24 @@ def defined_names(node: ast.stmt) -> list[str]:
     return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
 
 
-def upward_references(tree: ast.Module, starts: list[tuple[int, int]]) -> list[str]:
-    """References to a top-level name from a room above the one that defines it, bodies and annotations included."""
-    home = {name: room_of(node.lineno, starts) for node in tree.body for name in defined_names(node)}
+def used_names(table: symtable.SymbolTable) -> set[str]:
+    """The global names that a piece of code refers to, function bodies included and local names left out."""
+    inner = table.get_type() != "module"
+    own = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (s.is_global() or not inner)}
+    return own.union(*map(used_names, table.get_children()))
+
+
+def upward_references(text: str, starts: list[tuple[int, int]]) -> list[str]:
+    """References to a top-level name from a room above the one that defines it, bodies included."""
+    body, lines = ast.parse(text).body, text.splitlines()
+    home = {name: room_of(node.lineno, starts) for node in body for name in defined_names(node)}
     wrong = []
-    for node in ast.walk(tree):
-        name = node.id if isinstance(node, ast.Name) else None
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-            continue
-        if name in home and room_of(node.lineno, starts) < home[name]:
-            wrong.append(f"line {node.lineno}: {name} belongs to room {home[name]}")
+    for node in body:
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+        code = "\n".join(lines[first - 1 : node.end_lineno])
+        for name in used_names(symtable.symtable(code, "agent.py", "exec")):
+            if home.get(name, 0) > room_of(first, starts):
+                wrong.append(f"line {first}: {name} belongs to room {home[name]}")
     return wrong
 
 
@@ -60,12 +69,12 @@ class Shape(unittest.TestCase):
         self.assertGreaterEqual(set(numbers), set(range(1, 17)) | {18})
 
     def test_a_room_uses_only_itself_and_the_rooms_above(self) -> None:
-        self.assertEqual(upward_references(TREE, rooms()), [])
+        self.assertEqual(upward_references(TEXT, rooms()), [])
 
     def test_the_downward_rule_notices_an_upward_reference(self) -> None:
         text = f"{BAR}\n# Room 1 - a\n{BAR}\ndef one():\n    return two()\n{BAR}\n# Room 2 - b\n{BAR}\ndef two():\n    return 2\n"
-        wrong = upward_references(ast.parse(text), [(1, 1), (6, 2)])
-        self.assertEqual(wrong, ["line 5: two belongs to room 2"])
+        wrong = upward_references(text, [(1, 1), (6, 2)])
+        self.assertEqual(wrong, ["line 4: two belongs to room 2"])
 
     def test_no_top_level_name_is_defined_twice(self) -> None:
         names = [name for node in TREE.body if not isinstance(node, ast.AugAssign) for name in defined_names(node)]
