@@ -767,7 +767,7 @@ WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Check]] = {
     "CloseHandle": ("kernel32", BOOL, (_H,), _nonzero),
     "QueryFullProcessImageNameW": ("kernel32", BOOL, (_H, DWORD, _P, _P), _nonzero),
 }
-ERROR_ACCESS_DENIED, E_ACCESSDENIED = 5, -2147024891
+ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE, E_ACCESSDENIED = 5, 1402, -2147024891
 
 Resolve = Callable[[str, str, Any, tuple[Any, ...]], Callable[..., Any]]
 
@@ -958,7 +958,12 @@ class WindowsDesktop:
         self.api.GetCursorInfo(ctypes.byref(info))
         if not info.flags & CURSOR_SHOWING or not info.hCursor:
             return False
-        hot_x, hot_y, wide, high = self._cursor_shape(info.hCursor)
+        try:
+            hot_x, hot_y, wide, high = self._cursor_shape(info.hCursor)
+        except Win32Error as error:
+            if error.code == ERROR_INVALID_CURSOR_HANDLE:  # its program ended or changed it in this very moment
+                return False
+            raise
         x = (info.ptScreenPos.x - hot_x - area.left) * width // area.width
         y = (info.ptScreenPos.y - hot_y - area.top) * height // area.height
         size = max(1, wide * width // area.width), max(1, high * height // area.height)
