@@ -796,7 +796,9 @@ class Win32:
 
         def call(*arguments: Any) -> Any:
             result = function(*arguments)
-            return result if check(result) else self._fail(name, self._last_error() or 0)
+            if check(result):
+                return result
+            return self._fail(name, result if check is _s_ok else self._last_error() or 0)  # an HRESULT is the code
 
         return call
 
