@@ -882,6 +882,7 @@ class WindowsDesktop:
 
     def __init__(self, api: Win32, clock: Clock) -> None:
         self.api, self.clock, self._number = api, clock, 0
+        self._swapped = False
 
     def init_dpi(self) -> str:
         """Makes pixels mean pixels on scaled monitors; returns the way that worked. An already set awareness is fine."""
@@ -1043,7 +1044,9 @@ class WindowsDesktop:
                 raise Win32Error(f"The mouse cannot reach ({point.x}, {point.y}); another program holds it.", "SendInput")
 
     def button(self, name: str, down: bool) -> None:
-        if self.api.GetSystemMetrics(SM_SWAPBUTTON):  # SendInput speaks of physical buttons, we of logical ones
+        if down:  # a release must name the button that was pressed, so it does not ask again
+            self._swapped = bool(self.api.GetSystemMetrics(SM_SWAPBUTTON))
+        if self._swapped:  # SendInput speaks of physical buttons, we of logical ones
             name = {"left": "right", "right": "left"}.get(name, name)
         self._send([self._mouse(MOUSEEVENTF_BUTTON[name][0 if down else 1])])
 
