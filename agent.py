@@ -1087,6 +1087,10 @@ class WindowsDesktop:
         """One SendInput; fewer events inserted than given means that another window blocks input."""
         count = self.api.SendInput(len(events), (INPUT * len(events))(*events), ctypes.sizeof(INPUT))
         if count != len(events):
+            # in a text each press is followed by its release, so an odd count leaves one down
+            tries = 3 if count % 2 else 0
+            while tries and not self.api.SendInput(1, (INPUT * 1)(events[count]), ctypes.sizeof(INPUT)):
+                tries -= 1
             text = f"Windows took {count} of {len(events)} input events; a window of a program with more rights blocks them."
             raise Win32Error(text, "SendInput")
 
