@@ -936,12 +936,12 @@ class WindowsDesktop:
         api = self.api
         source = api.GetDC(None)
         undo.callback(_twice, api.ReleaseDC, None, source)
-        memory = api.CreateCompatibleDC(source)
-        undo.callback(_twice, api.DeleteDC, memory)
         header = BITMAPINFOHEADER(ctypes.sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
         bits = HANDLE()
         bitmap = api.CreateDIBSection(source, ctypes.byref(header), DIB_RGB_COLORS, ctypes.byref(bits), None, 0)
-        undo.callback(_twice, api.DeleteObject, bitmap)
+        undo.callback(_twice, api.DeleteObject, bitmap)  # after its DC, which would keep it alive
+        memory = api.CreateCompatibleDC(source)
+        undo.callback(_twice, api.DeleteDC, memory)
         previous = api.SelectObject(memory, bitmap)
         undo.callback(_twice, api.SelectObject, memory, previous)
         api.SetStretchBltMode(memory, mode)
