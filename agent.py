@@ -291,6 +291,8 @@ def to_point(place: Coordinate, area: Rect) -> Point:
 
 def to_coordinate(point: Point, area: Rect) -> Coordinate:
     """Pixel to grid, the nearest grid place; a pixel outside `area` raises ToolError."""
+    if not area.contains(point):
+        raise ToolError(f"Pixel ({point.x}, {point.y}) is outside the working area.", "invalid_box")
     wide, high = max(1, area.width - 1), max(1, area.height - 1)
     x, y = (point.x - area.left) * GRID + wide // 2, (point.y - area.top) * GRID + high // 2
     return Coordinate(x // wide, y // high)
