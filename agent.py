@@ -1587,7 +1587,7 @@ MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rw
 
 def key_name(name: str) -> str | None:
     """The name in VK_MAP for a key as people and models write it (case, blanks, _ and - do not matter), or None."""
-    plain = name.strip().lower() or " "
+    plain = name.strip().lower() or name[:1]
     for spelling in (plain, plain.replace("_", "").replace("-", "").replace(" ", "")):
         found = KEY_ALIASES.get(spelling, spelling)
         if found in VK_MAP:
@@ -1597,14 +1597,17 @@ def key_name(name: str) -> str | None:
 
 def parse_chord(text: str) -> tuple[str, ...]:
     """`Ctrl+Shift+S` -> ("ctrl", "shift", "s"): modifiers first, then at most one key. Raises ToolError (invalid_key)."""
-    plus_key = text.rstrip().endswith("++") or text.strip() == "+"  # "ctrl++" means ctrl and the plus key
-    parts = [p for p in text.split("+") if p.strip()] + (["+"] if plus_key else [])
-    if len(parts) == 1 and key_name(parts[0]) is None:  # "ctrl-c" and "ctrl c" are no key names, so they are chords
-        parts = text.replace("-", " ").split()
+    single = key_name(text)
+    if single:
+        return (single,)
+    sign = "+" if "+" in text else "-" if "-" in text else None  # "ctrl-c" and "ctrl c" are no key names, but chords
+    parts = [part.strip() for part in text.split(sign)]
+    if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
+        parts[-2:] = [str(sign)]
     keys = [key_name(part) for part in parts]
-    wrong = [part.strip() for part, key in zip(parts, keys, strict=True) if key is None]
+    wrong = [part for part, key in zip(parts, keys, strict=True) if key is None]
     if wrong or not keys:
-        raise ToolError(f"There is no key {(wrong or [text])[0]!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
+        raise ToolError(f"There is no key {''.join(wrong[:1]) or text!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
     modifiers = dict.fromkeys(key for key in keys if key in MODIFIERS)
     others = [key for key in keys if key not in MODIFIERS]
     if len(others) > 1:
