@@ -1910,6 +1910,8 @@ class Actuator:
 
     def drag(self, start: Coordinate, end: Coordinate) -> None:
         first, last, steps = to_point(start, self.area), to_point(end, self.area), self.config.drag_steps
+        if max(abs(last.x - first.x), abs(last.y - first.y)) <= DRAG_THRESHOLD:
+            raise ToolError("start and end of the drag are too close together for a drag.", "invalid_box")
         self._move(first)
         self._down(self.desktop.button, "left")
         for step in range(1, steps + 1):
@@ -1966,6 +1968,7 @@ class Actuator:
 
 
 WHEEL_DELTA = 120  # one notch, from winuser.h
+DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
 
 
 def text_batches(text: str, most_events: int) -> list[str]:
