@@ -1902,11 +1902,13 @@ class Actuator:
             self.move(place)
         elif not self.area.contains(self.desktop.cursor()):
             raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
-        self._keep_apart(button)
-        for _ in range(count):
-            self._down(self.desktop.button, button)
-            self._up(self.desktop.button, button)
-        self._last_click = (self.clock.now(), self.desktop.cursor(), button)
+        here = self._keep_apart(button)
+        try:
+            for _ in range(count):
+                self._down(self.desktop.button, button)
+                self._up(self.desktop.button, button)
+        finally:
+            self._last_click = (self.clock.now(), here, button)
 
     def drag(self, start: Coordinate, end: Coordinate) -> None:
         first, last, steps = to_point(start, self.area), to_point(end, self.area), self.config.drag_steps
@@ -1959,12 +1961,15 @@ class Actuator:
         send(name, False)
         self._held.remove((send, name))
 
-    def _keep_apart(self, button: str) -> None:
-        """Two single clicks at one place must not become a double click."""
+    def _keep_apart(self, button: str) -> Point:
+        """Two single clicks at one place must not become a double click; returns where the mouse is."""
         when, where, what = self._last_click
+        here = self.desktop.cursor()
+        near = max(abs(here.x - where.x), abs(here.y - where.y)) <= DRAG_THRESHOLD
         rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
-        if rest > 0 and what == button and where == self.desktop.cursor():
+        if rest > 0 and what == button and near:
             self.clock.sleep(rest)
+        return here
 
 
 WHEEL_DELTA = 120  # one notch, from winuser.h
