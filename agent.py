@@ -1898,10 +1898,7 @@ class Actuator:
         self._move(to_point(place, self.area))
 
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
-        if place:
-            self.move(place)
-        elif not self.area.contains(self.desktop.cursor()):
-            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
+        self._go(place)
         here = self._keep_apart(button)
         try:
             for _ in range(count):
@@ -1925,8 +1922,7 @@ class Actuator:
         self._up(self.desktop.button, "left")
 
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
-        if place:
-            self.move(place)
+        self._go(place)
         for _ in range(abs(ticks) * self.config.scroll_ticks):
             self.stop.check()
             self.desktop.wheel(WHEEL_DELTA if ticks > 0 else -WHEEL_DELTA, horizontal)
@@ -1945,6 +1941,13 @@ class Actuator:
             self._up(self.desktop.key, key)
 
     # -- single events
+
+    def _go(self, place: Coordinate | None) -> None:
+        """To `place`; without one the mouse must be inside the working area already."""
+        if place:
+            self.move(place)
+        elif not self.area.contains(self.desktop.cursor()):
+            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
 
     def _move(self, point: Point) -> None:
         self.stop.check()
