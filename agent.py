@@ -291,6 +291,8 @@ def to_point(place: Coordinate, area: Rect) -> Point:
 
 def to_coordinate(point: Point, area: Rect) -> Coordinate:
     """Pixel to grid, the nearest grid place; a pixel outside `area` raises ToolError."""
+    if not area.contains(point):
+        raise ToolError(f"Pixel ({point.x}, {point.y}) is outside the working area.", "invalid_box")
     wide, high = max(1, area.width - 1), max(1, area.height - 1)
     x, y = (point.x - area.left) * GRID + wide // 2, (point.y - area.top) * GRID + high // 2
     return Coordinate(x // wide, y // high)
@@ -796,7 +798,9 @@ class Win32:
 
         def call(*arguments: Any) -> Any:
             result = function(*arguments)
-            return result if check(result) else self._fail(name, self._last_error() or 0)
+            if check(result):
+                return result
+            return self._fail(name, result if check is _s_ok else self._last_error() or 0)  # an HRESULT is the code
 
         return call
 
@@ -880,6 +884,7 @@ class WindowsDesktop:
 
     def __init__(self, api: Win32, clock: Clock) -> None:
         self.api, self.clock, self._number = api, clock, 0
+        self._swapped = False
 
     def init_dpi(self) -> str:
         """Makes pixels mean pixels on scaled monitors; returns the way that worked. An already set awareness is fine."""
@@ -933,12 +938,12 @@ class WindowsDesktop:
         api = self.api
         source = api.GetDC(None)
         undo.callback(_twice, api.ReleaseDC, None, source)
-        memory = api.CreateCompatibleDC(source)
-        undo.callback(_twice, api.DeleteDC, memory)
         header = BITMAPINFOHEADER(ctypes.sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
         bits = HANDLE()
         bitmap = api.CreateDIBSection(source, ctypes.byref(header), DIB_RGB_COLORS, ctypes.byref(bits), None, 0)
-        undo.callback(_twice, api.DeleteObject, bitmap)
+        undo.callback(_twice, api.DeleteObject, bitmap)  # after its DC, which would keep it alive
+        memory = api.CreateCompatibleDC(source)
+        undo.callback(_twice, api.DeleteDC, memory)
         previous = api.SelectObject(memory, bitmap)
         undo.callback(_twice, api.SelectObject, memory, previous)
         api.SetStretchBltMode(memory, mode)
@@ -1046,7 +1051,9 @@ class WindowsDesktop:
                 raise Win32Error(f"The mouse cannot reach ({point.x}, {point.y}); another program holds it.", "SendInput")
 
     def button(self, name: str, down: bool) -> None:
-        if self.api.GetSystemMetrics(SM_SWAPBUTTON):  # SendInput speaks of physical buttons, we of logical ones
+        if down:  # a release must name the button that was pressed, so it does not ask again
+            self._swapped = bool(self.api.GetSystemMetrics(SM_SWAPBUTTON))
+        if self._swapped:  # SendInput speaks of physical buttons, we of logical ones
             name = {"left": "right", "right": "left"}.get(name, name)
         self._send([self._mouse(MOUSEEVENTF_BUTTON[name][0 if down else 1])])
 
@@ -1087,6 +1094,10 @@ class WindowsDesktop:
         """One SendInput; fewer events inserted than given means that another window blocks input."""
         count = self.api.SendInput(len(events), (INPUT * len(events))(*events), ctypes.sizeof(INPUT))
         if count != len(events):
+            # in a text each press is followed by its release, so an odd count leaves one down
+            tries = 3 if count % 2 else 0
+            while tries and not self.api.SendInput(1, (INPUT * 1)(events[count]), ctypes.sizeof(INPUT)):
+                tries -= 1
             text = f"Windows took {count} of {len(events)} input events; a window of a program with more rights blocks them."
             raise Win32Error(text, "SendInput")
 
@@ -1581,7 +1592,7 @@ MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rw
 
 def key_name(name: str) -> str | None:
     """The name in VK_MAP for a key as people and models write it (case, blanks, _ and - do not matter), or None."""
-    plain = name.strip().lower() or " "
+    plain = name.strip().lower() or name[:1]
     for spelling in (plain, plain.replace("_", "").replace("-", "").replace(" ", "")):
         found = KEY_ALIASES.get(spelling, spelling)
         if found in VK_MAP:
@@ -1591,14 +1602,17 @@ def key_name(name: str) -> str | None:
 
 def parse_chord(text: str) -> tuple[str, ...]:
     """`Ctrl+Shift+S` -> ("ctrl", "shift", "s"): modifiers first, then at most one key. Raises ToolError (invalid_key)."""
-    plus_key = text.rstrip().endswith("++") or text.strip() == "+"  # "ctrl++" means ctrl and the plus key
-    parts = [p for p in text.split("+") if p.strip()] + (["+"] if plus_key else [])
-    if len(parts) == 1 and key_name(parts[0]) is None:  # "ctrl-c" and "ctrl c" are no key names, so they are chords
-        parts = text.replace("-", " ").split()
+    single = key_name(text)
+    if single:
+        return (single,)
+    sign = "+" if "+" in text else "-" if "-" in text else None  # "ctrl-c" and "ctrl c" are no key names, but chords
+    parts = [part.strip() for part in text.split(sign)]
+    if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
+        parts[-2:] = [str(sign)]
     keys = [key_name(part) for part in parts]
-    wrong = [part.strip() for part, key in zip(parts, keys, strict=True) if key is None]
+    wrong = [part for part, key in zip(parts, keys, strict=True) if key is None]
     if wrong or not keys:
-        raise ToolError(f"There is no key {(wrong or [text])[0]!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
+        raise ToolError(f"There is no key {''.join(wrong[:1]) or text!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
     modifiers = dict.fromkeys(key for key in keys if key in MODIFIERS)
     others = [key for key in keys if key not in MODIFIERS]
     if len(others) > 1:
@@ -1889,18 +1903,19 @@ class Actuator:
         self._move(to_point(place, self.area))
 
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
-        if place:
-            self.move(place)
-        elif not self.area.contains(self.desktop.cursor()):
-            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
-        self._keep_apart(button)
-        for _ in range(count):
-            self._down(self.desktop.button, button)
-            self._up(self.desktop.button, button)
-        self._last_click = (self.clock.now(), self.desktop.cursor(), button)
+        self._go(place)
+        here = self._keep_apart(button)
+        try:
+            for _ in range(count):
+                self._down(self.desktop.button, button)
+                self._up(self.desktop.button, button)
+        finally:
+            self._last_click = (self.clock.now(), here, button)
 
     def drag(self, start: Coordinate, end: Coordinate) -> None:
         first, last, steps = to_point(start, self.area), to_point(end, self.area), self.config.drag_steps
+        if max(abs(last.x - first.x), abs(last.y - first.y)) <= DRAG_THRESHOLD:
+            raise ToolError("start and end of the drag are too close together for a drag.", "invalid_box")
         self._move(first)
         self._down(self.desktop.button, "left")
         for step in range(1, steps + 1):
@@ -1912,8 +1927,7 @@ class Actuator:
         self._up(self.desktop.button, "left")
 
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
-        if place:
-            self.move(place)
+        self._go(place)
         for _ in range(abs(ticks) * self.config.scroll_ticks):
             self.stop.check()
             self.desktop.wheel(WHEEL_DELTA if ticks > 0 else -WHEEL_DELTA, horizontal)
@@ -1933,6 +1947,13 @@ class Actuator:
 
     # -- single events
 
+    def _go(self, place: Coordinate | None) -> None:
+        """To `place`; without one the mouse must be inside the working area already."""
+        if place:
+            self.move(place)
+        elif not self.area.contains(self.desktop.cursor()):
+            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
+
     def _move(self, point: Point) -> None:
         self.stop.check()
         if not self.area.contains(point):
@@ -1948,15 +1969,19 @@ class Actuator:
         send(name, False)
         self._held.remove((send, name))
 
-    def _keep_apart(self, button: str) -> None:
-        """Two single clicks at one place must not become a double click."""
+    def _keep_apart(self, button: str) -> Point:
+        """Two single clicks at one place must not become a double click; returns where the mouse is."""
         when, where, what = self._last_click
+        here = self.desktop.cursor()
+        near = max(abs(here.x - where.x), abs(here.y - where.y)) <= DRAG_THRESHOLD
         rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
-        if rest > 0 and what == button and where == self.desktop.cursor():
+        if rest > 0 and what == button and near:
             self.clock.sleep(rest)
+        return here
 
 
 WHEEL_DELTA = 120  # one notch, from winuser.h
+DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
 
 
 def text_batches(text: str, most_events: int) -> list[str]:
