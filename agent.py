@@ -514,7 +514,7 @@ def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) 
 # A 5x7 font with two rows for descenders: nine digits to base 32 a character, one a row, from blank to a box (127).
 FONT = (
     "000000000ggggg0g00kkk000000aavavaa004fke5u400pp248jj00cik8lid00ggg00000048ggg8400g84448g000level0000044v4400"
-    "00000088g0000s0000000000g0011248gg00ehhhhhe008o8888s00eh1248v00eh161he0026aiv2200vgu11he0068guhhe00v12488800"
+    "00000088g0000s0000000000g0011248gg00ciiiiic008o8888s00eh1248v00eh161he0026aiv2200vgu11he0068guhhe00v12488800"
     "ehhehhe00ehhf12c0000g000g0000800088g02484200000u0u00000g848g000eh1240400ehnlnge00ehhvhhh00uhhuhhu00ehggghe00"
     "uhhhhhu00vgguggv00vgguggg00ehgnhhf00hhhvhhh00s88888s0022222ic00hikokih00ggggggu00hrllhhh00hppljjh00ehhhhhe00"
     "uhhuggg00ehhhhhe30uhhukih00fgge11u00v44444400hhhhhhe00hhhhaa400hhhllrh00hha4ahh00hha444400v1248gv00sgggggs00"
@@ -1144,7 +1144,7 @@ class DemoState:
 
     def places(self) -> dict[str, Rect]:
         """What can be clicked now, topmost first."""
-        menu = {"Notes in the menu": Rect(28, 562, 268, 56), "menu": Rect(12, 504, 300, 160)}
+        menu = {"Notes in the menu": Rect(28, 576, 268, 58), "menu": Rect(12, 524, 300, 130)}
         window = {"close": Rect(982, 96, 48, 40), "Save button": Rect(902, 532, 108, 40)}
         window |= {"text area": Rect(350, 152, 660, 364), "window": Rect(330, 96, 700, 496)}
         under = {"Start button": Rect(10, 677, 38, 38), "Notes icon": Rect(28, 28, 92, 104), "desktop": DEMO_SCREEN}
@@ -1196,10 +1196,10 @@ def _demo_ground(opened: bool, menu: bool, selected: bool) -> bytes:
         canvas.text(934, 545, "Save", DEMO_LIGHT)
     if menu:
         _demo_sheet(canvas, places["menu"])
-        canvas.text(32, 524, "Programs", DEMO_GREY)
+        canvas.text(32, 544, "Programs", DEMO_GREY)
         canvas.fill(places["Notes in the menu"], DEMO_LIGHT, 8)
-        _demo_note(canvas, 44, 565, "Notes in the menu")
-        canvas.text(108, 582, "Notes", DEMO_GREY)
+        _demo_note(canvas, 44, 580, "Notes in the menu")
+        canvas.text(108, 597, "Notes", DEMO_GREY)
     return bytes(canvas.pixels)
 
 
@@ -1386,12 +1386,9 @@ def _demo_read(messages: list[dict[str, Any]], looking: bool) -> tuple[str, byte
     return "\n".join(texts), png
 
 
-def _demo_choose(sights: dict[str, tuple[int, int]], tools: Container[str], text: str) -> tuple[str, str, str]:
-    """(step, target, reason): the planner's work without a screenshot, else the first row that fits what is seen."""
+def _demo_choose(sights: dict[str, tuple[int, int]], tools: Container[str]) -> tuple[str, str, str]:
+    """(step, target, reason): the first row that fits what is seen and what can be done."""
     able = {step for step, names in DEMO_TOOLS.items() if any(name in tools for name in names)} | {"finish"}
-    if not sights:
-        step = "archive" if "ARCHIVE_NOW" in text.splitlines() else "plan" if "plan" in able else "look"
-        return step, "", "The task needs these steps in this order"
     absent = {f"-{name}" for name in DEMO_SIGNS if name not in sights}
     fitting = (row[1:] for row in DEMO_STEPS if row[1] in able and {*row[0].split(", ")} <= absent | set(sights))
     step, target, why = next(fitting, ("give up", "", "None of the known controls can be seen"))
@@ -1409,7 +1406,12 @@ def demo_reply(request: dict[str, Any]) -> tuple[dict[str, Any], int]:
     if not tools:  # a verification; the answer to a profile that wants JSON instead of calls belongs here, too
         verdict = "YES: the green mark says Saved." if "saved mark" in sights else "NO: there is no mark of saving."
         return {"role": "assistant", "content": verdict}, tokens
-    step, target, why = _demo_choose(sights, tools, text)
+    if png:
+        step, target, why = _demo_choose(sights, tools)
+    else:  # the planner's requests, and an agent that has yet to look
+        planning = any(name in tools for name in DEMO_TOOLS["plan"])
+        step = "archive" if "ARCHIVE_NOW" in text.splitlines() else "plan" if planning else "look"
+        target, why = "", "The task needs these steps in this order"
     said = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {step} {target}".rstrip()
     message: dict[str, Any] = {"role": "assistant", "content": said}
     name = next((name for name in DEMO_TOOLS[step] if name in tools), "")
@@ -1493,9 +1495,9 @@ class DemoModel:
         """Tokens by rule of thumb, a quarter of the characters; cached is what began the last prompt, too."""
         messages = request["messages"]
         text = json.dumps([messages[:1], request.get("tools"), messages[1:]])
-        text = re.sub(r"data:image[^\"]+", lambda data: f"#{zlib.crc32(data[0].encode()):08x}", text)
+        text = re.sub(r"data:image[^\"]+", lambda data: f"\0{zlib.crc32(data[0].encode()):08x}", text)
         common, self._before = len(os.path.commonprefix([text, self._before])), text
-        prompt, cached = len(text) // 4 + image, common // 4 + image * (common > text.rfind("#") >= 0)
+        prompt, cached = len(text) // 4 + image, common // 4 + image * (common > text.rfind("\0") + 8)
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
         return usage | {"prompt_tokens_details": {"cached_tokens": cached}}
 
