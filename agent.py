@@ -27,10 +27,12 @@ import json
 import locale
 import math
 import os
+import platform
 import random
 import re
 import signal
 import socket
+import statistics
 import struct
 import sys
 import threading
@@ -3622,9 +3624,10 @@ class Engine:
     logger: ExecutionLogger
     clock: Clock
     stop: Stop
-    model: str
+    model: ModelInfo
     say: Callable[[str], None]
     tokens: int = 0
+    warned: set[str] = field(default_factory=set)
     _image: bytes = b""
     _latest: Frame | None = None
     _before: str = ""  # text of the executor's last request, to know how much of the next one is the same
@@ -3667,7 +3670,7 @@ class Engine:
         """One request to a role; everything but the image goes into the log."""
         system, tools = self.profile.system(role), self.profile.schemas(role)
         settings: dict[str, Any] = {"tools": tools, "tool_choice": "auto"} if tools else {}
-        settings |= {"model": self.model, "temperature": getattr(self.config, role.temperature)}
+        settings |= {"model": self.model.name, "temperature": getattr(self.config, role.temperature)}
         settings |= {"max_tokens": getattr(self.config, role.max_tokens)}
         self.logger.api_calls += 1
         number = self.logger.api_calls
@@ -3676,6 +3679,12 @@ class Engine:
         self.logger.log(f"API REQUEST {number} to {role.name}, {len(image)} base64 characters of image\n{text}{asked}")
         reply = self.server.complete(request_body(settings, system, text, image, more))
         self.logger.log(f"API RESPONSE {number} in {reply.seconds:.2f} s\n{json.dumps(reply.message, ensure_ascii=False)}")
+        pixels = self.config.screen_capture_w * self.config.screen_capture_h if image else 0
+        for warning in reply_warnings(reply, self.model.name, self.model, pixels // 1024, len(system + text)):
+            if warning not in self.warned:
+                self.warned.add(warning)
+                self.logger.log(f"WARNING {warning}")
+                self.say(f"warning: {warning}")
         usage = reply.usage
         self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
         values = {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens, "cached": usage.cached_tokens}
@@ -3992,6 +4001,7 @@ def command_line() -> argparse.ArgumentParser:
     names = ", ".join(PROFILES)
     parser.add_argument("--profile", default="planner", choices=PROFILES, metavar="NAME", help=f"{names} (default planner)")
     parser.add_argument("--demo", action="store_true", help="run against a drawn desktop and a built-in model server")
+    parser.add_argument("--check", action="store_true", help="examine desktop, server and model; touches nothing")
     parser.add_argument("--dry-run", action="store_const", const=True, help="move and press nothing")
     parser.add_argument("--area", metavar="AREA", help="primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels")
     parser.add_argument("--endpoint", dest="lmstudio_endpoint", metavar="URL", help="chat completions URL of the server")
@@ -4073,9 +4083,141 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     return desktop
 
 
+# -- the doctor (--check): looks and asks, never acts
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of --check: what was looked at, whether it is fine, and what was seen or is to be done."""
+
+    what: str
+    fine: bool
+    text: str
+
+
+def check_desktop(config: Config, open_it: Callable[[], Desktop], clock: Clock) -> Iterator[Finding]:
+    """Screen, capture and foreground window; stops at the first thing that makes the rest pointless."""
+    try:
+        desktop = open_it()
+        screen, area = desktop.screen(), resolve_area(config.area, desktop)
+        yield Finding("screen", True, f"{screen.width}x{screen.height} in all, working area {area}")
+        start = clock.now()
+        frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
+        seconds = clock.now() - start
+        blank = frame.clean == frame.clean[:4] * (frame.width * frame.height)
+        text = "one single colour; restore the remote session or wake the display" if blank else f"{seconds:.2f} s"
+        yield Finding("capture", not blank, f"{frame.width}x{frame.height}, {text}")
+        window = frame.window
+        locked = bool(window and window.elevated)
+        text = f"{window.title or 'no title'} ({window.program})" if window else "none"
+        yield Finding("window", not locked, text + (" runs as administrator: input will not reach it" if locked else ""))
+    except AgentError as error:
+        yield Finding("desktop", False, str(error))
+
+
+def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterator[Finding]:
+    """Server, model, context, tool calls, vision and calibration, each with what to do about a failure."""
+    try:
+        info = server.discover()
+        yield Finding("server", True, config.lmstudio_endpoint)
+        seen = {True: "sees pictures", False: "sees no pictures; load a vision model such as qwen3-vl-4b", None: "?"}
+        yield Finding("model", info.vision is not False, f"{info.name}, {seen[info.vision]} {info.note}".strip())
+        length = info.context_length
+        enough = length is None or length >= CONTEXT_LEAST
+        text = "unknown" if length is None else f"{length} tokens" + ("" if enough else "; load it with 8192 or more")
+        yield Finding("context", enough, text)
+        if info.vision is not False:
+            yield from check_calibration(config, info, server)
+        yield check_tool_call(config, profile, info, server)
+    except AgentError as error:
+        yield Finding("server", False, str(error))
+
+
+def check_tool_call(config: Config, profile: Profile, info: ModelInfo, server: ModelServer) -> Finding:
+    """A harmless call, which is read but not carried out."""
+    tools = profile.vocabulary.schemas(["press_key"])
+    name = profile.vocabulary.shown("press_key")
+    settings = {"model": info.name, "tools": tools, "tool_choice": "auto", "temperature": 0, "max_tokens": 300}
+    reply = server.complete(request_body(settings, "You test a keyboard.", f"Call {name} with the key escape."))
+    try:
+        call = read_call(reply.message, reply.finish_reason, tools)
+        return Finding("tool calls", True, f"{call.name} {json.dumps(call.arguments)}, not carried out")
+    except ReplyError as error:
+        return Finding("tool calls", False, f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct.")
+
+
+MARKS = {
+    **{"red": (0xE02020, Coordinate(150, 240)), "green": (0x20A040, Coordinate(820, 130))},
+    **{"blue": (0x2040E0, Coordinate(480, 520)), "orange": (0xF09010, Coordinate(240, 860))},
+    **{"black": (0x101010, Coordinate(900, 740))},
+}
+
+
+def calibration_shot(width: int, height: int) -> bytes:
+    """A white picture with a coloured square at each of MARKS, as PNG."""
+    canvas, size = Canvas(width, height), max(8, height // 20)
+    canvas.fill(Rect(0, 0, width, height), 0xFFFFFF)
+    for colour, place in MARKS.values():
+        point = to_point(place, Rect(0, 0, width, height))
+        canvas.fill(Rect(point.x - size // 2, point.y - size // 2, size, size), colour)
+    return bgrx_to_png(bytes(canvas.pixels), width, height)
+
+
+def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
+    """Asks where the marks of a synthetic picture are: one screenshot's cost, shrinking, and the space of the answers."""
+    width, height = config.screen_capture_w, config.screen_capture_h
+    question = f"The picture shows five squares. {GRID_RULES}\nAnswer with the centre of each as JSON, nothing else: "
+    question += json.dumps(dict.fromkeys(MARKS, ["x", "y"]))
+    system = "You find things in pictures."
+    settings = {"model": info.name, "temperature": 0, "max_tokens": 300}
+    reply = server.complete(request_body(settings, system, question, base64.b64encode(calibration_shot(width, height))))
+    cost = f"{reply.seconds:.1f} s, {reply.usage.prompt_tokens or '?'} tokens of prompt"
+    warnings = reply_warnings(reply, info.name, info, width * height // 1024, len(system + question))
+    yield Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
+    found = re.findall(
+        rf"({'|'.join(MARKS)})\W{{1,12}}?(-?\d+(?:\.\d+)?)\s*,\s*\W*(-?\d+(?:\.\d+)?)", _plain_text(reply.message.get("content"))
+    )
+    answers = {name: (float(x), float(y)) for name, x, y in found}
+    if len(answers) < 3:
+        yield Finding("calibration", False, "the model did not say where the marks are; choose a model trained for grounding")
+        return
+    fine, text = judge_space(answers, width, height)
+    yield Finding("calibration", fine, text)
+
+
+def judge_space(answers: Mapping[str, tuple[float, float]], width: int, height: int) -> tuple[bool, str]:
+    """Fits the answers to the true places, axis by axis, and says whether they lie on the 0-1000 grid or elsewhere."""
+    true = [(float(MARKS[name][1].x), float(MARKS[name][1].y)) for name in answers]
+    (sx, ox), (sy, oy) = (
+        statistics.linear_regression([t[axis] for t in true], [a[axis] for a in answers.values()]) for axis in (0, 1)
+    )
+    measured = f"scale {sx:.2f} x {sy:.2f}, offset {ox:+.0f}, {oy:+.0f}"
+    if all(abs(scale - 1) <= 0.04 for scale in (sx, sy)) and max(abs(ox), abs(oy)) <= 20:
+        return True, f"0-1000 grid, {measured}"
+    if sy > 0 and abs(sx / sy / (width / height) - 1) <= 0.06:
+        shown = f"pixels of a {sx * GRID + 1:.0f}x{sy * GRID + 1:.0f} picture"
+        return False, f"the model answers in {shown} ({measured}), not on the grid; use Qwen3-VL, which answers on it"
+    return False, f"the answers lie elsewhere ({measured}); clicks would miss: use a larger or less quantised model"
+
+
+def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
+    """Prints the table of --check; 0 if everything is fine, else 3."""
+    bits = 64 if sys.maxsize > 2**32 else 32
+    text = f"{platform.platform(terse=True)}, Python {platform.python_version()}, {bits} bit"
+    findings = [Finding("system", bits == 64, text)]
+    findings += check_desktop(config, lambda: open_desktop(options, clock), clock)
+    key = os.environ.get("LMSTUDIO_API_KEY", "")
+    findings += check_model(config, PROFILES[options.profile], ModelServer(config, clock, stop, key))
+    for finding in findings:
+        say(f"{'ok  ' if finding.fine else 'FAIL'}  {finding.what:<12} {finding.text}")
+    return 0 if all(finding.fine for finding in findings) else Win32Error.exit_code
+
+
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     """Wires everything together, runs the task, and tells how it ended; returns the exit code."""
     config = read_config(options, os.environ)
+    if options.check:
+        return doctor(options, config, stop, clock)
     desktop = open_desktop(options, clock)
     resolve_area(config.area, desktop)
     with closing(DemoModel()) if options.demo else nullcontext() as demo:
@@ -4088,7 +4230,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         try:
             actuator = Actuator(desktop, config, clock, stop)
             profile = PROFILES[options.profile]
-            engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info.name, say)
+            engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, say)
             state = AgentState(task, AgentMemory(config.memory_compression_threshold))
             if info.note:
                 say(info.note)
