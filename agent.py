@@ -2545,7 +2545,8 @@ _OTHER_KEYS = ("id", "type", "index")
 _ENDED = ("stop", "tool_calls", "function_call")  # the server says that the model ended the reply by itself
 _CUT = ("length", "max_tokens", "content_filter")
 _PYTHON_CHARS = 20_000  # ast.parse is slow and hungry; no honest call is longer
-_TRIES = 20  # openers without a call, each followed by more thinking, before a reply is given up
+_MAX_TAGS = 1000  # looked at in one reply; what holds more is no answer to anything
+_MAX_BROKEN = 3  # tags without a call, each followed by more thinking, before a reply is given up
 
 _TEMPLATE = r"<\|(?:im_end|im_start|endoftext)\|>"
 _STRING = r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
@@ -2574,7 +2575,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def _show(value: Any) -> str:
     """A value as it can stand in a sentence: short, one line, no half characters."""
-    text = ascii(value[:60]) if isinstance(value, str) and _SURROGATE.search(value[:60]) else repr(value)
+    try:
+        text = repr(value[:60] if isinstance(value, str) else value)
+    except ValueError:  # an integer with more digits than Python prints
+        text = "a huge number"
+    text = _SURROGATE.sub("?", text)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -2627,7 +2632,8 @@ def _mended(body: str) -> Any:
 def _literal(node: ast.AST) -> Any:
     """The value of a Python literal, with JSON's types."""
     if isinstance(node, ast.Dict):
-        return _unique([(str(_literal(key or node)), _literal(value)) for key, value in zip(node.keys, node.values, strict=True)])
+        keys = [key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+        return _unique(list(zip(keys, map(_literal, node.values), strict=True)))
     if isinstance(node, (ast.List, ast.Tuple)):
         return [_literal(item) for item in node.elts]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -2755,8 +2761,8 @@ def _thought_end(text: str, start: int) -> int:
 def _spoken_calls(text: str, closable: bool) -> list[Any]:
     """The calls in a reply's text, in order; what stands before a </think> was only thought."""
     calls: list[Any] = []
-    start, tries, prose = 0, 0, False
-    while True:
+    start, broken, prose = 0, 0, False
+    for _ in range(_MAX_TAGS):
         bare = None if calls or prose else _BARE.match(text, start)
         if bare:
             return _bare_calls(text, bare.end(), closable)
@@ -2773,14 +2779,16 @@ def _spoken_calls(text: str, closable: bool) -> list[Any]:
         else:
             try:
                 found, start = _opened(text, opener, closable)
-                calls, prose = [*calls, *found], True
+                calls += found
+                prose = True
             except ReplyError:
-                tries, start = tries + 1, _thought_end(text, opener.end())
-                if not calls and (start < 0 or tries > _TRIES):
+                broken, start = broken + 1, _thought_end(text, opener.end())
+                if not calls and (start < 0 or broken > _MAX_BROKEN):
                     raise
-                calls, prose = calls if start < 0 else [], start < 0
+                calls, prose = calls if start < 0 else [], False
         if start < 0:
             return calls
+    raise ReplyError("The reply repeats its tags without end.", "repetition")
 
 
 def _plain_text(content: Any) -> str:
@@ -2862,7 +2870,10 @@ def _arguments(value: Any, tool: str, schema: dict[str, Any]) -> dict[str, Any]:
         raise ReplyError(f"The arguments of {tool} must be one JSON object.", "invalid_json")
     if value.keys() & {"properties", *_ARGUMENT_KEYS} - known.keys():
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
-    return {key.strip(): item for key, item in value.items() if item is not None}
+    try:
+        return _unique([(str(key), item) for key, item in value.items() if item is not None])
+    except ValueError as error:
+        raise ReplyError(f"The arguments of {tool} are unclear: {error}.", "invalid_args") from None
 
 
 # -- Values
@@ -2919,7 +2930,7 @@ def _point(name: str, spec: dict[str, Any], value: Any) -> list[int]:
 
 def _text(name: str, spec: dict[str, Any], value: Any) -> str:
     """A string exactly as said, less a template token that leaked in at its end."""
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and _number(value) is not None:
         value = str(value)
     if not isinstance(value, str) or _SURROGATE.search(value):
         raise ReplyError(f"{name} must be a text of whole characters, not {_show(value)}.", "invalid_args")
