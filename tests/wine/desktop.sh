@@ -86,7 +86,8 @@ start_screen
 [ -d "$WINEPREFIX" ] || make_prefix
 wineserver -k >/dev/null 2>&1 || true
 choose_desktop
-wine explorer "/desktop=shell,$size" </dev/null >/dev/null 2>&1 &
+# Programs opened on the desktop inherit this folder: a Save dialog starts there, and not in the caller's.
+(cd "$WINEPREFIX/drive_c" && exec wine explorer "/desktop=shell,$size") </dev/null >/dev/null 2>&1 &
 wait_for 60 "the desktop did not appear" taskbar_is_drawn
 status=0
 "$@" || status=$?

@@ -15,6 +15,10 @@ if [ "$(cat "$dir/.recipe" 2>/dev/null)" = "$recipe" ]; then
     echo "$dir/python.exe"
     exit 0
 fi
+if [ -e "$dir" ] && [ ! -f "$dir/.recipe" ] && [ -n "$(ls -A "$dir")" ]; then
+    echo "windows-python.sh: $dir is something else and stays untouched" >&2
+    exit 1
+fi
 
 linux_python=
 for candidate in "python$version" "$HOME"/.pyenv/versions/"$version".*/bin/python3 \

@@ -1,0 +1,716 @@
+"""A Windows desktop without Windows, behind the program's own WIN32 table; and a clock that does not wait.
+
+    world, desktop, clock = windows_desktop(swapped=True)
+    desktop.move(agent.Point(5, 5))
+    world.mouse, world.held(), world.problems
+
+Every call crosses real ctypes marshalling (CFUNCTYPE), and structures are read and written by offset with `struct`, not
+with agent.py's own classes, so that a wrong layout shows. What Windows would punish later (a handle deleted twice or
+while selected, input of a wrong size, HALFTONE without its brush) is noted in `world.problems`; a test ends with
+`world.verify()`. Rules are those of the Win32 documentation; what it leaves open is as Windows 10 does it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import agent
+from agent import Point, Rect
+
+ACCESS_DENIED, INVALID_HANDLE, INVALID_PARAMETER, GENERAL_FAILURE = 5, 6, 87, 31
+E_FAIL, E_ACCESSDENIED = -2147467259, -2147024891
+VK_TAB, VK_RETURN = 0x09, 0x0D
+MODIFIER_KEYS = {0x10, 0x11, 0x12, 0x5B, 0x5C, *range(0xA0, 0xA6)}
+POINTER_COLOUR = 0xFF00FF  # DrawIconEx paints its whole rectangle in this, and no default picture has it
+# Calls that Windows may refuse without any harm to a capture: who has the keyboard is a courtesy.
+COURTESY = frozenset("GetWindowRect GetWindowThreadProcessId OpenProcess QueryFullProcessImageNameW".split())
+# Functions without a failure answer: a 0 of theirs is a plain value.
+NEVER_FAIL = frozenset("GetSystemMetrics GetForegroundWindow GetWindowTextW MapVirtualKeyW".split())
+RELEASES = frozenset("ReleaseDC DeleteDC DeleteObject CloseDesktop CloseHandle SelectObject".split())
+
+
+class VirtualClock:
+    """agent.Clock in virtual time: sleeping takes none, counts, and runs what `at` planned for the time slept over."""
+
+    def __init__(self, stop: agent.Stop | None = None) -> None:
+        self.stop = stop or agent.Stop()
+        self.time, self.sleeps = 1000.0, list[float]()
+        self._plans: list[tuple[float, Callable[[], Any]]] = []
+
+    def now(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.stop.check()
+        self.sleeps.append(seconds)
+        self.advance(seconds)
+        self.stop.check()
+
+    def advance(self, seconds: float) -> None:
+        """Lets time pass; negative is nothing."""
+        end = self.time + max(0.0, seconds)
+        while self._plans and min(self._plans, key=itemgetter(0))[0] <= end:
+            plan = min(self._plans, key=itemgetter(0))
+            self._plans.remove(plan)
+            self.time = max(self.time, plan[0])
+            plan[1]()
+        self.time = end
+
+    def at(self, seconds: float, action: Callable[[], Any]) -> None:
+        """Calls `action` as soon as that many seconds from now have been slept away."""
+        self._plans.append((self.time + seconds, action))
+
+
+@dataclass(frozen=True)
+class Event:
+    """One input event as it arrived: `kind` is move, button, key, unit (UTF-16 unit), wheel or hwheel.
+
+    `value`: a Point, a logical button's name, a VK code, a unit, or signed wheel units. `place` is where the mouse was.
+    """
+
+    at: float
+    kind: str
+    value: Any
+    down: bool = False
+    extended: bool = False
+    scan: int = 0
+    mark: int = 0
+    place: Point = Point(0, 0)
+
+
+@dataclass(frozen=True)
+class Click:
+    """A button press as Windows tells it to a window: `double` is a WM_…DBLCLK."""
+
+    at: float
+    button: str
+    place: Point
+    double: bool
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A mouse pointer: what GetCursorInfo, GetIconInfo and GetObject tell about it."""
+
+    width: int = 32
+    height: int = 32
+    hot: tuple[int, int] = (0, 0)
+    colour: bool = True  # else monochrome: one mask of double height
+    flags: int = 1  # CURSOR_SHOWING; 0 hidden, 2 suppressed (touch)
+    handle: int = 0x10003
+
+
+CURSORS = {
+    "arrow": Pointer(),
+    "cross": Pointer(hot=(16, 15), handle=0x10005),
+    "beam": Pointer(hot=(8, 10), colour=False, handle=0x10007),
+    "big": Pointer(96, 80, (40, 30), handle=0x10009),
+    "hidden": Pointer(flags=0),
+    "suppressed": Pointer(flags=2),
+    "none": Pointer(handle=0),
+}
+
+
+@dataclass(frozen=True)
+class Foreground:
+    """The window that has the keyboard."""
+
+    title: str = "Untitled - Notepad"
+    rect: Rect = Rect(100, 100, 800, 600)
+    path: str = r"C:\Windows\System32\notepad.exe"
+    handle: int = 0x20002
+    process: int = 4711
+
+
+class Handle:
+    """Something Windows gave out; DCs know what is selected into them, bitmaps own their memory."""
+
+    def __init__(self, kind: str, **facts: Any) -> None:
+        self.kind, self.alive = kind, True
+        self.selected, self.mode, self.brush_set = 0, 1, True
+        self.width, self.height = facts.get("width", 0), facts.get("height", 0)
+        self.memory: Any = facts.get("memory")
+        self.pending: list[Callable[[Any], None]] = []  # GDI batches drawing until GdiFlush
+
+
+STOCK_BITMAP = 0x7F00_0000_0001
+
+
+class FakeWin32:
+    """A simulated Windows. `api` is agent's Win32 bound to it; state is in plain attributes that a test sets and reads.
+
+    monitors[0] is the primary and starts at (0, 0). `picture(x, y)` gives 0xRRGGBB for a pixel of the virtual screen.
+    """
+
+    def __init__(
+        self,
+        monitors: Iterable[Rect] = (Rect(0, 0, 1920, 1080),),
+        picture: Callable[[int, int], int] | None = None,
+        cursor: str | Pointer = "arrow",
+        mouse: Point = Point(400, 300),  # noqa: B008 - frozen
+        window: Foreground | None = Foreground(),
+        swapped: bool = False,
+        locked: bool = False,
+        missing: Iterable[str] = (),
+        dpi: dict[str, int] | None = None,
+        double_click_ms: int = 500,
+        clock: VirtualClock | None = None,
+    ) -> None:
+        self.monitors, self.picture, self.mouse, self.window = list(monitors), picture, mouse, window
+        self.pointer = CURSORS[cursor] if isinstance(cursor, str) else cursor
+        self.swapped, self.locked, self.missing, self.dpi = swapped, locked, frozenset(missing), dict(dpi or {})
+        self.double_click_ms, self.clock = double_click_ms, clock or VirtualClock()
+        self.mouse_stuck = False  # another program holds the mouse: neither SendInput nor SetCursorPos moves it
+        self.insert_at_most: int | None = None  # events that every SendInput takes at most
+        # what happened
+        self.events, self.clicks = list[Event](), list[Click]()
+        self.typed = ""  # as an edit control would hold it; line ends are \n
+        self.chords: list[tuple[int, ...]] = []  # keys that were down together when the first of them was let go
+        self.wheel = {"wheel": 0, "hwheel": 0}
+        self.sent: list[int] = []  # events of each SendInput
+        self.drawn: list[tuple[int, int, int, int]] = []  # rectangles of DrawIconEx
+        self.on_event: Callable[[Event], Any] | None = None
+        self._down: list[tuple[str, Any]] = []
+        self._high = 0
+        # faults: the Nth call (from 1), all from the Nth on, all of these names
+        self.fail_at: int | None = None
+        self.fail_from: int | None = None
+        self.fail_names: set[str] = set()
+        self.fail_inserts = 0  # how many events a failing SendInput inserts all the same
+        self.calls, self.failed = list[str](), list[str]()
+        self.error, self.problems = 0, list[str]()
+        self.handles: dict[int, Handle] = {}
+        self._rows: dict[int, Any] = {}
+        self._paint: list[tuple[Rect, int]] = []
+        self.bound: dict[str, tuple[str, Any, tuple[Any, ...]]] = {}
+        self.api = agent.Win32(self.resolve, lambda: self.error)
+
+    # -- the seam
+
+    def resolve(self, dll: str, name: str, restype: Any, argtypes: tuple[Any, ...]) -> Callable[..., Any]:
+        """The function as ctypes would give it; one that `missing` names (or its DLL) is not there."""
+        if dll in self.missing:
+            raise OSError(f"[WinError 126] {dll} could not be found")
+        if name in self.missing:
+            raise AttributeError(f"function '{name}' not found")
+        body = getattr(self, f"_{name}")
+        self.bound[name] = (dll, restype, argtypes)
+
+        def answer(*arguments: Any) -> Any:
+            try:  # an exception would not leave the callback
+                result = self._answer(name, body, arguments)
+                return result if restype is not ctypes.c_void_p else result or None
+            except BaseException as error:
+                self.problems.append(f"{name}{arguments}: {type(error).__name__}: {error}")
+                return 0
+
+        crossing = ctypes.CFUNCTYPE(restype, *argtypes)(answer)
+
+        def function(*arguments: Any) -> Any:
+            if len(arguments) != len(argtypes):  # ctypes would take more than declared without a word
+                self.problems.append(f"{name} got {len(arguments)} arguments, declared are {len(argtypes)}")
+            return crossing(*arguments)
+
+        return function
+
+    def _answer(self, name: str, body: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        self.calls.append(name)
+        number = len(self.calls)
+        if number == self.fail_at or (self.fail_from and number >= self.fail_from) or name in self.fail_names:
+            self.failed.append(name)
+            if name not in NEVER_FAIL:
+                self.error = GENERAL_FAILURE
+            if name == "SendInput":
+                return self._SendInput(*arguments, most=min(self.fail_inserts, arguments[0] - 1))
+            return E_FAIL if name == "SetProcessDpiAwareness" else 0
+        return body(*arguments)
+
+    def arm(
+        self, at: int | None = None, onwards: int | None = None, names: Iterable[str] = (), inserts: int = 0
+    ) -> None:
+        """Chooses which calls fail, counted from now; without arguments none does."""
+        self.fail_at, self.fail_from, self.fail_names, self.fail_inserts = at, onwards, set(names), inserts
+        self.calls.clear()
+        self.failed.clear()
+
+    def refuse(self, code: int, answer: int = 0) -> int:
+        """The answer of a function that fails by itself, with GetLastError set; success leaves a stale one."""
+        self.error = code
+        return answer
+
+    def verify(self, leaks: bool = True, held: bool = True) -> None:
+        """Raises AssertionError if anything wrong was done, left open, or left pressed."""
+        wrong = list(self.problems)
+        wrong += [f"still open: {kind}" for kind in self.leaks()] if leaks else []
+        wrong += [f"still held: {what}" for what in self.held()] if held else []
+        if wrong:
+            raise AssertionError("; ".join(wrong[:8]))
+
+    def leaks(self) -> list[str]:
+        return [handle.kind for handle in self.handles.values() if handle.alive]
+
+    def held(self) -> list[str]:
+        """Buttons, keys and UTF-16 units that are down, oldest first."""
+        return [f"{kind} {what}" for kind, what in self._down]
+
+    def screen(self) -> Rect:
+        """The bounding rectangle of all monitors."""
+        left, top = min(m.left for m in self.monitors), min(m.top for m in self.monitors)
+        right, bottom = max(m.left + m.width for m in self.monitors), max(m.top + m.height for m in self.monitors)
+        return Rect(left, top, right - left, bottom - top)
+
+    def fill(self, rect: Rect, colour: int) -> None:
+        """Paints a rectangle of the virtual screen over its picture."""
+        self._paint.append((rect, colour))
+        self._rows.clear()
+
+    def colour(self, x: int, y: int) -> int:
+        """0xRRGGBB of a pixel of the virtual screen; black where no picture is."""
+        screen = self.screen()
+        inside = screen.contains(Point(x, y))
+        return self._row(y)[x - screen.left] & 0xFFFFFF if inside else 0
+
+    def _row(self, y: int) -> Any:
+        """One row of the virtual screen as 32-bit BGRX values; by default every pixel has a colour of its own."""
+        if y not in self._rows:
+            screen = self.screen()
+            across = range(screen.left, screen.left + screen.width)
+            if self.picture:
+                row = array("I", [self.picture(x, y) for x in across])
+            else:
+                high = (y >> 8 & 15) << 20 | (y & 255) << 8
+                row = array("I", [high | (x >> 8 & 15) << 16 | x & 255 for x in across])
+            for rect, colour in self._paint:
+                part = rect.intersection(Rect(screen.left, y, screen.width, 1))
+                if part.width and part.height:
+                    first = part.left - screen.left
+                    row[first : first + part.width] = array("I", [colour]) * part.width
+            self._rows[y] = row
+        return self._rows[y]
+
+    # -- handles
+
+    def _new(self, kind: str, **facts: Any) -> int:
+        number = 0x7F00_0000_1000 + 4 * len(self.handles)  # above 32 bits: a handle declared as int would be cut
+        self.handles[number] = Handle(kind, **facts)
+        return number
+
+    def _get(self, number: int | None, kinds: str, use: str) -> Handle | None:
+        """A living handle of one of these kinds, or a problem noted and ERROR_INVALID_HANDLE set."""
+        handle = self.handles.get(number or 0)
+        if handle and handle.alive and handle.kind in kinds.split("|"):
+            return handle
+        state = "unknown" if not handle else f"a {handle.kind}" if handle.alive else f"a {handle.kind} already released"
+        self.problems.append(f"{use} got a handle that is {state}")
+        self.error = INVALID_HANDLE
+        return None
+
+    def _end(self, number: int | None, kind: str, use: str) -> int:
+        handle = self._get(number, kind, use)
+        if handle:
+            handle.alive = False
+        return int(bool(handle))
+
+    # -- process and screen
+
+    def _dpi_answer(self, name: str, success: int, failure: int) -> int:
+        code = self.dpi.get(name, 0)
+        return self.refuse(code, failure) if code else success
+
+    def _SetProcessDpiAwarenessContext(self, context: int) -> int:
+        if context != -4:
+            return self.refuse(INVALID_PARAMETER)
+        return self._dpi_answer("SetProcessDpiAwarenessContext", 1, 0)
+
+    def _SetProcessDpiAwareness(self, value: int) -> int:
+        """Answers an HRESULT and leaves GetLastError alone."""
+        code = self.dpi.get("SetProcessDpiAwareness", 0)
+        return -2147024809 if value not in (0, 1, 2) else code
+
+    def _SetProcessDPIAware(self) -> int:
+        return self._dpi_answer("SetProcessDPIAware", 1, 0)
+
+    def _GetSystemMetrics(self, index: int) -> int:
+        screen, primary = self.screen(), self.monitors[0]
+        sizes = {0: primary.width, 1: primary.height, 23: int(self.swapped), 36: 4, 37: 4, 68: 4, 69: 4}
+        return {**sizes, 76: screen.left, 77: screen.top, 78: screen.width, 79: screen.height}[index]
+
+    def _GetDoubleClickTime(self) -> int:
+        return self.double_click_ms
+
+    def _OpenInputDesktop(self, _flags: int, _inherit: int, _access: int) -> int:
+        return self.refuse(ACCESS_DENIED) if self.locked else self._new("desktop")
+
+    def _CloseDesktop(self, desktop: int) -> int:
+        return self._end(desktop, "desktop", "CloseDesktop")
+
+    # -- drawing
+
+    def _GetDC(self, window: int | None) -> int:
+        if window:
+            self.problems.append("GetDC of a window: the screen is wanted")
+        return self._new("screen DC")
+
+    def _ReleaseDC(self, _window: int | None, dc: int) -> int:
+        return self._end(dc, "screen DC", "ReleaseDC")
+
+    def _CreateCompatibleDC(self, dc: int) -> int:
+        if not self._get(dc, "screen DC|memory DC", "CreateCompatibleDC"):
+            return 0
+        number = self._new("memory DC")
+        self.handles[number].selected = STOCK_BITMAP
+        return number
+
+    def _DeleteDC(self, dc: int) -> int:
+        handle = self._get(dc, "memory DC", "DeleteDC")
+        if not handle:
+            return 0
+        if handle.selected != STOCK_BITMAP and not self.failed:
+            self.problems.append("DeleteDC before the former bitmap was selected back")
+        handle.alive, handle.selected = False, 0
+        return 1
+
+    def _CreateDIBSection(self, dc: int, info: int, usage: int, bits: int, section: int | None, offset: int) -> int:
+        if not self._get(dc, "screen DC|memory DC", "CreateDIBSection"):
+            return 0
+        size, width, height, planes, depth, compression = struct.unpack("<IiiHHI", ctypes.string_at(info, 20))
+        if (size, planes, depth, compression, usage, section, offset) != (40, 1, 32, 0, 0, None, 0) or width < 1:
+            self.problems.append(f"CreateDIBSection: no 32-bit RGB header: {size, width, planes, depth, compression}")
+            return self.refuse(INVALID_PARAMETER)
+        if height >= 0:
+            self.problems.append("CreateDIBSection: the picture is bottom-up")
+            return self.refuse(INVALID_PARAMETER)
+        memory = ctypes.create_string_buffer(b"\xcd" * (width * -height * 4), width * -height * 4)
+        ctypes.c_void_p.from_address(bits).value = ctypes.addressof(memory)
+        return self._new("bitmap", width=width, height=-height, memory=memory)
+
+    def _SelectObject(self, dc: int, thing: int) -> int:
+        handle = self._get(dc, "memory DC", "SelectObject")
+        if not handle:
+            return 0
+        if thing != STOCK_BITMAP:
+            if not self._get(thing, "bitmap", "SelectObject"):
+                return 0
+            if any(h.alive and h.selected == thing for h in self.handles.values()):
+                self.problems.append("SelectObject: the bitmap is selected already")
+                return self.refuse(INVALID_HANDLE)
+        former, handle.selected = handle.selected, thing
+        return former
+
+    def _DeleteObject(self, thing: int) -> int:
+        handle = self._get(thing, "bitmap|cursor bitmap", "DeleteObject")
+        if not handle:
+            return 0
+        if any(h.alive and h.selected == thing for h in self.handles.values()):
+            if not self.failed:
+                self.problems.append("DeleteObject of a bitmap that is selected into a DC")
+            return self.refuse(INVALID_HANDLE)
+        handle.alive = False
+        if handle.memory is not None:
+            ctypes.memset(handle.memory, 0xDD, len(handle.memory))
+        return 1
+
+    def _SetStretchBltMode(self, dc: int, mode: int) -> int:
+        handle = self._get(dc, "memory DC", "SetStretchBltMode")
+        if not handle or not 1 <= mode <= 4:
+            return self.refuse(INVALID_PARAMETER)
+        former, handle.mode, handle.brush_set = handle.mode, mode, False
+        return former
+
+    def _SetBrushOrgEx(self, dc: int, _x: int, _y: int, _former: int | None) -> int:
+        handle = self._get(dc, "memory DC", "SetBrushOrgEx")
+        if handle:
+            handle.brush_set = True
+        return int(bool(handle))
+
+    def _target(self, dc: int, use: str) -> Handle | None:
+        """The bitmap that drawing on `dc` reaches."""
+        handle = self._get(dc, "memory DC", use)
+        if handle and handle.selected == STOCK_BITMAP:
+            self.problems.append(f"{use} draws on a DC without a bitmap of its own")
+            return None
+        return self._get(handle.selected, "bitmap", use) if handle else None
+
+    def _StretchBlt(self, dc: int, x: int, y: int, w: int, h: int, source: int, *rest: int) -> int:
+        left, top, wide, high, operation = rest
+        bitmap = self._target(dc, "StretchBlt")
+        if not bitmap or not self._get(source, "screen DC", "StretchBlt"):
+            return 0
+        mode = self.handles[dc].mode
+        if mode == 4 and not self.handles[dc].brush_set:
+            self.problems.append("StretchBlt with HALFTONE, without SetBrushOrgEx after SetStretchBltMode")
+        if mode not in (3, 4) or operation & 0xFFFFFF != 0xCC0020:
+            self.problems.append(f"StretchBlt with mode {mode} and operation {operation:#x}")
+        if (x, y, w, h) != (0, 0, bitmap.width, bitmap.height) or wide < 1 or high < 1:
+            self.problems.append(f"StretchBlt to {x, y, w, h} from {wide, high} on {bitmap.width, bitmap.height}")
+            return self.refuse(INVALID_PARAMETER)
+        pixels = self._sample(Rect(left, top, wide, high), w, h)
+        bitmap.pending.append(lambda memory: ctypes.memmove(memory, pixels, len(pixels)))
+        return 1
+
+    def _sample(self, area: Rect, width: int, height: int) -> bytes:
+        """The screen's `area` scaled by nearest sampling, BGRX; black beyond the screen."""
+        screen = self.screen()
+        columns = [area.left + (2 * i + 1) * area.width // (2 * width) - screen.left for i in range(width)]
+        inside = [column for column in columns if 0 <= column < screen.width]
+        before, after = sum(c < 0 for c in columns), sum(c >= screen.width for c in columns)
+        pick = itemgetter(*inside, inside[-1]) if inside else None
+        rows = []
+        for j in range(height):
+            y = area.top + (2 * j + 1) * area.height // (2 * height)
+            if pick and screen.top <= y < screen.top + screen.height:
+                middle = array("I", pick(self._row(y))[:-1])
+            else:
+                middle = array("I", [0]) * len(inside)
+            rows.append(bytes(4 * before) + middle.tobytes() + bytes(4 * after))
+        return b"".join(rows)
+
+    def _GdiFlush(self) -> int:
+        for handle in self.handles.values():
+            if handle.alive and handle.pending:
+                for draw in handle.pending:
+                    draw(handle.memory)
+                handle.pending.clear()
+        return 1
+
+    # -- mouse pointer
+
+    def _GetCursorInfo(self, info: int) -> int:
+        if struct.unpack("<I", ctypes.string_at(info, 4)) != (24,):
+            self.problems.append("GetCursorInfo: cbSize is not 24")
+            return self.refuse(INVALID_PARAMETER)
+        pointer = self.pointer
+        ctypes.memmove(info, struct.pack("<IIQii", 24, pointer.flags, pointer.handle, self.mouse.x, self.mouse.y), 24)
+        return 1
+
+    def _GetIconInfo(self, cursor: int, info: int) -> int:
+        pointer = self.pointer
+        if cursor != pointer.handle:
+            return self.refuse(1402)  # ERROR_INVALID_CURSOR_HANDLE
+        high = pointer.height * (1 if pointer.colour else 2)
+        mask = self._new("cursor bitmap", width=pointer.width, height=high)
+        colour = self._new("cursor bitmap", width=pointer.width, height=high) if pointer.colour else 0
+        ctypes.memmove(info, struct.pack("<iII4xQQ", 0, *pointer.hot, mask, colour), 32)
+        return 1
+
+    def _GetObjectW(self, thing: int, size: int, into: int) -> int:
+        handle = self._get(thing, "bitmap|cursor bitmap", "GetObjectW")
+        if not handle or size != 32:
+            return self.refuse(INVALID_PARAMETER)
+        ctypes.memmove(into, struct.pack("<iiiiHH4xQ", 0, handle.width, handle.height, 0, 1, 32, 0), 32)
+        return 32
+
+    def _DrawIconEx(
+        self, dc: int, x: int, y: int, icon: int, w: int, h: int, _step: int, _brush: int, flags: int
+    ) -> int:
+        bitmap = self._target(dc, "DrawIconEx")
+        if not bitmap or icon != self.pointer.handle:
+            return self.refuse(INVALID_HANDLE)
+        if flags != 3 or w < 1 or h < 1:
+            self.problems.append(f"DrawIconEx with size {w, h} and flags {flags}: Windows would take another size")
+        self.drawn.append((x, y, w, h))
+        part = Rect(x, y, w, h).intersection(Rect(0, 0, bitmap.width, bitmap.height))
+
+        def draw(memory: Any) -> None:
+            line = struct.pack("<I", POINTER_COLOUR) * part.width
+            for row in range(part.top, part.top + part.height):
+                ctypes.memmove(ctypes.addressof(memory) + (row * bitmap.width + part.left) * 4, line, len(line))
+
+        bitmap.pending.append(draw)
+        return 1
+
+    def _GetCursorPos(self, into: int) -> int:
+        ctypes.memmove(into, struct.pack("<ii", self.mouse.x, self.mouse.y), 8)
+        return 1
+
+    def _SetCursorPos(self, x: int, y: int) -> int:
+        self._put_mouse(x, y)
+        return 1
+
+    def _put_mouse(self, x: int, y: int) -> None:
+        """The mouse stays on a monitor: a place in no monitor becomes the nearest place in one."""
+        if self.mouse_stuck:
+            return
+        places = []
+        for m in self.monitors:
+            place = Point(min(max(x, m.left), m.left + m.width - 1), min(max(y, m.top), m.top + m.height - 1))
+            places.append((abs(place.x - x) + abs(place.y - y), place))
+        self.mouse = min(places, key=itemgetter(0))[1]
+
+    # -- windows
+
+    def _GetForegroundWindow(self) -> int:
+        return self.window.handle if self.window else 0
+
+    def _is_window(self, handle: int) -> bool:
+        known = bool(self.window and handle == self.window.handle)
+        if not known:
+            self.error = 1400  # ERROR_INVALID_WINDOW_HANDLE
+        return known
+
+    def _GetWindowTextW(self, handle: int, into: int, room: int) -> int:
+        return self._write(into, room, self.window.title) if self._is_window(handle) and self.window else 0
+
+    @staticmethod
+    def _write(into: int, room: int, text: str) -> int:
+        """A string with its NUL into a buffer of `room` characters, cut to fit; c_wchar is 4 bytes on Linux."""
+        text = text[: room - 1]
+        (ctypes.c_wchar * (len(text) + 1)).from_address(into).value = text
+        return len(text)
+
+    def _GetWindowRect(self, handle: int, into: int) -> int:
+        if not self._is_window(handle) or not self.window:
+            return 0
+        rect = self.window.rect
+        place = struct.pack("<iiii", rect.left, rect.top, rect.left + rect.width, rect.top + rect.height)
+        ctypes.memmove(into, place, 16)
+        return 1
+
+    def _GetWindowThreadProcessId(self, handle: int, into: int) -> int:
+        if not self._is_window(handle) or not self.window:
+            return 0
+        ctypes.memmove(into, struct.pack("<I", self.window.process), 4)
+        return 99
+
+    def _OpenProcess(self, access: int, _inherit: int, process: int) -> int:
+        if not self.window or process != self.window.process or not self.window.path:
+            return self.refuse(ACCESS_DENIED)
+        if access != 0x1000:
+            self.problems.append(f"OpenProcess asks for the right {access:#x}, more than it needs")
+        return self._new("process")
+
+    def _CloseHandle(self, handle: int) -> int:
+        return self._end(handle, "process", "CloseHandle")
+
+    def _QueryFullProcessImageNameW(self, process: int, flags: int, into: int, size: int) -> int:
+        room = struct.unpack("<I", ctypes.string_at(size, 4))[0]
+        if not self._get(process, "process", "QueryFullProcessImageNameW") or flags or not self.window:
+            return 0
+        if room <= len(self.window.path):
+            return self.refuse(122)  # ERROR_INSUFFICIENT_BUFFER
+        ctypes.memmove(size, struct.pack("<I", self._write(into, room, self.window.path)), 4)
+        return 1
+
+    # -- input
+
+    def _MapVirtualKeyW(self, code: int, kind: int) -> int:
+        return code ^ 0x80 if kind == 0 else 0  # any number that tells its key
+
+    def _SendInput(self, count: int, inputs: int, size: int, most: int | None = None) -> int:
+        if size != 40:
+            self.problems.append(f"SendInput: cbSize is {size}, not 40")
+            return self.refuse(INVALID_PARAMETER)
+        limits = [limit for limit in (count, most, self.insert_at_most) if limit is not None]
+        taken = max(0, min(limits))
+        self.sent.append(count)
+        for index in range(taken):
+            raw = ctypes.string_at(inputs + 40 * index, 40)
+            kind = struct.unpack_from("<I", raw)[0]
+            if kind == 0:
+                self._mouse_input(*struct.unpack_from("<iiIII4xQ", raw, 8))
+            elif kind == 1:
+                self._key_input(*struct.unpack_from("<HHII4xQ", raw, 8))
+            else:
+                self.problems.append(f"SendInput: an event of type {kind}")
+        return taken
+
+    def _mouse_input(self, dx: int, dy: int, data: int, flags: int, time: int, mark: int) -> None:
+        unknown = flags & ~(0x0001 | 0x007E | 0x0800 | 0x1000 | 0x4000 | 0x8000)
+        if unknown or time or (flags & 1 and not flags & 0x8000):
+            self.problems.append(f"SendInput: mouse flags {flags:#x}, time {time}")
+        if flags & 1:
+            area = self.screen() if flags & 0x4000 else self.monitors[0]
+            self._put_mouse(area.left + (dx * area.width >> 16), area.top + (dy * area.height >> 16))
+            self._note("move", self.mouse, mark=mark)
+        for bit, physical in ((0x02, "left"), (0x08, "right"), (0x20, "middle")):
+            swap = {"left": "right", "right": "left", "middle": "middle"} if self.swapped else {}
+            for flag, down in ((bit, True), (bit << 1, False)):
+                if flags & flag:
+                    self._button(swap.get(physical, physical), down, mark)
+        for flag, kind in ((0x0800, "wheel"), (0x1000, "hwheel")):
+            if flags & flag:
+                units = data - (1 << 32) if data & 0x80000000 else data
+                self.wheel[kind] += units
+                self._note(kind, units, mark=mark)
+
+    def _button(self, name: str, down: bool, mark: int) -> None:
+        self._press(("button", name), down)
+        if down:
+            self.clicks.append(Click(self.clock.now(), name, self.mouse, self._is_double(name)))
+        self._note("button", name, down, mark=mark)
+
+    def _is_double(self, name: str) -> bool:
+        """Same button, within the time, inside a rectangle of 4 pixels around the first; a third is single again."""
+        last = self.clicks[-1] if self.clicks else None
+        if not last or last.double or last.button != name or (self.clock.now() - last.at) * 1000 > self.double_click_ms:
+            return False
+        return abs(last.place.x - self.mouse.x) <= 2 and abs(last.place.y - self.mouse.y) <= 2
+
+    def _key_input(self, code: int, scan: int, flags: int, time: int, mark: int) -> None:
+        down = not flags & 2
+        if flags & ~7 or time:
+            self.problems.append(f"SendInput: key flags {flags:#x}, time {time}")
+        if flags & 4:
+            if code or flags & 1:
+                self.problems.append(f"SendInput: a Unicode event with key {code:#x}, flags {flags:#x}")
+            self._press(("unit", scan), down)
+            if down:
+                self._unit(scan)
+            self._note("unit", scan, down, mark=mark)
+            return
+        extended = bool(flags & 1)
+        keys = [what for kind, what in self._down if kind == "key"]
+        if not down and keys and (not self.events or self.events[-1].down):
+            self.chords.append(tuple(key for key, _ in keys))
+        self._press(("key", (code, extended)), down)
+        if down and code in (VK_RETURN, VK_TAB) and not any(key in MODIFIER_KEYS for key, _ in keys):
+            self.typed += "\n" if code == VK_RETURN else "\t"
+        self._note("key", code, down, extended, scan, mark)
+
+    def _unit(self, unit: int) -> None:
+        """One UTF-16 unit reaches the text; a low surrogate joins the high one right before it."""
+        if self._high and 0xDC00 <= unit < 0xE000:
+            self.typed += chr(0x10000 + ((self._high - 0xD800) << 10) + (unit - 0xDC00))
+            self._high = 0
+        elif self._high or 0xDC00 <= unit < 0xE000:
+            self.problems.append(f"a lone surrogate arrived before or as {unit:#x}")
+            self._high = 0
+        elif 0xD800 <= unit < 0xDC00:
+            self._high = unit
+        else:
+            self.typed += chr(unit)
+
+    def _press(self, what: tuple[str, Any], down: bool) -> None:
+        if down and what not in self._down:
+            self._down.append(what)
+        elif down:
+            self.problems.append(f"{what} was pressed while it was down")
+        elif what in self._down:
+            self._down.remove(what)
+        elif not self.failed:
+            self.problems.append(f"{what} was released while it was up")
+
+    def _note(
+        self, kind: str, value: Any, down: bool = False, extended: bool = False, scan: int = 0, mark: int = 0
+    ) -> None:
+        event = Event(self.clock.now(), kind, value, down, extended, scan, mark, self.mouse)
+        self.events.append(event)
+        if self.on_event:
+            self.on_event(event)
+
+    def kinds(self) -> Counter[str]:
+        """How many events of each kind arrived."""
+        return Counter(event.kind for event in self.events)
+
+
+def windows_desktop(**world: Any) -> tuple[FakeWin32, agent.WindowsDesktop, VirtualClock]:
+    """A simulated Windows with these properties, the program's desktop on it, and their clock (with its own Stop)."""
+    fake = FakeWin32(**world)
+    return fake, agent.WindowsDesktop(fake.api, fake.clock), fake.clock

@@ -1,0 +1,158 @@
+"""A whole engine around a scripted model and a plain desktop, in virtual time: the loops are tested with it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import agent
+
+Message = dict[str, Any]
+
+
+class VirtualClock:
+    """Time that passes only by sleeping."""
+
+    def __init__(self, stop: agent.Stop) -> None:
+        self.time, self.stop = 0.0, stop
+
+    def now(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+        self.stop.check()
+
+
+class PlainDesktop:
+    """A grey screen with one square that moves to another place with each input, unless it is `dead`."""
+
+    def __init__(self, clock: agent.Clock) -> None:
+        self.clock, self.dead, self.inputs, self.number, self.place = clock, False, [], 0, agent.Point(0, 0)
+        self.title = "Plain"
+
+    def screen(self) -> agent.Rect:
+        return agent.Rect(0, 0, 64, 36)
+
+    primary = screen
+
+    def capture(self, area: agent.Rect, width: int, height: int) -> agent.Frame:
+        self.number += 1
+        pixels = self.glance(area, width, height)
+        window = agent.Window(1, self.title, "plain.exe", self.screen())
+        return agent.Frame(self.number, width, height, pixels, pixels, area, self.screen(), self.clock.now(), window)
+
+    def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
+        pixels = bytearray(b"\x80\x80\x80\x00" * (width * height))
+        spot = 0 if self.dead else len(self.inputs) * 80 % (width * height)
+        pixels[spot * 4 : spot * 4 + 64] = b"\xff" * len(pixels[spot * 4 : spot * 4 + 64])
+        pixels[:4] = b"\x01\x02\x03\x00"
+        return bytes(pixels)
+
+    def cursor(self) -> agent.Point:
+        return self.place
+
+    def foreground(self) -> agent.Window | None:
+        return None
+
+    def double_click_ms(self) -> int:
+        return 500
+
+    def move(self, point: agent.Point) -> None:
+        self.place = point
+        self.inputs.append(("move", point.x, point.y))
+
+    def button(self, name: str, down: bool) -> None:
+        self.inputs.append(("button", name, down))
+
+    def wheel(self, units: int, horizontal: bool = False) -> None:
+        self.inputs.append(("wheel", units, horizontal))
+
+    def key(self, name: str, down: bool) -> None:
+        self.inputs.append(("key", name, down))
+
+    def text(self, text: str) -> None:
+        self.inputs.append(("text", text))
+
+
+class ScriptedServer:
+    """Answers each request with what `decide(request)` gives: a message, or an exception to raise."""
+
+    def __init__(self, decide: Callable[[dict[str, Any]], Message]) -> None:
+        self.decide, self.requests, self.roles = decide, [], []
+
+    def complete(self, body: bytes) -> agent.Reply:
+        request = json.loads(body)
+        self.requests.append(request)
+        self.roles.append(role_of(request))
+        return agent.Reply(self.decide(request), "stop", agent.Usage(100, 10, None), "scripted", 0.1, 1)
+
+
+def role_of(request: dict[str, Any]) -> str:
+    """planner, executor or verifier, told by the tools and the image of a request."""
+    names = {item["function"]["name"] for item in request.get("tools", [])}
+    if names & {"update_execution_plan", "spawn_operator"}:
+        return "planner"
+    return "executor" if names else "verifier"
+
+
+def user_text(request: dict[str, Any]) -> str:
+    """The text of a request's user message."""
+    content = next(m["content"] for m in request["messages"] if m["role"] == "user")
+    return content if isinstance(content, str) else content[-1]["text"]
+
+
+def call(name: str, **arguments: Any) -> Message:
+    """An assistant message with one native tool call."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "type": "function", "function": function}]}
+
+
+def text(content: str) -> Message:
+    return {"role": "assistant", "content": content}
+
+
+PLAN = call("update_execution_plan", instructions="Click the button.", reasoning="first step")
+PROOF = "The button is pressed, the window shows the result and the title says that everything was saved as it should be."
+
+
+class EngineCase(unittest.TestCase):
+    """Builds engines in a temporary folder that goes away with the test."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def engine(
+        self, decide: Callable[[dict[str, Any]], Message], profile: str = "planner", **settings: Any
+    ) -> tuple[agent.Engine, agent.AgentState]:
+        base = {"screen_capture_w": 64, "screen_capture_h": 64, "dump_dir": str(self.folder / "dumps")}
+        layers = {"profile": agent.PROFILES[profile].settings, "test": {**base, **settings}}
+        config, stop = agent.load_config(layers), agent.Stop()
+        clock = VirtualClock(stop)
+        desktop, self.lines = PlainDesktop(clock), []
+        logger = agent.ExecutionLogger(config.dump_dir)
+        self.addCleanup(logger.close)
+        engine = agent.Engine(
+            config=config,
+            profile=agent.PROFILES[profile],
+            desktop=desktop,
+            actuator=agent.Actuator(desktop, config, clock, stop),
+            server=ScriptedServer(decide),
+            logger=logger,
+            clock=clock,
+            stop=stop,
+            model="scripted",
+            say=self.lines.append,
+        )
+        return engine, agent.AgentState("Press the button", agent.AgentMemory(config.memory_compression_threshold))
+
+    def records(self, engine: agent.Engine, kind: str) -> list[dict[str, Any]]:
+        """The lines of one kind in the run's turns.jsonl."""
+        lines = (engine.logger.folder / "turns.jsonl").read_text(encoding="utf-8").splitlines()
+        return [r for r in map(json.loads, lines) if r["kind"] == kind]
