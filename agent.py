@@ -2100,77 +2100,74 @@ class _Answer:
 
 
 # fmt: off
-_Row = tuple[Any, str, bool, str]  # what to look for, kind, whether asking again is safe and of use, sentence
-# What servers say whatever the status; the first match wins. Sources: lmstudio-bug-tracker #237 #546 #908 #1251 #1680,
+_Row = tuple[Any, str, bool, str]  # what to look for, kind, whether asking again is of use, what the server does
+# What servers say, whatever the status; the first match wins. Sources: lmstudio-bug-tracker #237 #546 #908 #1251 #1680,
 # llama.cpp server-common.cpp and #15780, Ollama's openai package, vLLM's serving engine.
 _SAID: tuple[_Row, ...] = (
     (r"context (length|size|window|the overflows)|context overflow|exceed_context|too long to fit|prompt is too long",
-     "context", False, "The request does not fit into the context of the model at {where} ({said}); load the model with"
-     " a larger context length, 8192 or more"),
+     "context", False, "got more than its model's context holds ({said}); load the model with 8192 tokens or more"),
     (r"(not|n't) support (images?|vision)|image input is not supported|not a multimodal model|mmproj|at most 0 image",
-     "no_vision", False, "The model at {where} cannot see images ({said}); load a vision model such as Qwen3-VL"),
+     "no_vision", False, "has a model that cannot see images ({said}); load a vision model such as Qwen3-VL"),
     (r"(not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param",
-     "no_tools", False, "The model or server at {where} takes no tools ({said}); load a model that can call tools"),
+     "no_tools", False, "takes no tools with this model ({said}); load one that can call tools, such as Qwen3-VL"),
     (r"failed to load|error loading model|insufficient system resources",
-     "no_model", False, "The server at {where} could not load the model ({said}); choose a smaller one"),
+     "no_model", False, "could not load the model ({said}); choose a smaller one"),
     (r"no models? (are |is |currently )*loaded|please load a model",
-     "no_model", False, "No model is loaded at {where} ({said}); load Qwen3-VL in LM Studio, or with `lms load`"),
+     "no_model", False, "has no model loaded ({said}); load Qwen3-VL in LM Studio, or with `lms load`"),
     (r"\bloading model|model is (still |currently )?loading|is being loaded",
-     "loading", True, "The server at {where} is still loading its model; wait a little and start again"),
+     "loading", True, "is still loading its model; wait a little and start again"),
     (r"model (has |is |was )*(unloaded|reloaded|crashed)",
-     "server", True, "The server at {where} lost its model ({said}); look at its log and at the free memory"),
+     "server", True, "lost its model ({said}); look at its log and at the free memory"),
     (r"model .{0,200}(not found|does not exist)|model_not_found|invalid model identifier|multiple models are loaded",
-     "wrong_model", False, "The server at {where} does not have the model ({said}); set lmstudio_model to one it has"),
+     "wrong_model", False, "does not have the model ({said}); set lmstudio_model to one that it has"),
     (r"(invalid|incorrect|missing|malformed).{0,30}api.?(key|token)|unauthori[sz]ed",
-     "auth", False, "The server at {where} wants another API key ({said}); set LMSTUDIO_API_KEY"),
+     "auth", False, "wants another API key ({said}); set LMSTUDIO_API_KEY"),
     (r"unexpected endpoint or method|page not found|^(file )?not found",
-     "not_found", False, "The server at {where} has no such page ({said}); check that lmstudio_endpoint is right"),
+     "not_found", False, "has no such page ({said}); check that lmstudio_endpoint ends in /v1/chat/completions"),
     (r"server busy|maximum pending requests|no slot available|rate limit|overloaded",
-     "busy", True, "The server at {where} is busy ({said}); close other programs that use it"),
+     "busy", True, "is busy ({said}); close other programs that use it"),
 )
-# The same by status, for answers that say nothing known.
-_STATUS: tuple[_Row, ...] = (
-    (range(200, 300), "error", True, "The server at {where} answered with an error ({said}); look at its log"),
-    (range(300, 400), "redirect", False, "The server at {where} wants the request sent elsewhere (status {status}),"
-     " which is not done; set lmstudio_endpoint to the final address"),
-    ((401, 403), "auth", False, "The server at {where} wants another API key ({said}); set LMSTUDIO_API_KEY"),
-    ((404, 405), "not_found", False, "The server at {where} has no such page ({said}); check that lmstudio_endpoint"
-     " is right"),
-    ((408, 409, 429), "busy", True, "The server at {where} is busy ({said}); close other programs that use it"),
-    ((500, 502, 503, 504), "server", True, "The server at {where} failed ({said}); look at its log"),
-    (range(100, 1000), "error", False, "The server at {where} refused the request ({said}); look at its log"),
+_STATUS: tuple[_Row, ...] = (  # the same by status, for answers that say nothing known
+    (range(200, 300), "error", True, "answered with an error ({said}); look at its log"),
+    (range(300, 400), "redirect", False, "wants the request sent elsewhere ({said}), which is not done; set"
+     " lmstudio_endpoint to the final address"),
+    ((401, 403), "auth", False, "wants another API key ({said}); set LMSTUDIO_API_KEY"),
+    ((404, 405), "not_found", False, "has no such page ({said}); check that lmstudio_endpoint is right"),
+    ((408, 409, 429), "busy", True, "is busy ({said}); close other programs that use it"),
+    ((500, 502, 503, 504), "server", True, "failed ({said}); look at its log"),
+    (range(100, 1000), "error", False, "refused the request ({said}); look at its log"),
 )
-# What can happen on the way there and back.
-_WIRE: tuple[_Row, ...] = (
-    (ConnectionRefusedError, "refused", True, "No model server listens at {where}; start it in LM Studio (developer"
-     " page) or with `lms server start`, or set lmstudio_endpoint"),
-    (TimeoutError, "timeout", False, "The server at {where} did not finish its answer within {seconds:g} s; use a"
-     " smaller model or raise lmstudio_timeout"),
-    (socket.gaierror, "refused", False, "No computer is called {where} ({said}); check lmstudio_endpoint"),
-    (http.client.IncompleteRead, "incomplete", True, "The server at {where} broke off its answer; look at its log"),
-    (ConnectionError, "reset", True, "The server at {where} closed the connection without an answer; look at its log"),
-    (http.client.HTTPException, "incomplete", True, "What listens at {where} did not send a whole HTTP answer; check"
-     " that it is a model server"),
-    (OSError, "refused", True, "The server at {where} cannot be reached ({said}); check lmstudio_endpoint"),
+_WIRE: tuple[_Row, ...] = (  # what can happen on the way there and back
+    (ConnectionRefusedError, "refused", True, "is not running, nothing listens there; start it in LM Studio or with"
+     " `lms server start`, or set lmstudio_endpoint"),
+    (TimeoutError, "timeout", False, "did not finish in {seconds:g} s; use a smaller model or raise lmstudio_timeout"),
+    (socket.gaierror, "refused", False, "is on no computer that is known ({said}); check lmstudio_endpoint"),
+    (http.client.IncompleteRead, "incomplete", True, "broke off its answer; look at its log"),
+    (ConnectionError, "reset", True, "closed the connection without an answer; look at its log"),
+    (http.client.HTTPException, "incomplete", True, "sent no whole HTTP answer; check that it is a model server"),
+    (OSError, "refused", True, "cannot be reached ({said}); check lmstudio_endpoint"),
 )
-# What can be wrong with a whole answer.
-_ANSWER: tuple[_Row, ...] = (
-    ("", "encoding", False, "The server at {where} sent a compressed answer ({said}) although none was asked for;"
-     " turn compression off there"),
-    ("", "too_big", False, "The answer of what listens at {where} exceeds {said}; check that it is a model server"),
-    ("", "empty", True, "The server at {where} sent an empty answer; look at its log and the model's context length"),
-    ("", "not_json", True, "The server at {where} did not answer in JSON ({said}); check that it is a model server"),
-    ("", "bad_shape", True, "The answer of the server at {where} has no {said}; check that it is a chat completions"
-     " server"),
+_ANSWER: tuple[_Row, ...] = (  # what can be wrong with a whole answer
+    ("", "encoding", False, "sent a compressed answer ({said}), unasked; turn compression off there"),
+    ("", "too_big", False, "answered with more than {said}; check that it is a model server"),
+    ("", "empty", True, "sent an empty answer; look at its log and at the model's context length"),
+    ("", "not_json", True, "did not answer in JSON ({said}); check that it is a model server"),
+    ("", "bad_shape", True, "answered without {said}; check that it is a chat completions server"),
 )
 _ROWS = {row[1]: row for row in (*reversed(_WIRE), *reversed(_SAID), *_ANSWER)}  # the first row of each kind
 # fmt: on
 
 
-class _Exchange:
-    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C."""
+class _Exchange(urllib.request.AbstractHTTPHandler):
+    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C.
+
+    It is urllib's handler too, to get at the socket, whose closing is all that ends a thread in recv.
+    """
+
+    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
 
     def __init__(self, request: urllib.request.Request, timeout_s: float) -> None:
+        super().__init__()
         self.request, self.timeout_s = request, timeout_s
         self.answer: _Answer | None = None
         self.failure: BaseException = AssertionError("an exchange ends with an answer or a failure")
@@ -2194,7 +2191,7 @@ class _Exchange:
 
     def _run(self) -> None:
         opener = urllib.request.OpenerDirector()  # bare: no proxy, redirect, cookie or login, and every status returns
-        opener.add_handler(_Line(self._attach))
+        opener.add_handler(self)
         try:
             with opener.open(self.request, timeout=self.timeout_s) as response:
                 self.answer = _whole(response)
@@ -2205,9 +2202,21 @@ class _Exchange:
         finally:
             self._done.set()
 
-    def _attach(self, connected: socket.socket) -> None:
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        def connection(host: str, **options: Any) -> http.client.HTTPConnection:
+            kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
+            made = kind(host, **options)
+            made.connect = lambda: self._connect(made, kind)  # type: ignore[method-assign]
+            return made
+
+        return self.do_open(connection, request)
+
+    https_open = http_open
+
+    def _connect(self, made: http.client.HTTPConnection, kind: type[http.client.HTTPConnection]) -> None:
+        kind.connect(made)
         with self._lock:
-            self._socket = connected
+            self._socket = made.sock
             if self._abandoned:
                 raise ConnectionAbortedError
 
@@ -2220,37 +2229,13 @@ class _Exchange:
                     self._socket.shutdown(socket.SHUT_RDWR)
 
 
-class _Line(urllib.request.AbstractHTTPHandler):
-    """http and https that hand out their socket once it is connected, so that another thread can end it."""
-
-    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
-
-    def __init__(self, attach: Callable[[socket.socket], None]) -> None:
-        super().__init__()
-        self.attach = attach
-
-    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        def connection(host: str, **options: Any) -> http.client.HTTPConnection:
-            kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
-            made = kind(host, **options)
-            plain = made.connect
-
-            def connect() -> None:
-                plain()
-                self.attach(made.sock)
-
-            made.connect = connect  # type: ignore[method-assign]
-            return made
-
-        return self.do_open(connection, request)
-
-    https_open = http_open
-
-
 def _whole(response: http.client.HTTPResponse) -> _Answer:
     """The whole answer, or just more than the most bytes of it; raises IncompleteRead when bytes are missing."""
     sized = response.chunked or response.length is not None
-    body = response.read(ANSWER_BYTES_MOST + 1)
+    try:
+        body = response.read(ANSWER_BYTES_MOST + 1)
+    except ValueError:  # http.client lets a negative chunk size through
+        raise http.client.IncompleteRead(b"") from None
     missing = 0 if len(body) > ANSWER_BYTES_MOST else response.length or 0
     if missing or not (body or sized):  # without a length an empty body is a cut inside the headers
         raise http.client.IncompleteRead(body, missing)
@@ -2293,12 +2278,17 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def _plain(text: str) -> str:
+    """What a server says, for people: one line, printable, shortened."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text[:1000]).split())[:120].rstrip(" .:,;")
+
+
 def _error_text(value: Any) -> str:
-    """What went wrong: `error` is text or an object, vLLM and FastAPI write at the top; empty if nothing is said."""
+    """What went wrong, if anything: `error` is text or an object; vLLM and FastAPI write at the top."""
     value = value if isinstance(value, dict) else {"message": value}
     error = value.get("error") or ("choices" not in value and (value.get("message") or value.get("detail"))) or ""
-    words = [error.get(key) for key in ("message", "type", "code")] if isinstance(error, dict) else [error]
-    return " ".join(str(word) for word in words if word) or str(error)
+    words = [error.get(key) for key in ("message", "code")] if isinstance(error, dict) else [str(error)]
+    return " ".join(word for word in words if isinstance(word, str)) or str(error)
 
 
 def _usage(value: dict[str, Any]) -> Usage:
@@ -2384,8 +2374,10 @@ class ModelServer:
             try:
                 return check(self._exchange(url, body, timeout_s)), self.clock.now() - started, tries
             except ModelError as error:
-                further = self.config.request_retries
-                if not error.retry or tries > (min(1, further) if error.kind in ONE_RETRY else further):
+                most = min(1 if error.kind in ONE_RETRY else 10, self.config.request_retries)
+                if error.kind == "refused" and body is None:
+                    most = 0  # before a run there is nobody to wait for, and each try takes 2 s on Windows
+                if not error.retry or tries > most:
                     tried = f" ({tries} tries)" if tries > 1 else ""
                     raise ModelError(f"{str(error)[:-1]}{tried}.", error.kind, error.retry) from None
                 wait_s = BACKOFF_S.get(error.kind, 0.5) * 2 ** (tries - 1) * (0.5 + self.jitter())
@@ -2427,32 +2419,31 @@ class ModelServer:
             return value
         known = [row for row in _SAID if re.search(row[0], said, re.IGNORECASE) and not 300 <= answer.status < 400]
         row = (known + [row for row in _STATUS if answer.status in row[0]])[0]
-        raise self._fault(row, said=said if good else f"status {answer.status}: {said}", status=answer.status)
+        raise self._fault(row, said=said if good else f"status {answer.status}: {said}")
 
     def _fault(self, row: _Row, said: str = "", **values: Any) -> ModelError:
-        """A row of the tables as an error; what the server said is shortened, made printable, and holds no key."""
-        said = said.replace(self._key, "***") if self._key else said
-        said = "".join(letter if letter.isprintable() else " " for letter in said[:400])
-        said = " ".join(said.split())[:160].rstrip(" .:")
-        return ModelError(row[3].format(where=self.where, said=said, **values) + ".", row[1], row[2])
+        """A row of the tables as an error; a server that repeats the key does not get it into a message."""
+        said = _plain(said.replace(self._key, "***") if self._key else said)
+        return ModelError(f"The server at {self.where} {row[3].format(said=said, **values)}.", row[1], row[2])
 
     def discover(self) -> ModelInfo:
         """The model to use, with a note if it is not the configured one; raises ModelError. LM Studio's lists first."""
         prefix = self.url.path.removesuffix("/chat/completions")
-        root, found, failure = prefix.removesuffix("/v1"), list[tuple[ModelInfo, str]](), None
-        for path in (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models"):
+        root, found, failures = prefix.removesuffix("/v1"), list[tuple[ModelInfo, str]](), list[ModelError]()
+        paths = (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models")
+        for path in paths:
             url = self.url._replace(path=path, query="").geturl()
             try:
                 value, _, _ = self._ask(url, None, min(DISCOVERY_TIMEOUT_S, self.config.lmstudio_timeout), _dict)
-                found, failure = _models(value), None
+                found = _models(value)
             except ModelError as error:
                 if error.kind in ("refused", "reset", "timeout", "auth", "loading", "busy"):
                     raise
-                failure = error  # another kind of server has no such page, and says so in its own way
+                failures.append(error)  # another kind of server has no such page, and says so in its own way
             if found:
                 break
-        if failure is not None:
-            raise failure
+        if len(failures) == len(paths):
+            raise failures[-1]
         self.info = self._choose(found)
         return self.info
 
@@ -2463,13 +2454,14 @@ class ModelServer:
         for info in there or [info for info, key in found if _same_model(wanted, key)]:
             if info.vision is False:
                 raise self._fault(_ROWS["no_vision"], said=f"{info.name} reads text only")
-            late = f"The model {info.name} is not loaded yet, so that the first reply may take a minute."
+            late = f"The model {_plain(info.name)} is not loaded yet, so that the first reply may take a minute."
             return replace(info, note=late if info.loaded is False else "")
         seeing = [info for sure in (True, None) for info in models if info.loaded and info.vision is sure]
         only = models if len(models) == 1 and models[0].loaded is None else []
         for info in seeing + only:
             kind = "loaded" if info.loaded else "only"
-            return replace(info, note=f"The configured model {wanted} is not there; using the {kind} one, {info.name}.")
+            note = f"The configured model {wanted} is not there; using the {kind} one, {_plain(info.name)}."
+            return replace(info, note=note)
         names = ", ".join(info.name for info in models if info.vision is not False)[:100] or "none that sees images"
         if blind := [info.name for info in models if info.loaded]:
             raise self._fault(_ROWS["no_vision"], said=f"{blind[0]} reads text only")
@@ -2523,7 +2515,7 @@ def reply_warnings(reply: Reply, asked: str, info: ModelInfo | None = None, imag
     """
     warnings, length, counted = [], info.context_length if info else None, reply.usage.prompt_tokens
     if reply.model and not _same_model(asked, reply.model):
-        warnings.append(f"The server answered with the model {reply.model} instead of {asked}.")
+        warnings.append(f"The server answered with the model {_plain(reply.model)} instead of {asked}.")
     if length is not None and length < CONTEXT_LEAST:
         warnings.append(f"The model is loaded with a context of {length} tokens, which is small for one screenshot;"
                         f" load it with 8192 or more.")  # fmt: skip
