@@ -426,7 +426,9 @@ class ClosedLoop(unittest.TestCase):
         message = self.post([user(DEMO_TASK, screenshot(self.desktop, Rect(500, 10, 64, 64), 64, 64))], PLANNER)
         call = message["tool_calls"][0]["function"]
         self.assertEqual(call["name"], "report_goal_status")
-        self.assertEqual(json.loads(call["arguments"])["completion_status"], "BLOCKED")
+        arguments = json.loads(call["arguments"])
+        self.assertEqual(arguments["completion_status"], "BLOCKED")
+        self.assertIn("None of the known controls", arguments["evidence"])
 
     def test_usage_counts_the_image_and_what_the_last_request_began_with(self):
         shot = screenshot(self.desktop)
