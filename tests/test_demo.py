@@ -157,9 +157,12 @@ class Controls(unittest.TestCase):
     def test_a_button_released_elsewhere_and_other_buttons_do_nothing(self):
         desktop = make_desktop()
         desktop.move(desktop.state.places()["Start button"].center)
-        desktop.button("left", True)
-        desktop.move(Point(600, 300))
-        desktop.button("left", False)
+        start = desktop.cursor()
+        for pressed, released in ((start, Point(600, 300)), (Point(600, 300), start)):
+            desktop.move(pressed)
+            desktop.button("left", True)
+            desktop.move(released)
+            desktop.button("left", False)
         for name in ("right", "middle"):
             desktop.move(desktop.state.places()["Start button"].center)
             desktop.button(name, True)
