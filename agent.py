@@ -1187,37 +1187,27 @@ def _demo_ground(opened: bool, menu: bool, selected: bool) -> bytes:
     for x, y in ((18, 685), (30, 685), (18, 697), (30, 697)):
         canvas.fill(Rect(x, y, 11, 11), DEMO_SIGNS["Start button"], 2)
     canvas.fill(places["Notes icon"], DEMO_LIGHT, 8, 0.3 * selected)
-    _demo_note(canvas, 52, 40, "Notes icon")
-    canvas.text(47, 102, "Notes", DEMO_LIGHT)
+    for rect in [places[name] for name in ("window", "menu") if name in places]:
+        for grow in (15, 12, 9, 6, 3):  # a soft shadow of translucent sheets
+            shadow = Rect(rect.left - grow, rect.top - grow + 6, rect.width + 2 * grow, rect.height + 2 * grow)
+            canvas.fill(shadow, 0x000000, 10 + grow, 0.0625)
+        canvas.fill(rect, DEMO_PANE, 10)
     if opened:
         canvas.fill(Rect(60, 677, 112, 38), DEMO_LIGHT, 6)
         canvas.text(89, 688, "Notes", DEMO_GREY)
-        _demo_sheet(canvas, places["window"])
         canvas.text(1002, 110, "x", DEMO_GREY)
         canvas.fill(places["Save button"], DEMO_SIGNS["Save button"], 8)
         canvas.text(934, 545, "Save", DEMO_LIGHT)
     if menu:
-        _demo_sheet(canvas, places["menu"])
         canvas.text(32, 544, "Programs", DEMO_GREY)
         canvas.fill(places["Notes in the menu"], DEMO_LIGHT, 8)
-        _demo_note(canvas, 44, 580, "Notes in the menu")
-        canvas.text(108, 597, "Notes", DEMO_GREY)
+    icons = [("Notes icon", 52, 40, 47, 102, DEMO_LIGHT), ("Notes in the menu", 44, 580, 108, 597, DEMO_GREY)]
+    for name, left, top, x, y, colour in icons[: 1 + menu]:  # a sheet with three lines, and its name
+        canvas.fill(Rect(left, top, 44, 50), DEMO_SIGNS[name], 7)
+        for down, width in ((14, 26), (23, 26), (32, 17)):
+            canvas.fill(Rect(left + 9, top + down, width, 4), 0x8A5A00)
+        canvas.text(x, y, "Notes", colour)
     return bytes(canvas.pixels)
-
-
-def _demo_note(canvas: Canvas, left: int, top: int, name: str) -> None:
-    """The sign of the note program: a sheet with three lines."""
-    canvas.fill(Rect(left, top, 44, 50), DEMO_SIGNS[name], 7)
-    for y, width in ((14, 26), (23, 26), (32, 17)):
-        canvas.fill(Rect(left + 9, top + y, width, 4), 0x8A5A00)
-
-
-def _demo_sheet(canvas: Canvas, rect: Rect) -> None:
-    """The ground of a window, with a soft shadow of translucent sheets."""
-    for grow in (15, 12, 9, 6, 3):
-        shadow = Rect(rect.left - grow, rect.top - grow + 6, rect.width + 2 * grow, rect.height + 2 * grow)
-        canvas.fill(shadow, 0x000000, 10 + grow, 0.0625)
-    canvas.fill(rect, DEMO_PANE, 10)
 
 
 def _demo_draw(state: DemoState) -> bytes:
@@ -1420,7 +1410,7 @@ def demo_reply(request: dict[str, Any]) -> tuple[dict[str, Any], int]:
     if name:
         arguments = _demo_arguments(tools[name], text, target, why, sights.get(target, (0, 0)))
         function = {"name": name, "arguments": json.dumps(arguments)}
-        message["tool_calls"] = [{"id": f"call_{len(text)}", "type": "function", "function": function}]
+        message["tool_calls"] = [{"id": f"call_{len(request['messages'])}", "type": "function", "function": function}]
     return message, tokens
 
 
@@ -1430,7 +1420,7 @@ def _demo_arguments(schema: dict[str, Any], text: str, target: str, why: str, pl
     note = wanted.group(1) if wanted else "Hello"
     order = f'Open Notes, click into its text area, type "{note}" and press Save. Done when it shows its green mark.'
     proof = f"{why}. The text area holds the note, the status line counts its characters and the title bar says Saved."
-    words: dict[str, Any] = {"text": note, "x": place[0], "y": place[1], "evidence": proof}
+    words: dict[str, Any] = {"text": note, "x": place[0], "y": place[1], "evidence": proof if target else why}
     words |= dict.fromkeys(("position", "box"), list(place)) | dict.fromkeys(("element_name", "label"), target)
     words |= dict.fromkeys(("instructions", "operator_instructions", "summary", "compression_summary"), order)
     words |= dict.fromkeys(("completion_status", "status"), "BLOCKED")

@@ -157,9 +157,12 @@ class Controls(unittest.TestCase):
     def test_a_button_released_elsewhere_and_other_buttons_do_nothing(self):
         desktop = make_desktop()
         desktop.move(desktop.state.places()["Start button"].center)
-        desktop.button("left", True)
-        desktop.move(Point(600, 300))
-        desktop.button("left", False)
+        start = desktop.cursor()
+        for pressed, released in ((start, Point(600, 300)), (Point(600, 300), start)):
+            desktop.move(pressed)
+            desktop.button("left", True)
+            desktop.move(released)
+            desktop.button("left", False)
         for name in ("right", "middle"):
             desktop.move(desktop.state.places()["Start button"].center)
             desktop.button(name, True)
@@ -426,7 +429,9 @@ class ClosedLoop(unittest.TestCase):
         message = self.post([user(DEMO_TASK, screenshot(self.desktop, Rect(500, 10, 64, 64), 64, 64))], PLANNER)
         call = message["tool_calls"][0]["function"]
         self.assertEqual(call["name"], "report_goal_status")
-        self.assertEqual(json.loads(call["arguments"])["completion_status"], "BLOCKED")
+        arguments = json.loads(call["arguments"])
+        self.assertEqual(arguments["completion_status"], "BLOCKED")
+        self.assertIn("None of the known controls", arguments["evidence"])
 
     def test_usage_counts_the_image_and_what_the_last_request_began_with(self):
         shot = screenshot(self.desktop)

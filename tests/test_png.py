@@ -111,6 +111,7 @@ class Decoding(unittest.TestCase):
             "no pixels": png_file(b"", 0, 4),
             "a sixth filter": png_file(b"\5abc", 1, 1),
             "a bomb": png_file(b"", 1 << 20, 1 << 20),
+            "no checksum": good[:33] + chunk(b"IDAT", zlib.compress(b"\0abc")[:-2]) + chunk(b"IEND", b""),
             "no zlib stream": good[:33] + chunk(b"IDAT", b"xx") + chunk(b"IEND", b""),
         }
         for name, png in broken.items():
