@@ -1587,7 +1587,8 @@ MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rw
 def key_name(name: str) -> str | None:
     """The name in VK_MAP for a key as people and models write it (case, blanks, _ and - do not matter), or None."""
     plain = name.strip().lower() or name[:1]
-    for spelling in (plain, plain.replace("_", "").replace("-", "").replace(" ", "")):
+    words = re.split(r"[-_]|\s+", plain)
+    for spelling in (plain, "".join(words) if all(words) else plain):  # "page-up", but not "ctrl-"
         found = KEY_ALIASES.get(spelling, spelling)
         if found in VK_MAP:
             return found

@@ -145,7 +145,8 @@ class Capture(unittest.TestCase):
         self.assertEqual([desktop.capture(PRIMARY, 16, 9).number for _ in range(3)], [1, 2, 3])
 
     def test_a_frame_says_which_window_has_the_keyboard(self) -> None:
-        world, desktop, _ = windows_desktop(window=Foreground("Büro – 日本", Rect(-8, 5, 300, 200), r"D:\x\Ünï.exe", 77))
+        shown = Foreground("Büro – 日本", Rect(-8, 5, 300, 200), r"D:\x\Ünï.exe", 77)
+        world, desktop, _ = windows_desktop(window=shown)
         window = desktop.capture(PRIMARY, 16, 9).window
         self.assertEqual(window, agent.Window(77, "Büro – 日本", "Ünï.exe", Rect(-8, 5, 300, 200)))
         world.verify()
