@@ -1242,6 +1242,10 @@ class DemoDesktop:
         self._drawn: tuple[DemoState | None, bytes] = (None, b"")
         self._scaled: dict[tuple[Rect, int, int], bytes] = {}
 
+    @property
+    def saved_text(self) -> str:
+        return self.state.saved_text
+
     def screen(self) -> Rect:
         return DEMO_SCREEN
 
