@@ -137,6 +137,7 @@ class Config:
     request_retries: int = _setting(3, "further tries where asking again is safe (refused, reset, 5xx ...)", "", 0, 10)
     verifier_max_tokens: int = _setting(200, "tokens of the answer that confirms a completion", "", 16, 65536)
     planner_in_a_row: int = _setting(2, "most requests to the planner before the executor has its turn", "", 1, 10)
+    model_failures: int = _setting(3, "failed exchanges in a row that the run bears, a turn each", "", 0, 100)
     reply_corrections: int = _setting(2, "short corrections in one turn when no call can be read", "", 0, 5)
     # -- eyes
     screen_capture_w: int = _setting(1536, "pixels; 1536x864 = 1296 image tokens, grounding wants 1024-2048", "AGENT_IMAGE_W", 64, 8192)
@@ -881,6 +882,9 @@ def _twice(release: Callable[..., Any], *arguments: Any) -> None:
         release(*arguments)
 
 
+MOVE_TRIES, MOVE_HOLD_S = 20, 0.006  # old places were seen 2 ms after a move; 2 x 6 ms left none of 200 clicks astray
+
+
 class WindowsDesktop:
     """The real desktop through Win32; `api` is the bound table, so that tests can put their own functions behind it."""
 
@@ -1040,17 +1044,28 @@ class WindowsDesktop:
     # -- hands: only the actuator calls these
 
     def move(self, point: Point) -> None:
-        """Absolute move by SendInput, which applications see as a real one; confirmed, with SetCursorPos as a last try."""
+        """Absolute move by SendInput, which applications see as a real one; repeated until the place holds.
+
+        Remote and virtual screens can report an old place some milliseconds after a move, and a click goes there.
+        """
         screen = self.screen()
         # Windows maps 0..65536 onto the virtual screen; the middle of each pixel survives its rounding
         dx = (2 * (point.x - screen.left) + 1) * 65536 // (2 * screen.width)
         dy = (2 * (point.y - screen.top) + 1) * 65536 // (2 * screen.height)
         flags = MOUSEEVENTF_MOVE | MOUSEEVENTF_ABSOLUTE | MOUSEEVENTF_VIRTUALDESK
-        self._send([self._mouse(flags, dx, dy)])
-        if self.cursor() != point:
-            self.api.SetCursorPos(point.x, point.y)
-            if self.cursor() != point:
-                raise Win32Error(f"The mouse cannot reach ({point.x}, {point.y}); another program holds it.", "SendInput")
+        for attempt in range(MOVE_TRIES):
+            if attempt < MOVE_TRIES // 2:
+                self._send([self._mouse(flags, dx, dy)])
+            else:
+                self.api.SetCursorPos(point.x, point.y)
+            if self._holds(point) and self._holds(point):
+                return
+        raise Win32Error(f"The mouse cannot reach ({point.x}, {point.y}); another program holds it.", "SendInput")
+
+    def _holds(self, point: Point) -> bool:
+        """Whether the mouse is still there after a moment."""
+        self.clock.sleep(MOVE_HOLD_S)
+        return self.cursor() == point
 
     def button(self, name: str, down: bool) -> None:
         if down:  # a release must name the button that was pressed, so it does not ask again
@@ -3626,6 +3641,7 @@ class Engine:
     say: Callable[[str], None]
     tokens: int = 0
     warned: set[str] = field(default_factory=set)
+    failures: int = 0  # failed exchanges in a row
     _image: bytes = b""
     _latest: Frame | None = None
     _before: str = ""  # text of the executor's last request, to know how much of the next one is the same
@@ -3676,6 +3692,7 @@ class Engine:
         asked = "".join(f"\n{message['role']}: {message['content']}" for message in more)
         self.logger.log(f"API REQUEST {number} to {role.name}, {len(image)} base64 characters of image\n{text}{asked}")
         reply = self.server.complete(request_body(settings, system, text, image, more))
+        self.failures = 0
         self.logger.log(f"API RESPONSE {number} in {reply.seconds:.2f} s\n{json.dumps(reply.message, ensure_ascii=False)}")
         pixels = self.config.screen_capture_w * self.config.screen_capture_h if image else 0
         for warning in reply_warnings(reply, self.model.name, self.model, pixels // 1024, len(system + text)):
@@ -3707,7 +3724,11 @@ class Engine:
         tools, said = self.profile.schemas(role), ""
         more: list[dict[str, str]] = []
         for asked in range(1, corrections + 2):
-            reply = self.ask(role, text, image, more)
+            try:
+                reply = self.ask(role, text, image, more)
+            except ModelError as error:
+                self._bear(error)
+                return None, "", asked
             said = cut_repetition(strip_think(_plain_text(reply.message.get("content"))))
             try:
                 call = read_call(reply.message, reply.finish_reason, tools)
@@ -3719,12 +3740,25 @@ class Engine:
                 more += [{"role": "user", "content": correction(error, tools)}]
         return None, said, corrections + 1
 
+    def _bear(self, error: ModelError) -> None:
+        """One failed exchange costs a turn; the same trouble again and again, or a useless model, ends the run."""
+        self.failures += 1
+        if self.failures > self.config.model_failures or error.kind in ("no_vision", "no_model", "auth"):
+            raise error
+        self.logger.log(f"MODEL FAILED ({error.kind}): {error}")
+        self.logger.record("model_failed", error=error.kind, text=str(error))
+        self.say(f"warning: {error}")
+
     def verify(self, task: str, evidence: str, turn: int) -> tuple[bool, str]:
         """One fresh look at a claim of completion: whether it holds, and what was said. Only a plain YES agrees."""
         self._latest = None
         self.observe(turn, "_check")
         text = f"TASK: {task}\n\nCLAIM: {evidence}\n\nIs the task done? Answer YES or NO and the reason in one line."
-        reply = self.ask(self.profile.roles["verifier"], text, self._image)
+        try:
+            reply = self.ask(self.profile.roles["verifier"], text, self._image)
+        except ModelError as error:
+            self._bear(error)
+            return False, str(error)
         said = cut(strip_think(_plain_text(reply.message.get("content"))), 300)
         self.logger.record("verification", text=said)
         return bool(re.match(r"\W*yes\b", said, re.IGNORECASE)), said or "the verifier said nothing"
