@@ -1464,11 +1464,12 @@ class DemoModel:
                 request = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 status, answer = model.respond(self.path, request)
                 body = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                with suppress(ConnectionError):  # the run may have ended meanwhile
+                    self.send_response(status)
+                    self.send_header("Content-Type", "application/json")
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
 
             do_POST = do_GET
 
@@ -3781,7 +3782,8 @@ class Engine:
                 self._latest = self._look()
                 changed = changed_region(frame, self._latest) is not None
         except (ToolError, Win32Error) as error:
-            result = f"Not done: {error}"
+            begun = isinstance(error, Win32Error) and self.actuator.spent == frame.number
+            result = f"Failed half-way, so look before doing it again: {error}" if begun else f"Not done: {error}"
         seconds = round(self.clock.now() - start, 3)
         self.logger.record("result", turn=turn, result=result, changed=changed, seconds=seconds)
         self.logger.log(f"TOOL {act} -> {result}; changed {changed}, {seconds} s")
@@ -3849,7 +3851,7 @@ def review_due(engine: Engine, state: AgentState) -> bool:
 
 def plan_turn(engine: Engine, state: AgentState) -> None:
     """One turn of the planner; afterwards the executor has instructions and memory has room, whatever was said."""
-    start, archiving = engine.clock.now(), state.memory.needs_compression
+    start, before, archiving = engine.clock.now(), engine.tokens, state.memory.needs_compression
     engine.logger.section(f"TURN {state.turn} - PLANNING")
     left = engine.config.planner_in_a_row - state.planner_streak
     role, text = engine.profile.roles["planner"], planner_text(state, archiving)
@@ -3864,7 +3866,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
         hand_over(state)
     engine.logger.record("plan", turn=state.turn, done=done, plan=state.plan, instructions=state.execution_instructions)
     engine.logger.log(f"PLAN {done}\nInstructions: {state.execution_instructions}")
-    engine.say(turn_line(state.turn, role.name, done, "", engine.clock.now() - start))
+    engine.say(turn_line(state.turn, role.name, done, "", engine.clock.now() - start, engine.tokens - before))
 
 
 def planner_text(state: AgentState, archiving: bool) -> str:
@@ -3911,7 +3913,7 @@ def hand_over(state: AgentState) -> None:
 
 def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     """One look, one call, one act; returns an outcome when the run is over."""
-    start = engine.clock.now()
+    start, before = engine.clock.now(), engine.tokens
     engine.logger.section(f"TURN {state.turn} - EXECUTION")
     state.planner_streak, state.since_review = 0, state.since_review + 1
     frame, screenshot = engine.observe(state.turn)
@@ -3935,7 +3937,8 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     state.memory.add_action(record)
     engine.logger.record("action", **asdict(record))
     effect = {True: "changed", False: "unchanged", None: ""}[changed]
-    engine.say(turn_line(state.turn, role.name, f"{name} {args}", effect or result, engine.clock.now() - start))
+    seconds, tokens = engine.clock.now() - start, engine.tokens - before
+    engine.say(turn_line(state.turn, role.name, f"{name} {args}", effect or result, seconds, tokens))
     return outcome or escalate(engine, state, progress)
 
 
@@ -3994,12 +3997,12 @@ def loop_recovery_action(engine: Engine, state: AgentState) -> None:
         frame, _ = engine.observe(state.turn, "_recovery")
         act = Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {}))
         result, _ = engine.act(act, frame, state.turn)
-        engine.say(turn_line(state.turn, "program", "recovery keys", result, 0.0))
+        engine.say(turn_line(state.turn, "program", "recovery keys", result, 0.0, 0))
 
 
-def turn_line(turn: int, role: str, done: str, effect: str, seconds: float) -> str:
+def turn_line(turn: int, role: str, done: str, effect: str, seconds: float, tokens: int) -> str:
     """The one line a turn leaves on the terminal."""
-    return f"{turn:>4}  {role:<9} {cut(done, 62):<62} {cut(effect, 24):<10} {seconds:5.1f} s"
+    return f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10} {seconds:5.1f} s {tokens:>6} tokens"
 
 
 LOOPS: dict[str, Callable[[Engine, AgentState], Outcome]] = {"two_agent": run_two_agent}
