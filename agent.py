@@ -682,7 +682,7 @@ def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any
     text, ended = _plain_text(message.get("content")), finish_reason in _ENDED
     thought = _plain_text(message.get("reasoning_content") or message.get("reasoning")).rstrip()
     if finish_reason in _CUT:
-        raise ReplyError("The reply was cut before a call was complete.", "cut")
+        raise ReplyError("The reply was cut.", "cut")
     calls = _spoken_calls(text, ended)
     if not text.strip() and ended and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]")):
         # Some servers sort a real call into the reasoning: it is then the only one, and the last thing said.
@@ -913,14 +913,15 @@ def read_call(message: dict[str, Any], finish_reason: str | None, tools: list[di
         first, *further = _found_calls(message, finish_reason)
         return replace(_checked(first, tools), ignored=sum(_is_complete(call, tools) for call in further))
     except RecursionError:
-        raise ReplyError("The call is nested too deeply.", "invalid_json") from None
-    except ReplyError as error:
-        unread = error.kind in ("no_call", "invalid_json", "cut")
-        if unread and any(True for text in _said(message) for _ in _repeats(text)):
-            raise ReplyError("The reply repeats itself without end.", "repetition") from None
-        if unread and finish_reason in _CUT:
-            raise ReplyError("The reply was cut before a call was complete.", "cut") from None
-        raise
+        error = ReplyError("The call is nested too deeply.", "invalid_json")
+    except ReplyError as refusal:
+        error = refusal
+    if error.kind in ("no_call", "invalid_json", "cut"):
+        if any(True for text in _said(message) for _ in _repeats(text)):
+            error = ReplyError("The reply repeats itself without end.", "repetition")
+        elif finish_reason in _CUT:
+            error = ReplyError("The reply was cut before a call was complete.", "cut")
+    raise error
 
 
 # -- Repeats, thoughts, and what to answer

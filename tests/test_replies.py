@@ -141,6 +141,11 @@ class Hostile(unittest.TestCase):
     def test_keys_that_are_no_text(self):
         self.assertRefused(native({1: 2}), "missing_key")
 
+    def test_text_nested_deeply_and_closed(self):
+        for depth in (500, 5_000, 50_000):  # what Python can still decode depends on its version
+            self.assertRefused(native('{"key": ' * depth + "1" + "}" * depth))
+            self.assertRefused(says("<tool_call>" + '{"name": ' * depth + "1" + "}" * depth))
+
     def test_deep_values_that_are_already_decoded(self):
         deep = []
         for _ in range(100_000):
