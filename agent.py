@@ -730,9 +730,9 @@ def _tool(name: Any, tools: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
 
 
 def _arguments(value: Any, tool: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as an object; nothing at all stands for none only where none could have been meant."""
+    """The arguments as an object; an empty text, which may have been cut, is one only for a tool that takes none."""
     known = schema.get("properties") or {}
-    if (value is None and not schema.get("required")) or (isinstance(value, str) and not value.strip() and not known):
+    if value is None or (isinstance(value, str) and not value.strip() and not known):
         return {}
     for _ in range(2):  # encoded once by the protocol, and once more by some models
         if isinstance(value, str):

@@ -178,6 +178,11 @@ class Hostile(unittest.TestCase):
                     text = start + piece * (size // len(piece))
                     self.assertLess(self.seconds(says(text)) + self.seconds(native(text)), 0.4)
 
+    def test_a_megabyte_of_the_slowest_slips_is_read_in_a_second(self):
+        for text in ('<tool_call>{"a":1,}' * 52_000, "{'key': 'tab', 'x': [" + "1," * 500_000 + "]}"):
+            with self.subTest(text[:30]):
+                self.assertLess(max(self.seconds(says(text)), self.seconds(native(text))), 1)
+
     def seconds(self, message):
         begin = time.process_time()
         try:
@@ -202,6 +207,9 @@ class Answers(unittest.TestCase):
         told = self.told(says("I will press tab."), tools="pointer")
         self.assertIn("move_mouse", told)
         self.assertIn("no tool call", told)
+
+    def test_a_call_in_open_thoughts_is_answered_with_the_tag_that_is_missing(self):
+        self.assertIn("</think>", self.told(says("<think>Next: <tool_call>{}</tool_call>")))
 
     def test_a_cut_reply_is_asked_to_be_brief(self):
         self.assertIn("brief", self.told(native('{"key": "t'), "length"))
