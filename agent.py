@@ -2595,23 +2595,20 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         name = key.strip()
         if name in found and repr(found[name]) != repr(value):
-            raise ValueError(f"{_show(name)} is given twice")
+            raise ReplyError(f"The call gives {_show(name)} twice, with two values.", "invalid_args")
         found[name] = value
     return found
 
 
 def _bounded_int(digits: str) -> int:
-    if len(digits) > 18:  # also keeps away from Python's own limit on the digits of an integer
-        raise ValueError(f"a number has {len(digits)} digits")
+    """A JSON integer, as long as Python's own limit on digits is far; NaN and Infinity come here to be refused."""
+    if len(digits) > 18 or not digits.lstrip("-").isdigit():
+        raise ReplyError(f"The call holds {_show(digits)}, which is no usable number.", "invalid_json")
     return int(digits)
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
-
-
 # strict=False takes a line break inside a string for what it is
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_bounded_int, parse_constant=_no_constant, strict=False)
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_bounded_int, parse_constant=_bounded_int, strict=False)
 
 
 def _extent(text: str, start: int) -> tuple[int, int]:
@@ -2663,24 +2660,18 @@ def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int
     except ValueError as error:
         defect = str(getattr(error, "msg", error))
     end, depth = _extent(text, start)
-    body = text[start:end]
-    if depth == 1 and closable and body.endswith("}") and _TAIL.fullmatch(text, end):
-        value = _repaired(body + "}", defect)
-        # Only behind complete arguments: inside them, a missing end may hide one more argument.
-        if isinstance(value, dict) and any(isinstance(value.get(key), dict) for key in _ARGUMENT_KEYS):
-            return value, end
-    if depth or end == start:
+    closing = closable and depth == 1 and text[end - 1] == "}" and _TAIL.fullmatch(text, end) is not None
+    if end == start or (depth and not closing):
         raise ReplyError("The call is incomplete: its JSON does not end.", "cut")
-    return _repaired(body, defect), end
-
-
-def _repaired(body: str, defect: str) -> Any:
     for read in (_mended, _python):
         try:
-            return read(body)
+            value = read(text[start:end] + "}" * closing)
         except (ValueError, SyntaxError, MemoryError):
             continue
-    raise ReplyError(f"The call is not valid JSON: {defect}.", "invalid_json")
+        # A brace is added only behind complete arguments: inside them, a missing end may hide one more argument.
+        if not closing or (isinstance(value, dict) and any(isinstance(value.get(key), dict) for key in _ARGUMENT_KEYS)):
+            return value, end
+    raise ReplyError(f"The call is not valid JSON: {defect}.", "cut" if closing else "invalid_json")
 
 
 # -- Finding the calls
@@ -2706,7 +2697,7 @@ def _objects(text: str, start: int, closable: bool) -> tuple[list[Any], int]:
     while text.startswith("{", end := _past(_REST, text, end)):
         try:
             value, end = _JSON.raw_decode(text, end)
-        except ValueError:
+        except (ValueError, ReplyError):
             break
         found += _flat(value)
     return found, end
@@ -2723,12 +2714,9 @@ def _xml_arguments(text: str, start: int) -> tuple[dict[str, Any], int]:
     end, stray = _FUNCTION_END.match(text, start), _PARAMETER_TAG.search(text, start)
     if not end:
         raise ReplyError("The call is incomplete: </function> must follow its last </parameter>.", "cut")
-    if stray and stray[0] == "</parameter":  # a value that holds the closing tags itself ends nobody knows where
+    if stray and stray[0] == "</parameter":  # maybe the value holds the closing tags itself
         raise ReplyError("The call has one </parameter> too many; where the value ends is unclear.", "invalid_args")
-    try:
-        return _unique(pairs), end.end()
-    except ValueError as error:
-        raise ReplyError(f"The call is unclear: {error}.", "invalid_args") from None
+    return _unique(pairs), end.end()
 
 
 def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any], int]:
@@ -2737,28 +2725,18 @@ def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any]
     if name and not text.startswith("{", start):
         arguments, end = _xml_arguments(text, start)
         return [{"name": name, "arguments": arguments}], end
-    if text.startswith("<function", start):
+    if name:
+        arguments, end = _decode(text, start)
+        calls, end = [{"name": name, "arguments": arguments}], _past(_REST, text, end)
+    elif text.startswith(("{", "["), start):
+        calls, end = _objects(text, start, closable)
+    elif text.startswith("<function", start):
         return [], start
-    if not text.startswith(("{", "["), start):
-        raise ReplyError(f"No JSON object follows {opener[0][:40]}.", "invalid_json")
-    values, end = _objects(text, start, closable and not name)
+    else:
+        raise ReplyError(f"No JSON object follows {opener[0]}.", "invalid_json")
     if not _NEXT.match(text, end):
         raise ReplyError("Text follows the JSON inside its tag; send the call alone.", "invalid_json")
-    return [{"name": name, "arguments": values[0]}] if name else values, end
-
-
-def _bare_calls(text: str, start: int, closable: bool) -> list[Any]:
-    """A reply that is nothing but JSON, or one fence or tag around it."""
-    values, end = _objects(text, start, closable)
-    if not _BARE_END.fullmatch(text, end):
-        raise ReplyError("JSON with other text around it is not taken for a call.", "no_call")
-    return values
-
-
-def _thought_end(text: str, start: int) -> int:
-    """The place behind the next </think>, or -1."""
-    close = text.find("</think>", start)
-    return close if close < 0 else close + len("</think>")
+    return calls, end
 
 
 def _spoken_calls(text: str, closable: bool) -> list[Any]:
@@ -2767,8 +2745,11 @@ def _spoken_calls(text: str, closable: bool) -> list[Any]:
     start, broken, prose = 0, 0, False
     for _ in range(_MAX_TAGS):
         bare = None if calls or prose else _BARE.match(text, start)
-        if bare:
-            return _bare_calls(text, bare.end(), closable)
+        if bare:  # a reply that is nothing but JSON, or one fence or tag around it
+            calls, start = _objects(text, bare.end(), closable)
+            if _BARE_END.fullmatch(text, start):
+                return calls
+            raise ReplyError("JSON with other text around it is not taken for a call.", "no_call")
         opener = _OPENER.search(text, start)
         if not opener:
             return calls
@@ -2776,19 +2757,19 @@ def _spoken_calls(text: str, closable: bool) -> list[Any]:
             calls, start, prose = [], opener.end(), False
         elif opener[0] == "<think>":
             prose = prose or bool(text[start : opener.start()].strip())
-            start = _thought_end(text, opener.end())
+            start = text.find("</think>", opener.end())
             if start < 0 and not calls:
                 raise ReplyError("The reply ends inside <think>: close it with </think>, then call a tool.", "no_call")
+            start += len("</think>") if start >= 0 else 0
         else:
             try:
                 found, start = _opened(text, opener, closable)
                 calls += found
                 prose = True
-            except ReplyError:
-                broken, start = broken + 1, _thought_end(text, opener.end())
+            except ReplyError:  # harmless in thoughts whose opening tag the server swallowed
+                broken, start = broken + 1, text.find("</think>", opener.end())
                 if not calls and (start < 0 or broken > _MAX_BROKEN):
                     raise
-                calls, prose = calls if start < 0 else [], False
         if start < 0:
             return calls
     raise ReplyError("The reply repeats its tags without end.", "repetition")
@@ -2810,7 +2791,7 @@ def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any
     text, ended = _plain_text(message.get("content")), finish_reason in _ENDED
     thought = _plain_text(message.get("reasoning_content") or message.get("reasoning")).rstrip()
     if finish_reason in _CUT:
-        raise ReplyError("The reply was cut before a call was complete.", "cut")
+        raise ReplyError("The reply was cut.", "cut")
     calls = _spoken_calls(text, ended)
     if not text.strip() and ended and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]")):
         # Some servers sort a real call into the reasoning: it is then the only one, and the last thing said.
@@ -2825,7 +2806,7 @@ def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any
 # -- Reading one call against the tools that were sent
 
 
-def _name_and_arguments(call: Any) -> tuple[str, Any, str]:
+def _name_and_arguments(call: Any) -> tuple[Any, Any, str]:
     """Name, arguments (None if it has none) and id of a call object in any of its spellings."""
     if isinstance(call, dict) and isinstance(call.get("function"), dict):
         inner = call["function"]
@@ -2835,8 +2816,8 @@ def _name_and_arguments(call: Any) -> tuple[str, Any, str]:
     if not isinstance(call, dict):
         raise ReplyError(f"A call must be an object with name and arguments, not {_show(call)}.", "invalid_json")
     names, given = ([call[key] for key in keys if key in call] for keys in (_NAME_KEYS, _ARGUMENT_KEYS))
-    if len(names) != 1 or not isinstance(names[0], str):
-        raise ReplyError("The call does not name one tool.", "unknown_tool" if names else "no_call")
+    if len(names) != 1:
+        raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
     if len(given) > 1 or (not given and call.keys() - {*_NAME_KEYS, *_OTHER_KEYS}):
         raise ReplyError('The call must hold all its arguments in one object, "arguments".', "invalid_args")
     identity = call.get("id")
@@ -2847,19 +2828,20 @@ def _tool_names(tools: list[dict[str, Any]]) -> str:
     return ", ".join(tool["function"]["name"] for tool in tools)
 
 
-def _tool(name: str, tools: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+def _tool(name: Any, tools: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     """The tool's exact name and its parameters' schema."""
     schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
-    for known in (name.strip(), name.strip().removeprefix("functions.")):
+    said = name.strip() if isinstance(name, str) else ""
+    for known in (said, said.removeprefix("functions.")):
         if known in schemas:
             return known, schemas[known]
     raise ReplyError(f"There is no tool {_show(name)}; the tools are {_tool_names(tools)}.", "unknown_tool")
 
 
 def _arguments(value: Any, tool: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as an object; nothing at all stands for none only where none could have been meant."""
+    """The arguments as an object; an empty text, which may have been cut, is one only for a tool that takes none."""
     known = schema.get("properties") or {}
-    if (value is None and not schema.get("required")) or (isinstance(value, str) and not value.strip() and not known):
+    if value is None or (isinstance(value, str) and not value.strip() and not known):
         return {}
     for _ in range(2):  # encoded once by the protocol, and once more by some models
         if isinstance(value, str):
@@ -2873,10 +2855,7 @@ def _arguments(value: Any, tool: str, schema: dict[str, Any]) -> dict[str, Any]:
         raise ReplyError(f"The arguments of {tool} must be one JSON object.", "invalid_json")
     if value.keys() & {"properties", *_ARGUMENT_KEYS} - known.keys():
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
-    try:
-        return _unique([(str(key), item) for key, item in value.items() if item is not None])
-    except ValueError as error:
-        raise ReplyError(f"The arguments of {tool} are unclear: {error}.", "invalid_args") from None
+    return _unique([(str(key), item) for key, item in value.items() if item is not None])
 
 
 # -- Values
@@ -2892,9 +2871,9 @@ def _number(value: Any) -> int | float | None:
 
 def _listed(value: Any) -> Any:
     """A string such as "[1, 2]", "(1, 2)" or "1, 2" as the list or object that it spells; other values unchanged."""
-    if not isinstance(value, str):
+    text = value.strip() if isinstance(value, str) else ""
+    if not text:
         return value
-    text = value.strip()
     text = text if text.startswith(("[", "(", "{")) else f"[{text}]"
     try:
         found, end = _decode(text)
@@ -2962,33 +2941,29 @@ def _items(name: str, spec: dict[str, Any], value: Any) -> list[Any]:
 
 
 def _flag(name: str, spec: dict[str, Any], value: Any) -> bool:
+    """true or false; text is never taken for either."""
     if not isinstance(value, bool):
         raise ReplyError(f"{name} must be true or false, not {_show(value)}.", "invalid_args")
     return value
 
 
-_READERS: dict[Any, Callable[[str, dict[str, Any], Any], Any]] = {
-    "string": _text,
-    "integer": _real,
-    "number": _real,
-    "boolean": _flag,
-    "array": _items,
-}
+_Reader = Callable[[str, dict[str, Any], Any], Any]
+_READERS: dict[Any, _Reader] = {"string": _text, "integer": _real, "number": _real, "boolean": _flag, "array": _items}
 
 
 def _is_point(spec: dict[str, Any]) -> bool:
-    """A property that takes a place: two numbers, or a box of up to four."""
+    """Whether a property takes a place: two numbers, or a box of up to four."""
     numbers = (spec.get("items") or {}).get("type") in ("integer", "number")
     return numbers and spec.get("minItems") == 2 and spec.get("maxItems") in (2, 4)
 
 
 def _value(name: str, spec: dict[str, Any], value: Any) -> Any:
-    """One value as its property's schema wants it; a type that is not listed is taken as it is."""
+    """One value as its property's schema wants it; what has no reader is taken as it is."""
     read = _point if _is_point(spec) else _READERS.get(spec.get("type"))
     result = read(name, spec, value) if read else value
-    if "enum" in spec and result not in spec["enum"]:
-        choices = ", ".join(map(str, spec["enum"]))
-        raise ReplyError(f"{name} must be one of {choices}, not {_show(value)}.", "invalid_args")
+    choices = spec.get("enum", [result])
+    if result not in choices:
+        raise ReplyError(f"{name} must be one of {', '.join(map(str, choices))}, not {_show(value)}.", "invalid_args")
     return result
 
 
@@ -3047,13 +3022,15 @@ def read_call(message: dict[str, Any], finish_reason: str | None, tools: list[di
         first, *further = _found_calls(message, finish_reason)
         return replace(_checked(first, tools), ignored=sum(_is_complete(call, tools) for call in further))
     except RecursionError:
-        raise ReplyError("The call is nested too deeply.", "invalid_json") from None
-    except ReplyError as error:
-        if error.kind in ("no_call", "invalid_json", "cut") and any(map(_endless, _said(message))):
-            raise ReplyError("The reply repeats itself without end.", "repetition") from None
-        if error.kind in ("no_call", "invalid_json") and finish_reason in _CUT:
-            raise ReplyError("The reply was cut before a call was complete.", "cut") from None
-        raise
+        error = ReplyError("The call is nested too deeply.", "invalid_json")
+    except ReplyError as refusal:
+        error = refusal
+    if error.kind in ("no_call", "invalid_json", "cut"):
+        if any(True for text in _said(message) for _ in _repeats(text)):
+            error = ReplyError("The reply repeats itself without end.", "repetition")
+        elif finish_reason in _CUT:
+            error = ReplyError("The reply was cut before a call was complete.", "cut")
+    raise error
 
 
 # -- Repeats, thoughts, and what to answer
@@ -3073,21 +3050,19 @@ def _repeats(text: str) -> Iterator[tuple[int, int, int]]:
     """Start, end and period of every stretch that repeats itself at least 6 times over 240 characters or more."""
     done = place = 0
     while place + 40 < len(text):
-        period = text.find(text[place : place + 40], place + 1, place + 1 + 1000) - place
-        end = place + 40
-        while period > 0 and end < len(text) and text[end] == text[end - period]:
-            end += 1
-        start = place
-        while period > 0 and start > done and text[start - 1] == text[start - 1 + period]:
-            start -= 1
-        if period > 0 and end - start >= max(240, 6 * period):
-            yield start, end, period
-            done = end
+        start, end = place, place + 40
+        period = text.find(text[start:end], start + 1, start + 1000) - start
+        if period > 0:
+            while end + 500 < len(text) and text[end : end + 500] == text[end - period : end - period + 500]:
+                end += 500
+            while end < len(text) and text[end] == text[end - period]:
+                end += 1
+            while start > done and text[start - 1] == text[start - 1 + period]:
+                start -= 1
+            if end - start >= max(240, 6 * period):
+                yield start, end, period
+                done = end
         place = max(done, place + 100)
-
-
-def _endless(text: str) -> bool:
-    return next(_repeats(text), None) is not None
 
 
 def cut_repetition(text: str) -> str:
