@@ -3717,9 +3717,9 @@ class Engine:
         return None, said, corrections + 1
 
     def _bear(self, error: ModelError) -> None:
-        """One failed exchange costs a turn; the same trouble again and again, or a useless model, ends the run."""
+        """One failed exchange costs a turn; several in a row end the run."""
         self.failures += 1
-        if self.failures > self.config.model_failures or error.kind in ("no_vision", "no_model", "auth"):
+        if self.failures > self.config.model_failures:
             raise error
         self.logger.log(f"MODEL FAILED ({error.kind}): {error}")
         self.logger.record("model_failed", error=error.kind, text=str(error))
