@@ -3908,6 +3908,8 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         result, changed = engine.act(act, frame, state.turn)
         state.acted |= changed is not None
         progress = bool(changed) and not repeated
+    if act and act.call.ignored:
+        result += f" ({act.call.ignored} further calls in the reply were not carried out: one call a turn)"
     record = ActionRecord(state.turn, name, args, result, screenshot, said, changed)
     state.memory.add_action(record)
     engine.logger.record("action", **asdict(record))
@@ -4229,11 +4231,12 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     if options.check:
         return doctor(options, config, stop, clock)
     desktop = open_desktop(options, clock)
-    resolve_area(config.area, desktop)
+    area = resolve_area(config.area, desktop)
+    desktop.capture(area, config.screen_capture_w, config.screen_capture_h)  # says now what would fail later
     with closing(DemoModel()) if options.demo else nullcontext() as demo:
         if demo:
             config = replace(config, lmstudio_endpoint=demo.endpoint)
-        server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""))
+        server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""), notice=say)
         info = server.discover()
         task = read_task(options)
         logger = ExecutionLogger(config.dump_dir)
