@@ -28,12 +28,17 @@ class TheNotepadTask(unittest.TestCase):
         self.check(run_notepad(PixelModel(TASK), "--profile", "commander"))
 
     def test_the_same_while_the_server_and_the_model_fail_in_between(self) -> None:
-        faults = [None, None, "refuse", None, "http500", None, "empty", None, "text", "text", "text", None,
-                  "unknown_tool", None, "out_of_range"]
+        faults = [None, "out_of_range", None, "refuse", None, "http500", None, "empty", None, "text", "text", "text",
+                  None, "unknown_tool", None, "drop"]
         run = run_notepad(PixelModel(TASK, faults))
         self.check(run)
-        self.assertEqual([e.fault for e in run.model.exchanges if e.fault], [fault for fault in faults if fault])
-        self.assertGreaterEqual(sum(e["tries"] > 1 for e in run.journal if e["kind"] == "reply"), 2)
+        told = [fault for fault in faults if fault and fault != "refuse"]
+        self.assertEqual([exchange.fault for exchange in run.model.exchanges if exchange.fault], told)
+        again = [entry["tries"] for entry in run.journal if entry["kind"] == "reply" and entry["tries"] > 1]
+        self.assertGreaterEqual(len(again), 3, f"refused, 500 and dropped, but only {again} asked again")
+        unusable = [entry["text"] for entry in run.journal if entry["kind"] == "no_call"]
+        self.assertEqual(len(unusable), 6, unusable)
+        self.assertIn("1290", unusable[0])
 
 
 if __name__ == "__main__":
