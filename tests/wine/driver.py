@@ -46,6 +46,10 @@ class Driver:
         screen = self.desktop.screen()
         return {"screen": [screen.left, screen.top, screen.width, screen.height], "dpi": self.dpi}
 
+    def cursor(self) -> dict[str, Any]:
+        place = self.desktop.cursor()
+        return {"place": [place.x, place.y]}
+
     def act(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """One tool, from a call in the planner profile's words, through parsing, every gate, and the desktop."""
         agent = self.agent
