@@ -347,7 +347,7 @@ class ClosedLoop(unittest.TestCase):
         for tools in (PLANNER, COMMANDER):
             self.desktop = make_desktop()
             called = self.run_with(tools, self.desktop.screen())
-            self.assertEqual(self.desktop.state.saved_text, NOTE)
+            self.assertEqual(self.desktop.saved_text, NOTE)
             self.assertEqual(len(called), 5)
             self.assertIn("complet", called[-1])
             self.assertEqual([act for act in self.desktop.acts if act.startswith("text")], [f"text {NOTE}"])
@@ -356,14 +356,14 @@ class ClosedLoop(unittest.TestCase):
         for area, size in ((Rect(0, 0, 1280, 720), (1024, 576)), (Rect(10, 20, 1100, 650), (1001, 700))):
             self.desktop = make_desktop()
             self.run_with(PLANNER, area, size)
-            self.assertEqual(self.desktop.state.saved_text, NOTE)
+            self.assertEqual(self.desktop.saved_text, NOTE)
 
     def test_it_goes_on_from_whatever_it_sees(self):
         for chords in ("win", "win+esc", "ctrl+esc"):
             self.desktop = make_desktop()
             press(self.desktop, chords)
             self.run_with(COMMANDER, self.desktop.screen())
-            self.assertEqual(self.desktop.state.saved_text, NOTE)
+            self.assertEqual(self.desktop.saved_text, NOTE)
         self.desktop = notes_open()
         self.desktop.text(NOTE)
         press(self.desktop, "win")
@@ -380,7 +380,7 @@ class ClosedLoop(unittest.TestCase):
             self.act(call, self.desktop.screen())
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": '{"ok": true}'})
             messages.append(user("The screen now:", screenshot(self.desktop)))
-        self.assertEqual(self.desktop.state.saved_text, NOTE)
+        self.assertEqual(self.desktop.saved_text, NOTE)
         self.assertEqual(messages[1]["tool_calls"][0]["function"]["name"], "observe_screen")
         self.assertTrue(messages[-1]["content"])
 
@@ -396,7 +396,7 @@ class ClosedLoop(unittest.TestCase):
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": '{"ok": true}'})
             if call["function"]["name"] == "take_screenshot":
                 messages.append(user("", screenshot(self.desktop)))
-        self.assertEqual(self.desktop.state.saved_text, NOTE)
+        self.assertEqual(self.desktop.saved_text, NOTE)
         self.assertNotIn("tool_calls", messages[-1])
 
     def test_the_planner_gets_one_plan_with_the_text_in_it(self):

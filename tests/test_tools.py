@@ -115,7 +115,8 @@ class Chords(unittest.TestCase):
     def test_plus_and_minus_are_keys_too(self) -> None:
         for text, keys in {
             "+": ("numadd",), "ctrl++": ("ctrl", "numadd"), "ctrl + +": ("ctrl", "numadd"),
-            "ctrl+plus": ("ctrl", "numadd"), "-": ("-",), "ctrl+-": ("ctrl", "-"), "ctrl--": ("ctrl", "-"), "ctrl+minus": ("ctrl", "-"),
+            "ctrl+plus": ("ctrl", "numadd"),
+            "-": ("-",), "ctrl+-": ("ctrl", "-"), "ctrl--": ("ctrl", "-"), "ctrl+minus": ("ctrl", "-"),
             "ctrl+=": ("ctrl", "="), "ctrl-c": ("ctrl", "c"), "alt-f4": ("alt", "f4"), "page-up": ("pageup",),
             "ctrl+page-up": ("ctrl", "pageup"), " ": ("space",), "ctrl+space": ("ctrl", "space"),
         }.items():  # fmt: skip
