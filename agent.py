@@ -50,6 +50,7 @@ from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -65,7 +66,7 @@ __version__ = "0.1.0"
 class AgentError(Exception):
     """Something a person can act on: its text is one sentence that says what was wrong, where, and what to do."""
 
-    exit_code = 1
+    exit_code, outcome = 1, "error"
 
 
 class ConfigError(AgentError):
@@ -109,7 +110,13 @@ class ReplyError(ToolError):
 class Stopped(AgentError):
     """The person stopped the run."""
 
-    exit_code = 130
+    exit_code, outcome = 130, "stopped"
+
+
+class LimitReached(AgentError):
+    """A limit of the whole run ended it."""
+
+    outcome = "limit"
 
 
 ########################################################################################################################
@@ -176,6 +183,17 @@ class Config:
     keep_last_thinks: int = _setting(2, "thoughts left after pruning", "AGENT_KEEP_LAST_THINKS", 0, 100)
     enable_loop_recovery: bool = _setting(True, "whether the recovery keys may be pressed")
     loop_recovery_cooldown: int = _setting(3, "turns between two recoveries", "", 0, 1000)
+    # -- safety; lists are patterns with ; between, and * stands for anything
+    blocked_keys: str = _setting("win+l; alt+f4; ctrl+alt+delete; ctrl+shift+escape; sleep", "chords that are never pressed")
+    blocked_windows: str = _setting("", "windows never touched, by title or program, such as: *bank*; keepass.exe")
+    allowed_windows: str = _setting("", "if given, the only windows that are touched, by title or program")
+    acts_per_minute: int = _setting(120, "most acts a minute; the next one waits", "", 1, 10000)
+    minutes_most: float = _setting(120.0, "most minutes of a run, 0 for no limit", "", 0, 100000)
+    text_chars_most: int = _setting(10000, "most characters of one typed text", "", 1, 1000000)
+    takeover_quiet: float = _setting(3.0, "seconds without the person's mouse and keyboard before it goes on; 0: not watched", "", 0, 3600)
+    stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
+    pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
+    stop_corner: bool = _setting(True, "whether the mouse thrown into the top left corner stops")
     # -- files
     dump_dir: str = _setting("dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR")
     dump_prefix: str = _setting("screen_", "names of the screenshots shown in a conversation", "AGENT_DUMP_PREFIX")
@@ -311,13 +329,14 @@ def to_coordinate(point: Point, area: Rect) -> Coordinate:
 
 @dataclass(frozen=True)
 class Window:
-    """A top-level window: its title, the program's file name, its place, and whether it is out of reach (elevated)."""
+    """A top-level window: its title, the program's file name, its place, whether it is out of reach (elevated) or ours."""
 
     handle: int
     title: str
     program: str = ""
     rect: Rect = Rect(0, 0, 0, 0)
     elevated: bool = False
+    own: bool = False
 
 
 @dataclass(frozen=True)
@@ -690,6 +709,15 @@ class INPUT(ctypes.Structure):
     _fields_ = [("type", DWORD), ("u", INPUT_UNION)]
 
 
+class LASTINPUTINFO(ctypes.Structure):
+    _fields_ = [("cbSize", DWORD), ("dwTime", DWORD)]
+
+
+class MSG(ctypes.Structure):
+    _fields_ = [("hwnd", HANDLE), ("message", DWORD), ("wParam", ULONG_PTR), ("lParam", ctypes.c_ssize_t)]
+    _fields_ += [("time", DWORD), ("pt", POINT)]
+
+
 INPUT_MOUSE, INPUT_KEYBOARD = 0, 1
 MOUSEEVENTF_MOVE, MOUSEEVENTF_WHEEL, MOUSEEVENTF_HWHEEL = 0x0001, 0x0800, 0x1000
 MOUSEEVENTF_VIRTUALDESK, MOUSEEVENTF_ABSOLUTE = 0x4000, 0x8000
@@ -703,6 +731,10 @@ SRCCOPY, HALFTONE, COLORONCOLOR, DIB_RGB_COLORS = 0x00CC0020, 4, 3, 0
 CURSOR_SHOWING, DI_NORMAL = 1, 3
 PROCESS_QUERY_LIMITED_INFORMATION = 0x1000
 DESKTOP_READOBJECTS = 0x0001
+TOKEN_QUERY, TokenIntegrityLevel, SECURITY_MANDATORY_MEDIUM_RID = 0x0008, 25, 0x2000
+GA_ROOT, GA_ROOTOWNER = 2, 3
+MOD_KEYS, MOD_NOREPEAT = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}, 0x4000  # alt, ctrl, shift, win
+WM_HOTKEY, PM_REMOVE, WAIT_TIMEOUT = 0x0312, 1, 258
 INPUT_MARK = 0x41474E54  # "AGNT" in dwExtraInfo: tells the program's own events from the person's
 
 VK_MAP = {
@@ -779,6 +811,19 @@ WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Check]] = {
     "OpenProcess": ("kernel32", _H, (DWORD, BOOL, DWORD), _nonzero),
     "CloseHandle": ("kernel32", BOOL, (_H,), _nonzero),
     "QueryFullProcessImageNameW": ("kernel32", BOOL, (_H, DWORD, _P, _P), _nonzero),
+    "OpenProcessToken": ("advapi32", BOOL, (_H, DWORD, _P), _nonzero),
+    "GetTokenInformation": ("advapi32", BOOL, (_H, LONG, _P, DWORD, _P), _nonzero),
+    "WindowFromPoint": ("user32", _H, (POINT,), _any),
+    "GetAncestor": ("user32", _H, (_H, DWORD), _any),
+    "GetConsoleWindow": ("kernel32", _H, (), _any),
+    "GetLastInputInfo": ("user32", BOOL, (_P,), _nonzero),
+    "GetTickCount": ("kernel32", DWORD, (), _any),
+    "RegisterHotKey": ("user32", BOOL, (_H, LONG, DWORD, DWORD), _nonzero),
+    "UnregisterHotKey": ("user32", BOOL, (_H, LONG), _nonzero),
+    "PeekMessageW": ("user32", BOOL, (_P, _H, DWORD, DWORD, DWORD), _any),
+    "SetConsoleCtrlHandler": ("kernel32", BOOL, (_P, BOOL), _nonzero),
+    "CreateMutexW": ("kernel32", _H, (_P, BOOL, _W), _nonzero),
+    "WaitForSingleObject": ("kernel32", DWORD, (_H, DWORD), _any),
 }
 ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE, E_ACCESSDENIED = 5, 1402, -2147024891
 
@@ -861,7 +906,13 @@ class Desktop(Protocol):
         """Where the mouse is."""
 
     def foreground(self) -> Window | None:
-        """The window that has the keyboard, if any."""
+        """The window that has the keyboard, if any; raises Win32Error while the desktop is locked."""
+
+    def window_at(self, point: Point) -> Window | None:
+        """The top-level window at that pixel, if any."""
+
+    def idle_s(self) -> float:
+        """Seconds since anybody last used mouse or keyboard, the program included."""
 
     def double_click_ms(self) -> int:
         """The longest time between two clicks that make a double click."""
@@ -898,7 +949,7 @@ class WindowsDesktop:
 
     def __init__(self, api: Win32, clock: Clock) -> None:
         self.api, self.clock, self._number = api, clock, 0
-        self._swapped = False
+        self._swapped, self._rights, self._own = False, 0, set[int]()
 
     def init_dpi(self) -> str:
         """Makes pixels mean pixels on scaled monitors; returns the way that worked. An already set awareness is fine."""
@@ -932,7 +983,6 @@ class WindowsDesktop:
         return Rect(left, top, width, height)
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
-        self._require_input_desktop()
         screen, window = self.screen(), self.foreground()
         with ExitStack() as undo:
             memory, read = self._blit(undo, area, width, height, HALFTONE)
@@ -1018,7 +1068,14 @@ class WindowsDesktop:
         return Point(point.x, point.y)
 
     def foreground(self) -> Window | None:
-        handle = self.api.GetForegroundWindow()
+        self._require_input_desktop()
+        return self._window(self.api.GetForegroundWindow())
+
+    def window_at(self, point: Point) -> Window | None:
+        handle = self.api.WindowFromPoint(POINT(point.x, point.y))
+        return self._window(handle and self.api.GetAncestor(handle, GA_ROOT))
+
+    def _window(self, handle: int | None) -> Window | None:
         if not handle:
             return None
         title, rect, process = ctypes.create_unicode_buffer(512), RECT(), DWORD()
@@ -1029,22 +1086,42 @@ class WindowsDesktop:
         except Win32Error:
             return None  # it was closed in this very moment
         place = Rect(rect.left, rect.top, rect.right - rect.left, rect.bottom - rect.top)
-        return Window(handle, title.value, self._program(process.value), place)
+        program, rights = self._owner(process.value)
+        self._rights = self._rights or max(SECURITY_MANDATORY_MEDIUM_RID, self._owner(os.getpid())[1])
+        return Window(handle, title.value, program, place, rights > self._rights, handle in self._own)
 
-    def _program(self, process_id: int) -> str:
-        """The file name of a process, or nothing where Windows does not let us ask."""
-        try:
-            process = self.api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
-        except Win32Error:
-            return ""
-        path, size = ctypes.create_unicode_buffer(1024), DWORD(1024)
-        try:
-            self.api.QueryFullProcessImageNameW(process, 0, path, ctypes.byref(size))
-        except Win32Error:
-            return ""
-        finally:
-            _twice(self.api.CloseHandle, process)
-        return path.value.replace("\\", "/").rpartition("/")[2]
+    def _owner(self, process_id: int) -> tuple[str, int]:
+        """File name and integrity level of a process; one that Windows does not let us ask has more rights than we."""
+        path, size, token, rights = ctypes.create_unicode_buffer(1024), DWORD(1024), HANDLE(), 0
+        label = (ctypes.c_size_t * 16)()  # TOKEN_MANDATORY_LABEL: pointer to the SID, attributes; then the SID itself
+        with suppress(Win32Error), ExitStack() as undo:
+            try:
+                process = self.api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
+                undo.callback(_twice, self.api.CloseHandle, process)
+                self.api.QueryFullProcessImageNameW(process, 0, path, ctypes.byref(size))
+                self.api.OpenProcessToken(process, TOKEN_QUERY, ctypes.byref(token))
+                undo.callback(_twice, self.api.CloseHandle, token.value)
+                room = ctypes.sizeof(label)
+                self.api.GetTokenInformation(token, TokenIntegrityLevel, label, room, ctypes.byref(size))
+                rights = DWORD.from_address(label[0] + 8).value  # behind revision, count and authority of S-1-16-LEVEL
+            except Win32Error as error:
+                rights = 1 << 16 if error.code == ERROR_ACCESS_DENIED else 0
+        return path.value.replace("\\", "/").rpartition("/")[2], rights
+
+    def own_console(self, in_front: bool) -> None:
+        """Remembers the console that the program runs in; `in_front`: the task is typed there, so it is the front window.
+
+        The owner is the window of Windows Terminal, of which the console's own handle is an invisible part.
+        """
+        console = self.api.GetConsoleWindow()
+        if console:
+            front = self.api.GetForegroundWindow() if in_front else None
+            self._own = {console, self.api.GetAncestor(console, GA_ROOTOWNER) or console, front or console}
+
+    def idle_s(self) -> float:
+        info = LASTINPUTINFO(ctypes.sizeof(LASTINPUTINFO))
+        self.api.GetLastInputInfo(ctypes.byref(info))
+        return max(0, LONG(self.api.GetTickCount() - info.dwTime).value) / 1000  # both wrap after 49 days
 
     def double_click_ms(self) -> int:
         return int(self.api.GetDoubleClickTime())
@@ -1298,9 +1375,18 @@ class DemoDesktop:
         return 500
 
     def foreground(self) -> Window | None:
+        return self._top(lambda rect: True)
+
+    def window_at(self, point: Point) -> Window | None:
+        return self._top(lambda rect: rect.contains(point))
+
+    def _top(self, wanted: Callable[[Rect], bool]) -> Window | None:
         names = {"menu": "Start", "window": self.state.title, "desktop": "Desktop"}
-        name, rect = next((name, rect) for name, rect in self.state.places().items() if name in names)
-        return Window(list(names).index(name) + 1, names[name], "demo", rect)
+        found = ((name, rect) for name, rect in self.state.places().items() if name in names and wanted(rect))
+        return next((Window(list(names).index(name) + 1, names[name], "demo", rect) for name, rect in found), None)
+
+    def idle_s(self) -> float:
+        return math.inf
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
         """The scaled picture, drawn again only after a change and scaled once for each size."""
@@ -1660,6 +1746,19 @@ def parse_chord(text: str) -> tuple[str, ...]:
     return tuple(key for key in [*modifiers, *others] if key)
 
 
+_SIDELESS = {0xA0: 0x10, 0xA1: 0x10, 0xA2: 0x11, 0xA3: 0x11, 0xA4: 0x12, 0xA5: 0x12, 0x5C: 0x5B}
+
+
+def chord_codes(keys: Sequence[str]) -> frozenset[int]:
+    """What a chord is to Windows, left and right alike; AltGr counts as the ctrl+alt that it is on many keyboards."""
+    return frozenset({_SIDELESS.get(VK_MAP[key], VK_MAP[key]) for key in keys} | ({VK_MAP["ctrl"]} if "ralt" in keys else set()))
+
+
+def split_list(setting: str) -> list[str]:
+    """The entries of a setting that is a list, in lower case."""
+    return [item.strip().lower() for item in setting.split(";") if item.strip()]
+
+
 def clean_text(text: str) -> str:
     """Text as it will be typed: line ends as \\n; control characters and lone surrogates raise ToolError (invalid_args)."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -1937,26 +2036,37 @@ class Actuator:
     Whatever an act presses is held in `_held` until it is let go, and `perform` lets go of it on every exit path.
     """
 
-    def __init__(self, desktop: Desktop, config: Config, clock: Clock, stop: Stop) -> None:
-        self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
+    def __init__(self, desktop: Desktop, config: Config, clock: Clock, stop: Stop,
+                 notice: Callable[[str], None] = lambda text: None) -> None:  # fmt: skip
+        self.desktop, self.config, self.clock, self.stop, self.notice = desktop, config, clock, stop, notice
         self.area, self.spent = Rect(0, 0, 0, 0), 0  # working area of the act's frame; number of the last frame acted on
+        chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
+        self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
+        self.began = self.last_own = clock.now()  # last_own: when its own last input ended; later input is the person's
+        self.sent, self.aim = 0, Point(-1, -1)  # events of the present act; where the program itself last put the mouse
+        self._place: Point | None = None  # where the mouse must be in the middle of an act
+        self._acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._held: list[tuple[Callable[[str, bool], None], str]] = []
         self._last_click = (-1e9, Point(0, 0), "")
 
     def perform(self, act: Act, frame: Frame) -> str:
         """Carries `act` out on what `frame` shows; returns the result's text.
 
-        Raises ToolError when a gate or the tool refuses (nothing was done then), Win32Error when Windows does, Stopped.
+        Raises ToolError when a gate or the tool refuses, Win32Error when Windows does, LimitReached, Stopped. Nothing was
+        done then if `sent` is 0; otherwise the act was interrupted, and what it did is unknown.
         """
-        for gate in GATES:
+        self.sent = 0
+        for gate in GATES if act.tool.run else ():
             verdict = gate(self, act, frame)
             if verdict is not None:
                 return verdict
-        self.area, self.spent = frame.area, frame.number
+        self.area, self.spent, self._place = frame.area, frame.number, self.desktop.cursor()
+        self._acted.append(self.clock.now())
         try:
             return act.tool.run(self, act.args) if act.tool.run else ""
         finally:
             self.release()
+            self.last_own = self.clock.now()
 
     def release(self) -> None:
         """Lets go of everything held, last first, three tries each; raises the refusal if something stays held."""
@@ -2004,12 +2114,16 @@ class Actuator:
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
         self._go(place)
         for _ in range(abs(ticks) * self.config.scroll_ticks):
-            self.stop.check()
+            self._ready(self._under())
             self.desktop.wheel(WHEEL_DELTA if ticks > 0 else -WHEEL_DELTA, horizontal)
 
     def type_text(self, text: str) -> None:
+        first = self.desktop.foreground()
         for batch in text_batches(text, self.config.text_batch_events):
-            self.stop.check()
+            window = self.desktop.foreground()
+            if (window and window.handle) != (first and first.handle):
+                raise ToolError("Another window took the keyboard in the middle of the text.", "stale_frame")
+            self._ready(window)
             self.desktop.text(batch)
             if self.config.char_input_delay:
                 self.clock.sleep(self.config.char_input_delay)
@@ -2030,19 +2144,76 @@ class Actuator:
             raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
 
     def _move(self, point: Point) -> None:
-        self.stop.check()
         if not self.area.contains(point):
             raise ToolError(f"({point.x}, {point.y}) is outside the working area.", "invalid_box")
+        self._ready(None)
+        self.aim = point
         self.desktop.move(point)
+        self._place = self.desktop.cursor()
 
     def _down(self, send: Callable[[str, bool], None], name: str) -> None:
-        self.stop.check()
+        keyboard = send == self.desktop.key
+        if keyboard:
+            self.refuse_chord([key for held, key in self._held if held == send] + [name])
+        self._ready(self.desktop.foreground() if keyboard else self._under())
         self._held.append((send, name))  # before sending: a refused press may still have been inserted
         send(name, True)
 
     def _up(self, send: Callable[[str, bool], None], name: str) -> None:
         send(name, False)
         self._held.remove((send, name))
+
+    def _ready(self, window: Window | None) -> None:
+        """Before each event: not stopped, the mouse where the act left it, and the window that gets it not forbidden."""
+        self.stop.check()
+        here, place = self.desktop.cursor(), self._place
+        if place and max(abs(here.x - place.x), abs(here.y - place.y)) > DRAG_THRESHOLD:
+            raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
+        self.refuse_window(window)
+        self.sent += 1
+
+    def _under(self) -> Window | None:
+        return self.desktop.window_at(self.desktop.cursor())
+
+    def refuse_chord(self, keys: Sequence[str]) -> None:
+        """Raises ToolError if these keys, down together, hold a blocked chord."""
+        codes = chord_codes(keys)
+        for blocked, chord in self._blocked.items():
+            if blocked <= codes:
+                raise ToolError(f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key")
+
+    def refuse_window(self, window: Window | None) -> None:
+        """Raises ToolError if input must not reach this window."""
+        if not window:
+            return
+        config, names = self.config, (window.title.lower(), window.program.lower())
+        only, never = split_list(config.allowed_windows), [*split_list(config.blocked_windows), PANEL_TITLE + "*"]
+        listed = [any(fnmatchcase(name, pattern) for name in names for pattern in list_) for list_ in (only, never)]
+        reason = (
+            "runs as administrator, so that Windows keeps input from it" if window.elevated
+            else "is the agent's own" if window.own else "is blocked" if listed[1]
+            else "is not among the allowed ones" if only and not listed[0] else ""
+        )  # fmt: skip
+        if reason:
+            raise ToolError(f"The window {window.title!r} ({window.program}) {reason}; use another one.", "forbidden_window")
+
+    def rest(self) -> bool:
+        """Waits as long as the run is paused, and says so once; whether it was."""
+        if not self.stop.paused:
+            return False
+        self.notice(f"paused: {self.stop.paused}")
+        while self.stop.paused:
+            self.clock.sleep(0.1)
+            if self.stop.paused == IN_USE and self.desktop.idle_s() >= self.config.takeover_quiet:
+                self.stop.paused = ""
+        self.last_own = self.clock.now()
+        self.notice("going on")
+        return True
+
+    def check_time(self) -> None:
+        """Raises LimitReached after the last minute of the run."""
+        if 0 < self.config.minutes_most * 60 < self.clock.now() - self.began:
+            raise LimitReached(f"The run has lasted its {self.config.minutes_most:g} minutes.")
 
     def _keep_apart(self, button: str) -> Point:
         """Two single clicks at one place must not become a double click; returns where the mouse is."""
@@ -2056,6 +2227,9 @@ class Actuator:
 
 
 WHEEL_DELTA = 120  # one notch, from winuser.h
+IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
+SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command just given are still on their way up
+PANEL_TITLE = "agent.py panel"  # of its page, and so of the browser's window
 DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
 
 
@@ -2088,22 +2262,59 @@ def gate_fresh_frame(actuator: Actuator, _act: Act, frame: Frame) -> None:
         raise ToolError("The screen was not looked at since the last action.", "stale_frame")
 
 
+def gate_person(actuator: Actuator, _act: Act, frame: Frame) -> None:
+    """While the run is paused, or the person uses mouse or keyboard, the act waits, and then needs a new look."""
+    quiet, idle, now = actuator.config.takeover_quiet, actuator.desktop.idle_s(), actuator.clock.now()
+    used = quiet and not actuator.config.dry_run and idle + SLACK_S < now - actuator.last_own
+    if used and (idle < quiet or frame.taken_at < now - idle):
+        actuator.stop.paused = actuator.stop.paused or IN_USE
+    if actuator.rest():
+        raise ToolError("The run was paused.", "stale_frame")
+
+
 def gate_geometry(actuator: Actuator, _act: Act, frame: Frame) -> None:
     """Pixels of the frame mean nothing after a monitor or the resolution changed."""
     if actuator.desktop.screen() != frame.screen:
         raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
 
 
+def targets(act: Act, frame: Frame) -> list[Point]:
+    """The pixels that an act names."""
+    return [to_point(getattr(act.args, f.name), frame.area) for f in fields(act.args) if f.type == "Coordinate"]
+
+
 def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
     """What the model sees is where it can act: targets lie on the screen, the keyboard's window reaches into the area."""
-    places = [getattr(act.args, f.name) for f in fields(act.args) if f.type == "Coordinate"]
-    if not all(frame.screen.contains(to_point(place, frame.area)) for place in places):
+    if not all(frame.screen.contains(point) for point in targets(act, frame)):
         raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
-    if isinstance(act.args, (TypeTextArgs, PressKeyArgs)) and frame.window:
+    if isinstance(act.args, KEYBOARD) and frame.window:
         common = frame.window.rect.intersection(frame.area)
         if not (common.width and common.height):
             title = frame.window.title or "no title"
             raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
+
+
+def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
+    """Most minutes of a run, most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
+    actuator.check_time()
+    if isinstance(act.args, TypeTextArgs) and len(act.args.text) > actuator.config.text_chars_most:
+        raise ToolError(f"The text has over {actuator.config.text_chars_most} characters; type less.", "too_long")
+    if isinstance(act.args, PressKeyArgs):
+        actuator.refuse_chord(parse_chord(act.args.key))
+    acted = actuator._acted
+    if len(acted) == acted.maxlen:
+        actuator.clock.sleep(max(0.0, acted[0] + 60 - actuator.clock.now()))
+
+
+def gate_windows(actuator: Actuator, act: Act, frame: Frame) -> None:
+    """Input reaches the window that the model saw, and none that is out of bounds."""
+    front, places = actuator.desktop.foreground(), targets(act, frame)
+    if (front and front.handle) != (frame.window and frame.window.handle):
+        if isinstance(act.args, KEYBOARD) or (front and any(front.rect.contains(place) for place in places)):
+            title = front.title if front else "none"
+            raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
+    for window in map(actuator.desktop.window_at, places) if places else [front]:
+        actuator.refuse_window(window)
 
 
 def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
@@ -2111,7 +2322,9 @@ def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
     return f"Dry run, not done: {act}" if actuator.config.dry_run else None
 
 
-GATES: tuple[Gate, ...] = (gate_stop, gate_fresh_frame, gate_geometry, gate_area, gate_dry_run)
+KEYBOARD = (TypeTextArgs, PressKeyArgs)
+GATES: tuple[Gate, ...] = (gate_stop, gate_fresh_frame, gate_person, gate_geometry, gate_area, gate_limits, gate_windows)
+GATES += (gate_dry_run,)
 
 
 ########################################################################################################################
@@ -3803,6 +4016,7 @@ class Engine:
     model: ModelInfo
     say: Callable[[str], None]
     tokens: int = 0
+    told: int = 0  # of them in the lines on the terminal
     warned: set[str] = field(default_factory=set)
     failures: int = 0  # failed exchanges in a row
     _image: bytes = b""
@@ -3811,11 +4025,19 @@ class Engine:
     _before: str = ""  # text of the executor's last request, to know how much of the next one is the same
     _seen: list[tuple[str, bytes]] = field(default_factory=list)
 
+    def tell(self, turn: int, role: str, done: str, effect: str, seconds: float) -> None:
+        """The one line a turn leaves on the terminal, with the tokens that were spent since the line before."""
+        tokens, self.told = self.tokens - self.told, self.tokens
+        line = f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10} {seconds:5.1f} s {tokens:>6} tokens"
+        self.say(line)
+
     # -- observe
 
     def observe(self, turn: int, suffix: str = "", name: str = "") -> tuple[Frame, str]:
         """A fresh frame, saved and encoded for the next request; returns it with its screenshot's path."""
-        frame = self._latest
+        self.actuator.check_time()
+        self.refused = ""
+        self._latest = frame = None if self.actuator.rest() else self._latest
         if frame is None or self.clock.now() - frame.taken_at > self.config.frame_reuse_ms / 1000:
             frame = self._look()
         self._latest = None
@@ -3949,9 +4171,8 @@ class Engine:
                 self._latest = self._look()
                 changed = changed_region(frame, self._latest) is not None
         except (ToolError, Win32Error) as error:
-            begun = isinstance(error, Win32Error) and self.actuator.spent == frame.number
-            result = f"Failed half-way, so look before doing it again: {error}" if begun else f"Not done: {error}"
             self.refused = getattr(error, "kind", "windows")
+            result = f"{'Interrupted, look what it did' if self.actuator.sent else 'Not done'}: {error}"
         seconds = round(self.clock.now() - start, 3)
         self.logger.record("result", turn=turn, result=result, changed=changed, seconds=seconds)
         self.logger.log(f"TOOL {act} -> {result}; changed {changed}, {seconds} s")
@@ -4088,7 +4309,7 @@ def review_due(engine: Engine, state: AgentState) -> bool:
 
 def plan_turn(engine: Engine, state: AgentState) -> None:
     """One turn of the planner; afterwards the executor has instructions and memory has room, whatever was said."""
-    start, before, archiving = engine.clock.now(), engine.tokens, state.memory.needs_compression
+    start, archiving = engine.clock.now(), state.memory.needs_compression
     engine.logger.section(f"TURN {state.turn} - PLANNING")
     left = engine.config.planner_in_a_row - state.planner_streak
     role, text = engine.profile.roles["planner"], planner_text(state, archiving)
@@ -4103,7 +4324,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
         hand_over(state)
     engine.logger.record("plan", turn=state.turn, done=done, plan=state.plan, instructions=state.execution_instructions)
     engine.logger.log(f"PLAN {done}\nInstructions: {state.execution_instructions}")
-    engine.say(turn_line(state.turn, role.name, done, "", engine.clock.now() - start, engine.tokens - before))
+    engine.tell(state.turn, role.name, done, "", engine.clock.now() - start)
 
 
 def planner_text(state: AgentState, archiving: bool) -> str:
@@ -4150,7 +4371,7 @@ def hand_over(state: AgentState) -> None:
 
 def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     """One look, one call, one act; returns an outcome when the run is over."""
-    start, before = engine.clock.now(), engine.tokens
+    start = engine.clock.now()
     engine.logger.section(f"TURN {state.turn} - EXECUTION")
     state.planner_streak, state.since_review = 0, state.since_review + 1
     frame, screenshot = engine.observe(state.turn)
@@ -4172,17 +4393,18 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         progress = bool(changed) and not repeated
     if act and act.call.ignored:
         result += f" ({act.call.ignored} further calls in the reply were not carried out: one call a turn)"
-    note_action(engine, state, ActionRecord(state.turn, name, args, result, screenshot, said, changed), start, before)
-    return outcome or escalate(engine, state, progress)
+    note_action(engine, state, ActionRecord(state.turn, name, args, result, screenshot, said, changed), start)
+    postponed = engine.refused == "stale_frame"  # it waits for nothing but a new look
+    return outcome or (None if postponed else escalate(engine, state, progress))
 
 
-def note_action(engine: Engine, state: AgentState, record: ActionRecord, start: float, before: int) -> None:
-    """A turn into memory, the journal and onto the terminal, with the time and tokens since `start` and `before`."""
+def note_action(engine: Engine, state: AgentState, record: ActionRecord, start: float) -> None:
+    """A turn into memory, the journal and onto the terminal, with the time since `start`."""
     state.memory.add_action(record)
     engine.logger.record("action", **asdict(record))
     effect = {True: "changed", False: "unchanged", None: record.result}[record.changed]
-    name, seconds = engine.profile.roles["executor"].name, engine.clock.now() - start
-    engine.say(turn_line(state.turn, name, f"{record.tool} {record.args}", effect, seconds, engine.tokens - before))
+    name = engine.profile.roles["executor"].name
+    engine.tell(state.turn, name, f"{record.tool} {record.args}", effect, engine.clock.now() - start)
 
 
 def describe(act: Act) -> str:
@@ -4240,12 +4462,7 @@ def loop_recovery_action(engine: Engine, state: AgentState) -> None:
         frame, _ = engine.observe(state.turn, "_recovery")
         act = Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {}))
         result, _ = engine.act(act, frame, state.turn)
-        engine.say(turn_line(state.turn, "program", "recovery keys", result, 0.0, 0))
-
-
-def turn_line(turn: int, role: str, done: str, effect: str, seconds: float, tokens: int) -> str:
-    """The one line a turn leaves on the terminal."""
-    return f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10} {seconds:5.1f} s {tokens:>6} tokens"
+        engine.tell(state.turn, "program", "recovery keys", result, 0.0)
 
 
 # -- the chat
@@ -4261,7 +4478,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
         call, start = ToolCall(words.shown(opening), {}), engine.clock.now()
         record, answer, _ = chat_act(engine, state, chat, words.parse(call))
         chat.add("", "", [call], answer, engine._image)
-        note_action(engine, state, record, start, engine.tokens)
+        note_action(engine, state, record, start)
     while state.turn < config.max_steps:
         state.increment_turn()
         engine.stop.check()
@@ -4273,7 +4490,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
 
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
-    start, before, progress, role = engine.clock.now(), engine.tokens, False, engine.profile.roles["executor"]
+    start, progress, role = engine.clock.now(), False, engine.profile.roles["executor"]
     tools = engine.profile.schemas(role)
     engine.logger.section(f"TURN {state.turn} - CHAT")
     try:
@@ -4283,7 +4500,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         if error.kind == "context":  # the least of the conversation may still fit
             chat.prune(1, 0)
             condense(engine, state, chat, 2)
-        note_action(engine, state, ActionRecord(state.turn, "no_reply", error.kind, str(error)), start, before)
+        note_action(engine, state, ActionRecord(state.turn, "no_reply", error.kind, str(error)), start)
         return escalate(engine, state, False)
     said = cut_repetition(strip_think(_plain_text(reply.message.get("content")))).replace(NO_CALL, "")
     said, calls = _END_TOKENS.sub("", said).strip(), harmless_calls(reply.message, reply.finish_reason)
@@ -4295,7 +4512,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         chat.silent += 1
         record = ActionRecord(state.turn, "no_call", error.kind, str(error))
         if error.kind == "no_call" and is_answer(said, tools, chat.silent > engine.config.reply_corrections):
-            note_action(engine, state, ActionRecord(state.turn, "final_answer", "", said), start, before)
+            note_action(engine, state, ActionRecord(state.turn, "final_answer", "", said), start)
             return Outcome("completed", said)
         engine.logger.record("no_call", error=error.kind, text=str(error))
         answer = refusal(error.kind, correction(error, tools))
@@ -4303,8 +4520,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         answer["note"] = f"The last {state.stalled} steps made no progress; do something different."
     record.response_text = said
     chat.add(said, thoughts(reply.message), calls, answer, engine._image)
-    note_action(engine, state, record, start, before)
-    outcome = escalate(engine, state, progress)
+    note_action(engine, state, record, start)
+    outcome = None if engine.refused == "stale_frame" else escalate(engine, state, progress)
     if state.memory.last_recovery_turn == state.turn:
         chat.steps[-1].append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
     tidy(engine, state, chat, reply.usage.prompt_tokens or 0)
@@ -4679,7 +4896,7 @@ def finish(engine: Engine, state: AgentState) -> int:
         outcome = run_agent(engine, state)
         code = 0 if outcome.completed else 1
     except AgentError as error:
-        outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
+        outcome = Outcome(error.outcome, str(error))
         code = error.exit_code
     finally:
         seconds = engine.clock.now() - began
