@@ -1204,23 +1204,6 @@ class WindowsDesktop:
             raise Win32Error(text, "SendInput")
 
 
-_ROUTINES: list[Any] = []  # Windows calls them, so they must not be collected
-
-
-def end_on_console_close(stop: Stop) -> None:
-    """Closing the console, logging off and shutting down end the run in order, in the 5 s that Windows leaves it."""
-
-    def handler(kind: int) -> int:
-        if kind >= 2:  # 0 and 1 are Ctrl+C and Ctrl+Break, which are signals
-            stop.set("the console was closed")
-            time.sleep(4.5)  # Windows ends the process when this returns; the run ends it sooner
-        return kind >= 2
-
-    if sys.platform == "win32":
-        _ROUTINES.append(ctypes.WINFUNCTYPE(BOOL, DWORD)(handler))
-        ctypes.WinDLL("kernel32").SetConsoleCtrlHandler(_ROUTINES[-1], 1)
-
-
 ########################################################################################################################
 # Room 7 - Demo desktop: a small drawn desktop with real behaviour, for --demo and the tests
 ########################################################################################################################
@@ -4234,24 +4217,22 @@ class Conversation:
         return [self.opening, *(message for step in self.steps for message in step)]
 
     def add(self, said: str, thought: str, calls: Sequence[ToolCall], answer: Mapping[str, Any], image: bytes) -> None:
-        """One step. A broken call is not repeated; of several the first is answered, the others are refused.
-
-        `image` is the one that the answer speaks of, if it speaks of a screenshot.
-        """
-        step = [Message("assistant", _CALL_BEGINS.split(said)[0].strip()[:2000] if calls else NO_CALL)]
-        step[0].thought = _CALL_BEGINS.split(thought)[0].strip() if calls else ""
-        shown, extra = [], refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
+        """One step: a broken call is not repeated, of several the first is answered, a screenshot brings `image`."""
+        extra = refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
+        texts = [json.dumps(told, ensure_ascii=False) for told in (answer, *[extra] * (len(calls) - 1))]
+        shown: list[dict[str, Any]] = []
         for call in calls:
             self._calls += 1
-            identity = f"call{self._calls:05d}"  # nine letters and digits, which the strictest templates ask for
             function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+            identity = f"call{self._calls:05d}"  # nine letters and digits: the strictest templates want that
             shown.append({"id": identity, "type": "function", "function": function})
-            text = json.dumps(extra if len(shown) > 1 else answer, ensure_ascii=False)
-            step.append(Message("tool", text, more={"tool_call_id": identity, "name": call.name}))
         if calls:
-            step[0].more = {"tool_calls": shown}
+            said, thought = (_CALL_BEGINS.split(text)[0].strip() for text in (said[:2000], thought))
+            step = [Message("assistant", said, thought=thought, more={"tool_calls": shown})]
+            more = [{"tool_call_id": item["id"], "name": call.name} for item, call in zip(shown, calls, strict=True)]
+            step += [Message("tool", text, more=names) for text, names in zip(texts, more, strict=True)]
         else:
-            step.append(Message("user", json.dumps(answer, ensure_ascii=False)))
+            step = [Message("assistant", NO_CALL), Message("user", texts[0])]
         if "screenshot" in answer:
             step.append(Message("user", f"Screenshot {answer['screenshot']}: the screen now.", image))
         self.steps.append(step)
@@ -4917,7 +4898,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop = Stop()
     try:
         with stop_on_signals(stop):
-            end_on_console_close(stop)
             return start(options, stop, SystemClock(stop))
     except AgentError as error:
         print(f"agent.py: {printable(str(error))}", file=sys.stderr)
