@@ -1204,23 +1204,6 @@ class WindowsDesktop:
             raise Win32Error(text, "SendInput")
 
 
-_ROUTINES: list[Any] = []  # Windows calls them, so they must not be collected
-
-
-def end_on_console_close(stop: Stop) -> None:
-    """Closing the console, logging off and shutting down end the run in order, in the 5 s that Windows leaves it."""
-
-    def handler(kind: int) -> int:
-        if kind >= 2:  # 0 and 1 are Ctrl+C and Ctrl+Break, which are signals
-            stop.set("the console was closed")
-            time.sleep(4.5)  # Windows ends the process when this returns; the run ends it sooner
-        return kind >= 2
-
-    if sys.platform == "win32":
-        _ROUTINES.append(ctypes.WINFUNCTYPE(BOOL, DWORD)(handler))
-        ctypes.WinDLL("kernel32").SetConsoleCtrlHandler(_ROUTINES[-1], 1)
-
-
 ########################################################################################################################
 # Room 7 - Demo desktop: a small drawn desktop with real behaviour, for --demo and the tests
 ########################################################################################################################
@@ -4233,22 +4216,25 @@ class Conversation:
     def messages(self) -> list[Message]:
         return [self.opening, *(message for step in self.steps for message in step)]
 
-    def add(self, said: str, thought: str, calls: Sequence[ToolCall], answer: Mapping[str, Any]) -> None:
-        """One step. A broken call is not repeated; of several the first is answered, the others are refused."""
-        step = [Message("assistant", _CALL_BEGINS.split(said)[0].strip()[:2000] if calls else NO_CALL)]
-        step[0].thought = _CALL_BEGINS.split(thought)[0].strip() if calls else ""
-        shown, extra = [], refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
+    def add(self, said: str, thought: str, calls: Sequence[ToolCall], answer: Mapping[str, Any], image: bytes) -> None:
+        """One step: a broken call is not repeated, of several the first is answered, a screenshot brings `image`."""
+        extra = refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
+        texts = [json.dumps(told, ensure_ascii=False) for told in (answer, *[extra] * (len(calls) - 1))]
+        shown: list[dict[str, Any]] = []
         for call in calls:
             self._calls += 1
-            identity = f"call{self._calls:05d}"  # nine letters and digits, which the strictest templates ask for
             function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+            identity = f"call{self._calls:05d}"  # nine letters and digits: the strictest templates want that
             shown.append({"id": identity, "type": "function", "function": function})
-            text = json.dumps(extra if len(shown) > 1 else answer, ensure_ascii=False)
-            step.append(Message("tool", text, more={"tool_call_id": identity, "name": call.name}))
         if calls:
-            step[0].more = {"tool_calls": shown}
+            said, thought = (_CALL_BEGINS.split(text)[0].strip() for text in (said[:2000], thought))
+            step = [Message("assistant", said, thought=thought, more={"tool_calls": shown})]
+            more = [{"tool_call_id": item["id"], "name": call.name} for item, call in zip(shown, calls, strict=True)]
+            step += [Message("tool", text, more=names) for text, names in zip(texts, more, strict=True)]
         else:
-            step.append(Message("user", json.dumps(answer, ensure_ascii=False)))
+            step = [Message("assistant", NO_CALL), Message("user", texts[0])]
+        if "screenshot" in answer:
+            step.append(Message("user", f"Screenshot {answer['screenshot']}: the screen now.", image))
         self.steps.append(step)
 
     def heavy(self) -> tuple[list[Message], list[Message]]:
@@ -4394,7 +4380,7 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
 
 
 def note_action(engine: Engine, state: AgentState, record: ActionRecord, start: float) -> None:
-    """A turn into memory, the journal and onto the terminal."""
+    """A turn into memory, the journal and onto the terminal, with the time since `start`."""
     state.memory.add_action(record)
     engine.logger.record("action", **asdict(record))
     effect = {True: "changed", False: "unchanged", None: record.result}[record.changed]
@@ -4472,7 +4458,8 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
     if opening:
         call, start = ToolCall(words.shown(opening), {}), engine.clock.now()
         record, answer, _ = chat_act(engine, state, chat, words.parse(call))
-        end_step(engine, state, chat, record, [call], answer, start)
+        chat.add("", "", [call], answer, engine._image)
+        note_action(engine, state, record, start)
     while state.turn < config.max_steps:
         state.increment_turn()
         engine.stop.check()
@@ -4484,13 +4471,17 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
 
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
-    start, role, progress = engine.clock.now(), engine.profile.roles["executor"], False
+    start, progress, role = engine.clock.now(), False, engine.profile.roles["executor"]
     tools = engine.profile.schemas(role)
     engine.logger.section(f"TURN {state.turn} - CHAT")
     try:
         reply = engine.ask(role, chat.messages())
     except ModelError as error:
         engine.bear(error)
+        if error.kind == "context":  # the least of the conversation may still fit
+            chat.prune(1, 0)
+            condense(engine, state, chat, 2)
+        note_action(engine, state, ActionRecord(state.turn, "no_reply", error.kind, str(error)), start)
         return escalate(engine, state, False)
     said = cut_repetition(strip_think(_plain_text(reply.message.get("content")))).replace(NO_CALL, "")
     said, calls = _END_TOKENS.sub("", said).strip(), harmless_calls(reply.message, reply.finish_reason)
@@ -4509,7 +4500,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     if state.stalled >= engine.config.stall_tell:
         answer["note"] = f"The last {state.stalled} steps made no progress; do something different."
     record.response_text = said
-    end_step(engine, state, chat, record, calls, answer, start, thoughts(reply.message))
+    chat.add(said, thoughts(reply.message), calls, answer, engine._image)
+    note_action(engine, state, record, start)
     outcome = None if engine.refused == "stale_frame" else escalate(engine, state, progress)
     if state.memory.last_recovery_turn == state.turn:
         chat.steps[-1].append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
@@ -4540,16 +4532,6 @@ def chat_act(
     record.changed = changed
     effect = {} if changed is None else {"screen": "changed" if changed else "did not change"}
     return record, {"ok": True, "result": record.result, **effect}, new and bool(changed)
-
-
-def end_step(engine: Engine, state: AgentState, chat: Conversation, record: ActionRecord, calls: Sequence[ToolCall],
-             answer: Mapping[str, Any], start: float, thought: str = "") -> None:  # fmt: skip
-    """A step into the conversation, with its screenshot if one was asked for, and into memory and journal."""
-    chat.add(record.response_text, thought, calls, answer)
-    if "screenshot" in answer:
-        text = f"{record.result}: the screen now. Turn {state.turn} of {engine.config.max_steps}."
-        chat.steps[-1].append(Message("user", text, engine._image))
-    note_action(engine, state, record, start)
 
 
 def tidy(engine: Engine, state: AgentState, chat: Conversation, tokens: int) -> None:
@@ -4916,7 +4898,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop = Stop()
     try:
         with stop_on_signals(stop):
-            end_on_console_close(stop)
             return start(options, stop, SystemClock(stop))
     except AgentError as error:
         print(f"agent.py: {printable(str(error))}", file=sys.stderr)
