@@ -57,8 +57,9 @@ class Desktop:
 
     def __enter__(self) -> Desktop:
         # The script holds the desktop open until its standard input ends: also when this process is killed.
+        tell_and_wait = r"env -0; printf 'END=\0'; cat >/dev/null"
         self._holder = subprocess.Popen(
-            [HERE / "desktop.sh", "--size", "{}x{}".format(*self.size), "sh", "-c", r"env -0; printf 'END=\0'; cat >/dev/null"],
+            [HERE / "desktop.sh", "--size", "{}x{}".format(*self.size), "sh", "-c", tell_and_wait],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         assert self._holder.stdout
         listed = b""
