@@ -190,7 +190,7 @@ def bitmaps_left() -> int:
     gdi = ctypes.WinDLL("gdi32", use_last_error=True)  # type: ignore[attr-defined]
     gdi.CreateBitmap.restype, gdi.CreateBitmap.argtypes = c_void_p, [c_int32, c_int32, c_uint32, c_uint32, c_void_p]
     gdi.DeleteObject.argtypes = [c_void_p]
-    handles = []
+    handles: list[int] = []
     while len(handles) < 1 << 17:
         handle = gdi.CreateBitmap(1, 1, 1, 1, None)
         if not handle:

@@ -63,7 +63,7 @@ class Desktop:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         assert self._holder.stdout
         listed = b""
-        while not listed.endswith(b"END=\0") and (part := self._holder.stdout.read1()):
+        while not listed.endswith(b"END=\0") and (part := os.read(self._holder.stdout.fileno(), 65536)):
             listed += part
         self.environment = dict(variable.split("=", 1) for variable in listed.decode().split("\0") if "=" in variable)
         if "END" not in self.environment:
