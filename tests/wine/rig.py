@@ -57,12 +57,13 @@ class Desktop:
 
     def __enter__(self) -> Desktop:
         # The script holds the desktop open until its standard input ends: also when this process is killed.
+        tell_and_wait = r"env -0; printf 'END=\0'; cat >/dev/null"
         self._holder = subprocess.Popen(
-            [HERE / "desktop.sh", "--size", "{}x{}".format(*self.size), "sh", "-c", r"env -0; printf 'END=\0'; cat >/dev/null"],
+            [HERE / "desktop.sh", "--size", "{}x{}".format(*self.size), "sh", "-c", tell_and_wait],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         assert self._holder.stdout
         listed = b""
-        while not listed.endswith(b"END=\0") and (part := self._holder.stdout.read1()):
+        while not listed.endswith(b"END=\0") and (part := os.read(self._holder.stdout.fileno(), 65536)):
             listed += part
         self.environment = dict(variable.split("=", 1) for variable in listed.decode().split("\0") if "=" in variable)
         if "END" not in self.environment:
