@@ -1550,11 +1550,12 @@ class DemoModel:
                 request = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 status, answer = model.respond(self.path, request)
                 body = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                with suppress(ConnectionError):  # the run may have ended meanwhile
+                    self.send_response(status)
+                    self.send_header("Content-Type", "application/json")
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
 
             do_POST = do_GET
 
@@ -2807,23 +2808,20 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         name = key.strip()
         if name in found and repr(found[name]) != repr(value):
-            raise ValueError(f"{_show(name)} is given twice")
+            raise ReplyError(f"The call gives {_show(name)} twice, with two values.", "invalid_args")
         found[name] = value
     return found
 
 
 def _bounded_int(digits: str) -> int:
-    if len(digits) > 18:  # also keeps away from Python's own limit on the digits of an integer
-        raise ValueError(f"a number has {len(digits)} digits")
+    """A JSON integer, as long as Python's own limit on digits is far; NaN and Infinity come here to be refused."""
+    if len(digits) > 18 or not digits.lstrip("-").isdigit():
+        raise ReplyError(f"The call holds {_show(digits)}, which is no usable number.", "invalid_json")
     return int(digits)
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
-
-
 # strict=False takes a line break inside a string for what it is
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_bounded_int, parse_constant=_no_constant, strict=False)
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_bounded_int, parse_constant=_bounded_int, strict=False)
 
 
 def _extent(text: str, start: int) -> tuple[int, int]:
@@ -2875,24 +2873,18 @@ def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int
     except ValueError as error:
         defect = str(getattr(error, "msg", error))
     end, depth = _extent(text, start)
-    body = text[start:end]
-    if depth == 1 and closable and body.endswith("}") and _TAIL.fullmatch(text, end):
-        value = _repaired(body + "}", defect)
-        # Only behind complete arguments: inside them, a missing end may hide one more argument.
-        if isinstance(value, dict) and any(isinstance(value.get(key), dict) for key in _ARGUMENT_KEYS):
-            return value, end
-    if depth or end == start:
+    closing = closable and depth == 1 and text[end - 1] == "}" and _TAIL.fullmatch(text, end) is not None
+    if end == start or (depth and not closing):
         raise ReplyError("The call is incomplete: its JSON does not end.", "cut")
-    return _repaired(body, defect), end
-
-
-def _repaired(body: str, defect: str) -> Any:
     for read in (_mended, _python):
         try:
-            return read(body)
+            value = read(text[start:end] + "}" * closing)
         except (ValueError, SyntaxError, MemoryError):
             continue
-    raise ReplyError(f"The call is not valid JSON: {defect}.", "invalid_json")
+        # A brace is added only behind complete arguments: inside them, a missing end may hide one more argument.
+        if not closing or (isinstance(value, dict) and any(isinstance(value.get(key), dict) for key in _ARGUMENT_KEYS)):
+            return value, end
+    raise ReplyError(f"The call is not valid JSON: {defect}.", "cut" if closing else "invalid_json")
 
 
 # -- Finding the calls
@@ -2918,7 +2910,7 @@ def _objects(text: str, start: int, closable: bool) -> tuple[list[Any], int]:
     while text.startswith("{", end := _past(_REST, text, end)):
         try:
             value, end = _JSON.raw_decode(text, end)
-        except ValueError:
+        except (ValueError, ReplyError):
             break
         found += _flat(value)
     return found, end
@@ -2935,12 +2927,9 @@ def _xml_arguments(text: str, start: int) -> tuple[dict[str, Any], int]:
     end, stray = _FUNCTION_END.match(text, start), _PARAMETER_TAG.search(text, start)
     if not end:
         raise ReplyError("The call is incomplete: </function> must follow its last </parameter>.", "cut")
-    if stray and stray[0] == "</parameter":  # a value that holds the closing tags itself ends nobody knows where
+    if stray and stray[0] == "</parameter":  # maybe the value holds the closing tags itself
         raise ReplyError("The call has one </parameter> too many; where the value ends is unclear.", "invalid_args")
-    try:
-        return _unique(pairs), end.end()
-    except ValueError as error:
-        raise ReplyError(f"The call is unclear: {error}.", "invalid_args") from None
+    return _unique(pairs), end.end()
 
 
 def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any], int]:
@@ -2949,28 +2938,18 @@ def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any]
     if name and not text.startswith("{", start):
         arguments, end = _xml_arguments(text, start)
         return [{"name": name, "arguments": arguments}], end
-    if text.startswith("<function", start):
+    if name:
+        arguments, end = _decode(text, start)
+        calls, end = [{"name": name, "arguments": arguments}], _past(_REST, text, end)
+    elif text.startswith(("{", "["), start):
+        calls, end = _objects(text, start, closable)
+    elif text.startswith("<function", start):
         return [], start
-    if not text.startswith(("{", "["), start):
-        raise ReplyError(f"No JSON object follows {opener[0][:40]}.", "invalid_json")
-    values, end = _objects(text, start, closable and not name)
+    else:
+        raise ReplyError(f"No JSON object follows {opener[0]}.", "invalid_json")
     if not _NEXT.match(text, end):
         raise ReplyError("Text follows the JSON inside its tag; send the call alone.", "invalid_json")
-    return [{"name": name, "arguments": values[0]}] if name else values, end
-
-
-def _bare_calls(text: str, start: int, closable: bool) -> list[Any]:
-    """A reply that is nothing but JSON, or one fence or tag around it."""
-    values, end = _objects(text, start, closable)
-    if not _BARE_END.fullmatch(text, end):
-        raise ReplyError("JSON with other text around it is not taken for a call.", "no_call")
-    return values
-
-
-def _thought_end(text: str, start: int) -> int:
-    """The place behind the next </think>, or -1."""
-    close = text.find("</think>", start)
-    return close if close < 0 else close + len("</think>")
+    return calls, end
 
 
 def _spoken_calls(text: str, closable: bool) -> list[Any]:
@@ -2979,8 +2958,11 @@ def _spoken_calls(text: str, closable: bool) -> list[Any]:
     start, broken, prose = 0, 0, False
     for _ in range(_MAX_TAGS):
         bare = None if calls or prose else _BARE.match(text, start)
-        if bare:
-            return _bare_calls(text, bare.end(), closable)
+        if bare:  # a reply that is nothing but JSON, or one fence or tag around it
+            calls, start = _objects(text, bare.end(), closable)
+            if _BARE_END.fullmatch(text, start):
+                return calls
+            raise ReplyError("JSON with other text around it is not taken for a call.", "no_call")
         opener = _OPENER.search(text, start)
         if not opener:
             return calls
@@ -2988,19 +2970,19 @@ def _spoken_calls(text: str, closable: bool) -> list[Any]:
             calls, start, prose = [], opener.end(), False
         elif opener[0] == "<think>":
             prose = prose or bool(text[start : opener.start()].strip())
-            start = _thought_end(text, opener.end())
+            start = text.find("</think>", opener.end())
             if start < 0 and not calls:
                 raise ReplyError("The reply ends inside <think>: close it with </think>, then call a tool.", "no_call")
+            start += len("</think>") if start >= 0 else 0
         else:
             try:
                 found, start = _opened(text, opener, closable)
                 calls += found
                 prose = True
-            except ReplyError:
-                broken, start = broken + 1, _thought_end(text, opener.end())
+            except ReplyError:  # harmless in thoughts whose opening tag the server swallowed
+                broken, start = broken + 1, text.find("</think>", opener.end())
                 if not calls and (start < 0 or broken > _MAX_BROKEN):
                     raise
-                calls, prose = calls if start < 0 else [], False
         if start < 0:
             return calls
     raise ReplyError("The reply repeats its tags without end.", "repetition")
@@ -3022,7 +3004,7 @@ def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any
     text, ended = _plain_text(message.get("content")), finish_reason in _ENDED
     thought = _plain_text(message.get("reasoning_content") or message.get("reasoning")).rstrip()
     if finish_reason in _CUT:
-        raise ReplyError("The reply was cut before a call was complete.", "cut")
+        raise ReplyError("The reply was cut.", "cut")
     calls = _spoken_calls(text, ended)
     if not text.strip() and ended and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]")):
         # Some servers sort a real call into the reasoning: it is then the only one, and the last thing said.
@@ -3037,7 +3019,7 @@ def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any
 # -- Reading one call against the tools that were sent
 
 
-def _name_and_arguments(call: Any) -> tuple[str, Any, str]:
+def _name_and_arguments(call: Any) -> tuple[Any, Any, str]:
     """Name, arguments (None if it has none) and id of a call object in any of its spellings."""
     if isinstance(call, dict) and isinstance(call.get("function"), dict):
         inner = call["function"]
@@ -3047,8 +3029,8 @@ def _name_and_arguments(call: Any) -> tuple[str, Any, str]:
     if not isinstance(call, dict):
         raise ReplyError(f"A call must be an object with name and arguments, not {_show(call)}.", "invalid_json")
     names, given = ([call[key] for key in keys if key in call] for keys in (_NAME_KEYS, _ARGUMENT_KEYS))
-    if len(names) != 1 or not isinstance(names[0], str):
-        raise ReplyError("The call does not name one tool.", "unknown_tool" if names else "no_call")
+    if len(names) != 1:
+        raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
     if len(given) > 1 or (not given and call.keys() - {*_NAME_KEYS, *_OTHER_KEYS}):
         raise ReplyError('The call must hold all its arguments in one object, "arguments".', "invalid_args")
     identity = call.get("id")
@@ -3059,19 +3041,20 @@ def _tool_names(tools: list[dict[str, Any]]) -> str:
     return ", ".join(tool["function"]["name"] for tool in tools)
 
 
-def _tool(name: str, tools: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+def _tool(name: Any, tools: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     """The tool's exact name and its parameters' schema."""
     schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
-    for known in (name.strip(), name.strip().removeprefix("functions.")):
+    said = name.strip() if isinstance(name, str) else ""
+    for known in (said, said.removeprefix("functions.")):
         if known in schemas:
             return known, schemas[known]
     raise ReplyError(f"There is no tool {_show(name)}; the tools are {_tool_names(tools)}.", "unknown_tool")
 
 
 def _arguments(value: Any, tool: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as an object; nothing at all stands for none only where none could have been meant."""
+    """The arguments as an object; an empty text, which may have been cut, is one only for a tool that takes none."""
     known = schema.get("properties") or {}
-    if (value is None and not schema.get("required")) or (isinstance(value, str) and not value.strip() and not known):
+    if value is None or (isinstance(value, str) and not value.strip() and not known):
         return {}
     for _ in range(2):  # encoded once by the protocol, and once more by some models
         if isinstance(value, str):
@@ -3085,10 +3068,7 @@ def _arguments(value: Any, tool: str, schema: dict[str, Any]) -> dict[str, Any]:
         raise ReplyError(f"The arguments of {tool} must be one JSON object.", "invalid_json")
     if value.keys() & {"properties", *_ARGUMENT_KEYS} - known.keys():
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
-    try:
-        return _unique([(str(key), item) for key, item in value.items() if item is not None])
-    except ValueError as error:
-        raise ReplyError(f"The arguments of {tool} are unclear: {error}.", "invalid_args") from None
+    return _unique([(str(key), item) for key, item in value.items() if item is not None])
 
 
 # -- Values
@@ -3104,9 +3084,9 @@ def _number(value: Any) -> int | float | None:
 
 def _listed(value: Any) -> Any:
     """A string such as "[1, 2]", "(1, 2)" or "1, 2" as the list or object that it spells; other values unchanged."""
-    if not isinstance(value, str):
+    text = value.strip() if isinstance(value, str) else ""
+    if not text:
         return value
-    text = value.strip()
     text = text if text.startswith(("[", "(", "{")) else f"[{text}]"
     try:
         found, end = _decode(text)
@@ -3174,33 +3154,29 @@ def _items(name: str, spec: dict[str, Any], value: Any) -> list[Any]:
 
 
 def _flag(name: str, spec: dict[str, Any], value: Any) -> bool:
+    """true or false; text is never taken for either."""
     if not isinstance(value, bool):
         raise ReplyError(f"{name} must be true or false, not {_show(value)}.", "invalid_args")
     return value
 
 
-_READERS: dict[Any, Callable[[str, dict[str, Any], Any], Any]] = {
-    "string": _text,
-    "integer": _real,
-    "number": _real,
-    "boolean": _flag,
-    "array": _items,
-}
+_Reader = Callable[[str, dict[str, Any], Any], Any]
+_READERS: dict[Any, _Reader] = {"string": _text, "integer": _real, "number": _real, "boolean": _flag, "array": _items}
 
 
 def _is_point(spec: dict[str, Any]) -> bool:
-    """A property that takes a place: two numbers, or a box of up to four."""
+    """Whether a property takes a place: two numbers, or a box of up to four."""
     numbers = (spec.get("items") or {}).get("type") in ("integer", "number")
     return numbers and spec.get("minItems") == 2 and spec.get("maxItems") in (2, 4)
 
 
 def _value(name: str, spec: dict[str, Any], value: Any) -> Any:
-    """One value as its property's schema wants it; a type that is not listed is taken as it is."""
+    """One value as its property's schema wants it; what has no reader is taken as it is."""
     read = _point if _is_point(spec) else _READERS.get(spec.get("type"))
     result = read(name, spec, value) if read else value
-    if "enum" in spec and result not in spec["enum"]:
-        choices = ", ".join(map(str, spec["enum"]))
-        raise ReplyError(f"{name} must be one of {choices}, not {_show(value)}.", "invalid_args")
+    choices = spec.get("enum", [result])
+    if result not in choices:
+        raise ReplyError(f"{name} must be one of {', '.join(map(str, choices))}, not {_show(value)}.", "invalid_args")
     return result
 
 
@@ -3259,13 +3235,15 @@ def read_call(message: dict[str, Any], finish_reason: str | None, tools: list[di
         first, *further = _found_calls(message, finish_reason)
         return replace(_checked(first, tools), ignored=sum(_is_complete(call, tools) for call in further))
     except RecursionError:
-        raise ReplyError("The call is nested too deeply.", "invalid_json") from None
-    except ReplyError as error:
-        if error.kind in ("no_call", "invalid_json", "cut") and any(map(_endless, _said(message))):
-            raise ReplyError("The reply repeats itself without end.", "repetition") from None
-        if error.kind in ("no_call", "invalid_json") and finish_reason in _CUT:
-            raise ReplyError("The reply was cut before a call was complete.", "cut") from None
-        raise
+        error = ReplyError("The call is nested too deeply.", "invalid_json")
+    except ReplyError as refusal:
+        error = refusal
+    if error.kind in ("no_call", "invalid_json", "cut"):
+        if any(True for text in _said(message) for _ in _repeats(text)):
+            error = ReplyError("The reply repeats itself without end.", "repetition")
+        elif finish_reason in _CUT:
+            error = ReplyError("The reply was cut before a call was complete.", "cut")
+    raise error
 
 
 # -- Repeats, thoughts, and what to answer
@@ -3285,21 +3263,19 @@ def _repeats(text: str) -> Iterator[tuple[int, int, int]]:
     """Start, end and period of every stretch that repeats itself at least 6 times over 240 characters or more."""
     done = place = 0
     while place + 40 < len(text):
-        period = text.find(text[place : place + 40], place + 1, place + 1 + 1000) - place
-        end = place + 40
-        while period > 0 and end < len(text) and text[end] == text[end - period]:
-            end += 1
-        start = place
-        while period > 0 and start > done and text[start - 1] == text[start - 1 + period]:
-            start -= 1
-        if period > 0 and end - start >= max(240, 6 * period):
-            yield start, end, period
-            done = end
+        start, end = place, place + 40
+        period = text.find(text[start:end], start + 1, start + 1000) - start
+        if period > 0:
+            while end + 500 < len(text) and text[end : end + 500] == text[end - period : end - period + 500]:
+                end += 500
+            while end < len(text) and text[end] == text[end - period]:
+                end += 1
+            while start > done and text[start - 1] == text[start - 1 + period]:
+                start -= 1
+            if end - start >= max(240, 6 * period):
+                yield start, end, period
+                done = end
         place = max(done, place + 100)
-
-
-def _endless(text: str) -> bool:
-    return next(_repeats(text), None) is not None
 
 
 def cut_repetition(text: str) -> str:
@@ -3957,9 +3933,9 @@ class Engine:
         return None, said, corrections + 1
 
     def _bear(self, error: ModelError) -> None:
-        """One failed exchange costs a turn; the same trouble again and again, or a useless model, ends the run."""
+        """One failed exchange costs a turn; several in a row end the run."""
         self.failures += 1
-        if self.failures > self.config.model_failures or error.kind in ("no_vision", "no_model", "auth"):
+        if self.failures > self.config.model_failures:
             raise error
         self.logger.log(f"MODEL FAILED ({error.kind}): {error}")
         self.logger.record("model_failed", error=error.kind, text=str(error))
@@ -3998,7 +3974,8 @@ class Engine:
                 changed = changed_region(frame, self._latest) is not None
         except (ToolError, Win32Error) as error:
             self.postponed = isinstance(error, ToolError) and error.kind == "stale_frame"
-            result = f"{'Interrupted, look what it did' if self.actuator.sent else 'Not done'}: {error}"
+            begun = self.actuator.sent > 0
+            result = f"Failed half-way, so look before doing it again: {error}" if begun else f"Not done: {error}"
         seconds = round(self.clock.now() - start, 3)
         self.logger.record("result", turn=turn, result=result, changed=changed, seconds=seconds)
         self.logger.log(f"TOOL {act} -> {result}; changed {changed}, {seconds} s")
@@ -4066,7 +4043,7 @@ def review_due(engine: Engine, state: AgentState) -> bool:
 
 def plan_turn(engine: Engine, state: AgentState) -> None:
     """One turn of the planner; afterwards the executor has instructions and memory has room, whatever was said."""
-    start, archiving = engine.clock.now(), state.memory.needs_compression
+    start, before, archiving = engine.clock.now(), engine.tokens, state.memory.needs_compression
     engine.logger.section(f"TURN {state.turn} - PLANNING")
     left = engine.config.planner_in_a_row - state.planner_streak
     role, text = engine.profile.roles["planner"], planner_text(state, archiving)
@@ -4081,7 +4058,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
         hand_over(state)
     engine.logger.record("plan", turn=state.turn, done=done, plan=state.plan, instructions=state.execution_instructions)
     engine.logger.log(f"PLAN {done}\nInstructions: {state.execution_instructions}")
-    engine.say(turn_line(state.turn, role.name, done, "", engine.clock.now() - start))
+    engine.say(turn_line(state.turn, role.name, done, "", engine.clock.now() - start, engine.tokens - before))
 
 
 def planner_text(state: AgentState, archiving: bool) -> str:
@@ -4128,7 +4105,7 @@ def hand_over(state: AgentState) -> None:
 
 def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     """One look, one call, one act; returns an outcome when the run is over."""
-    start = engine.clock.now()
+    start, before = engine.clock.now(), engine.tokens
     engine.logger.section(f"TURN {state.turn} - EXECUTION")
     state.planner_streak, state.since_review = 0, state.since_review + 1
     frame, screenshot = engine.observe(state.turn)
@@ -4148,11 +4125,14 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         result, changed = engine.act(act, frame, state.turn)
         state.acted |= changed is not None
         progress = bool(changed) and not repeated
+    if act and act.call.ignored:
+        result += f" ({act.call.ignored} further calls in the reply were not carried out: one call a turn)"
     record = ActionRecord(state.turn, name, args, result, screenshot, said, changed)
     state.memory.add_action(record)
     engine.logger.record("action", **asdict(record))
     effect = {True: "changed", False: "unchanged", None: ""}[changed]
-    engine.say(turn_line(state.turn, role.name, f"{name} {args}", effect or result, engine.clock.now() - start))
+    seconds, tokens = engine.clock.now() - start, engine.tokens - before
+    engine.say(turn_line(state.turn, role.name, f"{name} {args}", effect or result, seconds, tokens))
     return outcome or (None if engine.postponed else escalate(engine, state, progress))
 
 
@@ -4211,12 +4191,12 @@ def loop_recovery_action(engine: Engine, state: AgentState) -> None:
         frame, _ = engine.observe(state.turn, "_recovery")
         act = Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {}))
         result, _ = engine.act(act, frame, state.turn)
-        engine.say(turn_line(state.turn, "program", "recovery keys", result, 0.0))
+        engine.say(turn_line(state.turn, "program", "recovery keys", result, 0.0, 0))
 
 
-def turn_line(turn: int, role: str, done: str, effect: str, seconds: float) -> str:
+def turn_line(turn: int, role: str, done: str, effect: str, seconds: float, tokens: int) -> str:
     """The one line a turn leaves on the terminal."""
-    return f"{turn:>4}  {role:<9} {cut(done, 62):<62} {cut(effect, 24):<10} {seconds:5.1f} s"
+    return f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10} {seconds:5.1f} s {tokens:>6} tokens"
 
 
 LOOPS: dict[str, Callable[[Engine, AgentState], Outcome]] = {"two_agent": run_two_agent}
@@ -4468,11 +4448,12 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     if options.check:
         return doctor(options, config, stop, clock)
     desktop = open_desktop(options, clock)
-    resolve_area(config.area, desktop)
+    area = resolve_area(config.area, desktop)
+    desktop.capture(area, config.screen_capture_w, config.screen_capture_h)  # says now what would fail later
     with closing(DemoModel()) if options.demo else nullcontext() as demo:
         if demo:
             config = replace(config, lmstudio_endpoint=demo.endpoint)
-        server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""))
+        server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""), notice=say)
         info = server.discover()
         task = read_task(options)
         logger = ExecutionLogger(config.dump_dir)

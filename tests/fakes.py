@@ -32,7 +32,8 @@ MODIFIER_KEYS = {0x10, 0x11, 0x12, 0x5B, 0x5C, *range(0xA0, 0xA6)}
 POINTER_COLOUR = 0xFF00FF  # DrawIconEx paints its whole rectangle in this, and no default picture has it
 # Calls that Windows may refuse without any harm to a capture: who has the keyboard is a courtesy.
 COURTESY = frozenset(
-    "GetWindowRect GetWindowThreadProcessId OpenProcess QueryFullProcessImageNameW OpenProcessToken GetTokenInformation".split()
+    "GetWindowRect GetWindowThreadProcessId OpenProcess QueryFullProcessImageNameW OpenProcessToken"
+    " GetTokenInformation".split()
 )
 # Functions without a failure answer: a 0 of theirs is a plain value.
 NEVER_FAIL = frozenset(
@@ -133,7 +134,7 @@ class Foreground:
     path: str = r"C:\Windows\System32\notepad.exe"
     handle: int = 0x20002
     process: int = 4711
-    level: int = 0x2000  # integrity: 0x1000 low, 0x2000 medium, 0x3000 high (administrator); 0: its token may not be opened
+    level: int = 0x2000  # integrity: low 0x1000, medium, high (administrator) 0x3000; 0: the token may not be opened
 
 
 class Handle:
@@ -197,6 +198,7 @@ class FakeWin32:
         self.fail_at: int | None = None
         self.fail_from: int | None = None
         self.fail_names: set[str] = set()
+        self.fail_times = 1 << 30
         self.fail_inserts = 0  # how many events a failing SendInput inserts all the same
         self.calls, self.failed = list[str](), list[str]()
         self.error, self.problems = 0, list[str]()
@@ -237,7 +239,8 @@ class FakeWin32:
     def _answer(self, name: str, body: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         self.calls.append(name)
         number = len(self.calls)
-        if number == self.fail_at or (self.fail_from and number >= self.fail_from) or name in self.fail_names:
+        chosen = number == self.fail_at or (self.fail_from and number >= self.fail_from) or name in self.fail_names
+        if chosen and len(self.failed) < self.fail_times:
             self.failed.append(name)
             if name not in NEVER_FAIL:
                 self.error = GENERAL_FAILURE
@@ -247,10 +250,16 @@ class FakeWin32:
         return body(*arguments)
 
     def arm(
-        self, at: int | None = None, onwards: int | None = None, names: Iterable[str] = (), inserts: int = 0
+        self,
+        at: int | None = None,
+        onwards: int | None = None,
+        names: Iterable[str] = (),
+        inserts: int = 0,
+        times: int = 1 << 30,
     ) -> None:
-        """Chooses which calls fail, counted from now; without arguments none does."""
+        """Chooses which calls fail, counted from now, at most `times` of them; without arguments none does."""
         self.fail_at, self.fail_from, self.fail_names, self.fail_inserts = at, onwards, set(names), inserts
+        self.fail_times = times
         self.calls.clear()
         self.failed.clear()
 

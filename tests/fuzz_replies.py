@@ -16,13 +16,17 @@ from agent import ReplyError, ToolCall, read_call
 
 FOLDER = Path(__file__).parent / "replies"
 PIECES = (
-    '"', "'", "\\", "{", "}", "[", "]", "(", ")", ",", ":", " ", "\n", "\\n", "\0", "\ud800", "\U0001f600", "é", "true", "None",
-    "NaN", "-", ".", "0", "9" * 30, "9" * 5000, "1e999", "1e-9", "{" * 40, "[" * 2000, '{"a":' * 40, "{{", "}}", "<think>",
-    "</think>", "<tool_call>", "</tool_call>", "[TOOL_REQUEST]", "[END_TOOL_REQUEST]", "<function=press_keyboard_key>",
-    "<parameter=key>", "</parameter>", "</function>", "```", "```json\n", "<tools>", "<|im_end|>", '"name": ', '"key": "a", ',
-    '"arguments": {', '"position": [1, 2], ', "functions.", '{"name": "press_keyboard_key", "arguments": {"key": "tab"}}',
+    '"', "'", "\\", "{", "}", "[", "]", "(", ")", ",", ":", " ", "\n", "\\n", "\0", "\ud800", "\U0001f600", "é", "true",
+    "None", "NaN", "-", ".", "0", "9" * 30, "9" * 5000, "1e999", "1e-9", "{" * 40, "[" * 2000, '{"a":' * 40, "{{", "}}",
+    "<think>", "</think>", "<tool_call>", "</tool_call>", "[TOOL_REQUEST]", "[END_TOOL_REQUEST]", "<|im_end|>",
+    "<function=press_keyboard_key>", "<parameter=key>", "</parameter>", "</function>", "```", "```json\n", "<tools>",
+    '"name": ', '"key": "a", ', '"arguments": {', '"position": [1, 2], ', "functions.", '{"tool_calls": []}',
+    '{"name": "press_keyboard_key", "arguments": {"key": "tab"}}', "[1, 2]", '"x": 0.5, "y": 0.25, ', "\u0664",
 )  # fmt: skip
-ODD = (None, True, 0, -1, 10**5000, 1e308, float("nan"), "", "x", "\ud800", "{}", [], [[]], {}, {"name": None}, {"x": {}}, [None])
+ODD = (
+    None, True, 0, -1, 10**5000, 1e308, float("nan"), "", "x", "\ud800", "{}", [], [[]], {}, {"name": None}, {"x": {}},
+    [None], {1: 2}, {"function": {}}, {"tool_calls": []},
+)  # fmt: skip
 REASONS = ("stop", "tool_calls", "length", None)
 
 

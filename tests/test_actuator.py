@@ -453,6 +453,16 @@ class NothingHeld(unittest.TestCase):
                 self.outcome(perform)
                 self.assertEqual((stage.world.held(), stage.world.problems), ([], []), f"{name}: {function}")
 
+    def test_a_release_that_windows_refuses_three_times_in_a_row_is_made_in_the_end(self) -> None:
+        for name in HANDS:
+            whole, perform = self.prepared(name)
+            perform()
+            for number in range(1, len(whole.world.calls) + 1):
+                stage, perform = self.prepared(name)
+                stage.world.arm(onwards=number, times=3)
+                self.outcome(perform)
+                self.assertEqual((stage.world.held(), stage.world.problems), ([], []), f"{name}: call {number}")
+
     def test_held_keys_are_let_go_by_the_next_act_once_windows_takes_input_again(self) -> None:
         stage, perform = self.prepared("press_key")
         stage.world.on_event = lambda _event: setattr(stage.world, "insert_at_most", 0)

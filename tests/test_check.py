@@ -149,7 +149,7 @@ class Check(unittest.TestCase):
         probe.server_close()
         finding = self.examine(f"http://127.0.0.1:{port}/v1/chat/completions")["server"]
         self.assertFalse(finding.fine)
-        self.assertIn("No model server listens", finding.text)
+        self.assertIn("nothing listens there", finding.text)
 
     def test_the_desktop_part_never_touches_mouse_or_keyboard(self) -> None:
         stop = agent.Stop()

@@ -229,6 +229,22 @@ class MousePointer(unittest.TestCase):
         for cursor in ("hidden", "suppressed", "none"):
             world, frame = self.shown(cursor, Point(20, 20), Rect(0, 0, 64, 36), 64, 36)
             self.assertEqual((world.drawn, frame.pixels), ([], frame.clean), cursor)
+            self.assertNotIn("GetIconInfo", world.calls)
+
+    def test_a_pointer_withdrawn_by_its_program_in_this_very_moment_is_not_drawn(self) -> None:
+        world, desktop, _ = windows_desktop()
+        tell = world._GetCursorInfo
+
+        def withdraw(info: int) -> int:
+            answer = tell(info)
+            world.pointer = Pointer(handle=0x999)
+            return answer
+
+        world._GetCursorInfo = withdraw  # type: ignore[method-assign]
+        desktop = agent.WindowsDesktop(agent.Win32(world.resolve, lambda: world.error), world.clock)
+        frame = desktop.capture(PRIMARY, 16, 9)
+        self.assertEqual((world.drawn, frame.pixels), ([], frame.clean))
+        world.verify()
 
     def test_the_clean_picture_never_shows_the_pointer(self) -> None:
         for cursor in CURSORS:
@@ -361,11 +377,19 @@ class Moving(unittest.TestCase):
         desktop.move(Point(7, 9))
         self.assertEqual(world.mouse, Point(7, 9))
 
+    def test_a_mouse_put_back_shortly_after_a_move_is_moved_again(self) -> None:
+        for after in (0.001, 0.005, 0.009):  # remote and virtual screens do that
+            world, desktop, clock = windows_desktop(mouse=Point(1, 1))
+            clock.at(after, lambda world=world: world._put_mouse(1, 1))
+            desktop.move(Point(700, 900))
+            self.assertEqual((world.mouse, world.kinds()), (Point(700, 900), {"move": 2}), after)
+
     def test_a_mouse_that_does_not_move_is_an_error(self) -> None:
         world, desktop, _ = windows_desktop()
         world.mouse_stuck = True
         with self.assertRaisesRegex(agent.Win32Error, r"cannot reach \(7, 9\)"):
             desktop.move(Point(7, 9))
+        self.assertLess(sum(world.clock.sleeps), 1)
 
     def test_a_place_between_the_monitors_is_an_error(self) -> None:
         world, desktop, _ = windows_desktop(monitors=LAYOUTS["one to the left"])

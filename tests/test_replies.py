@@ -1,15 +1,12 @@
 """Reading replies: the project's own cases by kind, cuts at every byte, hostile shapes, and what the model is told."""
 
 import json
-import sys
 import time
 import unittest
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
-
-import fuzz_replies
 from agent import ReplyError, correction, cut_repetition, read_call, strip_think
+from tests import fuzz_replies
 
 FOLDER = Path(__file__).parent / "replies"
 TOOLS = json.loads((FOLDER / "tools.json").read_text("utf-8"))
@@ -131,7 +128,8 @@ class Hostile(unittest.TestCase):
     def test_odd_finish_reasons_are_taken_for_unknown(self):
         for reason in (None, 5, [], {}, "eos"):
             with self.subTest(reason):
-                self.assertEqual(read_call(native('{"key": "tab"}'), reason, TOOLS["planner"]).arguments, {"key": "tab"})
+                call = read_call(native('{"key": "tab"}'), reason, TOOLS["planner"])
+                self.assertEqual(call.arguments, {"key": "tab"})
 
     def test_numbers_that_json_cannot_hold(self):
         huge = 10**5000
@@ -142,6 +140,11 @@ class Hostile(unittest.TestCase):
 
     def test_keys_that_are_no_text(self):
         self.assertRefused(native({1: 2}), "missing_key")
+
+    def test_text_nested_deeply_and_closed(self):
+        for depth in (500, 5_000, 50_000):  # what Python can still decode depends on its version
+            self.assertRefused(native('{"key": ' * depth + "1" + "}" * depth))
+            self.assertRefused(says("<tool_call>" + '{"name": ' * depth + "1" + "}" * depth))
 
     def test_deep_values_that_are_already_decoded(self):
         deep = []
@@ -157,33 +160,36 @@ class Hostile(unittest.TestCase):
         for given, kept in (("call_1", "call_1"), (None, ""), (5, ""), ([], "")):
             self.assertEqual(read_call(native('{"key": "tab"}', id=given), "stop", TOOLS["planner"]).id, kept)
 
-    def test_a_megabyte_of_anything_is_read_in_less_than_a_second(self):
-        size = 1_000_000
+    def test_megabytes_of_anything_are_read_at_a_second_each(self):
         call = '{"name": "press_keyboard_key", "arguments": {"key": "tab"}}'
         pieces = (
-            " ", "\n", "{", "[", "(", '"', "'", "\\", '\\"', "!", "a", ",", ", ", "{}", "{{", "[{", "\0", "9", "-1,", "1e9,",
-            "<think>", "</think>", "<think></think>", "<tool_call>", "<tool_call>{", "<tool_call> ", "</tool_call>",
-            "<function=a>", "<function=a></function>", "<parameter=a>", "<function=a><parameter=b>", "```", "``` ",
-            "<function=a><parameter=b></parameter>", "[TOOL_REQUEST]", "<|im_end|>", '{"a":', '{"a":1},', "{'a':1},",
-            f"<tool_call>{call}</tool_call>", f"<tool_call>{call}{{", call, call + ",", "<tool_call>{'a':'", "\\n", "<tools>",
-            '<tool_call>{"a":"</think>', "<tool_call>[{'a", '<tool_call>{"a":1,}', "<think>" + call, "The same line. ",
+            " ", "{", "[", '"', "'", "\\", '\\"', "!", ", ", "{}", "{{", "9", "1" * 18 + ",", "-1,", "\\n", "``` ",
+            "<think>", "</think>", "<think></think>", "<tool_call>", "<tool_call>{", "<tool_call> ", "<|im_end|>",
+            "<function=a>", "<function=a></function>", "<function=a><parameter=b>", '{"a":', '{"a":1},', "{'a':1},",
+            "<function=a><parameter=b></parameter>", '{"a":1,"a":1},', f"<tool_call>{call}</tool_call>",
+            f"<tool_call>{call}{{", call, "<tool_call>{'a':'", '<tool_call>{"a":"</think>', "<tool_call>[{'a",
+            '<tool_call>{"a":1,}', '<tool_call>{"a":1,}</think>',
         )  # fmt: skip
-        starts = ("", "<tool_call>", "<tool_call>{", '{"a": "', "<tool_call>{'a': '", "<function=a><parameter=b>", "x ")
-        slowest = max(
-            (self.seconds(make(start + piece * (size // len(piece)))), make.__name__, start, piece[:30])
-            for piece in pieces
-            for start in starts
-            for make in ((says, native) if start.startswith(("{", "<tool")) else (says,))
-        )
-        self.assertLess(slowest[0], 1.0, slowest)
+        starts = ("", "<tool_call>", "<tool_call>{'a': '", '{"name": "press_keyboard_key", "arguments": {"key": [')
+        size = 200_000
+        for start in starts:
+            for piece in pieces:
+                with self.subTest(start=start, piece=piece):
+                    text = start + piece * (size // len(piece))
+                    self.assertLess(self.seconds(says(text)) + self.seconds(native(text)), 0.4)
+
+    def test_a_megabyte_of_the_slowest_slips_is_read_in_a_second(self):
+        for text in ('<tool_call>{"a":1,}' * 52_000, "{'key': 'tab', 'x': [" + "1," * 500_000 + "]}"):
+            with self.subTest(text[:30]):
+                self.assertLess(max(self.seconds(says(text)), self.seconds(native(text))), 1)
 
     def seconds(self, message):
-        begin = time.perf_counter()
+        begin = time.process_time()
         try:
             read_call(message, "stop", TOOLS["planner"])
         except ReplyError as error:
             self.assertLess(len(str(error)), 400)
-        return time.perf_counter() - begin
+        return time.process_time() - begin
 
 
 class Answers(unittest.TestCase):
@@ -201,6 +207,9 @@ class Answers(unittest.TestCase):
         told = self.told(says("I will press tab."), tools="pointer")
         self.assertIn("move_mouse", told)
         self.assertIn("no tool call", told)
+
+    def test_a_call_in_open_thoughts_is_answered_with_the_tag_that_is_missing(self):
+        self.assertIn("</think>", self.told(says("<think>Next: <tool_call>{}</tool_call>")))
 
     def test_a_cut_reply_is_asked_to_be_brief(self):
         self.assertIn("brief", self.told(native('{"key": "t'), "length"))
@@ -255,10 +264,10 @@ class Texts(unittest.TestCase):
 
     def test_megabytes_are_cut_in_less_than_a_second(self):
         for text in ("!" * 2_000_000, "abc" * 700_000, "".join(map(str, range(300_000))), ("a" * 39 + "b") * 50_000):
-            begin = time.perf_counter()
+            begin = time.process_time()
             cut_repetition(text)
             strip_think("<think>" * 10_000 + text)
-            self.assertLess(time.perf_counter() - begin, 1.5)
+            self.assertLess(time.process_time() - begin, 1)
 
 
 if __name__ == "__main__":
