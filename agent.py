@@ -4503,7 +4503,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     record.response_text = said
     chat.add(said, thoughts(reply.message), calls, answer, engine._image)
     note_action(engine, state, record, start)
-    outcome = None if engine.refused == "stale_frame" else escalate(engine, state, progress)
+    postponed = engine.refused == "stale_frame" and not engine.actuator.sent
+    outcome = None if postponed else escalate(engine, state, progress)
     if state.memory.last_recovery_turn == state.turn:
         chat.steps[-1].append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
     tidy(engine, state, chat, reply.usage.prompt_tokens or 0)
