@@ -2119,8 +2119,10 @@ class Actuator:
         self._move(to_point(place, self.area))
 
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
+        # before the move, so that nothing can move the mouse away between the move and the click
+        self._keep_apart(button, to_point(place, self.area) if place else self.desktop.cursor())
         self._go(place)
-        here = self._keep_apart(button)
+        here = self.desktop.cursor()
         try:
             for _ in range(count):
                 self._down(self.desktop.button, button)
@@ -2250,15 +2252,13 @@ class Actuator:
         if 0 < self.config.minutes_most * 60 < self.clock.now() - self.began:
             raise LimitReached(f"The run has lasted its {self.config.minutes_most:g} minutes.")
 
-    def _keep_apart(self, button: str) -> Point:
-        """Two single clicks at one place must not become a double click; returns where the mouse is."""
+    def _keep_apart(self, button: str, here: Point) -> None:
+        """Two single clicks at one place must not become a double click."""
         when, where, what = self._last_click
-        here = self.desktop.cursor()
         near = max(abs(here.x - where.x), abs(here.y - where.y)) <= DRAG_THRESHOLD
         rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
         if rest > 0 and what == button and near:
             self.clock.sleep(rest)
-        return here
 
 
 WHEEL_DELTA = 120  # one notch, from winuser.h
@@ -4669,7 +4669,8 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     if act and act.call.ignored:
         result += f" ({act.call.ignored} further calls in the reply were not carried out: one call a turn)"
     note_action(engine, state, ActionRecord(state.turn, name, args, result, screenshot, said, changed), start)
-    postponed = engine.refused == "stale_frame"  # it waits for nothing but a new look
+    # an act that waits for nothing but a new look is no failure; one that was interrupted is
+    postponed = engine.refused == "stale_frame" and not engine.actuator.sent
     return outcome or (None if postponed else escalate(engine, state, progress))
 
 
@@ -4796,7 +4797,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     record.response_text = said
     chat.add(said, thoughts(reply.message), calls, answer, engine._image)
     note_action(engine, state, record, start)
-    outcome = None if engine.refused == "stale_frame" else escalate(engine, state, progress)
+    postponed = engine.refused == "stale_frame" and not engine.actuator.sent
+    outcome = None if postponed else escalate(engine, state, progress)
     if state.memory.last_recovery_turn == state.turn:
         chat.steps[-1].append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
     tidy(engine, state, chat, reply.usage.prompt_tokens or 0)
