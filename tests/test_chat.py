@@ -9,6 +9,8 @@ import itertools
 import json
 import os
 import random
+import shutil
+import signal
 import tempfile
 import unittest
 from pathlib import Path
@@ -552,6 +554,58 @@ class ServerLog(unittest.TestCase):
     def test_without_such_a_log_no_file_appears(self) -> None:
         self.assertIn("no log of this run", agent.export_lmstudio_log(agent.lmstudio_logs(), self.run))
         self.assertEqual(list(self.run.iterdir()), [])
+
+
+class WholeRuns(ServerLog):
+    """From the command line, against the drawn desktop as if it were the real one, with LM Studio's log beside it."""
+
+    def main(self, *argv: str, at_reply: Any = lambda: None) -> int:
+        demo = agent.DemoModel()
+        self.addCleanup(demo.close)
+        plain = demo.respond
+
+        def respond(path: str, body: bytes) -> tuple[int, dict[str, Any]]:
+            self.write("2026-06/2026-06-27.1.log", b"[2026-06-27 10:00:05][INFO] " + path.encode() + b"\n")
+            return at_reply() or plain(path, body)
+
+        demo.respond = respond
+        environ = {"LMSTUDIO_ENDPOINT": demo.endpoint, "AGENT_DUMP_DIR": str(self.run), "AGENT_STEP_DELAY": "0"}
+        with (
+            mock.patch.dict(os.environ, environ),
+            mock.patch.object(agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            return agent.main(argv)
+
+    def logs(self) -> tuple[str, str]:
+        (folder,) = self.run.iterdir()
+        raw, human = folder / "lmstudio_raw.log", folder / "execution_log.txt"
+        return raw.read_text() if raw.exists() else "", human.read_text(encoding="utf-8")
+
+    def test_every_profile_completes_and_leaves_the_servers_log_of_its_own_run(self) -> None:
+        self.write("2026-06/2026-06-27.1.log", b"[2026-06-27 10:00:00][INFO] before\n")
+        self.assertEqual(self.main("--profile", "chat", "--max-steps", "30", 'Write "Hi" into Notes and save it.'), 0)
+        raw, human = self.logs()
+        self.assertNotIn("before", raw)
+        self.assertEqual(raw.count("/v1/chat/completions"), 11)
+        self.assertIn("LM Studio's log of this run copied", human)
+
+    def test_a_stopped_run_keeps_the_log_too(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                calls = itertools.count()
+                stop = lambda c=calls, n=number: signal.raise_signal(n) if next(c) == 4 else None  # noqa: E731
+                self.assertEqual(self.main("--scenario", "type", at_reply=stop), 130)
+                self.assertIn("/v1/chat/completions", self.logs()[0])
+                shutil.rmtree(self.run)
+                self.run.mkdir()
+
+    def test_a_run_that_fails_keeps_the_log_too(self) -> None:
+        calls = itertools.count()
+        fail = lambda: (400, {"error": {"message": "no"}}) if next(calls) > 4 else None  # noqa: E731
+        self.assertEqual(self.main("--profile", "chat", "--set", "request_retries=0", "x", at_reply=fail), 3)
+        self.assertIn("/v1/chat/completions", self.logs()[0])
 
 
 if __name__ == "__main__":
