@@ -4825,7 +4825,10 @@ def judge_space(answers: Mapping[str, tuple[float, float]], width: int, height: 
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
     """Prints the table of --check; 0 if everything is fine, else 3."""
     bits = 64 if sys.maxsize > 2**32 else 32
-    text = f"{platform.platform(terse=True)}, Python {platform.python_version()}, {bits} bit"
+    system: str = sys.platform
+    if sys.platform == "win32":  # not platform.platform(), which asks WMI and may wait for it
+        system = "Windows " + ".".join(map(str, sys.getwindowsversion()[:3]))
+    text = f"{system}, Python {platform.python_version()}, {bits} bit"
     findings = [Finding("system", bits == 64, text)]
     findings += check_desktop(config, lambda: open_desktop(options, clock), clock)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
