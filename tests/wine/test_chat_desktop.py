@@ -1,6 +1,6 @@
-"""The profiles `chat` and `pointer` on a real Win32 desktop: two scenarios each, judged by the windows, not by the log.
+"""The profiles `chat` and `pointer` on a real Win32 desktop: two scenarios each, judged by the windows.
 
-    python3 -m unittest tests.wine.test_chat_desktop        needs wine, xvfb and AGENT_WINDOWS_PYTHON (windows-python.sh)
+    python3 -m unittest tests.wine.test_chat_desktop        needs wine, xvfb and AGENT_WINDOWS_PYTHON
 """
 
 from __future__ import annotations
@@ -129,12 +129,16 @@ def run(profile: str, scenario: str, folder: str) -> None:
         command += ["--profile", profile, "--scenario", scenario, "--max-steps", "40", "--endpoint", server.url]
         command += ["--set", "dump_dir=Z:" + folder.replace("/", "\\"), "--set", "stop_corner=false"]
         command += ["--set", "screen_capture_w=1536", "--set", "screen_capture_h=864"]  # the size the model's eyes know
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        done = subprocess.run(command, timeout=300, **pipes)
         result = {"code": done.returncode, "out": done.stdout.decode("utf-8", "replace"), "errors": server.errors}
         print(json.dumps({**result, "then": server.mind.opened, "now": ask_windows()}))
 
 
-@unittest.skipUnless(shutil.which("wine") and shutil.which("Xvfb") and Path(PYTHON).exists(), "no Windows Python under Wine")
+READY = shutil.which("wine") and shutil.which("Xvfb") and Path(PYTHON).exists()
+
+
+@unittest.skipUnless(READY, "no Windows Python under Wine")
 class OnARealDesktop(unittest.TestCase):
     def carried_out(self, profile: str, scenario: str) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
