@@ -291,6 +291,11 @@ class Endings(ChatCase):
         self.assertIn("no progress", answer_to(engine, -1)["note"])
         self.assertLess(len(engine.server.requests), 15)
 
+    def test_broken_replies_after_a_postponed_act_still_end_the_run(self) -> None:
+        engine, state = self.engine(lambda r: native(("press_key", "{")), "chat", max_steps=50)
+        engine.refused = "stale_frame"
+        self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
+
     def test_after_the_recovery_keys_the_model_is_told(self) -> None:
         engine, state = self.engine(lambda r: CLICK, "chat", max_steps=8)
         engine.desktop.dead = True
