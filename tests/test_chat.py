@@ -292,7 +292,7 @@ class Endings(ChatCase):
         self.assertLess(len(engine.server.requests), 15)
 
     def test_broken_replies_after_a_postponed_act_still_end_the_run(self) -> None:
-        engine, state = self.engine(lambda r: native(("press_key", "{")), "chat", max_steps=50)
+        engine, state = self.engine(lambda r: native(("press_key", "{")), "pointer", max_steps=50)
         engine.refused = "stale_frame"
         self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
 
