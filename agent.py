@@ -4767,7 +4767,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
     start, progress, role = engine.clock.now(), False, engine.profile.roles["executor"]
-    tools = engine.profile.schemas(role)
+    tools, engine.refused = engine.profile.schemas(role), ""
     engine.logger.section(f"TURN {state.turn} - CHAT")
     try:
         reply = engine.ask(role, chat.messages())
@@ -4823,11 +4823,10 @@ def chat_act(
     if engine.refused:
         return record, refusal(engine.refused, record.result), False
     state.acted |= changed is not None
-    if act.tool.name == "move":  # the comparison leaves the pointer out
-        return record, {"ok": True, "result": record.result}, new
-    record.changed = changed
-    effect = {} if changed is None else {"screen": "changed" if changed else "did not change"}
-    return record, {"ok": True, "result": record.result, **effect}, new and bool(changed)
+    moved = act.tool.name == "move"  # the comparison leaves the pointer out
+    record.changed = None if moved else changed
+    effect = {} if record.changed is None else {"screen": "changed" if changed else "did not change"}
+    return record, {"ok": True, "result": record.result, **effect}, new and (moved or bool(changed))
 
 
 def tidy(engine: Engine, state: AgentState, chat: Conversation, tokens: int) -> None:
