@@ -122,7 +122,7 @@ class Windows(GateCase):
 
     def test_the_panels_page_is_out_of_bounds(self) -> None:
         stage = Stage(window=replace(NOTEPAD, title=f"{agent.PANEL_TITLE} - Mozilla Firefox"))
-        self.refused(stage, "forbidden_window", "is blocked", "press_key", key="y")
+        self.refused(stage, "forbidden_window", "the agent's own", "press_key", key="y")
 
     def test_a_window_with_more_rights_is_named_and_gets_nothing(self) -> None:
         lower, same = [(0x3000, 0x2000), (0x4000, 0x3000), (0, 0x2000)], [(0x2000, 0x2000), (0x3000, 0x3000)]
