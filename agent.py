@@ -70,7 +70,7 @@ __version__ = "0.1.0"
 class AgentError(Exception):
     """Something a person can act on: its text is one sentence that says what was wrong, where, and what to do."""
 
-    exit_code, outcome = 1, "error"
+    exit_code = 1
 
 
 class ConfigError(AgentError):
@@ -114,13 +114,7 @@ class ReplyError(ToolError):
 class Stopped(AgentError):
     """The person stopped the run."""
 
-    exit_code, outcome = 130, "stopped"
-
-
-class LimitReached(AgentError):
-    """A limit of the whole run ended it."""
-
-    outcome = "limit"
+    exit_code = 130
 
 
 ########################################################################################################################
@@ -202,7 +196,6 @@ class Config:
     allow_risky: str = _setting("", "risks allowed in advance, by name or by the question, such as: run dialog; send*to Bob*")
     stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
-    stop_corner: bool = _setting(True, "whether the mouse thrown into the top left corner stops")
     blank_secrets: bool = _setting(True, "grey out, in the pictures of its window, where a secret was typed")
     # -- files
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
@@ -1767,12 +1760,10 @@ def parse_chord(text: str) -> tuple[str, ...]:
     return tuple(key for key in [*modifiers, *others] if key)
 
 
-_SIDELESS = {0xA0: 0x10, 0xA1: 0x10, 0xA2: 0x11, 0xA3: 0x11, 0xA4: 0x12, 0xA5: 0x12, 0x5C: 0x5B}
-
-
 def chord_codes(keys: Sequence[str]) -> frozenset[int]:
     """What a chord is to Windows, left and right alike; AltGr counts as the ctrl+alt that it is on many keyboards."""
-    return frozenset({_SIDELESS.get(VK_MAP[key], VK_MAP[key]) for key in keys} | ({VK_MAP["ctrl"]} if "ralt" in keys else set()))
+    sideless = [key[1:] if key[1:] in MODIFIERS else key for key in keys] + ["ctrl"] * ("ralt" in keys)
+    return frozenset(VK_MAP[key] for key in sideless)
 
 
 def split_list(setting: str) -> list[str]:
@@ -2072,6 +2063,7 @@ class Actuator:
         self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
         self.began = self.last_own = clock.now()  # last_own: when its own last input ended; later input is the person's
         self.sent, self.aim = 0, Point(-1, -1)  # events of the present act; where the program itself last put the mouse
+        self.reached: list[Window] = []  # the windows that the present act is going to reach
         self._place: Point | None = None  # where the mouse must be in the middle of an act
         self._acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._held: list[tuple[Callable[[str, bool], None], str]] = []
@@ -2080,7 +2072,7 @@ class Actuator:
     def perform(self, act: Act, frame: Frame) -> str:
         """Carries `act` out on what `frame` shows; returns the result's text.
 
-        Raises ToolError when a gate or the tool refuses, Win32Error when Windows does, LimitReached, Stopped. Nothing was
+        Raises ToolError when a gate or the tool refuses, Win32Error when Windows does, Stopped. Nothing was
         done then if `sent` is 0; otherwise the act was interrupted, and what it did is unknown.
         """
         self.sent = 0
@@ -2209,23 +2201,22 @@ class Actuator:
     def refuse_window(self, window: Window | None) -> None:
         """Raises ToolError if input must not reach this window."""
         if window:
-            only, never = split_list(self.config.allowed_windows), split_list(self.config.blocked_windows)
-            names = (window.title.lower(), window.program.lower())
-            listed = [any(fnmatchcase(name, rule) for name in names for rule in rules) for rules in (only, never)]
-            reasons = {"runs as administrator, so that Windows keeps input from it": window.elevated}
-            reasons |= {"is the agent's own": window.own or window.title.startswith(PANEL_TITLE)}
-            reasons |= {"is blocked": listed[1], "is not among the allowed ones": bool(only) and not listed[0]}
-            for reason in (reason for reason, holds in reasons.items() if holds):
+            names, config = (window.title.lower(), window.program.lower()), self.config
+            only, never = (
+                [any(fnmatchcase(name, rule) for name in names) for rule in split_list(setting)]
+                for setting in (config.allowed_windows, config.blocked_windows)
+            )
+            reason = "runs as administrator, so that Windows keeps input from it" if window.elevated else ""
+            reason = reason or "is the agent's own" * (window.own or window.title.startswith(PANEL_TITLE))
+            reason = reason or "is blocked" * any(never) or "is not among the allowed ones" * (only != [] and not any(only))
+            if reason:
                 raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
 
-    def windows(self, act: Act, frame: Frame) -> list[Window | None]:
-        """The windows that an act would reach now."""
-        return [self.desktop.window_at(place) for place in targets(act, frame)] or [self.desktop.foreground()]
-
     def rest(self) -> bool:
-        """Waits as long as the run is paused, and says so once; whether it was. Raises LimitReached after its last minute."""
+        """Waits as long as the run is paused, and says so once; whether it was. Stops the run after its last minute."""
         if 0 < self.config.minutes_most * 60 < self.clock.now() - self.began:
-            raise LimitReached(f"The run has lasted its {self.config.minutes_most:g} minutes.")
+            self.stop.set(f"the run has lasted its {self.config.minutes_most:g} minutes")
+        self.stop.check()
         if not self.stop.paused:
             return False
         self.notice(f"paused: {self.stop.paused}")
@@ -2329,7 +2320,9 @@ def gate_windows(actuator: Actuator, act: Act, frame: Frame) -> None:
     if hit and (front and front.handle) != (frame.window and frame.window.handle):
         title = front.title if front else "none"
         raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
-    for window in actuator.windows(act, frame):
+    reached = [front] if isinstance(act.args, KEYBOARD) else map(actuator.desktop.window_at, places or [actuator.desktop.cursor()])
+    actuator.reached = [window for window in reached if window]
+    for window in actuator.reached:
         actuator.refuse_window(window)
 
 
@@ -2351,22 +2344,17 @@ RISKS = {
 }
 
 
-def risk_of(act: Act, windows: Sequence[Window | None], config: Config) -> str:
-    """The name of the first risk that an act bears, or nothing."""
-    label, key, text = (getattr(act.args, name, "") for name in ("element_name", "key", "text"))
-    facts = [f"label:{label}", f"key:{key}", f"text:{text}"]
-    facts += [f"title:{window.title}\nprogram:{window.program}" for window in windows if window]
-    risks = (name for name, rule in RISKS.items() if re.search(rule, "\n".join(facts), re.IGNORECASE | re.MULTILINE))
-    return next(risks, "") or next((word for word in split_list(config.risky_words) if word in label.lower()), "")
-
-
 def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
     """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
-    config, windows = actuator.config, actuator.windows(act, frame)
-    risk = {"never": "", "always": "any act"}.get(config.confirm, risk_of(act, windows, config))
-    where = windows[0] or Window(0, "no window")
-    question = f"{risk}: {act} in {where.title!r} ({where.program})"
-    allowed = any(rule == risk or fnmatchcase(question.lower(), rule) for rule in split_list(config.allow_risky))
+    config, windows = actuator.config, actuator.reached
+    label, key, text = (getattr(act.args, name, "") for name in ("element_name", "key", "text"))
+    lines = [f"label:{label}", f"key:{key}", f"text:{text}", *(f"title:{w.title}\nprogram:{w.program}" for w in windows)]
+    risks = [name for name, rule in RISKS.items() if re.search(rule, "\n".join(lines), re.IGNORECASE | re.MULTILINE)]
+    risks += [word for word in split_list(config.risky_words) if word in label.lower()]
+    risk = {"never": "", "always": "any act"}.get(config.confirm, ", ".join(risks))
+    question = f"{risk}: {act} in " + " and ".join(f"{window.title!r} ({window.program})" for window in windows)
+    rules = split_list(config.allow_risky)
+    allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
     if risk and not allowed and question not in actuator._approved:
         if not actuator.confirm(question):
             raise ToolError(f"The person did not allow this ({risk}); do it another way, or report it.", "not_allowed")
@@ -2387,21 +2375,13 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
 
     It polls, since a blocking GetMessage could not watch the mouse as well; Windows frees the hotkeys with the thread.
     """
-    stop, config, leave, ready = actuator.stop, actuator.config, threading.Event(), threading.Event()
-    lost: list[Win32Error] = []
-
-    def look(away: bool) -> bool:
-        """Whether the mouse is away from the corner; it stops the run when it gets there but not by the program."""
-        screen, here = actuator.desktop.screen(), actuator.desktop.cursor()
-        corners = (Point(0, 0), Point(screen.left, screen.top))
-        if config.stop_corner and away and here in corners and actuator.aim not in corners:
-            stop.set("the mouse in the corner")
-        return here not in corners
+    stop, desktop, leave, ready = actuator.stop, actuator.desktop, threading.Event(), threading.Event()
+    chords = (actuator.config.stop_hotkey, actuator.config.pause_hotkey)
 
     def watch() -> None:
-        message, away = (ctypes.c_size_t * 6)(), False  # MSG: window, message, wParam ...
+        message, here = (ctypes.c_size_t * 6)(), Point(0, 0)  # MSG: window, message, wParam ...
         try:
-            for number, chord in enumerate((config.stop_hotkey, config.pause_hotkey)):
+            for number, chord in enumerate(chords):
                 codes = chord_codes(parse_chord(chord))
                 modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
                 api.RegisterHotKey(None, number, modifiers, max(codes - MOD_KEYS.keys(), default=0))
@@ -2409,25 +2389,26 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
             while not leave.wait(WATCH_S):
                 while api.PeekMessageW(message, None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
                     if message[2] == 0:
-                        stop.set(config.stop_hotkey)
+                        stop.set(chords[0])
                     else:
-                        stop.paused = "" if stop.paused else f"until {config.pause_hotkey} is pressed again"
+                        stop.paused = "" if stop.paused else f"until {chords[1]} is pressed again"
                 with suppress(Win32Error):  # there is no mouse while the desktop is locked
-                    away = look(away)
+                    before, here, screen = here, desktop.cursor(), desktop.screen()
+                    corners = (Point(0, 0), Point(screen.left, screen.top))
+                    if here in corners and before not in corners and actuator.aim not in corners:
+                        stop.set("the mouse in the corner")
         except Win32Error as error:
-            lost.append(error)
+            stop.set(f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them ({error.code})")
         finally:
             if not leave.is_set():
-                stop.set("the watcher for the stop key was lost")
+                stop.set(f"the watcher of {chords[0]} and {chords[1]} was lost")
             ready.set()
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     ready.wait()
     try:
-        if lost:
-            keys = f"stop_hotkey {config.stop_hotkey} or pause_hotkey {config.pause_hotkey}"
-            raise ConfigError(f"Windows refuses {keys}, which another program may use; set other ones.")
+        stop.check()
         yield
     finally:
         leave.set()
@@ -3643,10 +3624,6 @@ class AgentState:
     def increment_turn(self) -> None:
         self.turn += 1
 
-    def counters(self) -> dict[str, Any]:
-        """All but the task and what was done: the journal keeps it after each turn."""
-        return {name: value for name, value in vars(self).items() if name not in ("task", "memory")}
-
     def get_context(self) -> str:
         """The user text of a request up to its question: what changes least stands first."""
         parts = [f"TASK: {self.task}"]
@@ -4450,7 +4427,7 @@ def run_two_agent(engine: Engine, state: AgentState) -> Outcome:
             plan_turn(engine, state)
         elif outcome := execute_turn(engine, state):
             return outcome
-        engine.logger.record("state", **state.counters())
+        engine.logger.record("state", **{**vars(state), "task": None, "memory": None})
         engine.clock.sleep(engine.config.turn_delay)
     return Outcome("max_steps", f"Not completed within {engine.config.max_steps} turns.")
 
@@ -4461,26 +4438,31 @@ def review_due(engine: Engine, state: AgentState) -> bool:
     return state.since_review > 0 and (state.needs_review or on_schedule or state.memory.needs_compression)
 
 
-def restore(records: Sequence[Mapping[str, Any]], state: AgentState) -> ActionRecord | None:
-    """Brings `state` to where a journal ends; returns the act that has an intent but no record, so that one can be made."""
+def resume(engine: Engine, state: AgentState) -> None:
+    """Brings `state` to where the journal ends; an act with an intent and no record is entered as unknown."""
+    records, damaged, _ = read_journal(engine.logger.folder)
     pending: ActionRecord | None = None
     for entry in records:
-        kind, values = entry.get("kind"), {name: entry[name] for name in entry if name not in ("kind", "time")}
-        with suppress(KeyError, TypeError, ValueError):  # a record that somebody changed
+        kind, values = entry.pop("kind", ""), {name: entry[name] for name in entry if name != "time"}
+        with suppress(KeyError, TypeError, ValueError):  # somebody changed it
             if kind == "intent":
-                unknown = "Unknown: the program ended in the middle of it, so look before doing it again."
-                pending = ActionRecord(values["turn"], values["tool"], json.dumps(values["args"]), unknown)
+                pending = ActionRecord(values["turn"], values["tool"], json.dumps(values["args"]), UNKNOWN)
             elif kind == "action":
                 state.memory.add_action(ActionRecord(**values))
                 pending = None
             elif kind == "archive":
                 state.memory.apply_compression(values["summary"], values["patterns"], values["turns"])
             elif kind == "state":
-                vars(state).update({name: type(value)(values[name]) for name, value in state.counters().items()})
+                vars(state).update({name: type(old)(values[name]) for name, old in vars(state).items() if values[name] is not None})
             state.turn = max(state.turn, values.get("turn", 0))
+    text = f"Going on with {engine.logger.folder.name} after turn {state.turn}."
+    engine.logger.log(text + f" Damaged lines left out: {damaged}." * bool(damaged))
+    engine.say(text + f" Damaged lines left out: {damaged}." * bool(damaged))
     if pending:
-        state.memory.add_action(pending)
-    return pending
+        note_action(engine, state, pending, engine.clock.now())
+
+
+UNKNOWN = "Unknown: the program ended in the middle of it, so look before doing it again."
 
 
 # -- the planner's turn
@@ -5056,19 +5038,19 @@ def read_secrets(names: Sequence[str]) -> Secrets:
 
 def console_confirm(config: Config, clock: Clock, tell: Callable[[str], None]) -> Callable[[str], bool]:
     """Asks the person at the terminal; without a terminal, or without an answer in time, the answer is no."""
-    lines, asked = SimpleQueue[str](), config.confirm_wait
+    lines = SimpleQueue[str]()
     reader = threading.Thread(target=lambda: deque(map(lines.put, sys.stdin), 0), daemon=True)
 
     def confirm(question: str) -> bool:
         if not (sys.stdin and sys.stdin.isatty()):
-            tell(f"not allowed: {question}; nobody can be asked, so use --confirm never or allow_risky.")
+            tell(f"not allowed: {question}; nobody can be asked, so use --confirm never or allow_risky")
             return False
         if not reader.is_alive():  # it reads on between questions, so that nothing typed before one can answer it
             reader.start()
         while not lines.empty():
             lines.get()
-        tell(f"Allow this? {question}\n    y and Enter allows it; anything else, or {asked:g} s without an answer, does not.")
-        end = clock.now() + asked
+        tell(f"Allow this? {question}\n    y and Enter allows it; anything else, or {config.confirm_wait:g} s, does not.")
+        end = clock.now() + config.confirm_wait
         while lines.empty() and clock.now() < end:
             clock.sleep(0.05)
         return not lines.empty() and lines.get().strip().lower() in ("y", "yes")
@@ -5078,17 +5060,15 @@ def console_confirm(config: Config, clock: Clock, tell: Callable[[str], None]) -
 
 def find_resumed(options: argparse.Namespace, root: Path) -> Path:
     """The folder of the run that --resume names; its task and profile become those of `options`."""
-    wanted = options.resume.removeprefix("run_")
-    found = [run for run in old_runs(root) if not wanted or wanted.lstrip("0") == run.name[4:].lstrip("0")]
-    if not found:
-        raise ConfigError(f"There is no run {wanted or 'to resume'} in {root}.")
-    kinds = {entry.get("kind"): entry for entry in read_journal(found[0])[0]}
+    wanted = options.resume.removeprefix("run_").lstrip("0")
+    run = next((run for run in old_runs(root) if wanted in ("", run.name[4:].lstrip("0"))), root / f"run_{wanted}")
+    kinds = {entry.get("kind"): entry for entry in read_journal(run)[0]}
     options.profile, options.task = (kinds.get("run", {}).get(name) for name in ("profile", "task"))
     if options.profile not in PROFILES or not isinstance(options.task, str):
-        raise ConfigError(f"{found[0].name} cannot be resumed: the record of its task is damaged.")
+        raise ConfigError(f"{run.name} cannot be resumed: the record of its task is damaged.")
     if kinds.get("end", {}).get("outcome") == "completed":
-        raise ConfigError(f"{found[0].name} was completed; there is nothing to resume.")
-    return found[0]
+        raise ConfigError(f"{run.name} was completed; there is nothing to resume.")
+    return run
 
 
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
@@ -5131,19 +5111,8 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         begun = {"version": __version__, "profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
         logger.record("resume" if old else "run", **begun)
         if old:
-            go_on(engine, state, old)
+            resume(engine, state)
         return finish(engine, state)
-
-
-def go_on(engine: Engine, state: AgentState, old: Path) -> None:
-    """Brings `state` to where the old run's journal ends, and says what was found there."""
-    records, damaged, _ = read_journal(old)
-    missing = restore(records, state)
-    if missing:
-        engine.logger.record("action", **asdict(missing))
-    text = f"Going on with {old.name} after turn {state.turn}." + f" Damaged lines left out: {damaged}." * bool(damaged)
-    engine.logger.log(text)
-    engine.say(text)
 
 
 def finish(engine: Engine, state: AgentState) -> int:
@@ -5154,7 +5123,8 @@ def finish(engine: Engine, state: AgentState) -> int:
         outcome = run_agent(engine, state)
         code = 0 if outcome.completed else 1
     except AgentError as error:
-        outcome, code = Outcome(error.outcome, str(error)), error.exit_code
+        outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
+        code = error.exit_code
     except Exception:
         logger.log(traceback.format_exc())
         raise
