@@ -859,11 +859,13 @@ class Win32:
 
     def __init__(self, resolve: Resolve, last_error: Callable[[], int]) -> None:
         self._resolve, self._last_error = resolve, last_error
-        for name in WIN32:
-            setattr(self, name, self._bind(name))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        raise AttributeError(f"{name} has no row in the WIN32 table")
+        """Binds a function at its first use."""
+        if name not in WIN32:
+            raise AttributeError(f"{name} has no row in the WIN32 table")
+        setattr(self, name, self._bind(name))
+        return cast("Callable[..., Any]", getattr(self, name))
 
     def _bind(self, name: str) -> Callable[..., Any]:
         dll, restype, argtypes, check = WIN32[name]
