@@ -1606,21 +1606,24 @@ class DemoModel:
             return 404, {"error": {"message": f"Unexpected endpoint: {path}"}}
         try:
             request = json.loads(body)
-            message, image = demo_reply(request)
+            message, _ = demo_reply(request)
+            usage = self._usage(request, len(json.dumps(message)) // 4)
         except (AgentError, ValueError, LookupError, TypeError, AttributeError) as error:
             return 400, {"error": {"message": f"The request cannot be read: {error!r}"}}
         self.requests += 1
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
-        usage = self._usage(request, image, len(json.dumps(message)) // 4)
         return 200, {"object": "chat.completion", "model": "demo-model", "choices": [choice], "usage": usage}
 
-    def _usage(self, request: dict[str, Any], image: int, completion: int) -> dict[str, Any]:
+    def _usage(self, request: dict[str, Any], completion: int) -> dict[str, Any]:
         """Tokens by rule of thumb, a quarter of the characters; cached is what began the last prompt, too."""
         messages = request["messages"]
         text = json.dumps([messages[:1], request.get("tools"), messages[1:]])
+        heads = re.findall(r"data:image/png;base64,([^\"]{44})", text)
+        images = [math.prod(struct.unpack(">2I", base64.b64decode(head)[16:24])) // 1024 for head in heads]
         text = re.sub(r"data:image[^\"]+", lambda data: f"\0{zlib.crc32(data[0].encode()):08x}", text)
         common, self._before = len(os.path.commonprefix([text, self._before])), text
-        prompt, cached = len(text) // 4 + image, common // 4 + image * (common > text.rfind("\0") + 8)
+        known = text.count("\0", 0, max(0, common - 8))  # images that are wholly in the common part
+        prompt, cached = len(text) // 4 + sum(images), common // 4 + sum(images[:known])
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
         return usage | {"prompt_tokens_details": {"cached_tokens": cached}}
 
