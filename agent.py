@@ -201,7 +201,8 @@ class Config:
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
     keep_megabytes: int = _setting(2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000)
     dump_dir: str = _setting("dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR")
-    dump_prefix: str = _setting("screen_", "names of the screenshots shown in a conversation", "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}")
+    dump_prefix: str = _setting("screen_", "begins the names of a conversation's screenshots; up to 40 letters, digits, _, -",
+                                "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}")
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
     # fmt: on
 
@@ -239,7 +240,8 @@ def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
             if (least is not None and value < least) or (most is not None and value > most):
                 raise ConfigError(f"{where}: {name} must lie between {least} and {most}, not {value}.")
             if not re.fullmatch(spec.metadata["pattern"], str(value), re.DOTALL):
-                raise ConfigError(f"{where}: {name} must match {spec.metadata['pattern']}, not {str(value)[:60]!r}.")
+                wanted = f"{spec.metadata['text']}: {spec.metadata['pattern'].replace('|', ' or ')}"
+                raise ConfigError(f"{where}: {name} ({wanted}) cannot be {str(value)[:60]!r}.")
     return replace(Config(), **values)
 
 
@@ -841,6 +843,7 @@ WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Check]] = {
     "GetTickCount": ("kernel32", DWORD, (), _any),
     "RegisterHotKey": ("user32", BOOL, (_H, LONG, DWORD, DWORD), _nonzero),
     "PeekMessageW": ("user32", BOOL, (_P, _H, DWORD, DWORD, DWORD), _any),
+    "SetConsoleCtrlHandler": ("kernel32", BOOL, (_P, BOOL), _nonzero),
     "CreateMutexW": ("kernel32", _H, (_P, BOOL, _W), _nonzero),
     "WaitForSingleObject": ("kernel32", DWORD, (_H, DWORD), _any),
 }
@@ -1216,23 +1219,6 @@ class WindowsDesktop:
                 tries -= 1
             text = f"Windows took {count} of {len(events)} input events; a window of a program with more rights blocks them."
             raise Win32Error(text, "SendInput")
-
-
-_ROUTINES: list[Any] = []  # Windows calls them, so they must not be collected
-
-
-def end_on_console_close(stop: Stop) -> None:
-    """Closing the console, logging off and shutting down end the run in order, in the 5 s that Windows leaves it."""
-
-    def handler(kind: int) -> int:
-        if kind >= 2:  # 0 and 1 are Ctrl+C and Ctrl+Break, which are signals
-            stop.set("the console was closed")
-            time.sleep(4.5)  # Windows ends the process when this returns; the run ends it sooner
-        return kind >= 2
-
-    if sys.platform == "win32":
-        _ROUTINES.append(ctypes.WINFUNCTYPE(BOOL, DWORD)(handler))
-        ctypes.WinDLL("kernel32").SetConsoleCtrlHandler(_ROUTINES[-1], 1)
 
 
 ########################################################################################################################
@@ -2369,50 +2355,61 @@ def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
     return f"Dry run, not done: {act}" if actuator.config.dry_run else None
 
 
+def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
+    """The watcher's thread. It polls, since GetMessage would block; Windows frees the hotkeys when the thread ends."""
+    stop, desktop, message, here = actuator.stop, actuator.desktop, (ctypes.c_size_t * 6)(), Point(0, 0)
+    chords = (actuator.config.stop_hotkey, actuator.config.pause_hotkey)
+    try:
+        for number, chord in enumerate(chords):
+            codes = chord_codes(parse_chord(chord))
+            modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
+            api.RegisterHotKey(None, number, modifiers, max(codes - MOD_KEYS.keys(), default=0))
+        ready.set()
+        while not leave.wait(WATCH_S):
+            while api.PeekMessageW(message, None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
+                if message[2] == 0:  # MSG: window, message, wParam, which is the hotkey's number
+                    stop.set(chords[0])
+                else:
+                    stop.paused = "" if stop.paused else f"until {chords[1]} is pressed again"
+            with suppress(Win32Error):  # there is no mouse while the desktop is locked
+                before, here, screen = here, desktop.cursor(), desktop.screen()
+                corners = (Point(0, 0), Point(screen.left, screen.top))
+                if here in corners and before not in corners and actuator.aim not in corners:
+                    stop.set("the mouse in the corner")
+    except Win32Error as error:
+        stop.set(f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them (error {error.code})")
+    finally:
+        if not leave.is_set():
+            stop.set("the watcher of the stop key was lost")
+        ready.set()
+
+
 @contextmanager
 def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
-    """Serves the hotkeys, and the mouse thrown into the corner, in a thread of its own; if that is lost, the run stops.
+    """While the run lasts, hotkeys, the mouse thrown into the corner and the console's close button can stop it."""
+    leave, ready = threading.Event(), threading.Event()
 
-    It polls, since a blocking GetMessage could not watch the mouse as well; Windows frees the hotkeys with the thread.
-    """
-    stop, desktop, leave, ready = actuator.stop, actuator.desktop, threading.Event(), threading.Event()
-    chords = (actuator.config.stop_hotkey, actuator.config.pause_hotkey)
+    def closed(event: int) -> bool:
+        """Called in a thread of Windows, which ends the program when this returns; 0 and 1 are Ctrl+C and Ctrl+Break."""
+        if event > 1:
+            actuator.stop.set("the console was closed")
+            leave.wait(4)  # Windows gives it 5 s
+        return event > 1
 
-    def watch() -> None:
-        message, here = (ctypes.c_size_t * 6)(), Point(0, 0)  # MSG: window, message, wParam ...
-        try:
-            for number, chord in enumerate(chords):
-                codes = chord_codes(parse_chord(chord))
-                modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
-                api.RegisterHotKey(None, number, modifiers, max(codes - MOD_KEYS.keys(), default=0))
-            ready.set()
-            while not leave.wait(WATCH_S):
-                while api.PeekMessageW(message, None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
-                    if message[2] == 0:
-                        stop.set(chords[0])
-                    else:
-                        stop.paused = "" if stop.paused else f"until {chords[1]} is pressed again"
-                with suppress(Win32Error):  # there is no mouse while the desktop is locked
-                    before, here, screen = here, desktop.cursor(), desktop.screen()
-                    corners = (Point(0, 0), Point(screen.left, screen.top))
-                    if here in corners and before not in corners and actuator.aim not in corners:
-                        stop.set("the mouse in the corner")
-        except Win32Error as error:
-            stop.set(f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them ({error.code})")
-        finally:
-            if not leave.is_set():
-                stop.set(f"the watcher of {chords[0]} and {chords[1]} was lost")
-            ready.set()
-
-    thread = threading.Thread(target=watch, daemon=True)
+    thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
+    routine = ctypes.CFUNCTYPE(BOOL, DWORD)(closed)
+    with suppress(Win32Error):  # a program without a console has none to close
+        api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), True)
     thread.start()
     ready.wait()
     try:
-        stop.check()
+        actuator.stop.check()
         yield
     finally:
         leave.set()
         thread.join()
+        with suppress(Win32Error):
+            api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), False)
 
 
 WATCH_S = 0.03  # a stop must be felt within 0.2 s
@@ -3932,7 +3929,7 @@ class ExecutionLogger:
     def log(self, text: str) -> None:
         """One entry of the log for people; further lines are indented."""
         stamp = datetime.now().strftime("%H:%M:%S.%f")[:-3]
-        body = printable(redact(self.hide(text))).rstrip().replace("\n", "\n    ")
+        body = printable(redact(text)).rstrip().replace("\n", "\n    ")
         self._write(self._log, f"{stamp} {body}\n")
 
     def section(self, title: str) -> None:
@@ -3965,7 +3962,7 @@ class ExecutionLogger:
 
     def _write(self, stream: TextIO, text: str) -> None:
         try:
-            stream.write(text)
+            stream.write(text if stream is self._turns else self.hide(text))
             stream.flush()
         except OSError as error:
             raise self._failure(error) from None
@@ -4002,6 +3999,12 @@ def lmstudio_logs() -> dict[Path, int]:
         with suppress(OSError):
             sizes[path] = path.stat().st_size  # asks the file itself: folders list old sizes of files being written
     return dict(sorted(sizes.items()))
+
+
+def keep_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> None:
+    """At the end of a run, however it ended: the server's own log of it, and a line about that."""
+    with suppress(AgentError):
+        logger.log(export_lmstudio_log(before, logger.folder))
 
 
 def export_lmstudio_log(before: Mapping[Path, int], folder: Path) -> str:
@@ -4371,22 +4374,25 @@ class Conversation:
     def messages(self) -> list[Message]:
         return [self.opening, *(message for step in self.steps for message in step)]
 
-    def add(self, said: str, thought: str, calls: Sequence[ToolCall], answer: Mapping[str, Any]) -> None:
-        """One step. A broken call is not repeated; of several the first is answered, the others are refused."""
-        step = [Message("assistant", _CALL_BEGINS.split(said)[0].strip()[:2000] if calls else NO_CALL)]
-        step[0].thought = _CALL_BEGINS.split(thought)[0].strip() if calls else ""
-        shown, extra = [], refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
+    def add(self, said: str, thought: str, calls: Sequence[ToolCall], answer: Mapping[str, Any], image: bytes) -> None:
+        """One step: a broken call is not repeated, of several the first is answered, a screenshot brings `image`."""
+        extra = refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
+        texts = [json.dumps(told, ensure_ascii=False) for told in (answer, *[extra] * (len(calls) - 1))]
+        shown: list[dict[str, Any]] = []
         for call in calls:
             self._calls += 1
-            identity = f"call{self._calls:05d}"  # nine letters and digits, which the strictest templates ask for
             function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+            identity = f"call{self._calls:05d}"  # nine letters and digits: the strictest templates want that
             shown.append({"id": identity, "type": "function", "function": function})
-            text = json.dumps(extra if len(shown) > 1 else answer, ensure_ascii=False)
-            step.append(Message("tool", text, more={"tool_call_id": identity, "name": call.name}))
         if calls:
-            step[0].more = {"tool_calls": shown}
+            said, thought = (_CALL_BEGINS.split(text)[0].strip() for text in (said[:2000], thought))
+            step = [Message("assistant", said, thought=thought, more={"tool_calls": shown})]
+            more = [{"tool_call_id": item["id"], "name": call.name} for item, call in zip(shown, calls, strict=True)]
+            step += [Message("tool", text, more=names) for text, names in zip(texts, more, strict=True)]
         else:
-            step.append(Message("user", json.dumps(answer, ensure_ascii=False)))
+            step = [Message("assistant", NO_CALL), Message("user", texts[0])]
+        if "screenshot" in answer:
+            step.append(Message("user", f"Screenshot {answer['screenshot']}: the screen now.", image))
         self.steps.append(step)
 
     def heavy(self) -> tuple[list[Message], list[Message]]:
@@ -4562,7 +4568,7 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
 
 
 def note_action(engine: Engine, state: AgentState, record: ActionRecord, start: float) -> None:
-    """A turn into memory, the journal and onto the terminal."""
+    """A turn into memory, the journal and onto the terminal, with the time since `start`."""
     state.memory.add_action(record)
     engine.logger.record("action", **asdict(record))
     effect = {True: "changed", False: "unchanged", None: record.result}[record.changed]
@@ -4640,25 +4646,31 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
     if opening:
         call, start = ToolCall(words.shown(opening), {}), engine.clock.now()
         record, answer, _ = chat_act(engine, state, chat, words.parse(call))
-        end_step(engine, state, chat, record, [call], answer, start)
+        chat.add("", "", [call], answer, engine._image)
+        note_action(engine, state, record, start)
     while state.turn < config.max_steps:
         state.increment_turn()
         engine.stop.check()
         if outcome := chat_turn(engine, state, chat):
             return outcome
+        engine.logger.record("state", **{**vars(state), "task": None, "memory": None})
         engine.clock.sleep(config.turn_delay)
     return Outcome("max_steps", f"Not completed within {config.max_steps} turns.")
 
 
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
-    start, role, progress = engine.clock.now(), engine.profile.roles["executor"], False
+    start, progress, role = engine.clock.now(), False, engine.profile.roles["executor"]
     tools = engine.profile.schemas(role)
     engine.logger.section(f"TURN {state.turn} - CHAT")
     try:
         reply = engine.ask(role, chat.messages())
     except ModelError as error:
         engine.bear(error)
+        if error.kind == "context":  # the least of the conversation may still fit
+            chat.prune(1, 0)
+            condense(engine, state, chat, 2)
+        note_action(engine, state, ActionRecord(state.turn, "no_reply", error.kind, str(error)), start)
         return escalate(engine, state, False)
     said = cut_repetition(strip_think(_plain_text(reply.message.get("content")))).replace(NO_CALL, "")
     said, calls = _END_TOKENS.sub("", said).strip(), harmless_calls(reply.message, reply.finish_reason)
@@ -4677,7 +4689,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     if state.stalled >= engine.config.stall_tell:
         answer["note"] = f"The last {state.stalled} steps made no progress; do something different."
     record.response_text = said
-    end_step(engine, state, chat, record, calls, answer, start, thoughts(reply.message))
+    chat.add(said, thoughts(reply.message), calls, answer, engine._image)
+    note_action(engine, state, record, start)
     outcome = None if engine.refused == "stale_frame" else escalate(engine, state, progress)
     if state.memory.last_recovery_turn == state.turn:
         chat.steps[-1].append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
@@ -4708,16 +4721,6 @@ def chat_act(
     record.changed = changed
     effect = {} if changed is None else {"screen": "changed" if changed else "did not change"}
     return record, {"ok": True, "result": record.result, **effect}, new and bool(changed)
-
-
-def end_step(engine: Engine, state: AgentState, chat: Conversation, record: ActionRecord, calls: Sequence[ToolCall],
-             answer: Mapping[str, Any], start: float, thought: str = "") -> None:  # fmt: skip
-    """A step into the conversation, with its screenshot if one was asked for, and into memory and journal."""
-    chat.add(record.response_text, thought, calls, answer)
-    if "screenshot" in answer:
-        text = f"{record.result}: the screen now. Turn {state.turn} of {engine.config.max_steps}."
-        chat.steps[-1].append(Message("user", text, engine._image))
-    note_action(engine, state, record, start)
 
 
 def tidy(engine: Engine, state: AgentState, chat: Conversation, tokens: int) -> None:
@@ -5015,7 +5018,10 @@ def judge_space(answers: Mapping[str, tuple[float, float]], width: int, height: 
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
     """Prints the table of --check; 0 if everything is fine, else 3."""
     bits = 64 if sys.maxsize > 2**32 else 32
-    text = f"{platform.platform(terse=True)}, Python {platform.python_version()}, {bits} bit"
+    system: str = sys.platform
+    if sys.platform == "win32":  # not platform.platform(), which asks WMI and may wait for it
+        system = "Windows " + ".".join(map(str, sys.getwindowsversion()[:3]))
+    text = f"{system}, Python {platform.python_version()}, {bits} bit"
     findings = [Finding("system", bits == 64, text)]
     findings += check_desktop(config, lambda: open_desktop(options, clock), clock)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
@@ -5030,9 +5036,9 @@ def read_secrets(names: Sequence[str]) -> Secrets:
     values = {}
     for name in names:
         value = os.environ.get(name) or (getpass.getpass(f"{name}: ") if sys.stdin and sys.stdin.isatty() else "")
-        if not re.fullmatch(r"\w+", name) or len(value) < 4:  # fewer would be found, and hidden, everywhere
-            raise ConfigError(f"--secret {name}: set an environment variable of that name to 4 characters or more.")
-        values[name] = clean_text(value)
+        if not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable():  # less is found, and hidden, everywhere
+            raise ConfigError(f"--secret {name}: give an environment variable of that name a line of 4 characters or more.")
+        values[name] = value
     return Secrets(values)
 
 
@@ -5097,7 +5103,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         info, task = server.discover(), secrets.hide(read_task(options))
         logger = undo.enter_context(closing(ExecutionLogger(config.dump_dir, secrets.hide, old)))
         if not options.demo and "//127." in server.where:  # else that log is about something else
-            undo.callback(lambda logs: logger.log(export_lmstudio_log(logs, logger.folder)), lmstudio_logs())
+            undo.callback(keep_lmstudio_log, lmstudio_logs(), logger)
         delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
         actuator = Actuator(desktop, config, clock, stop, tell, console_confirm(config, clock, tell), secrets)
         if api:
@@ -5105,11 +5111,11 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         profile = PROFILES[options.profile]
         engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, tell)
         state = AgentState(task, AgentMemory(config.memory_compression_threshold))
-        if info.note:
-            tell(info.note)
         logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
         begun = {"version": __version__, "profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
         logger.record("resume" if old else "run", **begun)
+        if info.note:
+            tell(info.note)
         if old:
             resume(engine, state)
         return finish(engine, state)
@@ -5147,7 +5153,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop = Stop()
     try:
         with stop_on_signals(stop):
-            end_on_console_close(stop)
             return start(options, stop, SystemClock(stop))
     except AgentError as error:
         print(f"agent.py: {printable(str(error))}", file=sys.stderr)

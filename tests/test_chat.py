@@ -350,10 +350,26 @@ class Hygiene(ChatCase):
 
     def test_a_full_context_is_pruned_before_it_overflows(self) -> None:
         looks = itertools.cycle((CLICK, LOOK))
-        engine, state = self.engine(lambda r: next(looks), "chat", max_steps=9, prune_screenshots_at=50)
+        engine, state = self.engine(lambda r: next(looks), "chat", max_steps=12, prune_screenshots_at=50)
         engine.model = agent.ModelInfo("scripted", True, True, 2100)  # the scripted server counts 100 tokens a prompt
         agent.run_agent(engine, state)
         self.assertLessEqual(max(len(images(r)) for r in engine.server.requests), 3)
+        self.assertIn("EARLIER STEPS", engine.server.requests[-1]["messages"][1]["content"])
+
+    def test_after_an_overflow_the_least_of_the_conversation_is_tried(self) -> None:
+        looks = itertools.cycle((CLICK, LOOK))
+        engine, state = self.engine(lambda r: next(looks), "chat", max_steps=9, prune_screenshots_at=50)
+        plain, count = engine.server.complete, itertools.count()
+
+        def overflowing(body: bytes) -> agent.Reply:
+            if next(count) == 6:
+                raise agent.ModelError("It does not fit.", "context")
+            return plain(body)
+
+        engine.server.complete = overflowing
+        self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
+        self.assertEqual([len(images(r)) for r in engine.server.requests], [1, 1, 2, 2, 3, 3, 1, 1])
+        self.check_history(engine.server.requests[6])
 
     def test_a_resumed_conversation_begins_with_what_was_done(self) -> None:
         engine, state = self.engine(in_turn(), "chat")
@@ -368,7 +384,8 @@ class Traces(ChatCase):
     def test_the_journal_has_what_the_other_loop_writes(self) -> None:
         engine, _ = self.chat(CLICK, call("press_key", key="nokey"))
         kinds = [json.loads(line)["kind"] for line in (engine.logger.folder / "turns.jsonl").read_text().splitlines()]
-        self.assertEqual(kinds, ["action", "reply", "intent", "result", "action", "reply", "no_call", "action", "reply", "action"])
+        acted, corrected = ["reply", "intent", "result", "action", "state"], ["reply", "no_call", "action", "state"]
+        self.assertEqual(kinds, ["action", *acted, *corrected, "reply", "action"])
         actions = self.records(engine, "action")
         self.assertEqual([a["tool"] for a in actions], ["observe_screen", "click_element", "no_call", "final_answer"])
         self.assertEqual((actions[1]["changed"], actions[1]["screenshot"]), (True, "screenshots/turn_0001.png"))

@@ -1,6 +1,6 @@
 """A model server that looks: it speaks LM Studio's API and decides every step from the PNG it is sent.
 
-    python3 tests/wine/pixel_model.py --port 0 --text "Grüße, 5 € & mehr" --path "C:\\a note from Cologne.txt" --log requests.jsonl
+    python3 tests/wine/pixel_model.py --text "Grüße, 5 € & mehr" --path "C:\\a note from Cologne.txt" --log model.jsonl
 
 The task it knows, on an empty Wine desktop: Start, Run, notepad, type a text, Ctrl+S, type the path, Enter.
 It knows windows by their captions, fields by their white boxes and text by its ink.
@@ -209,7 +209,7 @@ class Sight:
         rows = [data[(start + box.left) * 3 : (start + box.right + 1) * 3] for start in starts]
         light = [[(row[i] * 3 + row[i + 1] * 6 + row[i + 2]) // 10 for i in range(0, len(row), 3)] for row in rows]
         ground = Counter(value for line in light for value in line).most_common(1)[0][0]
-        return [sum(abs(value - ground) > contrast for value in column) for column in zip(*light)]
+        return [sum(abs(value - ground) > contrast for value in column) for column in zip(*light, strict=True)]
 
     def has_text(self, box: Box) -> bool:
         """A text cursor alone is one or two columns; text is more."""
@@ -770,13 +770,13 @@ class PixelModel:
 
     def client_seconds(self) -> list[float]:
         """The client's own time after each executor reply: until its next request arrived."""
-        pairs = zip(self.exchanges, self.exchanges[1:])
+        pairs = zip(self.exchanges, self.exchanges[1:], strict=False)
         return [after.arrived - before.answered for before, after in pairs if before.kind == "executor"]
 
     def prefix_shares(self) -> list[float]:
         """For each executor request after the first: how much of its text starts as the one before did."""
         sent = [request_text(exchange.body) for exchange in self.exchanges if exchange.kind == "executor"]
-        return [shared_prefix(old, new) / len(new) for old, new in zip(sent, sent[1:])]
+        return [shared_prefix(old, new) / len(new) for old, new in zip(sent, sent[1:], strict=False)]
 
 
 def request_text(body: Json) -> str:
@@ -787,7 +787,7 @@ def request_text(body: Json) -> str:
 
 
 def shared_prefix(old: str, new: str) -> int:
-    return next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
+    return next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
 
 def redacted(value: Any) -> Any:
