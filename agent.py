@@ -240,7 +240,8 @@ def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
             if (least is not None and value < least) or (most is not None and value > most):
                 raise ConfigError(f"{where}: {name} must lie between {least} and {most}, not {value}.")
             if not re.fullmatch(spec.metadata["pattern"], str(value), re.DOTALL):
-                raise ConfigError(f"{where}: {name} must match {spec.metadata['pattern']}, not {str(value)[:60]!r}.")
+                wanted = f"{spec.metadata['text']}: {spec.metadata['pattern'].replace('|', ' or ')}"
+                raise ConfigError(f"{where}: {name} ({wanted}) cannot be {str(value)[:60]!r}.")
     return replace(Config(), **values)
 
 
@@ -842,6 +843,7 @@ WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Check]] = {
     "GetTickCount": ("kernel32", DWORD, (), _any),
     "RegisterHotKey": ("user32", BOOL, (_H, LONG, DWORD, DWORD), _nonzero),
     "PeekMessageW": ("user32", BOOL, (_P, _H, DWORD, DWORD, DWORD), _any),
+    "SetConsoleCtrlHandler": ("kernel32", BOOL, (_P, BOOL), _nonzero),
     "CreateMutexW": ("kernel32", _H, (_P, BOOL, _W), _nonzero),
     "WaitForSingleObject": ("kernel32", DWORD, (_H, DWORD), _any),
 }
@@ -2358,50 +2360,61 @@ def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
     return f"Dry run, not done: {act}" if actuator.config.dry_run else None
 
 
+def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
+    """The watcher's thread. It polls, since GetMessage would block; Windows frees the hotkeys when the thread ends."""
+    stop, desktop, message, here = actuator.stop, actuator.desktop, (ctypes.c_size_t * 6)(), Point(0, 0)
+    chords = (actuator.config.stop_hotkey, actuator.config.pause_hotkey)
+    try:
+        for number, chord in enumerate(chords):
+            codes = chord_codes(parse_chord(chord))
+            modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
+            api.RegisterHotKey(None, number, modifiers, max(codes - MOD_KEYS.keys(), default=0))
+        ready.set()
+        while not leave.wait(WATCH_S):
+            while api.PeekMessageW(message, None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
+                if message[2] == 0:  # MSG: window, message, wParam, which is the hotkey's number
+                    stop.set(chords[0])
+                else:
+                    stop.paused = "" if stop.paused else f"until {chords[1]} is pressed again"
+            with suppress(Win32Error):  # there is no mouse while the desktop is locked
+                before, here, screen = here, desktop.cursor(), desktop.screen()
+                corners = (Point(0, 0), Point(screen.left, screen.top))
+                if here in corners and before not in corners and actuator.aim not in corners:
+                    stop.set("the mouse in the corner")
+    except Win32Error as error:
+        stop.set(f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them (error {error.code})")
+    finally:
+        if not leave.is_set():
+            stop.set("the watcher of the stop key was lost")
+        ready.set()
+
+
 @contextmanager
 def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
-    """Serves the hotkeys, and the mouse thrown into the corner, in a thread of its own; if that is lost, the run stops.
+    """While the run lasts, hotkeys, the mouse thrown into the corner and the console's close button can stop it."""
+    leave, ready = threading.Event(), threading.Event()
 
-    It polls, since a blocking GetMessage could not watch the mouse as well; Windows frees the hotkeys with the thread.
-    """
-    stop, desktop, leave, ready = actuator.stop, actuator.desktop, threading.Event(), threading.Event()
-    chords = (actuator.config.stop_hotkey, actuator.config.pause_hotkey)
+    def closed(event: int) -> bool:
+        """Called in a thread of Windows, which ends the program when this returns; 0 and 1 are Ctrl+C and Ctrl+Break."""
+        if event > 1:
+            actuator.stop.set("the console was closed")
+            leave.wait(4)  # Windows gives it 5 s
+        return event > 1
 
-    def watch() -> None:
-        message, here = (ctypes.c_size_t * 6)(), Point(0, 0)  # MSG: window, message, wParam ...
-        try:
-            for number, chord in enumerate(chords):
-                codes = chord_codes(parse_chord(chord))
-                modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
-                api.RegisterHotKey(None, number, modifiers, max(codes - MOD_KEYS.keys(), default=0))
-            ready.set()
-            while not leave.wait(WATCH_S):
-                while api.PeekMessageW(message, None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
-                    if message[2] == 0:
-                        stop.set(chords[0])
-                    else:
-                        stop.paused = "" if stop.paused else f"until {chords[1]} is pressed again"
-                with suppress(Win32Error):  # there is no mouse while the desktop is locked
-                    before, here, screen = here, desktop.cursor(), desktop.screen()
-                    corners = (Point(0, 0), Point(screen.left, screen.top))
-                    if here in corners and before not in corners and actuator.aim not in corners:
-                        stop.set("the mouse in the corner")
-        except Win32Error as error:
-            stop.set(f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them ({error.code})")
-        finally:
-            if not leave.is_set():
-                stop.set(f"the watcher of {chords[0]} and {chords[1]} was lost")
-            ready.set()
-
-    thread = threading.Thread(target=watch, daemon=True)
+    thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
+    routine = ctypes.CFUNCTYPE(BOOL, DWORD)(closed)
+    with suppress(Win32Error):  # a program without a console has none to close
+        api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), True)
     thread.start()
     ready.wait()
     try:
-        stop.check()
+        actuator.stop.check()
         yield
     finally:
         leave.set()
         thread.join()
+        with suppress(Win32Error):
+            api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), False)
 
 
 WATCH_S = 0.03  # a stop must be felt within 0.2 s
@@ -3921,7 +3934,7 @@ class ExecutionLogger:
     def log(self, text: str) -> None:
         """One entry of the log for people; further lines are indented."""
         stamp = datetime.now().strftime("%H:%M:%S.%f")[:-3]
-        body = printable(redact(self.hide(text))).rstrip().replace("\n", "\n    ")
+        body = printable(redact(text)).rstrip().replace("\n", "\n    ")
         self._write(self._log, f"{stamp} {body}\n")
 
     def section(self, title: str) -> None:
@@ -3954,7 +3967,7 @@ class ExecutionLogger:
 
     def _write(self, stream: TextIO, text: str) -> None:
         try:
-            stream.write(text)
+            stream.write(text if stream is self._turns else self.hide(text))
             stream.flush()
         except OSError as error:
             raise self._failure(error) from None
@@ -4646,6 +4659,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
         engine.stop.check()
         if outcome := chat_turn(engine, state, chat):
             return outcome
+        engine.logger.record("state", **{**vars(state), "task": None, "memory": None})
         engine.clock.sleep(config.turn_delay)
     return Outcome("max_steps", f"Not completed within {config.max_steps} turns.")
 
@@ -5028,9 +5042,9 @@ def read_secrets(names: Sequence[str]) -> Secrets:
     values = {}
     for name in names:
         value = os.environ.get(name) or (getpass.getpass(f"{name}: ") if sys.stdin and sys.stdin.isatty() else "")
-        if not re.fullmatch(r"\w+", name) or len(value) < 4:  # fewer would be found, and hidden, everywhere
-            raise ConfigError(f"--secret {name}: set an environment variable of that name to 4 characters or more.")
-        values[name] = clean_text(value)
+        if not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable():  # less is found, and hidden, everywhere
+            raise ConfigError(f"--secret {name}: give an environment variable of that name a line of 4 characters or more.")
+        values[name] = value
     return Secrets(values)
 
 
@@ -5095,7 +5109,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         info, task = server.discover(), secrets.hide(read_task(options))
         logger = undo.enter_context(closing(ExecutionLogger(config.dump_dir, secrets.hide, old)))
         if not options.demo and "//127." in server.where:  # else that log is about something else
-            undo.callback(lambda logs: logger.log(export_lmstudio_log(logs, logger.folder)), lmstudio_logs())
+            undo.callback(keep_lmstudio_log, lmstudio_logs(), logger)
         delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
         actuator = Actuator(desktop, config, clock, stop, tell, console_confirm(config, clock, tell), secrets)
         if api:
@@ -5103,11 +5117,11 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         profile = PROFILES[options.profile]
         engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, tell)
         state = AgentState(task, AgentMemory(config.memory_compression_threshold))
-        if info.note:
-            tell(info.note)
         logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
         begun = {"version": __version__, "profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
         logger.record("resume" if old else "run", **begun)
+        if info.note:
+            tell(info.note)
         if old:
             resume(engine, state)
         return finish(engine, state)

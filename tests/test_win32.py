@@ -33,7 +33,7 @@ WIDE_ARGUMENTS = {
     "GetWindowTextW": [0, 1], "GetWindowRect": [0, 1], "GetWindowThreadProcessId": [0, 1], "CloseHandle": [0],
     "QueryFullProcessImageNameW": [0, 2, 3], "OpenProcessToken": [0, 2], "GetTokenInformation": [0, 2, 4],
     "WindowFromPoint": [0], "GetAncestor": [0], "GetLastInputInfo": [0], "RegisterHotKey": [0],
-    "PeekMessageW": [0, 1], "CreateMutexW": [0, 2], "WaitForSingleObject": [0],
+    "PeekMessageW": [0, 1], "SetConsoleCtrlHandler": [0], "CreateMutexW": [0, 2], "WaitForSingleObject": [0],
 }  # fmt: skip
 LIBRARIES = {"user32", "gdi32", "kernel32", "shcore", "advapi32"}
 
