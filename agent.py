@@ -358,6 +358,12 @@ class Frame:
     taken_at: float
     window: Window | None = None
 
+    @property
+    def blank(self) -> bool:
+        """Whether it shows one single colour; its middle row nearly always tells at once."""
+        row = self.clean[self.height // 2 * self.width * 4 :][: self.width * 4]
+        return row == row[:4] * self.width and self.clean == row * self.height
+
 
 class Stop:
     """The one flag that ends a run: set from a signal handler or any thread, looked at between single events.
@@ -3533,6 +3539,7 @@ class ActionRecord:
     response_text: str = ""
     changed: bool | None = None
     archived: bool = False
+    region: tuple[int, int, int, int] | None = None  # left, top, right, bottom on the grid of what changed
 
     def __str__(self) -> str:
         effect = {True: "; screen changed", False: "; screen did not change", None: ""}[self.changed]
@@ -3894,11 +3901,13 @@ class ExecutionLogger:
 
     turns.jsonl is append-only, one JSON object a line, flushed line by line, the intent of an act before the act and
     its result after it. A file that can't be written raises AgentError, and the run ends before it acts unrecorded.
+    A screenshot is written beside the turn, one at a time; the next record waits for it, and raises what went wrong.
     """
 
     def __init__(self, dump_dir: str) -> None:
         self.folder = _new_run_folder(Path(dump_dir))
         self.api_calls = 0
+        self._writer, self._lost = threading.Thread(), list[OSError]()
         try:
             (self.folder / "screenshots").mkdir()
             self._log = (self.folder / "execution_log.txt").open("a", encoding="utf-8", errors="backslashreplace")
@@ -3925,19 +3934,35 @@ class ExecutionLogger:
 
     def record(self, kind: str, **values: Any) -> None:
         """One line of turns.jsonl."""
+        self.flush()
         entry = {"kind": kind, "time": round(time.time(), 3), **values}
         self._write(self._turns, redact(json.dumps(entry, ensure_ascii=True, default=str)) + "\n")
 
     def save_screenshot(self, name: str, png: bytes) -> str:
-        """Writes screenshots/NAME.png; returns its path inside the run's folder."""
+        """Begins to write screenshots/NAME.png; returns its path inside the run's folder."""
+        self.flush()
         name = f"screenshots/{name}.png"
-        try:
-            (self.folder / name).write_bytes(png)
-        except OSError as error:
-            raise self._failure(error) from None
+
+        def write() -> None:
+            try:
+                (self.folder / name).write_bytes(png)
+            except OSError as error:
+                self._lost.append(error)
+
+        self._writer = threading.Thread(target=write)  # no daemon: the interpreter, too, waits for it
+        self._writer.start()
         return name
 
+    def flush(self) -> None:
+        """Waits until the last screenshot is on disk; raises AgentError if one is not."""
+        if self._writer.ident:
+            self._writer.join()
+        if self._lost:
+            raise self._failure(self._lost[0])
+
     def close(self) -> None:
+        with suppress(AgentError):  # the record of the run's end has raised it
+            self.flush()
         for stream in (self._log, self._turns, self._exchanges):
             with suppress(OSError):
                 stream.close()
@@ -4062,23 +4087,37 @@ def told(message: dict[str, Any]) -> list[str]:
     return [f"{kind}: {text}" for kind, text in parts if text]
 
 
+CARET_WIDTH, CARET_HEIGHT = 4, range(8, 49)  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
+
+
 def changed_region(before: Frame, after: Frame) -> Rect | None:
-    """The box of frame pixels that differ, pointer left out; None if none do, or only a text caret's blink."""
-    if before.clean == after.clean or (before.width, before.height) != (after.width, after.height):
-        return None if before.clean == after.clean else Rect(0, 0, after.width, after.height)
-    stride, left, right, rows = after.width * 4, after.width * 4, 0, []
-    for y in range(after.height):
-        old, new = before.clean[y * stride : (y + 1) * stride], after.clean[y * stride : (y + 1) * stride]
+    """The box of frame pixels that differ, pointer and a caret's blink left out; None if no others do."""
+    if (before.width, before.height) != (after.width, after.height):
+        return Rect(0, 0, after.width, after.height)
+    return difference(before.clean, after.clean, after.width)
+
+
+def difference(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect | None:
+    """The same for the BGRX pixels of two looks, `scale` times smaller than a frame. 0.3 ms if they are equal."""
+    bands: list[list[int]] = []  # left byte, top, right byte, bottom of rows that differ, one below the other
+    for y, start in enumerate(range(0, len(after), width * 4)):
+        old, new = before[start : start + width * 4], after[start : start + width * 4]
         if old != new:
-            rows.append(y)
-            difference = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
-            left = min(left, ((difference & -difference).bit_length() - 1) // 8)  # lowest differing byte of the row
-            right = max(right, (difference.bit_length() - 1) // 8)
-    box = Rect(left // 4, rows[0], right // 4 - left // 4 + 1, rows[-1] - rows[0] + 1)
-    return None if box.width <= CARET_WIDTH and box.height <= CARET_HEIGHT else box
-
-
-CARET_WIDTH, CARET_HEIGHT = 4, 48  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
+            if not bands or bands[-1][3] != y:
+                bands.append([width * 4, y, 0, y])
+            band = bands[-1]
+            band[3] = y + 1
+            if old[: band[0]] != new[: band[0]] or old[band[2] :] != new[band[2] :]:
+                unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
+                band[0] = min(band[0], ((unlike & -unlike).bit_length() - 1) // 8)  # lowest byte that differs
+                band[2] = max(band[2], (unlike.bit_length() + 7) // 8)
+    boxes = [Rect(a // 4, top, -(-b // 4) - a // 4, bottom - top) for a, top, b, bottom in bands]
+    carets = [box for box in boxes if box.width * scale <= CARET_WIDTH and box.height * scale in CARET_HEIGHT]
+    boxes = [box for box in boxes if carets != [box]]
+    if not boxes:
+        return None
+    left, right = min(box.left for box in boxes), max(box.left + box.width for box in boxes)
+    return Rect(left, boxes[0].top, right - left, boxes[-1].top + boxes[-1].height - boxes[0].top)
 
 
 def thumbnail(frame: Frame) -> bytes:
@@ -4109,6 +4148,9 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
 NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken call sent back
 
 
+GLANCE = 4  # times smaller than a frame is a look that only settling compares
+
+
 @dataclass
 class Engine:
     """One turn's parts: observe, ask, act, settle. The loops decide whom to ask and when to stop."""
@@ -4130,6 +4172,7 @@ class Engine:
     _image: bytes = b""
     _encoder: PngEncoder = field(default_factory=PngEncoder)
     _latest: Frame | None = None
+    region: tuple[int, int, int, int] | None = None  # what the last act changed: left, top, right, bottom on the grid
     refused: str = ""  # the type of the error by which the last act was refused, or nothing
     _before: str = ""  # text of the executor's last request, to know how much of the next one is the same
     _seen: list[tuple[str, bytes]] = field(default_factory=list)
@@ -4161,7 +4204,7 @@ class Engine:
             reason = "The screen shows one single colour; restore the remote session or wake the display."
             try:
                 frame = self.desktop.capture(area, self.config.screen_capture_w, self.config.screen_capture_h)
-                if frame.clean != frame.clean[:4] * (frame.width * frame.height):
+                if not frame.blank:
                     return frame
             except Win32Error as error:
                 reason = str(error)
@@ -4270,37 +4313,49 @@ class Engine:
         The intent is on disk before the act and the result after it. A refusal is a result like any other.
         """
         self.logger.record("intent", turn=turn, tool=act.tool.name, args=asdict(act.args))
-        start, changed, self.refused = self.clock.now(), None, ""
+        start, changed, self.refused, self.region, settle_ms = self.clock.now(), None, "", None, None
         try:
-            size = max(1, frame.width // 4), max(1, frame.height // 4)
+            size = max(1, frame.width // GLANCE), max(1, frame.height // GLANCE)
             before = self.desktop.glance(frame.area, *size)
             result = self.actuator.perform(act, frame)
             if self.actuator.spent == frame.number:
-                self._settle(frame.area, size, before)
-                self._latest = self._look()
-                changed = changed_region(frame, self._latest) is not None
+                sent = self.clock.now()
+                self._latest = self._settle(frame.area, size, before)
+                settle_ms = round((self._latest.taken_at - sent) * 1000)
+                box = changed_region(frame, self._latest)
+                changed = box is not None
+                if box:
+                    left, right = (x * GRID // frame.width for x in (box.left, box.left + box.width))
+                    top, bottom = (y * GRID // frame.height for y in (box.top, box.top + box.height))
+                    self.region = left, top, right, bottom
         except (ToolError, Win32Error) as error:
             self.refused = getattr(error, "kind", "windows")
             result = f"{'Interrupted, look what it did' if self.actuator.sent else 'Not done'}: {error}"
         seconds = round(self.clock.now() - start, 3)
-        self.logger.record("result", turn=turn, result=result, changed=changed, seconds=seconds)
+        more = {"changed": changed, "region": self.region, "settle_ms": settle_ms, "seconds": seconds}
+        self.logger.record("result", turn=turn, result=result, **more)
         self.logger.log(f"TOOL {act} -> {result}; changed {changed}, {seconds} s")
         return result, changed
 
-    def _settle(self, area: Rect, size: tuple[int, int], before: bytes) -> None:
-        """Returns when two looks in a row agree after a change, or when no change came within the patience."""
-        start, config = self.clock.now(), self.config
+    def _settle(self, area: Rect, size: tuple[int, int], before: bytes) -> Frame:
+        """A frame of the screen at rest after a change, or when none came within the patience.
+
+        At rest means that a look before the capture and one after it agree, so that the frame shows what stayed: the
+        capture is a part of the wait. A screen that never rests is taken as it is after the cap.
+        """
+        start, config, changed = self.clock.now(), self.config, False
+        patience = min(config.settle_patience_ms, config.settle_cap_ms)
         self.clock.sleep(config.settle_floor_ms / 1000 + config.ui_settle_delay)
-        last = self.desktop.glance(area, *size)
-        changed = last != before
-        while (passed := (self.clock.now() - start) * 1000) < config.settle_cap_ms:
-            if not changed and passed >= config.settle_patience_ms:
-                return
-            self.clock.sleep(config.settle_interval_ms / 1000)
-            look = self.desktop.glance(area, *size)
-            if changed and look == last:
-                return
-            changed, last = changed or look != before, look
+        look = self.desktop.glance(area, *size)
+        while True:
+            now = self.clock.now()
+            passed = (now - start) * 1000
+            changed = changed or difference(before, look, size[0], GLANCE) is not None
+            frame = self._look() if changed or passed >= patience else None
+            self.clock.sleep(max(0.0, config.settle_interval_ms / 1000 - (self.clock.now() - now)))
+            last, look = look, self.desktop.glance(area, *size)
+            if frame and (look == last or passed >= config.settle_cap_ms):
+                return frame
 
     def repeated(self, act: Act, frame: Frame) -> bool:
         """Whether this very act was done before on a screen that looked like this; remembers it for the next time."""
@@ -4497,7 +4552,9 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         progress = bool(changed) and not repeated
     if act and act.call.ignored:
         result += f" ({act.call.ignored} further calls in the reply were not carried out: one call a turn)"
-    note_action(engine, state, ActionRecord(state.turn, name, args, result, screenshot, said, changed), start)
+    record = ActionRecord(state.turn, name, args, result, screenshot, said, changed)
+    record.region = engine.region if changed else None
+    note_action(engine, state, record, start)
     postponed = engine.refused == "stale_frame"  # it waits for nothing but a new look
     return outcome or (None if postponed else escalate(engine, state, progress))
 
@@ -4523,6 +4580,7 @@ def executor_text(engine: Engine, state: AgentState, frame: Frame) -> str:
     lines = [state.get_context(), "", f"WINDOW: {frame.window.title if frame.window else 'none'}"]
     if last:
         lines.append(f"LAST_ACTION: {last.tool} {cut(last.args, 200)} -> {cut(last.result, 300)}")
+        lines += ["CHANGED: region {},{}-{},{} on the grid".format(*last.region)] if last.region else []
     if state.stalled >= config.stall_tell:
         lines.append(f"NOTE: the last {state.stalled} turns made no progress; do something different.")
     return "\n".join([*lines, f"CURRENT_TURN: {state.turn} of {config.max_steps}", "Check the last action, then call one tool."])
@@ -4646,7 +4704,7 @@ def chat_act(
     state.acted |= changed is not None
     if act.tool.name == "move":  # the comparison leaves the pointer out
         return record, {"ok": True, "result": record.result}, new
-    record.changed = changed
+    record.changed, record.region = changed, engine.region
     effect = {} if changed is None else {"screen": "changed" if changed else "did not change"}
     return record, {"ok": True, "result": record.result, **effect}, new and bool(changed)
 
@@ -4851,9 +4909,8 @@ def check_desktop(config: Config, open_it: Callable[[], Desktop], clock: Clock) 
         start = clock.now()
         frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
         seconds = clock.now() - start
-        blank = frame.clean == frame.clean[:4] * (frame.width * frame.height)
-        text = "one single colour; restore the remote session or wake the display" if blank else f"{seconds:.2f} s"
-        yield Finding("capture", not blank, f"{frame.width}x{frame.height}, {text}")
+        text = "one single colour; restore the remote session or wake the display" if frame.blank else f"{seconds:.2f} s"
+        yield Finding("capture", not frame.blank, f"{frame.width}x{frame.height}, {text}")
         window = frame.window
         locked = bool(window and window.elevated)
         text = f"{window.title or 'no title'} ({window.program})" if window else "none"
