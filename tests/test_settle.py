@@ -31,7 +31,13 @@ CARET = (Rect(100, 50, 2, 16), 0x000000)
 
 class Regions(EngineCase):
     def test_the_region_is_the_box_of_all_pixels_that_differ(self) -> None:
-        boxes = [Rect(0, 0, 1, 1), Rect(319, 179, 1, 1), Rect(10, 20, 100, 3), Rect(0, 90, 320, 90), Rect(0, 0, 320, 180)]
+        boxes = [
+            Rect(0, 0, 1, 1),
+            Rect(319, 179, 1, 1),
+            Rect(10, 20, 100, 3),
+            Rect(0, 90, 320, 90),
+            Rect(0, 0, 320, 180),
+        ]
         for box in boxes:
             self.assertEqual(region(picture(), picture((box, GREY))), box)
         both = picture((Rect(10, 20, 5, 5), GREY), (Rect(200, 100, 20, 30), GREY))
@@ -135,7 +141,9 @@ class Settling(EngineCase):
         self.assertGreaterEqual(result["settle_ms"], engine.config.settle_floor_ms)
         left, top, right, bottom = result["region"]
         self.assertTrue(0 <= left < right <= 1000 and 0 <= top < bottom <= 1000)
-        self.assertIn(f"\nCHANGED: region {left},{top}-{right},{bottom} on the grid\n", user_text(engine.server.requests[2]))
+        self.assertIn(
+            f"\nCHANGED: region {left},{top}-{right},{bottom} on the grid\n", user_text(engine.server.requests[2])
+        )
 
     def test_nothing_is_told_about_a_region_when_nothing_changed(self) -> None:
         decide = {"planner": PLAN, "executor": call("press_keyboard_key", key="a")}
@@ -170,7 +178,9 @@ class Screenshots(EngineCase):
         names = [engine.logger.save_screenshot(f"more_{n}", bytes([n])) for n in range(20)]
         engine.logger.close()
         self.assertEqual(path.read_bytes(), b"1" * 99)
-        self.assertEqual([(engine.logger.folder / name).read_bytes() for name in names], [bytes([n]) for n in range(20)])
+        self.assertEqual(
+            [(engine.logger.folder / name).read_bytes() for name in names], [bytes([n]) for n in range(20)]
+        )
 
     def test_the_next_record_waits_for_the_screenshot(self) -> None:
         engine, _ = self.engine(lambda r: PLAN)

@@ -85,7 +85,9 @@ try:
 except ImportError:
     print("Pillow is not installed: left out")
 
-print(f"Python {platform.python_version()} on {sys.platform}, median of {options.rounds}; ms, then times as fast as agent.py")
+print(
+    f"Python {platform.python_version()} on {sys.platform}, median of {options.rounds}; ms, then times as fast as agent.py"
+)
 ratios: dict[str, list[float]] = {}
 for title, pixels in frames.read(options.folder).items():
     changed = frames.typed(pixels)
@@ -104,4 +106,6 @@ for title, pixels in frames.read(options.folder).items():
         ratios.setdefault(name, []).append(value)
     times = "  ".join(f"{name} {value[0] * 1000:.1f}" for name, value in result.items())
     print(f"{title:<12} {times}   " + "  ".join(f"{name} {value:.2f}" for name, value in row.items()))
-print("geometric mean: " + "  ".join(f"{name} {statistics.geometric_mean(values):.2f}" for name, values in ratios.items()))
+print(
+    "geometric mean: " + "  ".join(f"{name} {statistics.geometric_mean(values):.2f}" for name, values in ratios.items())
+)

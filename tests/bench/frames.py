@@ -11,7 +11,9 @@ import agent
 from agent import Canvas, Rect
 
 WIDTH, HEIGHT = 1536, 864
-WORDS = "the screen shows a window with text and every line of it is told by its own words so that nothing repeats".split()
+WORDS = (
+    "the screen shows a window with text and every line of it is told by its own words so that nothing repeats".split()
+)
 
 
 def sentence(dice: random.Random, width: int, scale: int) -> str:
@@ -38,7 +40,9 @@ def photo(width: int, height: int, seed: int = 1) -> bytes:
         plane = bytearray()
         for y in range(height):
             row, part = divmod(y, cell)
-            ends = [a * (cell - part) + b * part for a, b in zip(grid[channel][row], grid[channel][row + 1], strict=True)]
+            ends = [
+                a * (cell - part) + b * part for a, b in zip(grid[channel][row], grid[channel][row + 1], strict=True)
+            ]
             smooth = [
                 (left * (cell - x) + right * x) // (cell * cell)
                 for left, right in zip(ends, ends[1:], strict=False)

@@ -18,7 +18,9 @@ def own_times(records: list[dict[str, Any]]) -> list[float]:
     """Seconds from each executor's reply to the next request; planner turns do nothing on the desktop."""
     replies = [record for record in records if record["kind"] == "reply"]
     pairs = zip(replies, replies[1:], strict=False)
-    return [b["time"] - b["seconds"] - a["time"] for a, b in pairs if a["role"] not in ("planner", "leader", "verifier")]
+    return [
+        b["time"] - b["seconds"] - a["time"] for a, b in pairs if a["role"] not in ("planner", "leader", "verifier")
+    ]
 
 
 def figures(name: str, values: list[float]) -> str:
