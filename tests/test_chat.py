@@ -350,10 +350,26 @@ class Hygiene(ChatCase):
 
     def test_a_full_context_is_pruned_before_it_overflows(self) -> None:
         looks = itertools.cycle((CLICK, LOOK))
-        engine, state = self.engine(lambda r: next(looks), "chat", max_steps=9, prune_screenshots_at=50)
+        engine, state = self.engine(lambda r: next(looks), "chat", max_steps=12, prune_screenshots_at=50)
         engine.model = agent.ModelInfo("scripted", True, True, 2100)  # the scripted server counts 100 tokens a prompt
         agent.run_agent(engine, state)
         self.assertLessEqual(max(len(images(r)) for r in engine.server.requests), 3)
+        self.assertIn("EARLIER STEPS", engine.server.requests[-1]["messages"][1]["content"])
+
+    def test_after_an_overflow_the_least_of_the_conversation_is_tried(self) -> None:
+        looks = itertools.cycle((CLICK, LOOK))
+        engine, state = self.engine(lambda r: next(looks), "chat", max_steps=9, prune_screenshots_at=50)
+        plain, count = engine.server.complete, itertools.count()
+
+        def overflowing(body: bytes) -> agent.Reply:
+            if next(count) == 6:
+                raise agent.ModelError("It does not fit.", "context")
+            return plain(body)
+
+        engine.server.complete = overflowing
+        self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
+        self.assertEqual([len(images(r)) for r in engine.server.requests], [1, 1, 2, 2, 3, 3, 1, 1])
+        self.check_history(engine.server.requests[6])
 
     def test_a_resumed_conversation_begins_with_what_was_done(self) -> None:
         engine, state = self.engine(in_turn(), "chat")
