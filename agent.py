@@ -28,13 +28,11 @@ import json
 import locale
 import math
 import os
-import platform
 import random
 import re
 import shutil
 import signal
 import socket
-import statistics
 import struct
 import sys
 import textwrap
@@ -54,7 +52,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import count
 from queue import Empty, SimpleQueue
 from pathlib import Path
@@ -321,6 +319,12 @@ class Rect:
         bottom = min(self.top + self.height, other.top + other.height)
         return Rect(left, top, max(0, right - left), max(0, bottom - top))
 
+    def union(self, other: Rect) -> Rect:
+        """The smallest that holds both."""
+        left, top = min(self.left, other.left), min(self.top, other.top)
+        right = max(self.left + self.width, other.left + other.width)
+        return Rect(left, top, right - left, max(self.top + self.height, other.top + other.height) - top)
+
     @property
     def center(self) -> Point:
         return Point(self.left + self.width // 2, self.top + self.height // 2)
@@ -490,7 +494,7 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
 
 @dataclass(frozen=True)
 class PngPiece:
-    """Bytes of a PNG and the same as base64, for the journal and the request; `adler` and `length` of a strip's rows."""
+    """Bytes of a PNG and their base64, for the journal and the request; Adler-32 and length of a strip's rows."""
 
     png: bytes
     base64: bytes
@@ -507,7 +511,7 @@ class PngEncoder:
 
     Each strip is deflated on its own and ends on a whole byte (sync flush), so that strips, an IDAT chunk each, join
     to one zlib stream, whose checksum is computed from theirs. Chunks are filled up to a multiple of three bytes, so
-    that their base64 is kept and joined, too. Ratios to rgb_to_png, from tests/bench/encoder.py: RATIOS.
+    that their base64 is kept and joined, too. Against rgb_to_png RATIOS (tests/bench/encoder.py).
     """
 
     def __init__(self) -> None:
@@ -519,36 +523,29 @@ class PngEncoder:
         """A whole PNG of BGRX pixels, top row first; ValueError if they do not fill the picture."""
         if min(width, height) < 1 or len(pixels) != width * height * 4:
             raise ValueError(f"{len(pixels)} bytes are not a picture of {width}x{height} BGRX pixels")
-        known = self._size == (width, height)
-        if not known or pixels != self._pixels:
-            step = width * 4 * STRIP_ROWS
-            parts = [pixels[start : start + step] for start in range(0, len(pixels), step)]
-            kept: list[PngPiece | None] = [None] * len(parts)
-            if known:
-                before = zip(parts, self._parts, self._strips, strict=True)
-                kept = [strip if part == old else None for part, old, strip in before]
-            self._strips = _png_strips(parts, kept, width)
-            self._parts, self._size, self._pixels = parts, (width, height), pixels
-            self._picture = _png_join(self._strips, width, height)
+        if (width, height) == self._size and pixels == self._pixels:
+            return self._picture
+        step, known = width * 4 * STRIP_ROWS, (width, height) == self._size
+        parts = [pixels[start : start + step] for start in range(0, len(pixels), step)]
+        missing = [k for k, part in enumerate(parts) if not known or part != self._parts[k]]
+        level = 6 if len(missing) * 4 <= len(parts) else 3  # 3: half the time of 6, 5 % more bytes
+        strips: list[PngPiece | None] = [None if k in missing else self._strips[k] for k in range(len(parts))]
+        jobs = iter(missing)
+
+        def work() -> None:
+            with suppress(MemoryError):  # tried again below, where it can be raised
+                for k in jobs:  # both threads draw from one iterator
+                    strips[k] = _png_strip(parts[k], width, level)
+
+        if len(missing) > 2:  # zlib works without the interpreter's lock: a second thread gains a third, another nothing
+            helper = threading.Thread(target=work, daemon=True)
+            helper.start()
+            work()
+            helper.join()
+        self._strips = [strip or _png_strip(part, width, level) for strip, part in zip(strips, parts, strict=True)]
+        self._parts, self._size, self._pixels = parts, (width, height), pixels
+        self._picture = _png_join(self._strips, width, height)
         return self._picture
-
-
-def _png_strips(parts: Sequence[bytes], strips: list[PngPiece | None], width: int) -> list[PngPiece]:
-    """Fills in the strips that are None. zlib works without the interpreter's lock: two threads gain a third."""
-    missing = [k for k, strip in enumerate(strips) if strip is None]
-    jobs, level = iter(missing), 6 if len(missing) * 4 <= len(parts) else 3  # 3: half the time of 6, 5 % more bytes
-
-    def work() -> None:
-        with suppress(MemoryError):
-            for k in jobs:  # both threads draw from one iterator
-                strips[k] = _png_strip(parts[k], width, level)
-
-    if len(missing) > 2:
-        helper = threading.Thread(target=work, daemon=True)
-        helper.start()
-        work()
-        helper.join()
-    return [strip or _png_strip(part, width, level) for strip, part in zip(strips, parts, strict=True)]
 
 
 def _png_strip(pixels: bytes, width: int, level: int) -> PngPiece:
@@ -4327,25 +4324,17 @@ def changed_region(before: Frame, after: Frame) -> Rect | None:
 
 def difference(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect | None:
     """The same for the BGRX pixels of two looks, `scale` times smaller than a frame. 0.3 ms if they are equal."""
-    bands: list[list[int]] = []  # left byte, top, right byte, bottom of rows that differ, one below the other
+    bands: list[Rect] = []  # of rows that differ, one below the other
     for y, start in enumerate(range(0, len(after), width * 4)):
         old, new = before[start : start + width * 4], after[start : start + width * 4]
         if old != new:
-            if not bands or bands[-1][3] != y:
-                bands.append([width * 4, y, 0, y])
-            band = bands[-1]
-            band[3] = y + 1
-            if old[: band[0]] != new[: band[0]] or old[band[2] :] != new[band[2] :]:
-                unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
-                band[0] = min(band[0], ((unlike & -unlike).bit_length() - 1) // 8)  # lowest byte that differs
-                band[2] = max(band[2], (unlike.bit_length() + 7) // 8)
-    boxes = [Rect(a // 4, top, -(-b // 4) - a // 4, bottom - top) for a, top, b, bottom in bands]
-    carets = [box for box in boxes if box.width * scale <= CARET_WIDTH and box.height * scale in CARET_HEIGHT]
-    boxes = [box for box in boxes if carets != [box]]
-    if not boxes:
-        return None
-    left, right = min(box.left for box in boxes), max(box.left + box.width for box in boxes)
-    return Rect(left, boxes[0].top, right - left, boxes[-1].top + boxes[-1].height - boxes[0].top)
+            unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")  # 32 bits are a pixel
+            left, right = ((unlike & -unlike).bit_length() - 1) // 32, (unlike.bit_length() + 31) // 32
+            row = Rect(left, y, right - left, 1)
+            bands.append(bands.pop().union(row) if bands and bands[-1].top + bands[-1].height == y else row)
+    carets = [box for box in bands if box.width * scale <= CARET_WIDTH and box.height * scale in CARET_HEIGHT]
+    boxes = [box for box in bands if carets != [box]]
+    return reduce(Rect.union, boxes) if boxes else None
 
 
 def on_grid(box: Rect, frame: Frame) -> tuple[int, int, int, int]:
@@ -5078,6 +5067,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="go on with a run, the latest if none is named")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting")
     parser.add_argument("--config", metavar="FILE", help="settings from a JSON file")
+    parser.add_argument("--tokens", action="store_true", help="count the tokens of each profile's requests")
     parser.add_argument("--version", action="version", version=f"agent.py {__version__}")
     return parser
 
@@ -5170,6 +5160,24 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     desktop.init_dpi()
     desktop.own_console(bool(sys.stdin and sys.stdin.isatty()))
     return desktop
+
+
+def print_tokens(config: Config) -> int:
+    """--tokens: what each part of a request costs in the middle between two archives; returns the exit code."""
+    say("tokens by rule of thumb: 4 characters of text, 1024 pixels of image")
+    say("profile    role      prompt  tools  image  context    sum")
+    image, args = config.screen_capture_w * config.screen_capture_h // 1024, '"the name of an element" (500, 500)'
+    for profile in PROFILES.values():
+        state = AgentState(DEMO_TASK, AgentMemory(), plan="plan, " * 40, execution_instructions="instruct, " * 15)
+        for turn in range(config.memory_compression_threshold // 2):
+            name, said = profile.vocabulary.shown("click"), "worked, the window shows what was asked for"
+            state.memory.add_action(ActionRecord(turn, name, args, "", "", said, True))
+        for key, role in profile.roles.items():
+            tools = json.dumps(profile.schemas(role)) if role.tools else ""
+            text = [len(part) // 4 for part in (profile.system(role), tools, state.get_context())]
+            parts = text[0], text[1], image * (key != "planner"), text[2]
+            say(f"{profile.name:<10} {role.name:<9}" + "{:>7} {:>6} {:>6} {:>8} {:>6}".format(*parts, sum(parts)))
+    return 0
 
 
 # -- the doctor (--check): looks and asks, never acts
@@ -5277,6 +5285,8 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
 
 def judge_space(answers: Mapping[str, tuple[float, float]], width: int, height: int) -> tuple[bool, str]:
     """Fits the answers to the true places, axis by axis, and says whether they lie on the 0-1000 grid or elsewhere."""
+    import statistics  # here: it takes a tenth of the time that importing takes
+
     true = [(float(MARKS[name][1].x), float(MARKS[name][1].y)) for name in answers]
     (sx, ox), (sy, oy) = (
         statistics.linear_regression([t[axis] for t in true], [a[axis] for a in answers.values()]) for axis in (0, 1)
@@ -5296,7 +5306,7 @@ def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock
     system: str = sys.platform
     if sys.platform == "win32":  # not platform.platform(), which asks WMI and may wait for it
         system = "Windows " + ".".join(map(str, sys.getwindowsversion()[:3]))
-    text = f"{system}, Python {platform.python_version()}, {bits} bit"
+    text = f"{system}, Python {sys.version.split()[0]}, {bits} bit"
     findings = [Finding("system", bits == 64, text)]
     findings += check_desktop(config, lambda: open_desktop(options, clock), clock)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
@@ -5363,6 +5373,8 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     if pick_scenario(options):
         return 0
     config = read_config(options, os.environ)
+    if options.tokens:
+        return print_tokens(config)
     if options.check:
         return doctor(options, config, stop, clock)
     old = read_resumed(options, config) if options.resume is not None else None
