@@ -181,7 +181,7 @@ class FakeWin32:
         self.last_input = int(self.clock.now() * 1000) & 0xFFFFFFFF
         self.hotkeys = dict[int, tuple[int, int]]()  # id: (modifiers, VK code)
         self.messages = list[int]()  # ids of hotkeys that were pressed
-        self.mutex_taken, self.on_close = False, None
+        self.mutex_taken = False
         self.mouse_stuck = False  # another program holds the mouse: neither SendInput nor SetCursorPos moves it
         self.insert_at_most: int | None = None  # events that every SendInput takes at most
         # what happened
@@ -340,14 +340,11 @@ class FakeWin32:
         self.hotkeys[number] = (modifiers, code)
         return 1
 
-    def _UnregisterHotKey(self, _window: int | None, number: int) -> int:
-        return int(self.hotkeys.pop(number, None) is not None)
-
-    def _PeekMessageW(self, into: int, _window: int | None, _first: int, _last: int, remove: int) -> int:
+    def _PeekMessageW(self, into: int, _window: int | None, first: int, last: int, remove: int) -> int:
         if not self.messages:
             return 0
-        if remove != 1:
-            self.problems.append("PeekMessageW does not remove")
+        if (first, last, remove) != (0x0312, 0x0312, 1):
+            self.problems.append("PeekMessageW does not remove WM_HOTKEY alone")
         ctypes.memmove(into, struct.pack("<QI4xQqIii4x", 0, 0x0312, self.messages.pop(0), 0, 0, 0, 0), 48)
         return 1
 
@@ -355,10 +352,6 @@ class FakeWin32:
 
     def _GetConsoleWindow(self) -> int:
         return self.console
-
-    def _SetConsoleCtrlHandler(self, handler: int | None, add: int) -> int:
-        self.on_close = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint32)(handler) if add and handler else None
-        return 1
 
     def _CreateMutexW(self, _security: int | None, _owned: int, name: str) -> int:
         return self._new("mutex") if name else self.refuse(INVALID_PARAMETER)
