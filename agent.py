@@ -565,18 +565,15 @@ def _is_photo(pixels: bytes, width: int) -> bool:
     return unlike.to_bytes(size, "little").count(0) < 0.68 * size
 
 
-@lru_cache(maxsize=4)
-def _bit_masks(size: int) -> tuple[int, int]:
-    """Integers of `size` bytes 0x80 and 0x7f."""
-    return int.from_bytes(b"\x80" * size, "little"), int.from_bytes(b"\x7f" * size, "little")
+# The integer with `size` bytes 0x7f, kept because making it costs a fifth of a photographic strip's time.
+_low_bits = lru_cache(maxsize=4)(lambda size: int.from_bytes(b"\x7f" * size, "little"))
 
 
 def _filter_up(rgb: bytearray, stride: int) -> bytearray:
     """Each byte less the one above; the first row stays. One big integer for all: with bit 7 apart, nothing borrows."""
-    size = len(rgb) - stride
-    high, low = _bit_masks(size)
-    whole = int.from_bytes(rgb, "little")
-    below, above = whole >> 8 * stride, whole & ((1 << 8 * size) - 1)
+    size, whole = len(rgb) - stride, int.from_bytes(rgb, "little")
+    low, every = _low_bits(size), (1 << 8 * size) - 1
+    below, above, high = whole >> 8 * stride, whole & every, low ^ every
     less = ((below | high) - (above & low)) ^ ((below ^ above ^ high) & high)
     return rgb[:stride] + less.to_bytes(size, "little")
 
@@ -4208,15 +4205,11 @@ def told(message: dict[str, Any]) -> list[str]:
 CARET_WIDTH, CARET_HEIGHT = 4, range(8, 49)  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
 
 
-def changed_region(before: Frame, after: Frame) -> Rect | None:
-    """The box of frame pixels that differ, pointer and a caret's blink left out; None if no others do."""
-    if (before.width, before.height) != (after.width, after.height):
-        return Rect(0, 0, after.width, after.height)
-    return difference(before.clean, after.clean, after.width)
+def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect | None:
+    """The box of the pixels (BGRX) that differ between two looks, a caret's blink left out; None if no others do.
 
-
-def difference(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect | None:
-    """The same for the BGRX pixels of two looks, `scale` times smaller than a frame. 0.3 ms if they are equal."""
+    `scale` is how many times smaller than a frame the looks are. 0.3 ms if they are equal.
+    """
     bands: list[Rect] = []  # of rows that differ, one below the other
     for y, start in enumerate(range(0, len(after), width * 4)):
         old, new = before[start : start + width * 4], after[start : start + width * 4]
@@ -4445,7 +4438,7 @@ class Engine:
                 sent = self.clock.now()
                 self._latest = self._settle(frame.area, size, before)
                 settle_ms = round((self._latest.taken_at - sent) * 1000)
-                box = changed_region(frame, self._latest)
+                box = changed_region(frame.clean, self._latest.clean, frame.width)
                 changed, self.region = box is not None, on_grid(box, frame) if box else None
                 if box and frame.window and self.config.blank_secrets and self.actuator.secrets.fill(str(act)) != str(act):
                     self._typed.append((frame.window.handle, box))
@@ -4473,7 +4466,7 @@ class Engine:
         while True:
             now = self.clock.now()
             passed = (now - start) * 1000
-            changed = changed or difference(before, look, size[0], GLANCE) is not None
+            changed = changed or changed_region(before, look, size[0], GLANCE) is not None
             frame = self._look() if changed or passed >= patience else None
             self.clock.sleep(max(0.0, config.settle_interval_ms / 1000 - (self.clock.now() - now)))
             last, look = look, self.desktop.glance(area, *size)
@@ -5048,18 +5041,15 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
 
 def print_tokens(config: Config) -> int:
     """--tokens: what each part of a request costs in the middle between two archives; returns the exit code."""
-    say("tokens by rule of thumb: 4 characters of text, 1024 pixels of image")
-    say("profile    role      prompt  tools  image  context    sum")
-    image, args = config.screen_capture_w * config.screen_capture_h // 1024, '"the name of an element" (500, 500)'
+    say("tokens: 4 characters of text, 1024 pixels of image\nprofile    role      prompt  tools  image  context    sum")
+    turns, image = config.memory_compression_threshold // 2, config.screen_capture_w * config.screen_capture_h // 1024
+    act = ActionRecord(1, "click_screen_element", '"the name" (500, 500)', "", "", "worked, the window shows it", True)
+    state = AgentState(DEMO_TASK, AgentMemory(_history=[act] * turns), 1, EXECUTION, "plan, " * 40, "instruct, " * 15)
     for profile in PROFILES.values():
-        state = AgentState(DEMO_TASK, AgentMemory(), plan="plan, " * 40, execution_instructions="instruct, " * 15)
-        for turn in range(config.memory_compression_threshold // 2):
-            said = "worked, the window shows what was asked for"
-            state.memory.add_action(ActionRecord(turn, "click_screen_element", args, "", "", said, True))
         for key, role in profile.roles.items():
-            tools = json.dumps(profile.schemas(role)) if role.tools else ""
-            text = [len(part) // 4 for part in (profile.system(role), tools, state.get_context())]
-            parts = text[0], text[1], image * (key != "planner"), text[2]
+            texts = profile.system(role), json.dumps(profile.schemas(role) or ""), state.get_context()
+            prompt, tools, context = (len(text) // 4 for text in texts)
+            parts = prompt, tools, image * (key != "planner"), context
             say(f"{profile.name:<10} {role.name:<9}" + "{:>7} {:>6} {:>6} {:>8} {:>6}".format(*parts, sum(parts)))
     return 0
 
