@@ -28,13 +28,11 @@ import json
 import locale
 import math
 import os
-import platform
 import random
 import re
 import shutil
 import signal
 import socket
-import statistics
 import struct
 import sys
 import textwrap
@@ -54,7 +52,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
@@ -314,6 +312,12 @@ class Rect:
         bottom = min(self.top + self.height, other.top + other.height)
         return Rect(left, top, max(0, right - left), max(0, bottom - top))
 
+    def union(self, other: Rect) -> Rect:
+        """The smallest that holds both."""
+        left, top = min(self.left, other.left), min(self.top, other.top)
+        right = max(self.left + self.width, other.left + other.width)
+        return Rect(left, top, right - left, max(self.top + self.height, other.top + other.height) - top)
+
     @property
     def center(self) -> Point:
         return Point(self.left + self.width // 2, self.top + self.height // 2)
@@ -481,7 +485,7 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
 
 @dataclass(frozen=True)
 class PngPiece:
-    """Bytes of a PNG and the same as base64, for the journal and the request; `adler` and `length` of a strip's rows."""
+    """Bytes of a PNG and their base64, for the journal and the request; Adler-32 and length of a strip's rows."""
 
     png: bytes
     base64: bytes
@@ -498,7 +502,7 @@ class PngEncoder:
 
     Each strip is deflated on its own and ends on a whole byte (sync flush), so that strips, an IDAT chunk each, join
     to one zlib stream, whose checksum is computed from theirs. Chunks are filled up to a multiple of three bytes, so
-    that their base64 is kept and joined, too. Ratios to rgb_to_png, from tests/bench/encoder.py: RATIOS.
+    that their base64 is kept and joined, too. Against rgb_to_png RATIOS (tests/bench/encoder.py).
     """
 
     def __init__(self) -> None:
@@ -510,36 +514,29 @@ class PngEncoder:
         """A whole PNG of BGRX pixels, top row first; ValueError if they do not fill the picture."""
         if min(width, height) < 1 or len(pixels) != width * height * 4:
             raise ValueError(f"{len(pixels)} bytes are not a picture of {width}x{height} BGRX pixels")
-        known = self._size == (width, height)
-        if not known or pixels != self._pixels:
-            step = width * 4 * STRIP_ROWS
-            parts = [pixels[start : start + step] for start in range(0, len(pixels), step)]
-            kept: list[PngPiece | None] = [None] * len(parts)
-            if known:
-                before = zip(parts, self._parts, self._strips, strict=True)
-                kept = [strip if part == old else None for part, old, strip in before]
-            self._strips = _png_strips(parts, kept, width)
-            self._parts, self._size, self._pixels = parts, (width, height), pixels
-            self._picture = _png_join(self._strips, width, height)
+        if (width, height) == self._size and pixels == self._pixels:
+            return self._picture
+        step, known = width * 4 * STRIP_ROWS, (width, height) == self._size
+        parts = [pixels[start : start + step] for start in range(0, len(pixels), step)]
+        missing = [k for k, part in enumerate(parts) if not known or part != self._parts[k]]
+        level = 6 if len(missing) * 4 <= len(parts) else 3  # 3: half the time of 6, 5 % more bytes
+        strips: list[PngPiece | None] = [None if k in missing else self._strips[k] for k in range(len(parts))]
+        jobs = iter(missing)
+
+        def work() -> None:
+            with suppress(MemoryError):  # tried again below, where it can be raised
+                for k in jobs:  # both threads draw from one iterator
+                    strips[k] = _png_strip(parts[k], width, level)
+
+        if len(missing) > 2:  # zlib works without the interpreter's lock: a second thread gains a third
+            helper = threading.Thread(target=work, daemon=True)
+            helper.start()
+            work()
+            helper.join()
+        self._strips = [strip or _png_strip(part, width, level) for strip, part in zip(strips, parts, strict=True)]
+        self._parts, self._size, self._pixels = parts, (width, height), pixels
+        self._picture = _png_join(self._strips, width, height)
         return self._picture
-
-
-def _png_strips(parts: Sequence[bytes], strips: list[PngPiece | None], width: int) -> list[PngPiece]:
-    """Fills in the strips that are None. zlib works without the interpreter's lock: two threads gain a third."""
-    missing = [k for k, strip in enumerate(strips) if strip is None]
-    jobs, level = iter(missing), 6 if len(missing) * 4 <= len(parts) else 3  # 3: half the time of 6, 5 % more bytes
-
-    def work() -> None:
-        with suppress(MemoryError):
-            for k in jobs:  # both threads draw from one iterator
-                strips[k] = _png_strip(parts[k], width, level)
-
-    if len(missing) > 2:
-        helper = threading.Thread(target=work, daemon=True)
-        helper.start()
-        work()
-        helper.join()
-    return [strip or _png_strip(part, width, level) for strip, part in zip(strips, parts, strict=True)]
 
 
 def _png_strip(pixels: bytes, width: int, level: int) -> PngPiece:
@@ -569,18 +566,15 @@ def _is_photo(pixels: bytes, width: int) -> bool:
     return unlike.to_bytes(size, "little").count(0) < 0.68 * size
 
 
-@lru_cache(maxsize=4)
-def _bit_masks(size: int) -> tuple[int, int]:
-    """Integers of `size` bytes 0x80 and 0x7f."""
-    return int.from_bytes(b"\x80" * size, "little"), int.from_bytes(b"\x7f" * size, "little")
+# The integer with `size` bytes 0x7f, kept because making it costs a fifth of a photographic strip's time.
+_low_bits = lru_cache(maxsize=4)(lambda size: int.from_bytes(b"\x7f" * size, "little"))
 
 
 def _filter_up(rgb: bytearray, stride: int) -> bytearray:
     """Each byte less the one above; the first row stays. One big integer for all: with bit 7 apart, nothing borrows."""
-    size = len(rgb) - stride
-    high, low = _bit_masks(size)
-    whole = int.from_bytes(rgb, "little")
-    below, above = whole >> 8 * stride, whole & ((1 << 8 * size) - 1)
+    size, whole = len(rgb) - stride, int.from_bytes(rgb, "little")
+    low, every = _low_bits(size), (1 << 8 * size) - 1
+    below, above, high = whole >> 8 * stride, whole & every, low ^ every
     less = ((below | high) - (above & low)) ^ ((below ^ above ^ high) & high)
     return rgb[:stride] + less.to_bytes(size, "little")
 
@@ -4229,34 +4223,22 @@ def told(message: dict[str, Any]) -> list[str]:
 CARET_WIDTH, CARET_HEIGHT = 4, range(8, 49)  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
 
 
-def changed_region(before: Frame, after: Frame) -> Rect | None:
-    """The box of frame pixels that differ, pointer and a caret's blink left out; None if no others do."""
-    if (before.width, before.height) != (after.width, after.height):
-        return Rect(0, 0, after.width, after.height)
-    return difference(before.clean, after.clean, after.width)
+def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect | None:
+    """The box of the pixels (BGRX) that differ between two looks, a caret's blink left out; None if no others do.
 
-
-def difference(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect | None:
-    """The same for the BGRX pixels of two looks, `scale` times smaller than a frame. 0.3 ms if they are equal."""
-    bands: list[list[int]] = []  # left byte, top, right byte, bottom of rows that differ, one below the other
+    `scale` is how many times smaller than a frame the looks are. 0.3 ms if they are equal.
+    """
+    bands: list[Rect] = []  # of rows that differ, one below the other
     for y, start in enumerate(range(0, len(after), width * 4)):
         old, new = before[start : start + width * 4], after[start : start + width * 4]
         if old != new:
-            if not bands or bands[-1][3] != y:
-                bands.append([width * 4, y, 0, y])
-            band = bands[-1]
-            band[3] = y + 1
-            if old[: band[0]] != new[: band[0]] or old[band[2] :] != new[band[2] :]:
-                unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
-                band[0] = min(band[0], ((unlike & -unlike).bit_length() - 1) // 8)  # lowest byte that differs
-                band[2] = max(band[2], (unlike.bit_length() + 7) // 8)
-    boxes = [Rect(a // 4, top, -(-b // 4) - a // 4, bottom - top) for a, top, b, bottom in bands]
-    carets = [box for box in boxes if box.width * scale <= CARET_WIDTH and box.height * scale in CARET_HEIGHT]
-    boxes = [box for box in boxes if carets != [box]]
-    if not boxes:
-        return None
-    left, right = min(box.left for box in boxes), max(box.left + box.width for box in boxes)
-    return Rect(left, boxes[0].top, right - left, boxes[-1].top + boxes[-1].height - boxes[0].top)
+            unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")  # 32 bits are a pixel
+            left, right = ((unlike & -unlike).bit_length() - 1) // 32, (unlike.bit_length() + 31) // 32
+            row = Rect(left, y, right - left, 1)
+            bands.append(bands.pop().union(row) if bands and bands[-1].top + bands[-1].height == y else row)
+    carets = [box for box in bands if box.width * scale <= CARET_WIDTH and box.height * scale in CARET_HEIGHT]
+    boxes = [box for box in bands if carets != [box]]
+    return reduce(Rect.union, boxes) if boxes else None
 
 
 def on_grid(box: Rect, frame: Frame) -> tuple[int, int, int, int]:
@@ -4338,10 +4320,12 @@ class Engine:
         self._latest = frame = None if self.actuator.rest() else self._latest
         if frame is None or self.clock.now() - frame.taken_at > self.config.frame_reuse_ms / 1000:
             frame = self._look()
-        self._latest, canvas = None, Canvas(frame.width, frame.height, frame.pixels)
-        for handle, place in self._typed:
-            canvas.fill(place, 0x808080, 0, float(frame.window is not None and handle == frame.window.handle))
-        frame = replace(frame, pixels=bytes(canvas.pixels)) if self._typed else frame
+        self._latest = None
+        if self._typed:
+            canvas = Canvas(frame.width, frame.height, frame.pixels)
+            for handle, place in self._typed:
+                canvas.fill(place, 0x808080, 0, float(frame.window is not None and handle == frame.window.handle))
+            frame = replace(frame, pixels=bytes(canvas.pixels))
         encoded = self._encoder.encode(frame.pixels, frame.width, frame.height)
         self._image = encoded.base64
         return frame, self.logger.save_screenshot(name or f"turn_{turn:04d}{suffix}", encoded.png)
@@ -4472,7 +4456,7 @@ class Engine:
                 sent = self.clock.now()
                 self._latest = self._settle(frame.area, size, before)
                 settle_ms = round((self._latest.taken_at - sent) * 1000)
-                box = changed_region(frame, self._latest)
+                box = changed_region(frame.clean, self._latest.clean, frame.width)
                 changed, self.region = box is not None, on_grid(box, frame) if box else None
                 if box and frame.window and self.config.blank_secrets and self.actuator.secrets.fill(str(act)) != str(act):
                     self._typed.append((frame.window.handle, box))
@@ -4500,7 +4484,7 @@ class Engine:
         while True:
             now = self.clock.now()
             passed = (now - start) * 1000
-            changed = changed or difference(before, look, size[0], GLANCE) is not None
+            changed = changed or changed_region(before, look, size[0], GLANCE) is not None
             frame = self._look() if changed or passed >= patience else None
             self.clock.sleep(max(0.0, config.settle_interval_ms / 1000 - (self.clock.now() - now)))
             last, look = look, self.desktop.glance(area, *size)
@@ -4895,8 +4879,7 @@ def chat_act(
         return record, refusal(engine.refused, record.result), False
     state.acted |= changed is not None
     moved = act.tool.name == "move"  # the comparison leaves the pointer out
-    record.changed = None if moved else changed
-    record.region = engine.region if record.changed else None
+    record.changed, record.region = None if moved else changed, engine.region
     effect = {} if record.changed is None else {"screen": "changed" if changed else "did not change"}
     return record, {"ok": True, "result": record.result, **effect}, new and (moved or bool(changed))
 
@@ -4980,6 +4963,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="go on with a run, the latest if none is named")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting")
     parser.add_argument("--config", metavar="FILE", help="settings from a JSON file")
+    parser.add_argument("--tokens", action="store_true", help="count the tokens of each profile's requests")
     parser.add_argument("--version", action="version", version=f"agent.py {__version__}")
     return parser
 
@@ -5072,6 +5056,21 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     desktop.init_dpi()
     desktop.own_console(bool(sys.stdin and sys.stdin.isatty()))
     return desktop
+
+
+def print_tokens(config: Config) -> int:
+    """--tokens: what each part of a request costs in the middle between two archives; returns the exit code."""
+    say("tokens: 4 characters of text, 1024 pixels of image\nprofile    role      prompt  tools  image  context    sum")
+    turns, image = config.memory_compression_threshold // 2, config.screen_capture_w * config.screen_capture_h // 1024
+    act = ActionRecord(1, "click_screen_element", '"the name" (500, 500)', "", "", "worked, the window shows it", True)
+    state = AgentState(DEMO_TASK, AgentMemory(_history=[act] * turns), 1, EXECUTION, "plan, " * 40, "instruct, " * 15)
+    for profile in PROFILES.values():
+        for key, role in profile.roles.items():
+            texts = profile.system(role), json.dumps(profile.schemas(role) or ""), state.get_context()
+            prompt, tools, context = (len(text) // 4 for text in texts)
+            parts = prompt, tools, image * (key != "planner"), context
+            say(f"{profile.name:<10} {role.name:<9}" + "{:>7} {:>6} {:>6} {:>8} {:>6}".format(*parts, sum(parts)))
+    return 0
 
 
 # -- the doctor (--check): looks and asks, never acts
@@ -5179,6 +5178,8 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
 
 def judge_space(answers: Mapping[str, tuple[float, float]], width: int, height: int) -> tuple[bool, str]:
     """Fits the answers to the true places, axis by axis, and says whether they lie on the 0-1000 grid or elsewhere."""
+    import statistics  # here: it takes a tenth of the time that importing takes
+
     true = [(float(MARKS[name][1].x), float(MARKS[name][1].y)) for name in answers]
     (sx, ox), (sy, oy) = (
         statistics.linear_regression([t[axis] for t in true], [a[axis] for a in answers.values()]) for axis in (0, 1)
@@ -5198,7 +5199,7 @@ def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock
     system: str = sys.platform
     if sys.platform == "win32":  # not platform.platform(), which asks WMI and may wait for it
         system = "Windows " + ".".join(map(str, sys.getwindowsversion()[:3]))
-    text = f"{system}, Python {platform.python_version()}, {bits} bit"
+    text = f"{system}, Python {sys.version.split()[0]}, {bits} bit"
     findings = [Finding("system", bits == 64, text)]
     findings += check_desktop(config, lambda: open_desktop(options, clock), clock)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
@@ -5259,6 +5260,8 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     if pick_scenario(options):
         return 0
     config = read_config(options, os.environ)
+    if options.tokens:
+        return print_tokens(config)
     if options.check:
         return doctor(options, config, stop, clock)
     old = find_resumed(options, Path(config.dump_dir)) if options.resume is not None else None
