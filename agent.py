@@ -2187,6 +2187,14 @@ class Actuator:
             self.release()
             self.last_own = self.clock.now()
 
+    def settled(self) -> None:
+        """The screen is at rest: what came in meanwhile was the act's doing, unless the mouse is elsewhere.
+
+        Wine takes a window that appears under the pointer for a move of the mouse.
+        """
+        if self.desktop.cursor() == self._place:
+            self.last_own = self.clock.now()
+
     def release(self) -> None:
         """Lets go of everything held, last first, three tries each; raises the refusal if something stays held."""
         error: Win32Error | None = None
@@ -4455,6 +4463,7 @@ class Engine:
             if self.actuator.spent == frame.number:
                 sent = self.clock.now()
                 self._latest = self._settle(frame.area, size, before)
+                self.actuator.settled()
                 settle_ms = round((self._latest.taken_at - sent) * 1000)
                 box = changed_region(frame.clean, self._latest.clean, frame.width)
                 changed, self.region = box is not None, on_grid(box, frame) if box else None
