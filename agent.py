@@ -1763,9 +1763,14 @@ class Act:
     args: Any
     call: ToolCall
 
+    @property
+    def shown(self) -> str:
+        """The arguments on one line, as logs, memory and the terminal show them."""
+        values = [getattr(self.args, f.name) for f in fields(self.args) if f.name != "reasoning"]
+        return " ".join(json.dumps(v, ensure_ascii=False) if isinstance(v, str) else str(v) for v in values)
+
     def __str__(self) -> str:
-        shown = [f"{f.name}={getattr(self.args, f.name)!s}" for f in fields(self.args) if f.name != "reasoning"]
-        return f"{self.tool.name} {', '.join(shown)}".strip()
+        return f"{self.tool.name} {self.shown}".strip()
 
 
 class Hands(Protocol):
@@ -1781,49 +1786,30 @@ class Hands(Protocol):
 
 @dataclass(frozen=True)
 class Tool:
-    """One thing a model can call. `run` carries it out; a tool without `run` is answered by the loop."""
+    """One thing a model can call. `run` carries it out, and `done` tells the model and the log so, with {arguments}.
+
+    A tool without `run` tells the program something; the loop answers it.
+    """
 
     name: str
     args: type[Any]
     description: str
-    run: Callable[[Hands, Any], str] | None = None
-
-
-TOOLS: dict[str, Tool] = {}
-
-
-def declare(name: str, args: type[Any], description: str) -> None:
-    """Registers a tool that tells the program something and does nothing on the desktop."""
-    TOOLS[name] = Tool(name, args, description)
-
-
-def tool(args: type[Any], description: str) -> Callable[[Callable[[Hands, Any], str]], Callable[[Hands, Any], str]]:
-    """Registers a function as the tool of its name; its text result is what the model and the log get to read."""
-
-    def register(run: Callable[[Hands, Any], str]) -> Callable[[Hands, Any], str]:
-        TOOLS[run.__name__] = Tool(run.__name__, args, description, run)
-        return run
-
-    return register
+    run: Callable[[Hands, Any], None] | None = None
+    done: str = ""
 
 
 # -- keys and text
 
-KEY_ALIASES = {
-    **{"control": "ctrl", "ctl": "ctrl", "strg": "ctrl", "lcontrol": "lctrl", "rcontrol": "rctrl", "option": "alt"},
-    **{"altgr": "ralt", "windows": "win", "super": "win", "meta": "win", "cmd": "win", "command": "win", "lwin": "win"},
-    **{"esc": "escape", "return": "enter", "ret": "enter", "newline": "enter", "del": "delete", "ins": "insert"},
-    **{"pgup": "pageup", "pgdn": "pagedown", "pgdown": "pagedown", "prior": "pageup", "next": "pagedown"},
-    **{"bksp": "backspace", "back": "backspace", "spacebar": "space", " ": "space", "caps": "capslock"},
-    **{"arrowleft": "left", "arrowright": "right", "arrowup": "up", "arrowdown": "down", "leftarrow": "left"},
-    **{"rightarrow": "right", "uparrow": "up", "downarrow": "down", "prtsc": "printscreen", "prtscn": "printscreen"},
-    **{"printscrn": "printscreen", "snapshot": "printscreen", "break": "pause", "contextmenu": "menu", "plus": "numadd"},
-    **{"+": "numadd", "minus": "-", "equals": "=", "comma": ",", "period": ".", "dot": ".", "slash": "/"},
-    **{"backslash": "\\", "semicolon": ";", "quote": "'", "apostrophe": "'", "backquote": "`", "grave": "`"},
-    **{"bracketleft": "[", "bracketright": "]", "add": "numadd", "subtract": "numsubtract", "multiply": "nummultiply"},
-    **{"divide": "numdivide", "decimal": "numdecimal", "mute": "volumemute", "playpause": "mediaplay"},
-    **{f"numpad{n}": f"num{n}" for n in range(10)},
-}
+_SPELLINGS = r"""ctrl control ctl strg | lctrl lcontrol | rctrl rcontrol | alt option | ralt altgr | escape esc
+    win windows super meta cmd command lwin | enter return ret newline | delete del | insert ins | pageup pgup prior
+    pagedown pgdn pgdown next | backspace bksp back | space spacebar | capslock caps | left arrowleft leftarrow
+    right arrowright rightarrow | up arrowup uparrow | down arrowdown downarrow | pause break | menu contextmenu
+    printscreen prtsc prtscn printscrn snapshot | numadd plus + add | - minus | = equals | , comma | . period dot
+    / slash | \ backslash | ; semicolon | ' quote apostrophe | ` backquote grave | [ bracketleft | ] bracketright
+    numsubtract subtract | nummultiply multiply | numdivide divide | numdecimal decimal | volumemute mute
+    mediaplay playpause"""  # a key of VK_MAP and how else people and models write it
+KEY_ALIASES = {alias: row.split()[0] for row in re.split(r" \| |\n", _SPELLINGS) for alias in row.split()[1:]}
+KEY_ALIASES |= {" ": "space", **{f"numpad{n}": f"num{n}" for n in range(10)}}
 MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rwin".split())
 
 
@@ -1831,31 +1817,28 @@ def key_name(name: str) -> str | None:
     """The name in VK_MAP for a key as people and models write it (case, blanks, _ and - do not matter), or None."""
     plain = name.strip().lower() or name[:1]
     words = re.split(r"[-_]|\s+", plain)
-    for spelling in (plain, "".join(words) if all(words) else plain):  # "page-up", but not "ctrl-"
-        found = KEY_ALIASES.get(spelling, spelling)
-        if found in VK_MAP:
-            return found
-    return None
+    spellings = (plain, "".join(words) if all(words) else plain)  # "page-up", but not "ctrl-"
+    found = (KEY_ALIASES.get(spelling, spelling) for spelling in spellings)
+    return next((name for name in found if name in VK_MAP), None)
 
 
 def parse_chord(text: str) -> tuple[str, ...]:
-    """`Ctrl+Shift+S` -> ("ctrl", "shift", "s"): modifiers first, then at most one key. Raises ToolError (invalid_key)."""
-    single = key_name(text)
-    if single:
+    """`S+Ctrl` -> ("ctrl", "s"): modifiers first, then at most one key. Raises ToolError (invalid_key)."""
+    if single := key_name(text):
         return (single,)
     sign = "+" if "+" in text else "-" if "-" in text else None  # "ctrl-c" and "ctrl c" are no key names, but chords
     parts = [part.strip() for part in text.split(sign)]
     if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
         parts[-2:] = [str(sign)]
-    keys = [key_name(part) for part in parts]
-    wrong = [part for part, key in zip(parts, keys, strict=True) if key is None]
-    if wrong or not keys:
-        raise ToolError(f"There is no key {''.join(wrong[:1]) or text!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
+    keys = [key_name(part) or "" for part in parts]
+    if not keys or "" in keys:
+        wrong = (parts[keys.index("")] if keys else "") or text
+        raise ToolError(f"There is no key {wrong!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
     modifiers = dict.fromkeys(key for key in keys if key in MODIFIERS)
     others = [key for key in keys if key not in MODIFIERS]
     if len(others) > 1:
         raise ToolError(f"{text!r} names {len(others)} keys at once; press one key with its modifiers.", "invalid_key")
-    return tuple(key for key in [*modifiers, *others] if key)
+    return (*modifiers, *others)
 
 
 def chord_codes(keys: Sequence[str]) -> frozenset[int]:
@@ -1870,7 +1853,7 @@ def split_list(setting: str) -> list[str]:
 
 
 def clean_text(text: str) -> str:
-    """Text as it will be typed: line ends as \\n; control characters and lone surrogates raise ToolError (invalid_args)."""
+    """Text as it will be typed, line ends as \\n; raises ToolError for control characters and lone surrogates."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for place, character in enumerate(text):
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t":
@@ -1880,14 +1863,12 @@ def clean_text(text: str) -> str:
     return text
 
 
-# -- arguments: the seeds' names; `_arg` carries what the model is told
+# -- arguments, with the seeds' names
 
 
-def _arg(text: str = "", default: Any = None) -> Any:
+def _arg(text: str = "", default: Any = MISSING) -> Any:
     """A field of an argument dataclass with its description; one with a default is optional for the model."""
-    if default is None:
-        return field(metadata={"text": text})
-    return field(default=default, metadata={"text": text})
+    return field(default=default, metadata={"description": text} if text else {})
 
 
 @dataclass(frozen=True)
@@ -1969,96 +1950,65 @@ class UpdatePlanArgs:
 
 # -- the tools
 
-
-@tool(ClickArgs, "Left-click an element.")
-def click(hands: Hands, args: ClickArgs) -> str:
-    hands.click(args.position)
-    return f"Clicked: {args.element_name}"
+CENTRE = Coordinate(GRID // 2, GRID // 2)
 
 
-@tool(ClickArgs, "Double-click an element.")
-def double_click(hands: Hands, args: ClickArgs) -> str:
-    hands.click(args.position, count=2)
-    return f"Double-clicked: {args.element_name}"
-
-
-@tool(ClickArgs, "Right-click an element.")
-def right_click(hands: Hands, args: ClickArgs) -> str:
-    hands.click(args.position, button="right")
-    return f"Right-clicked: {args.element_name}"
-
-
-@tool(DragArgs, "Press at start, move to end, release.")
-def drag(hands: Hands, args: DragArgs) -> str:
-    hands.drag(args.start, args.end)
-    return f"Dragged: {args.element_name}"
-
-
-@tool(TypeTextArgs, "Type text where the keyboard focus is.")
-def type_text(hands: Hands, args: TypeTextArgs) -> str:
-    hands.type_text(args.text)
-    return f"Typed: {args.text[:50]}"
-
-
-@tool(PressKeyArgs, "Press a key or a combination.")
-def press_key(hands: Hands, args: PressKeyArgs) -> str:
-    hands.press(parse_chord(args.key))
-    return f"Pressed key: {args.key}"
-
-
-@tool(ScrollArgs, "Scroll down in the middle of the screen.")
-def scroll_down(hands: Hands, args: ScrollArgs) -> str:
-    hands.scroll(Coordinate(GRID // 2, GRID // 2), -1)
-    return "Scrolled down"
-
-
-@tool(ScrollArgs, "Scroll up in the middle of the screen.")
-def scroll_up(hands: Hands, args: ScrollArgs) -> str:
-    hands.scroll(Coordinate(GRID // 2, GRID // 2), 1)
-    return "Scrolled up"
-
-
-@tool(MoveArgs, "Move the mouse, without a click.")
-def move(hands: Hands, args: MoveArgs) -> str:
-    hands.move(args.position)
-    return f"Moved to {args.position}"
-
-
-@tool(NoArgs, "Left-click where the mouse is.")
-def click_here(hands: Hands, _args: NoArgs) -> str:
-    hands.click(None)
-    return "Clicked where the mouse is"
-
-
-@tool(MoveArgs, "Scroll down at a place.")
-def scroll_at(hands: Hands, args: MoveArgs) -> str:
-    hands.scroll(args.position, -1)
-    return f"Scrolled down at {args.position}"
-
-
-@tool(NoArgs, "Scroll down where the mouse is.")
-def scroll_here(hands: Hands, _args: NoArgs) -> str:
-    hands.scroll(None, -1)
-    return "Scrolled down where the mouse is"
-
-
-@tool(NoArgs, "Escape, then the Start button, then the Start menu: out of dialogs and menus.")
-def recover(hands: Hands, _args: NoArgs) -> str:
+def recover(hands: Hands, _args: NoArgs) -> None:
+    """Out of dialogs and menus."""
     hands.press(("escape",))
-    hands.move(Coordinate(GRID // 2, GRID // 2))
+    hands.move(CENTRE)
     hands.click(Coordinate(10, GRID - 20))
     hands.press(("ctrl", "escape"))
-    return "Pressed the recovery keys"
 
 
-declare("observe", NoArgs, "Take a screenshot.")
-declare("report_complete", ReportCompletionArgs, "The whole task is done.")
-declare("report_status", ReportProgressArgs, "A goal is done or blocked.")
-declare("update_plan", UpdatePlanArgs, "Give the executor its next instructions.")
-declare("archive", ArchiveHistoryArgs, "Replace finished turns by a summary.")
+# fmt: off
+TOOLS: dict[str, Tool] = {item.name: item for item in (
+    Tool("click", ClickArgs, "Left-click an element.",
+         lambda hands, args: hands.click(args.position), "Clicked: {element_name}"),
+    Tool("double_click", ClickArgs, "Double-click an element.",
+         lambda hands, args: hands.click(args.position, count=2), "Double-clicked: {element_name}"),
+    Tool("right_click", ClickArgs, "Right-click an element.",
+         lambda hands, args: hands.click(args.position, button="right"), "Right-clicked: {element_name}"),
+    Tool("drag", DragArgs, "Press at start, move to end, release.",
+         lambda hands, args: hands.drag(args.start, args.end), "Dragged: {element_name}"),
+    Tool("type_text", TypeTextArgs, "Type text where the keyboard focus is.",
+         lambda hands, args: hands.type_text(args.text), "Typed: {text:.50}"),
+    Tool("press_key", PressKeyArgs, "Press a key or a combination.",
+         lambda hands, args: hands.press(parse_chord(args.key)), "Pressed key: {key}"),
+    Tool("scroll_down", ScrollArgs, "Scroll down in the middle of the screen.",
+         lambda hands, args: hands.scroll(CENTRE, -1), "Scrolled down"),
+    Tool("scroll_up", ScrollArgs, "Scroll up in the middle of the screen.",
+         lambda hands, args: hands.scroll(CENTRE, 1), "Scrolled up"),
+    Tool("move", MoveArgs, "Move the mouse, without a click.",
+         lambda hands, args: hands.move(args.position), "Moved to {position}"),
+    Tool("click_here", NoArgs, "Left-click where the mouse is.",
+         lambda hands, args: hands.click(None), "Clicked where the mouse is"),
+    Tool("scroll_at", MoveArgs, "Scroll down at a place.",
+         lambda hands, args: hands.scroll(args.position, -1), "Scrolled down at {position}"),
+    Tool("scroll_here", NoArgs, "Scroll down where the mouse is.",
+         lambda hands, args: hands.scroll(None, -1), "Scrolled down where the mouse is"),
+    Tool("recover", NoArgs, "Escape, then the Start button, then the Start menu: out of dialogs and menus.",
+         recover, "Pressed the recovery keys"),
+    Tool("observe", NoArgs, "Take a screenshot."),
+    Tool("report_complete", ReportCompletionArgs, "The whole task is done."),
+    Tool("report_status", ReportProgressArgs, "A goal is done or blocked."),
+    Tool("update_plan", UpdatePlanArgs, "Give the executor its next instructions."),
+    Tool("archive", ArchiveHistoryArgs, "Replace finished turns by a summary."),
+)}
+# fmt: on
 
 
 # -- vocabularies and schemas
+
+AXIS: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": GRID}
+KINDS: dict[str, tuple[dict[str, Any], str]] = {  # the type of an argument: its JSON schema, and what it takes in words
+    "str": ({"type": "string"}, "text"),
+    "Coordinate": (
+        {"type": "array", "items": AXIS, "minItems": 2, "maxItems": 2},
+        f"[x, y] with whole numbers 0 to {GRID}",
+    ),
+    "tuple[int, ...]": ({"type": "array", "items": {"type": "integer"}}, "a list of whole numbers"),
+}
 
 
 @dataclass(frozen=True)
@@ -2077,19 +2027,18 @@ class Vocabulary:
 
     def schemas(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """The `tools` list of a request for these canonical tools."""
-        return [self._schema(TOOLS[name]) for name in names]
+        return [{"type": "function", "function": self._function(TOOLS[name])} for name in names]
 
-    def _schema(self, item: Tool) -> dict[str, Any]:
-        shown = self.tools[item.name][0]
+    def _function(self, item: Tool) -> dict[str, Any]:
         properties = {name: spec for f in fields(item.args) for name, spec in self._shown(item, f).items()}
         required = [name for f in fields(item.args) if f.default is MISSING for name in self._shown(item, f)]
         parameters = {"type": "object", "properties": properties, "required": required}
-        function = {"name": shown, "description": item.description, "parameters": parameters}
-        return {"type": "function", "function": function}
+        return {"name": self.shown(item.name), "description": item.description, "parameters": parameters}
 
     def _shown(self, item: Tool, f: Any) -> Mapping[str, dict[str, Any]]:
         """The properties that stand for one argument, usually one."""
-        return self.shapes.get(f.name, {self.tools[item.name][1].get(f.name, f.name): _property(f)})
+        shown = self.tools[item.name][1].get(f.name, f.name)
+        return self.shapes.get(f.name, {shown: {**KINDS[f.type][0], **f.metadata}})
 
     def parse(self, call: ToolCall) -> Act:
         """A call in this vocabulary as an Act; raises ToolError naming what is wrong and what is valid."""
@@ -2109,19 +2058,6 @@ class Vocabulary:
         return Act(found, found.args(**values), call)
 
 
-def _property(f: Any) -> dict[str, Any]:
-    """The JSON schema of one argument."""
-    number = {"type": "integer"}
-    place = {"type": "array", "items": {**number, "minimum": 0, "maximum": GRID}, "minItems": 2, "maxItems": 2}
-    kinds: dict[str, dict[str, Any]] = {
-        "str": {"type": "string"},
-        "Coordinate": place,
-        "tuple[int, ...]": {"type": "array", "items": number},
-    }
-    text = f.metadata["text"]
-    return {**kinds[f.type], **({"description": text} if text else {})}
-
-
 def _argument(f: Any, shown: str, value: Any) -> Any:
     """One argument in its field's type; raises ToolError (invalid_args, invalid_box)."""
     if f.type == "str" and isinstance(value, str):
@@ -2131,8 +2067,8 @@ def _argument(f: Any, shown: str, value: Any) -> Any:
             return tuple(value)
         if f.type == "Coordinate" and len(value) == 2:
             return Coordinate(*value)
-    takes = {"str": "text", "Coordinate": f"[x, y] with whole numbers 0 to {GRID}"}.get(f.type, "a list of whole numbers")
-    raise ToolError(f"Argument {shown!r} takes {takes}.", "invalid_box" if f.type == "Coordinate" else "invalid_args")
+    kind = "invalid_box" if f.type == "Coordinate" else "invalid_args"
+    raise ToolError(f"Argument {shown!r} takes {KINDS[f.type][1]}.", kind)
 
 
 ########################################################################################################################
@@ -2181,7 +2117,9 @@ class Actuator:
         self.area, self.spent, self._place = frame.area, frame.number, self.desktop.cursor()
         self._acted.append(self.clock.now())
         try:
-            return act.tool.run(self, act.args) if act.tool.run else ""
+            if act.tool.run:
+                act.tool.run(self, act.args)
+            return act.tool.done.format(**vars(act.args))
         finally:
             self.release()
             self.last_own = self.clock.now()
@@ -3721,8 +3659,7 @@ _REPORT = {"goal_identifier": "objective_id", "completion_status": "status"}
 _COMPRESS = {"summary": "compression_summary", "patterns_detected": "loop_analysis"}
 _BRIEF = {"instructions": "operator_instructions", "reasoning": "rationale"}
 
-_AXIS: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": GRID}
-_BOX = {"type": "array", "minItems": 2, "maxItems": 4, "items": _AXIS, "description": "[x, y] or [x1, y1, x2, y2]"}
+_BOX = {"type": "array", "minItems": 2, "maxItems": 4, "items": AXIS, "description": "[x, y] or [x1, y1, x2, y2]"}
 # fmt: off
 PLANNER_WORDS = Vocabulary({
     "click": ("click_screen_element", {}), "double_click": ("double_click_screen_element", {}),
@@ -3747,7 +3684,7 @@ CHAT_WORDS = Vocabulary({
 POINTER_WORDS = Vocabulary({
     "observe": ("take_screenshot", {}), "move": ("move_mouse", {}), "click_here": ("click_mouse", {}),
     "type_text": ("type_text", {}), "scroll_here": ("scroll_down", {}),
-}, {"reasoning": {}, "position": {"x": _AXIS, "y": _AXIS}})
+}, {"reasoning": {}, "position": {"x": AXIS, "y": AXIS}})
 _CHAT: dict[str, Any] = {"executor_max_tokens": 2048, "max_steps": 10, "turn_delay": 0.4,
                          "memory_compression_threshold": 24, "memory_keep_actions": 8}
 PROFILES = {profile.name: profile for profile in (
@@ -4545,7 +4482,7 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     role = engine.profile.roles["executor"]
     text = executor_text(engine, state, frame)
     act, said, _ = engine.ask_for_call(role, text, engine._image, engine.config.reply_corrections)
-    name, args = (act.call.name, describe(act)) if act else ("no_call", "")
+    name, args = (act.call.name, act.shown) if act else ("no_call", "")
     outcome, result, changed, progress = None, "No usable tool call in the reply.", None, False
     if act and act.tool.name == "report_complete":
         outcome, result = check_completion(engine, state, act.args.evidence)
@@ -4575,12 +4512,6 @@ def note_action(engine: Engine, state: AgentState, record: ActionRecord, start: 
     effect = {True: "changed", False: "unchanged", None: record.result}[record.changed]
     name = engine.profile.roles["executor"].name
     engine.tell(state.turn, name, f"{record.tool} {record.args}", effect, engine.clock.now() - start)
-
-
-def describe(act: Act) -> str:
-    """An act's arguments on one line, as logs, memory and the terminal show them."""
-    values = [getattr(act.args, f.name) for f in fields(act.args) if f.name != "reasoning"]
-    return " ".join(json.dumps(v, ensure_ascii=False) if isinstance(v, str) else str(v) for v in values)
 
 
 def executor_text(engine: Engine, state: AgentState, frame: Frame) -> str:
@@ -4708,7 +4639,7 @@ def chat_act(
     looks, config = act.tool.name == "observe", engine.config
     name = f"{config.dump_prefix}{config.dump_start + chat.shown:04d}" if looks else ""
     frame, screenshot = engine.observe(state.turn, name=name)
-    record = ActionRecord(state.turn, act.call.name, describe(act), "", screenshot)
+    record = ActionRecord(state.turn, act.call.name, act.shown, "", screenshot)
     new = not engine.repeated(act, frame)
     if looks:
         chat.shown, chat.frame, record.result = chat.shown + 1, frame, f"Screenshot {chat.shown + 1}"
