@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import contextlib
 import ctypes
 import getpass
 import hashlib
@@ -39,9 +38,7 @@ import threading
 import time
 import traceback
 import unicodedata
-import urllib.error
 import urllib.parse
-import urllib.request
 import zlib
 from array import array
 from collections import Counter, deque
@@ -49,7 +46,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache, reduce
 from itertools import count
@@ -2481,12 +2477,7 @@ GATES += (gate_dry_run, gate_confirm)
 ########################################################################################################################
 
 ANSWER_BYTES_MOST = 8 << 20  # a reply is a few kB; anything near this is not a reply
-NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (RecursionError)
-DISCOVERY_TIMEOUT_S = 15.0  # a list of models is quick, and a server that is loading says so
-RETRY_AFTER_MOST_S = 60.0
 CONTEXT_LEAST = 6000  # tokens: one executor turn is about 3,900, its reply up to 1,400 (DESIGN.md)
-BACKOFF_S = {"loading": 5.0}  # seconds before the second try (else 0.5), then doubled; some GB take half a minute
-ONE_RETRY = ("not_json", "bad_shape", "empty", "error")  # garbage may be a slip: one further try, not request_retries
 
 
 @dataclass(frozen=True)
@@ -2519,161 +2510,100 @@ class ModelInfo:
     loaded: bool | None = None
     context_length: int | None = None
     note: str = ""
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """One whole HTTP answer; `sized` if its length was announced, so that nothing can be missing."""
-
-    status: int
-    body: bytes
-    sized: bool
-    encoding: str
-    retry_after: str
+    stored: str = field(default="", compare=False)  # its name on disk; a loaded one can have another
 
 
 # fmt: off
-_Row = tuple[Any, str, bool, str]  # what to look for, kind, whether asking again is of use, what the server does
+# Each kind of fault: how often asking again may help (up to request_retries; garbage may be a slip, so once), what the
+# server did, its own words in brackets, and what to do about it.
+_FAULTS: dict[str, tuple[int, str]] = {
+    "context": (0, "got more than its model's context holds ({}); load the model with 8192 tokens or more"),
+    "no_vision": (0, "has a model that cannot see images ({}); load a vision model such as Qwen3-VL"),
+    "no_tools": (0, "takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL"),
+    "no_model": (0, "has no model loaded ({}); load Qwen3-VL in LM Studio or with `lms load`, or choose a smaller one"),
+    "wrong_model": (0, "does not have the model ({}); set lmstudio_model to one that it has"),
+    "auth": (0, "wants another API key ({}); set LMSTUDIO_API_KEY"),
+    "not_found": (0, "has no such page ({}); check that lmstudio_endpoint ends in /v1/chat/completions"),
+    "redirect": (0, "wants the request sent elsewhere ({}); set lmstudio_endpoint to the final address"),
+    "encoding": (0, "sent a compressed answer ({}), unasked; turn compression off there"),
+    "too_big": (0, "answered with more than {}; check that it is a model server"),
+    "timeout": (0, "did not finish in {} s; use a smaller model or raise lmstudio_timeout"),
+    "error": (1, "answered with an error ({}); look at its log"),
+    "empty": (1, "sent an empty answer; look at its log and at the model's context length"),
+    "not_json": (1, "did not answer in JSON ({}); check that it is a model server"),
+    "bad_shape": (1, "answered without {}; check that it is a chat completions server"),
+    "unreachable": (10, "cannot be reached ({}); check lmstudio_endpoint"),
+    "refused": (10, "is off, nothing listens there; start it in LM Studio (`lms server start`), or set the endpoint"),
+    "reset": (10, "closed the connection without an answer; look at its log"),
+    "incomplete": (10, "broke off or sent no whole HTTP answer; look at its log and check that it is a model server"),
+    "loading": (10, "is still loading its model; wait a little and start again"),
+    "busy": (10, "is busy ({}); close other programs that use it"),
+    "server": (10, "failed or lost its model ({}); look at its log and at the free memory"),
+}
 # What servers say, whatever the status; the first match wins. Sources: lmstudio-bug-tracker #237 #546 #908 #1251 #1680,
 # llama.cpp server-common.cpp and #15780, Ollama's openai package, vLLM's serving engine.
-_SAID: tuple[_Row, ...] = (
-    (r"context (length|size|window|the overflows)|context overflow|exceed_context|too long to fit|prompt is too long",
-     "context", False, "got more than its model's context holds ({said}); load the model with 8192 tokens or more"),
-    (r"(not|n't) support (images?|vision)|image input is not supported|not a multimodal model|mmproj|at most 0 image",
-     "no_vision", False, "has a model that cannot see images ({said}); load a vision model such as Qwen3-VL"),
-    (r"(not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param",
-     "no_tools", False, "takes no tools with this model ({said}); load one that can call tools, such as Qwen3-VL"),
-    (r"failed to load|error loading model|insufficient system resources",
-     "no_model", False, "could not load the model ({said}); choose a smaller one"),
-    (r"no models? (are |is |currently )*loaded|please load a model",
-     "no_model", False, "has no model loaded ({said}); load Qwen3-VL in LM Studio, or with `lms load`"),
-    (r"\bloading model|model is (still |currently )?loading|is being loaded",
-     "loading", True, "is still loading its model; wait a little and start again"),
-    (r"model (has |is |was )*(unloaded|reloaded|crashed)",
-     "server", True, "lost its model ({said}); look at its log and at the free memory"),
-    (r"model .{0,200}(not found|does not exist)|model_not_found|invalid model identifier|multiple models are loaded",
-     "wrong_model", False, "does not have the model ({said}); set lmstudio_model to one that it has"),
-    (r"(invalid|incorrect|missing|malformed).{0,30}api.?(key|token)|unauthori[sz]ed",
-     "auth", False, "wants another API key ({said}); set LMSTUDIO_API_KEY"),
-    (r"unexpected endpoint or method|page not found|^(file )?not found",
-     "not_found", False, "has no such page ({said}); check that lmstudio_endpoint ends in /v1/chat/completions"),
-    (r"server busy|maximum pending requests|no slot available|rate limit|overloaded",
-     "busy", True, "is busy ({said}); close other programs that use it"),
+_SAID = (
+    ("context", r"context (length|size|window|(the )?overflow)|exceed_context|too long to fit|prompt is too long"),
+    ("no_vision", r"(not|n't) support (image|vision)|image input is not|not a multimodal|mmproj|at most 0 image"),
+    ("no_tools", r"(not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param"),
+    ("no_model", r"(failed to|error) load|insufficient system resources|no models? (\w+ )*loaded|please load a model"),
+    ("loading", r"\bloading model|model is (still |currently )?loading|is being loaded"),
+    ("server", r"model (has |is |was )*(unloaded|reloaded|crashed)"),
+    ("wrong_model", r"model .{0,200}(not found|not exist)|model_not_found|invalid model|multiple models are loaded"),
+    ("auth", r"(invalid|incorrect|missing|malformed).{0,30}api.?(key|token)|unauthori[sz]ed"),
+    ("not_found", r"unexpected endpoint or method|page not found|^(file )?not found"),
+    ("busy", r"server busy|maximum pending requests|no slot available|rate limit|overloaded"),
 )
-_STATUS: tuple[_Row, ...] = (  # the same by status, for answers that say nothing known
-    (range(200, 300), "error", True, "answered with an error ({said}); look at its log"),
-    (range(300, 400), "redirect", False, "wants the request sent elsewhere ({said}), which is not done; set"
-     " lmstudio_endpoint to the final address"),
-    ((401, 403), "auth", False, "wants another API key ({said}); set LMSTUDIO_API_KEY"),
-    ((404, 405), "not_found", False, "has no such page ({said}); check that lmstudio_endpoint is right"),
-    ((408, 409, 429), "busy", True, "is busy ({said}); close other programs that use it"),
-    ((500, 502, 503, 504), "server", True, "failed ({said}); look at its log"),
-    (range(100, 1000), "error", False, "refused the request ({said}); look at its log"),
-)
-_WIRE: tuple[_Row, ...] = (  # what can happen on the way there and back
-    (ConnectionRefusedError, "refused", True, "is not running, nothing listens there; start it in LM Studio or with"
-     " `lms server start`, or set lmstudio_endpoint"),
-    (TimeoutError, "timeout", False, "did not finish in {seconds:g} s; use a smaller model or raise lmstudio_timeout"),
-    (socket.gaierror, "refused", False, "is on no computer that is known ({said}); check lmstudio_endpoint"),
-    (http.client.IncompleteRead, "incomplete", True, "broke off its answer; look at its log"),
-    (ConnectionError, "reset", True, "closed the connection without an answer; look at its log"),
-    (http.client.HTTPException, "incomplete", True, "sent no whole HTTP answer; check that it is a model server"),
-    (OSError, "refused", True, "cannot be reached ({said}); check lmstudio_endpoint"),
-)
-_ANSWER: tuple[_Row, ...] = (  # what can be wrong with a whole answer
-    ("", "encoding", False, "sent a compressed answer ({said}), unasked; turn compression off there"),
-    ("", "too_big", False, "answered with more than {said}; check that it is a model server"),
-    ("", "empty", True, "sent an empty answer; look at its log and at the model's context length"),
-    ("", "not_json", True, "did not answer in JSON ({said}); check that it is a model server"),
-    ("", "bad_shape", True, "answered without {said}; check that it is a chat completions server"),
-)
-_ROWS = {row[1]: row for row in (*reversed(_WIRE), *reversed(_SAID), *_ANSWER)}  # the first row of each kind
+_STATUS = {"redirect": range(300, 400), "auth": (401, 403), "not_found": (404, 405), "busy": (408, 409, 429),
+           "server": (500, 502, 503, 504)}  # for answers that say nothing known
+_WIRE = {ConnectionRefusedError: "refused", ConnectionError: "reset", TimeoutError: "timeout", OSError: "unreachable"}
 # fmt: on
 
 
-class _Exchange(urllib.request.AbstractHTTPHandler):
-    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C.
+class _Exchange(threading.Thread):
+    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C."""
 
-    It is urllib's handler too, to get at the socket, whose closing is all that ends a thread in recv.
-    """
-
-    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
-
-    def __init__(self, request: urllib.request.Request, timeout_s: float) -> None:
-        super().__init__()
-        self.request, self.timeout_s = request, timeout_s
-        self.answer: _Answer | None = None
-        self.failure: BaseException = AssertionError("an exchange ends with an answer or a failure")
+    def __init__(self, url: urllib.parse.SplitResult, request: tuple[Any, ...], timeout_s: float) -> None:
+        super().__init__(name="model exchange", daemon=True)
+        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+        self._connection, self._end = kind(url.netloc, timeout=timeout_s), time.monotonic() + timeout_s
+        self._request, self._abandoned = request, False
         self._socket: socket.socket | None = None
-        self._done, self._lock, self._abandoned = threading.Event(), threading.Lock(), False
+        self._result: tuple[http.client.HTTPResponse, bytes] | Exception = AssertionError("it has not run")
 
-    def wait(self, stop: Stop) -> _Answer:
-        """The answer; raises what went wrong, TimeoutError at the deadline, Stopped within a slice of the stop."""
-        end = time.monotonic() + self.timeout_s
-        threading.Thread(target=self._run, name="model exchange", daemon=True).start()
+    def wait(self, stop: Stop) -> tuple[http.client.HTTPResponse, bytes]:
+        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
+        self.start()
         try:
-            while not self._done.wait(max(0.0, min(0.05, end - time.monotonic()))):
-                stop.check()
-                if time.monotonic() >= end:
+            while self.is_alive():
+                if time.monotonic() >= self._end:
                     raise TimeoutError
-        finally:
-            self._abandon()
-        if self.answer is None:
-            raise self.failure
-        return self.answer
-
-    def _run(self) -> None:
-        opener = urllib.request.OpenerDirector()  # bare: no proxy, redirect, cookie or login, and every status returns
-        opener.add_handler(self)
-        try:
-            with opener.open(self.request, timeout=self.timeout_s) as response:
-                self.answer = _whole(response)
-        except urllib.error.URLError as error:
-            self.failure = error.reason if isinstance(error.reason, BaseException) else error
-        except Exception as error:  # raised again by wait()
-            self.failure = error
-        finally:
-            self._done.set()
-
-    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        def connection(host: str, **options: Any) -> http.client.HTTPConnection:
-            kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
-            made = kind(host, **options)
-            made.connect = lambda: self._connect(made, kind)  # type: ignore[method-assign]
-            return made
-
-        return self.do_open(connection, request)
-
-    https_open = http_open
-
-    def _connect(self, made: http.client.HTTPConnection, kind: type[http.client.HTTPConnection]) -> None:
-        kind.connect(made)
-        with self._lock:
-            self._socket = made.sock
-            if self._abandoned:
-                raise ConnectionAbortedError
-
-    def _abandon(self) -> None:
-        """Ends the worker, whatever it waits for; the server sees the connection close and may stop computing."""
-        with self._lock:
+                self.join(0.05)
+                stop.check()
+        finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
             self._abandoned = True
-            if self._socket is not None and not self._done.is_set():
-                with contextlib.suppress(OSError):
+            if self._socket is not None:
+                with suppress(OSError):
                     self._socket.shutdown(socket.SHUT_RDWR)
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
 
-
-def _whole(response: http.client.HTTPResponse) -> _Answer:
-    """The whole answer, or just more than the most bytes of it; raises IncompleteRead when bytes are missing."""
-    sized = response.chunked or response.length is not None
-    try:
-        body = response.read(ANSWER_BYTES_MOST + 1)
-    except ValueError:  # http.client lets a negative chunk size through
-        raise http.client.IncompleteRead(b"") from None
-    missing = 0 if len(body) > ANSWER_BYTES_MOST else response.length or 0
-    if missing or not (body or sized):  # without a length an empty body is a cut inside the headers
-        raise http.client.IncompleteRead(body, missing)
-    encoding, retry_after = response.headers.get("Content-Encoding", ""), response.headers.get("Retry-After", "")
-    return _Answer(response.status, body, sized, encoding.strip().lower(), retry_after.strip())
+    def run(self) -> None:
+        try:
+            with closing(self._connection) as connection:
+                connection.connect()
+                self._socket = connection.sock  # first this, then the look at _abandoned; wait() does the opposite
+                if self._abandoned:
+                    return
+                connection.request(*self._request)
+                with connection.getresponse() as response:
+                    body = response.read(ANSWER_BYTES_MOST + 1)
+                    if response.length and len(body) <= ANSWER_BYTES_MOST:
+                        raise http.client.IncompleteRead(body, response.length)
+                    self._result = response, body
+        except Exception as error:  # raised again by wait()
+            self._result = error
 
 
 def _strict_json(body: bytes) -> Any:
@@ -2686,19 +2616,12 @@ def _strict_json(body: bytes) -> Any:
         return int(text) if text.lstrip("-").isdigit() else value
 
     value = json.loads(body.decode("utf-8-sig"), parse_constant=number, parse_float=number, parse_int=number)
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > NESTING_MOST:
-            raise ValueError("nested too deeply")
-        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, (dict, list))]
-        level = [item for items in inner for item in items]
+    level = [value]
+    for _ in range(64):  # deeper JSON would break whoever writes it down again (RecursionError)
+        level = [item for box in level for item in (box.values() if isinstance(box, dict) else _list(box))]
+    if level:
+        raise ValueError("nested too deeply")
     return value
-
-
-def _count(value: Any) -> int | None:
-    """A number of tokens, or None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -2709,6 +2632,13 @@ def _dict(value: Any) -> dict[str, Any]:
 def _list(value: Any) -> list[Any]:
     """The value if it is a JSON list, else an empty one."""
     return value if isinstance(value, list) else []
+
+
+def _count(value: Any, *path: str) -> int | None:
+    """The number of tokens at `path` in a JSON object, or None for anything else."""
+    for name in path:
+        value = _dict(value).get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _plain(text: str) -> str:
@@ -2724,38 +2654,18 @@ def _error_text(value: Any) -> str:
     return " ".join(word for word in words if isinstance(word, str)) or str(error)
 
 
-def _usage(value: dict[str, Any]) -> Usage:
-    """Token counts from `usage`; the cached ones also from llama.cpp's `timings`."""
-    usage = _dict(value.get("usage"))
-    cached = _count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens"))
-    cached = _count(_dict(value.get("timings")).get("cache_n")) if cached is None else cached
-    return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), cached)
-
-
 def _endpoint(text: str) -> urllib.parse.SplitResult:
     """The chat completions URL, with 127.0.0.1 for localhost (IPv6 delay on Windows); raises ConfigError."""
     try:
         url = urllib.parse.urlsplit(text)
-        host, port = url.hostname, url.port
-        if not re.fullmatch(r"[!-~]+", text) or url.scheme not in ("http", "https") or not host or "@" in url.netloc:
+        if not re.fullmatch(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?", text) or not url.hostname or url.port == 0:
             raise ValueError("http:// or https://, a host, no login, no blanks")
     except ValueError as error:
-        shown = re.sub(r"//.*@", "//***@", text)[:100]
-        example = "http://127.0.0.1:1234/v1/chat/completions"
-        raise ConfigError(f"lmstudio_endpoint {shown!r} is not usable ({error}); it looks like {example}.") from None
-    host = "127.0.0.1" if host == "localhost" else f"[{host}]" if ":" in host else host
+        text = re.sub(r"//.*@", "//***@", text)[:100]
+        raise ConfigError(f"lmstudio_endpoint {text!r} is unusable: {error}; try {Config.lmstudio_endpoint}.") from None
     path = url.path.rstrip("/")
     path += {"": "/v1/chat/completions", "/v1": "/chat/completions"}.get(path, "")
-    return url._replace(netloc=host if port is None else f"{host}:{port}", path=path, fragment="")
-
-
-def _retry_after(header: str) -> float:
-    """Seconds from a Retry-After header, given as a number or as a date; 0 if it cannot be read."""
-    try:
-        seconds = float(header) if header.isdigit() else parsedate_to_datetime(header).timestamp() - time.time()
-    except (TypeError, ValueError, OverflowError, OSError):
-        return 0.0
-    return max(0.0, min(RETRY_AFTER_MOST_S, seconds))
+    return url._replace(netloc=re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower()), path=path, fragment="")
 
 
 class ModelServer:
@@ -2764,197 +2674,171 @@ class ModelServer:
     def __init__(self, config: Config, clock: Clock, stop: Stop, api_key: str = "",
                  notice: Callable[[str], None] = lambda text: None, jitter: Callable[[], float] = random.random,
                  hide: Callable[[Any], Any] = lambda value: value) -> None:  # fmt: skip
-        self.config, self.clock, self.stop, self.notice, self.jitter, self.hide = config, clock, stop, notice, jitter, hide
+        self.config, self.clock, self.stop = config, clock, stop
+        self.notice, self.jitter, self.hide = notice, jitter, hide
         self.url, self._key = _endpoint(config.lmstudio_endpoint), api_key.strip()
         if not re.fullmatch(r"[!-~]*", self._key):
             raise ConfigError("LMSTUDIO_API_KEY holds blanks or unusual characters; copy it once more.")
         self.where = f"{self.url.scheme}://{self.url.netloc}"
         self.info: ModelInfo | None = None  # what discover() found
-        self.exchanges = 0  # HTTP requests, further tries included
-        self._retry_after = 0.0
 
     def complete(self, body: bytes) -> Reply:
         """Posts a chat completion request; raises ModelError. Asking again is safe: nothing on the desktop changes."""
-        value, seconds, tries = self._ask(self.url.geturl(), body, self.config.lmstudio_timeout, self._with_message)
-        choice, model = value["choices"][0], value.get("model")
-        reason = choice.get("finish_reason")
-        reply = Reply(choice["message"], reason if isinstance(reason, str) else None, _usage(value),
+        value, seconds, tries = self._ask(self.url._replace(scheme="", netloc="").geturl(), body)
+        choice, reason, model = value["choices"][0], value["choices"][0].get("finish_reason"), value.get("model")
+        cached = _count(value, "usage", "prompt_tokens_details", "cached_tokens")
+        cached = _count(value, "timings", "cache_n") if cached is None else cached  # llama.cpp
+        usage = Usage(_count(value, "usage", "prompt_tokens"), _count(value, "usage", "completion_tokens"), cached)
+        reply = Reply(choice["message"], reason if isinstance(reason, str) else None, usage,
                       model if isinstance(model, str) else "", seconds, tries)  # fmt: skip
         if self._overflowed(reply):
-            raise self._fault(_ROWS["context"], said="an empty reply")
+            raise self._fault("context", "an empty reply")
         return reply
-
-    def _with_message(self, value: Any) -> dict[str, Any]:
-        first = (_list(_dict(value).get("choices")) or [None])[0]
-        if not isinstance(_dict(first).get("message"), dict):
-            raise self._fault(_ROWS["bad_shape"], said="choices[0].message")
-        return _dict(value)
 
     def _overflowed(self, reply: Reply) -> bool:
         """Whether an empty reply is an overflow in disguise (lmstudio-bug-tracker #2339)."""
-        if any(reply.message.get(key) for key in ("content", "tool_calls", "function_call", "reasoning_content")):
-            return False
-        used, context = reply.usage, self.info.context_length if self.info else None
-        full = context is not None and (used.prompt_tokens or 0) + (used.completion_tokens or 0) >= context
-        return full or (reply.finish_reason == "length" and used.completion_tokens == 0)
+        said = ("content", "tool_calls", "function_call", "reasoning_content")
+        used, context = reply.usage, (self.info and self.info.context_length) or math.inf
+        full = (used.prompt_tokens or 0) + (used.completion_tokens or 0) >= context
+        full = full or (reply.finish_reason == "length" and used.completion_tokens == 0)
+        return full and not any(reply.message.get(key) for key in said)
 
-    def _ask(self, url: str, body: bytes | None, timeout_s: float, check: Callable[[Any], dict[str, Any]]
-             ) -> tuple[dict[str, Any], float, int]:  # fmt: skip
-        """One exchange, again where that is safe: the checked JSON, the seconds of the last exchange, the tries."""
+    def _ask(self, path: str, body: bytes | None = None) -> tuple[dict[str, Any], float, int]:
+        """One exchange, again where that is safe: the JSON object, the seconds of the last exchange, the tries."""
         tries = 0
         while True:
             tries, started = tries + 1, self.clock.now()
             try:
-                return check(self._exchange(url, body, timeout_s)), self.clock.now() - started, tries
+                return self._exchange(path, body), self.clock.now() - started, tries
             except ModelError as error:
-                most = min(1 if error.kind in ONE_RETRY else 10, self.config.request_retries)
-                if error.kind == "refused" and body is None:
-                    most = 0  # before a run there is nobody to wait for, and each try takes 2 s on Windows
-                if not error.retry or tries > most:
-                    tried = f" ({tries} tries)" if tries > 1 else ""
-                    raise ModelError(f"{str(error)[:-1]}{tried}.", error.kind, error.retry) from None
-                wait_s = BACKOFF_S.get(error.kind, 0.5) * 2 ** (tries - 1) * (0.5 + self.jitter())
-                wait_s = max(wait_s, self._retry_after)
+                hasty = not body and error.kind in ("refused", "unreachable")  # a try takes 2 s on Windows
+                if not error.retry or hasty or tries > min(_FAULTS[error.kind][0], self.config.request_retries):
+                    raise
+                first_s = 5.0 if error.kind == "loading" else 0.5  # some GB take half a minute
+                wait_s = max(self._retry_after_s, first_s * 2 ** (tries - 1) * (0.5 + self.jitter()))
                 self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
-    def _exchange(self, url: str, body: bytes | None, timeout_s: float) -> Any:
-        """The JSON of one exchange; raises ModelError."""
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": f"agent.py/{__version__}",
-                   **({"Content-Type": "application/json"} if body else {}),
-                   **({"Authorization": f"Bearer {self._key}"} if self._key else {})}  # fmt: skip
-        self.exchanges, self._retry_after = self.exchanges + 1, 0.0
-        try:
-            answer = _Exchange(urllib.request.Request(url, body, headers), timeout_s).wait(self.stop)
-        except (OSError, http.client.HTTPException) as error:
-            row = next(row for row in _WIRE if isinstance(error, row[0]))
-            raise self._fault(row, said=str(error), seconds=timeout_s) from None
-        self._retry_after = _retry_after(answer.retry_after)
-        return self._value(answer)
+    def _exchange(self, path: str, body: bytes | None) -> dict[str, Any]:
+        """The JSON object of one exchange, with a message where a body asks for one; raises ModelError."""
+        timeout_s = self.config.lmstudio_timeout if body else min(15.0, self.config.lmstudio_timeout)  # lists are quick
+        headers = {"Accept-Encoding": "identity", "Connection": "close", "Content-Type": "application/json"}
+        headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        self._retry_after_s = 0.0  # what the answer asks for
+        try:  # http.client alone knows no proxy, redirect, cookie or login
+            request = _Exchange(self.url, ("POST" if body else "GET", path, body, headers), timeout_s)
+            response, data = request.wait(self.stop)
+        except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a negative chunk size
+            kind = next((kind for family, kind in _WIRE.items() if isinstance(error, family)), "incomplete")
+            said = getattr(error, "strerror", None) or str(error)
+            raise self._fault(kind, f"{timeout_s:g}" if kind == "timeout" else said) from None
+        after = response.headers.get("Retry-After", "").strip()
+        self._retry_after_s = min(60.0, float(after)) if after.isdecimal() else 0.0
+        value = _dict(self._value(response, data))
+        first = (_list(value.get("choices")) or [None])[0]
+        if body and not isinstance(_dict(first).get("message"), dict):
+            raise self._fault("bad_shape", "choices[0].message")
+        return value
 
-    def _value(self, answer: _Answer) -> Any:
+    def _value(self, response: http.client.HTTPResponse, data: bytes) -> Any:
         """The JSON of a good answer; raises ModelError for everything else."""
-        good = 200 <= answer.status < 300
-        if answer.encoding not in ("", "identity"):
-            raise self._fault(_ROWS["encoding"], said=answer.encoding)
-        if len(answer.body) > ANSWER_BYTES_MOST:
-            raise self._fault(_ROWS["too_big"], said=f"{ANSWER_BYTES_MOST >> 20} MB")
-        if good and not answer.body.strip():
-            raise self._fault(_ROWS["empty"])
+        status, encoding = response.status, response.headers.get("Content-Encoding", "").strip().lower()
+        good, sized = 200 <= status < 300, response.chunked or response.length is not None
+        if encoding not in ("", "identity"):
+            raise self._fault("encoding", encoding)
+        if len(data) > ANSWER_BYTES_MOST:
+            raise self._fault("too_big", f"{ANSWER_BYTES_MOST >> 20} MB")
         try:
-            value = _strict_json(answer.body)
+            value = _strict_json(data)
         except (ValueError, RecursionError) as error:
-            if good:
-                raise self._fault(_ROWS["not_json"] if answer.sized else _ROWS["incomplete"], said=str(error)) from None
-            value = answer.body[:1000].decode("utf-8", "replace")  # error pages may be anything
+            if good:  # without a length it may be cut, even inside the headers
+                kind = "incomplete" if not sized else "not_json" if data.strip() else "empty"
+                raise self._fault(kind, str(error)) from None
+            value = data[:1000].decode("utf-8", "replace")  # error pages may be anything
         said = _error_text(value)
         if good and not said:
             return value
-        known = [row for row in _SAID if re.search(row[0], said, re.IGNORECASE) and not 300 <= answer.status < 400]
-        row = (known + [row for row in _STATUS if answer.status in row[0]])[0]
-        raise self._fault(row, said=said if good else f"status {answer.status}: {said}")
+        known = [kind for kind, words in _SAID if re.search(words, said, re.IGNORECASE) and not 300 <= status < 400]
+        kind = (known + [kind for kind, codes in _STATUS.items() if status in codes] + ["error"])[0]
+        raise self._fault(kind, said if good else f"status {status}: {said}", good or kind != "error")
 
-    def _fault(self, row: _Row, said: str = "", **values: Any) -> ModelError:
-        """A row of the tables as an error; a server that repeats the key does not get it into a message."""
-        said = _plain(self.hide(said.replace(self._key, "***") if self._key else said))
-        return ModelError(f"The server at {self.where} {row[3].format(said=said, **values)}.", row[1], row[2])
+    def _fault(self, kind: str, said: str = "", again: bool = True) -> ModelError:
+        """A fault as an error; a server that repeats the key does not get it into a message."""
+        tries, text = _FAULTS[kind]
+        text = text.format(_plain(self.hide(said.replace(self._key, "***") if self._key else said)))
+        return ModelError(f"The server at {self.where} {text}.", kind, again and tries > 0)
 
     def discover(self) -> ModelInfo:
         """The model to use, with a note if it is not the configured one; raises ModelError. LM Studio's lists first."""
-        prefix = self.url.path.removesuffix("/chat/completions")
-        root, found, failures = prefix.removesuffix("/v1"), list[tuple[ModelInfo, str]](), list[ModelError]()
-        paths = (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models")
-        for path in paths:
-            url = self.url._replace(path=path, query="").geturl()
+        prefix, found, failures = self.url.path.removesuffix("/chat/completions"), list[ModelInfo](), []
+        root = prefix.removesuffix("/v1")
+        for path in (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models"):
             try:
-                value, _, _ = self._ask(url, None, min(DISCOVERY_TIMEOUT_S, self.config.lmstudio_timeout), _dict)
-                found = _models(value)
+                found = found or _models(self._ask(path)[0])
             except ModelError as error:
-                if error.kind in ("refused", "reset", "timeout", "auth", "loading", "busy"):
+                if error.kind in ("refused", "unreachable", "reset", "timeout", "auth", "loading", "busy"):
                     raise
                 failures.append(error)  # another kind of server has no such page, and says so in its own way
-            if found:
-                break
-        if len(failures) == len(paths):
+        if len(failures) == 3:
             raise failures[-1]
         self.info = self._choose(found)
         return self.info
 
-    def _choose(self, found: list[tuple[ModelInfo, str]]) -> ModelInfo:
+    def _choose(self, found: list[ModelInfo]) -> ModelInfo:
         """The configured model, else the loaded one that sees, else the only one; raises ModelError."""
-        wanted, models = self.config.lmstudio_model, [info for info, _ in found]
-        there = [info for info, key in found if wanted in (info.name, key)]
-        for info in there or [info for info, key in found if _same_model(wanted, key)]:
+        wanted, loaded = self.config.lmstudio_model, [info for info in found if info.loaded]
+        named = [info for info in found if wanted in (info.name, info.stored)]
+        named += [info for info in found if _same_model(wanted, info.stored)]
+        seeing = [info for sure in (True, None, False) for info in loaded if info.vision is sure]
+        only = found if len(found) == 1 and found[0].loaded is None else []
+        for info in [*named, *seeing, *only]:  # the first of them decides
             if info.vision is False:
-                raise self._fault(_ROWS["no_vision"], said=f"{info.name} reads text only")
-            late = f"The model {_plain(info.name)} is not loaded yet, so that the first reply may take a minute."
-            return replace(info, note=late if info.loaded is False else "")
-        seeing = [info for sure in (True, None) for info in models if info.loaded and info.vision is sure]
-        only = models if len(models) == 1 and models[0].loaded is None else []
-        for info in seeing + only:
-            kind = "loaded" if info.loaded else "only"
-            note = f"The configured model {wanted} is not there; using the {kind} one, {_plain(info.name)}."
-            return replace(info, note=note)
-        names = ", ".join(info.name for info in models if info.vision is not False)[:100] or "none that sees images"
-        if blind := [info.name for info in models if info.loaded]:
-            raise self._fault(_ROWS["no_vision"], said=f"{blind[0]} reads text only")
-        if any(info.loaded is None for info in models):
-            raise self._fault(_ROWS["wrong_model"], said=f"{wanted}; listed: {names}")
-        raise self._fault(_ROWS["no_model"], said=f"{wanted} is not there; listed: {names}")
+                raise self._fault("no_vision", f"{info.name} reads text only")
+            name, kind = _plain(info.name), "loaded" if info.loaded else "only"
+            note = f"The configured model {wanted} is not there; using the {kind} one, {name}."
+            late = f"The model {name} is not loaded yet, so that the first reply may take a minute."
+            return replace(info, note=note if not named else late if info.loaded is False else "")
+        names = ", ".join(info.name for info in found if info.vision is not False)[:100] or "none that sees images"
+        unsure = any(info.loaded is None for info in found)
+        raise self._fault("wrong_model" if unsure else "no_model", f"{wanted} is not there; listed: {names}")
 
 
 def _same_model(one: str, other: str) -> bool:
     """Whether two names mean one model: the last part of a path counts, LM Studio's instance number does not."""
-    tails = [re.sub(r":\d+$", "", name.replace("\\", "/").rsplit("/", 1)[-1].lower()) for name in (one, other)]
-    return tails[0] == tails[1]
+    return len({re.sub(r":\d+$", "", name.replace("\\", "/").rsplit("/", 1)[-1].lower()) for name in (one, other)}) == 1
 
 
-def _models(value: dict[str, Any]) -> list[tuple[ModelInfo, str]]:
-    """The models in any server's list, loaded ones first, each with the name under which it is stored.
-
-    LM Studio v1: `models` with `key`; its v0 and every OpenAI-compatible list: `data` with `id` (v0 adds type and
-    state, vLLM `max_model_len`, llama.cpp `meta` and a second list `models` that tells which can take images).
-    """
-    found = []
-    stored = [_dict(model) for model in _list(value.get("models"))]
-    for model in stored:
+def _models(value: dict[str, Any]) -> list[ModelInfo]:
+    """The models in any server's list, loaded ones first."""
+    found, stored = [], [_dict(model) for model in _list(value.get("models"))]
+    for model in stored:  # LM Studio v1; llama.cpp tells here which can take images
         key, vision = model.get("key"), _dict(model.get("capabilities")).get("vision")
-        if not isinstance(key, str) or model.get("type") == "embedding":
-            continue
-        vision = vision if isinstance(vision, bool) else None
-        running = [_dict(instance) for instance in _list(model.get("loaded_instances"))]
-        for instance in running:
-            length = _count(_dict(instance.get("config")).get("context_length"))
-            found.append((ModelInfo(str(instance.get("id") or key), vision, True, length), key))
-        found += [(ModelInfo(key, vision, False), key)] if not running else []
+        if isinstance(key, str) and model.get("type") != "embedding":
+            running, vision = _list(model.get("loaded_instances")), vision if isinstance(vision, bool) else None
+            for item in running or [{}]:
+                name, length = _dict(item).get("id") or key, _count(item, "config", "context_length")
+                found.append(ModelInfo(str(name), vision, bool(running), length, stored=key))
     seeing = [model.get("name") for model in stored if "multimodal" in _list(model.get("capabilities"))]
-    for model in map(_dict, _list(value.get("data"))):
+    for model in map(_dict, _list(value.get("data"))):  # OpenAI's list, to which LM Studio v0 and others add
         name, kind = model.get("id"), str(model.get("type"))
         if isinstance(name, str) and name and kind != "embeddings" and not name.startswith("text-embedding-"):
             sees = True if name in seeing else {"vlm": True, "llm": False}.get(kind)
             state = {"loaded": True, "not-loaded": False}.get(str(model.get("state")))
-            length = model.get("loaded_context_length") or model.get("max_model_len")
-            length = _count(length or _dict(model.get("meta")).get("n_ctx"))
-            found.append((ModelInfo(name, sees, state, length), name))
-    return sorted(found, key=lambda pair: pair[0].loaded is not True)
+            length = _count(model, "loaded_context_length") or _count(model, "max_model_len")
+            found.append(ModelInfo(name, sees, state, length or _count(model, "meta", "n_ctx"), stored=name))
+    return sorted(found, key=lambda info: info.loaded is not True)
 
 
 def reply_warnings(reply: Reply, asked: str, info: ModelInfo | None = None, image_tokens: int = 0,
                    text_chars: int = 0) -> list[str]:  # fmt: skip
-    """What a person should know about a reply, a sentence each.
-
-    `image_tokens` is the image's own count (Qwen3-VL: one token for 32x32 pixels, 1536x864 = 1296), `text_chars` the
-    length of everything else; a token is taken as five characters, so that a false alarm is unlikely.
-    """
+    """What a person should know about a reply, a sentence each; `text_chars` is the length of all but the image."""
     warnings, length, counted = [], info.context_length if info else None, reply.usage.prompt_tokens
     if reply.model and not _same_model(asked, reply.model):
         warnings.append(f"The server answered with the model {_plain(reply.model)} instead of {asked}.")
     if length is not None and length < CONTEXT_LEAST:
-        warnings.append(f"The model is loaded with a context of {length} tokens, which is small for one screenshot;"
-                        f" load it with 8192 or more.")  # fmt: skip
-    if image_tokens and counted is not None and counted - text_chars // 5 < 0.6 * image_tokens:
-        warnings.append(f"The server counted {counted} tokens where the screenshot alone has {image_tokens}: it shrank"
-                        f" or lost the image.")  # fmt: skip
+        warnings.append(f"The model's context of {length} tokens is small for a screenshot; load it with 8192 or more.")
+    if image_tokens and counted is not None and counted - text_chars // 5 < 0.6 * image_tokens:  # 5: no false alarm
+        warnings.append(f"The server counted {counted} tokens, a screenshot has {image_tokens}: it shrank or lost it.")
     return warnings
 
 
