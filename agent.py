@@ -39,6 +39,7 @@ import time
 import traceback
 import unicodedata
 import urllib.parse
+import urllib.request
 import zlib
 from array import array
 from collections import Counter, deque
@@ -2560,13 +2561,28 @@ _WIRE = {ConnectionRefusedError: "refused", ConnectionError: "reset", TimeoutErr
 # fmt: on
 
 
+class _Direct(urllib.request.AbstractHTTPHandler):
+    """urllib on a connection that is open already: no proxy, no redirect, no login, and every status comes back."""
+
+    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        super().__init__()
+        self.connection = connection
+
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(lambda *_, **__: self.connection, request)
+
+    https_open = http_open
+
+
 class _Exchange(threading.Thread):
     """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C."""
 
-    def __init__(self, url: urllib.parse.SplitResult, request: tuple[Any, ...], timeout_s: float) -> None:
+    def __init__(self, request: urllib.request.Request, timeout_s: float) -> None:
         super().__init__(name="model exchange", daemon=True)
-        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-        self._connection, self._end = kind(url.netloc, timeout=timeout_s), time.monotonic() + timeout_s
+        kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
+        self._connection, self._end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
         self._request, self._abandoned = request, False
         self._socket: socket.socket | None = None
         self._result: tuple[http.client.HTTPResponse, bytes] | Exception = AssertionError("it has not run")
@@ -2596,14 +2612,16 @@ class _Exchange(threading.Thread):
                 self._socket = connection.sock  # first this, then the look at _abandoned; wait() does the opposite
                 if self._abandoned:
                     return
-                connection.request(*self._request)
-                with connection.getresponse() as response:
+                opener = urllib.request.OpenerDirector()
+                opener.add_handler(_Direct(connection))
+                with opener.open(self._request) as response:
                     body = response.read(ANSWER_BYTES_MOST + 1)
                     if response.length and len(body) <= ANSWER_BYTES_MOST:
                         raise http.client.IncompleteRead(body, response.length)
                     self._result = response, body
         except Exception as error:  # raised again by wait()
-            self._result = error
+            reason = getattr(error, "reason", None)  # what urllib wraps
+            self._result = reason if isinstance(reason, OSError) else error
 
 
 def _strict_json(body: bytes) -> Any:
@@ -2725,9 +2743,9 @@ class ModelServer:
         headers = {"Accept-Encoding": "identity", "Connection": "close", "Content-Type": "application/json"}
         headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
         self._retry_after_s = 0.0  # what the answer asks for
-        try:  # http.client alone knows no proxy, redirect, cookie or login
-            request = _Exchange(self.url, ("POST" if body else "GET", path, body, headers), timeout_s)
-            response, data = request.wait(self.stop)
+        try:
+            request = urllib.request.Request(self.where + path, body, headers)
+            response, data = _Exchange(request, timeout_s).wait(self.stop)
         except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a negative chunk size
             kind = next((kind for family, kind in _WIRE.items() if isinstance(error, family)), "incomplete")
             said = getattr(error, "strerror", None) or str(error)
