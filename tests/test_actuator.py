@@ -9,7 +9,7 @@ from typing import Any
 
 import agent
 from agent import Coordinate, Point, Rect, ToolCall, ToolError
-from tests.fakes import NEVER_FAIL, Event, FakeWin32, Foreground, VirtualClock, windows_desktop
+from tests.fakes import COURTESY, NEVER_FAIL, RELEASES, Event, FakeWin32, Foreground, VirtualClock, windows_desktop
 
 PRIMARY = Rect(0, 0, 1920, 1080)
 WORDS = agent.Vocabulary({name: (name, {}) for name in agent.TOOLS})
@@ -379,7 +379,7 @@ class Typing(unittest.TestCase):
             "ctrl++": (0x11, 0x6B),
             "win": (0x5B,), "ctrl+alt+delete": (0x11, 0x12, 0x2E), "rctrl+ralt+1": (0xA3, 0xA5, 0x31),
         }.items():  # fmt: skip
-            stage = Stage()
+            stage = Stage(config={"blocked_keys": ""})
             stage.do("press_key", key=text)
             events = [(event.value, event.down) for event in stage.world.events]
             self.assertEqual(events, [(c, True) for c in codes] + [(c, False) for c in reversed(codes)], text)
@@ -422,16 +422,15 @@ class NothingHeld(unittest.TestCase):
     def test_one_failing_call_is_an_error_and_leaves_nothing_held(self) -> None:
         for name in HANDS:
             count = 0
-            for swapped in (False, True):
-                for inserts in (0, 1, 3):
-                    for stage, error in self.failing(name, swapped=swapped, inserts=inserts):
-                        first = stage.world.failed[0]
-                        self.assertEqual(stage.world.held(), [], f"{name}: {first} failed")
-                        self.assertEqual(stage.world.leaks(), [])
-                        if first in NEVER_FAIL:
-                            continue
-                        self.assertIsInstance(error, agent.Win32Error, f"{name}: {first} failed")
-                        count += 1
+            for swapped, inserts in ((False, 0), (True, 1), (False, 3)):
+                for stage, error in self.failing(name, swapped=swapped, inserts=inserts):
+                    first = stage.world.failed[0]
+                    self.assertEqual(stage.world.held(), [], f"{name}: {first} failed")
+                    self.assertEqual(stage.world.leaks(), [])
+                    if first in NEVER_FAIL | COURTESY | RELEASES:
+                        continue
+                    self.assertIsInstance(error, agent.Win32Error, f"{name}: {first} failed")
+                    count += 1
             self.assertGreater(count, 5, name)
 
     def test_a_failure_of_everything_from_some_call_on_is_an_error_and_what_is_held_is_remembered(self) -> None:
