@@ -2371,7 +2371,7 @@ RISKS = {
     "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
     "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
     "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b|credit card)",
-    "secret": r"^text:.*\{\{\w+\}\}",
+    "secret": r"^text:.*\{\{\s*\w+\s*\}\}",
     "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)"
     r"|^program:(consent|credentialui)",
     "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
@@ -2385,12 +2385,13 @@ RISKS = {
 def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
     """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
     config, windows = actuator.config, actuator.reached
-    label, key, text = (getattr(act.args, name, "") for name in ("element_name", "key", "text"))
+    label, key, text = (" ".join(getattr(act.args, name, "").split()) for name in ("element_name", "key", "text"))
     lines = [f"label:{label}", f"key:{key}", f"text:{text}"]
     lines += [f"title:{window.title}\nprogram:{window.program}" for window in windows]
     risks = [name for name, rule in RISKS.items() if re.search(rule, "\n".join(lines), re.IGNORECASE | re.MULTILINE)]
     risks += [word for word in split_list(config.risky_words) if word in label.lower()]
-    risk = {"never": "", "always": "any act"}.get(config.confirm, ", ".join(risks))
+    risks = risks or ["any act"] * (config.confirm == "always")
+    risk = ", ".join(risks) * (config.confirm != "never")
     question = f"{risk}: {act} in " + " and ".join(f"{window.title!r} ({window.program})" for window in windows)
     rules = split_list(config.allow_risky)
     allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
@@ -2399,6 +2400,7 @@ def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
             raise ToolError(f"The person did not allow this ({risk}); do it another way, or report it.", "not_allowed")
         actuator.approved.add(question)
         actuator.last_own = actuator.clock.now()
+        gate_frame(actuator, act, frame)
         gate_windows(actuator, act, frame)
     actuator.approved.discard(question)
 
