@@ -1773,7 +1773,7 @@ class Act:
 class Hands(Protocol):
     """What a tool can make happen on the desktop; the actuator is the only implementation."""
 
-    def move(self, place: Coordinate) -> None: ...
+    def move(self, place: Coordinate | None) -> None: ...
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None: ...
     def drag(self, start: Coordinate, end: Coordinate) -> None: ...
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None: ...
@@ -2073,9 +2073,23 @@ def _argument(f: Any, shown: str, value: Any) -> Any:
 ########################################################################################################################
 
 
+KEYBOARD = (TypeTextArgs, PressKeyArgs)
+WHEEL_DELTA = 120  # one notch, from winuser.h
+DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
+SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command just given are still on their way up
+WATCH_S = 0.03  # a stop must be felt within 0.2 s
+IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
+PANEL_TITLE = "agent.py panel"  # of its page, and so of the browser's window
+
+
 def targets(act: Act, frame: Frame) -> list[Point]:
     """The pixels that an act names."""
     return [to_point(getattr(act.args, f.name), frame.area) for f in fields(act.args) if f.type == "Coordinate"]
+
+
+def near(one: Point, other: Point) -> bool:
+    """Whether Windows takes a press at the one and a release or press at the other for the same place."""
+    return max(abs(one.x - other.x), abs(one.y - other.y)) <= DRAG_THRESHOLD
 
 
 class Actuator:
@@ -2085,18 +2099,19 @@ class Actuator:
     """
 
     def __init__(self, desktop: Desktop, config: Config, clock: Clock, stop: Stop,
-                 notice: Callable[[str], None] = lambda text: None,
-                 confirm: Callable[[str], bool] = lambda question: False, secrets: Secrets | None = None) -> None:  # fmt: skip
-        self.desktop, self.config, self.clock, self.stop, self.secrets = desktop, config, clock, stop, secrets or Secrets()
-        self.notice, self.confirm, self._approved = notice, confirm, set[str]()
-        self.area, self.spent = Rect(0, 0, 0, 0), 0  # working area of the act's frame; number of the last frame acted on
+                 notice: Callable[[str], None] = lambda text: None, confirm: Callable[[str], bool] = lambda question: False,
+                 secrets: Secrets | None = None) -> None:  # fmt: skip
+        self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
+        self.notice, self.confirm, self.secrets = notice, confirm, secrets or Secrets()
+        self.approved = set[str]()  # questions that got a yes, for an act that then had to wait for a new look
+        self.area, self.spent = Rect(0, 0, 0, 0), 0  # of the act's frame; the number of the last frame acted on
         chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
         self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
         self.began = self.last_own = clock.now()  # last_own: when its own last input ended; later input is the person's
         self.sent, self.aim = 0, Point(-1, -1)  # events of the present act; where the program itself last put the mouse
         self.reached: list[Window] = []  # the windows that the present act is going to reach
+        self.acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._place: Point | None = None  # where the mouse must be in the middle of an act
-        self._acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._held: list[tuple[Callable[[str, bool], None], str]] = []
         self._last_click = (-1e9, Point(0, 0), "")
 
@@ -2112,7 +2127,7 @@ class Actuator:
             if verdict is not None:
                 return verdict
         self.area, self.spent, self._place = frame.area, frame.number, self.desktop.cursor()
-        self._acted.append(self.clock.now())
+        self.acted.append(self.clock.now())
         try:
             if act.tool.run:
                 act.tool.run(self, act.args)
@@ -2135,8 +2150,7 @@ class Actuator:
         for send, name in reversed(self._held[:]):
             for _ in range(3):
                 try:
-                    send(name, False)
-                    self._held.remove((send, name))
+                    self._up(send, name)
                     break
                 except Win32Error as refusal:
                     error = refusal
@@ -2145,14 +2159,20 @@ class Actuator:
 
     # -- hands
 
-    def move(self, place: Coordinate) -> None:
-        self._move(to_point(place, self.area))
+    def move(self, place: Coordinate | None) -> None:
+        """To `place`; without one the mouse must be inside the working area already."""
+        if place:
+            self._move(to_point(place, self.area))
+        elif not self.area.contains(self.desktop.cursor()):
+            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
 
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
-        # before the move, so that nothing can move the mouse away between the move and the click
-        self._keep_apart(button, to_point(place, self.area) if place else self.desktop.cursor())
-        self._go(place)
-        here = self.desktop.cursor()
+        here, (when, where, what) = to_point(place, self.area) if place else self.desktop.cursor(), self._last_click
+        rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
+        if rest > 0 and what == button and near(here, where):
+            # two clicks must not become a double click; the wait is before the move, or the mouse could be moved in it
+            self.clock.sleep(rest)
+        self.move(place)
         try:
             for _ in range(count):
                 self._down(self.desktop.button, button)
@@ -2162,20 +2182,19 @@ class Actuator:
 
     def drag(self, start: Coordinate, end: Coordinate) -> None:
         first, last, steps = to_point(start, self.area), to_point(end, self.area), self.config.drag_steps
-        if max(abs(last.x - first.x), abs(last.y - first.y)) <= DRAG_THRESHOLD:
+        if near(first, last):
             raise ToolError("start and end of the drag are too close together for a drag.", "invalid_box")
         self._move(first)
         self._down(self.desktop.button, "left")
         for step in range(1, steps + 1):
-            x = first.x + (last.x - first.x) * step // steps
-            y = first.y + (last.y - first.y) * step // steps
+            x, y = (a + (b - a) * step // steps for a, b in ((first.x, last.x), (first.y, last.y)))
             self._move(Point(x, y))
             self.clock.sleep(self.config.drag_step_ms / 1000)
         self.clock.sleep(self.config.drag_step_ms / 1000)  # targets look at the place only after a short rest
         self._up(self.desktop.button, "left")
 
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
-        self._go(place)
+        self.move(place)
         for _ in range(abs(ticks) * self.config.scroll_ticks):
             self._ready(self.desktop.window_at(self.desktop.cursor()))
             self.desktop.wheel(WHEEL_DELTA if ticks > 0 else -WHEEL_DELTA, horizontal)
@@ -2199,13 +2218,6 @@ class Actuator:
 
     # -- single events
 
-    def _go(self, place: Coordinate | None) -> None:
-        """To `place`; without one the mouse must be inside the working area already."""
-        if place:
-            self.move(place)
-        elif not self.area.contains(self.desktop.cursor()):
-            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
-
     def _move(self, point: Point) -> None:
         if not self.area.contains(point):
             raise ToolError(f"({point.x}, {point.y}) is outside the working area.", "invalid_box")
@@ -2227,13 +2239,14 @@ class Actuator:
         self._held.remove((send, name))
 
     def _ready(self, window: Window | None) -> None:
-        """Before each event: not stopped, the mouse where the act left it, and the window that gets it not forbidden."""
+        """Before each event: not stopped, the mouse where the act left it, the window that gets it not forbidden."""
         self.stop.check()
-        here, place = self.desktop.cursor(), self._place
-        if place and max(abs(here.x - place.x), abs(here.y - place.y)) > DRAG_THRESHOLD:
+        if self._place and not near(self._place, self.desktop.cursor()):
             raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
         self.refuse_window(window)
         self.sent += 1
+
+    # -- what the gates use
 
     def refuse_chord(self, keys: Sequence[str]) -> None:
         """Raises ToolError if these keys, down together, hold a blocked chord."""
@@ -2243,17 +2256,21 @@ class Actuator:
 
     def refuse_window(self, window: Window | None) -> None:
         """Raises ToolError if input must not reach this window."""
-        if window:
-            names, config = (window.title.lower(), window.program.lower()), self.config
-            only, never = (
-                [any(fnmatchcase(name, rule) for name in names) for rule in split_list(setting)]
-                for setting in (config.allowed_windows, config.blocked_windows)
-            )
-            reason = "runs as administrator, so that Windows keeps input from it" if window.elevated else ""
-            reason = reason or "is the agent's own" * (window.own or window.title.startswith(PANEL_TITLE))
-            reason = reason or "is blocked" * any(never) or "is not among the allowed ones" * (only != [] and not any(only))
-            if reason:
-                raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
+        if not window:
+            return
+        names = (window.title.lower(), window.program.lower())
+        only, never = (
+            [any(fnmatchcase(name, rule) for name in names) for rule in split_list(setting)]
+            for setting in (self.config.allowed_windows, self.config.blocked_windows)
+        )
+        reasons = {
+            "runs as administrator, so that Windows keeps input from it": window.elevated,
+            "is the agent's own": window.own or window.title.startswith(PANEL_TITLE),
+            "is blocked": any(never),
+            "is not among the allowed ones": only and not any(only),
+        }
+        for reason in [text for text, holds in reasons.items() if holds]:
+            raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
 
     def rest(self) -> bool:
         """Waits as long as the run is paused, and says so once; whether it was. Stops the run after its last minute."""
@@ -2271,53 +2288,46 @@ class Actuator:
         self.notice("going on")
         return True
 
-    def _keep_apart(self, button: str, here: Point) -> None:
-        """Two single clicks at one place must not become a double click."""
-        when, where, what = self._last_click
-        near = max(abs(here.x - where.x), abs(here.y - where.y)) <= DRAG_THRESHOLD
-        rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
-        if rest > 0 and what == button and near:
-            self.clock.sleep(rest)
-
-
-WHEEL_DELTA = 120  # one notch, from winuser.h
-IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
-SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command just given are still on their way up
-PANEL_TITLE = "agent.py panel"  # of its page, and so of the browser's window
-DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
-
-
 def text_batches(text: str, most_events: int) -> list[str]:
-    """Cuts text so that each piece takes at most `most_events` keyboard events; a surrogate pair (4 events) stays whole."""
-    batches, events = [""], 0
+    """Cuts text so that each piece takes at most `most_events` keyboard events; a surrogate pair (4) stays whole."""
+    batches, room = [""], most_events
     for character in text:
         cost = 4 if ord(character) > 0xFFFF else 2
-        if events + cost > most_events and batches[-1]:
+        if cost > room and batches[-1]:
             batches.append("")
-            events = 0
+            room = most_events
         batches[-1] += character
-        events += cost
+        room -= cost
     return batches
 
 
 # -- gates: each looks at an act before anything is sent. A text ends the act with that result; ToolError refuses it.
 
-Gate = Callable[[Actuator, Act, Frame], "str | None"]
+
+def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
+    """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
+    most, acted = actuator.config.text_chars_most, actuator.acted
+    if isinstance(act.args, TypeTextArgs) and len(act.args.text) > most:
+        raise ToolError(f"The text has over {most} characters; type less.", "too_long")
+    if isinstance(act.args, PressKeyArgs):
+        actuator.refuse_chord(parse_chord(act.args.key))
+    if len(acted) == acted.maxlen:
+        actuator.clock.sleep(max(0.0, acted[0] + 60 - actuator.clock.now()))
 
 
-def gate_stop(actuator: Actuator, _act: Act, _frame: Frame) -> None:
-    """Nothing is sent once the run was stopped."""
-    actuator.stop.check()
-
-
-def gate_fresh_frame(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """One act a frame: after an act the screen may be another one, so the next act needs a new look."""
+def gate_frame(actuator: Actuator, _act: Act, frame: Frame) -> None:
+    """One act a frame, since the screen may be another one after it, and none once its pixels mean other places."""
     if frame.number <= actuator.spent:
         raise ToolError("The screen was not looked at since the last action.", "stale_frame")
+    if actuator.desktop.screen() != frame.screen:
+        raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
 
 
 def gate_person(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """While the run is paused, or the person uses mouse or keyboard, the act waits, and then needs a new look."""
+    """While the run is paused, or the person uses mouse or keyboard, the act waits, and then needs a new look.
+
+    Once the run was stopped there is no next act.
+    """
     quiet, idle, now = actuator.config.takeover_quiet, actuator.desktop.idle_s(), actuator.clock.now()
     used = quiet and not actuator.config.dry_run and idle + SLACK_S < now - actuator.last_own
     if used and (idle < quiet or frame.taken_at < now - idle):
@@ -2326,14 +2336,8 @@ def gate_person(actuator: Actuator, _act: Act, frame: Frame) -> None:
         raise ToolError("The run was paused.", "stale_frame")
 
 
-def gate_geometry(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """Pixels of the frame mean nothing after a monitor or the resolution changed."""
-    if actuator.desktop.screen() != frame.screen:
-        raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
-
-
 def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
-    """What the model sees is where it can act: targets lie on the screen, the keyboard's window reaches into the area."""
+    """It acts on what the model sees: targets lie on the screen, the keyboard's window reaches into the area."""
     if not all(frame.screen.contains(point) for point in targets(act, frame)):
         raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
     if isinstance(act.args, KEYBOARD) and frame.window:
@@ -2343,66 +2347,60 @@ def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
             raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
 
 
-def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
-    """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
-    if isinstance(act.args, TypeTextArgs) and len(act.args.text) > actuator.config.text_chars_most:
-        raise ToolError(f"The text has over {actuator.config.text_chars_most} characters; type less.", "too_long")
-    if isinstance(act.args, PressKeyArgs):
-        actuator.refuse_chord(parse_chord(act.args.key))
-    acted = actuator._acted
-    if len(acted) == acted.maxlen:
-        actuator.clock.sleep(max(0.0, acted[0] + 60 - actuator.clock.now()))
-
-
 def gate_windows(actuator: Actuator, act: Act, frame: Frame) -> None:
     """Input reaches the window that the model saw, and none that is out of bounds."""
-    front, places = actuator.desktop.foreground(), targets(act, frame)
-    hit = isinstance(act.args, KEYBOARD) or (front and any(front.rect.contains(place) for place in places))
+    front, places, keyboard = actuator.desktop.foreground(), targets(act, frame), isinstance(act.args, KEYBOARD)
+    hit = keyboard or (front and any(front.rect.contains(place) for place in places))
     if hit and (front and front.handle) != (frame.window and frame.window.handle):
         title = front.title if front else "none"
         raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
-    reached = [front] if isinstance(act.args, KEYBOARD) else map(actuator.desktop.window_at, places or [actuator.desktop.cursor()])
-    actuator.reached = [window for window in reached if window]
+    under = [] if keyboard else map(actuator.desktop.window_at, places or [actuator.desktop.cursor()])
+    actuator.reached = [window for window in ([front] if keyboard else under) if window]
     for window in actuator.reached:
         actuator.refuse_window(window)
 
 
 # What makes an act risky: a regex on the lines label:, key: and text: of the act, title: and program: of its window.
 RISKS = {
-    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)|^key:.*\bshift\+delete$"
-    r"|^key:delete$[^\0]*^program:explorer",
+    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)"
+    r"|^key:.*\bshift\+delete$|^key:delete$[^\0]*^program:explorer",
     "pay": r"^label:.*\b(pay|buy|purchas|order|check ?out|subscri|donat|transfer|bid\b|kauf|bezahl|achet|compr)",
     "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",
     "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
     "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
     "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b|credit card)",
-    "secret": r"^text:.*\{\{\w+\}\}",
-    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)|^program:(consent|credentialui)",
+    "secret": r"^text:.*\{\{\s*\w+\s*\}\}",
+    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)"
+    r"|^program:(consent|credentialui)",
     "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
-    "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)\.exe$"
-    r"|^title:.*(command prompt|powershell|registry editor)",
-    "command": r"^text:.*(\brm -|\bdel /|\brd /|\bformat [a-z]:|\bshutdown\b|\breg (add|delete)|\bnet user|powershell|cmd /)",
+    "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)"
+    r"\.exe$|^title:.*(command prompt|powershell|registry editor)",
+    "command": r"^text:.*(\brm -|\bdel /|\brd /|\bformat [a-z]:|\bshutdown\b|\breg (add|delete)|\bnet user|powershell"
+    r"|cmd /)",
 }
 
 
 def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
     """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
     config, windows = actuator.config, actuator.reached
-    label, key, text = (getattr(act.args, name, "") for name in ("element_name", "key", "text"))
-    lines = [f"label:{label}", f"key:{key}", f"text:{text}", *(f"title:{w.title}\nprogram:{w.program}" for w in windows)]
+    label, key, text = (" ".join(getattr(act.args, name, "").split()) for name in ("element_name", "key", "text"))
+    lines = [f"label:{label}", f"key:{key}", f"text:{text}"]
+    lines += [f"title:{window.title}\nprogram:{window.program}" for window in windows]
     risks = [name for name, rule in RISKS.items() if re.search(rule, "\n".join(lines), re.IGNORECASE | re.MULTILINE)]
     risks += [word for word in split_list(config.risky_words) if word in label.lower()]
-    risk = {"never": "", "always": "any act"}.get(config.confirm, ", ".join(risks))
+    risks = risks or ["any act"] * (config.confirm == "always")
+    risk = ", ".join(risks) * (config.confirm != "never")
     question = f"{risk}: {act} in " + " and ".join(f"{window.title!r} ({window.program})" for window in windows)
     rules = split_list(config.allow_risky)
     allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
-    if risk and not allowed and question not in actuator._approved:
+    if risk and not allowed and question not in actuator.approved:
         if not actuator.confirm(question):
             raise ToolError(f"The person did not allow this ({risk}); do it another way, or report it.", "not_allowed")
-        actuator._approved.add(question)  # kept if answering has brought another window to the front
+        actuator.approved.add(question)
         actuator.last_own = actuator.clock.now()
+        gate_frame(actuator, act, frame)
         gate_windows(actuator, act, frame)
-    actuator._approved.discard(question)
+    actuator.approved.discard(question)
 
 
 def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
@@ -2467,10 +2465,9 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
             api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), False)
 
 
-WATCH_S = 0.03  # a stop must be felt within 0.2 s
-KEYBOARD = (TypeTextArgs, PressKeyArgs)
-GATES: tuple[Gate, ...] = (gate_stop, gate_fresh_frame, gate_person, gate_geometry, gate_area, gate_limits, gate_windows)
-GATES += (gate_dry_run, gate_confirm)
+GATES: tuple[Callable[[Actuator, Act, Frame], str | None], ...] = (
+    gate_limits, gate_frame, gate_person, gate_area, gate_windows, gate_dry_run, gate_confirm,
+)  # fmt: skip  # the wait for the next minute comes before what looks at frame and person
 
 
 ########################################################################################################################
