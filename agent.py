@@ -566,9 +566,9 @@ _low_bits = lru_cache(maxsize=4)(lambda size: int.from_bytes(b"\x7f" * size, "li
 def _filter_up(rgb: bytearray, stride: int) -> bytearray:
     """Each byte less the one above; the first row stays. One big integer for all: with bit 7 apart, nothing borrows."""
     size, whole = len(rgb) - stride, int.from_bytes(rgb, "little")
-    low, every = _low_bits(size), (1 << 8 * size) - 1
-    below, above, high = whole >> 8 * stride, whole & every, low ^ every
-    less = ((below | high) - (above & low)) ^ ((below ^ above ^ high) & high)
+    low = _low_bits(size)
+    below, high = whole >> 8 * stride, low ^ ((1 << 8 * size) - 1)
+    less = ((below | high) - (whole & low)) ^ ((below ^ whole ^ high) & high)
     return rgb[:stride] + less.to_bytes(size, "little")
 
 
