@@ -16,7 +16,6 @@ holds. Everything it sees and does is written to dumps/run_NNNN/, screenshots in
 from __future__ import annotations
 
 import argparse
-import ast
 import base64
 import contextlib
 import ctypes
@@ -238,7 +237,8 @@ def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
             if (least is not None and value < least) or (most is not None and value > most):
                 raise ConfigError(f"{where}: {name} must lie between {least} and {most}, not {value}.")
             if not re.fullmatch(spec.metadata["pattern"], str(value), re.DOTALL):
-                raise ConfigError(f"{where}: {name} must match {spec.metadata['pattern']}, not {str(value)[:60]!r}.")
+                wanted = f"{spec.metadata['text']}: {spec.metadata['pattern'].replace('|', ' or ')}"
+                raise ConfigError(f"{where}: {name} ({wanted}) cannot be {str(value)[:60]!r}.")
     return replace(Config(), **values)
 
 
@@ -939,6 +939,7 @@ WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Check]] = {
     "GetTickCount": ("kernel32", DWORD, (), _any),
     "RegisterHotKey": ("user32", BOOL, (_H, LONG, DWORD, DWORD), _nonzero),
     "PeekMessageW": ("user32", BOOL, (_P, _H, DWORD, DWORD, DWORD), _any),
+    "SetConsoleCtrlHandler": ("kernel32", BOOL, (_P, BOOL), _nonzero),
     "CreateMutexW": ("kernel32", _H, (_P, BOOL, _W), _nonzero),
     "WaitForSingleObject": ("kernel32", DWORD, (_H, DWORD), _any),
 }
@@ -956,11 +957,13 @@ class Win32:
 
     def __init__(self, resolve: Resolve, last_error: Callable[[], int]) -> None:
         self._resolve, self._last_error = resolve, last_error
-        for name in WIN32:
-            setattr(self, name, self._bind(name))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        raise AttributeError(f"{name} has no row in the WIN32 table")
+        """Binds a function at its first use."""
+        if name not in WIN32:
+            raise AttributeError(f"{name} has no row in the WIN32 table")
+        setattr(self, name, self._bind(name))
+        return cast("Callable[..., Any]", getattr(self, name))
 
     def _bind(self, name: str) -> Callable[..., Any]:
         dll, restype, argtypes, check = WIN32[name]
@@ -1701,21 +1704,24 @@ class DemoModel:
             return 404, {"error": {"message": f"Unexpected endpoint: {path}"}}
         try:
             request = json.loads(body)
-            message, image = demo_reply(request)
+            message, _ = demo_reply(request)
+            usage = self._usage(request, len(json.dumps(message)) // 4)
         except (AgentError, ValueError, LookupError, TypeError, AttributeError) as error:
             return 400, {"error": {"message": f"The request cannot be read: {error!r}"}}
         self.requests += 1
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
-        usage = self._usage(request, image, len(json.dumps(message)) // 4)
         return 200, {"object": "chat.completion", "model": "demo-model", "choices": [choice], "usage": usage}
 
-    def _usage(self, request: dict[str, Any], image: int, completion: int) -> dict[str, Any]:
+    def _usage(self, request: dict[str, Any], completion: int) -> dict[str, Any]:
         """Tokens by rule of thumb, a quarter of the characters; cached is what began the last prompt, too."""
         messages = request["messages"]
         text = json.dumps([messages[:1], request.get("tools"), messages[1:]])
+        heads = re.findall(r"data:image/png;base64,([^\"]{44})", text)
+        images = [math.prod(struct.unpack(">2I", base64.b64decode(head)[16:24])) // 1024 for head in heads]
         text = re.sub(r"data:image[^\"]+", lambda data: f"\0{zlib.crc32(data[0].encode()):08x}", text)
         common, self._before = len(os.path.commonprefix([text, self._before])), text
-        prompt, cached = len(text) // 4 + image, common // 4 + image * (common > text.rfind("\0") + 8)
+        known = text.count("\0", 0, max(0, common - 8))  # images that are wholly in the common part
+        prompt, cached = len(text) // 4 + sum(images), common // 4 + sum(images[:known])
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
         return usage | {"prompt_tokens_details": {"cached_tokens": cached}}
 
@@ -1746,9 +1752,14 @@ class Act:
     args: Any
     call: ToolCall
 
+    @property
+    def shown(self) -> str:
+        """The arguments on one line, as logs, memory and the terminal show them."""
+        values = [getattr(self.args, f.name) for f in fields(self.args) if f.name != "reasoning"]
+        return " ".join(json.dumps(v, ensure_ascii=False) if isinstance(v, str) else str(v) for v in values)
+
     def __str__(self) -> str:
-        shown = [f"{f.name}={getattr(self.args, f.name)!s}" for f in fields(self.args) if f.name != "reasoning"]
-        return f"{self.tool.name} {', '.join(shown)}".strip()
+        return f"{self.tool.name} {self.shown}".strip()
 
 
 class Hands(Protocol):
@@ -1764,49 +1775,30 @@ class Hands(Protocol):
 
 @dataclass(frozen=True)
 class Tool:
-    """One thing a model can call. `run` carries it out; a tool without `run` is answered by the loop."""
+    """One thing a model can call. `run` carries it out, and `done` tells the model and the log so, with {arguments}.
+
+    A tool without `run` tells the program something; the loop answers it.
+    """
 
     name: str
     args: type[Any]
     description: str
-    run: Callable[[Hands, Any], str] | None = None
-
-
-TOOLS: dict[str, Tool] = {}
-
-
-def declare(name: str, args: type[Any], description: str) -> None:
-    """Registers a tool that tells the program something and does nothing on the desktop."""
-    TOOLS[name] = Tool(name, args, description)
-
-
-def tool(args: type[Any], description: str) -> Callable[[Callable[[Hands, Any], str]], Callable[[Hands, Any], str]]:
-    """Registers a function as the tool of its name; its text result is what the model and the log get to read."""
-
-    def register(run: Callable[[Hands, Any], str]) -> Callable[[Hands, Any], str]:
-        TOOLS[run.__name__] = Tool(run.__name__, args, description, run)
-        return run
-
-    return register
+    run: Callable[[Hands, Any], None] | None = None
+    done: str = ""
 
 
 # -- keys and text
 
-KEY_ALIASES = {
-    **{"control": "ctrl", "ctl": "ctrl", "strg": "ctrl", "lcontrol": "lctrl", "rcontrol": "rctrl", "option": "alt"},
-    **{"altgr": "ralt", "windows": "win", "super": "win", "meta": "win", "cmd": "win", "command": "win", "lwin": "win"},
-    **{"esc": "escape", "return": "enter", "ret": "enter", "newline": "enter", "del": "delete", "ins": "insert"},
-    **{"pgup": "pageup", "pgdn": "pagedown", "pgdown": "pagedown", "prior": "pageup", "next": "pagedown"},
-    **{"bksp": "backspace", "back": "backspace", "spacebar": "space", " ": "space", "caps": "capslock"},
-    **{"arrowleft": "left", "arrowright": "right", "arrowup": "up", "arrowdown": "down", "leftarrow": "left"},
-    **{"rightarrow": "right", "uparrow": "up", "downarrow": "down", "prtsc": "printscreen", "prtscn": "printscreen"},
-    **{"printscrn": "printscreen", "snapshot": "printscreen", "break": "pause", "contextmenu": "menu", "plus": "numadd"},
-    **{"+": "numadd", "minus": "-", "equals": "=", "comma": ",", "period": ".", "dot": ".", "slash": "/"},
-    **{"backslash": "\\", "semicolon": ";", "quote": "'", "apostrophe": "'", "backquote": "`", "grave": "`"},
-    **{"bracketleft": "[", "bracketright": "]", "add": "numadd", "subtract": "numsubtract", "multiply": "nummultiply"},
-    **{"divide": "numdivide", "decimal": "numdecimal", "mute": "volumemute", "playpause": "mediaplay"},
-    **{f"numpad{n}": f"num{n}" for n in range(10)},
-}
+_SPELLINGS = r"""ctrl control ctl strg | lctrl lcontrol | rctrl rcontrol | alt option | ralt altgr | escape esc
+    win windows super meta cmd command lwin | enter return ret newline | delete del | insert ins | pageup pgup prior
+    pagedown pgdn pgdown next | backspace bksp back | space spacebar | capslock caps | left arrowleft leftarrow
+    right arrowright rightarrow | up arrowup uparrow | down arrowdown downarrow | pause break | menu contextmenu
+    printscreen prtsc prtscn printscrn snapshot | numadd plus + add | - minus | = equals | , comma | . period dot
+    / slash | \ backslash | ; semicolon | ' quote apostrophe | ` backquote grave | [ bracketleft | ] bracketright
+    numsubtract subtract | nummultiply multiply | numdivide divide | numdecimal decimal | volumemute mute
+    mediaplay playpause"""  # a key of VK_MAP and how else people and models write it
+KEY_ALIASES = {alias: row.split()[0] for row in re.split(r" \| |\n", _SPELLINGS) for alias in row.split()[1:]}
+KEY_ALIASES |= {" ": "space", **{f"numpad{n}": f"num{n}" for n in range(10)}}
 MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rwin".split())
 
 
@@ -1814,31 +1806,28 @@ def key_name(name: str) -> str | None:
     """The name in VK_MAP for a key as people and models write it (case, blanks, _ and - do not matter), or None."""
     plain = name.strip().lower() or name[:1]
     words = re.split(r"[-_]|\s+", plain)
-    for spelling in (plain, "".join(words) if all(words) else plain):  # "page-up", but not "ctrl-"
-        found = KEY_ALIASES.get(spelling, spelling)
-        if found in VK_MAP:
-            return found
-    return None
+    spellings = (plain, "".join(words) if all(words) else plain)  # "page-up", but not "ctrl-"
+    found = (KEY_ALIASES.get(spelling, spelling) for spelling in spellings)
+    return next((name for name in found if name in VK_MAP), None)
 
 
 def parse_chord(text: str) -> tuple[str, ...]:
-    """`Ctrl+Shift+S` -> ("ctrl", "shift", "s"): modifiers first, then at most one key. Raises ToolError (invalid_key)."""
-    single = key_name(text)
-    if single:
+    """`S+Ctrl` -> ("ctrl", "s"): modifiers first, then at most one key. Raises ToolError (invalid_key)."""
+    if single := key_name(text):
         return (single,)
     sign = "+" if "+" in text else "-" if "-" in text else None  # "ctrl-c" and "ctrl c" are no key names, but chords
     parts = [part.strip() for part in text.split(sign)]
     if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
         parts[-2:] = [str(sign)]
-    keys = [key_name(part) for part in parts]
-    wrong = [part for part, key in zip(parts, keys, strict=True) if key is None]
-    if wrong or not keys:
-        raise ToolError(f"There is no key {''.join(wrong[:1]) or text!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
+    keys = [key_name(part) or "" for part in parts]
+    if not keys or "" in keys:
+        wrong = (parts[keys.index("")] if keys else "") or text
+        raise ToolError(f"There is no key {wrong!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
     modifiers = dict.fromkeys(key for key in keys if key in MODIFIERS)
     others = [key for key in keys if key not in MODIFIERS]
     if len(others) > 1:
         raise ToolError(f"{text!r} names {len(others)} keys at once; press one key with its modifiers.", "invalid_key")
-    return tuple(key for key in [*modifiers, *others] if key)
+    return (*modifiers, *others)
 
 
 def chord_codes(keys: Sequence[str]) -> frozenset[int]:
@@ -1853,7 +1842,7 @@ def split_list(setting: str) -> list[str]:
 
 
 def clean_text(text: str) -> str:
-    """Text as it will be typed: line ends as \\n; control characters and lone surrogates raise ToolError (invalid_args)."""
+    """Text as it will be typed, line ends as \\n; raises ToolError for control characters and lone surrogates."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for place, character in enumerate(text):
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t":
@@ -1863,14 +1852,12 @@ def clean_text(text: str) -> str:
     return text
 
 
-# -- arguments: the seeds' names; `_arg` carries what the model is told
+# -- arguments, with the seeds' names
 
 
-def _arg(text: str = "", default: Any = None) -> Any:
+def _arg(text: str = "", default: Any = MISSING) -> Any:
     """A field of an argument dataclass with its description; one with a default is optional for the model."""
-    if default is None:
-        return field(metadata={"text": text})
-    return field(default=default, metadata={"text": text})
+    return field(default=default, metadata={"description": text} if text else {})
 
 
 @dataclass(frozen=True)
@@ -1952,96 +1939,65 @@ class UpdatePlanArgs:
 
 # -- the tools
 
-
-@tool(ClickArgs, "Left-click an element.")
-def click(hands: Hands, args: ClickArgs) -> str:
-    hands.click(args.position)
-    return f"Clicked: {args.element_name}"
+CENTRE = Coordinate(GRID // 2, GRID // 2)
 
 
-@tool(ClickArgs, "Double-click an element.")
-def double_click(hands: Hands, args: ClickArgs) -> str:
-    hands.click(args.position, count=2)
-    return f"Double-clicked: {args.element_name}"
-
-
-@tool(ClickArgs, "Right-click an element.")
-def right_click(hands: Hands, args: ClickArgs) -> str:
-    hands.click(args.position, button="right")
-    return f"Right-clicked: {args.element_name}"
-
-
-@tool(DragArgs, "Press at start, move to end, release.")
-def drag(hands: Hands, args: DragArgs) -> str:
-    hands.drag(args.start, args.end)
-    return f"Dragged: {args.element_name}"
-
-
-@tool(TypeTextArgs, "Type text where the keyboard focus is.")
-def type_text(hands: Hands, args: TypeTextArgs) -> str:
-    hands.type_text(args.text)
-    return f"Typed: {args.text[:50]}"
-
-
-@tool(PressKeyArgs, "Press a key or a combination.")
-def press_key(hands: Hands, args: PressKeyArgs) -> str:
-    hands.press(parse_chord(args.key))
-    return f"Pressed key: {args.key}"
-
-
-@tool(ScrollArgs, "Scroll down in the middle of the screen.")
-def scroll_down(hands: Hands, args: ScrollArgs) -> str:
-    hands.scroll(Coordinate(GRID // 2, GRID // 2), -1)
-    return "Scrolled down"
-
-
-@tool(ScrollArgs, "Scroll up in the middle of the screen.")
-def scroll_up(hands: Hands, args: ScrollArgs) -> str:
-    hands.scroll(Coordinate(GRID // 2, GRID // 2), 1)
-    return "Scrolled up"
-
-
-@tool(MoveArgs, "Move the mouse, without a click.")
-def move(hands: Hands, args: MoveArgs) -> str:
-    hands.move(args.position)
-    return f"Moved to {args.position}"
-
-
-@tool(NoArgs, "Left-click where the mouse is.")
-def click_here(hands: Hands, _args: NoArgs) -> str:
-    hands.click(None)
-    return "Clicked where the mouse is"
-
-
-@tool(MoveArgs, "Scroll down at a place.")
-def scroll_at(hands: Hands, args: MoveArgs) -> str:
-    hands.scroll(args.position, -1)
-    return f"Scrolled down at {args.position}"
-
-
-@tool(NoArgs, "Scroll down where the mouse is.")
-def scroll_here(hands: Hands, _args: NoArgs) -> str:
-    hands.scroll(None, -1)
-    return "Scrolled down where the mouse is"
-
-
-@tool(NoArgs, "Escape, then the Start button, then the Start menu: out of dialogs and menus.")
-def recover(hands: Hands, _args: NoArgs) -> str:
+def recover(hands: Hands, _args: NoArgs) -> None:
+    """Out of dialogs and menus."""
     hands.press(("escape",))
-    hands.move(Coordinate(GRID // 2, GRID // 2))
+    hands.move(CENTRE)
     hands.click(Coordinate(10, GRID - 20))
     hands.press(("ctrl", "escape"))
-    return "Pressed the recovery keys"
 
 
-declare("observe", NoArgs, "Take a screenshot.")
-declare("report_complete", ReportCompletionArgs, "The whole task is done.")
-declare("report_status", ReportProgressArgs, "A goal is done or blocked.")
-declare("update_plan", UpdatePlanArgs, "Give the executor its next instructions.")
-declare("archive", ArchiveHistoryArgs, "Replace finished turns by a summary.")
+# fmt: off
+TOOLS: dict[str, Tool] = {item.name: item for item in (
+    Tool("click", ClickArgs, "Left-click an element.",
+         lambda hands, args: hands.click(args.position), "Clicked: {element_name}"),
+    Tool("double_click", ClickArgs, "Double-click an element.",
+         lambda hands, args: hands.click(args.position, count=2), "Double-clicked: {element_name}"),
+    Tool("right_click", ClickArgs, "Right-click an element.",
+         lambda hands, args: hands.click(args.position, button="right"), "Right-clicked: {element_name}"),
+    Tool("drag", DragArgs, "Press at start, move to end, release.",
+         lambda hands, args: hands.drag(args.start, args.end), "Dragged: {element_name}"),
+    Tool("type_text", TypeTextArgs, "Type text where the keyboard focus is.",
+         lambda hands, args: hands.type_text(args.text), "Typed: {text:.50}"),
+    Tool("press_key", PressKeyArgs, "Press a key or a combination.",
+         lambda hands, args: hands.press(parse_chord(args.key)), "Pressed key: {key}"),
+    Tool("scroll_down", ScrollArgs, "Scroll down in the middle of the screen.",
+         lambda hands, args: hands.scroll(CENTRE, -1), "Scrolled down"),
+    Tool("scroll_up", ScrollArgs, "Scroll up in the middle of the screen.",
+         lambda hands, args: hands.scroll(CENTRE, 1), "Scrolled up"),
+    Tool("move", MoveArgs, "Move the mouse, without a click.",
+         lambda hands, args: hands.move(args.position), "Moved to {position}"),
+    Tool("click_here", NoArgs, "Left-click where the mouse is.",
+         lambda hands, args: hands.click(None), "Clicked where the mouse is"),
+    Tool("scroll_at", MoveArgs, "Scroll down at a place.",
+         lambda hands, args: hands.scroll(args.position, -1), "Scrolled down at {position}"),
+    Tool("scroll_here", NoArgs, "Scroll down where the mouse is.",
+         lambda hands, args: hands.scroll(None, -1), "Scrolled down where the mouse is"),
+    Tool("recover", NoArgs, "Escape, then the Start button, then the Start menu: out of dialogs and menus.",
+         recover, "Pressed the recovery keys"),
+    Tool("observe", NoArgs, "Take a screenshot."),
+    Tool("report_complete", ReportCompletionArgs, "The whole task is done."),
+    Tool("report_status", ReportProgressArgs, "A goal is done or blocked."),
+    Tool("update_plan", UpdatePlanArgs, "Give the executor its next instructions."),
+    Tool("archive", ArchiveHistoryArgs, "Replace finished turns by a summary."),
+)}
+# fmt: on
 
 
 # -- vocabularies and schemas
+
+AXIS: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": GRID}
+KINDS: dict[str, tuple[dict[str, Any], str]] = {  # the type of an argument: its JSON schema, and what it takes in words
+    "str": ({"type": "string"}, "text"),
+    "Coordinate": (
+        {"type": "array", "items": AXIS, "minItems": 2, "maxItems": 2},
+        f"[x, y] with whole numbers 0 to {GRID}",
+    ),
+    "tuple[int, ...]": ({"type": "array", "items": {"type": "integer"}}, "a list of whole numbers"),
+}
 
 
 @dataclass(frozen=True)
@@ -2060,19 +2016,18 @@ class Vocabulary:
 
     def schemas(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """The `tools` list of a request for these canonical tools."""
-        return [self._schema(TOOLS[name]) for name in names]
+        return [{"type": "function", "function": self._function(TOOLS[name])} for name in names]
 
-    def _schema(self, item: Tool) -> dict[str, Any]:
-        shown = self.tools[item.name][0]
+    def _function(self, item: Tool) -> dict[str, Any]:
         properties = {name: spec for f in fields(item.args) for name, spec in self._shown(item, f).items()}
         required = [name for f in fields(item.args) if f.default is MISSING for name in self._shown(item, f)]
         parameters = {"type": "object", "properties": properties, "required": required}
-        function = {"name": shown, "description": item.description, "parameters": parameters}
-        return {"type": "function", "function": function}
+        return {"name": self.shown(item.name), "description": item.description, "parameters": parameters}
 
     def _shown(self, item: Tool, f: Any) -> Mapping[str, dict[str, Any]]:
         """The properties that stand for one argument, usually one."""
-        return self.shapes.get(f.name, {self.tools[item.name][1].get(f.name, f.name): _property(f)})
+        shown = self.tools[item.name][1].get(f.name, f.name)
+        return self.shapes.get(f.name, {shown: {**KINDS[f.type][0], **f.metadata}})
 
     def parse(self, call: ToolCall) -> Act:
         """A call in this vocabulary as an Act; raises ToolError naming what is wrong and what is valid."""
@@ -2092,19 +2047,6 @@ class Vocabulary:
         return Act(found, found.args(**values), call)
 
 
-def _property(f: Any) -> dict[str, Any]:
-    """The JSON schema of one argument."""
-    number = {"type": "integer"}
-    place = {"type": "array", "items": {**number, "minimum": 0, "maximum": GRID}, "minItems": 2, "maxItems": 2}
-    kinds: dict[str, dict[str, Any]] = {
-        "str": {"type": "string"},
-        "Coordinate": place,
-        "tuple[int, ...]": {"type": "array", "items": number},
-    }
-    text = f.metadata["text"]
-    return {**kinds[f.type], **({"description": text} if text else {})}
-
-
 def _argument(f: Any, shown: str, value: Any) -> Any:
     """One argument in its field's type; raises ToolError (invalid_args, invalid_box)."""
     if f.type == "str" and isinstance(value, str):
@@ -2114,8 +2056,8 @@ def _argument(f: Any, shown: str, value: Any) -> Any:
             return tuple(value)
         if f.type == "Coordinate" and len(value) == 2:
             return Coordinate(*value)
-    takes = {"str": "text", "Coordinate": f"[x, y] with whole numbers 0 to {GRID}"}.get(f.type, "a list of whole numbers")
-    raise ToolError(f"Argument {shown!r} takes {takes}.", "invalid_box" if f.type == "Coordinate" else "invalid_args")
+    kind = "invalid_box" if f.type == "Coordinate" else "invalid_args"
+    raise ToolError(f"Argument {shown!r} takes {KINDS[f.type][1]}.", kind)
 
 
 ########################################################################################################################
@@ -2164,9 +2106,19 @@ class Actuator:
         self.area, self.spent, self._place = frame.area, frame.number, self.desktop.cursor()
         self._acted.append(self.clock.now())
         try:
-            return act.tool.run(self, act.args) if act.tool.run else ""
+            if act.tool.run:
+                act.tool.run(self, act.args)
+            return act.tool.done.format(**vars(act.args))
         finally:
             self.release()
+            self.last_own = self.clock.now()
+
+    def settled(self) -> None:
+        """The screen is at rest: what came in meanwhile was the act's doing, unless the mouse is elsewhere.
+
+        Wine takes a window that appears under the pointer for a move of the mouse.
+        """
+        if self.desktop.cursor() == self._place:
             self.last_own = self.clock.now()
 
     def release(self) -> None:
@@ -2450,50 +2402,61 @@ def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
     return f"Dry run, not done: {act}" if actuator.config.dry_run else None
 
 
+def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
+    """The watcher's thread. It polls, since GetMessage would block; Windows frees the hotkeys when the thread ends."""
+    stop, desktop, message, here = actuator.stop, actuator.desktop, (ctypes.c_size_t * 6)(), Point(0, 0)
+    chords = (actuator.config.stop_hotkey, actuator.config.pause_hotkey)
+    try:
+        for number, chord in enumerate(chords):
+            codes = chord_codes(parse_chord(chord))
+            modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
+            api.RegisterHotKey(None, number, modifiers, max(codes - MOD_KEYS.keys(), default=0))
+        ready.set()
+        while not leave.wait(WATCH_S):
+            while api.PeekMessageW(message, None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
+                if message[2] == 0:  # MSG: window, message, wParam, which is the hotkey's number
+                    stop.set(chords[0])
+                else:
+                    stop.paused = "" if stop.paused else f"until {chords[1]} is pressed again"
+            with suppress(Win32Error):  # there is no mouse while the desktop is locked
+                before, here, screen = here, desktop.cursor(), desktop.screen()
+                corners = (Point(0, 0), Point(screen.left, screen.top))
+                if here in corners and before not in corners and actuator.aim not in corners:
+                    stop.set("the mouse in the corner")
+    except Win32Error as error:
+        stop.set(f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them (error {error.code})")
+    finally:
+        if not leave.is_set():
+            stop.set("the watcher of the stop key was lost")
+        ready.set()
+
+
 @contextmanager
 def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
-    """Serves the hotkeys, and the mouse thrown into the corner, in a thread of its own; if that is lost, the run stops.
+    """While the run lasts, hotkeys, the mouse thrown into the corner and the console's close button can stop it."""
+    leave, ready = threading.Event(), threading.Event()
 
-    It polls, since a blocking GetMessage could not watch the mouse as well; Windows frees the hotkeys with the thread.
-    """
-    stop, desktop, leave, ready = actuator.stop, actuator.desktop, threading.Event(), threading.Event()
-    chords = (actuator.config.stop_hotkey, actuator.config.pause_hotkey)
+    def closed(event: int) -> bool:
+        """Called in a thread of Windows, which ends the program when this returns; 0 and 1 are Ctrl+C and Ctrl+Break."""
+        if event > 1:
+            actuator.stop.set("the console was closed")
+            leave.wait(4)  # Windows gives it 5 s
+        return event > 1
 
-    def watch() -> None:
-        message, here = (ctypes.c_size_t * 6)(), Point(0, 0)  # MSG: window, message, wParam ...
-        try:
-            for number, chord in enumerate(chords):
-                codes = chord_codes(parse_chord(chord))
-                modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
-                api.RegisterHotKey(None, number, modifiers, max(codes - MOD_KEYS.keys(), default=0))
-            ready.set()
-            while not leave.wait(WATCH_S):
-                while api.PeekMessageW(message, None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
-                    if message[2] == 0:
-                        stop.set(chords[0])
-                    else:
-                        stop.paused = "" if stop.paused else f"until {chords[1]} is pressed again"
-                with suppress(Win32Error):  # there is no mouse while the desktop is locked
-                    before, here, screen = here, desktop.cursor(), desktop.screen()
-                    corners = (Point(0, 0), Point(screen.left, screen.top))
-                    if here in corners and before not in corners and actuator.aim not in corners:
-                        stop.set("the mouse in the corner")
-        except Win32Error as error:
-            stop.set(f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them ({error.code})")
-        finally:
-            if not leave.is_set():
-                stop.set(f"the watcher of {chords[0]} and {chords[1]} was lost")
-            ready.set()
-
-    thread = threading.Thread(target=watch, daemon=True)
+    thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
+    routine = ctypes.CFUNCTYPE(BOOL, DWORD)(closed)
+    with suppress(Win32Error):  # a program without a console has none to close
+        api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), True)
     thread.start()
     ready.wait()
     try:
-        stop.check()
+        actuator.stop.check()
         yield
     finally:
         leave.set()
         thread.join()
+        with suppress(Win32Error):
+            api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), False)
 
 
 WATCH_S = 0.03  # a stop must be felt within 0.2 s
@@ -2990,245 +2953,148 @@ def reply_warnings(reply: Reply, asked: str, info: ModelInfo | None = None, imag
 
 # A call counts only if it is certain: nothing below closes a string or a number, compares names loosely or moves a
 # coordinate. A reply can be megabytes of anything, so every pattern is linear and every loop only goes forward.
-_NAME_KEYS = ("name", "function", "tool", "tool_name")
-_ARGUMENT_KEYS = ("arguments", "parameters", "args")
-_OTHER_KEYS = ("id", "type", "index")
-_ENDED = ("stop", "tool_calls", "function_call")  # the server says that the model ended the reply by itself
+_NAME_KEYS = {"name", "function", "tool", "tool_name"}
+_ARGUMENT_KEYS = {"arguments", "parameters", "args"}
 _CUT = ("length", "max_tokens", "content_filter")
-_PYTHON_CHARS = 20_000  # ast.parse is slow and hungry; no honest call is longer
-_MAX_TAGS = 1000  # looked at in one reply; what holds more is no answer to anything
-_MAX_BROKEN = 3  # tags without a call, each followed by more thinking, before a reply is given up
 
 _TEMPLATE = r"<\|(?:im_end|im_start|endoftext)\|>"
+_REST = re.compile(rf"(?:[\s}}]|{_TEMPLATE})*")
 _STRING = r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
-_TOKEN = re.compile(_STRING + r"|[\[\](){}]", re.S)
-_SLIP = re.compile(_STRING + r"|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])", re.S)
-_LITERAL = re.compile(_STRING, re.S)
-_ESCAPE = re.compile(r"\\.", re.S)
-_PLAIN_PYTHON = re.compile(r"(?:[\s{}\[\](),:]|\0(?!\s*\0)|True|False|None|-?[0-9]{1,15}(?:\.[0-9]{1,15})?(?![\w.]))*")
-_REST = re.compile(rf"[\s}}]*(?:{_TEMPLATE}[\s}}]*)*")
-_TAIL = re.compile(r"\s*(?:</tool_call>|</function_call>|\[END_TOOL_REQUEST\])?\s*")
-_NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
+_SLIP = r"\([-0-9.,\s]*\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None)\b"
+_TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]|{_SLIP}", re.S)
+_DEPTH = {"[": 1, "{": 1, "]": -1, "}": -1}
+_MENDED = {"True": "true", "False": "false", "None": "null", **dict.fromkeys((",", "\\n", "\\r", "\\t"), " ")}
+_REQUOTED = {"\\'": "'", '"': '\\"', **dict.fromkeys(("\\/", "\\b", "\\f"), "\\?")}  # in a path, maybe: refused
+
+_NAME = r"""(?:=| name=)["']?(?P<name>[\w.\-]{1,100})["']?>"""
+_THOUGHT = r"<think>[^<]*(?:<(?!/think>)[^<]*)*</think>"
+_FENCE = r"(?i:```[\w-]*\s*)?(?i:<(?:tools?|response|json)>\s*)?"
 _OPENER = re.compile(
-    r"</?think>|<tool_call>|<function_call>|\[TOOL_REQUEST\]|<function(?:=| name=)[\"']?([\w.\-]{1,100})[\"']?>"
+    rf"(?P<bare>(?:\A|</think>)(?:\s*{_THOUGHT})*\s*{_FENCE}(?=\{{|\[\s*\{{))|(?P<thought>{_THOUGHT}|</think>)"
+    rf"|(?P<open><think>)|(?:<tool_call>|<function_call>|\[TOOL_REQUEST\]|<function{_NAME})\s*"
 )
-_BARE = re.compile(r"\s*(?:```[\w-]*\s*)?(?:<(?:tools?|response|json)>\s*)?(?=\{|\[\s*\{)", re.I)
-_BARE_END = re.compile(r"(?:</(?:tools?|response|json|function_call)>\s*)?(?:```\s*)?", re.I)
-_PARAMETER = re.compile(r"\s*<parameter(?:=| name=)[\"']?([\w.\-]{1,100})[\"']?>(.*?)</parameter>", re.S)
-_TAG_IN_VALUE = re.compile(r"<parameter[= ]|</?function|<tool_call>")
-_PARAMETER_TAG = re.compile(r"</parameter|<parameter|<function")
-_FUNCTION_END = re.compile(r"\s*</function>")
-_DIGITS = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
-_BLANKS = re.compile(r"\s*")
-_END_TOKENS = re.compile(rf"(?:{_TEMPLATE})+\Z")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_BARE_END = re.compile(r"(?:</(?:tools?|response|json)>\s*)?(?:```\s*)?\Z", re.I)
+_NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
+_TAIL = re.compile(r"\s*(?:</tool_call>|</function_call>)?\s*\Z")
+_PARAMETER = rf"\s*<parameter{_NAME}([^<]*(?:<(?!/?parameter|/?function|tool_call>)[^<]*)*)</parameter>"
+_XML = re.compile(rf"((?:{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)")
 
 
 def _show(value: Any) -> str:
     """A value as it can stand in a sentence: short, one line, no half characters."""
-    try:
-        text = repr(value[:60] if isinstance(value, str) else value)
-    except ValueError:  # an integer with more digits than Python prints
-        text = "a huge number"
-    text = _SURROGATE.sub("?", text)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-# -- JSON, and the few slips in it that leave no doubt
+    with suppress(ValueError):  # an integer with more digits than Python prints
+        return repr(value).encode("utf-8", "replace").decode()[:60]
+    return "a huge number"
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys, stray blanks aside, say one thing each."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        name = key.strip()
-        if name in found and repr(found[name]) != repr(value):
-            raise ReplyError(f"The call gives {_show(name)} twice, with two values.", "invalid_args")
-        found[name] = value
+    """An object whose keys, stray blanks aside, stand there once each."""
+    found = {key.strip(): value for key, value in pairs}
+    if len(found) < len(pairs):
+        raise ReplyError(f"The call gives one of {_show([*found])} twice.", "invalid_args")
     return found
 
 
-def _bounded_int(digits: str) -> int:
-    """A JSON integer, as long as Python's own limit on digits is far; NaN and Infinity come here to be refused."""
-    if len(digits) > 18 or not digits.lstrip("-").isdigit():
-        raise ReplyError(f"The call holds {_show(digits)}, which is no usable number.", "invalid_json")
-    return int(digits)
+_JSON = json.JSONDecoder(
+    object_pairs_hook=_unique,
+    parse_int=lambda digits: int(digits) if len(digits) < 19 else math.nan,  # which no argument takes
+    strict=False,  # a line break inside a string is a line break
+)
 
 
-# strict=False takes a line break inside a string for what it is
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_bounded_int, parse_constant=_bounded_int, strict=False)
-
-
-def _extent(text: str, start: int) -> tuple[int, int]:
-    """Where the brackets that open at `start` close, strings skipped, and how many are still open there."""
-    end, depth = start, 0
+def _mended(text: str, start: int) -> tuple[str, int, int]:
+    """The value that opens there with slips and Python's spellings made JSON, its end, and the brackets still open."""
+    parts, end, depth = [""], start, 0
     for token in _TOKEN.finditer(text, start):
-        if token[0] not in "[({])}":
-            continue
-        depth += 1 if token[0] in "[({" else -1
-        end = token.end()
-        if depth <= 0:
+        said = token[0]
+        if said[0] == "'":
+            said = '"' + re.sub(r'(?s)\\.|"', lambda mark: _REQUOTED.get(mark[0], mark[0]), said[1:-1]) + '"'
+        elif said[0] == "(":
+            said = f"[{said[1:-1]}]"
+        parts += [text[end : token.start()], _MENDED.get(said, said)]
+        end, depth = token.end(), depth + _DEPTH.get(said, 0)
+        if depth <= 0 and token[0][0] in "(]}":
             break
-    return end, depth
-
-
-def _mended(body: str) -> Any:
-    """JSON without trailing commas or spelled-out line breaks between its values; its strings stay as they are."""
-    return _JSON.decode(_SLIP.sub(lambda slip: slip[0] if slip[0][0] in "\"'" else " ", body))
-
-
-def _literal(node: ast.AST) -> Any:
-    """The value of a Python literal, with JSON's types."""
-    if isinstance(node, ast.Dict):
-        keys = [key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
-        return _unique(list(zip(keys, map(_literal, node.values), strict=True)))
-    if isinstance(node, (ast.List, ast.Tuple)):
-        return [_literal(item) for item in node.elts]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_literal(node.operand)
-    if isinstance(node, ast.Constant):
-        return node.value
-    raise ValueError("not a literal")
-
-
-def _python(body: str) -> Any:
-    """A Python literal such as {'key': 'enter'}. Two strings side by side, which Python joins, are no literal here,
-    and neither are the escapes that JSON does not know: 'C:\\apps' would ring a bell."""
-    plain = _LITERAL.sub("\0", body) if len(body) <= _PYTHON_CHARS and "\0" not in body else "?"
-    if not _PLAIN_PYTHON.fullmatch(plain) or any(e[0][1] not in "\\'\"nrtu" for e in _ESCAPE.finditer(body)):
-        raise ValueError("not a literal")
-    return _literal(ast.parse(body.strip(), mode="eval").body)
+    return "".join(parts), end, depth
 
 
 def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int]:
     """The value that starts there and where it ends; `closable`: the last brace of a whole call may be missing."""
     start += text.startswith("{{", start)  # doubled outer braces; _REST takes the spare closing one
-    try:
+    with suppress(ValueError):
         return _JSON.raw_decode(text, start)
-    except ValueError as error:
-        defect = str(getattr(error, "msg", error))
-    end, depth = _extent(text, start)
-    closing = closable and depth == 1 and text[end - 1] == "}" and _TAIL.fullmatch(text, end) is not None
-    if end == start or (depth and not closing):
+    body, end, depth = _mended(text, start)
+    closing = closable and depth == 1 and body.endswith("}") and _TAIL.match(text, end) is not None
+    if not closing and (depth or not body.endswith(("}", "]"))):
         raise ReplyError("The call is incomplete: its JSON does not end.", "cut")
-    for read in (_mended, _python):
-        try:
-            value = read(text[start:end] + "}" * closing)
-        except (ValueError, SyntaxError, MemoryError):
-            continue
-        # A brace is added only behind complete arguments: inside them, a missing end may hide one more argument.
-        if not closing or (isinstance(value, dict) and any(isinstance(value.get(key), dict) for key in _ARGUMENT_KEYS)):
-            return value, end
-    raise ReplyError(f"The call is not valid JSON: {defect}.", "cut" if closing else "invalid_json")
-
-
-# -- Finding the calls
-
-
-def _past(pattern: re.Pattern[str], text: str, start: int) -> int:
-    """The place behind what `pattern` matches there, if it does."""
-    match = pattern.match(text, start)
-    return match.end() if match else start
-
-
-def _flat(value: Any) -> list[Any]:
-    """The call objects in a value that may be one, a list of them, or {"tool_calls": [...]}."""
-    if isinstance(value, dict) and isinstance(value.get("tool_calls"), list) and len(value) == 1:
-        return list(value["tool_calls"])
-    return value if isinstance(value, list) else [value]
+    try:
+        value = _JSON.decode(body + "}" * closing)
+    except json.JSONDecodeError as error:
+        raise ReplyError(f"The call is not valid JSON: {error.msg}.", "cut" if closing else "invalid_json") from None
+    # A brace is added only behind complete arguments: inside them, a missing end may hide one more argument.
+    if closing and not any(isinstance(value.get(key), dict) for key in _ARGUMENT_KEYS):
+        raise ReplyError("The call is incomplete: its arguments do not end.", "cut")
+    return value, end
 
 
 def _objects(text: str, start: int, closable: bool) -> tuple[list[Any], int]:
     """The call objects that follow each other from `start`, the further ones without repairs, and where they end."""
     value, end = _decode(text, start, closable)
-    found = _flat(value)
-    while text.startswith("{", end := _past(_REST, text, end)):
+    found = value if isinstance(value, list) else [value]
+    while (rest := _REST.match(text, end)) and text.startswith("{", end := rest.end()):
         try:
             value, end = _JSON.raw_decode(text, end)
         except (ValueError, ReplyError):
             break
-        found += _flat(value)
+        found.append(value)
     return found, end
 
 
-def _xml_arguments(text: str, start: int) -> tuple[dict[str, Any], int]:
-    """<parameter=NAME>VALUE</parameter>... </function>: the values exactly, less the line breaks of the tag form."""
-    pairs: list[tuple[str, Any]] = []
-    while parameter := _PARAMETER.match(text, start):
-        value, start = parameter[2], parameter.end()
-        if _TAG_IN_VALUE.search(value):
-            raise ReplyError(f"The parameter {_show(parameter[1])} holds another tag; close each one.", "invalid_args")
-        pairs.append((parameter[1], value.removeprefix("\n").removesuffix("\n")))
-    end, stray = _FUNCTION_END.match(text, start), _PARAMETER_TAG.search(text, start)
-    if not end:
-        raise ReplyError("The call is incomplete: </function> must follow its last </parameter>.", "cut")
-    if stray and stray[0] == "</parameter":  # maybe the value holds the closing tags itself
-        raise ReplyError("The call has one </parameter> too many; where the value ends is unclear.", "invalid_args")
-    return _unique(pairs), end.end()
-
-
 def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any], int]:
-    """The calls behind one opening tag and where they end; none for a tag that only goes around <function=...>."""
-    name, start = opener[1], _past(_BLANKS, text, opener.end())
-    if name and not text.startswith("{", start):
-        arguments, end = _xml_arguments(text, start)
-        return [{"name": name, "arguments": arguments}], end
-    if name:
-        arguments, end = _decode(text, start)
-        calls, end = [{"name": name, "arguments": arguments}], _past(_REST, text, end)
-    elif text.startswith(("{", "["), start):
-        calls, end = _objects(text, start, closable)
-    elif text.startswith("<function", start):
+    """The calls behind one opening tag and where they end; none behind thoughts or a tag around <function=...>."""
+    name, start, bare = opener["name"], opener.end(), opener["bare"] is not None
+    if opener["open"]:
+        raise ReplyError("The reply ends inside <think>: close it with </think>, then call a tool.", "no_call")
+    if opener["thought"] or (not name and text.startswith("<function", start)):
         return [], start
-    else:
-        raise ReplyError(f"No JSON object follows {opener[0]}.", "invalid_json")
-    if not _NEXT.match(text, end):
-        raise ReplyError("Text follows the JSON inside its tag; send the call alone.", "invalid_json")
-    return calls, end
+    if text.startswith("{", start) or (not name and text.startswith("[", start)):
+        calls, end = _objects(text, start, closable and not name)
+        if not (_BARE_END if bare else _NEXT).match(text, end):
+            raise ReplyError("Other text stands beside the call; send it alone.", "no_call" if bare else "invalid_json")
+        return [{"name": name, "arguments": calls[0]}] if name else calls, end
+    body = _XML.match(text, start)
+    if not name or not body:
+        missing = "</function> behind its last </parameter>" if name else "JSON object"
+        raise ReplyError(f"The call has no {missing}.", "cut" if name else "invalid_json")
+    # The values exactly, less the line breaks of the tag form.
+    pairs = [(key, value.removeprefix("\n").removesuffix("\n")) for key, value in re.findall(_PARAMETER, body[1])]
+    return [{"name": name, "arguments": _unique(pairs)}], body.end()
 
 
 def _spoken_calls(text: str, closable: bool) -> list[Any]:
     """The calls in a reply's text, in order; what stands before a </think> was only thought."""
     calls: list[Any] = []
-    start, broken, prose = 0, 0, False
-    for _ in range(_MAX_TAGS):
-        bare = None if calls or prose else _BARE.match(text, start)
-        if bare:  # a reply that is nothing but JSON, or one fence or tag around it
-            calls, start = _objects(text, bare.end(), closable)
-            if _BARE_END.fullmatch(text, start):
-                return calls
-            raise ReplyError("JSON with other text around it is not taken for a call.", "no_call")
+    start = 0
+    for _ in range(1000):  # a reply with more tags is no answer to anything
         opener = _OPENER.search(text, start)
         if not opener:
             return calls
-        if opener[0] == "</think>":
-            calls, start, prose = [], opener.end(), False
-        elif opener[0] == "<think>":
-            prose = prose or bool(text[start : opener.start()].strip())
-            start = text.find("</think>", opener.end())
-            if start < 0 and not calls:
-                raise ReplyError("The reply ends inside <think>: close it with </think>, then call a tool.", "no_call")
-            start += len("</think>") if start >= 0 else 0
-        else:
-            try:
-                found, start = _opened(text, opener, closable)
-                calls += found
-                prose = True
-            except ReplyError:  # harmless in thoughts whose opening tag the server swallowed
-                broken, start = broken + 1, text.find("</think>", opener.end())
-                if not calls and (start < 0 or broken > _MAX_BROKEN):
-                    raise
-        if start < 0:
-            return calls
+        calls = [] if opener[0].startswith("</think>") else calls
+        try:
+            found, start = _opened(text, opener, closable)
+        except ReplyError:
+            if calls and text.find("</think>", opener.end()) < 0:
+                return calls
+            raise
+        calls += found
     raise ReplyError("The reply repeats its tags without end.", "repetition")
 
 
 def _plain_text(content: Any) -> str:
     """A message's content, which may also come as a list of parts."""
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") in (None, "text")]
-        return "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else ""
+    parts = content if isinstance(content, list) else [content]
+    texts = [p.get("text") if isinstance(p, dict) and p.get("type") in (None, "text") else p for p in parts]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any]:
@@ -3236,82 +3102,56 @@ def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any
     native = message.get("tool_calls") or message.get("function_call")
     if native:
         return native if isinstance(native, list) else [native]
-    text, ended = _plain_text(message.get("content")), finish_reason in _ENDED
-    thought = _plain_text(message.get("reasoning_content") or message.get("reasoning")).rstrip()
     if finish_reason in _CUT:
         raise ReplyError("The reply was cut.", "cut")
+    text, ended = _plain_text(message.get("content")), finish_reason in ("stop", "tool_calls", "function_call")
     calls = _spoken_calls(text, ended)
+    thought = _plain_text(message.get("reasoning_content") or message.get("reasoning")).rstrip()
     if not text.strip() and ended and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]")):
         # Some servers sort a real call into the reasoning: it is then the only one, and the last thing said.
         calls = _spoken_calls(thought, False)
         calls = calls if len(calls) == 1 else []
     if not calls:
-        what = "holds no tool call" if text.strip() else "is empty"
-        raise ReplyError(f"The reply {what}.", "no_call")
-    return calls
+        raise ReplyError(f"The reply {'holds no tool call' if text.strip() else 'is empty'}.", "no_call")
+    whole = isinstance(calls[0], dict) and calls[0].keys() == {"tool_calls"}  # the message as the API shows it
+    return _found_calls(calls[0], finish_reason) if whole else calls
 
 
-# -- Reading one call against the tools that were sent
-
-
-def _name_and_arguments(call: Any) -> tuple[Any, Any, str]:
-    """Name, arguments (None if it has none) and id of a call object in any of its spellings."""
-    if isinstance(call, dict) and isinstance(call.get("function"), dict):
-        inner = call["function"]
-        if call.keys() & inner.keys() & {*_NAME_KEYS, *_ARGUMENT_KEYS}:
-            raise ReplyError("The call says its name or its arguments twice.", "invalid_json")
-        call = {**{key: value for key, value in call.items() if key != "function"}, **inner}
+def _name_and_arguments(call: Any) -> tuple[Any, Any]:
+    """Name and arguments (None if it has none) of a call object in any of its spellings."""
     if not isinstance(call, dict):
         raise ReplyError(f"A call must be an object with name and arguments, not {_show(call)}.", "invalid_json")
-    names, given = ([call[key] for key in keys if key in call] for keys in (_NAME_KEYS, _ARGUMENT_KEYS))
+    inner = call["function"] if isinstance(call.get("function"), dict) else {}
+    said = [*call.items(), *inner.items()]
+    names = [value for key, value in said if key in _NAME_KEYS and value is not inner]
+    given = [value for key, value in said if key in _ARGUMENT_KEYS]
     if len(names) != 1:
         raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
-    if len(given) > 1 or (not given and call.keys() - {*_NAME_KEYS, *_OTHER_KEYS}):
+    if len(given) > 1 or (not given and {key for key, _ in said} - _NAME_KEYS - {"id", "type", "index"}):
         raise ReplyError('The call must hold all its arguments in one object, "arguments".', "invalid_args")
-    identity = call.get("id")
-    return names[0], given[0] if given else None, identity if isinstance(identity, str) else ""
+    return names[0], given[0] if given else None
 
 
-def _tool_names(tools: list[dict[str, Any]]) -> str:
-    return ", ".join(tool["function"]["name"] for tool in tools)
-
-
-def _tool(name: Any, tools: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
-    """The tool's exact name and its parameters' schema."""
-    schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
-    said = name.strip() if isinstance(name, str) else ""
-    for known in (said, said.removeprefix("functions.")):
-        if known in schemas:
-            return known, schemas[known]
-    raise ReplyError(f"There is no tool {_show(name)}; the tools are {_tool_names(tools)}.", "unknown_tool")
-
-
-def _arguments(value: Any, tool: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _arguments(value: Any, tool: str, known: dict[str, Any]) -> dict[str, Any]:
     """The arguments as an object; an empty text, which may have been cut, is one only for a tool that takes none."""
-    known = schema.get("properties") or {}
-    if value is None or (isinstance(value, str) and not value.strip() and not known):
+    if value is None or (value == "" and not known):
         return {}
     for _ in range(2):  # encoded once by the protocol, and once more by some models
-        if isinstance(value, str):
-            text, start = value, _past(_BLANKS, value, 0)
-            value, end = _decode(text, start) if text.startswith(("{", '"'), start) else (None, 0)
-            if value is not None and not _REST.fullmatch(text, end):
-                raise ReplyError(f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json")
+        if isinstance(value, str) and (text := value.strip()).startswith(("{", '"')):
+            value, end = _decode(text)
+            value = value if _REST.fullmatch(text, end) else None
     if isinstance(value, dict) and value.get("name") == tool and len(value) == 2 and not known.keys() & value.keys():
-        _, value, _ = _name_and_arguments(value)  # the whole call again, inside its own arguments
+        _, value = _name_and_arguments(value)  # the whole call again, inside its own arguments
     if not isinstance(value, dict):
-        raise ReplyError(f"The arguments of {tool} must be one JSON object.", "invalid_json")
+        raise ReplyError(f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json")
     if value.keys() & {"properties", *_ARGUMENT_KEYS} - known.keys():
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
     return _unique([(str(key), item) for key, item in value.items() if item is not None])
 
 
-# -- Values
-
-
 def _number(value: Any) -> int | float | None:
     """A number, also one written as a string, or None; true and false are no numbers."""
-    if isinstance(value, str) and _DIGITS.fullmatch(value):
+    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*", value):
         value = float(value) if "." in value else int(value)
     good = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e18
     return value if good else None
@@ -3320,218 +3160,174 @@ def _number(value: Any) -> int | float | None:
 def _listed(value: Any) -> Any:
     """A string such as "[1, 2]", "(1, 2)" or "1, 2" as the list or object that it spells; other values unchanged."""
     text = value.strip() if isinstance(value, str) else ""
-    if not text:
-        return value
-    text = text if text.startswith(("[", "(", "{")) else f"[{text}]"
-    try:
-        found, end = _decode(text)
-    except ReplyError:
-        return value
-    return found if end == len(text) else value
-
-
-def _on_grid(name: str, values: list[Any]) -> list[int]:
-    """Numbers on the 0..1000 grid, rounded; fractions of the screen count if all of them are. Nothing is clamped."""
-    numbers = [number for number in map(_number, values) if number is not None]
-    if len(numbers) != len(values):
-        raise ReplyError(f"{name} must be numbers, not {_show(values)}.", "invalid_box")
-    fractions = [0 < number < 1 for number in numbers]
-    unclear = any(fractions) or (max(numbers) == 1 and any(isinstance(number, float) for number in numbers))
-    if not all(0 <= number <= GRID for number in numbers) or (unclear and not all(fractions)):
-        text = f"{name} is {_show(numbers)}, but x and y are whole numbers from 0 to {GRID}, not pixels; look again."
-        raise ReplyError(text, "invalid_box")
-    return [int(number * (GRID if unclear else 1) + 0.5) for number in numbers]
-
-
-def _point(name: str, spec: dict[str, Any], value: Any) -> list[int]:
-    """[x, y] from a pair, an object with x and y, or a box, whose centre it is."""
-    value = _listed(value)
-    if isinstance(value, dict):
-        value = [value.get(key) for key in (("x", "y") if len(value) == 2 else ("x1", "y1", "x2", "y2"))]
-    if isinstance(value, list) and len(value) == 2 and all(isinstance(v, list) and len(v) == 2 for v in value):
-        value = [*value[0], *value[1]]
-    if not isinstance(value, list) or len(value) not in (2, 4):
-        raise ReplyError(f"{name} must be [x, y], not {_show(value)}.", "invalid_box")
-    grid = _on_grid(name, value)
-    if len(grid) == 4 and not (grid[0] <= grid[2] and grid[1] <= grid[3]):  # maybe x, y, width, height
-        raise ReplyError(f"{name} {grid} is no box x1, y1, x2, y2; send its centre as [x, y].", "invalid_box")
-    return [(grid[0] + grid[-2]) // 2, (grid[1] + grid[-1]) // 2]
-
-
-def _text(name: str, spec: dict[str, Any], value: Any) -> str:
-    """A string exactly as said, less a template token that leaked in at its end."""
-    if isinstance(value, int) and _number(value) is not None:
-        value = str(value)
-    if not isinstance(value, str) or _SURROGATE.search(value):
-        raise ReplyError(f"{name} must be a text of whole characters, not {_show(value)}.", "invalid_args")
-    return _END_TOKENS.sub("", value)
-
-
-def _real(name: str, spec: dict[str, Any], value: Any) -> int | float:
-    """A number in its range; a whole one for type integer."""
-    number, least, most = _number(value), spec.get("minimum", -math.inf), spec.get("maximum", math.inf)
-    whole = spec.get("type") == "integer"
-    if number is None or not least <= number <= most or (whole and number != int(number)):
-        kind = "a whole number" if whole else "a number"
-        limits = f" from {least} to {most}" if {"minimum", "maximum"} <= spec.keys() else ""
-        raise ReplyError(f"{name} must be {kind}{limits}, not {_show(value)}.", "invalid_args")
-    return int(number) if whole else number
-
-
-def _items(name: str, spec: dict[str, Any], value: Any) -> list[Any]:
-    """A list, each item read by its own type."""
-    items = spec.get("items") or {}
-    value = _listed(value) if items.get("type") in ("integer", "number") else value
-    least, most = spec.get("minItems", 0), spec.get("maxItems", math.inf)
-    if not isinstance(value, list) or not least <= len(value) <= most:
-        raise ReplyError(f"{name} must be a list such as [1, 2], not {_show(value)}.", "invalid_args")
-    return [_value(name, items, item) for item in value]
-
-
-def _flag(name: str, spec: dict[str, Any], value: Any) -> bool:
-    """true or false; text is never taken for either."""
-    if not isinstance(value, bool):
-        raise ReplyError(f"{name} must be true or false, not {_show(value)}.", "invalid_args")
+    with suppress(ReplyError):
+        found, end = _decode(text := text if text.startswith(("[", "(", "{")) else f"[{text}]")
+        return found if text != "[]" and _REST.fullmatch(text, end) else value
     return value
 
 
-_Reader = Callable[[str, dict[str, Any], Any], Any]
-_READERS: dict[Any, _Reader] = {"string": _text, "integer": _real, "number": _real, "boolean": _flag, "array": _items}
+def _on_grid(values: list[Any]) -> list[int]:
+    """Numbers on the 0..1000 grid, rounded, or []; fractions of the screen count if all are. Nothing is clamped."""
+    numbers = [number for number in map(_number, values) if number is not None and 0 <= number <= GRID]
+    fractions = [0 < number < 1 for number in numbers]
+    unclear = any(fractions) or (max(numbers, default=0) == 1 and any(isinstance(number, float) for number in numbers))
+    if len(numbers) < len(values) or (unclear and not all(fractions)):
+        return []
+    return [int(number * (GRID if unclear else 1) + 0.5) for number in numbers]
 
 
-def _is_point(spec: dict[str, Any]) -> bool:
-    """Whether a property takes a place: two numbers, or a box of up to four."""
-    numbers = (spec.get("items") or {}).get("type") in ("integer", "number")
-    return numbers and spec.get("minItems") == 2 and spec.get("maxItems") in (2, 4)
+def _place(_spec: dict[str, Any], value: Any) -> list[int] | None:
+    """[x, y] from a pair, an object with x and y, or a box, whose centre it is."""
+    value = _listed(value)
+    if isinstance(value, dict) and value.keys() == {"x", "y"}:
+        value = [value["x"], value["y"]]
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(v, list) and len(v) == 2 for v in value):
+        value = [*value[0], *value[1]]
+    grid = _on_grid(value) if isinstance(value, list) and len(value) in (2, 4) else []
+    if not grid or grid[0] > grid[-2] or grid[1] > grid[-1]:  # four may also be x, y, width, height
+        return None
+    return [(grid[0] + grid[-2]) // 2, (grid[1] + grid[-1]) // 2]
+
+
+def _text(_spec: dict[str, Any], value: Any) -> str | None:
+    """A string exactly as said, less a template token that leaked in at its end."""
+    said = str(value) if isinstance(value, int) and _number(value) is not None else value
+    whole = isinstance(said, str) and not re.search("[\ud800-\udfff]", said)
+    return re.sub(rf"(?:{_TEMPLATE})+\Z", "", said) if whole else None
+
+
+def _real(spec: dict[str, Any], value: Any) -> int | float | None:
+    """A number in its range; a whole one for type integer."""
+    number, whole = _number(value), spec["type"] == "integer"
+    if number is None or not spec.get("minimum", -math.inf) <= number <= spec.get("maximum", math.inf):
+        return None
+    return number if not whole else int(number) if number == int(number) else None
+
+
+def _items(spec: dict[str, Any], value: Any) -> list[Any] | None:
+    """A list, each item read by its own type."""
+    value, item = _listed(value), spec.get("items") or {}
+    if not isinstance(value, list) or not spec.get("minItems", 0) <= len(value) <= spec.get("maxItems", math.inf):
+        return None
+    found = [_READERS[_kind(item)][0](item, one) for one in value]
+    return None if None in found else found
+
+
+_READERS: dict[str, tuple[Callable[[dict[str, Any], Any], Any], str]] = {
+    "place": (_place, f"[x, y] in whole numbers from 0 to {GRID}, never pixels"),
+    "string": (_text, "a text of whole characters"),
+    "integer": (_real, "a whole number in its range"),
+    "number": (_real, "a number in its range"),
+    "boolean": (lambda _spec, value: value if isinstance(value, bool) else None, "true or false"),
+    "array": (_items, "a list such as [1, 2]"),
+    "object": (lambda _spec, value: value, "given"),
+}
+
+
+def _kind(spec: dict[str, Any]) -> str:
+    """What a property is in _READERS: a list of numbers on the grid is a place."""
+    return "place" if (spec.get("items") or {}).get("maximum") == GRID else spec.get("type", "object")
 
 
 def _value(name: str, spec: dict[str, Any], value: Any) -> Any:
-    """One value as its property's schema wants it; what has no reader is taken as it is."""
-    read = _point if _is_point(spec) else _READERS.get(spec.get("type"))
-    result = read(name, spec, value) if read else value
-    choices = spec.get("enum", [result])
-    if result not in choices:
-        raise ReplyError(f"{name} must be one of {', '.join(map(str, choices))}, not {_show(value)}.", "invalid_args")
+    """One value as its property's schema wants it."""
+    kind, choices = _kind(spec), spec.get("enum")
+    read, wanted = _READERS[kind]
+    result = read(spec, value)
+    if result is None or (choices and result not in choices):
+        must = f"must be one of {', '.join(map(str, choices))}" if choices else f"must be {wanted}"
+        raise ReplyError(f"{name} {must}, not {_show(value)}.", "invalid_box" if kind == "place" else "invalid_args")
     return result
 
 
 def _gathered(given: dict[str, Any], properties: dict[str, Any]) -> dict[str, Any]:
-    """x and y beside each other as the one place that the tool takes, unless they are only a part of something."""
-    points = [name for name, spec in properties.items() if _is_point(spec)]
-    if len(points) != 1 or not {"x", "y"} <= given.keys() - properties.keys():
-        return given
-    pair = [given["x"], given["y"]]
-    both = points[0] in given and _point(points[0], {}, given[points[0]]) != _point("x, y", {}, pair)
-    if both or given.keys() & {"x1", "y1", "x2", "y2", "width", "height"}:
-        raise ReplyError(f"{points[0]} must be [x, y] alone.", "invalid_box")
-    return {**given, points[0]: pair}
+    """x and y beside each other as the one place that the tool takes; those of a tool that has them, on the grid."""
+    places = [name for name, spec in properties.items() if _kind(spec) == "place"]
+    if len(places) == 1 and {"x", "y"} <= given.keys() - properties.keys():
+        if given.keys() & {*places, "x1", "y1", "x2", "y2", "width", "height"}:
+            raise ReplyError(f"{places[0]} must be [x, y] alone.", "invalid_box")
+        return {**given, places[0]: [given["x"], given["y"]]}
+    own = [name for name in ("x", "y", "x2", "y2") if properties.get(name, {}).get("maximum") == GRID]
+    axes = {name: given[name] for name in own if name in given}
+    grid = _on_grid([*axes.values()])
+    if len(grid) < len(axes):
+        raise ReplyError(f"{', '.join(axes)} must be {_READERS['place'][1]}, not {_show(axes)}.", "invalid_box")
+    return {**given, **dict(zip(axes, grid, strict=True))}
 
 
-def _filled(given: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+def _filled(given: dict[str, Any], properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     """The known arguments, each read by its schema; one that the tool does not have is left out."""
-    properties, required = schema.get("properties") or {}, schema.get("required") or []
-    given, found = _gathered(given, properties), {}
-    axes = [name for name in ("x", "y", "x2", "y2") if (properties.get(name) or {}).get("maximum") == GRID]
-    for name, spec in properties.items():
-        if name in given:
-            found[name] = given[name] if name in axes else _value(name, spec, given[name])
-        empty = isinstance(found.get(name), str) and not (found[name] if name == "text" else found[name].strip())
-        if name in required and (empty or name not in found):
-            kind = "empty_text" if empty and name == "text" else f"missing_{name}"
-            raise ReplyError(f"The argument {name} is {'empty' if empty else 'missing'}.", kind)
-    axes = [name for name in axes if name in found]
-    if len(axes) % 2:
-        raise ReplyError(f"{axes[-1]} stands alone; x and y come in pairs.", "invalid_box")
-    places = _on_grid(", ".join(axes), [found[name] for name in axes]) if axes else []
-    return {**found, **dict(zip(axes, places, strict=True))}
+    given = _gathered(given, properties)
+    found = {name: _value(name, spec, given[name]) for name, spec in properties.items() if name in given}
+    for name in required:
+        said = str(found.get(name, ""))
+        if not (said if name == "text" else said.strip()):
+            kind = "empty_text" if name == "text" and name in found else f"missing_{name}"
+            raise ReplyError(f"The argument {name} is {'empty' if name in found else 'missing'}.", kind)
+    if len({"x", "y", "x2", "y2"} & found.keys()) % 2:
+        raise ReplyError("x and y come in pairs.", "invalid_box")
+    return found
 
 
-def _checked(call: Any, tools: list[dict[str, Any]]) -> ToolCall:
+def _checked(call: Any, tools: list[dict[str, Any]], ignored: int) -> ToolCall:
     """A call object as a ToolCall that the tools allow, or ReplyError."""
-    name, arguments, identity = _name_and_arguments(call)
-    tool, schema = _tool(name, tools)
-    return ToolCall(tool, _filled(_arguments(arguments, tool, schema), schema), identity)
-
-
-def _is_complete(call: Any, tools: list[dict[str, Any]]) -> bool:
-    try:
-        return bool(_checked(call, tools))
-    except ReplyError:
-        return False
+    name, arguments = _name_and_arguments(call)
+    schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
+    said = name.strip() if isinstance(name, str) else ""
+    tool = said if said in schemas else said.removeprefix("functions.")
+    if tool not in schemas:
+        raise ReplyError(f"There is no tool {_show(name)}; the tools are {', '.join(schemas)}.", "unknown_tool")
+    properties, required = schemas[tool].get("properties") or {}, schemas[tool].get("required") or []
+    given, identity = _arguments(arguments, tool, properties), call.get("id")
+    return ToolCall(tool, _filled(given, properties, required), identity if isinstance(identity, str) else "", ignored)
 
 
 def read_call(message: dict[str, Any], finish_reason: str | None, tools: list[dict[str, Any]]) -> ToolCall:
-    """The first call in a reply, read with certainty against `tools` (as sent in the request); raises ReplyError.
-
-    A broken first call is never skipped for a later one: what follows was meant for the screen after it.
-    """
-    message = message if isinstance(message, dict) else {}
-    try:
-        first, *further = _found_calls(message, finish_reason)
-        return replace(_checked(first, tools), ignored=sum(_is_complete(call, tools) for call in further))
-    except RecursionError:
-        error = ReplyError("The call is nested too deeply.", "invalid_json")
-    except ReplyError as refusal:
-        error = refusal
+    """The first call in a reply, read with certainty against `tools` (as sent in the request); raises ReplyError."""
+    try:  # a broken first call is never skipped for a later one: what follows was meant for the screen after it
+        first, *further = _found_calls(message if isinstance(message, dict) else {}, finish_reason)
+        return _checked(first, tools, len(further))
+    except (RecursionError, ReplyError) as caught:
+        error = caught if isinstance(caught, ReplyError) else ReplyError("The call nests too deeply.", "invalid_json")
     if error.kind in ("no_call", "invalid_json", "cut"):
-        if any(True for text in _said(message) for _ in _repeats(text)):
+        if _repeats(message):
             error = ReplyError("The reply repeats itself without end.", "repetition")
         elif finish_reason in _CUT:
             error = ReplyError("The reply was cut before a call was complete.", "cut")
     raise error
 
 
-# -- Repeats, thoughts, and what to answer
-
-
-def _said(message: dict[str, Any]) -> list[str]:
-    """Every text of a reply, whatever its shape."""
-    texts = [_plain_text(message.get(key)) for key in ("content", "reasoning_content", "reasoning")]
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else []:
-        function = call.get("function") if isinstance(call, dict) else None
-        texts.append(_plain_text(function.get("arguments") if isinstance(function, dict) else None))
-    return texts
-
-
-def _repeats(text: str) -> Iterator[tuple[int, int, int]]:
-    """Start, end and period of every stretch that repeats itself at least 6 times over 240 characters or more."""
-    done = place = 0
+def cut_repetition(text: str) -> str:
+    """The text with all that repeats itself 6 times or more, over 240 characters, cut to its first two rounds."""
+    parts, done, place = [""], 0, 0
     while place + 40 < len(text):
         start, end = place, place + 40
         period = text.find(text[start:end], start + 1, start + 1000) - start
         if period > 0:
-            while end + 500 < len(text) and text[end : end + 500] == text[end - period : end - period + 500]:
+            while text[end : end + 500] == text[end - period : end - period + 500]:
                 end += 500
             while end < len(text) and text[end] == text[end - period]:
                 end += 1
             while start > done and text[start - 1] == text[start - 1 + period]:
                 start -= 1
             if end - start >= max(240, 6 * period):
-                yield start, end, period
+                parts.append(f"{text[done : start + 2 * period]} [repeated {(end - start) // period} times] ")
                 done = end
         place = max(done, place + 100)
-
-
-def cut_repetition(text: str) -> str:
-    """The text with every endless repeat cut to its first two rounds, for the history and the log."""
-    parts, done = [], 0
-    for start, end, period in _repeats(text):
-        parts.append(f"{text[done : start + 2 * period]} [repeated {(end - start) // period} times] ")
-        done = end
     return "".join(parts) + text[done:]
+
+
+def _repeats(message: Any) -> bool:
+    """Whether any text of a reply, whatever its shape, repeats itself without end."""
+    values = [message]
+    for value in values:  # grows while it is read
+        values += value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return any(cut_repetition(value) != value for value in values if isinstance(value, str))
 
 
 def strip_think(text: str) -> str:
     """A final text without its thinking: closed, unclosed, or with only its end marked."""
-    parts, start, thinking = [], 0, False
-    for tag in re.finditer(r"</?think>", text):
-        if tag[0] == "<think>" and not thinking:
-            parts.append(text[start : tag.start()])
-        elif tag[0] == "</think>" and not thinking:
-            parts.clear()
-        thinking, start = tag[0] == "<think>", tag.end()
-    return "".join(parts if thinking else [*parts, text[start:]]).strip()
+    return re.sub(r"(?s)<think>.*?(?:</think>|\Z)", "", text).rpartition("</think>")[2].strip()
 
 
 def thoughts(message: dict[str, Any]) -> str:
@@ -3566,14 +3362,14 @@ _ADVICE = {
     "no_call": "Do not describe the step, call one tool: {tools}.",
     "unknown_tool": "Call one of them with its exact name.",
     "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
-    "empty_text": "Call again with the text to type.",
 }
 
 
 def correction(error: ToolError, tools: list[dict[str, Any]]) -> str:
     """What the model is told when no call could be read: the defect and the one thing to do; at most 60 words."""
     advice = _ADVICE.get(error.kind, "Call again, with complete and valid JSON arguments.")
-    words = f"{error} Nothing was done. {advice.format(tools=_tool_names(tools))}".split()
+    names = ", ".join(tool["function"]["name"] for tool in tools)
+    words = f"{error} Nothing was done. {advice.format(tools=names)}".split()
     return " ".join(words if len(words) <= 60 else [*words[:59], "..."])
 
 
@@ -3852,8 +3648,7 @@ _REPORT = {"goal_identifier": "objective_id", "completion_status": "status"}
 _COMPRESS = {"summary": "compression_summary", "patterns_detected": "loop_analysis"}
 _BRIEF = {"instructions": "operator_instructions", "reasoning": "rationale"}
 
-_AXIS: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": GRID}
-_BOX = {"type": "array", "minItems": 2, "maxItems": 4, "items": _AXIS, "description": "[x, y] or [x1, y1, x2, y2]"}
+_BOX = {"type": "array", "minItems": 2, "maxItems": 4, "items": AXIS, "description": "[x, y] or [x1, y1, x2, y2]"}
 # fmt: off
 PLANNER_WORDS = Vocabulary({
     "click": ("click_screen_element", {}), "double_click": ("double_click_screen_element", {}),
@@ -3878,7 +3673,7 @@ CHAT_WORDS = Vocabulary({
 POINTER_WORDS = Vocabulary({
     "observe": ("take_screenshot", {}), "move": ("move_mouse", {}), "click_here": ("click_mouse", {}),
     "type_text": ("type_text", {}), "scroll_here": ("scroll_down", {}),
-}, {"reasoning": {}, "position": {"x": _AXIS, "y": _AXIS}})
+}, {"reasoning": {}, "position": {"x": AXIS, "y": AXIS}})
 _CHAT: dict[str, Any] = {"executor_max_tokens": 2048, "max_steps": 10, "turn_delay": 0.4,
                          "memory_compression_threshold": 24, "memory_keep_actions": 8}
 PROFILES = {profile.name: profile for profile in (
@@ -4018,7 +3813,7 @@ class ExecutionLogger:
     def log(self, text: str) -> None:
         """One entry of the log for people; further lines are indented."""
         stamp = datetime.now().strftime("%H:%M:%S.%f")[:-3]
-        body = printable(redact(self.hide(text))).rstrip().replace("\n", "\n    ")
+        body = printable(redact(text)).rstrip().replace("\n", "\n    ")
         self._write(self._log, f"{stamp} {body}\n")
 
     def section(self, title: str) -> None:
@@ -4067,7 +3862,7 @@ class ExecutionLogger:
 
     def _write(self, stream: TextIO, text: str) -> None:
         try:
-            stream.write(text)
+            stream.write(text if stream is self._turns else self.hide(text))
             stream.flush()
         except OSError as error:
             raise self._failure(error) from None
@@ -4419,6 +4214,7 @@ class Engine:
             if self.actuator.spent == frame.number:
                 sent = self.clock.now()
                 self._latest = self._settle(frame.area, size, before)
+                self.actuator.settled()
                 settle_ms = round((self._latest.taken_at - sent) * 1000)
                 box = changed_region(frame.clean, self._latest.clean, frame.width)
                 changed = box is not None
@@ -4671,7 +4467,7 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     role = engine.profile.roles["executor"]
     text = executor_text(engine, state, frame)
     act, said, _ = engine.ask_for_call(role, text, engine._image, engine.config.reply_corrections)
-    name, args = (act.call.name, describe(act)) if act else ("no_call", "")
+    name, args = (act.call.name, act.shown) if act else ("no_call", "")
     outcome, result, changed, progress = None, "No usable tool call in the reply.", None, False
     if act and act.tool.name == "report_complete":
         outcome, result = check_completion(engine, state, act.args.evidence)
@@ -4700,12 +4496,6 @@ def note_action(engine: Engine, state: AgentState, record: ActionRecord, start: 
     effect = {True: "changed", False: "unchanged", None: record.result}[record.changed]
     name = engine.profile.roles["executor"].name
     engine.tell(state.turn, name, f"{record.tool} {record.args}", effect, engine.clock.now() - start)
-
-
-def describe(act: Act) -> str:
-    """An act's arguments on one line, as logs, memory and the terminal show them."""
-    values = [getattr(act.args, f.name) for f in fields(act.args) if f.name != "reasoning"]
-    return " ".join(json.dumps(v, ensure_ascii=False) if isinstance(v, str) else str(v) for v in values)
 
 
 def executor_text(engine: Engine, state: AgentState, frame: Frame) -> str:
@@ -4780,6 +4570,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
         engine.stop.check()
         if outcome := chat_turn(engine, state, chat):
             return outcome
+        engine.logger.record("state", **{**vars(state), "task": None, "memory": None})
         engine.clock.sleep(config.turn_delay)
     return Outcome("max_steps", f"Not completed within {config.max_steps} turns.")
 
@@ -4832,7 +4623,7 @@ def chat_act(
     looks, config = act.tool.name == "observe", engine.config
     name = f"{config.dump_prefix}{config.dump_start + chat.shown:04d}" if looks else ""
     frame, screenshot = engine.observe(state.turn, name=name)
-    record = ActionRecord(state.turn, act.call.name, describe(act), "", screenshot)
+    record = ActionRecord(state.turn, act.call.name, act.shown, "", screenshot)
     new = not engine.repeated(act, frame)
     if looks:
         chat.shown, chat.frame, record.result = chat.shown + 1, frame, f"Screenshot {chat.shown + 1}"
@@ -5179,9 +4970,9 @@ def read_secrets(names: Sequence[str]) -> Secrets:
     values = {}
     for name in names:
         value = os.environ.get(name) or (getpass.getpass(f"{name}: ") if sys.stdin and sys.stdin.isatty() else "")
-        if not re.fullmatch(r"\w+", name) or len(value) < 4:  # fewer would be found, and hidden, everywhere
-            raise ConfigError(f"--secret {name}: set an environment variable of that name to 4 characters or more.")
-        values[name] = clean_text(value)
+        if not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable():  # less is found, and hidden, everywhere
+            raise ConfigError(f"--secret {name}: give an environment variable of that name a line of 4 characters or more.")
+        values[name] = value
     return Secrets(values)
 
 
@@ -5248,7 +5039,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         info, task = server.discover(), secrets.hide(read_task(options))
         logger = undo.enter_context(closing(ExecutionLogger(config.dump_dir, secrets.hide, old)))
         if not options.demo and "//127." in server.where:  # else that log is about something else
-            undo.callback(lambda logs: logger.log(export_lmstudio_log(logs, logger.folder)), lmstudio_logs())
+            undo.callback(keep_lmstudio_log, lmstudio_logs(), logger)
         delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
         actuator = Actuator(desktop, config, clock, stop, tell, console_confirm(config, clock, tell), secrets)
         if api:
@@ -5256,11 +5047,11 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         profile = PROFILES[options.profile]
         engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, tell)
         state = AgentState(task, AgentMemory(config.memory_compression_threshold))
-        if info.note:
-            tell(info.note)
         logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
         begun = {"version": __version__, "profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
         logger.record("resume" if old else "run", **begun)
+        if info.note:
+            tell(info.note)
         if old:
             resume(engine, state)
         return finish(engine, state)

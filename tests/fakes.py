@@ -181,7 +181,7 @@ class FakeWin32:
         self.last_input = int(self.clock.now() * 1000) & 0xFFFFFFFF
         self.hotkeys = dict[int, tuple[int, int]]()  # id: (modifiers, VK code)
         self.messages = list[int]()  # ids of hotkeys that were pressed
-        self.mutex_taken = False
+        self.mutex_taken, self.on_close = False, None
         self.mouse_stuck = False  # another program holds the mouse: neither SendInput nor SetCursorPos moves it
         self.insert_at_most: int | None = None  # events that every SendInput takes at most
         # what happened
@@ -352,6 +352,10 @@ class FakeWin32:
 
     def _GetConsoleWindow(self) -> int:
         return self.console
+
+    def _SetConsoleCtrlHandler(self, handler: int | None, add: int) -> int:
+        self.on_close = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint32)(handler) if add and handler else None
+        return 1
 
     def _CreateMutexW(self, _security: int | None, _owned: int, name: str) -> int:
         return self._new("mutex") if name else self.refuse(INVALID_PARAMETER)

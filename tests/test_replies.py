@@ -72,7 +72,7 @@ class CaseFiles(unittest.TestCase):
             {"native", "wrapped", "thinking", "slips", "cut", "coordinates", "values", "unusable"},
         )
 
-    def test_further_complete_calls_are_counted(self):
+    def test_further_calls_are_counted(self):
         counted = [case for case in CASES if "ignored" in case]
         self.assertGreaterEqual(len(counted), 8)
         for case in counted:
