@@ -48,7 +48,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
@@ -308,12 +308,6 @@ class Rect:
         bottom = min(self.top + self.height, other.top + other.height)
         return Rect(left, top, max(0, right - left), max(0, bottom - top))
 
-    def union(self, other: Rect) -> Rect:
-        """The smallest that holds both."""
-        left, top = min(self.left, other.left), min(self.top, other.top)
-        right = max(self.left + self.width, other.left + other.width)
-        return Rect(left, top, right - left, max(self.top + self.height, other.top + other.height) - top)
-
     @property
     def center(self) -> Point:
         return Point(self.left + self.width // 2, self.top + self.height // 2)
@@ -569,9 +563,9 @@ _low_bits = lru_cache(maxsize=4)(lambda size: int.from_bytes(b"\x7f" * size, "li
 def _filter_up(rgb: bytearray, stride: int) -> bytearray:
     """Each byte less the one above; the first row stays. One big integer for all: with bit 7 apart, nothing borrows."""
     size, whole = len(rgb) - stride, int.from_bytes(rgb, "little")
-    low, every = _low_bits(size), (1 << 8 * size) - 1
-    below, above, high = whole >> 8 * stride, whole & every, low ^ every
-    less = ((below | high) - (above & low)) ^ ((below ^ above ^ high) & high)
+    low = _low_bits(size)
+    below, high = whole >> 8 * stride, low ^ ((1 << 8 * size) - 1)
+    less = ((below | high) - (whole & low)) ^ ((below ^ whole ^ high) & high)
     return rgb[:stride] + less.to_bytes(size, "little")
 
 
@@ -586,11 +580,6 @@ def _png_join(strips: Sequence[PngPiece], width: int, height: int) -> PngPiece:
     tail = png_pack(b"IDAT", struct.pack(">2s2H", b"\3\0", high, low)) + png_pack(b"IEND", b"")
     pieces = [PngPiece(head, base64.b64encode(head)), *strips, PngPiece(tail, base64.b64encode(tail))]
     return PngPiece(b"".join([piece.png for piece in pieces]), b"".join([piece.base64 for piece in pieces]))
-
-
-def bgrx_to_png(pixels: bytes, width: int, height: int) -> bytes:
-    """A single picture as PNG."""
-    return PngEncoder().encode(pixels, width, height).png
 
 
 def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -3310,8 +3299,8 @@ class ActionRecord:
     screenshot: str = ""
     response_text: str = ""
     changed: bool | None = None
-    archived: bool = False
     region: tuple[int, int, int, int] | None = None  # left, top, right, bottom on the grid of what changed
+    archived: bool = False
 
     def __str__(self) -> str:
         # what was sent says as much as its result; of the response its beginning, the verdict on the last action
@@ -3909,24 +3898,20 @@ def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> R
 
     `scale` is how many times smaller than a frame the looks are. 0.3 ms if they are equal.
     """
-    bands: list[Rect] = []  # of rows that differ, one below the other
+    bands: list[tuple[int, int, int, int]] = []  # left, top, right, bottom of adjoining rows that differ
     for y, start in enumerate(range(0, len(after), width * 4)):
         old, new = before[start : start + width * 4], after[start : start + width * 4]
         if old != new:
             unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")  # 32 bits are a pixel
-            left, right = ((unlike & -unlike).bit_length() - 1) // 32, (unlike.bit_length() + 31) // 32
-            row = Rect(left, y, right - left, 1)
-            bands.append(bands.pop().union(row) if bands and bands[-1].top + bands[-1].height == y else row)
-    carets = [box for box in bands if box.width * scale <= CARET_WIDTH and box.height * scale in CARET_HEIGHT]
-    boxes = [box for box in bands if carets != [box]]
-    return reduce(Rect.union, boxes) if boxes else None
-
-
-def on_grid(box: Rect, frame: Frame) -> tuple[int, int, int, int]:
-    """Left, top, right, bottom on the model's grid of a box of frame pixels."""
-    left, right = (x * GRID // frame.width for x in (box.left, box.left + box.width))
-    top, bottom = (y * GRID // frame.height for y in (box.top, box.top + box.height))
-    return left, top, right, bottom
+            row = ((unlike & -unlike).bit_length() - 1) // 32, y, (unlike.bit_length() + 31) // 32, y + 1
+            left, top, right, bottom = bands.pop() if bands and bands[-1][3] == y else row
+            bands.append((min(left, row[0]), top, max(right, row[2]), y + 1))
+    carets = [b for b in bands if (b[2] - b[0]) * scale <= CARET_WIDTH and (b[3] - b[1]) * scale in CARET_HEIGHT]
+    bands = [band for band in bands if carets != [band]]
+    if not bands:
+        return None
+    left, right = min(band[0] for band in bands), max(band[2] for band in bands)
+    return Rect(left, bands[0][1], right - left, bands[-1][3] - bands[0][1])
 
 
 def thumbnail(frame: Frame) -> bytes:
@@ -3955,9 +3940,6 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
 
 
 NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken call sent back
-
-
-GLANCE = 4  # times smaller than a frame is a look that only settling compares
 
 
 @dataclass
@@ -3997,7 +3979,7 @@ class Engine:
 
     def observe(self, turn: int, suffix: str = "", name: str = "") -> tuple[Frame, str]:
         """A fresh frame, saved and encoded for the next request; returns it with its screenshot's path."""
-        self.refused = ""
+        self.refused, self.region = "", None
         self._latest = frame = None if self.actuator.rest() else self._latest
         if frame is None or self.clock.now() - frame.taken_at > self.config.frame_reuse_ms / 1000:
             frame = self._look()
@@ -4130,7 +4112,7 @@ class Engine:
         self.logger.record("intent", turn=turn, tool=act.tool.name, args=asdict(act.args))
         start, changed, self.refused, self.region, settle_ms = self.clock.now(), None, "", None, None
         try:
-            size = max(1, frame.width // GLANCE), max(1, frame.height // GLANCE)
+            size = max(1, frame.width // 4), max(1, frame.height // 4)
             before = self.desktop.glance(frame.area, *size)
             result = self.actuator.perform(act, frame)
             if self.actuator.spent == frame.number:
@@ -4139,7 +4121,11 @@ class Engine:
                 self.actuator.settled()
                 settle_ms = round((self._latest.taken_at - sent) * 1000)
                 box = changed_region(frame.clean, self._latest.clean, frame.width)
-                changed, self.region = box is not None, on_grid(box, frame) if box else None
+                changed = box is not None
+                if box:
+                    left, right = (round(x * GRID / frame.width) for x in (box.left, box.left + box.width))
+                    top, bottom = (round(y * GRID / frame.height) for y in (box.top, box.top + box.height))
+                    self.region = left, top, right, bottom
                 if box and frame.window and self.config.blank_secrets and self.actuator.secrets.fill(str(act)) != str(act):
                     self._typed.append((frame.window.handle, box))
         except (ToolError, Win32Error) as error:
@@ -4160,14 +4146,13 @@ class Engine:
         capture is a part of the wait. A screen that never rests is taken as it is after the cap.
         """
         start, config, changed = self.clock.now(), self.config, False
-        patience = min(config.settle_patience_ms, config.settle_cap_ms)
         self.clock.sleep(config.settle_floor_ms / 1000 + config.ui_settle_delay)
         look = self.desktop.glance(area, *size)
         while True:
             now = self.clock.now()
             passed = (now - start) * 1000
-            changed = changed or changed_region(before, look, size[0], GLANCE) is not None
-            frame = self._look() if changed or passed >= patience else None
+            changed = changed or changed_region(before, look, size[0], 4) is not None
+            frame = self._look() if changed or passed >= min(config.settle_patience_ms, config.settle_cap_ms) else None
             self.clock.sleep(max(0.0, config.settle_interval_ms / 1000 - (self.clock.now() - now)))
             last, look = look, self.desktop.glance(area, *size)
             if frame and (look == last or passed >= config.settle_cap_ms):
@@ -4401,8 +4386,7 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         progress = bool(changed) and not repeated
     if act and act.call.ignored:
         result += f" ({act.call.ignored} further calls in the reply were not carried out: one call a turn)"
-    record = ActionRecord(state.turn, name, args, result, screenshot, said, changed)
-    record.region = engine.region if changed else None
+    record = ActionRecord(state.turn, name, args, result, screenshot, said, changed, engine.region)
     note_action(engine, state, record, start)
     # an act that waits for nothing but a new look is no failure; one that was interrupted is
     postponed = engine.refused == "stale_frame" and not engine.actuator.sent
@@ -4826,7 +4810,7 @@ def calibration_shot(width: int, height: int) -> bytes:
     for colour, place in MARKS.values():
         point = to_point(place, Rect(0, 0, width, height))
         canvas.fill(Rect(point.x - size // 2, point.y - size // 2, size, size), colour)
-    return bgrx_to_png(bytes(canvas.pixels), width, height)
+    return PngEncoder().encode(bytes(canvas.pixels), width, height).png
 
 
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
