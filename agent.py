@@ -1844,7 +1844,8 @@ def clean_text(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for place, character in enumerate(text):
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t":
-            raise ToolError(f"Character {place + 1} (U+{ord(character):04X}) of the text cannot be typed; omit it.")
+            which = f"Character {place + 1} of the text (U+{ord(character):04X})"
+            raise ToolError(f"{which} cannot be typed; leave it out.")
     if not text:
         raise ToolError("The text to type is empty; give the exact text.", "empty_text")
     return text
@@ -2089,7 +2090,8 @@ class Actuator:
     """
 
     def __init__(self, desktop: Desktop, config: Config, clock: Clock, stop: Stop,
-                 notice: Callable[[str], None] = lambda text: None, confirm: Callable[[str], bool] = lambda question: False,
+                 notice: Callable[[str], None] = lambda text: None,
+                 confirm: Callable[[str], bool] = lambda question: False,
                  secrets: Secrets | None = None) -> None:  # fmt: skip
         self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
         self.notice, self.confirm, self.secrets = notice, confirm, secrets or Secrets()
@@ -2358,7 +2360,8 @@ RISKS = {
     "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",
     "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
     "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
-    "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b|credit card)",
+    "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b"
+    r"|credit card)",
     "secret": r"^text:.*\{\{\s*\w+\s*\}\}",
     "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)"
     r"|^program:(consent|credentialui)",
@@ -2433,7 +2436,7 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
     leave, ready = threading.Event(), threading.Event()
 
     def closed(event: int) -> bool:
-        """Called in a thread of Windows, which ends the program on return; 0 and 1 are Ctrl+C and Ctrl+Break."""
+        """Called in a thread of Windows, which ends the program when it returns; 0 and 1 are Ctrl+C and Ctrl+Break."""
         if event > 1:
             actuator.stop.set("the console was closed")
             leave.wait(4)  # Windows gives it 5 s
@@ -3541,13 +3544,12 @@ class Profile:
         """The `tools` list of the role's requests."""
         return self.vocabulary.schemas(role.tools)
 
-
 DESKTOP_TOOLS = (
     *("click", "double_click", "right_click", "drag", "type_text", "press_key", "scroll_down", "scroll_up"),
     *("report_status", "report_complete"),
 )
-_PLANNING: dict[str, Any] = {"temperature": "planner_temperature", "max_tokens": "planner_max_tokens"}
-_VERIFYING: dict[str, Any] = {"temperature": "planner_temperature", "max_tokens": "verifier_max_tokens"}
+_PLANNING = (("update_plan", "archive"), "planner_temperature", "planner_max_tokens")
+_VERIFIER = Role("verifier", VERIFIER_PROMPT, (), "planner_temperature", "verifier_max_tokens")
 _OPERATOR = {"element_name": "label", "reasoning": "justification"}
 _REPORT = {"goal_identifier": "objective_id", "completion_status": "status"}
 _COMPRESS = {"summary": "compression_summary", "patterns_detected": "loop_analysis"}
@@ -3583,14 +3585,12 @@ _CHAT: dict[str, Any] = {"executor_max_tokens": 2048, "max_steps": 10, "turn_del
                          "memory_compression_threshold": 24, "memory_keep_actions": 8}
 PROFILES = {profile.name: profile for profile in (
     Profile("planner", "a planner that cannot see and an executor that can (default)", "two_agent", PLANNER_WORDS, {
-        "planner": Role("planner", PLANNER_PROMPT, ("update_plan", "archive"), **_PLANNING),
+        "planner": Role("planner", PLANNER_PROMPT, *_PLANNING), "verifier": _VERIFIER,
         "executor": Role("executor", EXECUTOR_PROMPT, DESKTOP_TOOLS),
-        "verifier": Role("verifier", VERIFIER_PROMPT, **_VERIFYING),
     }),
     Profile("commander", "a team leader and an operator: short briefs, reports", "two_agent", COMMANDER_WORDS, {
-        "planner": Role("leader", TEAM_LEADER_PROMPT, ("update_plan", "archive"), **_PLANNING),
+        "planner": Role("leader", TEAM_LEADER_PROMPT, *_PLANNING), "verifier": _VERIFIER,
         "executor": Role("operator", OPERATOR_PROMPT, DESKTOP_TOOLS),
-        "verifier": Role("verifier", VERIFIER_PROMPT, **_VERIFYING),
     }, {"max_steps": 30, "review_interval": 5, "memory_compression_threshold": 8,
         "executor_max_tokens": 1024, "planner_max_tokens": 1200}),
     Profile("chat", "one conversation that clicks what it names", "chat", CHAT_WORDS, {
