@@ -2333,14 +2333,14 @@ RISKS = {
 def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
     """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
     config, windows = actuator.config, actuator.reached
-    label, key, text = (getattr(act.args, name, "") for name in ("element_name", "key", "text"))
+    label, key, text = (" ".join(getattr(act.args, name, "").split()) for name in ("element_name", "key", "text"))
     lines = [f"label:{label}", f"key:{key}", f"text:{text}", *(f"title:{w.title}\nprogram:{w.program}" for w in windows)]
     risks = [name for name, rule in RISKS.items() if re.search(rule, "\n".join(lines), re.IGNORECASE | re.MULTILINE)]
     risks += [word for word in split_list(config.risky_words) if word in label.lower()]
     risk = {"never": "", "always": "any act"}.get(config.confirm, ", ".join(risks))
     question = f"{risk}: {act} in " + " and ".join(f"{window.title!r} ({window.program})" for window in windows)
     rules = split_list(config.allow_risky)
-    allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
+    allowed = (risks and set(risks) <= set(rules)) or any(fnmatchcase(question.lower(), rule) for rule in rules)
     if risk and not allowed and question not in actuator._approved:
         if not actuator.confirm(question):
             raise ToolError(f"The person did not allow this ({risk}); do it another way, or report it.", "not_allowed")
@@ -3898,11 +3898,11 @@ def old_runs(root: Path) -> list[Path]:
 def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
     """Deletes the oldest runs beyond these limits (0: none), but never the latest; nothing else in `root` is touched."""
     total = 0
-    for place, run in enumerate(old_runs(root)):
-        with suppress(OSError):
+    with suppress(OSError):  # what cannot be seen now is deleted another time
+        for place, run in enumerate(old_runs(root)):
             total += sum(path.lstat().st_size for path in run.rglob("*"))
-        if place and (0 < most_runs <= place or 0 < most_megabytes << 20 < total):
-            shutil.rmtree(run, ignore_errors=True)
+            if place and (0 < most_runs <= place or 0 < most_megabytes << 20 < total):
+                shutil.rmtree(run, ignore_errors=True)
 
 
 class ExecutionLogger:
@@ -3916,11 +3916,11 @@ class ExecutionLogger:
         self.folder, self.hide, self.api_calls = old or _new_run_folder(Path(dump_dir)), hide, 0
         try:
             (self.folder / "screenshots").mkdir(exist_ok=True)
+            (self.folder / self.save_screenshot("turn_0000000_recovery", bytes(1 << 16))).unlink()  # else too long or full
             self._log = (self.folder / "execution_log.txt").open("a", encoding="utf-8", errors="backslashreplace")
             self._turns = (self.folder / "turns.jsonl").open("a", encoding="utf-8")
             name = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
             self._exchanges = (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace")
-            (self.folder / self.save_screenshot("turn_0000000_recovery", bytes(1 << 16))).unlink()  # else too long or full
             if old:
                 self._turns.truncate(read_journal(old)[2])
         except OSError as error:
@@ -5131,9 +5131,9 @@ def finish(engine: Engine, state: AgentState) -> int:
     except AgentError as error:
         outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
         code = error.exit_code
-    except Exception:
+    except Exception as bug:
         logger.log(traceback.format_exc())
-        raise
+        raise RuntimeError(logger.hide(f"{bug!r}, see execution_log.txt")) from None
     finally:
         seconds = engine.clock.now() - began
         with suppress(AgentError):
