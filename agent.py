@@ -2210,6 +2210,7 @@ class Actuator:
         self.notice("going on")
         return True
 
+
 def text_batches(text: str, most_events: int) -> list[str]:
     """Cuts text so that each piece takes at most `most_events` keyboard events; a surrogate pair (4) stays whole."""
     batches, room = [""], most_events
@@ -3613,11 +3614,11 @@ def old_runs(root: Path) -> list[Path]:
 def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
     """Deletes the oldest runs beyond these limits (0: none), never the latest, and nothing else in `root`."""
     total = 0
-    for place, run in enumerate(old_runs(root)):
-        with suppress(OSError):
+    with suppress(OSError):  # what cannot be seen now is deleted another time
+        for place, run in enumerate(old_runs(root)):
             total += sum(path.lstat().st_size for path in run.rglob("*"))
-        if place and (0 < most_runs <= place or 0 < most_megabytes << 20 < total):
-            shutil.rmtree(run, ignore_errors=True)
+            if place and (0 < most_runs <= place or 0 < most_megabytes << 20 < total):
+                shutil.rmtree(run, ignore_errors=True)
 
 
 class ExecutionLogger:
@@ -3633,13 +3634,13 @@ class ExecutionLogger:
         self._writer, self._lost = threading.Thread(), list[OSError]()
         try:
             (self.folder / "screenshots").mkdir(exist_ok=True)
+            probe = self.folder / "screenshots" / "turn_0000000_recovery.png"
+            probe.write_bytes(bytes(1 << 16))  # else the path is too long, or the disk full
+            probe.unlink()
             self._log = (self.folder / "execution_log.txt").open("a", encoding="utf-8", errors="backslashreplace")
             self._turns = (self.folder / "turns.jsonl").open("a", encoding="utf-8")
             name = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
             self._exchanges = (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace")
-            probe = self.folder / "screenshots" / "turn_0000000_recovery.png"
-            probe.write_bytes(bytes(1 << 16))  # else the path is too long, or the disk full
-            probe.unlink()
             if old:
                 self._turns.truncate(read_journal(old)[2])
         except OSError as error:
@@ -4904,9 +4905,9 @@ def finish(engine: Engine, state: AgentState) -> int:
     except AgentError as error:
         outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
         code = error.exit_code
-    except Exception:
+    except Exception as bug:
         logger.log(traceback.format_exc())
-        raise
+        raise RuntimeError(logger.hide(f"{bug!r}, see execution_log.txt")) from None
     finally:
         seconds = engine.clock.now() - began
         with suppress(AgentError):
