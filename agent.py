@@ -2959,6 +2959,8 @@ _CUT = ("length", "max_tokens", "content_filter")
 
 _TEMPLATE = r"<\|(?:im_end|im_start|endoftext)\|>"
 _REST = re.compile(rf"(?:[\s}}]|{_TEMPLATE})*")
+_END_TOKENS = re.compile(rf"(?:{_TEMPLATE})+\Z")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _STRING = r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
 _SLIP = r"\([-0-9.,\s]*\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None)\b"
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]|{_SLIP}", re.S)
@@ -3192,8 +3194,8 @@ def _place(_spec: dict[str, Any], value: Any) -> list[int] | None:
 def _text(_spec: dict[str, Any], value: Any) -> str | None:
     """A string exactly as said, less a template token that leaked in at its end."""
     said = str(value) if isinstance(value, int) and _number(value) is not None else value
-    whole = isinstance(said, str) and not re.search("[\ud800-\udfff]", said)
-    return re.sub(rf"(?:{_TEMPLATE})+\Z", "", said) if whole else None
+    whole = isinstance(said, str) and not _SURROGATE.search(said)
+    return _END_TOKENS.sub("", said) if whole else None
 
 
 def _real(spec: dict[str, Any], value: Any) -> int | float | None:
@@ -3343,8 +3345,8 @@ def harmless_calls(message: dict[str, Any], finish_reason: str | None) -> list[T
     calls: list[ToolCall] = []
     with suppress(ReplyError, RecursionError):
         for call in _found_calls(message, finish_reason)[:4]:
-            name, arguments, _ = _name_and_arguments(call)
-            if not re.fullmatch(r"[\w.-]{1,64}", name):
+            name, arguments = _name_and_arguments(call)
+            if not isinstance(name, str) or not re.fullmatch(r"[\w.-]{1,64}", name):
                 break
             calls.append(ToolCall(name, _arguments(arguments, name, {})))
     return calls
@@ -3365,11 +3367,14 @@ _ADVICE = {
 }
 
 
+def _tool_names(tools: list[dict[str, Any]]) -> str:
+    return ", ".join(tool["function"]["name"] for tool in tools)
+
+
 def correction(error: ToolError, tools: list[dict[str, Any]]) -> str:
     """What the model is told when no call could be read: the defect and the one thing to do; at most 60 words."""
     advice = _ADVICE.get(error.kind, "Call again, with complete and valid JSON arguments.")
-    names = ", ".join(tool["function"]["name"] for tool in tools)
-    words = f"{error} Nothing was done. {advice.format(tools=names)}".split()
+    words = f"{error} Nothing was done. {advice.format(tools=_tool_names(tools))}".split()
     return " ".join(words if len(words) <= 60 else [*words[:59], "..."])
 
 
