@@ -2337,6 +2337,7 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
     stop, desktop, message, here = actuator.stop, actuator.desktop, (ctypes.c_size_t * 6)(), Point(0, 0)
     chords = (actuator.config.stop_hotkey, actuator.config.pause_hotkey)
     try:
+        api.PeekMessageW(message, None, 0, 0, 0)  # makes the thread's queue, without which Wine freezes at a hotkey
         for number, chord in enumerate(chords):
             codes = chord_codes(parse_chord(chord))
             modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)

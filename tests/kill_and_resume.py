@@ -15,22 +15,27 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = "settle_floor_ms=5 settle_patience_ms=60 settle_interval_ms=5".split()
+PYTHON, ENVIRONMENT = [sys.executable], dict(os.environ)  # tests/wine/test_stop.py puts the Windows Python here,
+shown: Callable[[Path], str] = str  # and the way that it is told a path
 ONCE = {"opened": 1, "focused": 1, "typed": 1, "saved": 1}
 
 
 def command(folder: Path, moment: str, *more: str) -> list[str]:
-    settings = [part for item in (*QUICK, f"dump_dir={folder / 'dumps'}") for part in ("--set", item)]
-    return [sys.executable, "-m", "tests.kept_demo", str(folder / "world.json"), moment, *settings, *more]
+    settings = [part for item in (*QUICK, f"dump_dir={shown(folder / 'dumps')}") for part in ("--set", item)]
+    return [*PYTHON, "-m", "tests.kept_demo", shown(folder / "world.json"), moment, *settings, *more]
 
 
 def run(words: list[str], after_s: float | None = None) -> tuple[int, str]:
     """(exit code, output); killed after that many seconds."""
-    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        words, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     try:
         output, _ = process.communicate(timeout=60 if after_s is None else after_s)
     except subprocess.TimeoutExpired:
@@ -90,15 +95,17 @@ def sweep(kind: str, variants: tuple[str, ...], workers: int) -> Counter[str]:
 
 
 def at_random(count: int, workers: int, seed: int) -> Counter[str]:
-    """Kills at random moments from the program's start to the end of the run."""
+    """Kills at random moments from shortly before the journal's first line to the end of the run."""
     with tempfile.TemporaryDirectory() as name:
-        start = time.monotonic()
+        start, clock = time.time(), time.monotonic()
         code, output = run(command(Path(name), "none"))
-        whole = time.monotonic() - start
+        whole = time.monotonic() - clock
         assert code == 0, output
+        begun = float(str(records(Path(name))[0]["time"])) - start
     rng = random.Random(seed)
+    moments = [rng.uniform(begun - 0.02, whole) for _ in range(count)]
     with ThreadPoolExecutor(workers) as pool:
-        return Counter(pool.map(lambda after: trial("none", after), [rng.uniform(0.1, whole) for _ in range(count)]))
+        return Counter(pool.map(lambda after: trial("none", after), moments))
 
 
 if __name__ == "__main__":
