@@ -84,7 +84,7 @@ class Win32Error(AgentError):
 
 
 class ModelError(AgentError):
-    """The model server did not give a usable answer; `kind` is a word for programs, `retry` whether asking again is safe."""
+    """The model server gave no usable answer; `kind` is a word for programs, `retry` whether asking again is safe."""
 
     exit_code = 3
 
@@ -124,16 +124,16 @@ def _setting(default: Any, text: str, env: str = "", least: float | None = None,
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that can be set: defaults <- profile <- JSON file <- environment <- command line (see `load_config`)."""
+    """Everything that can be set: defaults <- profile <- JSON file <- environment <- command line (`load_config`)."""
 
     # fmt: off
     # -- model server
-    lmstudio_endpoint: str = _setting("http://127.0.0.1:1234/v1/chat/completions", "chat completions URL", "LMSTUDIO_ENDPOINT")
+    lmstudio_endpoint: str = _setting("http://127.0.0.1:1234/v1/chat/completions", "its URL", "LMSTUDIO_ENDPOINT")
     lmstudio_model: str = _setting("qwen3-vl-2b-instruct", "model to ask for", "LMSTUDIO_MODEL")
-    lmstudio_timeout: float = _setting(240.0, "seconds for one whole exchange, connect to last byte", "LMSTUDIO_TIMEOUT", 1, 86400)
-    lmstudio_temperature: float = _setting(0.5, "sampling of the acting role; higher = more varied acts", "LMSTUDIO_TEMPERATURE", 0, 2)
+    lmstudio_timeout: float = _setting(240.0, "seconds, connect to last byte", "LMSTUDIO_TIMEOUT", 1, 86400)
+    lmstudio_temperature: float = _setting(0.5, "acting role; higher = more varied acts", "LMSTUDIO_TEMPERATURE", 0, 2)
     planner_temperature: float = _setting(0.35, "sampling of the planning role; low = consistent plans", "", 0, 2)
-    executor_max_tokens: int = _setting(1400, "tokens of one reply of the acting role", "LMSTUDIO_MAX_TOKENS", 16, 65536)
+    executor_max_tokens: int = _setting(1400, "tokens of a reply of the acting role", "LMSTUDIO_MAX_TOKENS", 16, 65536)
     planner_max_tokens: int = _setting(1800, "tokens of one reply of the planning role", "", 16, 65536)
     request_retries: int = _setting(3, "further tries where asking again is safe (refused, reset, 5xx ...)", "", 0, 10)
     verifier_max_tokens: int = _setting(200, "tokens of the answer that confirms a completion", "", 16, 65536)
@@ -141,11 +141,11 @@ class Config:
     model_failures: int = _setting(3, "failed exchanges in a row that the run bears, a turn each", "", 0, 100)
     reply_corrections: int = _setting(2, "short corrections in one turn when no call can be read", "", 0, 5)
     # -- eyes
-    screen_capture_w: int = _setting(1536, "pixels; 1536x864 = 1296 image tokens, grounding wants 1024-2048", "AGENT_IMAGE_W", 64, 8192)
+    screen_capture_w: int = _setting(1536, "pixels; 1536x864 = 1296 tokens, 1024 or more", "AGENT_IMAGE_W", 64, 8192)
     screen_capture_h: int = _setting(864, "pixels", "AGENT_IMAGE_H", 64, 8192)
     area: str = _setting("primary", "where it may look and act: primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels")
-    blind_patience: float = _setting(30.0, "seconds to wait for a screen that can't be seen (locked, black)", "", 0, 86400)
-    frame_reuse_ms: float = _setting(300.0, "milliseconds a frame taken after an act stays the next turn's frame", "", 0, 5000)
+    blind_patience: float = _setting(30.0, "seconds to wait for a screen to be seen (locked, black)", "", 0, 86400)
+    frame_reuse_ms: float = _setting(300.0, "milliseconds a frame after an act stays the next turn's", "", 0, 5000)
     # -- hands
     dry_run: bool = _setting(False, "look, ask and log, but move and press nothing")
     drag_steps: int = _setting(15, "interpolated moves of a drag", "", 1, 500)
@@ -155,16 +155,16 @@ class Config:
     scroll_ticks: int = _setting(3, "wheel notches a scroll tool turns (the described systems: 1)", "", 1, 50)
     # -- pace
     settle_floor_ms: float = _setting(60.0, "milliseconds after an act before the first look", "", 0, 10000)
-    settle_patience_ms: float = _setting(250.0, "milliseconds to wait for a first change before 'did not change'", "", 0, 10000)
-    settle_cap_ms: float = _setting(2000.0, "milliseconds after which a restless screen is taken as it is", "", 0, 60000)
+    settle_patience_ms: float = _setting(250.0, "milliseconds to a first change before 'did not change'", "", 0, 10000)
+    settle_cap_ms: float = _setting(2000.0, "milliseconds until a restless screen is taken as it is", "", 0, 60000)
     settle_interval_ms: float = _setting(40.0, "milliseconds between two looks", "", 1, 5000)
     ui_settle_delay: float = _setting(0.0, "further fixed seconds after an act (the described systems: 0.3)", "", 0, 60)
-    turn_delay: float = _setting(0.0, "fixed seconds between turns (the described systems: 0.4 to 1.5)", "AGENT_STEP_DELAY", 0, 60)
+    turn_delay: float = _setting(0.0, "seconds between turns (the described: 0.4 to 1.5)", "AGENT_STEP_DELAY", 0, 60)
     # -- limits of a run
     max_steps: int = _setting(50, "turns", "AGENT_MAX_STEPS", 1, 100000)
     review_interval: int = _setting(7, "executor turns between two planner reviews", "", 1, 1000)
     memory_compression_threshold: int = _setting(12, "active actions that make archiving due", "", 2, 1000)
-    memory_keep_actions: int = _setting(4, "latest actions that the program keeps active when it archives by itself", "", 0, 1000)
+    memory_keep_actions: int = _setting(4, "latest actions kept active when the program archives", "", 0, 1000)
     evidence_chars: int = _setting(100, "least characters of evidence in a completion report", "", 0, 10000)
     verify_completion: bool = _setting(True, "check a completion report with one fresh look")
     stall_tell: int = _setting(2, "turns without progress until the executor is told", "", 1, 1000)
@@ -177,17 +177,17 @@ class Config:
     enable_loop_recovery: bool = _setting(True, "whether the recovery keys may be pressed")
     loop_recovery_cooldown: int = _setting(3, "turns between two recoveries", "", 0, 1000)
     # -- safety; lists are patterns with ; between, and * stands for anything
-    blocked_keys: str = _setting("win+l; alt+f4; ctrl+alt+delete; ctrl+shift+escape; sleep", "chords that are never pressed")
+    blocked_keys: str = _setting("win+l; alt+f4; ctrl+alt+delete; ctrl+shift+escape; sleep", "chords never pressed")
     blocked_windows: str = _setting("", "windows never touched, by title or program, such as: *bank*; keepass.exe")
     allowed_windows: str = _setting("", "if given, the only windows that are touched, by title or program")
     acts_per_minute: int = _setting(120, "most acts a minute; the next one waits", "", 1, 10000)
     minutes_most: float = _setting(120.0, "most minutes of a run, 0 for no limit", "", 0, 100000)
     text_chars_most: int = _setting(10000, "most characters of one typed text", "", 1, 1000000)
-    takeover_quiet: float = _setting(3.0, "seconds without the person's mouse and keyboard before it goes on; 0: not watched", "", 0, 3600)
-    confirm: str = _setting("risky", "which acts wait for a person's yes: never, risky or always", "", pattern="never|risky|always")
+    takeover_quiet: float = _setting(3.0, "quiet seconds before it goes on; 0: not watched", "", 0, 3600)
+    confirm: str = _setting("risky", "which acts wait for a person's yes", "", pattern="never|risky|always")
     confirm_wait: float = _setting(60.0, "seconds; no answer in time is a no", "", 1, 86400)
     risky_words: str = _setting("", "further words of a label that make an act risky, such as: publish; archive")
-    allow_risky: str = _setting("", "risks allowed in advance, by name or by the question, such as: run dialog; send*to Bob*")
+    allow_risky: str = _setting("", "risks allowed in advance, by name or question, such as: run dialog; send*Bob*")
     stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
     blank_secrets: bool = _setting(True, "grey out, in the pictures of its window, where a secret was typed")
@@ -195,7 +195,7 @@ class Config:
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
     keep_megabytes: int = _setting(2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000)
     dump_dir: str = _setting("dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR")
-    dump_prefix: str = _setting("screen_", "begins the names of a conversation's screenshots; up to 40 letters, digits, _, -",
+    dump_prefix: str = _setting("screen_", "begins a conversation's screenshots' names; up to 40 letters, digits, _, -",
                                 "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}")
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
     # fmt: on
@@ -268,14 +268,14 @@ GRID = 1000  # Qwen3-VL answers on a 0..1000 grid for both axes, whatever the si
 
 @dataclass(frozen=True)
 class Coordinate:
-    """A place on the model's grid, 0..1000 on both axes, relative to the working area. Out of range raises ToolError."""
+    """A place on the model's grid, 0..1000 on both axes, within the working area. Out of range raises ToolError."""
 
     x: int
     y: int
 
     def __post_init__(self) -> None:
         if not (0 <= self.x <= GRID and 0 <= self.y <= GRID):
-            raise ToolError(f"Position ({self.x}, {self.y}) is outside the grid; x and y must lie between 0 and {GRID}.")
+            raise ToolError(f"Position {self} is outside the grid; x and y must lie between 0 and {GRID}.")
 
     def __str__(self) -> str:
         return f"({self.x}, {self.y})"
@@ -330,7 +330,7 @@ def to_coordinate(point: Point, area: Rect) -> Coordinate:
 
 @dataclass(frozen=True)
 class Window:
-    """A top-level window: its title, the program's file name, its place, whether it is out of reach (elevated) or ours."""
+    """A top-level window: title, program's file name, place, and whether it is out of reach (elevated) or ours."""
 
     handle: int
     title: str
@@ -872,9 +872,9 @@ VK_MAP = {
 }
 # Keys whose scan code carries the E0 prefix; without it Windows takes them for their numpad twins.
 EXTENDED_KEYS = frozenset(
-    "pageup pagedown end home left up right down insert delete printscreen numlock numdivide numenter rctrl ralt win rwin"
-    " menu apps volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay browserback browserforward"
-    " browserrefresh browserhome".split()
+    "pageup pagedown end home left up right down insert delete printscreen numlock numdivide numenter rctrl ralt win"
+    " rwin menu apps volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay browserback"
+    " browserforward browserrefresh browserhome".split()
 )
 
 
@@ -1069,7 +1069,7 @@ class WindowsDesktop:
         self._swapped, self._rights, self._own = False, 0, set[int | None]()
 
     def init_dpi(self) -> str:
-        """Makes pixels mean pixels on scaled monitors; returns the way that worked. An already set awareness is fine."""
+        """Makes pixels mean pixels on scaled monitors; returns the way that worked. Already set is fine."""
         for name, argument in (
             ("SetProcessDpiAwarenessContext", (DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2,)),
             ("SetProcessDpiAwareness", (PROCESS_PER_MONITOR_DPI_AWARE,)),
@@ -1218,7 +1218,8 @@ class WindowsDesktop:
                 self.api.QueryFullProcessImageNameW(process, 0, path, ctypes.byref(size))
                 self.api.OpenProcessToken(process, TOKEN_QUERY, ctypes.byref(token))
                 undo.callback(_twice, self.api.CloseHandle, token.value)
-                self.api.GetTokenInformation(token, TokenIntegrityLevel, label, ctypes.sizeof(label), ctypes.byref(size))
+                length = ctypes.sizeof(label)
+                self.api.GetTokenInformation(token, TokenIntegrityLevel, label, length, ctypes.byref(size))
                 rights = DWORD.from_address(label[0] + 8).value  # behind revision, count and authority of S-1-16-LEVEL
             except Win32Error as error:
                 rights = 1 << 16 if error.code == ERROR_ACCESS_DENIED else 0
@@ -1312,7 +1313,7 @@ class WindowsDesktop:
             tries = 3 if count % 2 else 0
             while tries and not self.api.SendInput(1, (INPUT * 1)(events[count]), ctypes.sizeof(INPUT)):
                 tries -= 1
-            text = f"Windows took {count} of {len(events)} input events; a window of a program with more rights blocks them."
+            text = f"Windows took {count} of {len(events)} input events; a program with more rights blocks them."
             raise Win32Error(text, "SendInput")
 
 
@@ -1843,8 +1844,7 @@ def clean_text(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for place, character in enumerate(text):
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t":
-            which = f"Character {place + 1} of the text (U+{ord(character):04X})"
-            raise ToolError(f"{which} cannot be typed; leave it out.")
+            raise ToolError(f"Character {place + 1} (U+{ord(character):04X}) of the text cannot be typed; omit it.")
     if not text:
         raise ToolError("The text to type is empty; give the exact text.", "empty_text")
     return text
@@ -2435,7 +2435,7 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
     leave, ready = threading.Event(), threading.Event()
 
     def closed(event: int) -> bool:
-        """Called in a thread of Windows, which ends the program when it returns; 0 and 1 are Ctrl+C and Ctrl+Break."""
+        """Called in a thread of Windows, which ends the program on return; 0 and 1 are Ctrl+C and Ctrl+Break."""
         if event > 1:
             actuator.stop.set("the console was closed")
             leave.wait(4)  # Windows gives it 5 s
@@ -3293,7 +3293,7 @@ def cut(text: str, most: int) -> str:
 
 @dataclass
 class ActionRecord:
-    """One executor turn as memory keeps it. `tool` is the name that the model knows; `changed`: did the screen change."""
+    """One executor turn as memory keeps it. `tool` is the name the model knows; `changed`: did the screen change."""
 
     turn: int
     tool: str
@@ -3680,7 +3680,7 @@ def old_runs(root: Path) -> list[Path]:
 
 
 def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
-    """Deletes the oldest runs beyond these limits (0: none), but never the latest; nothing else in `root` is touched."""
+    """Deletes the oldest runs beyond these limits (0: none), never the latest, and nothing else in `root`."""
     total = 0
     for place, run in enumerate(old_runs(root)):
         with suppress(OSError):
@@ -3697,7 +3697,7 @@ class ExecutionLogger:
     A screenshot is written beside the turn, one at a time; the next record waits for it, and raises what went wrong.
     """
 
-    def __init__(self, dump_dir: str, hide: Callable[[Any], Any] = lambda value: value, old: Path | None = None) -> None:
+    def __init__(self, dump_dir: str, hide: Callable[[Any], Any] = lambda it: it, old: Path | None = None) -> None:
         self.folder, self.hide, self.api_calls = old or _new_run_folder(Path(dump_dir)), hide, 0
         self._writer, self._lost = threading.Thread(), list[OSError]()
         try:
@@ -3773,7 +3773,7 @@ class ExecutionLogger:
 
     def _failure(self, error: OSError) -> AgentError:
         reason = error.strerror or str(error)
-        return AgentError(f"The run's folder {self.folder} cannot be written ({reason}); free space or use --set dump_dir=.")
+        return AgentError(f"The run's folder {self.folder} cannot be written ({reason}); free space or set dump_dir.")
 
 
 def _new_run_folder(root: Path) -> Path:
@@ -3788,7 +3788,8 @@ def _new_run_folder(root: Path) -> Path:
             except FileExistsError:
                 continue
     except OSError as error:
-        raise ConfigError(f"The folder {root} cannot be used for runs ({error.strerror}); choose another dump_dir.") from None
+        reason = error.strerror or error
+        raise ConfigError(f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir.") from None
     raise AssertionError("count() ends never")
 
 
@@ -4263,7 +4264,7 @@ def run_two_agent(engine: Engine, state: AgentState) -> Outcome:
 
 
 def review_due(engine: Engine, state: AgentState) -> bool:
-    """Whether the planner speaks next: asked for, on schedule, or because memory is full. Never twice without a turn."""
+    """Whether the planner speaks next: asked for, on schedule, or as memory is full; never twice without a turn."""
     on_schedule = state.since_review >= engine.config.review_interval
     return state.since_review > 0 and (state.needs_review or on_schedule or state.memory.needs_compression)
 
@@ -4411,7 +4412,8 @@ def executor_text(engine: Engine, state: AgentState, frame: Frame) -> str:
         lines += ["CHANGED: region {},{}-{},{} on the grid".format(*last.region)] if last.region else []
     if state.stalled >= config.stall_tell:
         lines.append(f"NOTE: the last {state.stalled} turns made no progress; do something different.")
-    return "\n".join([*lines, f"CURRENT_TURN: {state.turn} of {config.max_steps}", "Check the last action, then call one tool."])
+    lines += [f"CURRENT_TURN: {state.turn} of {config.max_steps}", "Check the last action, then call one tool."]
+    return "\n".join(lines)
 
 
 def check_completion(engine: Engine, state: AgentState, evidence: str) -> tuple[Outcome | None, str]:
@@ -4431,7 +4433,7 @@ def check_completion(engine: Engine, state: AgentState, evidence: str) -> tuple[
 
 
 def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | None:
-    """Rule 4: without progress the executor is told, then the planner reviews, then recovery keys, then the run ends."""
+    """Rule 4: without progress the executor is told, the planner reviews, recovery keys are pressed, the run ends."""
     config, state.stalled = engine.config, 0 if progress else state.stalled + 1
     if progress:
         state.acted = False
@@ -4615,12 +4617,12 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--scenario-file", metavar="FILE", help="your own, JSON: [{name, task_prompt, profile}]")
     parser.add_argument("--dry-run", action="store_const", const=True, help="move and press nothing")
     parser.add_argument("--area", metavar="AREA", help="primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels")
-    parser.add_argument("--endpoint", dest="lmstudio_endpoint", metavar="URL", help="chat completions URL of the server")
+    parser.add_argument("--endpoint", dest="lmstudio_endpoint", metavar="URL", help="chat URL of the server")
     parser.add_argument("--model", dest="lmstudio_model", metavar="NAME", help="model to ask for")
     parser.add_argument("--max-steps", metavar="N", help="most turns of the run")
     parser.add_argument("--confirm", metavar="WHEN", help="ask before acts: never, risky (default) or always")
-    parser.add_argument("--secret", action="append", default=[], metavar="NAME", help="value typed for {{NAME}}, never shown")
-    parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="go on with a run, the latest if none is named")
+    parser.add_argument("--secret", action="append", default=[], metavar="NAME", help="value typed for {{NAME}}")
+    parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="go on with a run, by default the latest")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting")
     parser.add_argument("--config", metavar="FILE", help="settings from a JSON file")
     parser.add_argument("--tokens", action="store_true", help="count the tokens of each profile's requests")
@@ -4754,12 +4756,12 @@ def check_desktop(config: Config, open_it: Callable[[], Desktop], clock: Clock) 
         start = clock.now()
         frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
         seconds = clock.now() - start
-        text = "one single colour; restore the remote session or wake the display" if frame.blank else f"{seconds:.2f} s"
+        text = "one colour; restore the remote session or wake the display" if frame.blank else f"{seconds:.2f} s"
         yield Finding("capture", not frame.blank, f"{frame.width}x{frame.height}, {text}")
         window = frame.window
         locked = bool(window and window.elevated)
         text = f"{window.title or 'no title'} ({window.program})" if window else "none"
-        yield Finding("window", not locked, text + (" runs as administrator: input will not reach it" if locked else ""))
+        yield Finding("window", not locked, text + " runs as administrator: input will not reach it" * locked)
     except AgentError as error:
         yield Finding("desktop", False, str(error))
 
@@ -4814,7 +4816,7 @@ def calibration_shot(width: int, height: int) -> bytes:
 
 
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
-    """Asks where the marks of a synthetic picture are: one screenshot's cost, shrinking, and the space of the answers."""
+    """Asks where the marks of a synthetic picture are: a screenshot's cost, shrinking, the space of the answers."""
     width, height = config.screen_capture_w, config.screen_capture_h
     question = f"The picture shows five squares. {GRID_RULES}\nAnswer with the centre of each as JSON, nothing else: "
     question += json.dumps(dict.fromkeys(MARKS, ["x", "y"]))
@@ -4825,12 +4827,12 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
     cost = f"{reply.seconds:.1f} s, {reply.usage.prompt_tokens or '?'} tokens of prompt"
     warnings = reply_warnings(reply, info.name, info, width * height // 1024, len(system + question))
     yield Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
-    found = re.findall(
-        rf"({'|'.join(MARKS)})\W{{1,12}}?(-?\d+(?:\.\d+)?)\s*,\s*\W*(-?\d+(?:\.\d+)?)", _plain_text(reply.message.get("content"))
-    )
+    number = r"(-?\d+(?:\.\d+)?)"
+    said = _plain_text(reply.message.get("content"))
+    found = re.findall(rf"({'|'.join(MARKS)})\W{{1,12}}?{number}\s*,\s*\W*{number}", said)
     answers = {name: (float(x), float(y)) for name, x, y in found}
     if len(answers) < 3:
-        yield Finding("calibration", False, "the model did not say where the marks are; choose a model trained for grounding")
+        yield Finding("calibration", False, "it did not say where the marks are; choose a model trained for that")
         return
     fine, text = judge_space(answers, width, height)
     yield Finding("calibration", fine, text)
@@ -4874,8 +4876,8 @@ def read_secrets(names: Sequence[str]) -> Secrets:
     values = {}
     for name in names:
         value = os.environ.get(name) or (getpass.getpass(f"{name}: ") if sys.stdin and sys.stdin.isatty() else "")
-        if not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable():  # less is found, and hidden, everywhere
-            raise ConfigError(f"--secret {name}: give an environment variable of that name a line of 4 characters or more.")
+        if not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable():  # less would hide everywhere
+            raise ConfigError(f"--secret {name}: set an environment variable of that name to 4 characters or more.")
         values[name] = value
     return Secrets(values)
 
@@ -4893,7 +4895,7 @@ def console_confirm(config: Config, clock: Clock, tell: Callable[[str], None]) -
             reader.start()
         while not lines.empty():
             lines.get()
-        tell(f"Allow this? {question}\n    y and Enter allows it; anything else, or {config.confirm_wait:g} s, does not.")
+        tell(f"Allow this? {question}\n    y and Enter allows it; anything else or {config.confirm_wait:g} s does not.")
         end = clock.now() + config.confirm_wait
         while lines.empty() and clock.now() < end:
             clock.sleep(0.05)
@@ -4952,8 +4954,8 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, tell)
         state = AgentState(task, AgentMemory(config.memory_compression_threshold))
         logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
-        begun = {"version": __version__, "profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
-        logger.record("resume" if old else "run", **begun)
+        begun = {"profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
+        logger.record("resume" if old else "run", version=__version__, **begun)
         if info.note:
             tell(info.note)
         if old:
@@ -4980,7 +4982,8 @@ def finish(engine: Engine, state: AgentState) -> int:
             logger.record("end", outcome=outcome.kind, text=outcome.text, turns=state.turn, seconds=round(seconds, 3))
             logger.log(f"END {outcome.kind}: {outcome.text}")
         engine.say(f"{outcome.kind}: {outcome.text}")
-        engine.say(f"{state.turn} turns, {seconds:.1f} s, {logger.api_calls} requests, {engine.tokens} tokens; see {logger.folder}")
+        spent = f"{logger.api_calls} requests, {engine.tokens} tokens"
+        engine.say(f"{state.turn} turns, {seconds:.1f} s, {spent}; see {logger.folder}")
     return code
 
 
