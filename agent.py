@@ -3847,17 +3847,6 @@ def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> R
     return Rect(left, bands[0][1], right - left, bands[-1][3] - bands[0][1])
 
 
-def thumbnail(frame: Frame) -> bytes:
-    """Every 8th pixel of every 8th row, one colour: enough to recognise a screen that was there before."""
-    stride = frame.width * 4
-    return b"".join(frame.clean[y * stride : (y + 1) * stride : 32] for y in range(0, frame.height, 8))
-
-
-def similar(one: bytes, other: bytes) -> bool:
-    """Whether two thumbnails show the same screen, up to a caret or a clock."""
-    return len(one) == len(other) and sum(a != b for a, b in zip(one, other, strict=True)) * 1000 <= len(one)
-
-
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
     """The working area in pixels: primary, all, or LEFT,TOP,WIDTH,HEIGHT, which must lie on the virtual screen."""
     screen = desktop.screen()
@@ -3900,13 +3889,21 @@ class Engine:
     region: tuple[int, int, int, int] | None = None  # what the last act changed: left, top, right, bottom on the grid
     refused: str = ""  # the type of the error by which the last act was refused, or nothing
     _before: str = ""  # text of the executor's last request, to know how much of the next one is the same
-    _seen: list[tuple[str, bytes]] = field(default_factory=list)
+    _seen: deque[tuple[str, bytes]] = field(default_factory=lambda: deque(maxlen=200))  # acts and on what
+    began: float = 0.0  # when the turn did
 
-    def tell(self, turn: int, role: str, done: str, effect: str, seconds: float) -> None:
-        """The one line a turn leaves on the terminal, with the tokens that were spent since the line before."""
-        tokens, self.told = self.tokens - self.told, self.tokens
-        line = f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10} {seconds:5.1f} s {tokens:>6} tokens"
-        self.say(line)
+    def __post_init__(self) -> None:
+        self.began = self.clock.now()
+
+    def tell(self, turn: int, role: str, done: str, effect: str) -> None:
+        """The one line a turn leaves on the terminal, with its time, and the tokens spent since the line before."""
+        tokens, self.told, seconds = self.tokens - self.told, self.tokens, self.clock.now() - self.began
+        self.say(f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10} {seconds:5.1f} s {tokens:>6} tokens")
+
+    def announce(self, text: str) -> None:
+        """To the person at the terminal, and into the log."""
+        self.logger.log(text)
+        self.say(text)
 
     # -- observe
 
@@ -3941,8 +3938,7 @@ class Engine:
             if self.clock.now() - start >= self.config.blind_patience:
                 raise Win32Error(reason)
             if not told:
-                self.logger.log(f"PAUSED {reason}")
-                self.say(f"paused: {reason}")
+                self.announce(f"paused: {reason}")
             told = True
             self.clock.sleep(0.5)
 
@@ -3950,30 +3946,32 @@ class Engine:
 
     def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
         """One request to a role: its prompt, then `messages`; everything but images goes into the logs."""
-        system, tools = self.profile.system(role), self.profile.schemas(role)
+        system, tools, config = self.profile.system(role), self.profile.schemas(role), self.config
         settings: dict[str, Any] = {"tools": tools, "tool_choice": "auto"} if tools else {}
-        settings |= {"model": self.model.name, "temperature": getattr(self.config, role.temperature)}
-        settings |= {"max_tokens": getattr(self.config, role.max_tokens)}
+        settings |= {"model": self.model.name, "temperature": getattr(config, role.temperature)}
+        settings |= {"max_tokens": getattr(config, role.max_tokens)}
+        text = system + json.dumps(tools) + "".join(f"{m.role}{m.thought}{m.text}{m.more or ''}" for m in messages)
+        shared = None
+        if role == self.profile.roles["executor"]:  # how much of its text is as in the one before
+            same = len(os.path.commonprefix([self._before, text]))
+            shared, self._before = round(same / len(text), 3) if self._before else None, text
+        body = request_body(settings, [Message("system", system), *messages])
         self.logger.api_calls += 1
         number, images = self.logger.api_calls, sum(bool(message.image) for message in messages)
-        text = system + json.dumps(tools) + "".join(f"{m.role}{m.thought}{m.text}{m.more or ''}" for m in messages)
-        shared = self._shared(role, text)
+        about = f"{len(messages)} messages, {images} images, {len(body)} bytes, shared {shared}; "
+        about += f"prompt {len(system)} characters, tools {_tool_names(tools) or 'none'}"
         news = [str(message) for message in messages if not message.logged]
+        self.logger.exchange(f"REQUEST {number} to {role.name}: {about}", news)
         for message in messages:
             message.logged = True
-        body = request_body(settings, [Message("system", system), *messages])
-        about = f"{len(messages)} messages, {images} images, {len(body)} bytes"
-        about += f", shared {shared}; prompt {len(system)} characters, tools {_tool_names(tools) or 'none'}"
-        self.logger.exchange(f"REQUEST {number} to {role.name}: {about}", news)
         reply = self.server.complete(body)
         reply, self.failures = replace(reply, message=self.logger.hide(reply.message)), 0
         self.logger.exchange(f"RESPONSE {number} in {reply.seconds:.2f} s, {reply.usage}", told(reply.message))
-        pixels = self.config.screen_capture_w * self.config.screen_capture_h * images
-        for warning in reply_warnings(reply, self.model.name, self.model, pixels // 1024, len(text)):
-            if warning not in self.warned:
-                self.warned.add(warning)
-                self.logger.log(f"WARNING {warning}")
-                self.say(f"warning: {warning}")
+        least = config.screen_capture_w * config.screen_capture_h * images // 1024
+        warnings = reply_warnings(reply, self.model.name, self.model, least, len(text))
+        for warning in [text for text in warnings if text not in self.warned]:
+            self.warned.add(warning)
+            self.announce(f"warning: {warning}")
         usage = reply.usage
         self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
         values = {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens, "cached": usage.cached_tokens}
@@ -3982,13 +3980,6 @@ class Engine:
             finish_reason=reply.finish_reason, shared=shared, tries=reply.tries, tokens=values,
         )  # fmt: skip
         return reply
-
-    def _shared(self, role: Role, text: str) -> float | None:
-        """The share of an executor request's text that is the same, from its start, as in the one before."""
-        if role.name != self.profile.roles["executor"].name:
-            return None
-        before, self._before = self._before, text
-        return round(len(os.path.commonprefix([before, text])) / len(text), 3) if before else None
 
     def ask_for_call(self, role: Role, text: str, image: bytes, corrections: int) -> tuple[Act | None, str, int]:
         """Asks until a call can be read, with at most `corrections` short corrections on the cached prompt.
@@ -4007,7 +3998,6 @@ class Engine:
                 call = read_call(reply.message, reply.finish_reason, tools)
                 return self.profile.vocabulary.parse(call), said, asked
             except ToolError as error:
-                self.logger.log(f"NO CALL ({error.kind}): {error}")
                 self.logger.record("no_call", error=error.kind, text=str(error))
                 messages += [Message("assistant", NO_CALL), Message("user", correction(error, tools))]
         return None, said, corrections + 1
@@ -4017,9 +4007,8 @@ class Engine:
         self.failures += 1
         if self.failures > self.config.model_failures:
             raise error
-        self.logger.log(f"MODEL FAILED ({error.kind}): {error}")
         self.logger.record("model_failed", error=error.kind, text=str(error))
-        self.say(f"warning: {error}")
+        self.announce(f"warning: {error}")
 
     def verify(self, task: str, evidence: str, turn: int) -> tuple[bool, str]:
         """One fresh look at a claim of completion: whether it holds, and what was said. Only a plain YES agrees."""
@@ -4059,7 +4048,8 @@ class Engine:
                     left, right = (round(x * GRID / frame.width) for x in (box.left, box.left + box.width))
                     top, bottom = (round(y * GRID / frame.height) for y in (box.top, box.top + box.height))
                     self.region = left, top, right, bottom
-                if box and frame.window and self.config.blank_secrets and self.actuator.secrets.fill(str(act)) != str(act):
+                text = getattr(act.args, "text", "")
+                if box and frame.window and self.config.blank_secrets and self.actuator.secrets.fill(text) != text:
                     self._typed.append((frame.window.handle, box))
         except (ToolError, Win32Error) as error:
             self.refused = getattr(error, "kind", "windows")
@@ -4092,11 +4082,15 @@ class Engine:
                 return frame
 
     def repeated(self, act: Act, frame: Frame) -> bool:
-        """Whether this very act was done before on a screen that looked like this; remembers it for the next time."""
-        signature, picture = str(act), thumbnail(frame)
-        known = any(s == signature and similar(p, picture) for s, p in self._seen)
-        self._seen = [*self._seen[-199:], (signature, picture)]
-        return known
+        """Whether this very act was done before on a screen that looked like this; remembers it for the next time.
+
+        Every 8th pixel of every 8th row, one colour, is enough; up to a caret or a clock it is the same screen.
+        """
+        what, stride = str(act), frame.width * 4
+        look = b"".join(frame.clean[y * stride : (y + 1) * stride : 32] for y in range(0, frame.height, 8))
+        looks = [seen for done, seen in self._seen if done == what and len(seen) == len(look)]
+        self._seen.append((what, look))
+        return any(sum(a != b for a, b in zip(seen, look, strict=True)) * 1000 <= len(look) for seen in looks)
 
 
 # -- a conversation
@@ -4133,21 +4127,20 @@ class Conversation:
 
     def add(self, said: str, thought: str, calls: Sequence[ToolCall], answer: Mapping[str, Any], image: bytes) -> None:
         """One step: a broken call is not repeated, of several the first is answered, a screenshot brings `image`."""
-        extra = refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
-        texts = [json.dumps(told, ensure_ascii=False) for told in (answer, *[extra] * (len(calls) - 1))]
+        step, extra = list[Message](), refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
         shown: list[dict[str, Any]] = []
         for call in calls:
             self._calls += 1
-            function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
             identity = f"call{self._calls:05d}"  # nine letters and digits: the strictest templates want that
+            function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+            text = json.dumps(extra if shown else answer, ensure_ascii=False)
             shown.append({"id": identity, "type": "function", "function": function})
+            step.append(Message("tool", text, more={"tool_call_id": identity, "name": call.name}))
         if calls:
             said, thought = (_CALL_BEGINS.split(text)[0].strip() for text in (said[:2000], thought))
-            step = [Message("assistant", said, thought=thought, more={"tool_calls": shown})]
-            more = [{"tool_call_id": item["id"], "name": call.name} for item, call in zip(shown, calls, strict=True)]
-            step += [Message("tool", text, more=names) for text, names in zip(texts, more, strict=True)]
+            step.insert(0, Message("assistant", said, thought=thought, more={"tool_calls": shown}))
         else:
-            step = [Message("assistant", NO_CALL), Message("user", texts[0])]
+            step = [Message("assistant", NO_CALL), Message("user", json.dumps(answer, ensure_ascii=False))]
         if "screenshot" in answer:
             step.append(Message("user", f"Screenshot {answer['screenshot']}: the screen now.", image))
         self.steps.append(step)
@@ -4179,26 +4172,33 @@ def run_agent(engine: Engine, state: AgentState) -> Outcome:
         engine.actuator.release()
 
 
-def run_two_agent(engine: Engine, state: AgentState) -> Outcome:
-    """The planner plans and reviews, the executor acts, until the task is proven done, stuck, or out of turns."""
+def run_turns(engine: Engine, state: AgentState, take_turn: Callable[[], Outcome | None]) -> Outcome:
+    """Turn after turn, until one ends the run or there are no more."""
     while state.turn < engine.config.max_steps:
         state.increment_turn()
         engine.stop.check()
-        if state.mode == EXECUTION and review_due(engine, state):
-            state.mode = PLANNING
-        if state.mode == PLANNING:
-            plan_turn(engine, state)
-        elif outcome := execute_turn(engine, state):
+        engine.began = engine.clock.now()
+        engine.logger.section(f"TURN {state.turn}")
+        if outcome := take_turn():
             return outcome
         engine.logger.record("state", **{**vars(state), "task": None, "memory": None})
         engine.clock.sleep(engine.config.turn_delay)
     return Outcome("max_steps", f"Not completed within {engine.config.max_steps} turns.")
 
 
-def review_due(engine: Engine, state: AgentState) -> bool:
-    """Whether the planner speaks next: asked for, on schedule, or as memory is full; never twice without a turn."""
-    on_schedule = state.since_review >= engine.config.review_interval
-    return state.since_review > 0 and (state.needs_review or on_schedule or state.memory.needs_compression)
+def run_two_agent(engine: Engine, state: AgentState) -> Outcome:
+    """The planner plans and reviews, the executor acts, until the task is proven done, stuck, or out of turns."""
+
+    def take_turn() -> Outcome | None:
+        due = state.needs_review or state.since_review >= engine.config.review_interval
+        if state.since_review and (due or state.memory.needs_compression):  # never twice without an executor's turn
+            state.mode = PLANNING
+        if state.mode == EXECUTION:
+            return execute_turn(engine, state)
+        plan_turn(engine, state)
+        return None
+
+    return run_turns(engine, state, take_turn)
 
 
 def resume(engine: Engine, state: AgentState) -> None:
@@ -4216,13 +4216,13 @@ def resume(engine: Engine, state: AgentState) -> None:
             elif kind == "archive":
                 state.memory.apply_compression(values["summary"], values["patterns"], values["turns"])
             elif kind == "state":
-                vars(state).update({name: type(old)(values[name]) for name, old in vars(state).items() if values[name] is not None})
+                known = {name: type(old)(values[name]) for name, old in vars(state).items() if values[name] is not None}
+                vars(state).update(known)
             state.turn = max(state.turn, values.get("turn", 0))
-    text = f"Going on with {engine.logger.folder.name} after turn {state.turn}."
-    engine.logger.log(text + f" Damaged lines left out: {damaged}." * bool(damaged))
-    engine.say(text + f" Damaged lines left out: {damaged}." * bool(damaged))
+    lost = f" Damaged lines left out: {damaged}." if damaged else ""
+    engine.announce(f"Going on with {engine.logger.folder.name} after turn {state.turn}.{lost}")
     if pending:
-        note_action(engine, state, pending, engine.clock.now())
+        note_action(engine, state, pending)
 
 
 UNKNOWN = "Unknown: the program ended in the middle of it, so look before doing it again."
@@ -4233,25 +4233,25 @@ UNKNOWN = "Unknown: the program ended in the middle of it, so look before doing 
 
 def plan_turn(engine: Engine, state: AgentState) -> None:
     """One turn of the planner; afterwards the executor has instructions and memory has room, whatever was said."""
-    start, archiving = engine.clock.now(), state.memory.needs_compression
-    engine.logger.section(f"TURN {state.turn} - PLANNING")
-    left = engine.config.planner_in_a_row - state.planner_streak
+    archiving, most = state.memory.needs_compression, engine.config.planner_in_a_row
     role, text = engine.profile.roles["planner"], planner_text(state, archiving)
-    act, said, asked = engine.ask_for_call(role, text, b"", max(0, left - 1))
+    act, said, asked = engine.ask_for_call(role, text, b"", max(0, most - state.planner_streak - 1))
     state.planner_streak += asked
     known = len(state.memory.all_snapshots)
-    done = apply_plan(engine, state, act, said)
+    done = apply_plan(state, act, said)
     if archiving and state.memory.needs_compression:
         count = state.memory.archive_by_itself(engine.config.memory_keep_actions)
         done += f"; archived {count} turns by itself"
-    only_archived = act is not None and act.tool.name == "archive" and needs_instructions(state)
-    if not only_archived or state.planner_streak >= engine.config.planner_in_a_row:
-        hand_over(state)
+    waiting = state.needs_review or not state.execution_instructions
+    if not (waiting and act and act.tool.name == "archive") or state.planner_streak >= most:
+        # without instructions the executor works on the task itself: a silent planner must not stop the run
+        state.execution_instructions = state.execution_instructions or f"Carry out the task: {state.task}"
+        state.mode, state.needs_review, state.since_review = EXECUTION, False, 0
     for snapshot in state.memory.all_snapshots[known:]:
         engine.logger.record("archive", turn=state.turn, **asdict(snapshot))
     engine.logger.record("plan", turn=state.turn, done=done, plan=state.plan, instructions=state.execution_instructions)
     engine.logger.log(f"PLAN {done}\nInstructions: {state.execution_instructions}")
-    engine.tell(state.turn, role.name, done, "", engine.clock.now() - start)
+    engine.tell(state.turn, role.name, done, "")
 
 
 def planner_text(state: AgentState, archiving: bool) -> str:
@@ -4267,7 +4267,7 @@ def planner_text(state: AgentState, archiving: bool) -> str:
     return "\n".join([state.get_context(), "", f"CURRENT_TURN: {state.turn}", *notes, wanted])
 
 
-def apply_plan(engine: Engine, state: AgentState, act: Act | None, said: str) -> str:
+def apply_plan(state: AgentState, act: Act | None, said: str) -> str:
     """Takes over what the planner decided; returns a short line about it."""
     if act is None:
         state.plan = said or state.plan
@@ -4281,58 +4281,46 @@ def apply_plan(engine: Engine, state: AgentState, act: Act | None, said: str) ->
     return f"plan: {act.args.instructions}"
 
 
-def needs_instructions(state: AgentState) -> bool:
-    """Whether the executor could not start with what it has."""
-    return state.needs_review or not state.execution_instructions
-
-
-def hand_over(state: AgentState) -> None:
-    """The executor's turn. Without instructions it works on the task itself: a silent planner must not stop the run."""
-    state.execution_instructions = state.execution_instructions or f"Carry out the task: {state.task}"
-    state.mode, state.needs_review, state.since_review = EXECUTION, False, 0
-
-
 # -- the executor's turn
 
 
 def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     """One look, one call, one act; returns an outcome when the run is over."""
-    start = engine.clock.now()
-    engine.logger.section(f"TURN {state.turn} - EXECUTION")
     state.planner_streak, state.since_review = 0, state.since_review + 1
     frame, screenshot = engine.observe(state.turn)
-    role = engine.profile.roles["executor"]
-    text = executor_text(engine, state, frame)
+    role, text = engine.profile.roles["executor"], executor_text(engine, state, frame)
     act, said, _ = engine.ask_for_call(role, text, engine._image, engine.config.reply_corrections)
     name, args = (act.call.name, act.shown) if act else ("no_call", "")
-    outcome, result, changed, progress = None, "No usable tool call in the reply.", None, False
+    record = ActionRecord(state.turn, name, args, "No usable tool call in the reply.", screenshot, said)
+    outcome, progress = None, False
     if act and act.tool.name == "report_complete":
-        outcome, result = check_completion(engine, state, act.args.evidence)
+        outcome, record.result = check_completion(engine, state, act.args.evidence)
     elif act and act.tool.name == "report_status":
-        result = f"Goal status: {act.args.goal_identifier} -> {act.args.completion_status}"
-        words = act.args.completion_status.upper()
-        state.needs_review |= words.startswith(("DONE", "COMPLETE", "BLOCKED"))
+        record.result = f"Goal status: {act.args.goal_identifier} -> {act.args.completion_status}"
+        state.needs_review |= act.args.completion_status.upper().startswith(("DONE", "COMPLETE", "BLOCKED"))
     elif act:
-        repeated = engine.repeated(act, frame)
-        result, changed = engine.act(act, frame, state.turn)
-        state.acted |= changed is not None
-        progress = bool(changed) and not repeated
+        progress = carry_out(engine, state, act, frame, record)
     if act and act.call.ignored:
-        result += f" ({act.call.ignored} further calls in the reply were not carried out: one call a turn)"
-    record = ActionRecord(state.turn, name, args, result, screenshot, said, changed, engine.region)
-    note_action(engine, state, record, start)
-    # an act that waits for nothing but a new look is no failure; one that was interrupted is
-    postponed = engine.refused == "stale_frame" and not engine.actuator.sent
-    return outcome or (None if postponed else escalate(engine, state, progress))
+        record.result += f" ({act.call.ignored} further calls in the reply were not carried out: one call a turn)"
+    note_action(engine, state, record)
+    return outcome or escalate(engine, state, progress)
 
 
-def note_action(engine: Engine, state: AgentState, record: ActionRecord, start: float) -> None:
-    """A turn into memory, the journal and onto the terminal, with the time since `start`."""
+def carry_out(engine: Engine, state: AgentState, act: Act, frame: Frame, record: ActionRecord) -> bool:
+    """Acts, and enters into the record what came of it; whether that is progress: new, and it changed the screen."""
+    repeated, moved = engine.repeated(act, frame), act.tool.name == "move"  # comparing looks leaves the pointer out
+    record.result, changed = engine.act(act, frame, state.turn)
+    record.changed, record.region = None if moved else changed, engine.region
+    state.acted |= changed is not None
+    return not repeated and (bool(changed) or (moved and not engine.refused))
+
+
+def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None:
+    """A turn into memory, the journal and onto the terminal."""
     state.memory.add_action(record)
     engine.logger.record("action", **asdict(record))
     effect = {True: "changed", False: "unchanged", None: record.result}[record.changed]
-    name = engine.profile.roles["executor"].name
-    engine.tell(state.turn, name, f"{record.tool} {record.args}", effect, engine.clock.now() - start)
+    engine.tell(state.turn, engine.profile.roles["executor"].name, f"{record.tool} {record.args}", effect)
 
 
 def executor_text(engine: Engine, state: AgentState, frame: Frame) -> str:
@@ -4366,9 +4354,10 @@ def check_completion(engine: Engine, state: AgentState, evidence: str) -> tuple[
 
 def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | None:
     """Rule 4: without progress the executor is told, the planner reviews, recovery keys are pressed, the run ends."""
+    if engine.refused == "stale_frame" and not engine.actuator.sent:
+        return None  # an act that waits for nothing but a new look is no failure; one that was interrupted is
     config, state.stalled = engine.config, 0 if progress else state.stalled + 1
-    if progress:
-        state.acted = False
+    state.acted = state.acted and not progress
     if state.stalled >= config.stall_stop:
         return Outcome("stuck", f"Stuck: {state.stalled} turns in a row made no progress.")
     if state.stalled and state.stalled % config.stall_review == 0:
@@ -4386,7 +4375,7 @@ def loop_recovery_action(engine: Engine, state: AgentState) -> None:
         frame, _ = engine.observe(state.turn, "_recovery")
         act = Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {}))
         result, _ = engine.act(act, frame, state.turn)
-        engine.tell(state.turn, "program", "recovery keys", result, 0.0)
+        engine.tell(state.turn, "program", "recovery keys", result)
 
 
 # -- the chat
@@ -4394,30 +4383,22 @@ def loop_recovery_action(engine: Engine, state: AgentState) -> None:
 
 def run_chat(engine: Engine, state: AgentState) -> Outcome:
     """One conversation, one call a step, screenshots on demand; a reply without a call is the final answer."""
-    config, words, opening = engine.config, engine.profile.vocabulary, engine.profile.opening
-    earlier = (engine.logger.folder / "screenshots").glob(f"{config.dump_prefix}*")
+    words, opening = engine.profile.vocabulary, engine.profile.opening
+    earlier = (engine.logger.folder / "screenshots").glob(f"{engine.config.dump_prefix}*")
     chat = Conversation(Message("user", ""), shown=len(list(earlier)))
     condense(engine, state, chat, 0)
     if opening:
-        call, start = ToolCall(words.shown(opening), {}), engine.clock.now()
+        call = ToolCall(words.shown(opening), {})
         record, answer, _ = chat_act(engine, state, chat, words.parse(call))
         chat.add("", "", [call], answer, engine._image)
-        note_action(engine, state, record, start)
-    while state.turn < config.max_steps:
-        state.increment_turn()
-        engine.stop.check()
-        if outcome := chat_turn(engine, state, chat):
-            return outcome
-        engine.logger.record("state", **{**vars(state), "task": None, "memory": None})
-        engine.clock.sleep(config.turn_delay)
-    return Outcome("max_steps", f"Not completed within {config.max_steps} turns.")
+        note_action(engine, state, record)
+    return run_turns(engine, state, lambda: chat_turn(engine, state, chat))
 
 
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
-    start, progress, role = engine.clock.now(), False, engine.profile.roles["executor"]
-    tools, engine.refused = engine.profile.schemas(role), ""
-    engine.logger.section(f"TURN {state.turn} - CHAT")
+    role, progress, engine.refused = engine.profile.roles["executor"], False, ""
+    tools = engine.profile.schemas(role)
     try:
         reply = engine.ask(role, chat.messages())
     except ModelError as error:
@@ -4425,7 +4406,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         if error.kind == "context":  # the least of the conversation may still fit
             chat.prune(1, 0)
             condense(engine, state, chat, 2)
-        note_action(engine, state, ActionRecord(state.turn, "no_reply", error.kind, str(error)), start)
+        note_action(engine, state, ActionRecord(state.turn, "no_reply", error.kind, str(error)))
         return escalate(engine, state, False)
     said = cut_repetition(strip_think(_plain_text(reply.message.get("content")))).replace(NO_CALL, "")
     said, calls = _END_TOKENS.sub("", said).strip(), harmless_calls(reply.message, reply.finish_reason)
@@ -4437,7 +4418,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         chat.silent += 1
         record = ActionRecord(state.turn, "no_call", error.kind, str(error))
         if error.kind == "no_call" and is_answer(said, tools, chat.silent > engine.config.reply_corrections):
-            note_action(engine, state, ActionRecord(state.turn, "final_answer", "", said), start)
+            note_action(engine, state, ActionRecord(state.turn, "final_answer", "", said))
             return Outcome("completed", said)
         engine.logger.record("no_call", error=error.kind, text=str(error))
         answer = refusal(error.kind, correction(error, tools))
@@ -4445,9 +4426,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         answer["note"] = f"The last {state.stalled} steps made no progress; do something different."
     record.response_text = said
     chat.add(said, thoughts(reply.message), calls, answer, engine._image)
-    note_action(engine, state, record, start)
-    postponed = engine.refused == "stale_frame" and not engine.actuator.sent
-    outcome = None if postponed else escalate(engine, state, progress)
+    note_action(engine, state, record)
+    outcome = escalate(engine, state, progress)
     if state.memory.last_recovery_turn == state.turn:
         chat.steps[-1].append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
     tidy(engine, state, chat, reply.usage.prompt_tokens or 0)
@@ -4462,20 +4442,17 @@ def chat_act(
     name = f"{config.dump_prefix}{config.dump_start + chat.shown:04d}" if looks else ""
     frame, screenshot = engine.observe(state.turn, name=name)
     record = ActionRecord(state.turn, act.call.name, act.shown, "", screenshot)
-    new = not engine.repeated(act, frame)
     if looks:
         chat.shown, chat.frame, record.result = chat.shown + 1, frame, f"Screenshot {chat.shown + 1}"
-        return record, {"ok": True, "screenshot": chat.shown, "window": frame.window.title if frame.window else ""}, new
+        answer = {"ok": True, "screenshot": chat.shown, "window": frame.window.title if frame.window else ""}
+        return record, answer, not engine.repeated(act, frame)
     if chat.frame and (chat.frame.area, chat.frame.screen) != (frame.area, frame.screen):
         raise ToolError("The screen's size changed since the last screenshot; take a new one.", "stale_frame")
-    record.result, changed = engine.act(act, frame, state.turn)
+    progress = carry_out(engine, state, act, frame, record)
     if engine.refused:
         return record, refusal(engine.refused, record.result), False
-    state.acted |= changed is not None
-    moved = act.tool.name == "move"  # the comparison leaves the pointer out
-    record.changed, record.region = None if moved else changed, engine.region
-    effect = {} if record.changed is None else {"screen": "changed" if changed else "did not change"}
-    return record, {"ok": True, "result": record.result, **effect}, new and (moved or bool(changed))
+    effect = {True: {"screen": "changed"}, False: {"screen": "did not change"}, None: {}}[record.changed]
+    return record, {"ok": True, "result": record.result, **effect}, progress
 
 
 def tidy(engine: Engine, state: AgentState, chat: Conversation, tokens: int) -> None:

@@ -342,7 +342,7 @@ RISKY = [  # the risk that is seen, tool, its argument, title and program of the
 ]  # fmt: skip
 
 
-class Confirmation(GateCase):
+class ConfirmationRules(GateCase):
     def stage(self, answer: bool = True, **config: Any) -> tuple[Stage, list[str]]:
         """A stage on which each question gets this answer, and the questions that were asked."""
         stage, asked = Stage(config=config), []

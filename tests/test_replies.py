@@ -1,7 +1,6 @@
 """Reading replies: the project's own cases by kind, cuts at every byte, hostile shapes, and what the model is told."""
 
 import json
-import time
 import unittest
 from pathlib import Path
 
