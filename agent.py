@@ -3255,6 +3255,9 @@ class MemorySnapshot:
     turns: tuple[int, ...] = ()
 
 
+HISTORY_MOST, SNAPSHOTS_MOST = 1000, 30  # what is older is in the journal alone, so that no run outgrows a context
+
+
 @dataclass
 class AgentMemory:
     """Everything that was done. Archived actions stay here, but the model is only told their snapshots."""
@@ -3266,6 +3269,7 @@ class AgentMemory:
 
     def add_action(self, record: ActionRecord) -> None:
         self._history.append(record)
+        del self._history[:-HISTORY_MOST]
 
     @property
     def active_history(self) -> tuple[ActionRecord, ...]:
@@ -3287,6 +3291,7 @@ class AgentMemory:
         if chosen:
             turns = tuple(record.turn for record in chosen)
             self._snapshots.append(MemorySnapshot(summary, patterns, len(chosen), turns))
+            del self._snapshots[:-SNAPSHOTS_MOST]
         return len(chosen)
 
     def archive_by_itself(self, keep: int) -> int:
@@ -4237,7 +4242,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     role, text = engine.profile.roles["planner"], planner_text(state, archiving)
     act, said, asked = engine.ask_for_call(role, text, b"", max(0, most - state.planner_streak - 1))
     state.planner_streak += asked
-    known = len(state.memory.all_snapshots)
+    known = state.memory.all_snapshots
     done = apply_plan(state, act, said)
     if archiving and state.memory.needs_compression:
         count = state.memory.archive_by_itself(engine.config.memory_keep_actions)
@@ -4247,7 +4252,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
         # without instructions the executor works on the task itself: a silent planner must not stop the run
         state.execution_instructions = state.execution_instructions or f"Carry out the task: {state.task}"
         state.mode, state.needs_review, state.since_review = EXECUTION, False, 0
-    for snapshot in state.memory.all_snapshots[known:]:
+    for snapshot in [snapshot for snapshot in state.memory.all_snapshots if snapshot not in known]:
         engine.logger.record("archive", turn=state.turn, **asdict(snapshot))
     engine.logger.record("plan", turn=state.turn, done=done, plan=state.plan, instructions=state.execution_instructions)
     engine.logger.log(f"PLAN {done}\nInstructions: {state.execution_instructions}")
