@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import contextlib
 import ctypes
 import getpass
 import hashlib
@@ -39,17 +38,15 @@ import threading
 import time
 import traceback
 import unicodedata
-import urllib.error
 import urllib.parse
 import urllib.request
 import zlib
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import count
@@ -87,7 +84,7 @@ class Win32Error(AgentError):
 
 
 class ModelError(AgentError):
-    """The model server did not give a usable answer; `kind` is a word for programs, `retry` whether asking again is safe."""
+    """The model server gave no usable answer; `kind` is a word for programs, `retry` whether asking again is safe."""
 
     exit_code = 3
 
@@ -127,16 +124,16 @@ def _setting(default: Any, text: str, env: str = "", least: float | None = None,
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that can be set: defaults <- profile <- JSON file <- environment <- command line (see `load_config`)."""
+    """Everything that can be set: defaults <- profile <- JSON file <- environment <- command line (`load_config`)."""
 
     # fmt: off
     # -- model server
-    lmstudio_endpoint: str = _setting("http://127.0.0.1:1234/v1/chat/completions", "chat completions URL", "LMSTUDIO_ENDPOINT")
+    lmstudio_endpoint: str = _setting("http://127.0.0.1:1234/v1/chat/completions", "its URL", "LMSTUDIO_ENDPOINT")
     lmstudio_model: str = _setting("qwen3-vl-2b-instruct", "model to ask for", "LMSTUDIO_MODEL")
-    lmstudio_timeout: float = _setting(240.0, "seconds for one whole exchange, connect to last byte", "LMSTUDIO_TIMEOUT", 1, 86400)
-    lmstudio_temperature: float = _setting(0.5, "sampling of the acting role; higher = more varied acts", "LMSTUDIO_TEMPERATURE", 0, 2)
+    lmstudio_timeout: float = _setting(240.0, "seconds, connect to last byte", "LMSTUDIO_TIMEOUT", 1, 86400)
+    lmstudio_temperature: float = _setting(0.5, "acting role; higher = more varied acts", "LMSTUDIO_TEMPERATURE", 0, 2)
     planner_temperature: float = _setting(0.35, "sampling of the planning role; low = consistent plans", "", 0, 2)
-    executor_max_tokens: int = _setting(1400, "tokens of one reply of the acting role", "LMSTUDIO_MAX_TOKENS", 16, 65536)
+    executor_max_tokens: int = _setting(1400, "tokens of a reply of the acting role", "LMSTUDIO_MAX_TOKENS", 16, 65536)
     planner_max_tokens: int = _setting(1800, "tokens of one reply of the planning role", "", 16, 65536)
     request_retries: int = _setting(3, "further tries where asking again is safe (refused, reset, 5xx ...)", "", 0, 10)
     verifier_max_tokens: int = _setting(200, "tokens of the answer that confirms a completion", "", 16, 65536)
@@ -144,11 +141,11 @@ class Config:
     model_failures: int = _setting(3, "failed exchanges in a row that the run bears, a turn each", "", 0, 100)
     reply_corrections: int = _setting(2, "short corrections in one turn when no call can be read", "", 0, 5)
     # -- eyes
-    screen_capture_w: int = _setting(1536, "pixels; 1536x864 = 1296 image tokens, grounding wants 1024-2048", "AGENT_IMAGE_W", 64, 8192)
+    screen_capture_w: int = _setting(1536, "pixels; 1536x864 = 1296 tokens, 1024 or more", "AGENT_IMAGE_W", 64, 8192)
     screen_capture_h: int = _setting(864, "pixels", "AGENT_IMAGE_H", 64, 8192)
     area: str = _setting("primary", "where it may look and act: primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels")
-    blind_patience: float = _setting(30.0, "seconds to wait for a screen that can't be seen (locked, black)", "", 0, 86400)
-    frame_reuse_ms: float = _setting(300.0, "milliseconds a frame taken after an act stays the next turn's frame", "", 0, 5000)
+    blind_patience: float = _setting(30.0, "seconds to wait for a screen to be seen (locked, black)", "", 0, 86400)
+    frame_reuse_ms: float = _setting(300.0, "milliseconds a frame after an act stays the next turn's", "", 0, 5000)
     # -- hands
     dry_run: bool = _setting(False, "look, ask and log, but move and press nothing")
     drag_steps: int = _setting(15, "interpolated moves of a drag", "", 1, 500)
@@ -158,16 +155,16 @@ class Config:
     scroll_ticks: int = _setting(3, "wheel notches a scroll tool turns (the described systems: 1)", "", 1, 50)
     # -- pace
     settle_floor_ms: float = _setting(60.0, "milliseconds after an act before the first look", "", 0, 10000)
-    settle_patience_ms: float = _setting(250.0, "milliseconds to wait for a first change before 'did not change'", "", 0, 10000)
-    settle_cap_ms: float = _setting(2000.0, "milliseconds after which a restless screen is taken as it is", "", 0, 60000)
+    settle_patience_ms: float = _setting(250.0, "milliseconds to a first change before 'did not change'", "", 0, 10000)
+    settle_cap_ms: float = _setting(2000.0, "milliseconds until a restless screen is taken as it is", "", 0, 60000)
     settle_interval_ms: float = _setting(40.0, "milliseconds between two looks", "", 1, 5000)
     ui_settle_delay: float = _setting(0.0, "further fixed seconds after an act (the described systems: 0.3)", "", 0, 60)
-    turn_delay: float = _setting(0.0, "fixed seconds between turns (the described systems: 0.4 to 1.5)", "AGENT_STEP_DELAY", 0, 60)
+    turn_delay: float = _setting(0.0, "seconds between turns (the described: 0.4 to 1.5)", "AGENT_STEP_DELAY", 0, 60)
     # -- limits of a run
     max_steps: int = _setting(50, "turns", "AGENT_MAX_STEPS", 1, 100000)
     review_interval: int = _setting(7, "executor turns between two planner reviews", "", 1, 1000)
     memory_compression_threshold: int = _setting(12, "active actions that make archiving due", "", 2, 1000)
-    memory_keep_actions: int = _setting(4, "latest actions that the program keeps active when it archives by itself", "", 0, 1000)
+    memory_keep_actions: int = _setting(4, "latest actions kept active when the program archives", "", 0, 1000)
     evidence_chars: int = _setting(100, "least characters of evidence in a completion report", "", 0, 10000)
     verify_completion: bool = _setting(True, "check a completion report with one fresh look")
     stall_tell: int = _setting(2, "turns without progress until the executor is told", "", 1, 1000)
@@ -180,17 +177,17 @@ class Config:
     enable_loop_recovery: bool = _setting(True, "whether the recovery keys may be pressed")
     loop_recovery_cooldown: int = _setting(3, "turns between two recoveries", "", 0, 1000)
     # -- safety; lists are patterns with ; between, and * stands for anything
-    blocked_keys: str = _setting("win+l; alt+f4; ctrl+alt+delete; ctrl+shift+escape; sleep", "chords that are never pressed")
+    blocked_keys: str = _setting("win+l; alt+f4; ctrl+alt+delete; ctrl+shift+escape; sleep", "chords never pressed")
     blocked_windows: str = _setting("", "windows never touched, by title or program, such as: *bank*; keepass.exe")
     allowed_windows: str = _setting("", "if given, the only windows that are touched, by title or program")
     acts_per_minute: int = _setting(120, "most acts a minute; the next one waits", "", 1, 10000)
     minutes_most: float = _setting(120.0, "most minutes of a run, 0 for no limit", "", 0, 100000)
     text_chars_most: int = _setting(10000, "most characters of one typed text", "", 1, 1000000)
-    takeover_quiet: float = _setting(3.0, "seconds without the person's mouse and keyboard before it goes on; 0: not watched", "", 0, 3600)
-    confirm: str = _setting("risky", "which acts wait for a person's yes: never, risky or always", "", pattern="never|risky|always")
+    takeover_quiet: float = _setting(3.0, "quiet seconds before it goes on; 0: not watched", "", 0, 3600)
+    confirm: str = _setting("risky", "which acts wait for a person's yes", "", pattern="never|risky|always")
     confirm_wait: float = _setting(60.0, "seconds; no answer in time is a no", "", 1, 86400)
     risky_words: str = _setting("", "further words of a label that make an act risky, such as: publish; archive")
-    allow_risky: str = _setting("", "risks allowed in advance, by name or by the question, such as: run dialog; send*to Bob*")
+    allow_risky: str = _setting("", "risks allowed in advance, by name or question, such as: run dialog; send*Bob*")
     stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
     blank_secrets: bool = _setting(True, "grey out, in the pictures of its window, where a secret was typed")
@@ -198,7 +195,7 @@ class Config:
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
     keep_megabytes: int = _setting(2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000)
     dump_dir: str = _setting("dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR")
-    dump_prefix: str = _setting("screen_", "begins the names of a conversation's screenshots; up to 40 letters, digits, _, -",
+    dump_prefix: str = _setting("screen_", "begins a conversation's screenshots' names; up to 40 letters, digits, _, -",
                                 "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}")
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
     # fmt: on
@@ -271,14 +268,14 @@ GRID = 1000  # Qwen3-VL answers on a 0..1000 grid for both axes, whatever the si
 
 @dataclass(frozen=True)
 class Coordinate:
-    """A place on the model's grid, 0..1000 on both axes, relative to the working area. Out of range raises ToolError."""
+    """A place on the model's grid, 0..1000 on both axes, within the working area. Out of range raises ToolError."""
 
     x: int
     y: int
 
     def __post_init__(self) -> None:
         if not (0 <= self.x <= GRID and 0 <= self.y <= GRID):
-            raise ToolError(f"Position ({self.x}, {self.y}) is outside the grid; x and y must lie between 0 and {GRID}.")
+            raise ToolError(f"Position {self} is outside the grid; x and y must lie between 0 and {GRID}.")
 
     def __str__(self) -> str:
         return f"({self.x}, {self.y})"
@@ -333,7 +330,7 @@ def to_coordinate(point: Point, area: Rect) -> Coordinate:
 
 @dataclass(frozen=True)
 class Window:
-    """A top-level window: its title, the program's file name, its place, whether it is out of reach (elevated) or ours."""
+    """A top-level window: title, program's file name, place, and whether it is out of reach (elevated) or ours."""
 
     handle: int
     title: str
@@ -706,11 +703,6 @@ def _glyph(char: str, scale: int) -> tuple[int, tuple[tuple[int, int, int, int, 
     return (max((x for x, _ in ink), default=2) + 2) * scale, tuple(parts)
 
 
-def text_width(text: str, scale: int = 2) -> int:
-    """Pixels that Canvas.text moves on for `text`."""
-    return sum(_glyph(char, scale)[0] for char in text)
-
-
 def wrap_text(text: str, width: int, scale: int = 2) -> list[str]:
     """Lines of at most `width` pixels, broken between any two characters, since text may have no blanks."""
     lines, used = [""], 0
@@ -761,13 +753,6 @@ class Canvas:
             if whole > inset:
                 self.run(left - 1, y, 1, colour, alpha * (whole - inset))
                 self.run(right, y, 1, colour, alpha * (whole - inset))
-
-    def outline(self, rect: Rect, colour: int, thick: int = 1) -> None:
-        """The border of a rectangle, `thick` pixels wide, inside it."""
-        for y in range(rect.top, rect.top + rect.height):
-            edge = min(y - rect.top, rect.top + rect.height - 1 - y) < thick
-            self.run(rect.left, y, rect.width if edge else thick, colour)
-            self.run(rect.left + rect.width - thick, y, thick, colour)
 
     def text(self, x: int, y: int, text: str, colour: int, scale: int = 2) -> int:
         """One line of text from its top left corner, 9*scale high; returns the x after it."""
@@ -880,9 +865,9 @@ VK_MAP = {
 }
 # Keys whose scan code carries the E0 prefix; without it Windows takes them for their numpad twins.
 EXTENDED_KEYS = frozenset(
-    "pageup pagedown end home left up right down insert delete printscreen numlock numdivide numenter rctrl ralt win rwin"
-    " menu apps volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay browserback browserforward"
-    " browserrefresh browserhome".split()
+    "pageup pagedown end home left up right down insert delete printscreen numlock numdivide numenter rctrl ralt win"
+    " rwin menu apps volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay browserback"
+    " browserforward browserrefresh browserhome".split()
 )
 
 
@@ -1077,7 +1062,7 @@ class WindowsDesktop:
         self._swapped, self._rights, self._own = False, 0, set[int | None]()
 
     def init_dpi(self) -> str:
-        """Makes pixels mean pixels on scaled monitors; returns the way that worked. An already set awareness is fine."""
+        """Makes pixels mean pixels on scaled monitors; returns the way that worked. Already set is fine."""
         for name, argument in (
             ("SetProcessDpiAwarenessContext", (DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2,)),
             ("SetProcessDpiAwareness", (PROCESS_PER_MONITOR_DPI_AWARE,)),
@@ -1226,7 +1211,8 @@ class WindowsDesktop:
                 self.api.QueryFullProcessImageNameW(process, 0, path, ctypes.byref(size))
                 self.api.OpenProcessToken(process, TOKEN_QUERY, ctypes.byref(token))
                 undo.callback(_twice, self.api.CloseHandle, token.value)
-                self.api.GetTokenInformation(token, TokenIntegrityLevel, label, ctypes.sizeof(label), ctypes.byref(size))
+                length = ctypes.sizeof(label)
+                self.api.GetTokenInformation(token, TokenIntegrityLevel, label, length, ctypes.byref(size))
                 rights = DWORD.from_address(label[0] + 8).value  # behind revision, count and authority of S-1-16-LEVEL
             except Win32Error as error:
                 rights = 1 << 16 if error.code == ERROR_ACCESS_DENIED else 0
@@ -1320,7 +1306,7 @@ class WindowsDesktop:
             tries = 3 if count % 2 else 0
             while tries and not self.api.SendInput(1, (INPUT * 1)(events[count]), ctypes.sizeof(INPUT)):
                 tries -= 1
-            text = f"Windows took {count} of {len(events)} input events; a window of a program with more rights blocks them."
+            text = f"Windows took {count} of {len(events)} input events; a program with more rights blocks them."
             raise Win32Error(text, "SendInput")
 
 
@@ -1344,7 +1330,6 @@ DEMO_SIGNS = {
     "pointer": 0xFFFFFF,
 }
 DEMO_LIGHT, DEMO_PANE, DEMO_LINE, DEMO_GREY = 0xF8FAFC, 0xEEF2F7, 0xD3DBE6, 0x5B6675
-DEMO_KEYS = {"escape": "esc", "return": "enter", "control": "ctrl", "lctrl": "ctrl", "lwin": "win", "windows": "win"}
 DEMO_POINTER = "X XX X.X X..X X...X X....X X.....X X......X X.......X X........X X.....XXXXX X..X..X X.X_X..X XX__XX"
 
 
@@ -1366,7 +1351,7 @@ class DemoState:
 
     def places(self) -> dict[str, Rect]:
         """What can be clicked now, topmost first."""
-        menu = {"Notes in the menu": Rect(28, 576, 268, 58), "menu": Rect(12, 524, 300, 130)}
+        menu = {"Notes in the menu": Rect(28, 576, 268, 58), "menu": Rect(12, 560, 300, 90)}
         window = {"close": Rect(982, 96, 48, 40), "Save button": Rect(902, 532, 108, 40)}
         window |= {"text area": Rect(350, 152, 660, 364), "window": Rect(330, 96, 700, 496)}
         under = {"Start button": Rect(10, 677, 38, 38), "Notes icon": Rect(28, 28, 92, 104), "desktop": DEMO_SCREEN}
@@ -1382,9 +1367,9 @@ class DemoState:
             "Save button": {"saved_text": self.text, "clean": True} if self.opened else {},
             "text area": {"focus": True, "selected": False},
             "desktop": {"focus": False, "selected": False},
-            "esc": {"menu": False},
+            "escape": {"menu": False},
         }
-        same = {"win": "Start button", "ctrl+esc": "Start button", "ctrl+s": "Save button", "alt+f4": "close"}
+        same = {"win": "Start button", "ctrl+escape": "Start button", "ctrl+s": "Save button", "alt+f4": "close"}
         return replace(self, **changes.get(same.get(action, action.replace("in the menu", "icon twice")), {}))
 
     def typed(self, text: str) -> DemoState:
@@ -1394,35 +1379,28 @@ class DemoState:
         return replace(self, text=self.text[:-1] if text == "\b" else self.text + text, clean=False)
 
 
-@lru_cache(maxsize=4)
-def _demo_ground(opened: bool, menu: bool, selected: bool) -> bytes:
-    """All that typing does not change: three hills at dusk, the taskbar, the icon, the empty window and the menu."""
-    canvas, places = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height), DemoState(opened, menu).places()
+@lru_cache(maxsize=2)
+def _demo_draw(state: DemoState) -> bytes:
+    """The picture of a state, without the pointer: three hills at dusk, the taskbar, the icon, the window, the menu."""
+    canvas, places = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height), state.places()
     for y in range(720):
         canvas.run(0, y, 1280, (28 + y // 8) << 16 | (44 + y // 6) << 8 | 110 + y // 7)
     for x, y, size, colour in ((900, 180, 1100, 0x7C5CE0), (-300, 330, 1000, 0x2FA8C9), (420, 470, 1300, 0x3B62D8)):
         canvas.fill(Rect(x, y, size, size), colour, size // 2, 0.35)
     canvas.fill(Rect(0, 672, 1280, 48), DEMO_PANE, 0, 0.9)
-    canvas.text(1256 - text_width("demo desktop"), 688, "demo desktop", DEMO_GREY)
+    canvas.text(1136, 688, "demo desktop", DEMO_GREY)
     for x, y in ((18, 685), (30, 685), (18, 697), (30, 697)):
         canvas.fill(Rect(x, y, 11, 11), DEMO_SIGNS["Start button"], 2)
-    canvas.fill(places["Notes icon"], DEMO_LIGHT, 8, 0.3 * selected)
+    canvas.fill(places["Notes icon"], DEMO_LIGHT, 8, 0.3 * state.selected)
     for rect in [places[name] for name in ("window", "menu") if name in places]:
-        for grow in (15, 12, 9, 6, 3):  # a soft shadow of translucent sheets
-            shadow = Rect(rect.left - grow, rect.top - grow + 6, rect.width + 2 * grow, rect.height + 2 * grow)
-            canvas.fill(shadow, 0x000000, 10 + grow, 0.0625)
+        canvas.fill(Rect(rect.left - 5, rect.top - 1, rect.width + 10, rect.height + 10), 0x000000, 14, 0.2)
         canvas.fill(rect, DEMO_PANE, 10)
-    if opened:
-        canvas.fill(Rect(60, 677, 112, 38), DEMO_LIGHT, 6)
-        canvas.text(89, 688, "Notes", DEMO_GREY)
-        canvas.text(1002, 110, "x", DEMO_GREY)
-        canvas.fill(places["Save button"], DEMO_SIGNS["Save button"], 8)
-        canvas.text(934, 545, "Save", DEMO_LIGHT)
-    if menu:
-        canvas.text(32, 544, "Programs", DEMO_GREY)
+    if state.opened:
+        _demo_window(canvas, state, places)
+    if state.menu:
         canvas.fill(places["Notes in the menu"], DEMO_LIGHT, 8)
     icons = [("Notes icon", 52, 40, 47, 102, DEMO_LIGHT), ("Notes in the menu", 44, 580, 108, 597, DEMO_GREY)]
-    for name, left, top, x, y, colour in icons[: 1 + menu]:  # a sheet with three lines, and its name
+    for name, left, top, x, y, colour in icons[: 1 + state.menu]:  # a sheet with three lines, and its name
         canvas.fill(Rect(left, top, 44, 50), DEMO_SIGNS[name], 7)
         for down, width in ((14, 26), (23, 26), (32, 17)):
             canvas.fill(Rect(left + 9, top + down, width, 4), 0x8A5A00)
@@ -1430,26 +1408,23 @@ def _demo_ground(opened: bool, menu: bool, selected: bool) -> bytes:
     return bytes(canvas.pixels)
 
 
-def _demo_draw(state: DemoState) -> bytes:
-    """The picture of a state, without the pointer."""
-    canvas = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height, _demo_ground(state.opened, state.menu, state.selected))
-    if state.opened:
-        paper = state.places()["text area"]
-        x, y = paper.left, paper.top
-        canvas.text(x, y - 42, state.title, DEMO_GREY)
-        canvas.fill(paper, DEMO_SIGNS["caret"] if state.focus else DEMO_LINE, 6)
-        canvas.fill(Rect(x + 2, y + 2, paper.width - 4, paper.height - 4), DEMO_SIGNS["text area"], 5)
-        lines = wrap_text(state.text[-2000:], paper.width - 40)[-13:]  # its end, so that a long text costs no more
-        for number, line in enumerate(lines):
-            end = canvas.text(x + 16, y + 16 + number * 26, line, DEMO_SIGNS["text"])
-        if state.focus:
-            canvas.fill(Rect(end, y - 12 + len(lines) * 26, 2, 21), DEMO_SIGNS["caret"])
-        elif not state.text:
-            canvas.text(x + 16, y + 16, "Click here and write", DEMO_LINE)
-        canvas.fill(Rect(x, y + 393, 14 * state.clean, 14), DEMO_SIGNS["saved mark"], 7 * state.clean)
-        status = f"{'Saved ' * state.clean}{len(state.text)} characters"
-        canvas.text(x + 24 * state.clean, y + 393, status, DEMO_GREY)
-    return bytes(canvas.pixels)
+def _demo_window(canvas: Canvas, state: DemoState, places: dict[str, Rect]) -> None:
+    """What the window of Notes shows: title, text, caret, status and buttons."""
+    paper = places["text area"]
+    x, y = paper.left, paper.top
+    canvas.text(x, y - 42, state.title, DEMO_GREY)
+    canvas.text(1002, 110, "x", DEMO_GREY)
+    canvas.fill(paper, DEMO_SIGNS["caret"] if state.focus else DEMO_LINE, 6)
+    canvas.fill(Rect(x + 2, y + 2, paper.width - 4, paper.height - 4), DEMO_SIGNS["text area"], 5)
+    lines = wrap_text(state.text[-2000:], paper.width - 40)[-13:]  # its end, so that a long text costs no more
+    for number, line in enumerate(lines):
+        end = canvas.text(x + 16, y + 16 + number * 26, line, DEMO_SIGNS["text"])
+    if state.focus:
+        canvas.fill(Rect(end, y - 12 + len(lines) * 26, 2, 21), DEMO_SIGNS["caret"])
+    canvas.fill(Rect(x, y + 393, 14 * state.clean, 14), DEMO_SIGNS["saved mark"], 7 * state.clean)
+    canvas.text(x + 24 * state.clean, y + 393, f"{'Saved ' * state.clean}{len(state.text)} characters", DEMO_GREY)
+    canvas.fill(places["Save button"], DEMO_SIGNS["Save button"], 8)
+    canvas.text(934, 545, "Save", DEMO_LIGHT)
 
 
 class DemoDesktop:
@@ -1459,12 +1434,6 @@ class DemoDesktop:
         self.clock, self.state, self.held = clock, DemoState(), set[str]()
         self.acts: deque[str] = deque(maxlen=10_000)  # bounded, since a run may take any number of turns
         self._cursor, self._pressed, self._clicked, self._captures = Point(640, 620), "", ("", -1e9, Point(0, 0)), 0
-        self._drawn: tuple[DemoState | None, bytes] = (None, b"")
-        self._scaled: dict[tuple[Rect, int, int], bytes] = {}
-
-    @property
-    def saved_text(self) -> str:
-        return self.state.saved_text
 
     def screen(self) -> Rect:
         return DEMO_SCREEN
@@ -1478,29 +1447,25 @@ class DemoDesktop:
         return 500
 
     def foreground(self) -> Window | None:
-        return self._top(lambda rect: True)
+        return next(self._windows())
 
     def window_at(self, point: Point) -> Window | None:
-        return self._top(lambda rect: rect.contains(point))
+        return next((window for window in self._windows() if window.rect.contains(point)), None)
 
-    def _top(self, wanted: Callable[[Rect], bool]) -> Window | None:
-        names = {"menu": "Start", "window": self.state.title, "desktop": "Desktop"}
-        found = ((name, rect) for name, rect in self.state.places().items() if name in names and wanted(rect))
-        return next((Window(list(names).index(name) + 1, names[name], "demo", rect) for name, rect in found), None)
+    def _windows(self) -> Iterator[Window]:
+        """Topmost first."""
+        titles = {"menu": "Start", "window": self.state.title, "desktop": "Desktop"}
+        for name, rect in self.state.places().items():
+            if name in titles:
+                yield Window(list(titles).index(name) + 1, titles[name], "demo", rect)
 
     def idle_s(self) -> float:
         return math.inf
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
-        """The scaled picture, drawn again only after a change and scaled once for each size."""
         if area.intersection(DEMO_SCREEN) != area or min(area.width, area.height, width, height) < 1:
             raise Win32Error(f"{area} does not lie on the demo desktop, which has 1280x720 pixels.")
-        if self._drawn[0] != self.state:
-            self._drawn, self._scaled = (self.state, _demo_draw(self.state)), {}
-        key = (area, width, height)
-        if key not in self._scaled:
-            self._scaled[key] = scale_bgrx(self._drawn[1], DEMO_SCREEN.width, area, width, height)
-        return self._scaled[key]
+        return scale_bgrx(_demo_draw(self.state), DEMO_SCREEN.width, area, width, height)
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         clean = self.glance(area, width, height)
@@ -1542,7 +1507,6 @@ class DemoDesktop:
         self.acts.append(f"wheel {units}{' horizontal' * horizontal}")
 
     def key(self, name: str, down: bool) -> None:
-        name = DEMO_KEYS.get(name, name)
         self._hold("key", name, down)
         held = [key for key in ("ctrl", "alt", "win") if key in self.held and key != name]
         char = {"space": " ", "enter": "\n", "tab": "    ", "backspace": "\b"}.get(name, name if len(name) == 1 else "")
@@ -1557,18 +1521,15 @@ class DemoDesktop:
 
 # The built-in model. It reads the tools that it is sent: which of them does a step, what its properties are called.
 DEMO_TOOLS = {
-    "archive": ("archive_completed_actions", "compress_memory"),
-    "plan": ("update_execution_plan", "spawn_operator"),
-    "look": ("observe_screen", "take_screenshot"),
-    "double click": ("double_click_screen_element", "double_click_element"),
-    "click": ("click_screen_element", "click_element", "click_mouse"),
-    "move": ("move_mouse",),
-    "type": ("type_text_input", "type_text"),
-    "finish": ("report_mission_complete", "report_completion"),
-    "give up": ("report_goal_status", "report_progress"),
+    **{"archive": "^archive|^compress", "plan": "_plan$|^spawn", "look": "^observe|^take_screenshot"},
+    **{"double click": "^double_click", "click": "^click", "move": "^move_mouse", "type": "^type_text"},
+    **{"finish": "^report_.*complet", "give up": "^report_(goal|progress)"},
 }
 # What is seen (or not: -), the step, its target, and why; the first row that fits and whose tool exists is taken.
 DEMO_STEPS = (
+    ("no picture, ARCHIVE_NOW", "archive", "", "The older actions are done"),
+    ("no picture", "plan", "", "The task needs these steps in this order"),
+    ("no picture", "look", "", "The screen has not been seen yet"),
     ("saved mark", "finish", "saved mark", "Notes shows its green mark, so the text is saved"),
     ("text area, -caret, -text", "click", "text area", "Notes is open and its text area has no caret"),
     ("text area, -text", "type", "text area", "The caret stands in the empty text area"),
@@ -1579,72 +1540,56 @@ DEMO_STEPS = (
 )
 
 
-def _demo_sights(png: bytes) -> tuple[dict[str, tuple[int, int]], int]:
-    """(what a screenshot shows: sign -> its centre on the grid, the tokens of the image)."""
+def _demo_sights(png: bytes) -> dict[str, tuple[int, int]]:
+    """What a screenshot shows: sign -> its place on the grid, between its first and its last pixel."""
     rgb, width, height = png_to_rgb(png)
-    sights, stride = {}, width * 3
+    sights = {}
     for name, colour in DEMO_SIGNS.items():
         run = colour.to_bytes(3, "big") * (1 if name == "pointer" else 2)  # a lone pixel may be a smoothed edge
-        first, last = rgb.find(run) // stride, rgb.rfind(run) // stride
-        rows = [rgb[y * stride : y * stride + stride] for y in range(max(0, first), last + 1)]
-        if rows:
-            left = min(row.find(run) for row in rows if run in row) // 3
-            right = max(row.rfind(run) for row in rows) // 3
-            x, y = (left - 1, first - 2) if name == "pointer" else ((left + right) // 2, (first + last) // 2)
-            sights[name] = (max(0, x) * GRID // (width - 1), max(0, y) * GRID // (height - 1))
-    return sights, width * height // 1024
+        first = rgb.find(run) // 3
+        last = first if name == "pointer" else rgb.rfind(run) // 3  # its tip is all that counts
+        if first >= 0:
+            x, y = (first % width + last % width) // 2, (first // width + last // width) // 2
+            sights[name] = (x * GRID // (width - 1), y * GRID // (height - 1))
+    return sights
 
 
-def _demo_read(messages: list[dict[str, Any]], looking: bool) -> tuple[str, bytes]:
-    """(all that the user wrote, the latest screenshot); one that can look has no use for a screenshot before a call."""
-    texts: list[str] = []
-    png = b""
+def _demo_read(messages: list[dict[str, Any]], looking: bool) -> tuple[list[str], bytes]:
+    """(the user's lines, the latest screenshot); who can look has no use for a screenshot from before a call."""
+    lines, png = list[str](), b""
     for message in messages:
         content = message.get("content") or ""
-        parts: list[dict[str, Any]] = [{"text": content}] if isinstance(content, str) else content
-        for part in parts:
+        for part in [dict[str, Any](text=content)] if isinstance(content, str) else content:
             if "image_url" in part:
                 png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
             elif message["role"] == "user":
-                texts.append(part["text"])
+                lines += part["text"].splitlines()
         png = b"" if looking and message.get("tool_calls") else png
-    return "\n".join(texts), png
+    return lines, png
 
 
-def _demo_choose(sights: dict[str, tuple[int, int]], tools: Container[str]) -> tuple[str, str, str]:
-    """(step, target, reason): the first row that fits what is seen and what can be done."""
-    able = {step for step, names in DEMO_TOOLS.items() if any(name in tools for name in names)} | {"finish"}
-    absent = {f"-{name}" for name in DEMO_SIGNS if name not in sights}
-    fitting = (row[1:] for row in DEMO_STEPS if row[1] in able and {*row[0].split(", ")} <= absent | set(sights))
-    step, target, why = next(fitting, ("give up", "", "None of the known controls can be seen"))
-    here, there = sights.get("pointer", (-99, -99)), sights.get(target, (0, 0))
-    if step == "click" and "move_mouse" in tools and max(abs(here[0] - there[0]), abs(here[1] - there[1])) > 4:
-        step = "move"  # where a click has no place of its own
-    return step, target, why
-
-
-def demo_reply(request: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """(the assistant's message, the tokens of the image), decided from this one request alone."""
+def demo_reply(request: dict[str, Any]) -> dict[str, Any]:
+    """The assistant's message, decided from this one request alone."""
     tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in request.get("tools") or []}
-    text, png = _demo_read(request["messages"], any(name in tools for name in DEMO_TOOLS["look"]))
-    sights, tokens = _demo_sights(png) if png else ({}, 0)
+    able = {step: name for step, words in DEMO_TOOLS.items() for name in tools if re.search(words, name)}
+    lines, png = _demo_read(request["messages"], "look" in able)
+    sights = _demo_sights(png) if png else {}
     if not tools:  # a verification; the answer to a profile that wants JSON instead of calls belongs here, too
         verdict = "YES: the green mark says Saved." if "saved mark" in sights else "NO: there is no mark of saving."
-        return {"role": "assistant", "content": verdict}, tokens
-    if png:
-        step, target, why = _demo_choose(sights, tools)
-    else:  # the planner's requests, and an agent that has yet to look
-        planning = any(name in tools for name in DEMO_TOOLS["plan"])
-        step = "archive" if "ARCHIVE_NOW" in text.splitlines() else "plan" if planning else "look"
-        target, why = "", "The task needs these steps in this order"
-    said = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {step} {target}".rstrip()
-    message: dict[str, Any] = {"role": "assistant", "content": said}
-    name = next((name for name in DEMO_TOOLS[step] if name in tools), "")
-    if name:
-        arguments = _demo_arguments(tools[name], text, target, why, sights.get(target, (0, 0)))
-        function = {"name": name, "arguments": json.dumps(arguments)}
-        message["tool_calls"] = [{"id": f"call_{len(request['messages'])}", "type": "function", "function": function}]
-    return message, tokens
+        return {"role": "assistant", "content": verdict}
+    seen = {*sights, *(f"-{name}" for name in DEMO_SIGNS if name not in sights), *({"ARCHIVE_NOW"} & {*lines})}
+    seen |= set() if png else {"no picture"}
+    rows = (row[1:] for row in DEMO_STEPS if row[1] in {*able, "finish"} and seen.issuperset(row[0].split(", ")))
+    step, target, why = next(rows, ("give up", "", "None of the known controls can be seen"))
+    place, pointer = sights.get(target, (0, 0)), sights.get("pointer", (-99, -99))
+    if step == "click" and "move" in able and max(abs(a - b) for a, b in zip(place, pointer, strict=True)) > 8:
+        step = "move"  # where a click has no place of its own
+    message: dict[str, Any] = {"role": "assistant", "content": f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {step} {target}"}
+    if step in able:
+        arguments = _demo_arguments(tools[able[step]], "\n".join(lines), target, why, place)
+        call = {"name": able[step], "arguments": json.dumps(arguments)}
+        message["tool_calls"] = [{"id": f"call_{len(request['messages'])}", "type": "function", "function": call}]
+    return message
 
 
 def _demo_arguments(schema: dict[str, Any], text: str, target: str, why: str, place: tuple[int, int]) -> dict[str, Any]:
@@ -1658,8 +1603,7 @@ def _demo_arguments(schema: dict[str, Any], text: str, target: str, why: str, pl
     words |= dict.fromkeys(("instructions", "operator_instructions", "summary", "compression_summary"), order)
     words |= dict.fromkeys(("completion_status", "status"), "BLOCKED")
     words["archived_turns"] = sorted({int(turn) for turn in re.findall(r"\bTurn[_ ](\d+)", text)})
-    known = [name for name in schema["properties"] if name in words or name in schema.get("required", [])]
-    return {name: words.get(name, why) for name in known}
+    return {name: words.get(name, why) for name in schema["properties"] if name in words or name in schema["required"]}
 
 
 class DemoModel:
@@ -1675,12 +1619,10 @@ class DemoModel:
             protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
 
             def do_GET(self) -> None:
-                request = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                status, answer = model.respond(self.path, request)
+                status, answer = model.respond(self.path, self.rfile.read(int(self.headers.get("Content-Length", 0))))
                 body = json.dumps(answer).encode()
                 with suppress(ConnectionError):  # the run may have ended meanwhile
                     self.send_response(status)
-                    self.send_header("Content-Type", "application/json")
                     self.send_header("Content-Length", str(len(body)))
                     self.end_headers()
                     self.wfile.write(body)
@@ -1690,7 +1632,6 @@ class DemoModel:
             def log_message(self, format: str, *args: Any) -> None:
                 """Nothing: the terminal belongs to the run."""
 
-        self.requests, self._before = 0, ""
         self._server = ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}/v1/chat/completions"
@@ -1701,34 +1642,21 @@ class DemoModel:
         self._server.server_close()
 
     def respond(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-        """(HTTP status, JSON) for a request."""
+        """(HTTP status, JSON) for a request; a token is four characters or 32x32 pixels."""
         if path in ("/v1/models", "/api/v0/models"):
-            limits = {"max_context_length": 32768, "loaded_context_length": 16384}
-            return 200, {"data": [{"id": "demo-model", "object": "model", "type": "vlm", "state": "loaded", **limits}]}
+            info = {"id": "demo-model", "type": "vlm", "state": "loaded", "loaded_context_length": 16384}
+            return 200, {"data": [info]}
         if path != "/v1/chat/completions":
             return 404, {"error": {"message": f"Unexpected endpoint: {path}"}}
         try:
-            request = json.loads(body)
-            message, _ = demo_reply(request)
-            usage = self._usage(request, len(json.dumps(message)) // 4)
+            message = demo_reply(json.loads(body))
         except (AgentError, ValueError, LookupError, TypeError, AttributeError) as error:
             return 400, {"error": {"message": f"The request cannot be read: {error!r}"}}
-        self.requests += 1
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
-        return 200, {"object": "chat.completion", "model": "demo-model", "choices": [choice], "usage": usage}
-
-    def _usage(self, request: dict[str, Any], completion: int) -> dict[str, Any]:
-        """Tokens by rule of thumb, a quarter of the characters; cached is what began the last prompt, too."""
-        messages = request["messages"]
-        text = json.dumps([messages[:1], request.get("tools"), messages[1:]])
-        heads = re.findall(r"data:image/png;base64,([^\"]{44})", text)
-        images = [math.prod(struct.unpack(">2I", base64.b64decode(head)[16:24])) // 1024 for head in heads]
-        text = re.sub(r"data:image[^\"]+", lambda data: f"\0{zlib.crc32(data[0].encode()):08x}", text)
-        common, self._before = len(os.path.commonprefix([text, self._before])), text
-        known = text.count("\0", 0, max(0, common - 8))  # images that are wholly in the common part
-        prompt, cached = len(text) // 4 + sum(images), common // 4 + sum(images[:known])
-        usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-        return usage | {"prompt_tokens_details": {"cached_tokens": cached}}
+        sizes = [struct.unpack(">16x2I", base64.b64decode(head)) for head in re.findall(rb";base64,(.{32})", body)]
+        prompt = len(re.sub(rb';base64,[^"]+', b"", body)) // 4 + sum(width * height // 1024 for width, height in sizes)
+        usage = {"prompt_tokens": prompt, "completion_tokens": len(json.dumps(message)) // 4}
+        choice = {"message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
+        return 200, {"model": "demo-model", "choices": [choice], "usage": usage}
 
 
 ########################################################################################################################
@@ -1770,7 +1698,7 @@ class Act:
 class Hands(Protocol):
     """What a tool can make happen on the desktop; the actuator is the only implementation."""
 
-    def move(self, place: Coordinate) -> None: ...
+    def move(self, place: Coordinate | None) -> None: ...
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None: ...
     def drag(self, start: Coordinate, end: Coordinate) -> None: ...
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None: ...
@@ -1851,7 +1779,8 @@ def clean_text(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for place, character in enumerate(text):
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t":
-            raise ToolError(f"Character {place + 1} of the text (U+{ord(character):04X}) cannot be typed; leave it out.")
+            which = f"Character {place + 1} of the text (U+{ord(character):04X})"
+            raise ToolError(f"{which} cannot be typed; leave it out.")
     if not text:
         raise ToolError("The text to type is empty; give the exact text.", "empty_text")
     return text
@@ -2070,9 +1999,23 @@ def _argument(f: Any, shown: str, value: Any) -> Any:
 ########################################################################################################################
 
 
+KEYBOARD = (TypeTextArgs, PressKeyArgs)
+WHEEL_DELTA = 120  # one notch, from winuser.h
+DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
+SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command just given are still on their way up
+WATCH_S = 0.03  # a stop must be felt within 0.2 s
+IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
+PANEL_TITLE = "agent.py panel"  # of its page, and so of the browser's window
+
+
 def targets(act: Act, frame: Frame) -> list[Point]:
     """The pixels that an act names."""
     return [to_point(getattr(act.args, f.name), frame.area) for f in fields(act.args) if f.type == "Coordinate"]
+
+
+def near(one: Point, other: Point) -> bool:
+    """Whether Windows takes a press at the one and a release or press at the other for the same place."""
+    return max(abs(one.x - other.x), abs(one.y - other.y)) <= DRAG_THRESHOLD
 
 
 class Actuator:
@@ -2083,17 +2026,19 @@ class Actuator:
 
     def __init__(self, desktop: Desktop, config: Config, clock: Clock, stop: Stop,
                  notice: Callable[[str], None] = lambda text: None,
-                 confirm: Callable[[str], bool] = lambda question: False, secrets: Secrets | None = None) -> None:  # fmt: skip
-        self.desktop, self.config, self.clock, self.stop, self.secrets = desktop, config, clock, stop, secrets or Secrets()
-        self.notice, self.confirm, self._approved = notice, confirm, set[str]()
-        self.area, self.spent = Rect(0, 0, 0, 0), 0  # working area of the act's frame; number of the last frame acted on
+                 confirm: Callable[[str], bool] = lambda question: False,
+                 secrets: Secrets | None = None) -> None:  # fmt: skip
+        self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
+        self.notice, self.confirm, self.secrets = notice, confirm, secrets or Secrets()
+        self.approved = set[str]()  # questions that got a yes, for an act that then had to wait for a new look
+        self.area, self.spent = Rect(0, 0, 0, 0), 0  # of the act's frame; the number of the last frame acted on
         chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
         self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
         self.began = self.last_own = clock.now()  # last_own: when its own last input ended; later input is the person's
         self.sent, self.aim = 0, Point(-1, -1)  # events of the present act; where the program itself last put the mouse
         self.reached: list[Window] = []  # the windows that the present act is going to reach
+        self.acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._place: Point | None = None  # where the mouse must be in the middle of an act
-        self._acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._held: list[tuple[Callable[[str, bool], None], str]] = []
         self._last_click = (-1e9, Point(0, 0), "")
 
@@ -2109,7 +2054,7 @@ class Actuator:
             if verdict is not None:
                 return verdict
         self.area, self.spent, self._place = frame.area, frame.number, self.desktop.cursor()
-        self._acted.append(self.clock.now())
+        self.acted.append(self.clock.now())
         try:
             if act.tool.run:
                 act.tool.run(self, act.args)
@@ -2132,8 +2077,7 @@ class Actuator:
         for send, name in reversed(self._held[:]):
             for _ in range(3):
                 try:
-                    send(name, False)
-                    self._held.remove((send, name))
+                    self._up(send, name)
                     break
                 except Win32Error as refusal:
                     error = refusal
@@ -2142,14 +2086,20 @@ class Actuator:
 
     # -- hands
 
-    def move(self, place: Coordinate) -> None:
-        self._move(to_point(place, self.area))
+    def move(self, place: Coordinate | None) -> None:
+        """To `place`; without one the mouse must be inside the working area already."""
+        if place:
+            self._move(to_point(place, self.area))
+        elif not self.area.contains(self.desktop.cursor()):
+            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
 
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
-        # before the move, so that nothing can move the mouse away between the move and the click
-        self._keep_apart(button, to_point(place, self.area) if place else self.desktop.cursor())
-        self._go(place)
-        here = self.desktop.cursor()
+        here, (when, where, what) = to_point(place, self.area) if place else self.desktop.cursor(), self._last_click
+        rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
+        if rest > 0 and what == button and near(here, where):
+            # two clicks must not become a double click; the wait is before the move, or the mouse could be moved in it
+            self.clock.sleep(rest)
+        self.move(place)
         try:
             for _ in range(count):
                 self._down(self.desktop.button, button)
@@ -2159,20 +2109,19 @@ class Actuator:
 
     def drag(self, start: Coordinate, end: Coordinate) -> None:
         first, last, steps = to_point(start, self.area), to_point(end, self.area), self.config.drag_steps
-        if max(abs(last.x - first.x), abs(last.y - first.y)) <= DRAG_THRESHOLD:
+        if near(first, last):
             raise ToolError("start and end of the drag are too close together for a drag.", "invalid_box")
         self._move(first)
         self._down(self.desktop.button, "left")
         for step in range(1, steps + 1):
-            x = first.x + (last.x - first.x) * step // steps
-            y = first.y + (last.y - first.y) * step // steps
+            x, y = (a + (b - a) * step // steps for a, b in ((first.x, last.x), (first.y, last.y)))
             self._move(Point(x, y))
             self.clock.sleep(self.config.drag_step_ms / 1000)
         self.clock.sleep(self.config.drag_step_ms / 1000)  # targets look at the place only after a short rest
         self._up(self.desktop.button, "left")
 
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
-        self._go(place)
+        self.move(place)
         for _ in range(abs(ticks) * self.config.scroll_ticks):
             self._ready(self.desktop.window_at(self.desktop.cursor()))
             self.desktop.wheel(WHEEL_DELTA if ticks > 0 else -WHEEL_DELTA, horizontal)
@@ -2196,13 +2145,6 @@ class Actuator:
 
     # -- single events
 
-    def _go(self, place: Coordinate | None) -> None:
-        """To `place`; without one the mouse must be inside the working area already."""
-        if place:
-            self.move(place)
-        elif not self.area.contains(self.desktop.cursor()):
-            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
-
     def _move(self, point: Point) -> None:
         if not self.area.contains(point):
             raise ToolError(f"({point.x}, {point.y}) is outside the working area.", "invalid_box")
@@ -2224,13 +2166,14 @@ class Actuator:
         self._held.remove((send, name))
 
     def _ready(self, window: Window | None) -> None:
-        """Before each event: not stopped, the mouse where the act left it, and the window that gets it not forbidden."""
+        """Before each event: not stopped, the mouse where the act left it, the window that gets it not forbidden."""
         self.stop.check()
-        here, place = self.desktop.cursor(), self._place
-        if place and max(abs(here.x - place.x), abs(here.y - place.y)) > DRAG_THRESHOLD:
+        if self._place and not near(self._place, self.desktop.cursor()):
             raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
         self.refuse_window(window)
         self.sent += 1
+
+    # -- what the gates use
 
     def refuse_chord(self, keys: Sequence[str]) -> None:
         """Raises ToolError if these keys, down together, hold a blocked chord."""
@@ -2240,17 +2183,21 @@ class Actuator:
 
     def refuse_window(self, window: Window | None) -> None:
         """Raises ToolError if input must not reach this window."""
-        if window:
-            names, config = (window.title.lower(), window.program.lower()), self.config
-            only, never = (
-                [any(fnmatchcase(name, rule) for name in names) for rule in split_list(setting)]
-                for setting in (config.allowed_windows, config.blocked_windows)
-            )
-            reason = "runs as administrator, so that Windows keeps input from it" if window.elevated else ""
-            reason = reason or "is the agent's own" * (window.own or window.title.startswith(PANEL_TITLE))
-            reason = reason or "is blocked" * any(never) or "is not among the allowed ones" * (only != [] and not any(only))
-            if reason:
-                raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
+        if not window:
+            return
+        names = (window.title.lower(), window.program.lower())
+        only, never = (
+            [any(fnmatchcase(name, rule) for name in names) for rule in split_list(setting)]
+            for setting in (self.config.allowed_windows, self.config.blocked_windows)
+        )
+        reasons = {
+            "runs as administrator, so that Windows keeps input from it": window.elevated,
+            "is the agent's own": window.own or window.title.startswith(PANEL_TITLE),
+            "is blocked": any(never),
+            "is not among the allowed ones": only and not any(only),
+        }
+        for reason in [text for text, holds in reasons.items() if holds]:
+            raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
 
     def rest(self) -> bool:
         """Waits as long as the run is paused, and says so once; whether it was. Stops the run after its last minute."""
@@ -2268,53 +2215,47 @@ class Actuator:
         self.notice("going on")
         return True
 
-    def _keep_apart(self, button: str, here: Point) -> None:
-        """Two single clicks at one place must not become a double click."""
-        when, where, what = self._last_click
-        near = max(abs(here.x - where.x), abs(here.y - where.y)) <= DRAG_THRESHOLD
-        rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
-        if rest > 0 and what == button and near:
-            self.clock.sleep(rest)
-
-
-WHEEL_DELTA = 120  # one notch, from winuser.h
-IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
-SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command just given are still on their way up
-PANEL_TITLE = "agent.py panel"  # of its page, and so of the browser's window
-DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
-
 
 def text_batches(text: str, most_events: int) -> list[str]:
-    """Cuts text so that each piece takes at most `most_events` keyboard events; a surrogate pair (4 events) stays whole."""
-    batches, events = [""], 0
+    """Cuts text so that each piece takes at most `most_events` keyboard events; a surrogate pair (4) stays whole."""
+    batches, room = [""], most_events
     for character in text:
         cost = 4 if ord(character) > 0xFFFF else 2
-        if events + cost > most_events and batches[-1]:
+        if cost > room and batches[-1]:
             batches.append("")
-            events = 0
+            room = most_events
         batches[-1] += character
-        events += cost
+        room -= cost
     return batches
 
 
 # -- gates: each looks at an act before anything is sent. A text ends the act with that result; ToolError refuses it.
 
-Gate = Callable[[Actuator, Act, Frame], "str | None"]
+
+def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
+    """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
+    most, acted = actuator.config.text_chars_most, actuator.acted
+    if isinstance(act.args, TypeTextArgs) and len(act.args.text) > most:
+        raise ToolError(f"The text has over {most} characters; type less.", "too_long")
+    if isinstance(act.args, PressKeyArgs):
+        actuator.refuse_chord(parse_chord(act.args.key))
+    if len(acted) == acted.maxlen:
+        actuator.clock.sleep(max(0.0, acted[0] + 60 - actuator.clock.now()))
 
 
-def gate_stop(actuator: Actuator, _act: Act, _frame: Frame) -> None:
-    """Nothing is sent once the run was stopped."""
-    actuator.stop.check()
-
-
-def gate_fresh_frame(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """One act a frame: after an act the screen may be another one, so the next act needs a new look."""
+def gate_frame(actuator: Actuator, _act: Act, frame: Frame) -> None:
+    """One act a frame, since the screen may be another one after it, and none once its pixels mean other places."""
     if frame.number <= actuator.spent:
         raise ToolError("The screen was not looked at since the last action.", "stale_frame")
+    if actuator.desktop.screen() != frame.screen:
+        raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
 
 
 def gate_person(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """While the run is paused, or the person uses mouse or keyboard, the act waits, and then needs a new look."""
+    """While the run is paused, or the person uses mouse or keyboard, the act waits, and then needs a new look.
+
+    Once the run was stopped there is no next act.
+    """
     quiet, idle, now = actuator.config.takeover_quiet, actuator.desktop.idle_s(), actuator.clock.now()
     used = quiet and not actuator.config.dry_run and idle + SLACK_S < now - actuator.last_own
     if used and (idle < quiet or frame.taken_at < now - idle):
@@ -2323,14 +2264,8 @@ def gate_person(actuator: Actuator, _act: Act, frame: Frame) -> None:
         raise ToolError("The run was paused.", "stale_frame")
 
 
-def gate_geometry(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """Pixels of the frame mean nothing after a monitor or the resolution changed."""
-    if actuator.desktop.screen() != frame.screen:
-        raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
-
-
 def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
-    """What the model sees is where it can act: targets lie on the screen, the keyboard's window reaches into the area."""
+    """It acts on what the model sees: targets lie on the screen, the keyboard's window reaches into the area."""
     if not all(frame.screen.contains(point) for point in targets(act, frame)):
         raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
     if isinstance(act.args, KEYBOARD) and frame.window:
@@ -2340,66 +2275,61 @@ def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
             raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
 
 
-def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
-    """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
-    if isinstance(act.args, TypeTextArgs) and len(act.args.text) > actuator.config.text_chars_most:
-        raise ToolError(f"The text has over {actuator.config.text_chars_most} characters; type less.", "too_long")
-    if isinstance(act.args, PressKeyArgs):
-        actuator.refuse_chord(parse_chord(act.args.key))
-    acted = actuator._acted
-    if len(acted) == acted.maxlen:
-        actuator.clock.sleep(max(0.0, acted[0] + 60 - actuator.clock.now()))
-
-
 def gate_windows(actuator: Actuator, act: Act, frame: Frame) -> None:
     """Input reaches the window that the model saw, and none that is out of bounds."""
-    front, places = actuator.desktop.foreground(), targets(act, frame)
-    hit = isinstance(act.args, KEYBOARD) or (front and any(front.rect.contains(place) for place in places))
+    front, places, keyboard = actuator.desktop.foreground(), targets(act, frame), isinstance(act.args, KEYBOARD)
+    hit = keyboard or (front and any(front.rect.contains(place) for place in places))
     if hit and (front and front.handle) != (frame.window and frame.window.handle):
         title = front.title if front else "none"
         raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
-    reached = [front] if isinstance(act.args, KEYBOARD) else map(actuator.desktop.window_at, places or [actuator.desktop.cursor()])
-    actuator.reached = [window for window in reached if window]
+    under = [] if keyboard else map(actuator.desktop.window_at, places or [actuator.desktop.cursor()])
+    actuator.reached = [window for window in ([front] if keyboard else under) if window]
     for window in actuator.reached:
         actuator.refuse_window(window)
 
 
 # What makes an act risky: a regex on the lines label:, key: and text: of the act, title: and program: of its window.
 RISKS = {
-    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)|^key:.*\bshift\+delete$"
-    r"|^key:delete$[^\0]*^program:explorer",
+    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)"
+    r"|^key:.*\bshift\+delete$|^key:delete$[^\0]*^program:explorer",
     "pay": r"^label:.*\b(pay|buy|purchas|order|check ?out|subscri|donat|transfer|bid\b|kauf|bezahl|achet|compr)",
     "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",
     "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
     "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
-    "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b|credit card)",
-    "secret": r"^text:.*\{\{\w+\}\}",
-    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)|^program:(consent|credentialui)",
+    "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b"
+    r"|credit card)",
+    "secret": r"^text:.*\{\{\s*\w+\s*\}\}",
+    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)"
+    r"|^program:(consent|credentialui)",
     "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
-    "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)\.exe$"
-    r"|^title:.*(command prompt|powershell|registry editor)",
-    "command": r"^text:.*(\brm -|\bdel /|\brd /|\bformat [a-z]:|\bshutdown\b|\breg (add|delete)|\bnet user|powershell|cmd /)",
+    "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)"
+    r"\.exe$|^title:.*(command prompt|powershell|registry editor)",
+    "command": r"^text:.*(\brm -|\bdel /|\brd /|\bformat [a-z]:|\bshutdown\b|\breg (add|delete)|\bnet user|powershell"
+    r"|cmd /)",
 }
 
 
 def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
     """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
     config, windows = actuator.config, actuator.reached
-    label, key, text = (getattr(act.args, name, "") for name in ("element_name", "key", "text"))
-    lines = [f"label:{label}", f"key:{key}", f"text:{text}", *(f"title:{w.title}\nprogram:{w.program}" for w in windows)]
+    label, key, text = (" ".join(getattr(act.args, name, "").split()) for name in ("element_name", "key", "text"))
+    lines = [f"label:{label}", f"key:{key}", f"text:{text}"]
+    lines += [f"title:{window.title}\nprogram:{window.program}" for window in windows]
     risks = [name for name, rule in RISKS.items() if re.search(rule, "\n".join(lines), re.IGNORECASE | re.MULTILINE)]
     risks += [word for word in split_list(config.risky_words) if word in label.lower()]
-    risk = {"never": "", "always": "any act"}.get(config.confirm, ", ".join(risks))
+    risks = risks or ["any act"] * (config.confirm == "always")
+    risk = ", ".join(risks) * (config.confirm != "never")
     question = f"{risk}: {act} in " + " and ".join(f"{window.title!r} ({window.program})" for window in windows)
     rules = split_list(config.allow_risky)
     allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
-    if risk and not allowed and question not in actuator._approved:
+    if risk and not allowed and question not in actuator.approved:
         if not actuator.confirm(question):
             raise ToolError(f"The person did not allow this ({risk}); do it another way, or report it.", "not_allowed")
-        actuator._approved.add(question)  # kept if answering has brought another window to the front
+        actuator.approved.add(question)
         actuator.last_own = actuator.clock.now()
+        gate_frame(actuator, act, frame)
         gate_windows(actuator, act, frame)
-    actuator._approved.discard(question)
+    actuator.approved.discard(question)
 
 
 def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
@@ -2442,7 +2372,7 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
     leave, ready = threading.Event(), threading.Event()
 
     def closed(event: int) -> bool:
-        """Called in a thread of Windows, which ends the program when this returns; 0 and 1 are Ctrl+C and Ctrl+Break."""
+        """Called in a thread of Windows, which ends the program when it returns; 0 and 1 are Ctrl+C and Ctrl+Break."""
         if event > 1:
             actuator.stop.set("the console was closed")
             leave.wait(4)  # Windows gives it 5 s
@@ -2464,10 +2394,9 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
             api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), False)
 
 
-WATCH_S = 0.03  # a stop must be felt within 0.2 s
-KEYBOARD = (TypeTextArgs, PressKeyArgs)
-GATES: tuple[Gate, ...] = (gate_stop, gate_fresh_frame, gate_person, gate_geometry, gate_area, gate_limits, gate_windows)
-GATES += (gate_dry_run, gate_confirm)
+GATES: tuple[Callable[[Actuator, Act, Frame], str | None], ...] = (
+    gate_limits, gate_frame, gate_person, gate_area, gate_windows, gate_dry_run, gate_confirm,
+)  # fmt: skip  # the wait for the next minute comes before what looks at frame and person
 
 
 ########################################################################################################################
@@ -2475,12 +2404,7 @@ GATES += (gate_dry_run, gate_confirm)
 ########################################################################################################################
 
 ANSWER_BYTES_MOST = 8 << 20  # a reply is a few kB; anything near this is not a reply
-NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (RecursionError)
-DISCOVERY_TIMEOUT_S = 15.0  # a list of models is quick, and a server that is loading says so
-RETRY_AFTER_MOST_S = 60.0
 CONTEXT_LEAST = 6000  # tokens: one executor turn is about 3,900, its reply up to 1,400 (DESIGN.md)
-BACKOFF_S = {"loading": 5.0}  # seconds before the second try (else 0.5), then doubled; some GB take half a minute
-ONE_RETRY = ("not_json", "bad_shape", "empty", "error")  # garbage may be a slip: one further try, not request_retries
 
 
 @dataclass(frozen=True)
@@ -2513,161 +2437,117 @@ class ModelInfo:
     loaded: bool | None = None
     context_length: int | None = None
     note: str = ""
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """One whole HTTP answer; `sized` if its length was announced, so that nothing can be missing."""
-
-    status: int
-    body: bytes
-    sized: bool
-    encoding: str
-    retry_after: str
+    stored: str = field(default="", compare=False)  # its name on disk; a loaded one can have another
 
 
 # fmt: off
-_Row = tuple[Any, str, bool, str]  # what to look for, kind, whether asking again is of use, what the server does
+# Each kind of fault: how often asking again may help (up to request_retries; garbage may be a slip, so once), what the
+# server did, its own words in brackets, and what to do about it.
+_FAULTS: dict[str, tuple[int, str]] = {
+    "context": (0, "got more than its model's context holds ({}); load the model with 8192 tokens or more"),
+    "no_vision": (0, "has a model that cannot see images ({}); load a vision model such as Qwen3-VL"),
+    "no_tools": (0, "takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL"),
+    "no_model": (0, "has no model loaded ({}); load Qwen3-VL in LM Studio or with `lms load`, or choose a smaller one"),
+    "wrong_model": (0, "does not have the model ({}); set lmstudio_model to one that it has"),
+    "auth": (0, "wants another API key ({}); set LMSTUDIO_API_KEY"),
+    "not_found": (0, "has no such page ({}); check that lmstudio_endpoint ends in /v1/chat/completions"),
+    "redirect": (0, "wants the request sent elsewhere ({}); set lmstudio_endpoint to the final address"),
+    "encoding": (0, "sent a compressed answer ({}), unasked; turn compression off there"),
+    "too_big": (0, "answered with more than {}; check that it is a model server"),
+    "timeout": (0, "did not finish in {} s; use a smaller model or raise lmstudio_timeout"),
+    "error": (1, "answered with an error ({}); look at its log"),
+    "empty": (1, "sent an empty answer; look at its log and at the model's context length"),
+    "not_json": (1, "did not answer in JSON ({}); check that it is a model server"),
+    "bad_shape": (1, "answered without {}; check that it is a chat completions server"),
+    "unreachable": (10, "cannot be reached ({}); check lmstudio_endpoint"),
+    "refused": (10, "is off, nothing listens there; start it in LM Studio (`lms server start`), or set the endpoint"),
+    "reset": (10, "closed the connection without an answer; look at its log"),
+    "incomplete": (10, "broke off or sent no whole HTTP answer; look at its log and check that it is a model server"),
+    "loading": (10, "is still loading its model; wait a little and start again"),
+    "busy": (10, "is busy ({}); close other programs that use it"),
+    "server": (10, "failed or lost its model ({}); look at its log and at the free memory"),
+}
 # What servers say, whatever the status; the first match wins. Sources: lmstudio-bug-tracker #237 #546 #908 #1251 #1680,
 # llama.cpp server-common.cpp and #15780, Ollama's openai package, vLLM's serving engine.
-_SAID: tuple[_Row, ...] = (
-    (r"context (length|size|window|the overflows)|context overflow|exceed_context|too long to fit|prompt is too long",
-     "context", False, "got more than its model's context holds ({said}); load the model with 8192 tokens or more"),
-    (r"(not|n't) support (images?|vision)|image input is not supported|not a multimodal model|mmproj|at most 0 image",
-     "no_vision", False, "has a model that cannot see images ({said}); load a vision model such as Qwen3-VL"),
-    (r"(not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param",
-     "no_tools", False, "takes no tools with this model ({said}); load one that can call tools, such as Qwen3-VL"),
-    (r"failed to load|error loading model|insufficient system resources",
-     "no_model", False, "could not load the model ({said}); choose a smaller one"),
-    (r"no models? (are |is |currently )*loaded|please load a model",
-     "no_model", False, "has no model loaded ({said}); load Qwen3-VL in LM Studio, or with `lms load`"),
-    (r"\bloading model|model is (still |currently )?loading|is being loaded",
-     "loading", True, "is still loading its model; wait a little and start again"),
-    (r"model (has |is |was )*(unloaded|reloaded|crashed)",
-     "server", True, "lost its model ({said}); look at its log and at the free memory"),
-    (r"model .{0,200}(not found|does not exist)|model_not_found|invalid model identifier|multiple models are loaded",
-     "wrong_model", False, "does not have the model ({said}); set lmstudio_model to one that it has"),
-    (r"(invalid|incorrect|missing|malformed).{0,30}api.?(key|token)|unauthori[sz]ed",
-     "auth", False, "wants another API key ({said}); set LMSTUDIO_API_KEY"),
-    (r"unexpected endpoint or method|page not found|^(file )?not found",
-     "not_found", False, "has no such page ({said}); check that lmstudio_endpoint ends in /v1/chat/completions"),
-    (r"server busy|maximum pending requests|no slot available|rate limit|overloaded",
-     "busy", True, "is busy ({said}); close other programs that use it"),
+_SAID = (
+    ("context", r"context (length|size|window|(the )?overflow)|exceed_context|too long to fit|prompt is too long"),
+    ("no_vision", r"(not|n't) support (image|vision)|image input is not|not a multimodal|mmproj|at most 0 image"),
+    ("no_tools", r"(not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param"),
+    ("no_model", r"(failed to|error) load|insufficient system resources|no models? (\w+ )*loaded|please load a model"),
+    ("loading", r"\bloading model|model is (still |currently )?loading|is being loaded"),
+    ("server", r"model (has |is |was )*(unloaded|reloaded|crashed)"),
+    ("wrong_model", r"model .{0,200}(not found|not exist)|model_not_found|invalid model|multiple models are loaded"),
+    ("auth", r"(invalid|incorrect|missing|malformed).{0,30}api.?(key|token)|unauthori[sz]ed"),
+    ("not_found", r"unexpected endpoint or method|page not found|^(file )?not found"),
+    ("busy", r"server busy|maximum pending requests|no slot available|rate limit|overloaded"),
 )
-_STATUS: tuple[_Row, ...] = (  # the same by status, for answers that say nothing known
-    (range(200, 300), "error", True, "answered with an error ({said}); look at its log"),
-    (range(300, 400), "redirect", False, "wants the request sent elsewhere ({said}), which is not done; set"
-     " lmstudio_endpoint to the final address"),
-    ((401, 403), "auth", False, "wants another API key ({said}); set LMSTUDIO_API_KEY"),
-    ((404, 405), "not_found", False, "has no such page ({said}); check that lmstudio_endpoint is right"),
-    ((408, 409, 429), "busy", True, "is busy ({said}); close other programs that use it"),
-    ((500, 502, 503, 504), "server", True, "failed ({said}); look at its log"),
-    (range(100, 1000), "error", False, "refused the request ({said}); look at its log"),
-)
-_WIRE: tuple[_Row, ...] = (  # what can happen on the way there and back
-    (ConnectionRefusedError, "refused", True, "is not running, nothing listens there; start it in LM Studio or with"
-     " `lms server start`, or set lmstudio_endpoint"),
-    (TimeoutError, "timeout", False, "did not finish in {seconds:g} s; use a smaller model or raise lmstudio_timeout"),
-    (socket.gaierror, "refused", False, "is on no computer that is known ({said}); check lmstudio_endpoint"),
-    (http.client.IncompleteRead, "incomplete", True, "broke off its answer; look at its log"),
-    (ConnectionError, "reset", True, "closed the connection without an answer; look at its log"),
-    (http.client.HTTPException, "incomplete", True, "sent no whole HTTP answer; check that it is a model server"),
-    (OSError, "refused", True, "cannot be reached ({said}); check lmstudio_endpoint"),
-)
-_ANSWER: tuple[_Row, ...] = (  # what can be wrong with a whole answer
-    ("", "encoding", False, "sent a compressed answer ({said}), unasked; turn compression off there"),
-    ("", "too_big", False, "answered with more than {said}; check that it is a model server"),
-    ("", "empty", True, "sent an empty answer; look at its log and at the model's context length"),
-    ("", "not_json", True, "did not answer in JSON ({said}); check that it is a model server"),
-    ("", "bad_shape", True, "answered without {said}; check that it is a chat completions server"),
-)
-_ROWS = {row[1]: row for row in (*reversed(_WIRE), *reversed(_SAID), *_ANSWER)}  # the first row of each kind
+_STATUS = {"redirect": range(300, 400), "auth": (401, 403), "not_found": (404, 405), "busy": (408, 409, 429),
+           "server": (500, 502, 503, 504)}  # for answers that say nothing known
+_WIRE = {ConnectionRefusedError: "refused", ConnectionError: "reset", TimeoutError: "timeout", OSError: "unreachable"}
 # fmt: on
 
 
-class _Exchange(urllib.request.AbstractHTTPHandler):
-    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C.
-
-    It is urllib's handler too, to get at the socket, whose closing is all that ends a thread in recv.
-    """
+class _Direct(urllib.request.AbstractHTTPHandler):
+    """urllib on a connection that is open already: no proxy, no redirect, no login, and every status comes back."""
 
     http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
 
-    def __init__(self, request: urllib.request.Request, timeout_s: float) -> None:
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
         super().__init__()
-        self.request, self.timeout_s = request, timeout_s
-        self.answer: _Answer | None = None
-        self.failure: BaseException = AssertionError("an exchange ends with an answer or a failure")
-        self._socket: socket.socket | None = None
-        self._done, self._lock, self._abandoned = threading.Event(), threading.Lock(), False
-
-    def wait(self, stop: Stop) -> _Answer:
-        """The answer; raises what went wrong, TimeoutError at the deadline, Stopped within a slice of the stop."""
-        end = time.monotonic() + self.timeout_s
-        threading.Thread(target=self._run, name="model exchange", daemon=True).start()
-        try:
-            while not self._done.wait(max(0.0, min(0.05, end - time.monotonic()))):
-                stop.check()
-                if time.monotonic() >= end:
-                    raise TimeoutError
-        finally:
-            self._abandon()
-        if self.answer is None:
-            raise self.failure
-        return self.answer
-
-    def _run(self) -> None:
-        opener = urllib.request.OpenerDirector()  # bare: no proxy, redirect, cookie or login, and every status returns
-        opener.add_handler(self)
-        try:
-            with opener.open(self.request, timeout=self.timeout_s) as response:
-                self.answer = _whole(response)
-        except urllib.error.URLError as error:
-            self.failure = error.reason if isinstance(error.reason, BaseException) else error
-        except Exception as error:  # raised again by wait()
-            self.failure = error
-        finally:
-            self._done.set()
+        self.connection = connection
 
     def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        def connection(host: str, **options: Any) -> http.client.HTTPConnection:
-            kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
-            made = kind(host, **options)
-            made.connect = lambda: self._connect(made, kind)  # type: ignore[method-assign]
-            return made
-
-        return self.do_open(connection, request)
+        return self.do_open(lambda *_, **__: self.connection, request)
 
     https_open = http_open
 
-    def _connect(self, made: http.client.HTTPConnection, kind: type[http.client.HTTPConnection]) -> None:
-        kind.connect(made)
-        with self._lock:
-            self._socket = made.sock
-            if self._abandoned:
-                raise ConnectionAbortedError
 
-    def _abandon(self) -> None:
-        """Ends the worker, whatever it waits for; the server sees the connection close and may stop computing."""
-        with self._lock:
+class _Exchange(threading.Thread):
+    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C."""
+
+    def __init__(self, request: urllib.request.Request, timeout_s: float) -> None:
+        super().__init__(name="model exchange", daemon=True)
+        kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
+        self._connection, self._end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
+        self._request, self._abandoned = request, False
+        self._socket: socket.socket | None = None
+        self._result: tuple[http.client.HTTPResponse, bytes] | Exception = AssertionError("it has not run")
+
+    def wait(self, stop: Stop) -> tuple[http.client.HTTPResponse, bytes]:
+        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
+        self.start()
+        try:
+            while self.is_alive():
+                if time.monotonic() >= self._end:
+                    raise TimeoutError
+                self.join(0.05)
+                stop.check()
+        finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
             self._abandoned = True
-            if self._socket is not None and not self._done.is_set():
-                with contextlib.suppress(OSError):
+            if self._socket is not None:
+                with suppress(OSError):
                     self._socket.shutdown(socket.SHUT_RDWR)
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
 
-
-def _whole(response: http.client.HTTPResponse) -> _Answer:
-    """The whole answer, or just more than the most bytes of it; raises IncompleteRead when bytes are missing."""
-    sized = response.chunked or response.length is not None
-    try:
-        body = response.read(ANSWER_BYTES_MOST + 1)
-    except ValueError:  # http.client lets a negative chunk size through
-        raise http.client.IncompleteRead(b"") from None
-    missing = 0 if len(body) > ANSWER_BYTES_MOST else response.length or 0
-    if missing or not (body or sized):  # without a length an empty body is a cut inside the headers
-        raise http.client.IncompleteRead(body, missing)
-    encoding, retry_after = response.headers.get("Content-Encoding", ""), response.headers.get("Retry-After", "")
-    return _Answer(response.status, body, sized, encoding.strip().lower(), retry_after.strip())
+    def run(self) -> None:
+        try:
+            with closing(self._connection) as connection:
+                connection.connect()
+                self._socket = connection.sock  # first this, then the look at _abandoned; wait() does the opposite
+                if self._abandoned:
+                    return
+                opener = urllib.request.OpenerDirector()
+                opener.add_handler(_Direct(connection))
+                with opener.open(self._request) as response:
+                    body = response.read(ANSWER_BYTES_MOST + 1)
+                    if response.length and len(body) <= ANSWER_BYTES_MOST:
+                        raise http.client.IncompleteRead(body, response.length)
+                    self._result = response, body
+        except Exception as error:  # raised again by wait()
+            reason = getattr(error, "reason", None)  # what urllib wraps
+            self._result = reason if isinstance(reason, OSError) else error
 
 
 def _strict_json(body: bytes) -> Any:
@@ -2680,19 +2560,12 @@ def _strict_json(body: bytes) -> Any:
         return int(text) if text.lstrip("-").isdigit() else value
 
     value = json.loads(body.decode("utf-8-sig"), parse_constant=number, parse_float=number, parse_int=number)
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > NESTING_MOST:
-            raise ValueError("nested too deeply")
-        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, (dict, list))]
-        level = [item for items in inner for item in items]
+    level = [value]
+    for _ in range(64):  # deeper JSON would break whoever writes it down again (RecursionError)
+        level = [item for box in level for item in (box.values() if isinstance(box, dict) else _list(box))]
+    if level:
+        raise ValueError("nested too deeply")
     return value
-
-
-def _count(value: Any) -> int | None:
-    """A number of tokens, or None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -2703,6 +2576,13 @@ def _dict(value: Any) -> dict[str, Any]:
 def _list(value: Any) -> list[Any]:
     """The value if it is a JSON list, else an empty one."""
     return value if isinstance(value, list) else []
+
+
+def _count(value: Any, *path: str) -> int | None:
+    """The number of tokens at `path` in a JSON object, or None for anything else."""
+    for name in path:
+        value = _dict(value).get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _plain(text: str) -> str:
@@ -2718,38 +2598,18 @@ def _error_text(value: Any) -> str:
     return " ".join(word for word in words if isinstance(word, str)) or str(error)
 
 
-def _usage(value: dict[str, Any]) -> Usage:
-    """Token counts from `usage`; the cached ones also from llama.cpp's `timings`."""
-    usage = _dict(value.get("usage"))
-    cached = _count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens"))
-    cached = _count(_dict(value.get("timings")).get("cache_n")) if cached is None else cached
-    return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), cached)
-
-
 def _endpoint(text: str) -> urllib.parse.SplitResult:
     """The chat completions URL, with 127.0.0.1 for localhost (IPv6 delay on Windows); raises ConfigError."""
     try:
         url = urllib.parse.urlsplit(text)
-        host, port = url.hostname, url.port
-        if not re.fullmatch(r"[!-~]+", text) or url.scheme not in ("http", "https") or not host or "@" in url.netloc:
+        if not re.fullmatch(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?", text) or not url.hostname or url.port == 0:
             raise ValueError("http:// or https://, a host, no login, no blanks")
     except ValueError as error:
-        shown = re.sub(r"//.*@", "//***@", text)[:100]
-        example = "http://127.0.0.1:1234/v1/chat/completions"
-        raise ConfigError(f"lmstudio_endpoint {shown!r} is not usable ({error}); it looks like {example}.") from None
-    host = "127.0.0.1" if host == "localhost" else f"[{host}]" if ":" in host else host
+        text = re.sub(r"//.*@", "//***@", text)[:100]
+        raise ConfigError(f"lmstudio_endpoint {text!r} is unusable: {error}; try {Config.lmstudio_endpoint}.") from None
     path = url.path.rstrip("/")
     path += {"": "/v1/chat/completions", "/v1": "/chat/completions"}.get(path, "")
-    return url._replace(netloc=host if port is None else f"{host}:{port}", path=path, fragment="")
-
-
-def _retry_after(header: str) -> float:
-    """Seconds from a Retry-After header, given as a number or as a date; 0 if it cannot be read."""
-    try:
-        seconds = float(header) if header.isdigit() else parsedate_to_datetime(header).timestamp() - time.time()
-    except (TypeError, ValueError, OverflowError, OSError):
-        return 0.0
-    return max(0.0, min(RETRY_AFTER_MOST_S, seconds))
+    return url._replace(netloc=re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower()), path=path, fragment="")
 
 
 class ModelServer:
@@ -2758,197 +2618,171 @@ class ModelServer:
     def __init__(self, config: Config, clock: Clock, stop: Stop, api_key: str = "",
                  notice: Callable[[str], None] = lambda text: None, jitter: Callable[[], float] = random.random,
                  hide: Callable[[Any], Any] = lambda value: value) -> None:  # fmt: skip
-        self.config, self.clock, self.stop, self.notice, self.jitter, self.hide = config, clock, stop, notice, jitter, hide
+        self.config, self.clock, self.stop = config, clock, stop
+        self.notice, self.jitter, self.hide = notice, jitter, hide
         self.url, self._key = _endpoint(config.lmstudio_endpoint), api_key.strip()
         if not re.fullmatch(r"[!-~]*", self._key):
             raise ConfigError("LMSTUDIO_API_KEY holds blanks or unusual characters; copy it once more.")
         self.where = f"{self.url.scheme}://{self.url.netloc}"
         self.info: ModelInfo | None = None  # what discover() found
-        self.exchanges = 0  # HTTP requests, further tries included
-        self._retry_after = 0.0
 
     def complete(self, body: bytes) -> Reply:
         """Posts a chat completion request; raises ModelError. Asking again is safe: nothing on the desktop changes."""
-        value, seconds, tries = self._ask(self.url.geturl(), body, self.config.lmstudio_timeout, self._with_message)
-        choice, model = value["choices"][0], value.get("model")
-        reason = choice.get("finish_reason")
-        reply = Reply(choice["message"], reason if isinstance(reason, str) else None, _usage(value),
+        value, seconds, tries = self._ask(self.url._replace(scheme="", netloc="").geturl(), body)
+        choice, reason, model = value["choices"][0], value["choices"][0].get("finish_reason"), value.get("model")
+        cached = _count(value, "usage", "prompt_tokens_details", "cached_tokens")
+        cached = _count(value, "timings", "cache_n") if cached is None else cached  # llama.cpp
+        usage = Usage(_count(value, "usage", "prompt_tokens"), _count(value, "usage", "completion_tokens"), cached)
+        reply = Reply(choice["message"], reason if isinstance(reason, str) else None, usage,
                       model if isinstance(model, str) else "", seconds, tries)  # fmt: skip
         if self._overflowed(reply):
-            raise self._fault(_ROWS["context"], said="an empty reply")
+            raise self._fault("context", "an empty reply")
         return reply
-
-    def _with_message(self, value: Any) -> dict[str, Any]:
-        first = (_list(_dict(value).get("choices")) or [None])[0]
-        if not isinstance(_dict(first).get("message"), dict):
-            raise self._fault(_ROWS["bad_shape"], said="choices[0].message")
-        return _dict(value)
 
     def _overflowed(self, reply: Reply) -> bool:
         """Whether an empty reply is an overflow in disguise (lmstudio-bug-tracker #2339)."""
-        if any(reply.message.get(key) for key in ("content", "tool_calls", "function_call", "reasoning_content")):
-            return False
-        used, context = reply.usage, self.info.context_length if self.info else None
-        full = context is not None and (used.prompt_tokens or 0) + (used.completion_tokens or 0) >= context
-        return full or (reply.finish_reason == "length" and used.completion_tokens == 0)
+        said = ("content", "tool_calls", "function_call", "reasoning_content")
+        used, context = reply.usage, (self.info and self.info.context_length) or math.inf
+        full = (used.prompt_tokens or 0) + (used.completion_tokens or 0) >= context
+        full = full or (reply.finish_reason == "length" and used.completion_tokens == 0)
+        return full and not any(reply.message.get(key) for key in said)
 
-    def _ask(self, url: str, body: bytes | None, timeout_s: float, check: Callable[[Any], dict[str, Any]]
-             ) -> tuple[dict[str, Any], float, int]:  # fmt: skip
-        """One exchange, again where that is safe: the checked JSON, the seconds of the last exchange, the tries."""
+    def _ask(self, path: str, body: bytes | None = None) -> tuple[dict[str, Any], float, int]:
+        """One exchange, again where that is safe: the JSON object, the seconds of the last exchange, the tries."""
         tries = 0
         while True:
             tries, started = tries + 1, self.clock.now()
             try:
-                return check(self._exchange(url, body, timeout_s)), self.clock.now() - started, tries
+                return self._exchange(path, body), self.clock.now() - started, tries
             except ModelError as error:
-                most = min(1 if error.kind in ONE_RETRY else 10, self.config.request_retries)
-                if error.kind == "refused" and body is None:
-                    most = 0  # before a run there is nobody to wait for, and each try takes 2 s on Windows
-                if not error.retry or tries > most:
-                    tried = f" ({tries} tries)" if tries > 1 else ""
-                    raise ModelError(f"{str(error)[:-1]}{tried}.", error.kind, error.retry) from None
-                wait_s = BACKOFF_S.get(error.kind, 0.5) * 2 ** (tries - 1) * (0.5 + self.jitter())
-                wait_s = max(wait_s, self._retry_after)
+                hasty = not body and error.kind in ("refused", "unreachable")  # a try takes 2 s on Windows
+                if not error.retry or hasty or tries > min(_FAULTS[error.kind][0], self.config.request_retries):
+                    raise
+                first_s = 5.0 if error.kind == "loading" else 0.5  # some GB take half a minute
+                wait_s = max(self._retry_after_s, first_s * 2 ** (tries - 1) * (0.5 + self.jitter()))
                 self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
-    def _exchange(self, url: str, body: bytes | None, timeout_s: float) -> Any:
-        """The JSON of one exchange; raises ModelError."""
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": f"agent.py/{__version__}",
-                   **({"Content-Type": "application/json"} if body else {}),
-                   **({"Authorization": f"Bearer {self._key}"} if self._key else {})}  # fmt: skip
-        self.exchanges, self._retry_after = self.exchanges + 1, 0.0
+    def _exchange(self, path: str, body: bytes | None) -> dict[str, Any]:
+        """The JSON object of one exchange, with a message where a body asks for one; raises ModelError."""
+        timeout_s = self.config.lmstudio_timeout if body else min(15.0, self.config.lmstudio_timeout)  # lists are quick
+        headers = {"Accept-Encoding": "identity", "Connection": "close", "Content-Type": "application/json"}
+        headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        self._retry_after_s = 0.0  # what the answer asks for
         try:
-            answer = _Exchange(urllib.request.Request(url, body, headers), timeout_s).wait(self.stop)
-        except (OSError, http.client.HTTPException) as error:
-            row = next(row for row in _WIRE if isinstance(error, row[0]))
-            raise self._fault(row, said=str(error), seconds=timeout_s) from None
-        self._retry_after = _retry_after(answer.retry_after)
-        return self._value(answer)
+            request = urllib.request.Request(self.where + path, body, headers)
+            response, data = _Exchange(request, timeout_s).wait(self.stop)
+        except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a negative chunk size
+            kind = next((kind for family, kind in _WIRE.items() if isinstance(error, family)), "incomplete")
+            said = getattr(error, "strerror", None) or str(error)
+            raise self._fault(kind, f"{timeout_s:g}" if kind == "timeout" else said) from None
+        after = response.headers.get("Retry-After", "").strip()
+        self._retry_after_s = min(60.0, float(after)) if after.isdecimal() else 0.0
+        value = _dict(self._value(response, data))
+        first = (_list(value.get("choices")) or [None])[0]
+        if body and not isinstance(_dict(first).get("message"), dict):
+            raise self._fault("bad_shape", "choices[0].message")
+        return value
 
-    def _value(self, answer: _Answer) -> Any:
+    def _value(self, response: http.client.HTTPResponse, data: bytes) -> Any:
         """The JSON of a good answer; raises ModelError for everything else."""
-        good = 200 <= answer.status < 300
-        if answer.encoding not in ("", "identity"):
-            raise self._fault(_ROWS["encoding"], said=answer.encoding)
-        if len(answer.body) > ANSWER_BYTES_MOST:
-            raise self._fault(_ROWS["too_big"], said=f"{ANSWER_BYTES_MOST >> 20} MB")
-        if good and not answer.body.strip():
-            raise self._fault(_ROWS["empty"])
+        status, encoding = response.status, response.headers.get("Content-Encoding", "").strip().lower()
+        good, sized = 200 <= status < 300, response.chunked or response.length is not None
+        if encoding not in ("", "identity"):
+            raise self._fault("encoding", encoding)
+        if len(data) > ANSWER_BYTES_MOST:
+            raise self._fault("too_big", f"{ANSWER_BYTES_MOST >> 20} MB")
         try:
-            value = _strict_json(answer.body)
+            value = _strict_json(data)
         except (ValueError, RecursionError) as error:
-            if good:
-                raise self._fault(_ROWS["not_json"] if answer.sized else _ROWS["incomplete"], said=str(error)) from None
-            value = answer.body[:1000].decode("utf-8", "replace")  # error pages may be anything
+            if good:  # without a length it may be cut, even inside the headers
+                kind = "incomplete" if not sized else "not_json" if data.strip() else "empty"
+                raise self._fault(kind, str(error)) from None
+            value = data[:1000].decode("utf-8", "replace")  # error pages may be anything
         said = _error_text(value)
         if good and not said:
             return value
-        known = [row for row in _SAID if re.search(row[0], said, re.IGNORECASE) and not 300 <= answer.status < 400]
-        row = (known + [row for row in _STATUS if answer.status in row[0]])[0]
-        raise self._fault(row, said=said if good else f"status {answer.status}: {said}")
+        known = [kind for kind, words in _SAID if re.search(words, said, re.IGNORECASE) and not 300 <= status < 400]
+        kind = (known + [kind for kind, codes in _STATUS.items() if status in codes] + ["error"])[0]
+        raise self._fault(kind, said if good else f"status {status}: {said}", good or kind != "error")
 
-    def _fault(self, row: _Row, said: str = "", **values: Any) -> ModelError:
-        """A row of the tables as an error; a server that repeats the key does not get it into a message."""
-        said = _plain(self.hide(said.replace(self._key, "***") if self._key else said))
-        return ModelError(f"The server at {self.where} {row[3].format(said=said, **values)}.", row[1], row[2])
+    def _fault(self, kind: str, said: str = "", again: bool = True) -> ModelError:
+        """A fault as an error; a server that repeats the key does not get it into a message."""
+        tries, text = _FAULTS[kind]
+        text = text.format(_plain(self.hide(said.replace(self._key, "***") if self._key else said)))
+        return ModelError(f"The server at {self.where} {text}.", kind, again and tries > 0)
 
     def discover(self) -> ModelInfo:
         """The model to use, with a note if it is not the configured one; raises ModelError. LM Studio's lists first."""
-        prefix = self.url.path.removesuffix("/chat/completions")
-        root, found, failures = prefix.removesuffix("/v1"), list[tuple[ModelInfo, str]](), list[ModelError]()
-        paths = (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models")
-        for path in paths:
-            url = self.url._replace(path=path, query="").geturl()
+        prefix, found, failures = self.url.path.removesuffix("/chat/completions"), list[ModelInfo](), []
+        root = prefix.removesuffix("/v1")
+        for path in (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models"):
             try:
-                value, _, _ = self._ask(url, None, min(DISCOVERY_TIMEOUT_S, self.config.lmstudio_timeout), _dict)
-                found = _models(value)
+                found = found or _models(self._ask(path)[0])
             except ModelError as error:
-                if error.kind in ("refused", "reset", "timeout", "auth", "loading", "busy"):
+                if error.kind in ("refused", "unreachable", "reset", "timeout", "auth", "loading", "busy"):
                     raise
                 failures.append(error)  # another kind of server has no such page, and says so in its own way
-            if found:
-                break
-        if len(failures) == len(paths):
+        if len(failures) == 3:
             raise failures[-1]
         self.info = self._choose(found)
         return self.info
 
-    def _choose(self, found: list[tuple[ModelInfo, str]]) -> ModelInfo:
+    def _choose(self, found: list[ModelInfo]) -> ModelInfo:
         """The configured model, else the loaded one that sees, else the only one; raises ModelError."""
-        wanted, models = self.config.lmstudio_model, [info for info, _ in found]
-        there = [info for info, key in found if wanted in (info.name, key)]
-        for info in there or [info for info, key in found if _same_model(wanted, key)]:
+        wanted, loaded = self.config.lmstudio_model, [info for info in found if info.loaded]
+        named = [info for info in found if wanted in (info.name, info.stored)]
+        named += [info for info in found if _same_model(wanted, info.stored)]
+        seeing = [info for sure in (True, None, False) for info in loaded if info.vision is sure]
+        only = found if len(found) == 1 and found[0].loaded is None else []
+        for info in [*named, *seeing, *only]:  # the first of them decides
             if info.vision is False:
-                raise self._fault(_ROWS["no_vision"], said=f"{info.name} reads text only")
-            late = f"The model {_plain(info.name)} is not loaded yet, so that the first reply may take a minute."
-            return replace(info, note=late if info.loaded is False else "")
-        seeing = [info for sure in (True, None) for info in models if info.loaded and info.vision is sure]
-        only = models if len(models) == 1 and models[0].loaded is None else []
-        for info in seeing + only:
-            kind = "loaded" if info.loaded else "only"
-            note = f"The configured model {wanted} is not there; using the {kind} one, {_plain(info.name)}."
-            return replace(info, note=note)
-        names = ", ".join(info.name for info in models if info.vision is not False)[:100] or "none that sees images"
-        if blind := [info.name for info in models if info.loaded]:
-            raise self._fault(_ROWS["no_vision"], said=f"{blind[0]} reads text only")
-        if any(info.loaded is None for info in models):
-            raise self._fault(_ROWS["wrong_model"], said=f"{wanted}; listed: {names}")
-        raise self._fault(_ROWS["no_model"], said=f"{wanted} is not there; listed: {names}")
+                raise self._fault("no_vision", f"{info.name} reads text only")
+            name, kind = _plain(info.name), "loaded" if info.loaded else "only"
+            note = f"The configured model {wanted} is not there; using the {kind} one, {name}."
+            late = f"The model {name} is not loaded yet, so that the first reply may take a minute."
+            return replace(info, note=note if not named else late if info.loaded is False else "")
+        names = ", ".join(info.name for info in found if info.vision is not False)[:100] or "none that sees images"
+        unsure = any(info.loaded is None for info in found)
+        raise self._fault("wrong_model" if unsure else "no_model", f"{wanted} is not there; listed: {names}")
 
 
 def _same_model(one: str, other: str) -> bool:
     """Whether two names mean one model: the last part of a path counts, LM Studio's instance number does not."""
-    tails = [re.sub(r":\d+$", "", name.replace("\\", "/").rsplit("/", 1)[-1].lower()) for name in (one, other)]
-    return tails[0] == tails[1]
+    return len({re.sub(r":\d+$", "", name.replace("\\", "/").rsplit("/", 1)[-1].lower()) for name in (one, other)}) == 1
 
 
-def _models(value: dict[str, Any]) -> list[tuple[ModelInfo, str]]:
-    """The models in any server's list, loaded ones first, each with the name under which it is stored.
-
-    LM Studio v1: `models` with `key`; its v0 and every OpenAI-compatible list: `data` with `id` (v0 adds type and
-    state, vLLM `max_model_len`, llama.cpp `meta` and a second list `models` that tells which can take images).
-    """
-    found = []
-    stored = [_dict(model) for model in _list(value.get("models"))]
-    for model in stored:
+def _models(value: dict[str, Any]) -> list[ModelInfo]:
+    """The models in any server's list, loaded ones first."""
+    found, stored = [], [_dict(model) for model in _list(value.get("models"))]
+    for model in stored:  # LM Studio v1; llama.cpp tells here which can take images
         key, vision = model.get("key"), _dict(model.get("capabilities")).get("vision")
-        if not isinstance(key, str) or model.get("type") == "embedding":
-            continue
-        vision = vision if isinstance(vision, bool) else None
-        running = [_dict(instance) for instance in _list(model.get("loaded_instances"))]
-        for instance in running:
-            length = _count(_dict(instance.get("config")).get("context_length"))
-            found.append((ModelInfo(str(instance.get("id") or key), vision, True, length), key))
-        found += [(ModelInfo(key, vision, False), key)] if not running else []
+        if isinstance(key, str) and model.get("type") != "embedding":
+            running, vision = _list(model.get("loaded_instances")), vision if isinstance(vision, bool) else None
+            for item in running or [{}]:
+                name, length = _dict(item).get("id") or key, _count(item, "config", "context_length")
+                found.append(ModelInfo(str(name), vision, bool(running), length, stored=key))
     seeing = [model.get("name") for model in stored if "multimodal" in _list(model.get("capabilities"))]
-    for model in map(_dict, _list(value.get("data"))):
+    for model in map(_dict, _list(value.get("data"))):  # OpenAI's list, to which LM Studio v0 and others add
         name, kind = model.get("id"), str(model.get("type"))
         if isinstance(name, str) and name and kind != "embeddings" and not name.startswith("text-embedding-"):
             sees = True if name in seeing else {"vlm": True, "llm": False}.get(kind)
             state = {"loaded": True, "not-loaded": False}.get(str(model.get("state")))
-            length = model.get("loaded_context_length") or model.get("max_model_len")
-            length = _count(length or _dict(model.get("meta")).get("n_ctx"))
-            found.append((ModelInfo(name, sees, state, length), name))
-    return sorted(found, key=lambda pair: pair[0].loaded is not True)
+            length = _count(model, "loaded_context_length") or _count(model, "max_model_len")
+            found.append(ModelInfo(name, sees, state, length or _count(model, "meta", "n_ctx"), stored=name))
+    return sorted(found, key=lambda info: info.loaded is not True)
 
 
 def reply_warnings(reply: Reply, asked: str, info: ModelInfo | None = None, image_tokens: int = 0,
                    text_chars: int = 0) -> list[str]:  # fmt: skip
-    """What a person should know about a reply, a sentence each.
-
-    `image_tokens` is the image's own count (Qwen3-VL: one token for 32x32 pixels, 1536x864 = 1296), `text_chars` the
-    length of everything else; a token is taken as five characters, so that a false alarm is unlikely.
-    """
+    """What a person should know about a reply, a sentence each; `text_chars` is the length of all but the image."""
     warnings, length, counted = [], info.context_length if info else None, reply.usage.prompt_tokens
     if reply.model and not _same_model(asked, reply.model):
         warnings.append(f"The server answered with the model {_plain(reply.model)} instead of {asked}.")
     if length is not None and length < CONTEXT_LEAST:
-        warnings.append(f"The model is loaded with a context of {length} tokens, which is small for one screenshot;"
-                        f" load it with 8192 or more.")  # fmt: skip
-    if image_tokens and counted is not None and counted - text_chars // 5 < 0.6 * image_tokens:
-        warnings.append(f"The server counted {counted} tokens where the screenshot alone has {image_tokens}: it shrank"
-                        f" or lost the image.")  # fmt: skip
+        warnings.append(f"The model's context of {length} tokens is small for a screenshot; load it with 8192 or more.")
+    if image_tokens and counted is not None and counted - text_chars // 5 < 0.6 * image_tokens:  # 5: no false alarm
+        warnings.append(f"The server counted {counted} tokens, a screenshot has {image_tokens}: it shrank or lost it.")
     return warnings
 
 
@@ -3396,7 +3230,7 @@ def cut(text: str, most: int) -> str:
 
 @dataclass
 class ActionRecord:
-    """One executor turn as memory keeps it. `tool` is the name that the model knows; `changed`: did the screen change."""
+    """One executor turn as memory keeps it. `tool` is the name the model knows; `changed`: did the screen change."""
 
     turn: int
     tool: str
@@ -3646,13 +3480,12 @@ class Profile:
         """The `tools` list of the role's requests."""
         return self.vocabulary.schemas(role.tools)
 
-
 DESKTOP_TOOLS = (
     *("click", "double_click", "right_click", "drag", "type_text", "press_key", "scroll_down", "scroll_up"),
     *("report_status", "report_complete"),
 )
-_PLANNING: dict[str, Any] = {"temperature": "planner_temperature", "max_tokens": "planner_max_tokens"}
-_VERIFYING: dict[str, Any] = {"temperature": "planner_temperature", "max_tokens": "verifier_max_tokens"}
+_PLANNING = (("update_plan", "archive"), "planner_temperature", "planner_max_tokens")
+_VERIFIER = Role("verifier", VERIFIER_PROMPT, (), "planner_temperature", "verifier_max_tokens")
 _OPERATOR = {"element_name": "label", "reasoning": "justification"}
 _REPORT = {"goal_identifier": "objective_id", "completion_status": "status"}
 _COMPRESS = {"summary": "compression_summary", "patterns_detected": "loop_analysis"}
@@ -3688,14 +3521,12 @@ _CHAT: dict[str, Any] = {"executor_max_tokens": 2048, "max_steps": 10, "turn_del
                          "memory_compression_threshold": 24, "memory_keep_actions": 8}
 PROFILES = {profile.name: profile for profile in (
     Profile("planner", "a planner that cannot see and an executor that can (default)", "two_agent", PLANNER_WORDS, {
-        "planner": Role("planner", PLANNER_PROMPT, ("update_plan", "archive"), **_PLANNING),
+        "planner": Role("planner", PLANNER_PROMPT, *_PLANNING), "verifier": _VERIFIER,
         "executor": Role("executor", EXECUTOR_PROMPT, DESKTOP_TOOLS),
-        "verifier": Role("verifier", VERIFIER_PROMPT, **_VERIFYING),
     }),
     Profile("commander", "a team leader and an operator: short briefs, reports", "two_agent", COMMANDER_WORDS, {
-        "planner": Role("leader", TEAM_LEADER_PROMPT, ("update_plan", "archive"), **_PLANNING),
+        "planner": Role("leader", TEAM_LEADER_PROMPT, *_PLANNING), "verifier": _VERIFIER,
         "executor": Role("operator", OPERATOR_PROMPT, DESKTOP_TOOLS),
-        "verifier": Role("verifier", VERIFIER_PROMPT, **_VERIFYING),
     }, {"max_steps": 30, "review_interval": 5, "memory_compression_threshold": 8,
         "executor_max_tokens": 1024, "planner_max_tokens": 1200}),
     Profile("chat", "one conversation that clicks what it names", "chat", CHAT_WORDS, {
@@ -3786,13 +3617,13 @@ def old_runs(root: Path) -> list[Path]:
 
 
 def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
-    """Deletes the oldest runs beyond these limits (0: none), but never the latest; nothing else in `root` is touched."""
+    """Deletes the oldest runs beyond these limits (0: none), never the latest, and nothing else in `root`."""
     total = 0
-    for place, run in enumerate(old_runs(root)):
-        with suppress(OSError):
+    with suppress(OSError):  # what cannot be seen now is deleted another time
+        for place, run in enumerate(old_runs(root)):
             total += sum(path.lstat().st_size for path in run.rglob("*"))
-        if place and (0 < most_runs <= place or 0 < most_megabytes << 20 < total):
-            shutil.rmtree(run, ignore_errors=True)
+            if place and (0 < most_runs <= place or 0 < most_megabytes << 20 < total):
+                shutil.rmtree(run, ignore_errors=True)
 
 
 class ExecutionLogger:
@@ -3803,18 +3634,18 @@ class ExecutionLogger:
     A screenshot is written beside the turn, one at a time; the next record waits for it, and raises what went wrong.
     """
 
-    def __init__(self, dump_dir: str, hide: Callable[[Any], Any] = lambda value: value, old: Path | None = None) -> None:
+    def __init__(self, dump_dir: str, hide: Callable[[Any], Any] = lambda it: it, old: Path | None = None) -> None:
         self.folder, self.hide, self.api_calls = old or _new_run_folder(Path(dump_dir)), hide, 0
         self._writer, self._lost = threading.Thread(), list[OSError]()
         try:
             (self.folder / "screenshots").mkdir(exist_ok=True)
+            probe = self.folder / "screenshots" / "turn_0000000_recovery.png"
+            probe.write_bytes(bytes(1 << 16))  # else the path is too long, or the disk full
+            probe.unlink()
             self._log = (self.folder / "execution_log.txt").open("a", encoding="utf-8", errors="backslashreplace")
             self._turns = (self.folder / "turns.jsonl").open("a", encoding="utf-8")
             name = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
             self._exchanges = (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace")
-            probe = self.folder / "screenshots" / "turn_0000000_recovery.png"
-            probe.write_bytes(bytes(1 << 16))  # else the path is too long, or the disk full
-            probe.unlink()
             if old:
                 self._turns.truncate(read_journal(old)[2])
         except OSError as error:
@@ -3879,7 +3710,7 @@ class ExecutionLogger:
 
     def _failure(self, error: OSError) -> AgentError:
         reason = error.strerror or str(error)
-        return AgentError(f"The run's folder {self.folder} cannot be written ({reason}); free space or use --set dump_dir=.")
+        return AgentError(f"The run's folder {self.folder} cannot be written ({reason}); free space or set dump_dir.")
 
 
 def _new_run_folder(root: Path) -> Path:
@@ -3894,7 +3725,8 @@ def _new_run_folder(root: Path) -> Path:
             except FileExistsError:
                 continue
     except OSError as error:
-        raise ConfigError(f"The folder {root} cannot be used for runs ({error.strerror}); choose another dump_dir.") from None
+        reason = error.strerror or error
+        raise ConfigError(f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir.") from None
     raise AssertionError("count() ends never")
 
 
@@ -4369,7 +4201,7 @@ def run_two_agent(engine: Engine, state: AgentState) -> Outcome:
 
 
 def review_due(engine: Engine, state: AgentState) -> bool:
-    """Whether the planner speaks next: asked for, on schedule, or because memory is full. Never twice without a turn."""
+    """Whether the planner speaks next: asked for, on schedule, or as memory is full; never twice without a turn."""
     on_schedule = state.since_review >= engine.config.review_interval
     return state.since_review > 0 and (state.needs_review or on_schedule or state.memory.needs_compression)
 
@@ -4517,7 +4349,8 @@ def executor_text(engine: Engine, state: AgentState, frame: Frame) -> str:
         lines += ["CHANGED: region {},{}-{},{} on the grid".format(*last.region)] if last.region else []
     if state.stalled >= config.stall_tell:
         lines.append(f"NOTE: the last {state.stalled} turns made no progress; do something different.")
-    return "\n".join([*lines, f"CURRENT_TURN: {state.turn} of {config.max_steps}", "Check the last action, then call one tool."])
+    lines += [f"CURRENT_TURN: {state.turn} of {config.max_steps}", "Check the last action, then call one tool."]
+    return "\n".join(lines)
 
 
 def check_completion(engine: Engine, state: AgentState, evidence: str) -> tuple[Outcome | None, str]:
@@ -4537,7 +4370,7 @@ def check_completion(engine: Engine, state: AgentState, evidence: str) -> tuple[
 
 
 def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | None:
-    """Rule 4: without progress the executor is told, then the planner reviews, then recovery keys, then the run ends."""
+    """Rule 4: without progress the executor is told, the planner reviews, recovery keys are pressed, the run ends."""
     config, state.stalled = engine.config, 0 if progress else state.stalled + 1
     if progress:
         state.acted = False
@@ -4721,12 +4554,12 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--scenario-file", metavar="FILE", help="your own, JSON: [{name, task_prompt, profile}]")
     parser.add_argument("--dry-run", action="store_const", const=True, help="move and press nothing")
     parser.add_argument("--area", metavar="AREA", help="primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels")
-    parser.add_argument("--endpoint", dest="lmstudio_endpoint", metavar="URL", help="chat completions URL of the server")
+    parser.add_argument("--endpoint", dest="lmstudio_endpoint", metavar="URL", help="chat URL of the server")
     parser.add_argument("--model", dest="lmstudio_model", metavar="NAME", help="model to ask for")
     parser.add_argument("--max-steps", metavar="N", help="most turns of the run")
     parser.add_argument("--confirm", metavar="WHEN", help="ask before acts: never, risky (default) or always")
-    parser.add_argument("--secret", action="append", default=[], metavar="NAME", help="value typed for {{NAME}}, never shown")
-    parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="go on with a run, the latest if none is named")
+    parser.add_argument("--secret", action="append", default=[], metavar="NAME", help="value typed for {{NAME}}")
+    parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="go on with a run, by default the latest")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting")
     parser.add_argument("--config", metavar="FILE", help="settings from a JSON file")
     parser.add_argument("--tokens", action="store_true", help="count the tokens of each profile's requests")
@@ -4860,12 +4693,12 @@ def check_desktop(config: Config, open_it: Callable[[], Desktop], clock: Clock) 
         start = clock.now()
         frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
         seconds = clock.now() - start
-        text = "one single colour; restore the remote session or wake the display" if frame.blank else f"{seconds:.2f} s"
+        text = "one colour; restore the remote session or wake the display" if frame.blank else f"{seconds:.2f} s"
         yield Finding("capture", not frame.blank, f"{frame.width}x{frame.height}, {text}")
         window = frame.window
         locked = bool(window and window.elevated)
         text = f"{window.title or 'no title'} ({window.program})" if window else "none"
-        yield Finding("window", not locked, text + (" runs as administrator: input will not reach it" if locked else ""))
+        yield Finding("window", not locked, text + " runs as administrator: input will not reach it" * locked)
     except AgentError as error:
         yield Finding("desktop", False, str(error))
 
@@ -4920,7 +4753,7 @@ def calibration_shot(width: int, height: int) -> bytes:
 
 
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
-    """Asks where the marks of a synthetic picture are: one screenshot's cost, shrinking, and the space of the answers."""
+    """Asks where the marks of a synthetic picture are: a screenshot's cost, shrinking, the space of the answers."""
     width, height = config.screen_capture_w, config.screen_capture_h
     question = f"The picture shows five squares. {GRID_RULES}\nAnswer with the centre of each as JSON, nothing else: "
     question += json.dumps(dict.fromkeys(MARKS, ["x", "y"]))
@@ -4931,12 +4764,12 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
     cost = f"{reply.seconds:.1f} s, {reply.usage.prompt_tokens or '?'} tokens of prompt"
     warnings = reply_warnings(reply, info.name, info, width * height // 1024, len(system + question))
     yield Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
-    found = re.findall(
-        rf"({'|'.join(MARKS)})\W{{1,12}}?(-?\d+(?:\.\d+)?)\s*,\s*\W*(-?\d+(?:\.\d+)?)", _plain_text(reply.message.get("content"))
-    )
+    number = r"(-?\d+(?:\.\d+)?)"
+    said = _plain_text(reply.message.get("content"))
+    found = re.findall(rf"({'|'.join(MARKS)})\W{{1,12}}?{number}\s*,\s*\W*{number}", said)
     answers = {name: (float(x), float(y)) for name, x, y in found}
     if len(answers) < 3:
-        yield Finding("calibration", False, "the model did not say where the marks are; choose a model trained for grounding")
+        yield Finding("calibration", False, "it did not say where the marks are; choose a model trained for that")
         return
     fine, text = judge_space(answers, width, height)
     yield Finding("calibration", fine, text)
@@ -4980,8 +4813,8 @@ def read_secrets(names: Sequence[str]) -> Secrets:
     values = {}
     for name in names:
         value = os.environ.get(name) or (getpass.getpass(f"{name}: ") if sys.stdin and sys.stdin.isatty() else "")
-        if not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable():  # less is found, and hidden, everywhere
-            raise ConfigError(f"--secret {name}: give an environment variable of that name a line of 4 characters or more.")
+        if not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable():  # less would hide everywhere
+            raise ConfigError(f"--secret {name}: set an environment variable of that name to 4 characters or more.")
         values[name] = value
     return Secrets(values)
 
@@ -4999,7 +4832,7 @@ def console_confirm(config: Config, clock: Clock, tell: Callable[[str], None]) -
             reader.start()
         while not lines.empty():
             lines.get()
-        tell(f"Allow this? {question}\n    y and Enter allows it; anything else, or {config.confirm_wait:g} s, does not.")
+        tell(f"Allow this? {question}\n    y and Enter allows it; anything else or {config.confirm_wait:g} s does not.")
         end = clock.now() + config.confirm_wait
         while lines.empty() and clock.now() < end:
             clock.sleep(0.05)
@@ -5058,8 +4891,8 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, tell)
         state = AgentState(task, AgentMemory(config.memory_compression_threshold))
         logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
-        begun = {"version": __version__, "profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
-        logger.record("resume" if old else "run", **begun)
+        begun = {"profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
+        logger.record("resume" if old else "run", version=__version__, **begun)
         if info.note:
             tell(info.note)
         if old:
@@ -5077,16 +4910,17 @@ def finish(engine: Engine, state: AgentState) -> int:
     except AgentError as error:
         outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
         code = error.exit_code
-    except Exception:
+    except Exception as bug:
         logger.log(traceback.format_exc())
-        raise
+        raise RuntimeError(logger.hide(f"{bug!r}, see execution_log.txt")) from None
     finally:
         seconds = engine.clock.now() - began
         with suppress(AgentError):
             logger.record("end", outcome=outcome.kind, text=outcome.text, turns=state.turn, seconds=round(seconds, 3))
             logger.log(f"END {outcome.kind}: {outcome.text}")
         engine.say(f"{outcome.kind}: {outcome.text}")
-        engine.say(f"{state.turn} turns, {seconds:.1f} s, {logger.api_calls} requests, {engine.tokens} tokens; see {logger.folder}")
+        spent = f"{logger.api_calls} requests, {engine.tokens} tokens"
+        engine.say(f"{state.turn} turns, {seconds:.1f} s, {spent}; see {logger.folder}")
     return code
 
 
