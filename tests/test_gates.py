@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import sys
+import threading
 import unittest
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import agent
 from agent import Point, Rect, ToolError
-from tests.fakes import Foreground
+from tests.fakes import Foreground, VirtualClock
 from tests.fuzz_gates import fuzz
 from tests.scripted import EngineCase, call, role_of, user_text
 from tests.test_actuator import Stage
@@ -318,6 +321,177 @@ class Takeover(GateCase):
             stage.world.verify()
 
 
+RISKY = [  # the risk that is seen, tool, its argument, title and program of the window
+    ("delete", "click", "Delete", "Photos", "photos.exe"), ("delete", "click", "empty Recycle Bin", "Desktop", "explorer.exe"),
+    ("delete", "press_key", "Shift+Entf", "Photos", "photos.exe"), ("delete", "press_key", "del", "C:", "explorer.exe"),
+    ("pay", "click", "Pay now", "Shop", "browser.exe"), ("pay", "click", "Buy with one click", "Shop", "browser.exe"),
+    ("send", "click", "Send", "Mail", "mail.exe"), ("send", "double_click", "Post", "Site", "browser.exe"),
+    ("install", "click", "Install", "Setup", "setup.exe"), ("install", "click", "Uninstall", "Apps", "settings.exe"),
+    ("install", "click", "Enable macros", "Sheet", "excel.exe"), ("power", "click", "Shut down", "Start", "explorer.exe"),
+    ("password", "click", "Password field", "Site", "browser.exe"),
+    ("password", "type_text", "abc", "Enter password", "x.exe"), ("password", "click", "PIN", "Bank", "browser.exe"),
+    ("admin prompt", "click", "Yes", "User Account Control", "consent.exe"),
+    ("run dialog", "type_text", "notepad", "Run", "explorer.exe"), ("run dialog", "press_key", "enter", "Ausführen", "explorer.exe"),
+    ("terminal", "type_text", "dir", "C:\\Windows\\system32\\cmd.exe", "cmd.exe"),
+    ("terminal", "press_key", "enter", "Windows PowerShell", "WindowsTerminal.exe"),
+    ("command", "type_text", "hello\nshutdown /s /t 0", "Editor", "notepad.exe"), ("command", "type_text", "rm -rf /", "e", "e.exe"),
+    ("delete", "click", "OK\nDelete", "Photos", "photos.exe"),
+    ("", "click", "Save button", "Notes", "notes.exe"), ("", "type_text", "Please delete it and pay", "Letter", "notepad.exe"),
+    ("", "press_key", "delete", "Letter", "notepad.exe"), ("", "click", "display settings", "Settings", "settings.exe"),
+    ("", "click", "Run", "Running man - Editor", "notepad.exe"), ("", "press_key", "ctrl+s", "Letter", "notepad.exe"),
+]  # fmt: skip
+
+
+class ConfirmationRules(GateCase):
+    def stage(self, answer: bool = True, **config: Any) -> tuple[Stage, list[str]]:
+        """A stage on which each question gets this answer, and the questions that were asked."""
+        stage, asked = Stage(config=config), []
+        stage.actuator.confirm = lambda question: asked.append(question) or answer
+        return stage, asked
+
+    def test_what_is_risky_is_asked_for_and_what_is_not_is_done(self) -> None:
+        for risk, tool, argument, title, program in RISKY:
+            with self.subTest(argument=argument, title=title):
+                stage, asked = self.stage()
+                stage.world.window = replace(NOTEPAD, title=title, path=f"C:\\{program}")
+                name = {"type_text": "text", "press_key": "key"}.get(tool, "element_name")
+                arguments = {name: argument.replace("Entf", "delete"), **({"position": INSIDE} if "click" in tool else {})}
+                stage.do(tool, **arguments)
+                self.assertEqual([question.partition(": ")[0] for question in asked], [risk] if risk else [])
+                self.assertTrue(not asked or (title in asked[0] or repr(title) in asked[0]) and program in asked[0])
+
+    def test_a_no_and_no_answer_leave_the_act_undone(self) -> None:
+        stage, asked = self.stage(False)
+        for _ in range(2):
+            words = r"did not allow this \(send\)"
+            self.refused(stage, "not_allowed", words, "click", element_name="Send", position=INSIDE)
+        self.assertEqual(len(asked), 2)
+
+    def test_never_asks_nothing_and_always_asks_for_everything(self) -> None:
+        stage, asked = self.stage(confirm="never")
+        stage.do("click", element_name="Delete", position=INSIDE)
+        self.assertEqual(asked, [])
+        stage, asked = self.stage(confirm="always")
+        for name in ("click", "scroll_down", "press_key"):
+            stage.do(name, **({"position": INSIDE} if name == "click" else {}))
+        self.assertEqual([question.partition(":")[0] for question in asked], ["any act"] * 3)
+
+    def test_a_risk_can_be_allowed_in_advance_by_its_name_or_by_a_pattern_of_the_question(self) -> None:
+        for rule, allowed in (("send", True), ("delete; SEND", True), ("send: click*notepad*", True), ("*", True),
+                              ("sen", False), ("send: click*mail*", False), ("delete", False)):  # fmt: skip
+            stage, asked = self.stage(False, allow_risky=rule)
+            if allowed:
+                stage.do("click", element_name="Send", position=INSIDE)
+            else:
+                self.refused(stage, "not_allowed", "send", "click", element_name="Send", position=INSIDE)
+            self.assertEqual(asked == [], allowed, rule)
+
+    def test_of_two_risks_both_must_be_allowed(self) -> None:
+        stage, asked = self.stage(False, allow_risky="send")
+        self.refused(stage, "not_allowed", "delete, send", "click", element_name="Delete and send", position=INSIDE)
+        stage, asked = self.stage(False, allow_risky="send; delete")
+        stage.do("click", element_name="Delete and send", position=INSIDE)
+        self.assertEqual(asked, [])
+
+    def test_words_of_ones_own_make_a_label_risky(self) -> None:
+        stage, asked = self.stage(risky_words="Freigeben; launch")
+        stage.do("click", element_name="Pre-Launch check", position=INSIDE)
+        self.assertEqual([question.partition(":")[0] for question in asked], ["launch"])
+
+    def test_a_dry_run_asks_nothing(self) -> None:
+        stage, asked = self.stage(dry_run=True, confirm="always")
+        self.assertIn("Dry run", stage.do("click", position=INSIDE))
+        self.assertEqual(asked, [])
+
+    def test_nothing_is_sent_while_a_question_is_pending(self) -> None:
+        stage = Stage()
+
+        def answer(_question: str) -> bool:
+            stage.clock.advance(50)
+            self.assertEqual(stage.world.events, [])
+            stage.world.person()
+            return True
+
+        stage.actuator.confirm = answer
+        stage.do("click", element_name="Send", position=INSIDE)
+        self.assertEqual(len(stage.world.clicks), 1)
+
+    def test_a_yes_that_brought_the_console_to_the_front_counts_for_the_same_act_on_a_fresh_look(self) -> None:
+        stage, asked = self.stage()
+        stage.world.window = run = replace(NOTEPAD, title="Run")
+        stage.actuator.confirm = lambda question: bool(asked.append(question) or setattr(stage.world, "window", MAIL) or True)
+        self.refused(stage, "stale_frame", "come to the front", "type_text", text="notepad")
+        stage.world.window = run
+        stage.do("type_text", text="notepad")
+        self.assertEqual((len(asked), stage.world.typed), (1, "notepad"))
+        stage.clock.advance(1)
+        stage.world.person()
+        stage.clock.advance(4)
+        with self.assertRaises(ToolError):
+            stage.do("type_text", text="notepad")  # the yes was for one act
+        self.assertEqual(len(asked), 2)
+
+    def test_a_window_moved_over_the_target_while_answering_is_not_clicked(self) -> None:
+        stage, asked = self.stage(blocked_windows="mail.exe")
+        stage.actuator.confirm = lambda question: bool(
+            setattr(stage.world, "others", [NOTEPAD]) or setattr(stage.world, "window", replace(MAIL, rect=NOTEPAD.rect)) or True
+        )
+        with self.assertRaises(ToolError):
+            stage.do("click", element_name="Send", position=INSIDE)
+        self.assertEqual(stage.world.events, [])
+
+    def test_a_setting_that_is_none_of_the_three_is_refused(self) -> None:
+        with self.assertRaisesRegex(agent.ConfigError, "never or risky or always.*'often'"):
+            agent.load_config({"test": {"confirm": "often"}})
+
+
+class Terminal:
+    """A terminal at which lines are typed at set times of a virtual clock."""
+
+    def __init__(self, lines: list[str], tty: bool = True) -> None:
+        self.lines, self.isatty = lines, lambda: tty
+
+    def __iter__(self) -> Any:
+        return iter(self.lines)
+
+
+class AtTheConsole(unittest.TestCase):
+    def ask(self, lines: list[str], tty: bool = True) -> tuple[bool, list[str], float]:
+        """The answer, what was said, and how long it took."""
+        clock, said = VirtualClock(), list[str]()
+        start = clock.now()
+        with mock.patch.object(sys, "stdin", Terminal(lines, tty)):
+            confirm = agent.console_confirm(agent.load_config({"test": {"confirm_wait": 30}}), clock, said.append)
+            # the reader is a thread: what it reads before the question does not count, so it starts reading late
+            with mock.patch.object(threading.Thread, "start", lambda thread: None):
+                late = mock.patch.object(clock, "sleep", lambda s, sleep=clock.sleep: (sleep(s), read_late(confirm)))
+                with late:
+                    answer = confirm("send: click Send")
+        return answer, said, clock.now() - start
+
+    def test_only_a_plain_yes_is_a_yes(self) -> None:
+        for line, yes in (("y", True), ("Yes", True), (" YES ", True), ("n", False), ("", False), ("yep", False), ("yes no", False)):
+            self.assertEqual(self.ask([line + "\n"])[0], yes, line)
+
+    def test_no_answer_in_time_is_a_no(self) -> None:
+        answer, said, seconds = self.ask([])
+        self.assertFalse(answer)
+        self.assertAlmostEqual(seconds, 30, delta=0.2)
+        self.assertIn("send: click Send", said[0])
+
+    def test_without_a_terminal_the_answer_is_no_at_once_and_says_what_would_allow_it(self) -> None:
+        answer, said, seconds = self.ask(["y\n"], tty=False)
+        self.assertEqual((answer, seconds), (False, 0))
+        self.assertIn("--confirm never or allow_risky", said[0])
+
+
+def read_late(confirm: Any) -> None:
+    """Lets the reader of a console_confirm do its work, in this thread."""
+    cells = dict(zip(confirm.__code__.co_freevars, (cell.cell_contents for cell in confirm.__closure__), strict=True))
+    if cells["lines"].empty():
+        cells["reader"]._target()
+
+
 class ThroughTheEngine(EngineCase):
     """What the run does about it."""
 
@@ -378,10 +552,10 @@ class ThroughTheEngine(EngineCase):
 
 
 class Fuzz(unittest.TestCase):
-    def test_twenty_thousand_random_acts_let_nothing_through_that_a_rule_forbids(self) -> None:
-        counts = fuzz(20_000, seed=6)
+    def test_thousands_of_random_acts_let_nothing_through_that_a_rule_forbids(self) -> None:
+        counts = fuzz(5_000, seed=6)
         self.assertEqual(counts["violations"], 0)
-        self.assertGreater(min(counts[key] for key in ("done", "blocked_key", "forbidden_window", "outside")), 100)
+        self.assertGreater(min(counts[key] for key in ("done", "blocked_key", "forbidden_window", "outside")), 20)
 
 
 if __name__ == "__main__":

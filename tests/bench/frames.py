@@ -16,9 +16,13 @@ WORDS = (
 )
 
 
+def text_width(line: str, scale: int = 2) -> int:
+    return Canvas(1, 1).text(0, 0, line, 0, scale)
+
+
 def sentence(dice: random.Random, width: int, scale: int) -> str:
     line = ""
-    while agent.text_width(line, scale) < width - 120:
+    while text_width(line, scale) < width - 120:
         line += dice.choice(WORDS)[: dice.randint(2, 9)] + dice.choice(" , .-;" if dice.random() < 0.2 else " ") + " "
     return line
 
@@ -98,7 +102,7 @@ def demo() -> bytes:
 def typed(pixels: bytes, line: str = "Hello, a little text was typed.") -> bytes:
     """The same frame with one more line of text: a small change."""
     canvas = Canvas(WIDTH, HEIGHT, pixels)
-    canvas.fill(Rect(400, 420, agent.text_width(line), 18), 0xFFFFFF)
+    canvas.fill(Rect(400, 420, text_width(line), 18), 0xFFFFFF)
     canvas.text(400, 420, line, 0x1B2430)
     return bytes(canvas.pixels)
 

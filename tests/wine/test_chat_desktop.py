@@ -127,7 +127,7 @@ def run(profile: str, scenario: str, folder: str) -> None:
     with pm.ModelServer(mind(scenario)) as server:
         command = ["wine", PYTHON, "-X", "utf8", "Z:" + str(HERE.parent.parent / "agent.py").replace("/", "\\")]
         command += ["--profile", profile, "--scenario", scenario, "--max-steps", "40", "--endpoint", server.url]
-        command += ["--confirm", "never", "--set", "dump_dir=Z:" + folder.replace("/", "\\"), "--set", "stop_corner=false"]
+        command += ["--confirm", "never", "--set", "dump_dir=Z:" + folder.replace("/", "\\")]
         command += ["--set", "screen_capture_w=1536", "--set", "screen_capture_h=864"]  # the size the model's eyes know
         pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         done = subprocess.run(command, timeout=300, **pipes)

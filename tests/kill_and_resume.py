@@ -1,0 +1,111 @@
+"""Kills a demo run without warning and resumes it: python -m tests.kill_and_resume [RANDOM MOMENTS] [PARALLEL] [SEED]
+
+Once at every line of the journal (before it, in its middle, after it), once after every input event, and at as many
+random moments as asked for. Each time the resumed run must complete the task, with every effect on the desktop brought
+about once, nothing held, and a journal whose every line can be read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+QUICK = "settle_floor_ms=5 settle_patience_ms=60 settle_interval_ms=5".split()
+ONCE = {"opened": 1, "focused": 1, "typed": 1, "saved": 1}
+
+
+def command(folder: Path, moment: str, *more: str) -> list[str]:
+    settings = [part for item in (*QUICK, f"dump_dir={folder / 'dumps'}") for part in ("--set", item)]
+    return [sys.executable, "-m", "tests.kept_demo", str(folder / "world.json"), moment, *settings, *more]
+
+
+def run(words: list[str], after_s: float | None = None) -> tuple[int, str]:
+    """(exit code, output); killed after that many seconds."""
+    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    try:
+        output, _ = process.communicate(timeout=60 if after_s is None else after_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output, _ = process.communicate()
+    return process.returncode, output.decode(errors="replace")
+
+
+def records(folder: Path) -> list[dict[str, object]]:
+    lines = (folder / "dumps" / "run_0001" / "turns.jsonl").read_bytes().decode().split("\n")
+    assert lines.pop() == "", "the journal ends in the middle of a line"
+    return [json.loads(line) for line in lines]
+
+
+def trial(moment: str, after_s: float | None = None) -> str:
+    """What became of one kill: `ended` if the run was over before it, else where it was resumed; raises AssertionError."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        code, output = run(command(folder, moment), after_s)
+        if code == 0:
+            return "ended"
+        assert code in (-9, 137), (code, output)
+        journal = folder / "dumps" / "run_0001" / "turns.jsonl"
+        begun = journal.exists() and b"\n" in journal.read_bytes()
+        code, output = run(command(folder, "none", *(["--resume"] if begun else [])))
+        if begun and "was completed" in output:
+            code, where = 0, "completed already"
+        else:
+            where = "resumed" if begun else "begun anew"
+        assert code == 0, (moment, after_s, code, output)
+        world = json.loads((folder / "world.json").read_text())
+        effects = {key: count for key, count in world["effects"].items() if count}
+        assert effects == ONCE, (moment, after_s, effects, output)
+        assert world["held"] == [] and world["state"]["saved_text"] == "Hello from agent.py", world
+        if begun:
+            entries = records(folder)
+            intents = [entry["turn"] for entry in entries if entry["kind"] == "intent"]
+            acted = {entry["turn"]: entry for entry in entries if entry["kind"] == "action"}
+            assert len(intents) == len(set(intents)) and set(intents) <= set(acted), (moment, intents)
+            unknown = [entry for entry in acted.values() if str(entry["result"]).startswith("Unknown")]
+            where += " with an unknown act" if unknown else ""
+        return where
+
+
+def sweep(kind: str, variants: tuple[str, ...], workers: int) -> Counter[str]:
+    """Kills at moment 1, 2, ... until the run ends before it."""
+    counts = Counter[str]()
+    with ThreadPoolExecutor(workers) as pool:
+        for first in range(1, 1000, 8):
+            moments = [f"{kind}:{number}{variant}" for number in range(first, first + 8) for variant in variants]
+            found = list(pool.map(trial, moments))
+            counts.update(found)
+            if set(found[-len(variants) :]) == {"ended"}:
+                del counts["ended"]
+                return counts
+    raise AssertionError("the run never ends")
+
+
+def at_random(count: int, workers: int, seed: int) -> Counter[str]:
+    """Kills at random moments from the program's start to the end of the run."""
+    with tempfile.TemporaryDirectory() as name:
+        start = time.monotonic()
+        code, output = run(command(Path(name), "none"))
+        whole = time.monotonic() - start
+        assert code == 0, output
+    rng = random.Random(seed)
+    with ThreadPoolExecutor(workers) as pool:
+        return Counter(pool.map(lambda after: trial("none", after), [rng.uniform(0.1, whole) for _ in range(count)]))
+
+
+if __name__ == "__main__":
+    numbers = [int(word) for word in sys.argv[1:]]
+    count, parallel, seed = [*numbers, *[500, os.cpu_count() or 1, 1][len(numbers) :]]
+    began = time.monotonic()
+    print("at each journal line:", dict(sweep("journal", (":before", ":torn", ":after"), parallel)), flush=True)
+    print("after each input event:", dict(sweep("event", ("",), parallel)), flush=True)
+    print("at random moments:", dict(at_random(count, parallel, seed)), flush=True)
+    print(f"{time.monotonic() - began:.0f} s")

@@ -1,0 +1,91 @@
+"""Ten thousand turns of one demo run in virtual time: python -m tests.soak [TURNS]
+
+The demo's own desktop and model server are used, HTTP included; the note program is closed again whenever it has saved,
+so that the run goes on. At every tenth part of the run memory, handles, threads and open files are counted; they must
+be flat: none above the count after the first tenth by more than the allowance that stands beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import os
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.fakes import VirtualClock
+
+ALLOWED = {"kilobytes": 12000, "threads": 2, "files": 2, "objects": 15000}  # kept: 1,000 actions, 200 thumbnails
+
+
+class EndlessDesktop(agent.DemoDesktop):
+    """A demo desktop on which the note is thrown away after each save."""
+
+    rounds = 0
+
+    def _click(self, target: str) -> None:
+        super()._click(target)
+        if self.state.clean:
+            type(self).rounds += 1
+            self.state = agent.DemoState()
+
+
+def counts() -> dict[str, int]:
+    """What must stay flat; memory and open files where the system tells."""
+    gc.collect()
+    linux = os.path.isdir("/proc/self/fd")
+    files = len(os.listdir("/proc/self/fd")) if linux else 0
+    memory = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1000 if linux else 0
+    return {"kilobytes": memory, "threads": threading.active_count(), "files": files, "objects": len(gc.get_objects())}
+
+
+def soak(turns: int) -> tuple[list[dict[str, int]], float, str]:
+    """(counts at each tenth of the run, virtual seconds, the run's last line)."""
+    stop, samples, out = agent.Stop(), list[dict[str, int]](), io.StringIO()
+    clock, begin = VirtualClock(stop), 0.0
+    observe, repeated = agent.Engine.observe, agent.Engine.repeated
+
+    def never(self: agent.Engine, act: agent.Act, frame: agent.Frame) -> bool:
+        return repeated(self, act, frame) and False  # it is meant to do the same again and again
+
+    def sampled(self: agent.Engine, turn: int, *rest: Any, **more: Any) -> Any:
+        if turn >= turns * (len(samples) + 1) // 10 and not rest:
+            samples.append(counts())
+            print(f"turn {turn}: {samples[-1]}", file=sys.stderr, flush=True)
+        if clock.sleeps:
+            clock.sleeps.clear()
+        for path in (self.logger.folder / "screenshots").glob("*.png"):  # not a matter of the program's memory
+            if not path.name.startswith(f"turn_{turn:04d}"):
+                path.unlink(missing_ok=True)
+        return observe(self, turn, *rest, **more)
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
+        settings = [f"max_steps={turns}", f"dump_dir={folder}", "minutes_most=0", "screen_capture_w=320",
+                    "screen_capture_h=180", "acts_per_minute=10000", "turn_delay=0.5"]  # fmt: skip
+        options = agent.command_line().parse_args(["--demo", *(p for s in settings for p in ("--set", s))])
+        with (
+            mock.patch.object(agent, "DemoDesktop", EndlessDesktop),
+            mock.patch.object(agent.Engine, "observe", sampled),
+            mock.patch.object(agent.Engine, "repeated", never),
+        ):
+            begin = clock.now()
+            agent.start(options, stop, clock)
+        assert agent.read_journal(Path(folder) / "run_0001")[1] == []
+    return samples, clock.now() - begin, out.getvalue().splitlines()[-1]
+
+
+if __name__ == "__main__":
+    started = time.monotonic()
+    found, seconds, last = soak(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    print(last)
+    print(f"{EndlessDesktop.rounds} notes saved, {seconds / 3600:.1f} h of virtual time in {time.monotonic() - started:.0f} s")
+    grown = {key: max(sample[key] for sample in found) - found[0][key] for key in ALLOWED}
+    print("first", found[0], "growth", grown, "allowed", ALLOWED)
+    sys.exit(any(grown[key] > ALLOWED[key] for key in ALLOWED))

@@ -1,0 +1,218 @@
+"""Fails every call of a whole run in turn: python -m tests.sweep_faults [win32] [files] [http] [--step N]
+
+The run is the program's own `start` on a simulated Windows with a real model server on the loopback, a real folder and
+virtual time; it clicks, double-clicks, drags, types, presses a chord, scrolls, and reports. Fault number N is the Nth
+Win32 call, file call or HTTP exchange, once alone and once with all that follow, N = 1, 2, ... until a run meets none.
+Each run must end with one of the program's exit codes, hold nothing, leave no handle open, do nothing after its journal
+could not be written, and leave a journal that can be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.fakes import NEVER_FAIL, RELEASES, FakeWin32, VirtualClock
+from tests.scripted import PLAN, PROOF, call, role_of, text
+from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply, reset
+
+ACTS = [
+    call("click_screen_element", element_name="field", position=[300, 400]),
+    call("double_click_screen_element", element_name="word", position=[320, 420]),
+    call("drag_screen_element", element_name="bar", start=[300, 300], end=[340, 360]),
+    call("type_text_input", text="Grüße 😀\n"),
+    call("press_keyboard_key", key="ctrl+s"),
+    call("scroll_screen_down"),
+    call("right_click_screen_element", element_name="word", position=[310, 410]),
+]
+MODELS = {"data": [{"id": "qwen3-vl-2b-instruct", "type": "vlm", "state": "loaded", "loaded_context_length": 16384}]}
+SETTINGS = """screen_capture_w=64 screen_capture_h=64 drag_steps=3 scroll_ticks=1 settle_patience_ms=50 blind_patience=1
+    request_retries=1 model_failures=1 stall_stop=12 stall_recover=100 confirm=never""".split()
+HTTP_FAULTS: dict[str, Step] = {
+    "reset": reset, "hang up": hang_up, "500": answer(500, {"error": "no"}), "401": answer(401, {"error": "no"}),
+    "empty": raw(http(200, b"")), "garbage": raw(b"\x00\xff" * 50), "no JSON": raw(http(200, b"<html>")),
+    "no message": answer(200, {"choices": []}), "half": raw(http(200, reply("x"))[:-20]),
+}  # fmt: skip
+
+
+class Faults:
+    """Decides for the calls of one kind, counted from 1, which of them fail."""
+
+    def __init__(self, at: int = 0, onwards: bool = False) -> None:
+        self.at, self.onwards, self.calls, self.failed = at, onwards, 0, list[str]()
+        self.noted: Any = None  # what `note` says at the first fault
+        self.note: Any = lambda: None
+
+    def __call__(self, what: str) -> bool:
+        self.calls += 1
+        fails = bool(self.at) and (self.calls >= self.at if self.onwards else self.calls == self.at)
+        if fails and not self.failed:
+            self.noted = self.note()
+        self.failed += [what] if fails else []
+        return fails
+
+
+class SweptWin32(FakeWin32):
+    """Fails calls of the program's main thread only, so that the count does not depend on when the watcher polls."""
+
+    def __init__(self, faults: Faults, thread: str, **world: Any) -> None:
+        self.faults, self.thread = faults, thread
+        super().__init__(**world)
+
+    def _answer(self, name: str, body: Any, arguments: tuple[Any, ...]) -> Any:
+        main = threading.current_thread() is threading.main_thread()
+        if main == (self.thread == "main") and self.faults(name):
+            self.fail_at = len(self.calls) + 1
+        return super()._answer(name, body, arguments)
+
+
+class Model(ScriptedServer):
+    """Plays the acts one after the other, then reports; the Nth exchange may go wrong."""
+
+    def __init__(self, faults: Faults, fault: Step) -> None:
+        super().__init__(hang_up)
+        self.faults, self.fault, self.acts = faults, fault, iter(ACTS)
+
+    def _step(self) -> Step:
+        head, _, body = self.requests[-1].partition(b"\r\n\r\n")
+        if self.faults("HTTP"):
+            return self.fault
+        if head.startswith(b"GET"):
+            return answer(200, MODELS) if b"/api/v0/models" in head else answer(404, {"error": "Unexpected endpoint"})
+        role = role_of(json.loads(body))
+        message = PLAN if role == "planner" else text("YES: done") if role == "verifier" else next(self.acts, None)
+        message = message or call("report_mission_complete", evidence=PROOF)
+        return answer(200, reply(choices=[{"message": message, "finish_reason": "stop"}]))
+
+
+class FaultyFile:
+    """A text stream whose write, flush, truncate and close can fail."""
+
+    def __init__(self, stream: Any, faults: Faults) -> None:
+        self._stream, self._faults = stream, faults
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._stream, name)
+        if name not in ("write", "flush", "truncate", "close"):
+            return method
+        return lambda *arguments: self._call(name, method, arguments)
+
+    def _call(self, name: str, method: Any, arguments: tuple[Any, ...]) -> Any:
+        try:
+            no_space(self._faults, name)
+        except OSError:
+            if name == "close":
+                method()  # a stream whose close fails is closed all the same
+            raise
+        return method(*arguments)
+
+
+def no_space(faults: Faults, what: str) -> None:
+    if faults(what):
+        raise OSError(28, "No space left on device")
+
+
+@contextlib.contextmanager
+def faulty_files(faults: Faults, folder: Path) -> Iterator[None]:
+    """Every call on a path inside `folder`, and on a stream opened there, goes through `faults`."""
+    with contextlib.ExitStack() as stack:
+        for name in ("open", "mkdir", "write_bytes", "unlink", "read_bytes", "glob", "lstat"):
+            real = getattr(Path, name)
+
+            def wrapped(self: Path, *arguments: Any, _real: Any = real, _name: str = name, **more: Any) -> Any:
+                if folder not in (self, *self.parents):
+                    return _real(self, *arguments, **more)
+                no_space(faults, _name)
+                result = _real(self, *arguments, **more)
+                textual = _name == "open" and "b" not in str(more.get("mode", arguments[:1]))
+                return FaultyFile(result, faults) if textual else result
+
+            stack.enter_context(mock.patch.object(Path, name, wrapped))
+        yield
+
+
+def whole_run(win32: Faults, files: Faults, exchanges: Faults, fault: Step = reset, thread: str = "main") -> list[str]:
+    """One run with these faults; returns what is wrong with its end."""
+    stop = agent.Stop()
+    clock = VirtualClock(stop)
+    world = SweptWin32(win32, thread, clock=clock)
+    files.note = lambda: len(world.events)
+    out, folder = io.StringIO(), tempfile.TemporaryDirectory()
+    settings = [part for item in (*SETTINGS, f"dump_dir={folder.name}/dumps") for part in ("--set", item)]
+    with folder, contextlib.ExitStack() as stack:
+        model = stack.enter_context(Model(exchanges, fault))
+        options = agent.command_line().parse_args([*settings, "--endpoint", model.url, "Do it"])
+        for target, name, value in (
+            (agent, "load_win32", lambda: world.api), (sys, "stdin", None), (agent, "lmstudio_logs", dict),
+        ):  # fmt: skip
+            stack.enter_context(mock.patch.object(target, name, value))
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(faulty_files(files, Path(folder.name)))
+        try:
+            code: Any = agent.start(options, stop, clock)
+        except agent.AgentError as error:
+            code = error.exit_code
+        except Exception as error:  # a fault that ended the program
+            code = f"{type(error).__name__}: {error}"
+        stack.close()
+        journals = list(Path(folder.name).rglob("turns.jsonl"))
+        damaged = [number for path in journals for number in agent.read_journal(path.parent)[1]]
+    wrong = [] if code in (0, 1, 2, 3, 130) else [f"ended with {code}"]
+    wrong += [f"problem: {problem}" for problem in world.problems]
+    wrong += [f"damaged journal lines {damaged}"] if damaged else []
+    stuck = "SendInput" in win32.failed and win32.onwards
+    wrong += [] if stuck else [f"held: {what}" for what in world.held()]
+    leaks = [kind for kind in world.leaks() if kind != "mutex"]  # the mutex is the program's until it ends
+    wrong += [] if win32.onwards and RELEASES & set(win32.failed) else [f"open: {kind}" for kind in leaks]
+    if files.failed[:1] in (["write"], ["flush"]) and any(event.down for event in world.events[files.noted :]):
+        wrong.append("acted after its journal could not be written")
+    if not (win32.failed or files.failed or exchanges.failed) and (code, len(world.clicks)) != (0, 5):
+        wrong.append(f"a run without faults ended with {code} and {len(world.clicks)} clicks: {out.getvalue()}")
+    return wrong
+
+
+def sweep(kind: str, step: int = 1, first: int = 1, most: int = 1 << 30) -> Counter[str]:
+    """Counts the faults tried; what goes wrong is printed and counted as `wrong`."""
+    counts = Counter[str]()
+    variants = [(name, onwards) for name in (HTTP_FAULTS if kind == "http" else [""]) for onwards in (False, True)]
+    for variant, onwards in variants:
+        for number in range(first, most, step):
+            faults = {name: Faults() for name in ("win32", "files", "http")}
+            faults["win32" if kind == "watcher" else kind] = tried = Faults(number, onwards)
+            thread = "watcher" if kind == "watcher" else "main"
+            step_ = HTTP_FAULTS.get(variant, reset)
+            wrong = whole_run(faults["win32"], faults["files"], faults["http"], step_, thread)
+            if not tried.failed and kind != "watcher":
+                break
+            counts["tried"] += bool(tried.failed)
+            if wrong:
+                counts["wrong"] += 1
+                print(kind, variant, "onwards" if onwards else "once", number, tried.failed[:1], wrong[:3], flush=True)
+    return counts
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kinds", nargs="*", default=["win32", "watcher", "files", "http"])
+    parser.add_argument("--step", type=int, default=1)
+    options = parser.parse_args()
+    total = Counter[str]()
+    for kind in options.kinds:
+        began = time.monotonic()
+        found = sweep(kind, options.step, most=20 if kind == "watcher" else 1 << 30)
+        print(f"{kind}: {found['tried']} faults, {found['wrong']} wrong, {time.monotonic() - began:.0f} s", flush=True)
+        total.update(found)
+    print(f"in all {total['tried']} faults tried, {total['wrong']} wrong; {len(NEVER_FAIL)} functions cannot fail")
+    sys.exit(1 if total["wrong"] else 0)

@@ -1,0 +1,268 @@
+"""The journal after an end of any kind: reading it, going on from it, and keeping old runs to a number and a size."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.kill_and_resume import trial
+from tests.scripted import PLAN, EngineCase, call, role_of, text
+from tests.sweep_faults import sweep
+from tests.test_main import CommandLineCase
+
+
+def facts(state: agent.AgentState) -> dict[str, Any]:
+    """Everything that a state is made of."""
+    memory = state.memory
+    kept = {**vars(state), "memory": None, "history": memory._history, "snapshots": memory.all_snapshots}
+    return json.loads(json.dumps(kept, default=lambda value: value.__dict__))
+
+
+class Journals(EngineCase):
+    """A scripted run of many turns, cut off at every line of its journal."""
+
+    def long_run(self, **settings: Any) -> tuple[agent.Engine, list[tuple[int, dict[str, Any]]]]:
+        """The engine, and after each turn the number of journal lines and what the state was."""
+        places, seen = itertools.count(), []
+
+        def decide(request: dict[str, Any]) -> Any:
+            if role_of(request) == "planner":
+                archive = call("archive_completed_actions", summary="Some.", patterns_detected="p", archived_turns=[2, 3, 5])
+                return archive if "ARCHIVE_NOW" in str(request) and next(places) % 2 else PLAN
+            number = next(places)
+            return call("click_screen_element", element_name="x", position=[number % 900, 7]) if number % 4 else text("?")
+
+        engine, state = self.engine(decide, max_steps=40, review_interval=5, memory_compression_threshold=8, **settings)
+        record = engine.logger.record
+
+        def spied(kind: str, **values: Any) -> None:
+            record(kind, **values)
+            if kind == "state":
+                lines = (engine.logger.folder / "turns.jsonl").read_text().count("\n")
+                seen.append((lines, facts(state)))
+
+        engine.logger.record = spied
+        agent.run_agent(engine, state)
+        return engine, seen
+
+    def resumed(self, folder: Path, lines: list[str], torn: str = "") -> tuple[agent.AgentState, list[str], Path]:
+        """The state with which a journal of these lines would go on, what is said, and the new run's folder."""
+        copy = self.folder / "copies" / f"run_{len(list((self.folder / 'copies').glob('*'))) + 1:04d}"
+        copy.mkdir(parents=True)
+        (copy / "turns.jsonl").write_text("".join(lines) + torn, encoding="utf-8")
+        engine, state = self.engine(lambda r: PLAN)
+        engine.logger = agent.ExecutionLogger("unused", old=copy)
+        self.addCleanup(engine.logger.close)
+        agent.resume(engine, state)
+        return state, self.lines, copy
+
+    def test_a_run_goes_on_with_the_plan_memory_archives_and_counts_that_it_had(self) -> None:
+        engine, seen = self.long_run()
+        lines = (engine.logger.folder / "turns.jsonl").read_text().splitlines(keepends=True)
+        self.assertGreater(len(seen), 30)
+        self.assertTrue(any(state["snapshots"] for _, state in seen))
+        for count, state in seen:
+            restored, _, _ = self.resumed(engine.logger.folder, lines[:count])
+            self.assertEqual(facts(restored), state)
+
+    def test_cut_off_anywhere_it_goes_on_no_earlier_than_its_last_act(self) -> None:
+        engine, _ = self.long_run()
+        lines = (engine.logger.folder / "turns.jsonl").read_text().splitlines(keepends=True)
+        for count in range(1, len(lines), 8):
+            entries = [json.loads(line) for line in lines[:count]]
+            intents = [entry["turn"] for entry in entries if entry["kind"] == "intent"]
+            state, _, _ = self.resumed(engine.logger.folder, lines[:count], lines[count][: len(lines[count]) // 2])
+            remembered = [record.turn for record in state.memory._history]
+            self.assertEqual(len(remembered), len(set(remembered)))
+            self.assertLessEqual(set(intents), set(remembered))
+            self.assertEqual(state.turn, max(entry.get("turn") or 0 for entry in entries))
+
+    def test_a_torn_end_is_dropped_before_anything_is_added(self) -> None:
+        whole = ['{"kind": "plan", "turn": 1}\n', '{"kind": "intent", "turn": 2, "tool": "click", "args": {}}\n']
+        for torn in ("", "{", '{"kind": "result", "turn": 2, "result": "Clicked", "changed": true}', "\x00" * 40, "ß"):
+            _, said, copy = self.resumed(self.folder, whole, torn)
+            records, damaged, _ = agent.read_journal(copy)
+            self.assertEqual(([record["kind"] for record in records], damaged), (["plan", "intent", "action"], []))
+            self.assertIn("after turn 2.", said[0])
+
+    def test_an_act_without_a_result_is_unknown_to_memory_journal_and_model(self) -> None:
+        intent = {"kind": "intent", "turn": 3, "tool": "type_text", "args": {"text": "hello"}}
+        state, _, copy = self.resumed(self.folder, [json.dumps(intent) + "\n"])
+        record = state.memory.get_last_action_for_validation()
+        self.assertEqual((record.turn, record.tool, record.changed), (3, "type_text", None))
+        self.assertRegex(record.result, "^Unknown: .*look before doing it again")
+        self.assertIn("Unknown: the program ended", state.get_context())
+        self.assertEqual(agent.read_journal(copy)[0][-1]["result"], record.result)
+
+    def test_a_damaged_middle_is_reported_with_its_lines_and_the_rest_is_used(self) -> None:
+        engine, seen = self.long_run()
+        lines = (engine.logger.folder / "turns.jsonl").read_text().splitlines(keepends=True)
+        for damage in ("\x00\x00\n", "{}}\n", "[1]\n", "7\n", "\n", '{"kind": \n', "[" * 5000 + "\n"):
+            spoilt = [*lines[:6], damage, *lines[7:]]
+            state, said, _ = self.resumed(engine.logger.folder, spoilt)
+            self.assertIn("Damaged lines left out: [7]", said[0])
+            self.assertEqual(state.turn, seen[-1][1]["turn"])
+
+    def test_records_that_somebody_changed_do_no_harm(self) -> None:
+        odd: list[dict[str, Any]] = [
+            {"kind": "state"}, {"kind": "state", "turn": "x"}, {"kind": "action", "turn": 1}, {"kind": "intent"},
+            {"kind": "archive", "summary": 1}, {"kind": []}, {"turn": None, "kind": "plan"}, {"kind": "action", "a": 1},
+        ]  # fmt: skip
+        state, _, _ = self.resumed(self.folder, [json.dumps(entry) + "\n" for entry in odd])
+        self.assertEqual((state.turn, state.mode, state.memory._history), (0, agent.PLANNING, []))
+
+
+class CommandLine(CommandLineCase):
+    def test_a_run_that_ran_out_of_turns_is_resumed_and_completed_in_its_own_folder(self) -> None:
+        for how in ([], ["1"], ["run_0001"], ["0001"]):
+            self.main("--demo", "--max-steps", "3", "--profile", "commander")
+            code, out, _ = self.main("--demo", "--resume", *how)
+            self.assertEqual(code, 0, out)
+            self.assertIn("Going on with run_0001 after turn 3.", out)
+            self.assertEqual([path.name for path in (self.folder / "dumps").iterdir()], ["run_0001"])
+            records = self.records()
+            self.assertEqual([r["kind"] for r in records if r["kind"] in ("run", "resume", "end")], ["run", "end", "resume", "end"])
+            turns = [r["turn"] for r in records if r["kind"] in ("plan", "action")]
+            self.assertEqual(turns, sorted(set(turns)))
+            self.assertEqual({r["profile"] for r in records if "profile" in r}, {"commander"})
+            shutil.rmtree(self.folder / "dumps")
+
+    def test_a_chat_is_resumed_too(self) -> None:
+        self.main("--demo", "--profile", "chat", "--max-steps", "3")
+        code, out, _ = self.main("--demo", "--resume", "--max-steps", "30")
+        self.assertIn("Going on with run_0001 after turn 3.", out)
+        self.assertIn(code, (0, 1), out)
+        self.assertIn("EARLIER STEPS", (self.run_folder() / "execution_log.txt").read_text(encoding="utf-8"))
+
+    def test_the_latest_run_is_meant_if_none_is_named(self) -> None:
+        for _ in range(2):
+            self.main("--demo", "--max-steps", "2")
+        self.assertIn("Going on with run_0002 after turn 2.", self.main("--demo", "--resume")[1])
+
+    def test_what_cannot_be_resumed_is_said_in_one_line(self) -> None:
+        folder = self.folder / "dumps" / "run_0003"
+        for content, words in (
+            (None, "holds no readable turns.jsonl"), (b"", "record of its task is damaged"),
+            (b'{"kind": "run", "task": 7, "profile": "planner"}\n', "record of its task is damaged"),
+            (b'{"kind": "run", "task": "a", "profile": "nobody"}\n', "record of its task is damaged"),
+            (b'{"kind": "run", "task": "a", "profile": "planner"}\n{"kind": "end", "outcome": "completed"}\n', "was completed"),
+        ):  # fmt: skip
+            if content is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / "turns.jsonl").write_bytes(content)
+            code, out, err = self.main("--demo", "--resume", "3")
+            self.assertEqual((code, out), (2, ""))
+            self.assertRegex(err, rf"^agent.py: .*{words}.*\.\n$")
+
+
+class Housekeeping(CommandLineCase):
+    def make(self, *numbers: int, size: int = 10) -> Path:
+        root = self.folder / "dumps"
+        for number in numbers:
+            (root / f"run_{number:04d}" / "screenshots").mkdir(parents=True)
+            (root / f"run_{number:04d}" / "screenshots" / "a.png").write_bytes(bytes(size))
+        return root
+
+    def test_runs_beyond_the_count_go_oldest_first_by_number_not_by_name(self) -> None:
+        root = self.make(1, 2, 9999, 10000, 10001)
+        agent.delete_old_runs(root, 3, 0)
+        self.assertEqual(sorted(path.name for path in root.iterdir()), ["run_10000", "run_10001", "run_9999"])
+
+    def test_runs_beyond_the_size_go_but_never_the_latest(self) -> None:
+        root = self.make(1, 2, 3, size=700_000)
+        agent.delete_old_runs(root, 0, 2)
+        self.assertEqual(sorted(path.name for path in root.iterdir()), ["run_0002", "run_0003"])
+        (root / "run_0003" / "big").write_bytes(bytes(5_000_000))
+        agent.delete_old_runs(root, 0, 2)
+        self.assertEqual([path.name for path in root.iterdir()], ["run_0003"])
+
+    def test_without_limits_nothing_is_deleted(self) -> None:
+        root = self.make(*range(1, 30))
+        agent.delete_old_runs(root, 0, 0)
+        self.assertEqual(len(list(root.iterdir())), 29)
+
+    def test_nothing_but_folders_called_run_and_a_number_is_ever_deleted(self) -> None:
+        root, outside = self.make(7, 8, 9), self.folder / "outside"
+        outside.mkdir()
+        (outside / "keep").write_text("x")
+        others = ["run_0001x", "notes", "run_", "RUN_0002", "run_-1", "old_run_0001"]
+        for name in others:
+            (root / name).mkdir()
+        (root / "run_0003").write_text("a file")
+        with mock.patch.object(os, "sep", os.sep):
+            try:
+                (root / "run_0004").symlink_to(outside, target_is_directory=True)
+                (root / "run_0007" / "link").symlink_to(outside, target_is_directory=True)
+            except OSError:
+                pass  # Windows lets only some people make links
+        agent.delete_old_runs(root, 1, 1)
+        left = {path.name for path in root.iterdir()}
+        self.assertEqual(left - {"run_0004"}, {*others, "run_0003", "run_0009"})
+        self.assertEqual((outside / "keep").read_text(), "x")
+
+    def test_a_run_keeps_to_the_limits_that_the_config_names(self) -> None:
+        for _ in range(4):
+            self.main("--demo", "--max-steps", "1", "--set", "keep_runs=2")
+        self.assertEqual(sorted(path.name for path in (self.folder / "dumps").iterdir()), ["run_0003", "run_0004"])
+
+
+class Unwritable(CommandLineCase):
+    def refused(self, code: int, words: str, *arguments: str) -> None:
+        got, out, err = self.main("--demo", *arguments)
+        self.assertEqual(got, code)
+        self.assertRegex(err, rf"^agent.py: [^\n]*{words}[^\n]*\.\n$")
+        self.assertNotIn("executor", out)
+
+    def test_a_folder_that_cannot_be_made_is_said_before_the_first_act(self) -> None:
+        (self.folder / "file").write_text("")
+        self.refused(2, "cannot be used for runs", "--set", f"dump_dir={self.folder / 'file' / 'dumps'}")
+
+    def test_a_path_too_long_is_said_before_the_first_act(self) -> None:
+        self.refused(2, "cannot be used for runs", "--set", f"dump_dir={self.folder / ('x' * 300)}")
+
+    def test_a_full_disk_or_a_locked_file_is_said_before_the_first_act(self) -> None:
+        for number, reason in ((28, "No space left"), (13, "Permission denied")):
+            with mock.patch.object(Path, "write_bytes", side_effect=OSError(number, reason)):
+                self.refused(1, rf"cannot be written \({reason}\)")
+
+    def test_a_journal_that_cannot_be_written_any_more_ends_the_run_before_the_act(self) -> None:
+        record, acted = agent.ExecutionLogger.record, []
+
+        def failing(self: Any, kind: str, **values: Any) -> None:
+            if kind == "intent":
+                raise self._failure(OSError(28, "No space left on device"))
+            record(self, kind, **values)
+
+        with (
+            mock.patch.object(agent.ExecutionLogger, "record", failing),
+            mock.patch.object(agent.DemoDesktop, "button", side_effect=acted.append),
+        ):
+            code, out, _ = self.main("--demo")
+        self.assertEqual((code, acted), (1, []))
+        self.assertRegex(out, r"error: The run's folder .* cannot be written \(No space left on device\)")
+
+
+class Faults(EngineCase):
+    def test_some_faults_of_every_kind_end_as_they_should(self) -> None:
+        for kind, step in (("win32", 389), ("files", 167), ("http", 11)):
+            counts = sweep(kind, step, first=3)
+            self.assertGreater(counts["tried"], 1, kind)
+            self.assertEqual(counts["wrong"], 0, kind)
+
+
+class Killed(EngineCase):
+    def test_some_kills_are_survived_with_every_effect_brought_about_once(self) -> None:
+        for moment in ("journal:13:torn", "event:9"):
+            self.assertRegex(trial(moment), "^resumed")
+
+
+if __name__ == "__main__":
+    import unittest
+
+    unittest.main()

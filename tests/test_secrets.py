@@ -1,0 +1,205 @@
+"""Secrets: typed by name, and in nothing that is written, sent or shown."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import traceback
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.fakes import FakeWin32, Foreground, VirtualClock
+from tests.scripted import PROOF, EngineCase, call, role_of, text
+from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply
+from tests.test_actuator import Stage
+
+CANARY = "c4nary-päß \"quoted\" \\back/slash'"
+PLAIN = "hunter2hunter2"
+SPELLINGS = {
+    spelling
+    for value in (CANARY, PLAIN)
+    for spelling in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1])
+}
+
+
+class Values(unittest.TestCase):
+    def setUp(self) -> None:
+        self.secrets = agent.Secrets({"PIN": "4711x", "LONG": "4711xyz"})
+
+    def test_names_are_filled_in_and_unknown_ones_stay(self) -> None:
+        filled = self.secrets.fill("a {{PIN}} b {{ LONG }} c {{OTHER}} {PIN} {{PIN")
+        self.assertEqual(filled, "a 4711x b 4711xyz c {{OTHER}} {PIN} {{PIN")
+
+    def test_values_are_hidden_the_longest_first_in_data_of_any_depth(self) -> None:
+        value = {"4711x": ["say 4711xyz!", ("4711x", 4711, None)], "n": {"m": "none"}}
+        hidden = {"{{PIN}}": ["say {{LONG}}!", ["{{PIN}}", 4711, None]], "n": {"m": "none"}}
+        self.assertEqual(self.secrets.hide(value), hidden)
+
+    def test_a_value_is_found_as_json_and_error_messages_spell_it(self) -> None:
+        secrets = agent.Secrets({"X": CANARY})
+        for spelling in (CANARY, json.dumps(CANARY), json.dumps({"a": CANARY}, ensure_ascii=False), repr(CANARY)):
+            hidden = secrets.hide(f"<{spelling}>")
+            self.assertIn("{{X}}", hidden)
+            self.assertNotIn("quoted", hidden)
+
+    def test_without_secrets_nothing_changes(self) -> None:
+        self.assertEqual(agent.Secrets().hide({"a": ["{{PIN}}"]}), {"a": ["{{PIN}}"]})
+        self.assertEqual(agent.Secrets().fill("{{PIN}}"), "{{PIN}}")
+
+
+class Reading(unittest.TestCase):
+    def test_a_value_comes_from_the_environment(self) -> None:
+        with mock.patch.dict(os.environ, {"MY_PASSWORD": "correct horse"}):
+            self.assertEqual(agent.read_secrets(["MY_PASSWORD"]).values, {"MY_PASSWORD": "correct horse"})
+
+    def test_at_a_terminal_a_missing_one_is_asked_for_without_an_echo(self) -> None:
+        terminal = mock.patch.object(sys, "stdin", mock.Mock(isatty=lambda: True))
+        with terminal, mock.patch("getpass.getpass", lambda prompt: prompt + "secret"):
+            self.assertEqual(agent.read_secrets(["NOT_SET"]).values, {"NOT_SET": "NOT_SET: secret"})
+
+    def test_what_cannot_be_a_secret_is_refused_without_showing_it(self) -> None:
+        for name, value in (("A", ""), ("A", "abc"), ("A", "two\nlines"), ("A B", "value1"), ("", "value1"), ("B", "value1")):
+            with mock.patch.dict(os.environ, {"A": value}), mock.patch.object(sys, "stdin", None):
+                with self.assertRaises(agent.ConfigError) as caught:
+                    agent.read_secrets([name])
+                self.assertNotIn(value or "\0", str(caught.exception))
+
+
+class Typing(unittest.TestCase):
+    def test_the_value_is_typed_and_only_the_name_is_told(self) -> None:
+        stage = Stage(config={"allow_risky": "secret"})
+        stage.actuator.secrets = agent.Secrets({"PASSWORD": CANARY})
+        result = stage.do("type_text", text="me\t{{PASSWORD}}\n")
+        self.assertEqual(stage.world.typed, f"me\t{CANARY}\n")
+        self.assertEqual(result, "Typed: me\t{{PASSWORD}}\n")
+
+    def test_typing_a_secret_is_a_risk_that_waits_for_a_yes(self) -> None:
+        stage, asked = Stage(), []
+        stage.actuator.secrets = agent.Secrets({"PASSWORD": CANARY})
+        stage.actuator.confirm = lambda question: asked.append(question) or False
+        with self.assertRaisesRegex(agent.ToolError, r"did not allow this \(secret\)"):
+            stage.do("type_text", text="{{PASSWORD}}")
+        self.assertEqual(len(asked), 1)
+        self.assertNotIn("c4nary", asked[0])
+
+
+class Blanking(EngineCase):
+    def test_where_a_secret_was_typed_pictures_of_that_window_are_grey_and_others_are_not(self) -> None:
+        for blank in (True, False):
+            engine, _ = self.engine(lambda r: text("-"), blank_secrets=blank, confirm="never")
+            engine.actuator.secrets = agent.Secrets({"PASSWORD": PLAIN})
+            windows = [agent.Window(n, "Login", "plain.exe", engine.desktop.screen()) for n in (2, 1)]
+            engine.desktop.foreground = lambda windows=windows: windows[-1]
+            typing = engine.profile.vocabulary.parse(agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"}))
+            frame, _ = engine.observe(1)
+            engine.act(typing, frame, 1)
+            bright = engine._latest.pixels.index(b"\xff\xff\xff")  # a square that the typing made
+            for shown, grey in ((1, blank), (2, False)):
+                windows.append(agent.replace(windows[0], handle=shown))
+                pixels = engine.observe(2)[0].pixels
+                self.assertEqual(pixels[bright : bright + 3], b"\x80\x80\x80" if grey else b"\xff\xff\xff")
+
+
+class Leaky(ScriptedServer):
+    """A model that has the secrets and says them everywhere, in errors too; typing is by name and by value."""
+
+    def __init__(self) -> None:
+        super().__init__(hang_up)
+        said = f"I see {CANARY} and {PLAIN}."
+        self.turn, self.steps_ = 0, [
+            call("type_text_input", text="{{PASSWORD}}"),
+            call("type_text_input", text=f"{CANARY}{PLAIN}"),
+            call("click_screen_element", element_name=f"the {PLAIN} field", position=[300, 400], reasoning=CANARY),
+            call("press_keyboard_key", key=PLAIN),
+            call(PLAIN, text=CANARY),
+            text(said + " No call."),
+            call("report_goal_status", goal_identifier=CANARY, completion_status="IN_PROGRESS", evidence=PLAIN),
+        ]  # fmt: skip
+        self.failures = [answer(500, {"error": said}), raw(http(200, said.encode())), answer(404, {"error": {"message": said}})]
+        self.said = said
+
+    def _step(self) -> Step:
+        head, _, body = self.requests[-1].partition(b"\r\n\r\n")
+        if head.startswith(b"GET"):
+            data = {"data": [{"id": "qwen3-vl-2b-instruct", "type": "vlm", "state": "loaded"}]}
+            return answer(200, data) if b"/api/v0/models" in head else answer(404, {"error": f"No page {CANARY}"})
+        if self.failures and self.turn in (2, 4, 6):
+            self.turn += 1
+            return self.failures.pop(0)
+        role = role_of(json.loads(body))
+        self.turn += role == "executor"
+        message: dict[str, Any] = {
+            "planner": call("update_execution_plan", instructions=self.said, reasoning=self.said),
+            "verifier": text("YES " + self.said),
+        }.get(role) or (self.steps_.pop(0) if self.steps_ else call("report_mission_complete", evidence=PROOF + self.said))
+        message = {**message, "content": message.get("content") or self.said, "reasoning_content": self.said}
+        return answer(200, reply(choices=[{"message": message, "finish_reason": "stop"}], model=PLAIN))
+
+
+class Canary(unittest.TestCase):
+    def run_everywhere(self, *more: str) -> tuple[dict[str, bytes], FakeWin32, list[bytes]]:
+        """Everything that a run with leaks on all sides wrote and sent, by where it stands."""
+        stop = agent.Stop()
+        clock = VirtualClock(stop)
+        window = Foreground(f"{PLAIN} - Login {CANARY}")
+        world, out, err = FakeWin32(clock=clock, window=window), io.StringIO(), io.StringIO()
+        environ = {"PASSWORD": CANARY, "TOKEN": PLAIN}
+        with tempfile.TemporaryDirectory() as folder, Leaky() as model, contextlib.ExitStack() as stack:
+            settings = ["screen_capture_w=64", "screen_capture_h=64", "confirm=never", f"dump_dir={folder}/dumps",
+                        "request_retries=1", "model_failures=5"]  # fmt: skip
+            arguments = [part for item in settings for part in ("--set", item)]
+            arguments += ["--endpoint", model.url, "--secret", "PASSWORD", "--secret", "TOKEN", *more]
+            for target, name, value in ((agent, "load_win32", lambda: world.api), (sys, "stdin", None),
+                                        (agent, "SystemClock", lambda _stop: clock), (agent, "lmstudio_logs", dict)):  # fmt: skip
+                stack.enter_context(mock.patch.object(target, name, value))
+            stack.enter_context(mock.patch.dict(os.environ, environ))
+            stack.enter_context(contextlib.redirect_stdout(out))
+            stack.enter_context(contextlib.redirect_stderr(err))
+            agent.main([*arguments, f"Log in with {CANARY} or {{{{TOKEN}}}} or {PLAIN}"])
+            files = {str(path): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+            files |= {str(path) + " (name)": str(path).encode() for path in Path(folder).rglob("*")}
+        files |= {"stdout": out.getvalue().encode(), "stderr": err.getvalue().encode()}
+        return files, world, model.requests
+
+    def hits(self, texts: dict[str, bytes]) -> list[str]:
+        return [where for where, data in texts.items() for s in SPELLINGS if s.encode() in data or "hunter2" in data.decode("latin-1")]
+
+    def test_a_canary_on_every_side_of_the_run_is_in_no_file_no_output_and_no_request(self) -> None:
+        files, world, requests = self.run_everywhere()
+        self.assertEqual(world.typed, CANARY + CANARY + PLAIN)
+        self.assertGreater(len(files), 8)
+        self.assertGreater(len(requests), 12)
+        self.assertEqual(self.hits(files), [])
+        self.assertEqual(self.hits({f"request {i}": data for i, data in enumerate(requests)}), [])
+        log = next(data.decode() for name, data in files.items() if name.endswith("execution_log.txt"))
+        self.assertIn("{{PASSWORD}}", log)
+        self.assertIn("{{TOKEN}} - Login {{PASSWORD}}", b"".join(requests).decode())
+
+    def test_the_test_can_fail(self) -> None:
+        with mock.patch.object(agent.Secrets, "hide", lambda self, value: value):
+            files, _, requests = self.run_everywhere()
+        self.assertTrue(self.hits(files))
+        self.assertTrue(self.hits({"requests": b"".join(requests)}))
+
+    def test_a_bug_that_shows_a_value_is_reported_and_logged_without_it(self) -> None:
+        logged: list[str] = []
+        log = agent.ExecutionLogger._write
+        with (
+            mock.patch.object(agent, "execute_turn", side_effect=ZeroDivisionError(f"{PLAIN} by zero")),
+            mock.patch.object(agent.ExecutionLogger, "_write", lambda *a: logged.append(a[0].hide(a[2])) or log(*a)),
+            self.assertRaises(RuntimeError) as caught,
+        ):
+            self.run_everywhere()
+        self.assertEqual(self.hits({"error": "".join(traceback.format_exception(caught.exception)).encode()}), [])
+        self.assertIn("ZeroDivisionError: {{TOKEN}} by zero", "".join(logged))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,236 @@
+"""Stopping and pausing from outside: hotkeys, the mouse in the corner, the console's close button, a second agent.
+
+The watcher is a real thread, so these tests wait for what it does, at most a few of its rounds of 0.03 s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import unittest
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import agent
+from agent import Point
+from tests.servers import ScriptedServer, stall
+from tests.sweep_faults import Faults, whole_run
+from tests.test_actuator import Stage
+
+MOST_S = 5.0  # a watcher that does not react within that is broken
+
+
+def until(condition: Callable[[], Any]) -> bool:
+    """Whether it comes true in time; looks again at the watcher's own pace."""
+    end, tick = time.monotonic() + MOST_S, threading.Event()
+    while not condition() and time.monotonic() < end:
+        tick.wait(0.005)
+    return bool(condition())
+
+
+class WatchCase(unittest.TestCase):
+    @contextlib.contextmanager
+    def watched(self, **config: Any) -> Iterator[Stage]:
+        """A simulated Windows whose watcher has begun its rounds."""
+        stage = Stage(config=config)
+        with agent.watched(stage.world.api, stage.actuator):
+            rounds = len(stage.world.calls)
+            self.assertTrue(until(lambda: len(stage.world.calls) > rounds + 6))
+            yield stage
+        self.assertEqual([thread for thread in threading.enumerate() if thread.name.endswith("(_watch)")], [])
+        self.assertEqual(stage.world.problems, [])
+
+    def press(self, stage: Stage, number: int) -> None:
+        stage.world.messages.append(number)
+        self.assertTrue(until(lambda: not stage.world.messages))
+
+
+class Hotkeys(WatchCase):
+    def test_the_chords_of_the_config_are_registered(self) -> None:
+        with self.watched() as stage:
+            self.assertEqual(stage.world.hotkeys, {0: (3, ord("Q")), 1: (3, ord("P"))})
+        with self.watched(stop_hotkey="Shift+Win+Esc", pause_hotkey="F9") as stage:
+            self.assertEqual(stage.world.hotkeys, {0: (12, 0x1B), 1: (0, 0x78)})
+
+    def test_the_stop_hotkey_stops_and_says_which_it_was(self) -> None:
+        with self.watched() as stage:
+            self.press(stage, 0)
+            self.assertTrue(until(lambda: stage.stop.reason))
+            with self.assertRaisesRegex(agent.Stopped, r"^Stopped: ctrl\+alt\+q\.$"):
+                stage.do("click")
+        self.assertEqual(stage.world.events, [])
+
+    def test_the_pause_hotkey_pauses_and_goes_on(self) -> None:
+        with self.watched() as stage:
+            self.press(stage, 1)
+            self.assertTrue(until(lambda: "ctrl+alt+p" in stage.stop.paused))
+            self.press(stage, 1)
+            self.assertTrue(until(lambda: not stage.stop.paused))
+        self.assertEqual(stage.stop.reason, "")
+
+    def test_a_hotkey_between_any_two_events_of_an_act_ends_it_with_nothing_held(self) -> None:
+        for name in ("type_text", "drag", "press_key", "scroll_down", "double_click"):
+            for after in (1, 2, 4):
+                with self.watched(text_batch_events=4, drag_steps=5) as stage:
+                    world, seen = stage.world, 0
+
+                    def stop_now(_event: Any, after: int = after, stage: Stage = stage) -> None:
+                        nonlocal seen
+                        seen += 1
+                        if seen == after:
+                            self.press(stage, 0)
+                            until(lambda: stage.stop.reason)
+
+                    world.on_event = stop_now
+                    arguments = {"text": "abcdefgh" * 50} if name == "type_text" else {}
+                    with contextlib.suppress(agent.Stopped):  # the last event may have been a release
+                        stage.do(name, **arguments)
+                    world.verify()
+                    pressed = [event for event in world.events[after:] if event.down or event.kind == "move"]
+                    self.assertLessEqual(len(pressed), 4 if name == "type_text" else 0)  # of the same SendInput
+
+    def test_a_chord_that_another_program_has_ends_the_run_before_anything_is_done(self) -> None:
+        stage = Stage()
+        stage.world.hotkeys[9] = (3, ord("Q"))
+        refused = self.assertRaisesRegex(agent.Stopped, r"ctrl\+alt\+q.*another program uses them \(error 1409\)")
+        with refused, agent.watched(stage.world.api, stage.actuator):
+            self.fail("it must not begin")
+
+    def test_a_watcher_that_is_lost_stops_the_run(self) -> None:
+        for error in (RuntimeError("a bug"), agent.Win32Error("refused", "PeekMessageW", 5)):
+            with mock.patch.object(threading, "excepthook"), self.watched() as stage:
+                stage.world.api.PeekMessageW = mock.Mock(side_effect=error)
+                self.assertTrue(until(lambda: stage.stop.reason))
+                self.assertRegex(stage.stop.reason, "cannot be watched|was lost")
+
+    def test_the_agent_cannot_press_its_own_hotkeys(self) -> None:
+        stage = Stage(config={"stop_hotkey": "ctrl+f12", "blocked_keys": ""})
+        for chord in ("f12+control", "ctrl+shift+f12", "ctrl+alt+p"):
+            with self.assertRaisesRegex(agent.ToolError, "is blocked"):
+                stage.do("press_key", key=chord)
+
+
+class Corner(WatchCase):
+    def test_the_mouse_thrown_into_the_corner_stops(self) -> None:
+        for monitors, corner in (
+            (None, Point(0, 0)),
+            ([agent.Rect(0, 0, 1920, 1080), agent.Rect(-800, 0, 800, 600)], Point(-800, 0)),
+        ):
+            with self.watched() as stage:
+                stage.world.monitors = monitors or stage.world.monitors
+                stage.world.mouse = corner
+                self.assertTrue(until(lambda: stage.stop.reason == "the mouse in the corner"))
+
+    def test_the_program_itself_may_click_into_the_corner(self) -> None:
+        with self.watched() as stage:
+            stage.do("click", position=[0, 0])
+            self.assertEqual(stage.world.mouse, Point(0, 0))
+            rounds = len(stage.world.calls)
+            self.assertTrue(until(lambda: len(stage.world.calls) > rounds + 10))
+            self.assertEqual(stage.stop.reason, "")
+
+    def test_a_mouse_that_was_in_the_corner_before_does_not_stop(self) -> None:
+        stage = Stage(mouse=Point(0, 0))
+        with agent.watched(stage.world.api, stage.actuator):
+            rounds = len(stage.world.calls)
+            self.assertTrue(until(lambda: len(stage.world.calls) > rounds + 10))
+            self.assertEqual(stage.stop.reason, "")
+            stage.world.mouse = Point(5, 0)
+            rounds = len(stage.world.calls)
+            self.assertTrue(until(lambda: len(stage.world.calls) > rounds + 10))
+            stage.world.mouse = Point(0, 0)
+            self.assertTrue(until(lambda: stage.stop.reason))
+
+    def test_a_locked_desktop_does_not_end_the_watch(self) -> None:
+        with self.watched() as stage:
+            stage.world.fail_names = {"GetCursorPos"}
+            rounds = len(stage.world.calls)
+            self.assertTrue(until(lambda: len(stage.world.calls) > rounds + 10))
+            self.press(stage, 0)
+            self.assertTrue(until(lambda: stage.stop.reason == "ctrl+alt+q"))
+
+
+class Console(WatchCase):
+    def test_the_close_button_stops_and_waits_until_the_run_has_ended(self) -> None:
+        answers: list[int] = []
+        with self.watched() as stage:
+            closing = stage.world.on_close
+            thread = threading.Thread(target=lambda: answers.append(closing(2)))
+            thread.start()
+            self.assertTrue(until(lambda: stage.stop.reason == "the console was closed"))
+            self.assertEqual(answers, [])
+        thread.join(MOST_S)
+        self.assertEqual(answers, [1])
+        self.assertIsNone(stage.world.on_close)
+
+    def test_ctrl_c_and_ctrl_break_are_left_to_the_signals(self) -> None:
+        with self.watched() as stage:
+            self.assertEqual([stage.world.on_close(event) for event in (0, 1)], [0, 0])
+            self.assertEqual(stage.stop.reason, "")
+
+    def test_a_program_without_a_console_is_watched_all_the_same(self) -> None:
+        stage = Stage()
+        stage.world.fail_names = {"SetConsoleCtrlHandler"}
+        with agent.watched(stage.world.api, stage.actuator):
+            self.press(stage, 0)
+            self.assertTrue(until(lambda: stage.stop.reason))
+
+
+class InTime(unittest.TestCase):
+    """With the real clock: what is held is let go within 0.2 s of a stop."""
+
+    def test_a_stop_during_a_long_drag_lets_go_in_time(self) -> None:
+        stage = Stage(config={"drag_step_ms": 1000})
+        stage.actuator = agent.Actuator(stage.desktop, stage.config, agent.SystemClock(stage.stop), stage.stop)
+        released: list[float] = []
+        stopped: list[float] = []
+        stage.world.on_event = lambda event: released.append(time.monotonic()) if event.kind == "button" else None
+
+        def stop_soon() -> None:
+            until(lambda: len(released) == 1)
+            stopped.append(time.monotonic())
+            stage.stop.set("now")
+
+        thread = threading.Thread(target=stop_soon)
+        thread.start()
+        with self.assertRaises(agent.Stopped):
+            stage.do("drag")
+        thread.join()
+        self.assertEqual(len(released), 2)
+        self.assertLess(released[1] - stopped[0], 0.2)
+        stage.world.verify()
+
+    def test_a_stop_while_a_request_hangs_ends_it_in_time(self) -> None:
+        stop = agent.Stop()
+        with ScriptedServer(stall) as server:
+            config = agent.load_config({"test": {"lmstudio_endpoint": server.url}})
+            client = agent.ModelServer(config, agent.SystemClock(stop), stop)
+            stopped: list[float] = []
+
+            def stop_soon() -> None:
+                until(lambda: server.requests)
+                stopped.append(time.monotonic())
+                stop.set("now")
+
+            thread = threading.Thread(target=stop_soon)
+            thread.start()
+            with self.assertRaises(agent.Stopped):
+                client.complete(b"{}")
+            self.assertLess(time.monotonic() - stopped[0], 0.2)
+            thread.join()
+
+
+class SecondAgent(unittest.TestCase):
+    def test_a_second_agent_on_the_same_desktop_is_refused_in_one_line_before_anything_is_done(self) -> None:
+        with mock.patch("tests.fakes.FakeWin32._WaitForSingleObject", lambda *_: 258):
+            wrong = whole_run(Faults(), Faults(), Faults())
+        self.assertRegex("".join(wrong), "ended with 2 and 0 clicks")
+
+    def test_a_run_that_has_the_desktop_alone_completes(self) -> None:
+        self.assertEqual(whole_run(Faults(), Faults(), Faults()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
