@@ -1666,15 +1666,12 @@ class DemoModel:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call as the model named it: arguments checked against the tools sent, coordinates as [x, y] integers.
-
-    `ignored` counts further calls in the same reply, which are not carried out.
-    """
+    """One call as the model named it: arguments checked against the tools sent, coordinates as [x, y] integers."""
 
     name: str
     arguments: dict[str, Any]
     id: str = ""
-    ignored: int = 0
+    ignored: int = 0  # further calls in the same reply, which are not carried out
 
 
 @dataclass(frozen=True)
@@ -1708,16 +1705,13 @@ class Hands(Protocol):
 
 @dataclass(frozen=True)
 class Tool:
-    """One thing a model can call. `run` carries it out, and `done` tells the model and the log so, with {arguments}.
-
-    A tool without `run` tells the program something; the loop answers it.
-    """
+    """One thing a model can call."""
 
     name: str
     args: type[Any]
     description: str
-    run: Callable[[Hands, Any], None] | None = None
-    done: str = ""
+    run: Callable[[Hands, Any], None] | None = None  # carries it out; a tool without it is answered by the loop
+    done: str = ""  # tells the model and the log that it was carried out, with {arguments}
 
 
 # -- keys and text
@@ -1779,8 +1773,7 @@ def clean_text(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for place, character in enumerate(text):
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t":
-            which = f"Character {place + 1} of the text (U+{ord(character):04X})"
-            raise ToolError(f"{which} cannot be typed; leave it out.")
+            raise ToolError(f"Character {place + 1} of the text (U+{ord(character):04X}) cannot be typed; omit it.")
     if not text:
         raise ToolError("The text to type is empty; give the exact text.", "empty_text")
     return text
@@ -1789,9 +1782,9 @@ def clean_text(text: str) -> str:
 # -- arguments, with the seeds' names
 
 
-def _arg(text: str = "", default: Any = MISSING) -> Any:
-    """A field of an argument dataclass with its description; one with a default is optional for the model."""
-    return field(default=default, metadata={"description": text} if text else {})
+def _arg(text: str, default: Any = MISSING) -> Any:
+    """An argument with what the model is told about it; one with a default is optional for the model."""
+    return field(default=default, metadata={"description": text})
 
 
 @dataclass(frozen=True)
@@ -1801,17 +1794,17 @@ class NoArgs:
 
 @dataclass(frozen=True)
 class ClickArgs:
-    element_name: str = _arg()
-    position: Coordinate = _arg()
-    reasoning: str = _arg("", "")
+    element_name: str
+    position: Coordinate
+    reasoning: str = ""
 
 
 @dataclass(frozen=True)
 class DragArgs:
-    element_name: str = _arg()
-    start: Coordinate = _arg()
-    end: Coordinate = _arg()
-    reasoning: str = _arg("", "")
+    element_name: str
+    start: Coordinate
+    end: Coordinate
+    reasoning: str = ""
 
     def __post_init__(self) -> None:
         if self.start == self.end:
@@ -1820,13 +1813,13 @@ class DragArgs:
 
 @dataclass(frozen=True)
 class MoveArgs:
-    position: Coordinate = _arg()
+    position: Coordinate
 
 
 @dataclass(frozen=True)
 class TypeTextArgs:
     text: str = _arg("the exact text")
-    reasoning: str = _arg("", "")
+    reasoning: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", clean_text(self.text))
@@ -1835,7 +1828,7 @@ class TypeTextArgs:
 @dataclass(frozen=True)
 class PressKeyArgs:
     key: str = _arg("such as enter, escape, ctrl+s, win+r")
-    reasoning: str = _arg("", "")
+    reasoning: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", "+".join(parse_chord(self.key)))
@@ -1843,7 +1836,7 @@ class PressKeyArgs:
 
 @dataclass(frozen=True)
 class ScrollArgs:
-    reasoning: str = _arg("", "")
+    reasoning: str = ""
 
 
 @dataclass(frozen=True)
@@ -1868,7 +1861,7 @@ class ArchiveHistoryArgs:
 @dataclass(frozen=True)
 class UpdatePlanArgs:
     instructions: str = _arg("one concrete next goal and how its success looks")
-    reasoning: str = _arg("", "")
+    reasoning: str = ""
 
 
 # -- the tools
@@ -1884,7 +1877,6 @@ def recover(hands: Hands, _args: NoArgs) -> None:
     hands.press(("ctrl", "escape"))
 
 
-# fmt: off
 TOOLS: dict[str, Tool] = {item.name: item for item in (
     Tool("click", ClickArgs, "Left-click an element.",
          lambda hands, args: hands.click(args.position), "Clicked: {element_name}"),
@@ -1917,8 +1909,7 @@ TOOLS: dict[str, Tool] = {item.name: item for item in (
     Tool("report_status", ReportProgressArgs, "A goal is done or blocked."),
     Tool("update_plan", UpdatePlanArgs, "Give the executor its next instructions."),
     Tool("archive", ArchiveHistoryArgs, "Replace finished turns by a summary."),
-)}
-# fmt: on
+)}  # fmt: skip
 
 
 # -- vocabularies and schemas
@@ -1926,27 +1917,23 @@ TOOLS: dict[str, Tool] = {item.name: item for item in (
 AXIS: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": GRID}
 KINDS: dict[str, tuple[dict[str, Any], str]] = {  # the type of an argument: its JSON schema, and what it takes in words
     "str": ({"type": "string"}, "text"),
-    "Coordinate": (
-        {"type": "array", "items": AXIS, "minItems": 2, "maxItems": 2},
-        f"[x, y] with whole numbers 0 to {GRID}",
-    ),
+    "Coordinate": ({"type": "array", "items": AXIS, "minItems": 2, "maxItems": 2},
+                   f"[x, y] with whole numbers 0 to {GRID}"),
     "tuple[int, ...]": ({"type": "array", "items": {"type": "integer"}}, "a list of whole numbers"),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """How tools and arguments are called towards a model: {canonical tool: (shown name, {argument: shown argument})}.
+    """How tools and arguments are called towards a model; `shapes` shows an argument as other properties or none."""
 
-    `shapes` shows an argument as other properties, {argument: {property: schema}}: a box, x and y, or none at all.
-    """
-
-    tools: dict[str, tuple[str, dict[str, str]]]
-    shapes: Mapping[str, Mapping[str, dict[str, Any]]] = field(default_factory=dict)
+    tools: Mapping[str, str]  # canonical name: shown name
+    arguments: Mapping[str, str] = field(default_factory=dict)  # the same for "argument" or "tool.argument"
+    shapes: Mapping[str, Mapping[str, dict[str, Any]]] = field(default_factory=dict)  # argument: {property: schema}
 
     def shown(self, name: str) -> str:
         """The name of a canonical tool as the model knows it."""
-        return self.tools[name][0]
+        return self.tools[name]
 
     def schemas(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """The `tools` list of a request for these canonical tools."""
@@ -1960,14 +1947,14 @@ class Vocabulary:
 
     def _shown(self, item: Tool, f: Any) -> Mapping[str, dict[str, Any]]:
         """The properties that stand for one argument, usually one."""
-        shown = self.tools[item.name][1].get(f.name, f.name)
+        shown = self.arguments.get(f"{item.name}.{f.name}", self.arguments.get(f.name, f.name))
         return self.shapes.get(f.name, {shown: {**KINDS[f.type][0], **f.metadata}})
 
     def parse(self, call: ToolCall) -> Act:
         """A call in this vocabulary as an Act; raises ToolError naming what is wrong and what is valid."""
-        found = next((TOOLS[name] for name, (shown, _) in self.tools.items() if shown == call.name), None)
+        found = next((TOOLS[name] for name, shown in self.tools.items() if shown == call.name), None)
         if found is None:
-            names = ", ".join(shown for shown, _ in self.tools.values())
+            names = ", ".join(self.tools.values())
             raise ToolError(f"There is no tool {call.name!r}; the tools are {names}.", "unknown_tool")
         values = {}
         for f in fields(found.args):
@@ -1998,7 +1985,6 @@ def _argument(f: Any, shown: str, value: Any) -> Any:
 # Room 9 - Actuator: the one place through which input leaves, with every gate before it
 ########################################################################################################################
 
-
 KEYBOARD = (TypeTextArgs, PressKeyArgs)
 WHEEL_DELTA = 120  # one notch, from winuser.h
 DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
@@ -2006,6 +1992,25 @@ SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command ju
 WATCH_S = 0.03  # a stop must be felt within 0.2 s
 IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
 PANEL_TITLE = "agent.py panel"  # of its page, and so of the browser's window
+# What makes an act risky: a regex on the lines label:, key: and text: of the act, title: and program: of its window.
+RISKS = {
+    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)"
+    r"|^key:.*\bshift\+delete$|^key:delete$[^\0]*^program:explorer",
+    "pay": r"^label:.*\b(pay|buy|purchas|order|check ?out|subscri|donat|transfer|bid\b|kauf|bezahl|achet|compr)",
+    "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",
+    "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
+    "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
+    "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b"
+    r"|credit card)",
+    "secret": r"^text:.*\{\{\s*\w+\s*\}\}",
+    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)"
+    r"|^program:(consent|credentialui)",
+    "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
+    "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)"
+    r"\.exe$|^title:.*(command prompt|powershell|registry editor)",
+    "command": r"^text:.*(\brm -|\bdel /|\brd /|\bformat [a-z]:|\bshutdown\b|\breg (add|delete)|\bnet user|powershell"
+    r"|cmd /)",
+}
 
 
 def targets(act: Act, frame: Frame) -> list[Point]:
@@ -2019,10 +2024,7 @@ def near(one: Point, other: Point) -> bool:
 
 
 class Actuator:
-    """Carries acts out on a desktop; it alone calls the desktop's input methods, and only behind GATES.
-
-    Whatever an act presses is held in `_held` until it is let go, and `perform` lets go of it on every exit path.
-    """
+    """Carries acts out on a desktop; it alone calls the desktop's input methods, and only behind GATES."""
 
     def __init__(self, desktop: Desktop, config: Config, clock: Clock, stop: Stop,
                  notice: Callable[[str], None] = lambda text: None,
@@ -2039,14 +2041,14 @@ class Actuator:
         self.reached: list[Window] = []  # the windows that the present act is going to reach
         self.acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._place: Point | None = None  # where the mouse must be in the middle of an act
-        self._held: list[tuple[Callable[[str, bool], None], str]] = []
+        self._held: list[tuple[Callable[[str, bool], None], str]] = []  # pressed, and let go of on every exit path
         self._last_click = (-1e9, Point(0, 0), "")
 
     def perform(self, act: Act, frame: Frame) -> str:
         """Carries `act` out on what `frame` shows; returns the result's text.
 
-        Raises ToolError when a gate or the tool refuses, Win32Error when Windows does, Stopped. Nothing was
-        done then if `sent` is 0; otherwise the act was interrupted, and what it did is unknown.
+        Raises ToolError (a gate or the tool refuses), Win32Error, Stopped; if `sent` is 0 nothing was done then,
+        otherwise the act was interrupted, and what it did is unknown.
         """
         self.sent = 0
         for gate in GATES if act.tool.run else ():
@@ -2064,23 +2066,19 @@ class Actuator:
             self.last_own = self.clock.now()
 
     def settled(self) -> None:
-        """The screen is at rest: what came in meanwhile was the act's doing, unless the mouse is elsewhere.
-
-        Wine takes a window that appears under the pointer for a move of the mouse.
-        """
-        if self.desktop.cursor() == self._place:
+        """The screen is at rest: what came in meanwhile was the act's doing, unless the mouse is elsewhere."""
+        if self.desktop.cursor() == self._place:  # Wine takes a window that appears under the pointer for a move
             self.last_own = self.clock.now()
 
     def release(self) -> None:
         """Lets go of everything held, last first, three tries each; raises the refusal if something stays held."""
         error: Win32Error | None = None
-        for send, name in reversed(self._held[:]):
-            for _ in range(3):
-                try:
-                    self._up(send, name)
-                    break
-                except Win32Error as refusal:
-                    error = refusal
+        for held in 3 * self._held[::-1]:
+            try:
+                if held in self._held:
+                    self._up(*held)
+            except Win32Error as refusal:
+                error = refusal
         if error and self._held:
             raise error
 
@@ -2134,8 +2132,7 @@ class Actuator:
                 raise ToolError("Another window took the keyboard in the middle of the text.", "stale_frame")
             self._ready(window)
             self.desktop.text(batch)
-            if self.config.char_input_delay:
-                self.clock.sleep(self.config.char_input_delay)
+            self.clock.sleep(self.config.char_input_delay)
 
     def press(self, keys: tuple[str, ...]) -> None:
         for key in keys:
@@ -2172,8 +2169,6 @@ class Actuator:
             raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
         self.refuse_window(window)
         self.sent += 1
-
-    # -- what the gates use
 
     def refuse_chord(self, keys: Sequence[str]) -> None:
         """Raises ToolError if these keys, down together, hold a blocked chord."""
@@ -2252,10 +2247,7 @@ def gate_frame(actuator: Actuator, _act: Act, frame: Frame) -> None:
 
 
 def gate_person(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """While the run is paused, or the person uses mouse or keyboard, the act waits, and then needs a new look.
-
-    Once the run was stopped there is no next act.
-    """
+    """No act after a stop; while paused or while the person is at work it waits, and then needs a new look."""
     quiet, idle, now = actuator.config.takeover_quiet, actuator.desktop.idle_s(), actuator.clock.now()
     used = quiet and not actuator.config.dry_run and idle + SLACK_S < now - actuator.last_own
     if used and (idle < quiet or frame.taken_at < now - idle):
@@ -2286,27 +2278,6 @@ def gate_windows(actuator: Actuator, act: Act, frame: Frame) -> None:
     actuator.reached = [window for window in ([front] if keyboard else under) if window]
     for window in actuator.reached:
         actuator.refuse_window(window)
-
-
-# What makes an act risky: a regex on the lines label:, key: and text: of the act, title: and program: of its window.
-RISKS = {
-    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)"
-    r"|^key:.*\bshift\+delete$|^key:delete$[^\0]*^program:explorer",
-    "pay": r"^label:.*\b(pay|buy|purchas|order|check ?out|subscri|donat|transfer|bid\b|kauf|bezahl|achet|compr)",
-    "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",
-    "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
-    "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
-    "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b"
-    r"|credit card)",
-    "secret": r"^text:.*\{\{\s*\w+\s*\}\}",
-    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)"
-    r"|^program:(consent|credentialui)",
-    "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
-    "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)"
-    r"\.exe$|^title:.*(command prompt|powershell|registry editor)",
-    "command": r"^text:.*(\brm -|\bdel /|\brd /|\bformat [a-z]:|\bshutdown\b|\breg (add|delete)|\bnet user|powershell"
-    r"|cmd /)",
-}
 
 
 def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
@@ -3365,7 +3336,6 @@ class AgentState:
 # Room 13 - Prompts and profiles: the five systems as data
 ########################################################################################################################
 
-
 # A prompt is constant for a whole run, so that the server's prefix cache keeps it: task, plan and history come in the
 # user message, after the image. {names} are the tools' names in the profile's vocabulary.
 
@@ -3478,60 +3448,52 @@ class Profile:
 
     def system(self, role: Role) -> str:
         """The role's system prompt with the tools' names of this vocabulary."""
-        names = {name: shown for name, (shown, _) in self.vocabulary.tools.items()}
-        return role.prompt.format(grid=GRID_RULES, **names)
+        return role.prompt.format(grid=GRID_RULES, **self.vocabulary.tools)
 
     def schemas(self, role: Role) -> list[dict[str, Any]]:
         """The `tools` list of the role's requests."""
         return self.vocabulary.schemas(role.tools)
 
-DESKTOP_TOOLS = (
-    *("click", "double_click", "right_click", "drag", "type_text", "press_key", "scroll_down", "scroll_up"),
-    *("report_status", "report_complete"),
-)
+_ACTING = "click double_click right_click drag type_text press_key scroll_down scroll_up report_status report_complete"
 _PLANNING = (("update_plan", "archive"), "planner_temperature", "planner_max_tokens")
 _VERIFIER = Role("verifier", VERIFIER_PROMPT, (), "planner_temperature", "verifier_max_tokens")
-_OPERATOR = {"element_name": "label", "reasoning": "justification"}
-_REPORT = {"goal_identifier": "objective_id", "completion_status": "status"}
-_COMPRESS = {"summary": "compression_summary", "patterns_detected": "loop_analysis"}
-_BRIEF = {"instructions": "operator_instructions", "reasoning": "rationale"}
-
 _BOX = {"type": "array", "minItems": 2, "maxItems": 4, "items": AXIS, "description": "[x, y] or [x1, y1, x2, y2]"}
 # fmt: off
 PLANNER_WORDS = Vocabulary({
-    "click": ("click_screen_element", {}), "double_click": ("double_click_screen_element", {}),
-    "right_click": ("right_click_screen_element", {}), "drag": ("drag_screen_element", {}),
-    "type_text": ("type_text_input", {}), "press_key": ("press_keyboard_key", {}),
-    "scroll_down": ("scroll_screen_down", {}), "scroll_up": ("scroll_screen_up", {}),
-    "report_status": ("report_goal_status", {}), "report_complete": ("report_mission_complete", {}),
-    "update_plan": ("update_execution_plan", {}), "archive": ("archive_completed_actions", {}),
+    "click": "click_screen_element", "double_click": "double_click_screen_element",
+    "right_click": "right_click_screen_element", "drag": "drag_screen_element", "type_text": "type_text_input",
+    "press_key": "press_keyboard_key", "scroll_down": "scroll_screen_down", "scroll_up": "scroll_screen_up",
+    "report_status": "report_goal_status", "report_complete": "report_mission_complete",
+    "update_plan": "update_execution_plan", "archive": "archive_completed_actions",
 })
 COMMANDER_WORDS = Vocabulary({
-    "click": ("click_element", _OPERATOR), "double_click": ("double_click_element", _OPERATOR),
-    "right_click": ("right_click_element", _OPERATOR), "drag": ("drag_element", _OPERATOR),
-    "type_text": ("type_text", _OPERATOR), "press_key": ("press_key", _OPERATOR),
-    "scroll_down": ("scroll_down", _OPERATOR), "scroll_up": ("scroll_up", _OPERATOR),
-    "report_status": ("report_progress", _REPORT), "report_complete": ("report_completion", {}),
-    "update_plan": ("spawn_operator", _BRIEF), "archive": ("compress_memory", _COMPRESS),
+    "click": "click_element", "double_click": "double_click_element", "right_click": "right_click_element",
+    "drag": "drag_element", "type_text": "type_text", "press_key": "press_key", "scroll_down": "scroll_down",
+    "scroll_up": "scroll_up", "report_status": "report_progress", "report_complete": "report_completion",
+    "update_plan": "spawn_operator", "archive": "compress_memory",
+}, {
+    "element_name": "label", "reasoning": "justification", "goal_identifier": "objective_id",
+    "completion_status": "status", "summary": "compression_summary", "patterns_detected": "loop_analysis",
+    "instructions": "operator_instructions", "update_plan.reasoning": "rationale",
 })
 CHAT_WORDS = Vocabulary({
-    "observe": ("observe_screen", {}), "click": ("click_element", {"element_name": "label"}),
-    "type_text": ("type_text", {}), "press_key": ("press_key", {}), "scroll_at": ("scroll_at_position", {}),
-}, {"reasoning": {}, "position": {"box": _BOX}})
+    "observe": "observe_screen", "click": "click_element", "type_text": "type_text", "press_key": "press_key",
+    "scroll_at": "scroll_at_position",
+}, {"element_name": "label"}, {"reasoning": {}, "position": {"box": _BOX}})
 POINTER_WORDS = Vocabulary({
-    "observe": ("take_screenshot", {}), "move": ("move_mouse", {}), "click_here": ("click_mouse", {}),
-    "type_text": ("type_text", {}), "scroll_here": ("scroll_down", {}),
-}, {"reasoning": {}, "position": {"x": AXIS, "y": AXIS}})
+    "observe": "take_screenshot", "move": "move_mouse", "click_here": "click_mouse", "type_text": "type_text",
+    "scroll_here": "scroll_down",
+}, {}, {"reasoning": {}, "position": {"x": AXIS, "y": AXIS}})
 _CHAT: dict[str, Any] = {"executor_max_tokens": 2048, "max_steps": 10, "turn_delay": 0.4,
                          "memory_compression_threshold": 24, "memory_keep_actions": 8}
 PROFILES = {profile.name: profile for profile in (
     Profile("planner", "a planner that cannot see and an executor that can (default)", "two_agent", PLANNER_WORDS, {
         "planner": Role("planner", PLANNER_PROMPT, *_PLANNING), "verifier": _VERIFIER,
-        "executor": Role("executor", EXECUTOR_PROMPT, DESKTOP_TOOLS),
+        "executor": Role("executor", EXECUTOR_PROMPT, tuple(_ACTING.split())),
     }),
     Profile("commander", "a team leader and an operator: short briefs, reports", "two_agent", COMMANDER_WORDS, {
         "planner": Role("leader", TEAM_LEADER_PROMPT, *_PLANNING), "verifier": _VERIFIER,
-        "executor": Role("operator", OPERATOR_PROMPT, DESKTOP_TOOLS),
+        "executor": Role("operator", OPERATOR_PROMPT, tuple(_ACTING.split())),
     }, {"max_steps": 30, "review_interval": 5, "memory_compression_threshold": 8,
         "executor_max_tokens": 1024, "planner_max_tokens": 1200}),
     Profile("chat", "one conversation that clicks what it names", "chat", CHAT_WORDS, {
@@ -3568,12 +3530,12 @@ def load_scenarios(path: str) -> list[Scenario]:
     """A person's own scenarios, [{"name", "task_prompt", "profile"?}]; raises ConfigError naming file and entry."""
     try:
         found = [Scenario(**entry) for entry in json.loads(Path(path).read_text("utf-8-sig"))]
+        for item in found:
+            if not all(isinstance(v, str) for v in asdict(item).values()) or item.profile not in ("", *PROFILES):
+                raise ValueError(f"{item} takes texts only, and as profile {', '.join(PROFILES)}")
     except (OSError, ValueError, TypeError) as error:
         shape = '[{"name": "...", "task_prompt": "..."}]'
         raise ConfigError(f"{path} must hold a list such as {shape}: {error}.") from None
-    for item in found:
-        if not all(isinstance(v, str) for v in asdict(item).values()) or item.profile not in ("", *PROFILES):
-            raise ConfigError(f"{path}: {item} takes texts only, and as profile {', '.join(PROFILES)}.")
     return found
 
 
@@ -3776,6 +3738,14 @@ def export_lmstudio_log(before: Mapping[Path, int], folder: Path) -> str:
 # Room 15 - Turn engine: observe, ask, read, act, settle, record - once
 ########################################################################################################################
 
+CARET_WIDTH, CARET_HEIGHT = 4, range(8, 49)  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
+NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken call sent back
+LEFT_OUT = "(left out)"
+_CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|(?:\A|\n)\s*[\[{]")
+ERROR_TYPES = {  # the described types where ours tell more apart
+    **{"cut": "invalid_json", "repetition": "invalid_json", "no_call": "invalid_json", "missing_text": "empty_text"},
+    **{"missing_x": "invalid_args", "missing_y": "invalid_args"},
+}
 
 @dataclass(frozen=True)
 class Outcome:
@@ -3817,10 +3787,7 @@ class Message:
 
 
 def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> bytes:
-    """The JSON of one request, put together from pieces that are copied once.
-
-    What never changes stands first and what changes most last, which is what a server's prefix cache can use.
-    """
+    """The JSON of one request; what never changes stands first, for the server's prefix cache."""
     pieces = [piece for message in messages for piece in (b",", *message.pieces())]
     return b"".join([b'{"messages":[', *pieces[1:], b"],", json.dumps(settings).encode()[1:]])
 
@@ -3833,14 +3800,8 @@ def told(message: dict[str, Any]) -> list[str]:
     return [f"{kind}: {text}" for kind, text in parts if text]
 
 
-CARET_WIDTH, CARET_HEIGHT = 4, range(8, 49)  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
-
-
 def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect | None:
-    """The box of the pixels (BGRX) that differ between two looks, a caret's blink left out; None if no others do.
-
-    `scale` is how many times smaller than a frame the looks are. 0.3 ms if they are equal.
-    """
+    """The box of the pixels (BGRX) that differ between two looks, `scale` times smaller than a frame; carets aside."""
     bands: list[tuple[int, int, int, int]] = []  # left, top, right, bottom of adjoining rows that differ
     for y, start in enumerate(range(0, len(after), width * 4)):
         old, new = before[start : start + width * 4], after[start : start + width * 4]
@@ -3871,9 +3832,6 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
     return area
 
 
-NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken call sent back
-
-
 @dataclass
 class Engine:
     """One turn's parts: observe, ask, act, settle. The loops decide whom to ask and when to stop."""
@@ -3899,14 +3857,14 @@ class Engine:
     region: tuple[int, int, int, int] | None = None  # what the last act changed: left, top, right, bottom on the grid
     refused: str = ""  # the type of the error by which the last act was refused, or nothing
     _before: str = ""  # text of the executor's last request, to know how much of the next one is the same
-    _seen: deque[tuple[str, bytes]] = field(default_factory=lambda: deque(maxlen=200))  # acts and on what
+    _seen: deque[tuple[str, bytes]] = field(default_factory=lambda: deque(maxlen=200))  # acts, and on what screen
     began: float = 0.0  # when the turn did
 
     def __post_init__(self) -> None:
         self.began = self.clock.now()
 
     def tell(self, turn: int, role: str, done: str, effect: str) -> None:
-        """The one line a turn leaves on the terminal, with its time, and the tokens spent since the line before."""
+        """The one line a turn leaves on the terminal, with its time and the tokens spent since the line before."""
         tokens, self.told, seconds = self.tokens - self.told, self.tokens, self.clock.now() - self.began
         self.say(f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10} {seconds:5.1f} s {tokens:>6} tokens")
 
@@ -3962,7 +3920,7 @@ class Engine:
         settings |= {"max_tokens": getattr(config, role.max_tokens)}
         text = system + json.dumps(tools) + "".join(f"{m.role}{m.thought}{m.text}{m.more or ''}" for m in messages)
         shared = None
-        if role == self.profile.roles["executor"]:  # how much of its text is as in the one before
+        if role == self.profile.roles["executor"]:  # the share of its text that is, from the start, as before
             same = len(os.path.commonprefix([self._before, text]))
             shared, self._before = round(same / len(text), 3) if self._before else None, text
         body = request_body(settings, [Message("system", system), *messages])
@@ -3992,10 +3950,7 @@ class Engine:
         return reply
 
     def ask_for_call(self, role: Role, text: str, image: bytes, corrections: int) -> tuple[Act | None, str, int]:
-        """Asks until a call can be read, with at most `corrections` short corrections on the cached prompt.
-
-        Returns the act or None, what the model said besides, and how many requests it took.
-        """
+        """The act, or None after so many short corrections on the cached prompt; what was said; how many requests."""
         tools, said, messages = self.profile.schemas(role), "", [Message("user", text, image)]
         for asked in range(1, corrections + 2):
             try:
@@ -4037,10 +3992,7 @@ class Engine:
     # -- act
 
     def act(self, act: Act, frame: Frame, turn: int) -> tuple[str, bool | None]:
-        """Carries an act out and waits until the screen is at rest; returns its result and whether the screen changed.
-
-        The intent is on disk before the act and the result after it. A refusal is a result like any other.
-        """
+        """Carries an act out and waits for rest; its result (or refusal) and whether the screen changed."""
         self.logger.record("intent", turn=turn, tool=act.tool.name, args=asdict(act.args))
         start, changed, self.refused, self.region, settle_ms = self.clock.now(), None, "", None, None
         try:
@@ -4073,11 +4025,7 @@ class Engine:
         return result, changed
 
     def _settle(self, area: Rect, size: tuple[int, int], before: bytes) -> Frame:
-        """A frame of the screen at rest after a change, or when none came within the patience.
-
-        At rest means that a look before the capture and one after it agree, so that the frame shows what stayed: the
-        capture is a part of the wait. A screen that never rests is taken as it is after the cap.
-        """
+        """A frame between two looks that agree, after a change or the patience; after the cap, the screen as it is."""
         start, config, changed = self.clock.now(), self.config, False
         self.clock.sleep(config.settle_floor_ms / 1000 + config.ui_settle_delay)
         look = self.desktop.glance(area, *size)
@@ -4092,11 +4040,8 @@ class Engine:
                 return frame
 
     def repeated(self, act: Act, frame: Frame) -> bool:
-        """Whether this very act was done before on a screen that looked like this; remembers it for the next time.
-
-        Every 8th pixel of every 8th row, one colour, is enough; up to a caret or a clock it is the same screen.
-        """
-        what, stride = str(act), frame.width * 4
+        """Whether this very act was done before on a screen that looked like this, a caret or a clock aside."""
+        what, stride = str(act), frame.width * 4  # a look is every 8th pixel of every 8th row, one colour
         look = b"".join(frame.clean[y * stride : (y + 1) * stride : 32] for y in range(0, frame.height, 8))
         looks = [seen for done, seen in self._seen if done == what and len(seen) == len(look)]
         self._seen.append((what, look))
@@ -4104,13 +4049,6 @@ class Engine:
 
 
 # -- a conversation
-
-ERROR_TYPES = {  # the described types where ours tell more apart
-    **dict.fromkeys(("cut", "repetition", "no_call"), "invalid_json"),
-    **{"missing_text": "empty_text", "missing_x": "invalid_args", "missing_y": "invalid_args"},
-}
-LEFT_OUT = "(left out)"
-_CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|(?:\A|\n)\s*[\[{]")
 
 
 def refusal(kind: str, text: str) -> dict[str, Any]:
@@ -4120,16 +4058,13 @@ def refusal(kind: str, text: str) -> dict[str, Any]:
 
 @dataclass
 class Conversation:
-    """What a chat keeps: the task, then steps of an assistant message, its answers and at most one screenshot each.
-
-    Steps leave as a whole, so that no tool message stands without its call and no image without its text.
-    """
+    """What a chat keeps: the task, then steps, which leave as a whole, lest an answer stand without its call."""
 
     opening: Message
     shown: int = 0  # screenshots so far
     frame: Frame | None = None  # the last one
     silent: int = 0  # replies without a call in a row
-    steps: list[list[Message]] = field(default_factory=list)
+    steps: list[list[Message]] = field(default_factory=list)  # an assistant's, its answers, at most one screenshot
     _calls: int = 0
 
     def messages(self) -> list[Message]:
@@ -4155,18 +4090,15 @@ class Conversation:
             step.append(Message("user", f"Screenshot {answer['screenshot']}: the screen now.", image))
         self.steps.append(step)
 
-    def heavy(self) -> tuple[list[Message], list[Message]]:
-        """The messages with a screenshot, and those with a thought."""
-        messages = self.messages()
-        return [m for m in messages if m.image], [m for m in messages if m.thought not in ("", LEFT_OUT)]
-
-    def prune(self, screenshots: int, thinks: int) -> None:
-        """Leaves the latest screenshots and thoughts, and placeholders for the others."""
-        images, thoughtful = self.heavy()
-        for message in images[: max(0, len(images) - screenshots)]:
-            message.image, message.text = b"", "(An earlier screenshot, left out.)"
-        for message in thoughtful[: max(0, len(thoughtful) - thinks)]:
-            message.thought = LEFT_OUT  # inside its tags, where a model that imitates it does no harm
+    def prune(self, screenshots: int, thinks: int, slack: int = 0) -> None:
+        """Once there are `slack` more, leaves the latest screenshots and thoughts, and placeholders for the others."""
+        images = [message for message in self.messages() if message.image]
+        thoughtful = [message for message in self.messages() if message.thought not in ("", LEFT_OUT)]
+        if len(images) > screenshots + slack or len(thoughtful) > thinks + slack:
+            for message in images[: max(0, len(images) - screenshots)]:
+                message.image, message.text = b"", "(An earlier screenshot, left out.)"
+            for message in thoughtful[: max(0, len(thoughtful) - thinks)]:
+                message.thought = LEFT_OUT  # inside its tags, where a model that imitates it does no harm
 
 
 ########################################################################################################################
@@ -4176,8 +4108,9 @@ class Conversation:
 
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
     """Runs the profile's loop to its end; held input is released on every way out."""
+    loops = {"two_agent": run_two_agent, "chat": run_chat}
     try:
-        return LOOPS[engine.profile.loop](engine, state)
+        return loops[engine.profile.loop](engine, state)
     finally:
         engine.actuator.release()
 
@@ -4219,7 +4152,8 @@ def resume(engine: Engine, state: AgentState) -> None:
         kind, values = entry.pop("kind", ""), {name: entry[name] for name in entry if name != "time"}
         with suppress(KeyError, TypeError, ValueError):  # somebody changed it
             if kind == "intent":
-                pending = ActionRecord(values["turn"], values["tool"], json.dumps(values["args"]), UNKNOWN)
+                result = "Unknown: the program ended in the middle of it, so look before doing it again."
+                pending = ActionRecord(values["turn"], values["tool"], json.dumps(values["args"]), result)
             elif kind == "action":
                 state.memory.add_action(ActionRecord(**values))
                 pending = None
@@ -4233,12 +4167,6 @@ def resume(engine: Engine, state: AgentState) -> None:
     engine.announce(f"Going on with {engine.logger.folder.name} after turn {state.turn}.{lost}")
     if pending:
         note_action(engine, state, pending)
-
-
-UNKNOWN = "Unknown: the program ended in the middle of it, so look before doing it again."
-
-
-# -- the planner's turn
 
 
 def plan_turn(engine: Engine, state: AgentState) -> None:
@@ -4282,16 +4210,13 @@ def apply_plan(state: AgentState, act: Act | None, said: str) -> str:
     if act is None:
         state.plan = said or state.plan
         return "no usable plan"
+    args = act.args
     if act.tool.name == "archive":
-        args: ArchiveHistoryArgs = act.args
         count = state.memory.apply_compression(args.summary, args.patterns_detected, args.archived_turns)
         return f"archived {count} turns"
-    state.execution_instructions = act.args.instructions
-    state.plan, state.needs_review = said or act.args.reasoning or state.plan, False
-    return f"plan: {act.args.instructions}"
-
-
-# -- the executor's turn
+    state.execution_instructions, state.needs_review = args.instructions, False
+    state.plan = said or args.reasoning or state.plan
+    return f"plan: {args.instructions}"
 
 
 def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
@@ -4351,15 +4276,11 @@ def check_completion(engine: Engine, state: AgentState, evidence: str) -> tuple[
     least = engine.config.evidence_chars
     if len(evidence.strip()) < least:
         return None, f"Evidence has {len(evidence.strip())} characters; describe the visible proof in at least {least}."
-    if engine.config.verify_completion:
-        agreed, said = engine.verify(state.task, evidence, state.turn)
-        if not agreed:
-            state.needs_review = True
-            return None, f"Completion not confirmed by a fresh look: {said}"
-    return Outcome("completed", cut(evidence, 300)), "Mission complete"
-
-
-# -- no progress
+    agreed, said = engine.verify(state.task, evidence, state.turn) if engine.config.verify_completion else (True, "")
+    if agreed:
+        return Outcome("completed", cut(evidence, 300)), "Mission complete"
+    state.needs_review = True
+    return None, f"Completion not confirmed by a fresh look: {said}"
 
 
 def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | None:
@@ -4467,15 +4388,13 @@ def chat_act(
 
 def tidy(engine: Engine, state: AgentState, chat: Conversation, tokens: int) -> None:
     """Prunes seldom, and then all at once: after it the server reads the conversation anew."""
-    config, context = engine.config, engine.model.context_length
-    slack = max(0, config.prune_screenshots_at - config.keep_last_screenshots)
+    config = engine.config
     next_image = config.screen_capture_w * config.screen_capture_h // 1024
-    full = context is not None and tokens + next_image + config.executor_max_tokens > context
-    long = len(chat.steps) > config.memory_compression_threshold
-    images, thinks = (len(kind) for kind in chat.heavy())
-    if full or long or images > config.keep_last_screenshots + slack or thinks > config.keep_last_thinks + slack:
-        chat.prune(config.keep_last_screenshots, config.keep_last_thinks)
-    if full or long:
+    room = (engine.model.context_length or sys.maxsize) - next_image - config.executor_max_tokens
+    full = tokens > room or len(chat.steps) > config.memory_compression_threshold
+    slack = 0 if full else max(0, config.prune_screenshots_at - config.keep_last_screenshots)
+    chat.prune(config.keep_last_screenshots, config.keep_last_thinks, slack)
+    if full:
         condense(engine, state, chat, max(1, config.memory_keep_actions))
 
 
@@ -4487,9 +4406,6 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
     del chat.steps[: max(0, len(chat.steps) - keep)]
     done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
     chat.opening = Message("user", f"TASK: {state.task}" + (f"\n\nEARLIER STEPS: {done}" if done else ""))
-
-
-LOOPS: dict[str, Callable[[Engine, AgentState], Outcome]] = {"two_agent": run_two_agent, "chat": run_chat}
 
 
 ########################################################################################################################

@@ -12,7 +12,7 @@ from agent import Coordinate, Point, Rect, ToolCall, ToolError
 from tests.fakes import COURTESY, NEVER_FAIL, RELEASES, Event, FakeWin32, Foreground, VirtualClock, windows_desktop
 
 PRIMARY = Rect(0, 0, 1920, 1080)
-WORDS = agent.Vocabulary({name: (name, {}) for name in agent.TOOLS})
+WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
 HANDS = [name for name, item in agent.TOOLS.items() if item.run]
 TEXT_ARGUMENTS = {"text": "aß\n😀\t", "key": "ctrl+shift+s"}
 # Every script that people are likely to type, with signs of one, two, three and four bytes.
