@@ -2045,11 +2045,7 @@ class Actuator:
         self._last_click = (-1e9, Point(0, 0), "")
 
     def perform(self, act: Act, frame: Frame) -> str:
-        """Carries `act` out on what `frame` shows; returns the result's text.
-
-        Raises ToolError (a gate or the tool refuses), Win32Error, Stopped; if `sent` is 0 nothing was done then,
-        otherwise the act was interrupted, and what it did is unknown.
-        """
+        """What an act on a frame came to; if it raises after the first event `sent`, what was done is unknown."""
         self.sent = 0
         for gate in GATES if act.tool.run else ():
             verdict = gate(self, act, frame)
@@ -2139,8 +2135,6 @@ class Actuator:
             self._down(self.desktop.key, key)
         for key in reversed(keys):
             self._up(self.desktop.key, key)
-
-    # -- single events
 
     def _move(self, point: Point) -> None:
         if not self.area.contains(point):
@@ -3860,9 +3854,6 @@ class Engine:
     _seen: deque[tuple[str, bytes]] = field(default_factory=lambda: deque(maxlen=200))  # acts, and on what screen
     began: float = 0.0  # when the turn did
 
-    def __post_init__(self) -> None:
-        self.began = self.clock.now()
-
     def tell(self, turn: int, role: str, done: str, effect: str) -> None:
         """The one line a turn leaves on the terminal, with its time and the tokens spent since the line before."""
         tokens, self.told, seconds = self.tokens - self.told, self.tokens, self.clock.now() - self.began
@@ -4065,7 +4056,7 @@ class Conversation:
     frame: Frame | None = None  # the last one
     silent: int = 0  # replies without a call in a row
     steps: list[list[Message]] = field(default_factory=list)  # an assistant's, its answers, at most one screenshot
-    _calls: int = 0
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))  # of the calls
 
     def messages(self) -> list[Message]:
         return [self.opening, *(message for step in self.steps for message in step)]
@@ -4075,8 +4066,7 @@ class Conversation:
         step, extra = list[Message](), refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
         shown: list[dict[str, Any]] = []
         for call in calls:
-            self._calls += 1
-            identity = f"call{self._calls:05d}"  # nine letters and digits: the strictest templates want that
+            identity = f"call{next(self._numbers):05d}"  # nine letters and digits: the strictest templates want that
             function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
             text = json.dumps(extra if shown else answer, ensure_ascii=False)
             shown.append({"id": identity, "type": "function", "function": function})
@@ -4108,7 +4098,7 @@ class Conversation:
 
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
     """Runs the profile's loop to its end; held input is released on every way out."""
-    loops = {"two_agent": run_two_agent, "chat": run_chat}
+    loops, engine.began = {"two_agent": run_two_agent, "chat": run_chat}, engine.clock.now()
     try:
         return loops[engine.profile.loop](engine, state)
     finally:
@@ -4147,7 +4137,7 @@ def run_two_agent(engine: Engine, state: AgentState) -> Outcome:
 def resume(engine: Engine, state: AgentState) -> None:
     """Brings `state` to where the journal ends; an act with an intent and no record is entered as unknown."""
     records, damaged, _ = read_journal(engine.logger.folder)
-    pending: ActionRecord | None = None
+    pending, engine.began = None, engine.clock.now()
     for entry in records:
         kind, values = entry.pop("kind", ""), {name: entry[name] for name in entry if name != "time"}
         with suppress(KeyError, TypeError, ValueError):  # somebody changed it
@@ -4291,8 +4281,7 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     state.acted = state.acted and not progress
     if state.stalled >= config.stall_stop:
         return Outcome("stuck", f"Stuck: {state.stalled} turns in a row made no progress.")
-    if state.stalled and state.stalled % config.stall_review == 0:
-        state.needs_review = True
+    state.needs_review |= state.stalled > 0 and state.stalled % config.stall_review == 0
     if state.stalled >= config.stall_recover and state.acted:
         loop_recovery_action(engine, state)
     return None
