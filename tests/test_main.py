@@ -17,7 +17,6 @@ from unittest import mock
 
 import agent
 
-
 QUICK = {"AGENT_IMAGE_W": "768", "AGENT_IMAGE_H": "432"}  # the demo's model finds its controls at any size
 
 
