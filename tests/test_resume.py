@@ -249,8 +249,8 @@ class Unwritable(CommandLineCase):
 
 
 class Faults(EngineCase):
-    def test_some_faults_of_every_kind_end_as_they_should(self) -> None:
-        for kind, step in (("win32", 487), ("files", 257), ("http", 17)):
+    def test_some_faults_of_windows_and_files_end_as_they_should(self) -> None:
+        for kind, step in (("win32", 601), ("files", 401)):  # HTTP faults: test_faults.py
             counts = sweep(kind, step, first=3)
             self.assertGreater(counts["tried"], 0, kind)
             self.assertEqual(counts["wrong"], 0, kind)
@@ -258,7 +258,7 @@ class Faults(EngineCase):
 
 class Killed(EngineCase):
     def test_some_kills_are_survived_with_every_effect_brought_about_once(self) -> None:
-        for moment in ("journal:13:torn", "event:9"):
+        for moment in ("event:9",):
             self.assertRegex(trial(moment), "^resumed")
 
 
