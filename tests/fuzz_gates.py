@@ -32,7 +32,7 @@ PLAIN = "l L f4 F4 del Delete DEL q p escape Esc a 5 enter tab home sleep".split
 BLOCKED = [{"win", "l"}, {"alt", "f4"}, {"ctrl", "alt", "delete"}, {"ctrl", "shift", "escape"}, {"sleep"},
            {"ctrl", "alt", "q"}, {"ctrl", "alt", "p"}]  # fmt: skip
 TEXT_MOST = 30
-WORDS = agent.Vocabulary({name: (name, {}) for name in agent.TOOLS})
+WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
 
 
 def plain(key: str) -> set[str]:

@@ -90,7 +90,7 @@ def picture(desktop: DemoDesktop) -> bytes:
     return desktop.glance(desktop.screen(), 1280, 720)
 
 
-def screenshot(desktop: DemoDesktop, area=None, width=1536, height=864) -> dict:
+def screenshot(desktop: DemoDesktop, area=None, width=960, height=540) -> dict:
     frame = desktop.capture(area or desktop.screen(), width, height)
     png = agent.PngEncoder().encode(frame.pixels, width, height).png
     url = "data:image/png;base64," + base64.b64encode(png).decode()
@@ -327,7 +327,7 @@ class ClosedLoop(unittest.TestCase):
         self.desktop.clock.sleep(1)
         return arguments
 
-    def run_with(self, tools: dict, area: Rect, size=(1536, 864)) -> list[str]:
+    def run_with(self, tools: dict, area: Rect, size=(960, 540)) -> list[str]:
         """The names of the tools called until a report, at most twelve."""
         called = []
         for _ in range(12):
@@ -434,7 +434,7 @@ class ClosedLoop(unittest.TestCase):
 
     def test_usage_counts_the_text_and_every_image(self):
         for shots, least in ((1, 1296), (2, 2 * 1296)):
-            self.post([user("A" * 4000, screenshot(self.desktop)) for _ in range(shots)], PLANNER)
+            self.post([user("A" * 4000, screenshot(self.desktop, width=1536, height=864)) for _ in range(shots)], PLANNER)
             tokens = self.answer["usage"]["prompt_tokens"] - least - shots * 1000
             self.assertTrue(0 < tokens < 1000, tokens)
 

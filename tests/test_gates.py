@@ -342,7 +342,7 @@ RISKY = [  # the risk that is seen, tool, its argument, title and program of the
 ]  # fmt: skip
 
 
-class Confirmation(GateCase):
+class ConfirmationRules(GateCase):
     def stage(self, answer: bool = True, **config: Any) -> tuple[Stage, list[str]]:
         """A stage on which each question gets this answer, and the questions that were asked."""
         stage, asked = Stage(config=config), []
@@ -552,10 +552,10 @@ class ThroughTheEngine(EngineCase):
 
 
 class Fuzz(unittest.TestCase):
-    def test_twenty_thousand_random_acts_let_nothing_through_that_a_rule_forbids(self) -> None:
-        counts = fuzz(20_000, seed=6)
+    def test_thousands_of_random_acts_let_nothing_through_that_a_rule_forbids(self) -> None:
+        counts = fuzz(5_000, seed=6)
         self.assertEqual(counts["violations"], 0)
-        self.assertGreater(min(counts[key] for key in ("done", "blocked_key", "forbidden_window", "outside")), 100)
+        self.assertGreater(min(counts[key] for key in ("done", "blocked_key", "forbidden_window", "outside")), 20)
 
 
 if __name__ == "__main__":

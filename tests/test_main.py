@@ -17,6 +17,8 @@ from unittest import mock
 
 import agent
 
+QUICK = {"AGENT_IMAGE_W": "768", "AGENT_IMAGE_H": "432"}  # the demo's model finds its controls at any size
+
 
 class CommandLineCase(unittest.TestCase):
     def setUp(self) -> None:
@@ -27,7 +29,8 @@ class CommandLineCase(unittest.TestCase):
     def main(self, *argv: str, stdin: bytes = b"", environ: dict[str, str] | None = None) -> tuple[int, str, str]:
         """(exit code, stdout, stderr) of a run whose files go to the test's own folder."""
         out, err = io.StringIO(), io.StringIO()
-        environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **(environ or {})}
+        environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **QUICK, **(environ or {})}
+        hasty = ["--set", "settle_floor_ms=0", "--set", "settle_interval_ms=1"] if "--demo" in argv else []
         source = io.TextIOWrapper(io.BytesIO(stdin), encoding="cp1252")
         with (
             mock.patch.dict(os.environ, environ),
@@ -36,7 +39,7 @@ class CommandLineCase(unittest.TestCase):
             contextlib.redirect_stderr(err),
         ):
             try:
-                code = agent.main(argv)
+                code = agent.main([*argv, *hasty])
             except SystemExit as ended:
                 code = int(ended.code or 0)
         return code, out.getvalue(), err.getvalue()

@@ -143,6 +143,17 @@ class Strips(unittest.TestCase):
                 self.assertEqual(len(packed), wanted, row)
         self.assertIs(encoder.encode(bytes(pixels), 80, 200), encoder.encode(bytes(pixels), 80, 200))
 
+    def test_ground_that_repeats_from_strip_to_strip_is_compressed_once(self):
+        packed, original, encoder = [], agent._png_strip, agent.PngEncoder()
+        pixels = flat(80, 320)
+        with patch.object(agent, "_png_strip", lambda part, *more: packed.append(part) or original(part, *more)):
+            self.check(encoder, pixels, 80, 320)
+            self.assertEqual(len(packed), 2)
+            changed = pixels[: 100 * 320] + bytes(80 * 4) + pixels[101 * 320 :]
+            self.check(encoder, changed, 80, 320)
+            self.check(encoder, pixels, 80, 320)
+            self.assertEqual(len(packed), 3)
+
     def test_another_size_starts_anew_even_with_as_many_bytes(self):
         encoder, pixels = agent.PngEncoder(), flat(80, 200)
         for width, height in ((80, 200), (200, 80), (80, 200), (80, 100), (40, 400)):

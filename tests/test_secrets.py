@@ -60,9 +60,9 @@ class Reading(unittest.TestCase):
             self.assertEqual(agent.read_secrets(["MY_PASSWORD"]).values, {"MY_PASSWORD": "correct horse"})
 
     def test_at_a_terminal_a_missing_one_is_asked_for_without_an_echo(self) -> None:
-        with mock.patch.object(sys, "stdin", mock.Mock(isatty=lambda: True)):
-            with mock.patch("getpass.getpass", lambda prompt: prompt + "secret"):
-                self.assertEqual(agent.read_secrets(["NOT_SET"]).values, {"NOT_SET": "NOT_SET: secret"})
+        terminal = mock.patch.object(sys, "stdin", mock.Mock(isatty=lambda: True))
+        with terminal, mock.patch("getpass.getpass", lambda prompt: prompt + "secret"):
+            self.assertEqual(agent.read_secrets(["NOT_SET"]).values, {"NOT_SET": "NOT_SET: secret"})
 
     def test_what_cannot_be_a_secret_is_refused_without_showing_it(self) -> None:
         for name, value in (("A", ""), ("A", "abc"), ("A", "two\nlines"), ("A B", "value1"), ("", "value1"), ("B", "value1")):
@@ -95,14 +95,14 @@ class Blanking(EngineCase):
         for blank in (True, False):
             engine, _ = self.engine(lambda r: text("-"), blank_secrets=blank, confirm="never")
             engine.actuator.secrets = agent.Secrets({"PASSWORD": PLAIN})
-            handle, window = 1, agent.Window(1, "Login", "plain.exe", engine.desktop.screen())
-            engine.desktop.foreground = lambda window=window: agent.replace(window, handle=handle)
+            windows = [agent.Window(n, "Login", "plain.exe", engine.desktop.screen()) for n in (2, 1)]
+            engine.desktop.foreground = lambda windows=windows: windows[-1]
             typing = engine.profile.vocabulary.parse(agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"}))
             frame, _ = engine.observe(1)
             engine.act(typing, frame, 1)
             bright = engine._latest.pixels.index(b"\xff\xff\xff")  # a square that the typing made
             for shown, grey in ((1, blank), (2, False)):
-                handle = shown
+                windows.append(agent.replace(windows[0], handle=shown))
                 pixels = engine.observe(2)[0].pixels
                 self.assertEqual(pixels[bright : bright + 3], b"\x80\x80\x80" if grey else b"\xff\xff\xff")
 

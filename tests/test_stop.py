@@ -94,9 +94,9 @@ class Hotkeys(WatchCase):
     def test_a_chord_that_another_program_has_ends_the_run_before_anything_is_done(self) -> None:
         stage = Stage()
         stage.world.hotkeys[9] = (3, ord("Q"))
-        with self.assertRaisesRegex(agent.Stopped, r"ctrl\+alt\+q.*another program uses them \(error 1409\)"):
-            with agent.watched(stage.world.api, stage.actuator):
-                self.fail("it must not begin")
+        refused = self.assertRaisesRegex(agent.Stopped, r"ctrl\+alt\+q.*another program uses them \(error 1409\)")
+        with refused, agent.watched(stage.world.api, stage.actuator):
+            self.fail("it must not begin")
 
     def test_a_watcher_that_is_lost_stops_the_run(self) -> None:
         for error in (RuntimeError("a bug"), agent.Win32Error("refused", "PeekMessageW", 5)):

@@ -168,14 +168,15 @@ class CleanText(unittest.TestCase):
 
 WORDS = Vocabulary(
     {
-        "click": ("click_it", {"element_name": "label", "position": "place", "reasoning": "justification"}),
-        "drag": ("drag", {}),
-        "type_text": ("write", {}),
-        "press_key": ("press", {}),
-        "scroll_down": ("down", {}),
-        "report_complete": ("done", {"evidence": "proof"}),
-        "archive": ("forget", {}),
-    }
+        "click": "click_it",
+        "drag": "drag",
+        "type_text": "write",
+        "press_key": "press",
+        "scroll_down": "down",
+        "report_complete": "done",
+        "archive": "forget",
+    },
+    {"click.element_name": "label", "position": "place", "click.reasoning": "justification", "evidence": "proof"},
 )
 
 
@@ -201,7 +202,7 @@ class Schemas(unittest.TestCase):
         self.assertEqual(names, ["done", "click_it", "down"])
 
     def test_every_tool_has_a_schema_and_a_short_description(self) -> None:
-        every = Vocabulary({name: (f"x_{name}", {}) for name in agent.TOOLS})
+        every = Vocabulary({name: f"x_{name}" for name in agent.TOOLS})
         for name, schema in zip(agent.TOOLS, every.schemas(list(agent.TOOLS)), strict=True):
             function = schema["function"]
             self.assertEqual(function["name"], f"x_{name}")
@@ -218,7 +219,7 @@ class Schemas(unittest.TestCase):
 
     def test_a_call_made_from_the_schema_is_accepted(self) -> None:
         samples = {"string": "ctrl+s", "array": [100, 200]}
-        every = Vocabulary({name: (name, {}) for name in agent.TOOLS})
+        every = Vocabulary({name: name for name in agent.TOOLS})
         for schema in every.schemas(list(agent.TOOLS)):
             function = schema["function"]
             given = {n: samples[p["type"]] for n, p in function["parameters"]["properties"].items()}
@@ -298,7 +299,7 @@ class Parsing(unittest.TestCase):
 
     def test_nothing_but_a_tool_error_comes_out_of_any_arguments(self) -> None:
         values: list[Any] = [None, True, 0, -1, 1.5, "", "x", [], [1, 2], [1, "2"], {}, {"a": []}, "\ud800"]
-        for shown, _ in WORDS.tools.values():
+        for shown in WORDS.tools.values():
             names = "label place element_name start end text key proof summary archived_turns".split()
             for value, other in itertools.product(values, values):
                 given = {name: (value if i % 2 else other) for i, name in enumerate(names)}
@@ -317,7 +318,7 @@ class NewTool(unittest.TestCase):
         self.addCleanup(agent.TOOLS.pop, "wave")
         agent.TOOLS["wave"] = agent.Tool("wave", WaveArgs, "Wave at a place.")
         for shown, argument in (("wave_at", "at"), ("winken", "ort")):
-            words = Vocabulary({"wave": (shown, {"position": argument})})
+            words = Vocabulary({"wave": shown}, {"position": argument})
             self.assertEqual(words.schemas(["wave"])[0]["function"]["parameters"]["required"], [argument])
             self.assertEqual(words.parse(ToolCall(shown, {argument: [1, 2]})).args, WaveArgs(Coordinate(1, 2)))
             self.assertEqual(words.shown("wave"), shown)

@@ -32,9 +32,11 @@ def figures(name: str, values: list[float]) -> str:
 
 
 if __name__ == "__main__":
+    own: list[float] = []
+    settled: list[float] = []
     for path in sys.argv[1:]:
         records = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
-        print(path)
-        print(" ", figures("own seconds a turn", own_times(records)))
-        settled = [record["settle_ms"] / 1000 for record in records if record.get("settle_ms") is not None]
-        print(" ", figures("settling seconds", settled))
+        own += own_times(records)
+        settled += [record["settle_ms"] / 1000 for record in records if record.get("settle_ms") is not None]
+    print(figures("own seconds a turn", own))
+    print(figures("settling seconds", settled))

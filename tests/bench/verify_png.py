@@ -46,7 +46,7 @@ except ImportError:
 pngcheck = shutil.which("pngcheck") or sys.exit("pngcheck is missing: apt-get install pngcheck")
 dice, seen = random.Random(7), 0
 with tempfile.TemporaryDirectory() as folder:
-    for number in range(count):
+    for _ in range(count):
         width, height = dice.randint(1, 300), dice.choice([1, 31, 32, 33, 64, dice.randint(1, 200)])
         encoder, files = agent.PngEncoder(), []
         for pixels in pictures(dice, width, height):
