@@ -16,7 +16,7 @@ from typing import Any
 from rig import AGENT, HERE, ROOT, SCREEN, Desktop, Target, end, json_lines, until, windows_path, windows_python
 
 sys.path.append(str(ROOT))
-from tests import kill_and_resume  # noqa: E402 - a program of the tests one folder up
+from tests import kill_and_resume  # a program of the tests, one folder up
 
 IN_TIME_S = 0.2  # after the stop is known; xdotool, X and Wine take their own time before that
 KEYS_S = 0.6  # what xdotool, X, Wine and the watcher's round take from the command to the stop, on a busy machine
@@ -214,7 +214,12 @@ class Hotkeys(StopCase):
 
     def test_the_mouse_thrown_into_the_corner(self) -> None:
         hanging, done = threading.Event(), threading.Event()
-        with Scripted([], lambda number: (hanging.set(), done.wait(60)) and None) as model:
+
+        def hang(number: int) -> None:
+            hanging.set()
+            done.wait(60)
+
+        with Scripted([], hang) as model:
             process = self.start(model)
             self.assertTrue(hanging.wait(40))
             self.xdotool("mousemove", "0", "0")
