@@ -122,7 +122,9 @@ class Leaky(ScriptedServer):
             text(said + " No call."),
             call("report_goal_status", goal_identifier=CANARY, completion_status="IN_PROGRESS", evidence=PLAIN),
         ]  # fmt: skip
-        self.failures = [answer(500, {"error": said}), raw(http(200, said.encode())), answer(404, {"error": {"message": said}})]
+        cut = "y" * 100 + PLAIN  # where an error is shortened, too
+        self.failures = [answer(500, {"error": said}), raw(http(200, said.encode())), answer(500, {"error": cut}),
+                         answer(404, {"error": {"message": said}})]  # fmt: skip
         self.said = said
 
     def _step(self) -> Step:
@@ -130,7 +132,7 @@ class Leaky(ScriptedServer):
         if head.startswith(b"GET"):
             data = {"data": [{"id": "qwen3-vl-2b-instruct", "type": "vlm", "state": "loaded"}]}
             return answer(200, data) if b"/api/v0/models" in head else answer(404, {"error": f"No page {CANARY}"})
-        if self.failures and self.turn in (2, 4, 6):
+        if self.failures and self.turn in (2, 4, 6, 8):
             self.turn += 1
             return self.failures.pop(0)
         role = role_of(json.loads(body))
