@@ -3574,7 +3574,8 @@ def read_journal(folder: Path) -> tuple[list[dict[str, Any]], list[int], int]:
 
 def old_runs(root: Path) -> list[Path]:
     """The folders run_NNNN directly in `root`, the latest first."""
-    found = [path for path in root.glob("run_*") if re.fullmatch("run_[0-9]+", path.name) and path.is_dir()]
+    named = [path for path in root.glob("run_*") if re.fullmatch(r"run_\d+", path.name)]  # Windows ignores case
+    found = [path for path in named if path.is_dir() and not path.is_symlink()]
     return sorted(found, key=lambda path: -int(path.name[4:]))
 
 
