@@ -171,6 +171,10 @@ class Config:
     loop_recovery_cooldown: int = _setting(3, "turns between two recoveries", "", 0, 1000)
     # -- files
     dump_dir: str = _setting("dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR")
+    # -- panel
+    panel_port: int = _setting(0, "port on 127.0.0.1; 0 = any free one", "", 0, 65535)
+    panel_patience: float = _setting(20.0, "seconds until the program draws the marks that the page owes", "", 0.1, 3600)
+    ui_config: str = _setting("", "JSON over UI_CONFIG, such as {\"executed_heat\": {\"trail_turns\": 1}}")
     # fmt: on
 
 
@@ -613,6 +617,185 @@ class Canvas:
                     self.run(x + left, y + top + row, wide, colour, alpha)
             x += width
         return x
+
+
+# -- marks: what was done and what the model looks at, drawn into its next picture. The panel's page draws the same with
+# -- the same whole numbers, so that it makes no difference who does it; tests/browser compares the two.
+
+UI_CONFIG: dict[str, Any] = {
+    "executed_heat": {
+        "enabled": True,
+        "radius_scale": 0.024,  # of the longer side of the picture
+        "stops": [[0.0, "rgba(255,90,0,0.70)"], [0.4, "rgba(255,120,0,0.48)"], [1.0, "rgba(255,165,0,0.03)"]],
+        "trail_turns": 4,  # this turn's marks and those of the three before it
+        "trail_shrink": 0.8,
+    },
+    "bbox_heat": {
+        "enabled": True,
+        "border": "rgba(30,110,255,0.9)",
+        "border_width": 3,
+        "fill_stops": [[0.0, "rgba(30,110,255,0.25)"], [1.0, "rgba(30,110,255,0.06)"]],
+    },
+}
+RINGS = 16  # steps of a radial gradient
+LABEL_PLATE, LABEL_INK = "rgba(15,20,30,0.75)", 0xFFFFFF
+Tint = tuple[bytes, bytes, bytes]
+
+
+def _tint(colour: Sequence[float], fade: float = 1.0) -> Tint:
+    """The three tables (blue, green, red) that mix a colour (red, green, blue, alpha) into what is there."""
+    red, green, blue = (int(level + 0.5) for level in colour[:3])
+    part = int(colour[3] * fade * 32 + 0.5)
+    return _mixing(blue, part), _mixing(green, part), _mixing(red, part)
+
+
+def _rgba(text: str) -> list[float]:
+    """The four numbers of `rgba(255,140,0,0.5)`."""
+    return [float(number) for number in re.findall(r"[\d.]+", text)]
+
+
+def _gradient(stops: Sequence[Any], fade: float = 1.0) -> list[Tint]:
+    """One tint a ring, from the centre out; the first stop lies at 0, the last at 1."""
+    tints = []
+    for ring in range(RINGS):
+        at = (ring + 0.5) / RINGS
+        (low, one), (high, two) = next(pair for pair in zip(stops, stops[1:], strict=False) if at <= pair[1][0])
+        share, ends = (at - low) / (high - low), zip(_rgba(one), _rgba(two), strict=True)
+        tints.append(_tint([a + (b - a) * share for a, b in ends], fade))
+    return tints
+
+
+def _blend(canvas: Canvas, y: int, left: int, right: int, tint: Tint) -> None:
+    """Mixes a tint into the pixels left <= x < right of a row; slices and tables are the quickest there is."""
+    left, right, pixels = max(left, 0), min(right, canvas.width), canvas.pixels
+    if left < right and 0 <= y < canvas.height:
+        start, end = (y * canvas.width + left) * 4, (y * canvas.width + right) * 4
+        pixels[start:end:4] = pixels[start:end:4].translate(tint[0])
+        pixels[start + 1 : end : 4] = pixels[start + 1 : end : 4].translate(tint[1])
+        pixels[start + 2 : end : 4] = pixels[start + 2 : end : 4].translate(tint[2])
+
+
+def _radial(canvas: Canvas, center: Point, radius: int, tints: Sequence[Tint], clip: Rect) -> None:
+    """Rings around a centre, each in its tint; nothing outside `clip`."""
+    edge = clip.left + clip.width
+    reach = [radius * (ring + 1) // RINGS for ring in range(RINGS)]
+    for y in range(max(clip.top, center.y - radius), min(clip.top + clip.height, center.y + radius + 1)):
+        inner, depth = -1, (y - center.y) ** 2
+        for far, tint in zip(reach, tints, strict=True):
+            if far * far >= depth:
+                half = math.isqrt(far * far - depth)
+                left, right = max(center.x - half, clip.left), min(center.x + half + 1, edge)
+                if inner < 0:
+                    _blend(canvas, y, left, right, tint)
+                else:
+                    _blend(canvas, y, left, min(center.x - inner, edge), tint)
+                    _blend(canvas, y, max(center.x + inner + 1, clip.left), right, tint)
+                inner = half
+
+
+def _line(canvas: Canvas, start: Point, end: Point, thick: int, tint: Tint) -> None:
+    """A straight band, about `thick` pixels to either side; its ragged ends lie under the spots."""
+    dx, dy, first, last = end.x - start.x, end.y - start.y, min(start.x, end.x) - thick, max(start.x, end.x) + thick
+    half = thick * max(abs(dx), abs(dy)) // abs(dy) if dy else abs(dx)
+    for y in range(min(start.y, end.y) - thick, max(start.y, end.y) + thick + 1):
+        x = start.x + ((y - start.y) * dx // dy if dy else 0)
+        _blend(canvas, y, max(x - half, first), min(x + half, last) + 1, tint)
+
+
+def _ends(action: Mapping[str, Any], whole: Rect) -> list[Point]:
+    """Where an action took place: one pixel, two for a drag (x2 and y2 count for no other), none for keys and text."""
+    if "x1" not in action:
+        return []
+    places = [Coordinate(action["x1"], action["y1"])]
+    places += [Coordinate(action["x2"], action["y2"])] if action["name"] == "drag" else []
+    return [to_point(place, whole) for place in places]
+
+
+def _draw_heat(canvas: Canvas, action: Mapping[str, Any], heat: Mapping[str, Any], age: int) -> None:
+    """One executed action, fainter and smaller with every turn that has passed since."""
+    whole, shrink = Rect(0, 0, canvas.width, canvas.height), 1.0
+    for _ in range(age):
+        shrink *= heat["trail_shrink"]
+    ends = _ends(action, whole)
+    radius = max(4, int(max(whole.width, whole.height) * heat["radius_scale"] * shrink + 0.5))
+    tints = _gradient(heat["stops"], 1 - age / max(1, heat["trail_turns"]))
+    if len(ends) == 2:
+        x, y = (ends[0].x + ends[1].x) / 2, (ends[0].y + ends[1].y) / 2
+        ends = [Point(int(x + (p.x - x) * shrink + 0.5), int(y + (p.y - y) * shrink + 0.5)) for p in ends]
+        _line(canvas, ends[0], ends[1], max(1, radius // 8), tints[RINGS // 2])
+    for end in ends:
+        _radial(canvas, end, radius, tints, whole)
+
+
+def _draw_box(canvas: Canvas, box: Mapping[str, Any], look: Mapping[str, Any]) -> None:
+    """One box that the model named: a radial fill and a border inside its edges."""
+    whole = Rect(0, 0, canvas.width, canvas.height)
+    one, two = (to_point(Coordinate(box[f"x{n}"], box[f"y{n}"]), whole) for n in (1, 2))
+    left, top, wide, high = min(one.x, two.x), min(one.y, two.y), abs(one.x - two.x) + 1, abs(one.y - two.y) + 1
+    center, radius = Point(left + wide // 2, top + high // 2), math.isqrt(wide * wide + high * high) // 2 + 2
+    _radial(canvas, center, radius, _gradient(look["fill_stops"]), Rect(left, top, wide, high))
+    border, tint = look["border_width"], _tint(_rgba(look["border"]))
+    for row in range(high):
+        side = wide if min(row, high - 1 - row) < border else min(border, wide)
+        _blend(canvas, top + row, left, left + side, tint)
+        _blend(canvas, top + row, left + max(side, wide - border), left + wide, tint)
+
+
+def _draw_label(canvas: Canvas, text: str, at: Point, gap: int, taken: list[Rect]) -> None:
+    """A text on a dark plate below a place, above it at the lower edge, further down where another label stands."""
+    scale = max(1, min(4, max(canvas.width, canvas.height) // 640))
+    wide, high = text_width(text, scale) + 3 * scale, 10 * scale
+    left = max(0, min(at.x - wide // 2, canvas.width - wide))
+    top = at.y + gap if at.y + gap + high <= canvas.height else at.y - gap - high
+    plate = Rect(left, max(0, top), wide, high)
+    while any(plate.intersection(other).width and plate.intersection(other).height for other in taken):
+        plate = replace(plate, top=plate.top + high)
+    taken.append(plate)
+    for y in range(plate.top, plate.top + high):
+        _blend(canvas, y, left, left + wide, _tint(_rgba(LABEL_PLATE)))
+    canvas.text(left + 2 * scale, plate.top + scale, text, LABEL_INK, scale)
+
+
+def annotate(
+    pixels: bytes, width: int, height: int, actions: Sequence[Mapping[str, Any]], boxes: Sequence[Mapping[str, Any]] = (),
+    trail: Sequence[Sequence[Mapping[str, Any]]] = (), config: Mapping[str, Any] = UI_CONFIG,
+) -> bytearray:  # fmt: skip
+    """A copy of BGRX `pixels` with the marks of a turn: blue boxes, orange heat where actions were executed, labels.
+
+    `actions` and `boxes` are on the grid, as the model gives them: {"name": "drag", "x1", "y1", "x2", "y2"}; `trail`
+    holds the executed actions of the turns before, the latest turn first.
+    """
+    canvas, heat, taken = Canvas(width, height, pixels), config["executed_heat"], cast("list[Rect]", [])
+    for box in boxes if config["bbox_heat"]["enabled"] else ():
+        _draw_box(canvas, box, config["bbox_heat"])
+    if heat["enabled"]:
+        for age, turn in reversed([*enumerate([actions, *trail][: max(1, heat["trail_turns"])])]):
+            for action in turn:
+                _draw_heat(canvas, action, heat, age)
+    gap = int(max(width, height) * heat["radius_scale"] + 0.5) * 3 // 4
+    for number, action in enumerate(actions, 1):
+        for end, at in enumerate(_ends(action, Rect(0, 0, width, height))):
+            x, y = action[f"x{end + 1}"], action[f"y{end + 1}"]
+            _draw_label(canvas, f"{number} to ({x},{y})" if end else f"{number} ({x},{y})", at, gap, taken)
+    return canvas.pixels
+
+
+def ui_config(text: str) -> dict[str, Any]:
+    """UI_CONFIG with the settings of a JSON text over it; raises ConfigError."""
+    box = {"name": "drag", "x1": 0, "y1": 0, "x2": GRID, "y2": GRID}
+    try:
+        given = json.loads(text or "{}")
+        unknown = [f"{part}.{key}" for part, keys in given.items() for key in keys if key not in UI_CONFIG.get(part, {})]
+        merged = {part: {**keys, **given.get(part, {})} for part, keys in UI_CONFIG.items()}
+        heat, boxes = merged["executed_heat"], merged["bbox_heat"]
+        if not (0 <= heat["radius_scale"] <= 0.5 and 0 <= heat["trail_shrink"] <= 1 and 0 <= boxes["border_width"] <= 100):
+            raise ValueError("radius_scale takes 0 to 0.5, trail_shrink 0 to 1, border_width 0 to 100")
+        annotate(bytes(256), 8, 8, [box], [box], [[box]], merged)  # whatever else can't be drawn shows here
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, StopIteration) as error:
+        raise ConfigError(f"ui_config cannot be drawn with ({type(error).__name__}: {error}); see UI_CONFIG.") from None
+    if unknown:
+        raise ConfigError(f"ui_config: there is no setting {unknown[0]!r}; see UI_CONFIG in agent.py.")
+    return merged
 
 
 ########################################################################################################################
