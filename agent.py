@@ -27,10 +27,12 @@ import json
 import locale
 import math
 import os
+import platform
 import random
 import re
 import signal
 import socket
+import statistics
 import struct
 import sys
 import threading
@@ -135,6 +137,7 @@ class Config:
     request_retries: int = _setting(3, "further tries where asking again is safe (refused, reset, 5xx ...)", "", 0, 10)
     verifier_max_tokens: int = _setting(200, "tokens of the answer that confirms a completion", "", 16, 65536)
     planner_in_a_row: int = _setting(2, "most requests to the planner before the executor has its turn", "", 1, 10)
+    model_failures: int = _setting(3, "failed exchanges in a row that the run bears, a turn each", "", 0, 100)
     reply_corrections: int = _setting(2, "short corrections in one turn when no call can be read", "", 0, 5)
     # -- eyes
     screen_capture_w: int = _setting(1536, "pixels; 1536x864 = 1296 image tokens, grounding wants 1024-2048", "AGENT_IMAGE_W", 64, 8192)
@@ -295,6 +298,8 @@ def to_point(place: Coordinate, area: Rect) -> Point:
 
 def to_coordinate(point: Point, area: Rect) -> Coordinate:
     """Pixel to grid, the nearest grid place; a pixel outside `area` raises ToolError."""
+    if not area.contains(point):
+        raise ToolError(f"Pixel ({point.x}, {point.y}) is outside the working area.", "invalid_box")
     wide, high = max(1, area.width - 1), max(1, area.height - 1)
     x, y = (point.x - area.left) * GRID + wide // 2, (point.y - area.top) * GRID + high // 2
     return Coordinate(x // wide, y // high)
@@ -516,7 +521,7 @@ def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) 
 # A 5x7 font with two rows for descenders: nine digits to base 32 a character, one a row, from blank to a box (127).
 FONT = (
     "000000000ggggg0g00kkk000000aavavaa004fke5u400pp248jj00cik8lid00ggg00000048ggg8400g84448g000level0000044v4400"
-    "00000088g0000s0000000000g0011248gg00ehhhhhe008o8888s00eh1248v00eh161he0026aiv2200vgu11he0068guhhe00v12488800"
+    "00000088g0000s0000000000g0011248gg00ciiiiic008o8888s00eh1248v00eh161he0026aiv2200vgu11he0068guhhe00v12488800"
     "ehhehhe00ehhf12c0000g000g0000800088g02484200000u0u00000g848g000eh1240400ehnlnge00ehhvhhh00uhhuhhu00ehggghe00"
     "uhhhhhu00vgguggv00vgguggg00ehgnhhf00hhhvhhh00s88888s0022222ic00hikokih00ggggggu00hrllhhh00hppljjh00ehhhhhe00"
     "uhhuggg00ehhhhhe30uhhukih00fgge11u00v44444400hhhhhhe00hhhhaa400hhhllrh00hha4ahh00hha444400v1248gv00sgggggs00"
@@ -950,7 +955,7 @@ WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Check]] = {
     "CloseHandle": ("kernel32", BOOL, (_H,), _nonzero),
     "QueryFullProcessImageNameW": ("kernel32", BOOL, (_H, DWORD, _P, _P), _nonzero),
 }
-ERROR_ACCESS_DENIED, E_ACCESSDENIED = 5, -2147024891
+ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE, E_ACCESSDENIED = 5, 1402, -2147024891
 
 Resolve = Callable[[str, str, Any, tuple[Any, ...]], Callable[..., Any]]
 
@@ -979,7 +984,9 @@ class Win32:
 
         def call(*arguments: Any) -> Any:
             result = function(*arguments)
-            return result if check(result) else self._fail(name, self._last_error() or 0)
+            if check(result):
+                return result
+            return self._fail(name, result if check is _s_ok else self._last_error() or 0)  # an HRESULT is the code
 
         return call
 
@@ -1058,11 +1065,15 @@ def _twice(release: Callable[..., Any], *arguments: Any) -> None:
         release(*arguments)
 
 
+MOVE_TRIES, MOVE_HOLD_S = 20, 0.006  # old places were seen 2 ms after a move; 2 x 6 ms left none of 200 clicks astray
+
+
 class WindowsDesktop:
     """The real desktop through Win32; `api` is the bound table, so that tests can put their own functions behind it."""
 
     def __init__(self, api: Win32, clock: Clock) -> None:
         self.api, self.clock, self._number = api, clock, 0
+        self._swapped = False
 
     def init_dpi(self) -> str:
         """Makes pixels mean pixels on scaled monitors; returns the way that worked. An already set awareness is fine."""
@@ -1116,12 +1127,12 @@ class WindowsDesktop:
         api = self.api
         source = api.GetDC(None)
         undo.callback(_twice, api.ReleaseDC, None, source)
-        memory = api.CreateCompatibleDC(source)
-        undo.callback(_twice, api.DeleteDC, memory)
         header = BITMAPINFOHEADER(ctypes.sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
         bits = HANDLE()
         bitmap = api.CreateDIBSection(source, ctypes.byref(header), DIB_RGB_COLORS, ctypes.byref(bits), None, 0)
-        undo.callback(_twice, api.DeleteObject, bitmap)
+        undo.callback(_twice, api.DeleteObject, bitmap)  # after its DC, which would keep it alive
+        memory = api.CreateCompatibleDC(source)
+        undo.callback(_twice, api.DeleteDC, memory)
         previous = api.SelectObject(memory, bitmap)
         undo.callback(_twice, api.SelectObject, memory, previous)
         api.SetStretchBltMode(memory, mode)
@@ -1141,7 +1152,12 @@ class WindowsDesktop:
         self.api.GetCursorInfo(ctypes.byref(info))
         if not info.flags & CURSOR_SHOWING or not info.hCursor:
             return False
-        hot_x, hot_y, wide, high = self._cursor_shape(info.hCursor)
+        try:
+            hot_x, hot_y, wide, high = self._cursor_shape(info.hCursor)
+        except Win32Error as error:
+            if error.code == ERROR_INVALID_CURSOR_HANDLE:  # its program ended or changed it in this very moment
+                return False
+            raise
         x = (info.ptScreenPos.x - hot_x - area.left) * width // area.width
         y = (info.ptScreenPos.y - hot_y - area.top) * height // area.height
         size = max(1, wide * width // area.width), max(1, high * height // area.height)
@@ -1211,20 +1227,33 @@ class WindowsDesktop:
     # -- hands: only the actuator calls these
 
     def move(self, point: Point) -> None:
-        """Absolute move by SendInput, which applications see as a real one; confirmed, with SetCursorPos as a last try."""
+        """Absolute move by SendInput, which applications see as a real one; repeated until the place holds.
+
+        Remote and virtual screens can report an old place some milliseconds after a move, and a click goes there.
+        """
         screen = self.screen()
         # Windows maps 0..65536 onto the virtual screen; the middle of each pixel survives its rounding
         dx = (2 * (point.x - screen.left) + 1) * 65536 // (2 * screen.width)
         dy = (2 * (point.y - screen.top) + 1) * 65536 // (2 * screen.height)
         flags = MOUSEEVENTF_MOVE | MOUSEEVENTF_ABSOLUTE | MOUSEEVENTF_VIRTUALDESK
-        self._send([self._mouse(flags, dx, dy)])
-        if self.cursor() != point:
-            self.api.SetCursorPos(point.x, point.y)
-            if self.cursor() != point:
-                raise Win32Error(f"The mouse cannot reach ({point.x}, {point.y}); another program holds it.", "SendInput")
+        for attempt in range(MOVE_TRIES):
+            if attempt < MOVE_TRIES // 2:
+                self._send([self._mouse(flags, dx, dy)])
+            else:
+                self.api.SetCursorPos(point.x, point.y)
+            if self._holds(point) and self._holds(point):
+                return
+        raise Win32Error(f"The mouse cannot reach ({point.x}, {point.y}); another program holds it.", "SendInput")
+
+    def _holds(self, point: Point) -> bool:
+        """Whether the mouse is still there after a moment."""
+        self.clock.sleep(MOVE_HOLD_S)
+        return self.cursor() == point
 
     def button(self, name: str, down: bool) -> None:
-        if self.api.GetSystemMetrics(SM_SWAPBUTTON):  # SendInput speaks of physical buttons, we of logical ones
+        if down:  # a release must name the button that was pressed, so it does not ask again
+            self._swapped = bool(self.api.GetSystemMetrics(SM_SWAPBUTTON))
+        if self._swapped:  # SendInput speaks of physical buttons, we of logical ones
             name = {"left": "right", "right": "left"}.get(name, name)
         self._send([self._mouse(MOUSEEVENTF_BUTTON[name][0 if down else 1])])
 
@@ -1265,6 +1294,10 @@ class WindowsDesktop:
         """One SendInput; fewer events inserted than given means that another window blocks input."""
         count = self.api.SendInput(len(events), (INPUT * len(events))(*events), ctypes.sizeof(INPUT))
         if count != len(events):
+            # in a text each press is followed by its release, so an odd count leaves one down
+            tries = 3 if count % 2 else 0
+            while tries and not self.api.SendInput(1, (INPUT * 1)(events[count]), ctypes.sizeof(INPUT)):
+                tries -= 1
             text = f"Windows took {count} of {len(events)} input events; a window of a program with more rights blocks them."
             raise Win32Error(text, "SendInput")
 
@@ -1311,7 +1344,7 @@ class DemoState:
 
     def places(self) -> dict[str, Rect]:
         """What can be clicked now, topmost first."""
-        menu = {"Notes in the menu": Rect(28, 562, 268, 56), "menu": Rect(12, 504, 300, 160)}
+        menu = {"Notes in the menu": Rect(28, 576, 268, 58), "menu": Rect(12, 524, 300, 130)}
         window = {"close": Rect(982, 96, 48, 40), "Save button": Rect(902, 532, 108, 40)}
         window |= {"text area": Rect(350, 152, 660, 364), "window": Rect(330, 96, 700, 496)}
         under = {"Start button": Rect(10, 677, 38, 38), "Notes icon": Rect(28, 28, 92, 104), "desktop": DEMO_SCREEN}
@@ -1352,37 +1385,27 @@ def _demo_ground(opened: bool, menu: bool, selected: bool) -> bytes:
     for x, y in ((18, 685), (30, 685), (18, 697), (30, 697)):
         canvas.fill(Rect(x, y, 11, 11), DEMO_SIGNS["Start button"], 2)
     canvas.fill(places["Notes icon"], DEMO_LIGHT, 8, 0.3 * selected)
-    _demo_note(canvas, 52, 40, "Notes icon")
-    canvas.text(47, 102, "Notes", DEMO_LIGHT)
+    for rect in [places[name] for name in ("window", "menu") if name in places]:
+        for grow in (15, 12, 9, 6, 3):  # a soft shadow of translucent sheets
+            shadow = Rect(rect.left - grow, rect.top - grow + 6, rect.width + 2 * grow, rect.height + 2 * grow)
+            canvas.fill(shadow, 0x000000, 10 + grow, 0.0625)
+        canvas.fill(rect, DEMO_PANE, 10)
     if opened:
         canvas.fill(Rect(60, 677, 112, 38), DEMO_LIGHT, 6)
         canvas.text(89, 688, "Notes", DEMO_GREY)
-        _demo_sheet(canvas, places["window"])
         canvas.text(1002, 110, "x", DEMO_GREY)
         canvas.fill(places["Save button"], DEMO_SIGNS["Save button"], 8)
         canvas.text(934, 545, "Save", DEMO_LIGHT)
     if menu:
-        _demo_sheet(canvas, places["menu"])
-        canvas.text(32, 524, "Programs", DEMO_GREY)
+        canvas.text(32, 544, "Programs", DEMO_GREY)
         canvas.fill(places["Notes in the menu"], DEMO_LIGHT, 8)
-        _demo_note(canvas, 44, 565, "Notes in the menu")
-        canvas.text(108, 582, "Notes", DEMO_GREY)
+    icons = [("Notes icon", 52, 40, 47, 102, DEMO_LIGHT), ("Notes in the menu", 44, 580, 108, 597, DEMO_GREY)]
+    for name, left, top, x, y, colour in icons[: 1 + menu]:  # a sheet with three lines, and its name
+        canvas.fill(Rect(left, top, 44, 50), DEMO_SIGNS[name], 7)
+        for down, width in ((14, 26), (23, 26), (32, 17)):
+            canvas.fill(Rect(left + 9, top + down, width, 4), 0x8A5A00)
+        canvas.text(x, y, "Notes", colour)
     return bytes(canvas.pixels)
-
-
-def _demo_note(canvas: Canvas, left: int, top: int, name: str) -> None:
-    """The sign of the note program: a sheet with three lines."""
-    canvas.fill(Rect(left, top, 44, 50), DEMO_SIGNS[name], 7)
-    for y, width in ((14, 26), (23, 26), (32, 17)):
-        canvas.fill(Rect(left + 9, top + y, width, 4), 0x8A5A00)
-
-
-def _demo_sheet(canvas: Canvas, rect: Rect) -> None:
-    """The ground of a window, with a soft shadow of translucent sheets."""
-    for grow in (15, 12, 9, 6, 3):
-        shadow = Rect(rect.left - grow, rect.top - grow + 6, rect.width + 2 * grow, rect.height + 2 * grow)
-        canvas.fill(shadow, 0x000000, 10 + grow, 0.0625)
-    canvas.fill(rect, DEMO_PANE, 10)
 
 
 def _demo_draw(state: DemoState) -> bytes:
@@ -1416,6 +1439,10 @@ class DemoDesktop:
         self._cursor, self._pressed, self._clicked, self._captures = Point(640, 620), "", ("", -1e9, Point(0, 0)), 0
         self._drawn: tuple[DemoState | None, bytes] = (None, b"")
         self._scaled: dict[tuple[Rect, int, int], bytes] = {}
+
+    @property
+    def saved_text(self) -> str:
+        return self.state.saved_text
 
     def screen(self) -> Rect:
         return DEMO_SCREEN
@@ -1553,12 +1580,9 @@ def _demo_read(messages: list[dict[str, Any]], looking: bool) -> tuple[str, byte
     return "\n".join(texts), png
 
 
-def _demo_choose(sights: dict[str, tuple[int, int]], tools: Container[str], text: str) -> tuple[str, str, str]:
-    """(step, target, reason): the planner's work without a screenshot, else the first row that fits what is seen."""
+def _demo_choose(sights: dict[str, tuple[int, int]], tools: Container[str]) -> tuple[str, str, str]:
+    """(step, target, reason): the first row that fits what is seen and what can be done."""
     able = {step for step, names in DEMO_TOOLS.items() if any(name in tools for name in names)} | {"finish"}
-    if not sights:
-        step = "archive" if "ARCHIVE_NOW" in text.splitlines() else "plan" if "plan" in able else "look"
-        return step, "", "The task needs these steps in this order"
     absent = {f"-{name}" for name in DEMO_SIGNS if name not in sights}
     fitting = (row[1:] for row in DEMO_STEPS if row[1] in able and {*row[0].split(", ")} <= absent | set(sights))
     step, target, why = next(fitting, ("give up", "", "None of the known controls can be seen"))
@@ -1576,14 +1600,19 @@ def demo_reply(request: dict[str, Any]) -> tuple[dict[str, Any], int]:
     if not tools:  # a verification; the answer to a profile that wants JSON instead of calls belongs here, too
         verdict = "YES: the green mark says Saved." if "saved mark" in sights else "NO: there is no mark of saving."
         return {"role": "assistant", "content": verdict}, tokens
-    step, target, why = _demo_choose(sights, tools, text)
+    if png:
+        step, target, why = _demo_choose(sights, tools)
+    else:  # the planner's requests, and an agent that has yet to look
+        planning = any(name in tools for name in DEMO_TOOLS["plan"])
+        step = "archive" if "ARCHIVE_NOW" in text.splitlines() else "plan" if planning else "look"
+        target, why = "", "The task needs these steps in this order"
     said = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {step} {target}".rstrip()
     message: dict[str, Any] = {"role": "assistant", "content": said}
     name = next((name for name in DEMO_TOOLS[step] if name in tools), "")
     if name:
         arguments = _demo_arguments(tools[name], text, target, why, sights.get(target, (0, 0)))
         function = {"name": name, "arguments": json.dumps(arguments)}
-        message["tool_calls"] = [{"id": f"call_{len(text)}", "type": "function", "function": function}]
+        message["tool_calls"] = [{"id": f"call_{len(request['messages'])}", "type": "function", "function": function}]
     return message, tokens
 
 
@@ -1593,7 +1622,7 @@ def _demo_arguments(schema: dict[str, Any], text: str, target: str, why: str, pl
     note = wanted.group(1) if wanted else "Hello"
     order = f'Open Notes, click into its text area, type "{note}" and press Save. Done when it shows its green mark.'
     proof = f"{why}. The text area holds the note, the status line counts its characters and the title bar says Saved."
-    words: dict[str, Any] = {"text": note, "x": place[0], "y": place[1], "evidence": proof}
+    words: dict[str, Any] = {"text": note, "x": place[0], "y": place[1], "evidence": proof if target else why}
     words |= dict.fromkeys(("position", "box"), list(place)) | dict.fromkeys(("element_name", "label"), target)
     words |= dict.fromkeys(("instructions", "operator_instructions", "summary", "compression_summary"), order)
     words |= dict.fromkeys(("completion_status", "status"), "BLOCKED")
@@ -1618,11 +1647,12 @@ class DemoModel:
                 request = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 status, answer = model.respond(self.path, request)
                 body = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                with suppress(ConnectionError):  # the run may have ended meanwhile
+                    self.send_response(status)
+                    self.send_header("Content-Type", "application/json")
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
 
             do_POST = do_GET
 
@@ -1660,9 +1690,9 @@ class DemoModel:
         """Tokens by rule of thumb, a quarter of the characters; cached is what began the last prompt, too."""
         messages = request["messages"]
         text = json.dumps([messages[:1], request.get("tools"), messages[1:]])
-        text = re.sub(r"data:image[^\"]+", lambda data: f"#{zlib.crc32(data[0].encode()):08x}", text)
+        text = re.sub(r"data:image[^\"]+", lambda data: f"\0{zlib.crc32(data[0].encode()):08x}", text)
         common, self._before = len(os.path.commonprefix([text, self._before])), text
-        prompt, cached = len(text) // 4 + image, common // 4 + image * (common > text.rfind("#") >= 0)
+        prompt, cached = len(text) // 4 + image, common // 4 + image * (common > text.rfind("\0") + 8)
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
         return usage | {"prompt_tokens_details": {"cached_tokens": cached}}
 
@@ -1759,8 +1789,9 @@ MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rw
 
 def key_name(name: str) -> str | None:
     """The name in VK_MAP for a key as people and models write it (case, blanks, _ and - do not matter), or None."""
-    plain = name.strip().lower() or " "
-    for spelling in (plain, plain.replace("_", "").replace("-", "").replace(" ", "")):
+    plain = name.strip().lower() or name[:1]
+    words = re.split(r"[-_]|\s+", plain)
+    for spelling in (plain, "".join(words) if all(words) else plain):  # "page-up", but not "ctrl-"
         found = KEY_ALIASES.get(spelling, spelling)
         if found in VK_MAP:
             return found
@@ -1769,14 +1800,17 @@ def key_name(name: str) -> str | None:
 
 def parse_chord(text: str) -> tuple[str, ...]:
     """`Ctrl+Shift+S` -> ("ctrl", "shift", "s"): modifiers first, then at most one key. Raises ToolError (invalid_key)."""
-    plus_key = text.rstrip().endswith("++") or text.strip() == "+"  # "ctrl++" means ctrl and the plus key
-    parts = [p for p in text.split("+") if p.strip()] + (["+"] if plus_key else [])
-    if len(parts) == 1 and key_name(parts[0]) is None:  # "ctrl-c" and "ctrl c" are no key names, so they are chords
-        parts = text.replace("-", " ").split()
+    single = key_name(text)
+    if single:
+        return (single,)
+    sign = "+" if "+" in text else "-" if "-" in text else None  # "ctrl-c" and "ctrl c" are no key names, but chords
+    parts = [part.strip() for part in text.split(sign)]
+    if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
+        parts[-2:] = [str(sign)]
     keys = [key_name(part) for part in parts]
-    wrong = [part.strip() for part, key in zip(parts, keys, strict=True) if key is None]
+    wrong = [part for part, key in zip(parts, keys, strict=True) if key is None]
     if wrong or not keys:
-        raise ToolError(f"There is no key {(wrong or [text])[0]!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
+        raise ToolError(f"There is no key {''.join(wrong[:1]) or text!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
     modifiers = dict.fromkeys(key for key in keys if key in MODIFIERS)
     others = [key for key in keys if key not in MODIFIERS]
     if len(others) > 1:
@@ -2067,18 +2101,19 @@ class Actuator:
         self._move(to_point(place, self.area))
 
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
-        if place:
-            self.move(place)
-        elif not self.area.contains(self.desktop.cursor()):
-            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
-        self._keep_apart(button)
-        for _ in range(count):
-            self._down(self.desktop.button, button)
-            self._up(self.desktop.button, button)
-        self._last_click = (self.clock.now(), self.desktop.cursor(), button)
+        self._go(place)
+        here = self._keep_apart(button)
+        try:
+            for _ in range(count):
+                self._down(self.desktop.button, button)
+                self._up(self.desktop.button, button)
+        finally:
+            self._last_click = (self.clock.now(), here, button)
 
     def drag(self, start: Coordinate, end: Coordinate) -> None:
         first, last, steps = to_point(start, self.area), to_point(end, self.area), self.config.drag_steps
+        if max(abs(last.x - first.x), abs(last.y - first.y)) <= DRAG_THRESHOLD:
+            raise ToolError("start and end of the drag are too close together for a drag.", "invalid_box")
         self._move(first)
         self._down(self.desktop.button, "left")
         for step in range(1, steps + 1):
@@ -2090,8 +2125,7 @@ class Actuator:
         self._up(self.desktop.button, "left")
 
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
-        if place:
-            self.move(place)
+        self._go(place)
         for _ in range(abs(ticks) * self.config.scroll_ticks):
             self.stop.check()
             self.desktop.wheel(WHEEL_DELTA if ticks > 0 else -WHEEL_DELTA, horizontal)
@@ -2111,6 +2145,13 @@ class Actuator:
 
     # -- single events
 
+    def _go(self, place: Coordinate | None) -> None:
+        """To `place`; without one the mouse must be inside the working area already."""
+        if place:
+            self.move(place)
+        elif not self.area.contains(self.desktop.cursor()):
+            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
+
     def _move(self, point: Point) -> None:
         self.stop.check()
         if not self.area.contains(point):
@@ -2126,15 +2167,19 @@ class Actuator:
         send(name, False)
         self._held.remove((send, name))
 
-    def _keep_apart(self, button: str) -> None:
-        """Two single clicks at one place must not become a double click."""
+    def _keep_apart(self, button: str) -> Point:
+        """Two single clicks at one place must not become a double click; returns where the mouse is."""
         when, where, what = self._last_click
+        here = self.desktop.cursor()
+        near = max(abs(here.x - where.x), abs(here.y - where.y)) <= DRAG_THRESHOLD
         rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
-        if rest > 0 and what == button and where == self.desktop.cursor():
+        if rest > 0 and what == button and near:
             self.clock.sleep(rest)
+        return here
 
 
 WHEEL_DELTA = 120  # one notch, from winuser.h
+DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
 
 
 def text_batches(text: str, most_events: int) -> list[str]:
@@ -2249,77 +2294,74 @@ class _Answer:
 
 
 # fmt: off
-_Row = tuple[Any, str, bool, str]  # what to look for, kind, whether asking again is safe and of use, sentence
-# What servers say whatever the status; the first match wins. Sources: lmstudio-bug-tracker #237 #546 #908 #1251 #1680,
+_Row = tuple[Any, str, bool, str]  # what to look for, kind, whether asking again is of use, what the server does
+# What servers say, whatever the status; the first match wins. Sources: lmstudio-bug-tracker #237 #546 #908 #1251 #1680,
 # llama.cpp server-common.cpp and #15780, Ollama's openai package, vLLM's serving engine.
 _SAID: tuple[_Row, ...] = (
     (r"context (length|size|window|the overflows)|context overflow|exceed_context|too long to fit|prompt is too long",
-     "context", False, "The request does not fit into the context of the model at {where} ({said}); load the model with"
-     " a larger context length, 8192 or more"),
+     "context", False, "got more than its model's context holds ({said}); load the model with 8192 tokens or more"),
     (r"(not|n't) support (images?|vision)|image input is not supported|not a multimodal model|mmproj|at most 0 image",
-     "no_vision", False, "The model at {where} cannot see images ({said}); load a vision model such as Qwen3-VL"),
+     "no_vision", False, "has a model that cannot see images ({said}); load a vision model such as Qwen3-VL"),
     (r"(not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param",
-     "no_tools", False, "The model or server at {where} takes no tools ({said}); load a model that can call tools"),
+     "no_tools", False, "takes no tools with this model ({said}); load one that can call tools, such as Qwen3-VL"),
     (r"failed to load|error loading model|insufficient system resources",
-     "no_model", False, "The server at {where} could not load the model ({said}); choose a smaller one"),
+     "no_model", False, "could not load the model ({said}); choose a smaller one"),
     (r"no models? (are |is |currently )*loaded|please load a model",
-     "no_model", False, "No model is loaded at {where} ({said}); load Qwen3-VL in LM Studio, or with `lms load`"),
+     "no_model", False, "has no model loaded ({said}); load Qwen3-VL in LM Studio, or with `lms load`"),
     (r"\bloading model|model is (still |currently )?loading|is being loaded",
-     "loading", True, "The server at {where} is still loading its model; wait a little and start again"),
+     "loading", True, "is still loading its model; wait a little and start again"),
     (r"model (has |is |was )*(unloaded|reloaded|crashed)",
-     "server", True, "The server at {where} lost its model ({said}); look at its log and at the free memory"),
+     "server", True, "lost its model ({said}); look at its log and at the free memory"),
     (r"model .{0,200}(not found|does not exist)|model_not_found|invalid model identifier|multiple models are loaded",
-     "wrong_model", False, "The server at {where} does not have the model ({said}); set lmstudio_model to one it has"),
+     "wrong_model", False, "does not have the model ({said}); set lmstudio_model to one that it has"),
     (r"(invalid|incorrect|missing|malformed).{0,30}api.?(key|token)|unauthori[sz]ed",
-     "auth", False, "The server at {where} wants another API key ({said}); set LMSTUDIO_API_KEY"),
+     "auth", False, "wants another API key ({said}); set LMSTUDIO_API_KEY"),
     (r"unexpected endpoint or method|page not found|^(file )?not found",
-     "not_found", False, "The server at {where} has no such page ({said}); check that lmstudio_endpoint is right"),
+     "not_found", False, "has no such page ({said}); check that lmstudio_endpoint ends in /v1/chat/completions"),
     (r"server busy|maximum pending requests|no slot available|rate limit|overloaded",
-     "busy", True, "The server at {where} is busy ({said}); close other programs that use it"),
+     "busy", True, "is busy ({said}); close other programs that use it"),
 )
-# The same by status, for answers that say nothing known.
-_STATUS: tuple[_Row, ...] = (
-    (range(200, 300), "error", True, "The server at {where} answered with an error ({said}); look at its log"),
-    (range(300, 400), "redirect", False, "The server at {where} wants the request sent elsewhere (status {status}),"
-     " which is not done; set lmstudio_endpoint to the final address"),
-    ((401, 403), "auth", False, "The server at {where} wants another API key ({said}); set LMSTUDIO_API_KEY"),
-    ((404, 405), "not_found", False, "The server at {where} has no such page ({said}); check that lmstudio_endpoint"
-     " is right"),
-    ((408, 409, 429), "busy", True, "The server at {where} is busy ({said}); close other programs that use it"),
-    ((500, 502, 503, 504), "server", True, "The server at {where} failed ({said}); look at its log"),
-    (range(100, 1000), "error", False, "The server at {where} refused the request ({said}); look at its log"),
+_STATUS: tuple[_Row, ...] = (  # the same by status, for answers that say nothing known
+    (range(200, 300), "error", True, "answered with an error ({said}); look at its log"),
+    (range(300, 400), "redirect", False, "wants the request sent elsewhere ({said}), which is not done; set"
+     " lmstudio_endpoint to the final address"),
+    ((401, 403), "auth", False, "wants another API key ({said}); set LMSTUDIO_API_KEY"),
+    ((404, 405), "not_found", False, "has no such page ({said}); check that lmstudio_endpoint is right"),
+    ((408, 409, 429), "busy", True, "is busy ({said}); close other programs that use it"),
+    ((500, 502, 503, 504), "server", True, "failed ({said}); look at its log"),
+    (range(100, 1000), "error", False, "refused the request ({said}); look at its log"),
 )
-# What can happen on the way there and back.
-_WIRE: tuple[_Row, ...] = (
-    (ConnectionRefusedError, "refused", True, "No model server listens at {where}; start it in LM Studio (developer"
-     " page) or with `lms server start`, or set lmstudio_endpoint"),
-    (TimeoutError, "timeout", False, "The server at {where} did not finish its answer within {seconds:g} s; use a"
-     " smaller model or raise lmstudio_timeout"),
-    (socket.gaierror, "refused", False, "No computer is called {where} ({said}); check lmstudio_endpoint"),
-    (http.client.IncompleteRead, "incomplete", True, "The server at {where} broke off its answer; look at its log"),
-    (ConnectionError, "reset", True, "The server at {where} closed the connection without an answer; look at its log"),
-    (http.client.HTTPException, "incomplete", True, "What listens at {where} did not send a whole HTTP answer; check"
-     " that it is a model server"),
-    (OSError, "refused", True, "The server at {where} cannot be reached ({said}); check lmstudio_endpoint"),
+_WIRE: tuple[_Row, ...] = (  # what can happen on the way there and back
+    (ConnectionRefusedError, "refused", True, "is not running, nothing listens there; start it in LM Studio or with"
+     " `lms server start`, or set lmstudio_endpoint"),
+    (TimeoutError, "timeout", False, "did not finish in {seconds:g} s; use a smaller model or raise lmstudio_timeout"),
+    (socket.gaierror, "refused", False, "is on no computer that is known ({said}); check lmstudio_endpoint"),
+    (http.client.IncompleteRead, "incomplete", True, "broke off its answer; look at its log"),
+    (ConnectionError, "reset", True, "closed the connection without an answer; look at its log"),
+    (http.client.HTTPException, "incomplete", True, "sent no whole HTTP answer; check that it is a model server"),
+    (OSError, "refused", True, "cannot be reached ({said}); check lmstudio_endpoint"),
 )
-# What can be wrong with a whole answer.
-_ANSWER: tuple[_Row, ...] = (
-    ("", "encoding", False, "The server at {where} sent a compressed answer ({said}) although none was asked for;"
-     " turn compression off there"),
-    ("", "too_big", False, "The answer of what listens at {where} exceeds {said}; check that it is a model server"),
-    ("", "empty", True, "The server at {where} sent an empty answer; look at its log and the model's context length"),
-    ("", "not_json", True, "The server at {where} did not answer in JSON ({said}); check that it is a model server"),
-    ("", "bad_shape", True, "The answer of the server at {where} has no {said}; check that it is a chat completions"
-     " server"),
+_ANSWER: tuple[_Row, ...] = (  # what can be wrong with a whole answer
+    ("", "encoding", False, "sent a compressed answer ({said}), unasked; turn compression off there"),
+    ("", "too_big", False, "answered with more than {said}; check that it is a model server"),
+    ("", "empty", True, "sent an empty answer; look at its log and at the model's context length"),
+    ("", "not_json", True, "did not answer in JSON ({said}); check that it is a model server"),
+    ("", "bad_shape", True, "answered without {said}; check that it is a chat completions server"),
 )
 _ROWS = {row[1]: row for row in (*reversed(_WIRE), *reversed(_SAID), *_ANSWER)}  # the first row of each kind
 # fmt: on
 
 
-class _Exchange:
-    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C."""
+class _Exchange(urllib.request.AbstractHTTPHandler):
+    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C.
+
+    It is urllib's handler too, to get at the socket, whose closing is all that ends a thread in recv.
+    """
+
+    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
 
     def __init__(self, request: urllib.request.Request, timeout_s: float) -> None:
+        super().__init__()
         self.request, self.timeout_s = request, timeout_s
         self.answer: _Answer | None = None
         self.failure: BaseException = AssertionError("an exchange ends with an answer or a failure")
@@ -2343,7 +2385,7 @@ class _Exchange:
 
     def _run(self) -> None:
         opener = urllib.request.OpenerDirector()  # bare: no proxy, redirect, cookie or login, and every status returns
-        opener.add_handler(_Line(self._attach))
+        opener.add_handler(self)
         try:
             with opener.open(self.request, timeout=self.timeout_s) as response:
                 self.answer = _whole(response)
@@ -2354,9 +2396,21 @@ class _Exchange:
         finally:
             self._done.set()
 
-    def _attach(self, connected: socket.socket) -> None:
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        def connection(host: str, **options: Any) -> http.client.HTTPConnection:
+            kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
+            made = kind(host, **options)
+            made.connect = lambda: self._connect(made, kind)  # type: ignore[method-assign]
+            return made
+
+        return self.do_open(connection, request)
+
+    https_open = http_open
+
+    def _connect(self, made: http.client.HTTPConnection, kind: type[http.client.HTTPConnection]) -> None:
+        kind.connect(made)
         with self._lock:
-            self._socket = connected
+            self._socket = made.sock
             if self._abandoned:
                 raise ConnectionAbortedError
 
@@ -2369,37 +2423,13 @@ class _Exchange:
                     self._socket.shutdown(socket.SHUT_RDWR)
 
 
-class _Line(urllib.request.AbstractHTTPHandler):
-    """http and https that hand out their socket once it is connected, so that another thread can end it."""
-
-    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
-
-    def __init__(self, attach: Callable[[socket.socket], None]) -> None:
-        super().__init__()
-        self.attach = attach
-
-    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        def connection(host: str, **options: Any) -> http.client.HTTPConnection:
-            kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
-            made = kind(host, **options)
-            plain = made.connect
-
-            def connect() -> None:
-                plain()
-                self.attach(made.sock)
-
-            made.connect = connect  # type: ignore[method-assign]
-            return made
-
-        return self.do_open(connection, request)
-
-    https_open = http_open
-
-
 def _whole(response: http.client.HTTPResponse) -> _Answer:
     """The whole answer, or just more than the most bytes of it; raises IncompleteRead when bytes are missing."""
     sized = response.chunked or response.length is not None
-    body = response.read(ANSWER_BYTES_MOST + 1)
+    try:
+        body = response.read(ANSWER_BYTES_MOST + 1)
+    except ValueError:  # http.client lets a negative chunk size through
+        raise http.client.IncompleteRead(b"") from None
     missing = 0 if len(body) > ANSWER_BYTES_MOST else response.length or 0
     if missing or not (body or sized):  # without a length an empty body is a cut inside the headers
         raise http.client.IncompleteRead(body, missing)
@@ -2442,12 +2472,17 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def _plain(text: str) -> str:
+    """What a server says, for people: one line, printable, shortened."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text[:1000]).split())[:120].rstrip(" .:,;")
+
+
 def _error_text(value: Any) -> str:
-    """What went wrong: `error` is text or an object, vLLM and FastAPI write at the top; empty if nothing is said."""
+    """What went wrong, if anything: `error` is text or an object; vLLM and FastAPI write at the top."""
     value = value if isinstance(value, dict) else {"message": value}
     error = value.get("error") or ("choices" not in value and (value.get("message") or value.get("detail"))) or ""
-    words = [error.get(key) for key in ("message", "type", "code")] if isinstance(error, dict) else [error]
-    return " ".join(str(word) for word in words if word) or str(error)
+    words = [error.get(key) for key in ("message", "code")] if isinstance(error, dict) else [str(error)]
+    return " ".join(word for word in words if isinstance(word, str)) or str(error)
 
 
 def _usage(value: dict[str, Any]) -> Usage:
@@ -2533,8 +2568,10 @@ class ModelServer:
             try:
                 return check(self._exchange(url, body, timeout_s)), self.clock.now() - started, tries
             except ModelError as error:
-                further = self.config.request_retries
-                if not error.retry or tries > (min(1, further) if error.kind in ONE_RETRY else further):
+                most = min(1 if error.kind in ONE_RETRY else 10, self.config.request_retries)
+                if error.kind == "refused" and body is None:
+                    most = 0  # before a run there is nobody to wait for, and each try takes 2 s on Windows
+                if not error.retry or tries > most:
                     tried = f" ({tries} tries)" if tries > 1 else ""
                     raise ModelError(f"{str(error)[:-1]}{tried}.", error.kind, error.retry) from None
                 wait_s = BACKOFF_S.get(error.kind, 0.5) * 2 ** (tries - 1) * (0.5 + self.jitter())
@@ -2576,32 +2613,31 @@ class ModelServer:
             return value
         known = [row for row in _SAID if re.search(row[0], said, re.IGNORECASE) and not 300 <= answer.status < 400]
         row = (known + [row for row in _STATUS if answer.status in row[0]])[0]
-        raise self._fault(row, said=said if good else f"status {answer.status}: {said}", status=answer.status)
+        raise self._fault(row, said=said if good else f"status {answer.status}: {said}")
 
     def _fault(self, row: _Row, said: str = "", **values: Any) -> ModelError:
-        """A row of the tables as an error; what the server said is shortened, made printable, and holds no key."""
-        said = said.replace(self._key, "***") if self._key else said
-        said = "".join(letter if letter.isprintable() else " " for letter in said[:400])
-        said = " ".join(said.split())[:160].rstrip(" .:")
-        return ModelError(row[3].format(where=self.where, said=said, **values) + ".", row[1], row[2])
+        """A row of the tables as an error; a server that repeats the key does not get it into a message."""
+        said = _plain(said.replace(self._key, "***") if self._key else said)
+        return ModelError(f"The server at {self.where} {row[3].format(said=said, **values)}.", row[1], row[2])
 
     def discover(self) -> ModelInfo:
         """The model to use, with a note if it is not the configured one; raises ModelError. LM Studio's lists first."""
         prefix = self.url.path.removesuffix("/chat/completions")
-        root, found, failure = prefix.removesuffix("/v1"), list[tuple[ModelInfo, str]](), None
-        for path in (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models"):
+        root, found, failures = prefix.removesuffix("/v1"), list[tuple[ModelInfo, str]](), list[ModelError]()
+        paths = (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models")
+        for path in paths:
             url = self.url._replace(path=path, query="").geturl()
             try:
                 value, _, _ = self._ask(url, None, min(DISCOVERY_TIMEOUT_S, self.config.lmstudio_timeout), _dict)
-                found, failure = _models(value), None
+                found = _models(value)
             except ModelError as error:
                 if error.kind in ("refused", "reset", "timeout", "auth", "loading", "busy"):
                     raise
-                failure = error  # another kind of server has no such page, and says so in its own way
+                failures.append(error)  # another kind of server has no such page, and says so in its own way
             if found:
                 break
-        if failure is not None:
-            raise failure
+        if len(failures) == len(paths):
+            raise failures[-1]
         self.info = self._choose(found)
         return self.info
 
@@ -2612,13 +2648,14 @@ class ModelServer:
         for info in there or [info for info, key in found if _same_model(wanted, key)]:
             if info.vision is False:
                 raise self._fault(_ROWS["no_vision"], said=f"{info.name} reads text only")
-            late = f"The model {info.name} is not loaded yet, so that the first reply may take a minute."
+            late = f"The model {_plain(info.name)} is not loaded yet, so that the first reply may take a minute."
             return replace(info, note=late if info.loaded is False else "")
         seeing = [info for sure in (True, None) for info in models if info.loaded and info.vision is sure]
         only = models if len(models) == 1 and models[0].loaded is None else []
         for info in seeing + only:
             kind = "loaded" if info.loaded else "only"
-            return replace(info, note=f"The configured model {wanted} is not there; using the {kind} one, {info.name}.")
+            note = f"The configured model {wanted} is not there; using the {kind} one, {_plain(info.name)}."
+            return replace(info, note=note)
         names = ", ".join(info.name for info in models if info.vision is not False)[:100] or "none that sees images"
         if blind := [info.name for info in models if info.loaded]:
             raise self._fault(_ROWS["no_vision"], said=f"{blind[0]} reads text only")
@@ -2672,7 +2709,7 @@ def reply_warnings(reply: Reply, asked: str, info: ModelInfo | None = None, imag
     """
     warnings, length, counted = [], info.context_length if info else None, reply.usage.prompt_tokens
     if reply.model and not _same_model(asked, reply.model):
-        warnings.append(f"The server answered with the model {reply.model} instead of {asked}.")
+        warnings.append(f"The server answered with the model {_plain(reply.model)} instead of {asked}.")
     if length is not None and length < CONTEXT_LEAST:
         warnings.append(f"The model is loaded with a context of {length} tokens, which is small for one screenshot;"
                         f" load it with 8192 or more.")  # fmt: skip
@@ -2694,7 +2731,8 @@ _OTHER_KEYS = ("id", "type", "index")
 _ENDED = ("stop", "tool_calls", "function_call")  # the server says that the model ended the reply by itself
 _CUT = ("length", "max_tokens", "content_filter")
 _PYTHON_CHARS = 20_000  # ast.parse is slow and hungry; no honest call is longer
-_TRIES = 20  # openers without a call, each followed by more thinking, before a reply is given up
+_MAX_TAGS = 1000  # looked at in one reply; what holds more is no answer to anything
+_MAX_BROKEN = 3  # tags without a call, each followed by more thinking, before a reply is given up
 
 _TEMPLATE = r"<\|(?:im_end|im_start|endoftext)\|>"
 _STRING = r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
@@ -2723,7 +2761,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def _show(value: Any) -> str:
     """A value as it can stand in a sentence: short, one line, no half characters."""
-    text = ascii(value[:60]) if isinstance(value, str) and _SURROGATE.search(value[:60]) else repr(value)
+    try:
+        text = repr(value[:60] if isinstance(value, str) else value)
+    except ValueError:  # an integer with more digits than Python prints
+        text = "a huge number"
+    text = _SURROGATE.sub("?", text)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -2736,23 +2778,20 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         name = key.strip()
         if name in found and repr(found[name]) != repr(value):
-            raise ValueError(f"{_show(name)} is given twice")
+            raise ReplyError(f"The call gives {_show(name)} twice, with two values.", "invalid_args")
         found[name] = value
     return found
 
 
 def _bounded_int(digits: str) -> int:
-    if len(digits) > 18:  # also keeps away from Python's own limit on the digits of an integer
-        raise ValueError(f"a number has {len(digits)} digits")
+    """A JSON integer, as long as Python's own limit on digits is far; NaN and Infinity come here to be refused."""
+    if len(digits) > 18 or not digits.lstrip("-").isdigit():
+        raise ReplyError(f"The call holds {_show(digits)}, which is no usable number.", "invalid_json")
     return int(digits)
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
-
-
 # strict=False takes a line break inside a string for what it is
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_bounded_int, parse_constant=_no_constant, strict=False)
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_bounded_int, parse_constant=_bounded_int, strict=False)
 
 
 def _extent(text: str, start: int) -> tuple[int, int]:
@@ -2776,7 +2815,8 @@ def _mended(body: str) -> Any:
 def _literal(node: ast.AST) -> Any:
     """The value of a Python literal, with JSON's types."""
     if isinstance(node, ast.Dict):
-        return _unique([(str(_literal(key or node)), _literal(value)) for key, value in zip(node.keys, node.values, strict=True)])
+        keys = [key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+        return _unique(list(zip(keys, map(_literal, node.values), strict=True)))
     if isinstance(node, (ast.List, ast.Tuple)):
         return [_literal(item) for item in node.elts]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -2803,24 +2843,18 @@ def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int
     except ValueError as error:
         defect = str(getattr(error, "msg", error))
     end, depth = _extent(text, start)
-    body = text[start:end]
-    if depth == 1 and closable and body.endswith("}") and _TAIL.fullmatch(text, end):
-        value = _repaired(body + "}", defect)
-        # Only behind complete arguments: inside them, a missing end may hide one more argument.
-        if isinstance(value, dict) and any(isinstance(value.get(key), dict) for key in _ARGUMENT_KEYS):
-            return value, end
-    if depth or end == start:
+    closing = closable and depth == 1 and text[end - 1] == "}" and _TAIL.fullmatch(text, end) is not None
+    if end == start or (depth and not closing):
         raise ReplyError("The call is incomplete: its JSON does not end.", "cut")
-    return _repaired(body, defect), end
-
-
-def _repaired(body: str, defect: str) -> Any:
     for read in (_mended, _python):
         try:
-            return read(body)
+            value = read(text[start:end] + "}" * closing)
         except (ValueError, SyntaxError, MemoryError):
             continue
-    raise ReplyError(f"The call is not valid JSON: {defect}.", "invalid_json")
+        # A brace is added only behind complete arguments: inside them, a missing end may hide one more argument.
+        if not closing or (isinstance(value, dict) and any(isinstance(value.get(key), dict) for key in _ARGUMENT_KEYS)):
+            return value, end
+    raise ReplyError(f"The call is not valid JSON: {defect}.", "cut" if closing else "invalid_json")
 
 
 # -- Finding the calls
@@ -2846,7 +2880,7 @@ def _objects(text: str, start: int, closable: bool) -> tuple[list[Any], int]:
     while text.startswith("{", end := _past(_REST, text, end)):
         try:
             value, end = _JSON.raw_decode(text, end)
-        except ValueError:
+        except (ValueError, ReplyError):
             break
         found += _flat(value)
     return found, end
@@ -2863,12 +2897,9 @@ def _xml_arguments(text: str, start: int) -> tuple[dict[str, Any], int]:
     end, stray = _FUNCTION_END.match(text, start), _PARAMETER_TAG.search(text, start)
     if not end:
         raise ReplyError("The call is incomplete: </function> must follow its last </parameter>.", "cut")
-    if stray and stray[0] == "</parameter":  # a value that holds the closing tags itself ends nobody knows where
+    if stray and stray[0] == "</parameter":  # maybe the value holds the closing tags itself
         raise ReplyError("The call has one </parameter> too many; where the value ends is unclear.", "invalid_args")
-    try:
-        return _unique(pairs), end.end()
-    except ValueError as error:
-        raise ReplyError(f"The call is unclear: {error}.", "invalid_args") from None
+    return _unique(pairs), end.end()
 
 
 def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any], int]:
@@ -2877,38 +2908,31 @@ def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any]
     if name and not text.startswith("{", start):
         arguments, end = _xml_arguments(text, start)
         return [{"name": name, "arguments": arguments}], end
-    if text.startswith("<function", start):
+    if name:
+        arguments, end = _decode(text, start)
+        calls, end = [{"name": name, "arguments": arguments}], _past(_REST, text, end)
+    elif text.startswith(("{", "["), start):
+        calls, end = _objects(text, start, closable)
+    elif text.startswith("<function", start):
         return [], start
-    if not text.startswith(("{", "["), start):
-        raise ReplyError(f"No JSON object follows {opener[0][:40]}.", "invalid_json")
-    values, end = _objects(text, start, closable and not name)
+    else:
+        raise ReplyError(f"No JSON object follows {opener[0]}.", "invalid_json")
     if not _NEXT.match(text, end):
         raise ReplyError("Text follows the JSON inside its tag; send the call alone.", "invalid_json")
-    return [{"name": name, "arguments": values[0]}] if name else values, end
-
-
-def _bare_calls(text: str, start: int, closable: bool) -> list[Any]:
-    """A reply that is nothing but JSON, or one fence or tag around it."""
-    values, end = _objects(text, start, closable)
-    if not _BARE_END.fullmatch(text, end):
-        raise ReplyError("JSON with other text around it is not taken for a call.", "no_call")
-    return values
-
-
-def _thought_end(text: str, start: int) -> int:
-    """The place behind the next </think>, or -1."""
-    close = text.find("</think>", start)
-    return close if close < 0 else close + len("</think>")
+    return calls, end
 
 
 def _spoken_calls(text: str, closable: bool) -> list[Any]:
     """The calls in a reply's text, in order; what stands before a </think> was only thought."""
     calls: list[Any] = []
-    start, tries, prose = 0, 0, False
-    while True:
+    start, broken, prose = 0, 0, False
+    for _ in range(_MAX_TAGS):
         bare = None if calls or prose else _BARE.match(text, start)
-        if bare:
-            return _bare_calls(text, bare.end(), closable)
+        if bare:  # a reply that is nothing but JSON, or one fence or tag around it
+            calls, start = _objects(text, bare.end(), closable)
+            if _BARE_END.fullmatch(text, start):
+                return calls
+            raise ReplyError("JSON with other text around it is not taken for a call.", "no_call")
         opener = _OPENER.search(text, start)
         if not opener:
             return calls
@@ -2916,20 +2940,22 @@ def _spoken_calls(text: str, closable: bool) -> list[Any]:
             calls, start, prose = [], opener.end(), False
         elif opener[0] == "<think>":
             prose = prose or bool(text[start : opener.start()].strip())
-            start = _thought_end(text, opener.end())
+            start = text.find("</think>", opener.end())
             if start < 0 and not calls:
                 raise ReplyError("The reply ends inside <think>: close it with </think>, then call a tool.", "no_call")
+            start += len("</think>") if start >= 0 else 0
         else:
             try:
                 found, start = _opened(text, opener, closable)
-                calls, prose = [*calls, *found], True
-            except ReplyError:
-                tries, start = tries + 1, _thought_end(text, opener.end())
-                if not calls and (start < 0 or tries > _TRIES):
+                calls += found
+                prose = True
+            except ReplyError:  # harmless in thoughts whose opening tag the server swallowed
+                broken, start = broken + 1, text.find("</think>", opener.end())
+                if not calls and (start < 0 or broken > _MAX_BROKEN):
                     raise
-                calls, prose = calls if start < 0 else [], start < 0
         if start < 0:
             return calls
+    raise ReplyError("The reply repeats its tags without end.", "repetition")
 
 
 def _plain_text(content: Any) -> str:
@@ -2948,7 +2974,7 @@ def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any
     text, ended = _plain_text(message.get("content")), finish_reason in _ENDED
     thought = _plain_text(message.get("reasoning_content") or message.get("reasoning")).rstrip()
     if finish_reason in _CUT:
-        raise ReplyError("The reply was cut before a call was complete.", "cut")
+        raise ReplyError("The reply was cut.", "cut")
     calls = _spoken_calls(text, ended)
     if not text.strip() and ended and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]")):
         # Some servers sort a real call into the reasoning: it is then the only one, and the last thing said.
@@ -2963,7 +2989,7 @@ def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any
 # -- Reading one call against the tools that were sent
 
 
-def _name_and_arguments(call: Any) -> tuple[str, Any, str]:
+def _name_and_arguments(call: Any) -> tuple[Any, Any, str]:
     """Name, arguments (None if it has none) and id of a call object in any of its spellings."""
     if isinstance(call, dict) and isinstance(call.get("function"), dict):
         inner = call["function"]
@@ -2973,8 +2999,8 @@ def _name_and_arguments(call: Any) -> tuple[str, Any, str]:
     if not isinstance(call, dict):
         raise ReplyError(f"A call must be an object with name and arguments, not {_show(call)}.", "invalid_json")
     names, given = ([call[key] for key in keys if key in call] for keys in (_NAME_KEYS, _ARGUMENT_KEYS))
-    if len(names) != 1 or not isinstance(names[0], str):
-        raise ReplyError("The call does not name one tool.", "unknown_tool" if names else "no_call")
+    if len(names) != 1:
+        raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
     if len(given) > 1 or (not given and call.keys() - {*_NAME_KEYS, *_OTHER_KEYS}):
         raise ReplyError('The call must hold all its arguments in one object, "arguments".', "invalid_args")
     identity = call.get("id")
@@ -2985,19 +3011,20 @@ def _tool_names(tools: list[dict[str, Any]]) -> str:
     return ", ".join(tool["function"]["name"] for tool in tools)
 
 
-def _tool(name: str, tools: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+def _tool(name: Any, tools: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     """The tool's exact name and its parameters' schema."""
     schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
-    for known in (name.strip(), name.strip().removeprefix("functions.")):
+    said = name.strip() if isinstance(name, str) else ""
+    for known in (said, said.removeprefix("functions.")):
         if known in schemas:
             return known, schemas[known]
     raise ReplyError(f"There is no tool {_show(name)}; the tools are {_tool_names(tools)}.", "unknown_tool")
 
 
 def _arguments(value: Any, tool: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as an object; nothing at all stands for none only where none could have been meant."""
+    """The arguments as an object; an empty text, which may have been cut, is one only for a tool that takes none."""
     known = schema.get("properties") or {}
-    if (value is None and not schema.get("required")) or (isinstance(value, str) and not value.strip() and not known):
+    if value is None or (isinstance(value, str) and not value.strip() and not known):
         return {}
     for _ in range(2):  # encoded once by the protocol, and once more by some models
         if isinstance(value, str):
@@ -3011,7 +3038,7 @@ def _arguments(value: Any, tool: str, schema: dict[str, Any]) -> dict[str, Any]:
         raise ReplyError(f"The arguments of {tool} must be one JSON object.", "invalid_json")
     if value.keys() & {"properties", *_ARGUMENT_KEYS} - known.keys():
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
-    return {key.strip(): item for key, item in value.items() if item is not None}
+    return _unique([(str(key), item) for key, item in value.items() if item is not None])
 
 
 # -- Values
@@ -3027,9 +3054,9 @@ def _number(value: Any) -> int | float | None:
 
 def _listed(value: Any) -> Any:
     """A string such as "[1, 2]", "(1, 2)" or "1, 2" as the list or object that it spells; other values unchanged."""
-    if not isinstance(value, str):
+    text = value.strip() if isinstance(value, str) else ""
+    if not text:
         return value
-    text = value.strip()
     text = text if text.startswith(("[", "(", "{")) else f"[{text}]"
     try:
         found, end = _decode(text)
@@ -3068,7 +3095,7 @@ def _point(name: str, spec: dict[str, Any], value: Any) -> list[int]:
 
 def _text(name: str, spec: dict[str, Any], value: Any) -> str:
     """A string exactly as said, less a template token that leaked in at its end."""
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and _number(value) is not None:
         value = str(value)
     if not isinstance(value, str) or _SURROGATE.search(value):
         raise ReplyError(f"{name} must be a text of whole characters, not {_show(value)}.", "invalid_args")
@@ -3097,33 +3124,29 @@ def _items(name: str, spec: dict[str, Any], value: Any) -> list[Any]:
 
 
 def _flag(name: str, spec: dict[str, Any], value: Any) -> bool:
+    """true or false; text is never taken for either."""
     if not isinstance(value, bool):
         raise ReplyError(f"{name} must be true or false, not {_show(value)}.", "invalid_args")
     return value
 
 
-_READERS: dict[Any, Callable[[str, dict[str, Any], Any], Any]] = {
-    "string": _text,
-    "integer": _real,
-    "number": _real,
-    "boolean": _flag,
-    "array": _items,
-}
+_Reader = Callable[[str, dict[str, Any], Any], Any]
+_READERS: dict[Any, _Reader] = {"string": _text, "integer": _real, "number": _real, "boolean": _flag, "array": _items}
 
 
 def _is_point(spec: dict[str, Any]) -> bool:
-    """A property that takes a place: two numbers, or a box of up to four."""
+    """Whether a property takes a place: two numbers, or a box of up to four."""
     numbers = (spec.get("items") or {}).get("type") in ("integer", "number")
     return numbers and spec.get("minItems") == 2 and spec.get("maxItems") in (2, 4)
 
 
 def _value(name: str, spec: dict[str, Any], value: Any) -> Any:
-    """One value as its property's schema wants it; a type that is not listed is taken as it is."""
+    """One value as its property's schema wants it; what has no reader is taken as it is."""
     read = _point if _is_point(spec) else _READERS.get(spec.get("type"))
     result = read(name, spec, value) if read else value
-    if "enum" in spec and result not in spec["enum"]:
-        choices = ", ".join(map(str, spec["enum"]))
-        raise ReplyError(f"{name} must be one of {choices}, not {_show(value)}.", "invalid_args")
+    choices = spec.get("enum", [result])
+    if result not in choices:
+        raise ReplyError(f"{name} must be one of {', '.join(map(str, choices))}, not {_show(value)}.", "invalid_args")
     return result
 
 
@@ -3182,13 +3205,15 @@ def read_call(message: dict[str, Any], finish_reason: str | None, tools: list[di
         first, *further = _found_calls(message, finish_reason)
         return replace(_checked(first, tools), ignored=sum(_is_complete(call, tools) for call in further))
     except RecursionError:
-        raise ReplyError("The call is nested too deeply.", "invalid_json") from None
-    except ReplyError as error:
-        if error.kind in ("no_call", "invalid_json", "cut") and any(map(_endless, _said(message))):
-            raise ReplyError("The reply repeats itself without end.", "repetition") from None
-        if error.kind in ("no_call", "invalid_json") and finish_reason in _CUT:
-            raise ReplyError("The reply was cut before a call was complete.", "cut") from None
-        raise
+        error = ReplyError("The call is nested too deeply.", "invalid_json")
+    except ReplyError as refusal:
+        error = refusal
+    if error.kind in ("no_call", "invalid_json", "cut"):
+        if any(True for text in _said(message) for _ in _repeats(text)):
+            error = ReplyError("The reply repeats itself without end.", "repetition")
+        elif finish_reason in _CUT:
+            error = ReplyError("The reply was cut before a call was complete.", "cut")
+    raise error
 
 
 # -- Repeats, thoughts, and what to answer
@@ -3208,21 +3233,19 @@ def _repeats(text: str) -> Iterator[tuple[int, int, int]]:
     """Start, end and period of every stretch that repeats itself at least 6 times over 240 characters or more."""
     done = place = 0
     while place + 40 < len(text):
-        period = text.find(text[place : place + 40], place + 1, place + 1 + 1000) - place
-        end = place + 40
-        while period > 0 and end < len(text) and text[end] == text[end - period]:
-            end += 1
-        start = place
-        while period > 0 and start > done and text[start - 1] == text[start - 1 + period]:
-            start -= 1
-        if period > 0 and end - start >= max(240, 6 * period):
-            yield start, end, period
-            done = end
+        start, end = place, place + 40
+        period = text.find(text[start:end], start + 1, start + 1000) - start
+        if period > 0:
+            while end + 500 < len(text) and text[end : end + 500] == text[end - period : end - period + 500]:
+                end += 500
+            while end < len(text) and text[end] == text[end - period]:
+                end += 1
+            while start > done and text[start - 1] == text[start - 1 + period]:
+                start -= 1
+            if end - start >= max(240, 6 * period):
+                yield start, end, period
+                done = end
         place = max(done, place + 100)
-
-
-def _endless(text: str) -> bool:
-    return next(_repeats(text), None) is not None
 
 
 def cut_repetition(text: str) -> str:
@@ -3773,9 +3796,11 @@ class Engine:
     logger: ExecutionLogger
     clock: Clock
     stop: Stop
-    model: str
+    model: ModelInfo
     say: Callable[[str], None]
     tokens: int = 0
+    warned: set[str] = field(default_factory=set)
+    failures: int = 0  # failed exchanges in a row
     _image: bytes = b""
     _latest: Frame | None = None
     _before: str = ""  # text of the executor's last request, to know how much of the next one is the same
@@ -3818,7 +3843,7 @@ class Engine:
         """One request to a role; everything but the image goes into the log."""
         system, tools = self.profile.system(role), self.profile.schemas(role)
         settings: dict[str, Any] = {"tools": tools, "tool_choice": "auto"} if tools else {}
-        settings |= {"model": self.model, "temperature": getattr(self.config, role.temperature)}
+        settings |= {"model": self.model.name, "temperature": getattr(self.config, role.temperature)}
         settings |= {"max_tokens": getattr(self.config, role.max_tokens)}
         self.logger.api_calls += 1
         number = self.logger.api_calls
@@ -3826,7 +3851,14 @@ class Engine:
         asked = "".join(f"\n{message['role']}: {message['content']}" for message in more)
         self.logger.log(f"API REQUEST {number} to {role.name}, {len(image)} base64 characters of image\n{text}{asked}")
         reply = self.server.complete(request_body(settings, system, text, image, more))
+        self.failures = 0
         self.logger.log(f"API RESPONSE {number} in {reply.seconds:.2f} s\n{json.dumps(reply.message, ensure_ascii=False)}")
+        pixels = self.config.screen_capture_w * self.config.screen_capture_h if image else 0
+        for warning in reply_warnings(reply, self.model.name, self.model, pixels // 1024, len(system + text)):
+            if warning not in self.warned:
+                self.warned.add(warning)
+                self.logger.log(f"WARNING {warning}")
+                self.say(f"warning: {warning}")
         usage = reply.usage
         self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
         values = {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens, "cached": usage.cached_tokens}
@@ -3851,7 +3883,11 @@ class Engine:
         tools, said = self.profile.schemas(role), ""
         more: list[dict[str, str]] = []
         for asked in range(1, corrections + 2):
-            reply = self.ask(role, text, image, more)
+            try:
+                reply = self.ask(role, text, image, more)
+            except ModelError as error:
+                self._bear(error)
+                return None, "", asked
             said = cut_repetition(strip_think(_plain_text(reply.message.get("content"))))
             try:
                 call = read_call(reply.message, reply.finish_reason, tools)
@@ -3863,12 +3899,25 @@ class Engine:
                 more += [{"role": "user", "content": correction(error, tools)}]
         return None, said, corrections + 1
 
+    def _bear(self, error: ModelError) -> None:
+        """One failed exchange costs a turn; the same trouble again and again, or a useless model, ends the run."""
+        self.failures += 1
+        if self.failures > self.config.model_failures or error.kind in ("no_vision", "no_model", "auth"):
+            raise error
+        self.logger.log(f"MODEL FAILED ({error.kind}): {error}")
+        self.logger.record("model_failed", error=error.kind, text=str(error))
+        self.say(f"warning: {error}")
+
     def verify(self, task: str, evidence: str, turn: int) -> tuple[bool, str]:
         """One fresh look at a claim of completion: whether it holds, and what was said. Only a plain YES agrees."""
         self._latest = None
         self.observe(turn, "_check")
         text = f"TASK: {task}\n\nCLAIM: {evidence}\n\nIs the task done? Answer YES or NO and the reason in one line."
-        reply = self.ask(self.profile.roles["verifier"], text, self._image)
+        try:
+            reply = self.ask(self.profile.roles["verifier"], text, self._image)
+        except ModelError as error:
+            self._bear(error)
+            return False, str(error)
         said = cut(strip_think(_plain_text(reply.message.get("content"))), 300)
         self.logger.record("verification", text=said)
         return bool(re.match(r"\W*yes\b", said, re.IGNORECASE)), said or "the verifier said nothing"
@@ -3891,7 +3940,8 @@ class Engine:
                 self._latest = self._look()
                 changed = changed_region(frame, self._latest) is not None
         except (ToolError, Win32Error) as error:
-            result = f"Not done: {error}"
+            begun = isinstance(error, Win32Error) and self.actuator.spent == frame.number
+            result = f"Failed half-way, so look before doing it again: {error}" if begun else f"Not done: {error}"
         seconds = round(self.clock.now() - start, 3)
         self.logger.record("result", turn=turn, result=result, changed=changed, seconds=seconds)
         self.logger.log(f"TOOL {act} -> {result}; changed {changed}, {seconds} s")
@@ -3959,7 +4009,7 @@ def review_due(engine: Engine, state: AgentState) -> bool:
 
 def plan_turn(engine: Engine, state: AgentState) -> None:
     """One turn of the planner; afterwards the executor has instructions and memory has room, whatever was said."""
-    start, archiving = engine.clock.now(), state.memory.needs_compression
+    start, before, archiving = engine.clock.now(), engine.tokens, state.memory.needs_compression
     engine.logger.section(f"TURN {state.turn} - PLANNING")
     left = engine.config.planner_in_a_row - state.planner_streak
     role, text = engine.profile.roles["planner"], planner_text(state, archiving)
@@ -3974,7 +4024,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
         hand_over(state)
     engine.logger.record("plan", turn=state.turn, done=done, plan=state.plan, instructions=state.execution_instructions)
     engine.logger.log(f"PLAN {done}\nInstructions: {state.execution_instructions}")
-    engine.say(turn_line(state.turn, role.name, done, "", engine.clock.now() - start))
+    engine.say(turn_line(state.turn, role.name, done, "", engine.clock.now() - start, engine.tokens - before))
 
 
 def planner_text(state: AgentState, archiving: bool) -> str:
@@ -4021,7 +4071,7 @@ def hand_over(state: AgentState) -> None:
 
 def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     """One look, one call, one act; returns an outcome when the run is over."""
-    start = engine.clock.now()
+    start, before = engine.clock.now(), engine.tokens
     engine.logger.section(f"TURN {state.turn} - EXECUTION")
     state.planner_streak, state.since_review = 0, state.since_review + 1
     frame, screenshot = engine.observe(state.turn)
@@ -4045,7 +4095,8 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     state.memory.add_action(record)
     engine.logger.record("action", **asdict(record))
     effect = {True: "changed", False: "unchanged", None: ""}[changed]
-    engine.say(turn_line(state.turn, role.name, f"{name} {args}", effect or result, engine.clock.now() - start))
+    seconds, tokens = engine.clock.now() - start, engine.tokens - before
+    engine.say(turn_line(state.turn, role.name, f"{name} {args}", effect or result, seconds, tokens))
     return outcome or escalate(engine, state, progress)
 
 
@@ -4104,12 +4155,12 @@ def loop_recovery_action(engine: Engine, state: AgentState) -> None:
         frame, _ = engine.observe(state.turn, "_recovery")
         act = Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {}))
         result, _ = engine.act(act, frame, state.turn)
-        engine.say(turn_line(state.turn, "program", "recovery keys", result, 0.0))
+        engine.say(turn_line(state.turn, "program", "recovery keys", result, 0.0, 0))
 
 
-def turn_line(turn: int, role: str, done: str, effect: str, seconds: float) -> str:
+def turn_line(turn: int, role: str, done: str, effect: str, seconds: float, tokens: int) -> str:
     """The one line a turn leaves on the terminal."""
-    return f"{turn:>4}  {role:<9} {cut(done, 62):<62} {cut(effect, 24):<10} {seconds:5.1f} s"
+    return f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10} {seconds:5.1f} s {tokens:>6} tokens"
 
 
 LOOPS: dict[str, Callable[[Engine, AgentState], Outcome]] = {"two_agent": run_two_agent}
@@ -4143,6 +4194,7 @@ def command_line() -> argparse.ArgumentParser:
     names = ", ".join(PROFILES)
     parser.add_argument("--profile", default="planner", choices=PROFILES, metavar="NAME", help=f"{names} (default planner)")
     parser.add_argument("--demo", action="store_true", help="run against a drawn desktop and a built-in model server")
+    parser.add_argument("--check", action="store_true", help="examine desktop, server and model; touches nothing")
     parser.add_argument("--dry-run", action="store_const", const=True, help="move and press nothing")
     parser.add_argument("--area", metavar="AREA", help="primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels")
     parser.add_argument("--endpoint", dest="lmstudio_endpoint", metavar="URL", help="chat completions URL of the server")
@@ -4224,9 +4276,141 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     return desktop
 
 
+# -- the doctor (--check): looks and asks, never acts
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of --check: what was looked at, whether it is fine, and what was seen or is to be done."""
+
+    what: str
+    fine: bool
+    text: str
+
+
+def check_desktop(config: Config, open_it: Callable[[], Desktop], clock: Clock) -> Iterator[Finding]:
+    """Screen, capture and foreground window; stops at the first thing that makes the rest pointless."""
+    try:
+        desktop = open_it()
+        screen, area = desktop.screen(), resolve_area(config.area, desktop)
+        yield Finding("screen", True, f"{screen.width}x{screen.height} in all, working area {area}")
+        start = clock.now()
+        frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
+        seconds = clock.now() - start
+        blank = frame.clean == frame.clean[:4] * (frame.width * frame.height)
+        text = "one single colour; restore the remote session or wake the display" if blank else f"{seconds:.2f} s"
+        yield Finding("capture", not blank, f"{frame.width}x{frame.height}, {text}")
+        window = frame.window
+        locked = bool(window and window.elevated)
+        text = f"{window.title or 'no title'} ({window.program})" if window else "none"
+        yield Finding("window", not locked, text + (" runs as administrator: input will not reach it" if locked else ""))
+    except AgentError as error:
+        yield Finding("desktop", False, str(error))
+
+
+def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterator[Finding]:
+    """Server, model, context, tool calls, vision and calibration, each with what to do about a failure."""
+    try:
+        info = server.discover()
+        yield Finding("server", True, config.lmstudio_endpoint)
+        seen = {True: "sees pictures", False: "sees no pictures; load a vision model such as qwen3-vl-4b", None: "?"}
+        yield Finding("model", info.vision is not False, f"{info.name}, {seen[info.vision]} {info.note}".strip())
+        length = info.context_length
+        enough = length is None or length >= CONTEXT_LEAST
+        text = "unknown" if length is None else f"{length} tokens" + ("" if enough else "; load it with 8192 or more")
+        yield Finding("context", enough, text)
+        if info.vision is not False:
+            yield from check_calibration(config, info, server)
+        yield check_tool_call(config, profile, info, server)
+    except AgentError as error:
+        yield Finding("server", False, str(error))
+
+
+def check_tool_call(config: Config, profile: Profile, info: ModelInfo, server: ModelServer) -> Finding:
+    """A harmless call, which is read but not carried out."""
+    tools = profile.vocabulary.schemas(["press_key"])
+    name = profile.vocabulary.shown("press_key")
+    settings = {"model": info.name, "tools": tools, "tool_choice": "auto", "temperature": 0, "max_tokens": 300}
+    reply = server.complete(request_body(settings, "You test a keyboard.", f"Call {name} with the key escape."))
+    try:
+        call = read_call(reply.message, reply.finish_reason, tools)
+        return Finding("tool calls", True, f"{call.name} {json.dumps(call.arguments)}, not carried out")
+    except ReplyError as error:
+        return Finding("tool calls", False, f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct.")
+
+
+MARKS = {
+    **{"red": (0xE02020, Coordinate(150, 240)), "green": (0x20A040, Coordinate(820, 130))},
+    **{"blue": (0x2040E0, Coordinate(480, 520)), "orange": (0xF09010, Coordinate(240, 860))},
+    **{"black": (0x101010, Coordinate(900, 740))},
+}
+
+
+def calibration_shot(width: int, height: int) -> bytes:
+    """A white picture with a coloured square at each of MARKS, as PNG."""
+    canvas, size = Canvas(width, height), max(8, height // 20)
+    canvas.fill(Rect(0, 0, width, height), 0xFFFFFF)
+    for colour, place in MARKS.values():
+        point = to_point(place, Rect(0, 0, width, height))
+        canvas.fill(Rect(point.x - size // 2, point.y - size // 2, size, size), colour)
+    return bgrx_to_png(bytes(canvas.pixels), width, height)
+
+
+def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
+    """Asks where the marks of a synthetic picture are: one screenshot's cost, shrinking, and the space of the answers."""
+    width, height = config.screen_capture_w, config.screen_capture_h
+    question = f"The picture shows five squares. {GRID_RULES}\nAnswer with the centre of each as JSON, nothing else: "
+    question += json.dumps(dict.fromkeys(MARKS, ["x", "y"]))
+    system = "You find things in pictures."
+    settings = {"model": info.name, "temperature": 0, "max_tokens": 300}
+    reply = server.complete(request_body(settings, system, question, base64.b64encode(calibration_shot(width, height))))
+    cost = f"{reply.seconds:.1f} s, {reply.usage.prompt_tokens or '?'} tokens of prompt"
+    warnings = reply_warnings(reply, info.name, info, width * height // 1024, len(system + question))
+    yield Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
+    found = re.findall(
+        rf"({'|'.join(MARKS)})\W{{1,12}}?(-?\d+(?:\.\d+)?)\s*,\s*\W*(-?\d+(?:\.\d+)?)", _plain_text(reply.message.get("content"))
+    )
+    answers = {name: (float(x), float(y)) for name, x, y in found}
+    if len(answers) < 3:
+        yield Finding("calibration", False, "the model did not say where the marks are; choose a model trained for grounding")
+        return
+    fine, text = judge_space(answers, width, height)
+    yield Finding("calibration", fine, text)
+
+
+def judge_space(answers: Mapping[str, tuple[float, float]], width: int, height: int) -> tuple[bool, str]:
+    """Fits the answers to the true places, axis by axis, and says whether they lie on the 0-1000 grid or elsewhere."""
+    true = [(float(MARKS[name][1].x), float(MARKS[name][1].y)) for name in answers]
+    (sx, ox), (sy, oy) = (
+        statistics.linear_regression([t[axis] for t in true], [a[axis] for a in answers.values()]) for axis in (0, 1)
+    )
+    measured = f"scale {sx:.2f} x {sy:.2f}, offset {ox:+.0f}, {oy:+.0f}"
+    if all(abs(scale - 1) <= 0.04 for scale in (sx, sy)) and max(abs(ox), abs(oy)) <= 20:
+        return True, f"0-1000 grid, {measured}"
+    if sy > 0 and abs(sx / sy / (width / height) - 1) <= 0.06:
+        shown = f"pixels of a {sx * GRID + 1:.0f}x{sy * GRID + 1:.0f} picture"
+        return False, f"the model answers in {shown} ({measured}), not on the grid; use Qwen3-VL, which answers on it"
+    return False, f"the answers lie elsewhere ({measured}); clicks would miss: use a larger or less quantised model"
+
+
+def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
+    """Prints the table of --check; 0 if everything is fine, else 3."""
+    bits = 64 if sys.maxsize > 2**32 else 32
+    text = f"{platform.platform(terse=True)}, Python {platform.python_version()}, {bits} bit"
+    findings = [Finding("system", bits == 64, text)]
+    findings += check_desktop(config, lambda: open_desktop(options, clock), clock)
+    key = os.environ.get("LMSTUDIO_API_KEY", "")
+    findings += check_model(config, PROFILES[options.profile], ModelServer(config, clock, stop, key))
+    for finding in findings:
+        say(f"{'ok  ' if finding.fine else 'FAIL'}  {finding.what:<12} {finding.text}")
+    return 0 if all(finding.fine for finding in findings) else Win32Error.exit_code
+
+
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     """Wires everything together, runs the task, and tells how it ended; returns the exit code."""
     config = read_config(options, os.environ)
+    if options.check:
+        return doctor(options, config, stop, clock)
     desktop = open_desktop(options, clock)
     resolve_area(config.area, desktop)
     with closing(DemoModel()) if options.demo else nullcontext() as demo:
@@ -4239,7 +4423,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         try:
             actuator = Actuator(desktop, config, clock, stop)
             profile = PROFILES[options.profile]
-            engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info.name, say)
+            engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, say)
             state = AgentState(task, AgentMemory(config.memory_compression_threshold))
             if info.note:
                 say(info.note)

@@ -183,6 +183,7 @@ class FakeWin32:
         self.fail_at: int | None = None
         self.fail_from: int | None = None
         self.fail_names: set[str] = set()
+        self.fail_times = 1 << 30
         self.fail_inserts = 0  # how many events a failing SendInput inserts all the same
         self.calls, self.failed = list[str](), list[str]()
         self.error, self.problems = 0, list[str]()
@@ -223,7 +224,8 @@ class FakeWin32:
     def _answer(self, name: str, body: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         self.calls.append(name)
         number = len(self.calls)
-        if number == self.fail_at or (self.fail_from and number >= self.fail_from) or name in self.fail_names:
+        chosen = number == self.fail_at or (self.fail_from and number >= self.fail_from) or name in self.fail_names
+        if chosen and len(self.failed) < self.fail_times:
             self.failed.append(name)
             if name not in NEVER_FAIL:
                 self.error = GENERAL_FAILURE
@@ -233,10 +235,16 @@ class FakeWin32:
         return body(*arguments)
 
     def arm(
-        self, at: int | None = None, onwards: int | None = None, names: Iterable[str] = (), inserts: int = 0
+        self,
+        at: int | None = None,
+        onwards: int | None = None,
+        names: Iterable[str] = (),
+        inserts: int = 0,
+        times: int = 1 << 30,
     ) -> None:
-        """Chooses which calls fail, counted from now; without arguments none does."""
+        """Chooses which calls fail, counted from now, at most `times` of them; without arguments none does."""
         self.fail_at, self.fail_from, self.fail_names, self.fail_inserts = at, onwards, set(names), inserts
+        self.fail_times = times
         self.calls.clear()
         self.failed.clear()
 

@@ -147,7 +147,7 @@ class EngineCase(unittest.TestCase):
             logger=logger,
             clock=clock,
             stop=stop,
-            model="scripted",
+            model=agent.ModelInfo("scripted"),
             say=self.lines.append,
         )
         return engine, agent.AgentState("Press the button", agent.AgentMemory(config.memory_compression_threshold))

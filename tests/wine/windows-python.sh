@@ -50,7 +50,7 @@ cp -a "$stdlib" "$work/Lib"
 chmod -R u+w "$work/Lib"
 rm -rf "$work"/Lib/{site-packages,dist-packages,test,lib-dynload,ensurepip,idlelib,turtledemo} "$work"/Lib/config-*
 mkdir "$work/Lib/site-packages"
-"$linux_python" -m compileall -q "$work/Lib" >/dev/null || true
+"$linux_python" -m compileall -q "$work/Lib" >/dev/null 2>&1 || true
 
 cat >"$work/launcher.c" <<C
 #include <windows.h>

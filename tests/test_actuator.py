@@ -1,0 +1,550 @@
+"""The actuator on a simulated Windows: every gate, every tool, and nothing held whatever happens in between."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import agent
+from agent import Coordinate, Point, Rect, ToolCall, ToolError
+from tests.fakes import NEVER_FAIL, Event, FakeWin32, Foreground, VirtualClock, windows_desktop
+
+PRIMARY = Rect(0, 0, 1920, 1080)
+WORDS = agent.Vocabulary({name: (name, {}) for name in agent.TOOLS})
+HANDS = [name for name, item in agent.TOOLS.items() if item.run]
+TEXT_ARGUMENTS = {"text": "aß\n😀\t", "key": "ctrl+shift+s"}
+# Every script that people are likely to type, with signs of one, two, three and four bytes.
+SCRIPTS = [
+    "The quick brown fox: 0123456789 !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", "Grüße, Ärger, Öl, „süß“ – 5 € … ½",
+    "Łódź, žluťoučký kůň, Şırnak, ångström, naïve Ĳ", "Съешь же ещё этих мягких французских булок", "Ξεσκεπάζω ψυχή",
+    "דג סקרן שט בים", "صِف خَلقَ خَودِ كَمِثلِ الشَمسِ", "ऋषियों को सताने वाले", "กขฃคฅฆง ๕", "いろはにほへと 色は匂へど",
+    "天地玄黃 宇宙洪荒 𠜎𠜱", "키스의 고유조건은", "Hệ thống tiếng Việt", "ქართული ენა", "Հայերեն",
+    "😀👩‍👩‍👧‍👦🏳️‍🌈🇩🇪 👍🏽", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 ∀x∈ℝ ⟨⟩",
+    "e\u0301 o\u0308 \u202b \ufeff\u200d\u00a0\u2028",
+]  # fmt: skip
+
+
+class Stage:
+    """A simulated Windows with an actuator on it; `look` gives a frame without the cost of a picture."""
+
+    def __init__(self, area: Rect = PRIMARY, config: dict[str, Any] | None = None, **world: Any) -> None:
+        self.world: FakeWin32
+        self.clock: VirtualClock
+        self.world, self.desktop, self.clock = windows_desktop(**world)
+        self.stop, self.area, self.number = self.clock.stop, area, 0
+        self.config = agent.load_config({"test": config or {}})
+        self.actuator = agent.Actuator(self.desktop, self.config, self.clock, self.stop)
+
+    def look(self) -> agent.Frame:
+        self.number += 1
+        shown = self.world.window
+        window = agent.Window(shown.handle, shown.title, "", shown.rect) if shown else None
+        return agent.Frame(self.number, 8, 4, b"", b"", self.area, self.world.screen(), self.clock.now(), window)
+
+    def do(self, name: str, /, frame: agent.Frame | None = None, **arguments: Any) -> str:
+        return self.actuator.perform(act(name, **arguments), frame or self.look())
+
+
+def act(name: str, /, **arguments: Any) -> agent.Act:
+    """An act of that tool; arguments that are not given get a plain value of their type."""
+    for number, f in enumerate(fields(agent.TOOLS[name].args)):
+        if f.name not in arguments:
+            place = [100 + 300 * number, 200 + 100 * number]
+            plain = {"str": "sample", "Coordinate": place, "tuple[int, ...]": [1]}[str(f.type)]
+            arguments[f.name] = TEXT_ARGUMENTS.get(f.name, plain)
+    return WORDS.parse(ToolCall(name, arguments))
+
+
+def strokes(world: FakeWin32) -> list[tuple[str, bool]]:
+    return [(event.value, event.down) for event in world.events if event.kind == "button"]
+
+
+class Gates(unittest.TestCase):
+    """A refused act sends nothing."""
+
+    def refused(self, stage: Stage, kind: str, name: str, /, frame: agent.Frame | None = None, **arguments: Any) -> str:
+        with self.assertRaises(ToolError) as caught:
+            stage.do(name, frame, **arguments)
+        self.assertEqual(caught.exception.kind, kind)
+        self.assertRegex(str(caught.exception), r"^[^\n]*\.$")
+        self.untouched(stage)
+        return str(caught.exception)
+
+    def untouched(self, stage: Stage) -> None:
+        self.assertEqual((stage.world.events, stage.world.sent), ([], []))
+        self.assertNotIn("SetCursorPos", stage.world.calls)
+
+    def test_after_a_stop_nothing_is_sent(self) -> None:
+        for name in HANDS:
+            stage = Stage()
+            stage.stop.set("by the person")
+            with self.assertRaisesRegex(agent.Stopped, r"^Stopped: by the person\.$"):
+                stage.do(name)
+            self.untouched(stage)
+
+    def test_a_frame_serves_one_act(self) -> None:
+        stage = Stage()
+        frame = stage.look()
+        stage.do("click", frame)
+        stage.world.events.clear()
+        stage.world.sent.clear()
+        for name in HANDS:
+            self.assertIn("not looked at since", self.refused(stage, "stale_frame", name, frame))
+
+    def test_an_older_frame_is_refused_after_a_newer_one_was_acted_on(self) -> None:
+        stage = Stage()
+        older, newer = stage.look(), stage.look()
+        stage.do("press_key", newer)
+        stage.world.events.clear()
+        stage.world.sent.clear()
+        self.refused(stage, "stale_frame", "click", older)
+
+    def test_a_refused_act_leaves_the_frame_usable(self) -> None:
+        stage = Stage(monitors=[PRIMARY, Rect(1920, 0, 800, 600)])
+        frame = replace(stage.look(), area=Rect(0, 0, 4000, 1080))
+        self.refused(stage, "invalid_box", "click", frame, position=[1000, 5])
+        self.assertEqual(stage.do("click", frame, position=[5, 5]), "Clicked: sample")
+
+    def test_a_failed_act_uses_its_frame_up(self) -> None:
+        stage = Stage()
+        frame = stage.look()
+        stage.world.insert_at_most = 0
+        with self.assertRaises(agent.Win32Error):
+            stage.do("click", frame)
+        stage.world.insert_at_most = None
+        stage.world.sent.clear()
+        self.refused(stage, "stale_frame", "click", frame)
+
+    def test_a_changed_screen_makes_the_frame_stale(self) -> None:
+        for monitors in ([Rect(0, 0, 1280, 720)], [PRIMARY, Rect(-800, 0, 800, 600)]):
+            for name in HANDS:
+                stage = Stage()
+                frame = stage.look()
+                stage.world.monitors = monitors
+                self.assertIn("changed since the last look", self.refused(stage, "stale_frame", name, frame))
+
+    def test_a_click_on_no_monitor_is_refused(self) -> None:
+        stage = Stage(area=Rect(1000, 500, 2000, 1000))
+        for name in ("click", "double_click", "right_click"):
+            self.refused(stage, "invalid_box", name, position=[900, 100])
+        self.refused(stage, "invalid_box", "drag", start=[0, 0], end=[100, 900])
+        self.assertEqual(stage.do("click", position=[100, 100]), "Clicked: sample")
+
+    def test_a_click_outside_the_working_area_is_refused(self) -> None:
+        stage = Stage(area=Rect(100, 100, 500, 500))
+        for place in (Point(99, 100), Point(600, 100), Point(100, 99), Point(100, 600)):
+            stage.actuator.area = stage.area
+            with self.assertRaisesRegex(ToolError, "outside the working area"):
+                stage.actuator._move(place)
+        self.untouched(stage)
+
+    def test_in_a_narrow_area_every_click_lands_inside_it(self) -> None:
+        area = Rect(-1500, 300, 333, 222)
+        stage = Stage(area, monitors=[PRIMARY, Rect(-1920, 200, 1920, 1080)])
+        for place in ([0, 0], [1000, 1000], [0, 1000], [1000, 0], [333, 777]):
+            stage.do("click", position=place)
+            stage.clock.advance(1)
+        self.assertEqual([c.place for c in stage.world.clicks][:2], [Point(-1500, 300), Point(-1168, 521)])
+        self.assertTrue(all(area.contains(event.place) for event in stage.world.events))
+
+    def test_a_click_in_place_needs_the_mouse_inside_the_area(self) -> None:
+        stage = Stage(area=Rect(500, 500, 100, 100), mouse=Point(10, 10))
+        stage.actuator.area = stage.area
+        for hand in (lambda: stage.actuator.click(None), lambda: stage.actuator.scroll(None, 1)):
+            with self.assertRaisesRegex(ToolError, "mouse is outside the working area"):
+                hand()
+        self.untouched(stage)
+        stage.world.mouse = Point(550, 550)
+        stage.actuator.click(None, "middle")
+        stage.actuator.scroll(None, 1)
+        self.assertEqual(strokes(stage.world), [("middle", True), ("middle", False)])
+        self.assertEqual(stage.world.mouse, Point(550, 550))
+
+    def test_keys_for_a_window_outside_the_working_area_are_refused_with_its_title(self) -> None:
+        for rect in (Rect(0, 0, 400, 300), Rect(-32000, -32000, 160, 28)):
+            stage = Stage(area=Rect(500, 500, 400, 400), window=Foreground("Mail", rect))
+            for name in ("type_text", "press_key"):
+                self.assertIn("(Mail)", self.refused(stage, "outside_area", name))
+        stage = Stage(area=Rect(500, 500, 400, 400), window=Foreground("Mail", Rect(0, 0, 501, 501)))
+        stage.do("press_key")
+        self.assertNotEqual(stage.world.events, [])
+
+    def test_keys_without_a_foreground_window_are_sent(self) -> None:
+        stage = Stage(window=None)
+        stage.do("press_key", key="win")
+        self.assertEqual(stage.world.chords, [(0x5B,)])
+
+    def test_a_dry_run_sends_nothing_and_says_what_it_would_have_done(self) -> None:
+        for name in HANDS:
+            stage = Stage(config={"dry_run": True})
+            text = stage.do(name)
+            self.assertTrue(text.startswith(f"Dry run, not done: {name}"), text)
+            self.untouched(stage)
+            stage.world.verify()
+
+    def test_a_dry_run_still_refuses_what_would_be_refused(self) -> None:
+        stage = Stage(area=Rect(1000, 500, 2000, 1000), config={"dry_run": True})
+        self.refused(stage, "invalid_box", "click", position=[1000, 0])
+        stage.stop.set("now")
+        with self.assertRaises(agent.Stopped):
+            stage.do("press_key")
+
+    def test_a_tool_that_only_tells_something_sends_nothing(self) -> None:
+        for name in set(agent.TOOLS) - set(HANDS):
+            stage = Stage()
+            self.assertEqual(stage.do(name), "")
+            self.untouched(stage)
+
+
+class Clicks(unittest.TestCase):
+    def test_each_click_is_made_at_its_pixel_with_its_button(self) -> None:
+        for name, button, count in (("click", "left", 1), ("right_click", "right", 1), ("double_click", "left", 2)):
+            for swapped in (False, True):
+                stage = Stage(swapped=swapped)
+                result = stage.do(name, element_name="OK", position=[500, 250])
+                self.assertEqual(strokes(stage.world), [(button, True), (button, False)] * count)
+                spot = agent.to_point(Coordinate(500, 250), PRIMARY)
+                self.assertEqual({c.place for c in stage.world.clicks}, {spot})
+                self.assertIn("OK", result)
+                stage.world.verify()
+
+    def test_a_double_click_is_one_to_windows(self) -> None:
+        stage = Stage()
+        stage.do("double_click")
+        first, second = stage.world.clicks
+        self.assertEqual((first.double, second.double, first.place), (False, True, second.place))
+        self.assertLess((second.at - first.at) * 1000, stage.world.double_click_ms)
+
+    def pair(self, first: str, second: str, apart: int = 0, wait: float = 0.0, limit: int = 500) -> Stage:
+        """Two acts, the second that many pixels further right, that many seconds later."""
+        stage = Stage(Rect(0, 0, 1001, 1001), double_click_ms=limit)
+        stage.do(first, position=[100, 100])
+        stage.clock.advance(wait)
+        stage.do(second, position=[100 + apart, 100])
+        stage.world.verify()
+        return stage
+
+    def test_two_single_clicks_never_become_a_double_click(self) -> None:
+        for limit in (200, 500, 900):
+            for apart in range(6):
+                for wait in (0.0, 0.1, 0.3):
+                    clicks = self.pair("click", "click", apart, wait, limit).world.clicks
+                    self.assertEqual([click.double for click in clicks], [False, False], (limit, apart, wait))
+
+    def test_a_double_click_after_a_click_is_still_a_double_click(self) -> None:
+        clicks = self.pair("click", "double_click").world.clicks
+        self.assertEqual([click.double for click in clicks], [False, False, True])
+        clicks = self.pair("double_click", "double_click").world.clicks
+        self.assertEqual([click.double for click in clicks], [False, True] * 2)
+
+    def test_clicks_that_cannot_be_taken_for_a_double_click_do_not_wait(self) -> None:
+        for stage in (self.pair("click", "click", apart=60), self.pair("click", "right_click"),
+                      self.pair("click", "click", wait=0.6)):  # fmt: skip
+            self.assertLess(sum(stage.clock.sleeps), 0.1)
+
+    def test_a_click_whose_release_failed_at_first_is_kept_apart_too(self) -> None:
+        for number in range(1, 40):
+            stage = Stage()
+            frame = stage.look()
+            stage.world.arm(at=number)
+            try:
+                stage.do("click", frame)
+            except agent.Win32Error:
+                stage.world.arm()
+                stage.do("click")
+                self.assertEqual([click.double for click in stage.world.clicks][-2:].count(True), 0, number)
+
+
+class Drags(unittest.TestCase):
+    def test_a_drag_goes_down_moves_in_fifteen_steps_and_is_released_at_its_end(self) -> None:
+        stage = Stage(Rect(0, 0, 1001, 1001))
+        stage.do("drag", start=[100, 100], end=[250, 400])
+        kinds = [(event.kind, event.down) for event in stage.world.events]
+        move = ("move", False)
+        self.assertEqual(kinds, [move, ("button", True), *[move] * 15, ("button", False)])
+        path = [event.place for event in stage.world.events if event.kind == "move"]
+        self.assertEqual(path, [Point(100 + 10 * i, 100 + 20 * i) for i in range(16)])
+        self.assertEqual(stage.world.events[-1].place, Point(250, 400))
+        stage.world.verify()
+
+    def test_each_step_and_the_release_wait_a_little(self) -> None:
+        stage = Stage(config={"drag_step_ms": 10, "drag_steps": 4})
+        stage.do("drag")
+        times, hold = [event.at for event in stage.world.events], round(2 * agent.MOVE_HOLD_S, 6)
+        gaps = [round(b - a, 6) for a, b in zip(times, times[1:], strict=False)]
+        self.assertEqual(gaps, [hold, 0, *[round(hold + 0.01, 6)] * 3, round(hold + 0.02, 6)])
+
+    def test_steps_and_directions(self) -> None:
+        for start, end in (([0, 0], [1000, 1000]), ([1000, 1000], [0, 0]), ([500, 0], [500, 9]), ([9, 5], [0, 5])):
+            for steps in (1, 2, 40):
+                stage = Stage(config={"drag_steps": steps})
+                stage.do("drag", start=start, end=end)
+                ends = [agent.to_point(Coordinate(*place), PRIMARY) for place in (start, end)]
+                path = [event.place for event in stage.world.events if event.kind == "move"]
+                self.assertEqual(([path[0], path[-1]], len(path)), (ends, steps + 1))
+                stage.world.verify()
+
+    def test_a_drag_too_short_for_windows_is_refused_before_anything_is_pressed(self) -> None:
+        for end, refused in (([504, 504], True), ([505, 500], False), ([500, 495], False), ([499, 501], True)):
+            stage = Stage(Rect(0, 0, 1001, 1001))
+            if refused:
+                with self.assertRaisesRegex(ToolError, "too close together"):
+                    stage.do("drag", start=[500, 500], end=end)
+            else:
+                stage.do("drag", start=[500, 500], end=end)
+            self.assertEqual(stage.world.events == [], refused)
+
+    def test_a_drag_onto_a_place_between_the_monitors_lets_go(self) -> None:
+        monitors = [PRIMARY, Rect(1920, 540, 1920, 1080)]
+        stage = Stage(Rect(0, 0, 3840, 1620), monitors=monitors)
+        with self.assertRaises(agent.Win32Error):
+            stage.do("drag", start=[100, 100], end=[900, 100])
+        stage.world.verify()
+
+
+class Wheel(unittest.TestCase):
+    def test_scrolling_turns_the_wheel_notch_by_notch_over_the_middle(self) -> None:
+        for name, sign in (("scroll_down", -1), ("scroll_up", 1)):
+            for ticks in (1, 3, 7):
+                stage = Stage(config={"scroll_ticks": ticks})
+                stage.do(name)
+                turns = [event for event in stage.world.events if event.kind == "wheel"]
+                self.assertEqual([event.value for event in turns], [sign * 120] * ticks)
+                self.assertEqual({event.place for event in turns}, {agent.to_point(Coordinate(500, 500), PRIMARY)})
+                stage.world.verify()
+
+    def test_four_directions(self) -> None:
+        for ticks, horizontal, turned in ((2, False, ("wheel", 240)), (-2, False, ("wheel", -240)),
+                                          (1, True, ("hwheel", 120)), (-1, True, ("hwheel", -120))):  # fmt: skip
+            stage = Stage(config={"scroll_ticks": 1})
+            stage.actuator.area = PRIMARY
+            stage.actuator.scroll(Coordinate(1, 1), ticks, horizontal)
+            self.assertEqual(stage.world.wheel[turned[0]], turned[1])
+            self.assertEqual(sum(map(abs, stage.world.wheel.values())), abs(turned[1]))
+
+
+class Typing(unittest.TestCase):
+    def long_text(self) -> str:
+        lines = [f"{i}\t{script}\n" for i, script in enumerate(SCRIPTS * 12)]
+        return "".join(lines)
+
+    def test_five_thousand_characters_of_many_scripts_arrive_exactly(self) -> None:
+        text = self.long_text()
+        self.assertGreater(len(text), 5000)
+        for most in (4, 5, 100):
+            stage = Stage(config={"text_batch_events": most})
+            stage.do("type_text", text=text)
+            self.assertEqual(stage.world.typed, text)
+            self.assertLessEqual(max(stage.world.sent), most)
+            stage.world.verify()
+
+    def test_batches_are_full_and_never_cut_a_pair(self) -> None:
+        text = self.long_text()
+        for most in (4, 6, 7, 100):
+            batches = agent.text_batches(text, most)
+            self.assertEqual("".join(batches), text)
+            costs = [sum(4 if ord(c) > 0xFFFF else 2 for c in batch) for batch in batches]
+            self.assertLessEqual(max(costs), most)
+            self.assertTrue(all(cost > most - 4 for cost in costs[:-1]))
+        self.assertEqual(agent.text_batches("😀" * 3, 4), ["😀"] * 3)
+        self.assertEqual(agent.text_batches("abc", 100), ["abc"])
+
+    def test_both_halves_of_an_emoji_are_in_one_call(self) -> None:
+        stage = Stage(config={"text_batch_events": 6})
+        stage.do("type_text", text="a😀" * 20)
+        self.assertEqual((stage.world.typed, set(stage.world.sent)), ("a😀" * 20, {6}))
+
+    def test_line_ends_of_every_kind_are_one_enter(self) -> None:
+        stage = Stage()
+        stage.do("type_text", text="a\r\nb\rc\nd\te")
+        self.assertEqual(stage.world.typed, "a\nb\nc\nd\te")
+
+    def test_batches_can_be_spaced(self) -> None:
+        stage = Stage(config={"text_batch_events": 4, "char_input_delay": 0.01})
+        stage.do("type_text", text="abcd")
+        self.assertEqual(stage.clock.sleeps, [0.01, 0.01])
+
+    def test_each_printable_ascii_character_can_be_typed(self) -> None:
+        for code in range(32, 127):
+            stage = Stage()
+            stage.do("type_text", text=chr(code))
+            self.assertEqual(stage.world.typed, chr(code))
+
+    def test_chords_go_down_in_order_and_up_in_reverse(self) -> None:
+        for text, codes in {
+            "ctrl+s": (0x11, 0x53), "ctrl+shift+escape": (0x11, 0x10, 0x1B), "s+ctrl": (0x11, 0x53),
+            "alt+f4": (0x12, 0x73), "win+r": (0x5B, 0x52), "enter": (0x0D,), "shift+tab": (0x10, 0x09),
+            "ctrl++": (0x11, 0x6B),
+            "win": (0x5B,), "ctrl+alt+delete": (0x11, 0x12, 0x2E), "rctrl+ralt+1": (0xA3, 0xA5, 0x31),
+        }.items():  # fmt: skip
+            stage = Stage()
+            stage.do("press_key", key=text)
+            events = [(event.value, event.down) for event in stage.world.events]
+            self.assertEqual(events, [(c, True) for c in codes] + [(c, False) for c in reversed(codes)], text)
+            self.assertEqual(stage.world.chords, [codes])
+            stage.world.verify()
+
+
+class NothingHeld(unittest.TestCase):
+    """Every call of every tool fails in turn, or the run is stopped between any two events."""
+
+    CONFIG = {"drag_steps": 3, "text_batch_events": 4, "scroll_ticks": 2}
+
+    def prepared(self, name: str, swapped: bool = False) -> tuple[Stage, Callable[[], str]]:
+        stage = Stage(config=self.CONFIG, swapped=swapped)
+        frame, wanted = stage.look(), act(name)
+        stage.world.arm()
+        return stage, lambda: stage.actuator.perform(wanted, frame)
+
+    def outcome(self, perform: Callable[[], str]) -> agent.AgentError | None:
+        try:
+            perform()
+        except agent.AgentError as error:
+            self.assertRegex(str(error), r"^[A-Z(][^\n]*\.$")
+            return error
+        return None
+
+    def failing(self, name: str, **fault: Any) -> Iterator[tuple[Stage, agent.AgentError | None]]:
+        """One stage for each call of the tool, with its outcome; `at` or `onwards` counts up."""
+        which = "onwards" if fault.pop("onwards", False) else "at"
+        swapped = fault.pop("swapped", False)
+        for number in range(1, 1000):
+            stage, perform = self.prepared(name, swapped)
+            stage.world.arm(**{which: number}, **fault)
+            error = self.outcome(perform)
+            if not stage.world.failed:
+                return
+            self.assertEqual(stage.world.problems, [])
+            yield stage, error
+
+    def test_one_failing_call_is_an_error_and_leaves_nothing_held(self) -> None:
+        for name in HANDS:
+            count = 0
+            for swapped in (False, True):
+                for inserts in (0, 1, 3):
+                    for stage, error in self.failing(name, swapped=swapped, inserts=inserts):
+                        first = stage.world.failed[0]
+                        self.assertEqual(stage.world.held(), [], f"{name}: {first} failed")
+                        self.assertEqual(stage.world.leaks(), [])
+                        if first in NEVER_FAIL:
+                            continue
+                        self.assertIsInstance(error, agent.Win32Error, f"{name}: {first} failed")
+                        count += 1
+            self.assertGreater(count, 5, name)
+
+    def test_a_failure_of_everything_from_some_call_on_is_an_error_and_what_is_held_is_remembered(self) -> None:
+        for name in HANDS:
+            for stage, error in self.failing(name, onwards=True):
+                if set(stage.world.failed) - NEVER_FAIL:
+                    self.assertIsInstance(error, agent.AgentError)
+                stage.world.arm()
+                stage.actuator.release()
+                self.assertEqual([what for what in stage.world.held() if not what.startswith("unit")], [], name)
+
+    def test_one_function_failing_for_ever_leaves_nothing_held_unless_it_is_the_one_that_releases(self) -> None:
+        for name in HANDS:
+            for function in agent.WIN32:
+                if function == "SendInput":
+                    continue
+                stage, perform = self.prepared(name)
+                stage.world.arm(names={function})
+                self.outcome(perform)
+                self.assertEqual((stage.world.held(), stage.world.problems), ([], []), f"{name}: {function}")
+
+    def test_a_release_that_windows_refuses_three_times_in_a_row_is_made_in_the_end(self) -> None:
+        for name in HANDS:
+            whole, perform = self.prepared(name)
+            perform()
+            for number in range(1, len(whole.world.calls) + 1):
+                stage, perform = self.prepared(name)
+                stage.world.arm(onwards=number, times=3)
+                self.outcome(perform)
+                self.assertEqual((stage.world.held(), stage.world.problems), ([], []), f"{name}: call {number}")
+
+    def test_held_keys_are_let_go_by_the_next_act_once_windows_takes_input_again(self) -> None:
+        stage, perform = self.prepared("press_key")
+        stage.world.on_event = lambda _event: setattr(stage.world, "insert_at_most", 0)
+        with self.assertRaises(agent.Win32Error):
+            perform()
+        self.assertEqual(stage.world.held(), ["key (17, False)"])
+        stage.world.on_event, stage.world.insert_at_most = None, None
+        stage.do("click")
+        self.assertEqual(stage.world.held(), [])
+
+    def test_a_stop_between_any_two_events_ends_the_act_with_nothing_held(self) -> None:
+        for name in HANDS:
+            whole, perform = self.prepared(name)
+            perform()
+            for k in range(1, len(whole.world.events) + 1):
+                stage, perform = self.prepared(name)
+                seen: list[tuple[Event, int]] = []
+
+                def stop_after(event: Event, stage: Stage = stage, k: int = k, seen: Any = seen) -> None:
+                    seen.append((event, len(stage.world.sent)))
+                    if len(seen) == k:
+                        stage.stop.set("by the person")
+
+                stage.world.on_event = stop_after
+                error = self.outcome(perform)
+                stage.world.verify()
+                call = seen[k - 1][1]  # events of the same SendInput cannot be called back
+                late = [event for event, sent in seen[k:] if sent > call]
+                self.assertEqual([event for event in late if event.down or event.kind not in ("key", "button")], [])
+                if error is None:  # it was over but for releases
+                    self.assertEqual(len(seen), len(whole.world.events))
+                else:
+                    self.assertIsInstance(error, agent.Stopped)
+
+    def test_a_stop_while_waiting_in_a_drag_lets_go(self) -> None:
+        for share in (0.0, 0.3, 0.9):
+            stage = Stage(config={"drag_step_ms": 10, "drag_steps": 10})
+            stage.clock.at(0.02 + 0.2 * share, lambda stage=stage: stage.stop.set("by the person"))
+            with self.assertRaises(agent.Stopped):
+                stage.do("drag")
+            stage.world.verify()
+            self.assertEqual(strokes(stage.world)[-1], ("left", False))
+
+    def test_a_stop_while_two_clicks_are_kept_apart_makes_no_second_click(self) -> None:
+        stage = Stage()
+        stage.do("click")
+        stage.clock.at(0.2, lambda: stage.stop.set("by the person"))
+        with self.assertRaises(agent.Stopped):
+            stage.do("click")
+        self.assertEqual(len(stage.world.clicks), 1)
+
+    def test_a_bug_in_a_tool_lets_go_too_and_shows_itself(self) -> None:
+        def broken(hands: agent.Hands, _args: Any) -> str:
+            assert isinstance(hands, agent.Actuator)
+            hands._down(hands.desktop.button, "left")
+            hands._down(hands.desktop.key, "ctrl")
+            raise ZeroDivisionError
+
+        stage = Stage()
+        wanted = replace(act("click"), tool=replace(agent.TOOLS["click"], run=broken))
+        with self.assertRaises(ZeroDivisionError):
+            stage.actuator.perform(wanted, stage.look())
+        stage.world.verify()
+        self.assertEqual([event.kind for event in stage.world.events], ["button", "key", "key", "button"])
+
+
+class Results(unittest.TestCase):
+    def test_each_tool_says_what_it_did(self) -> None:
+        results = {name: Stage().do(name) for name in HANDS}
+        self.assertEqual(results["type_text"], "Typed: aß\n😀\t")
+        self.assertEqual(results["press_key"], "Pressed key: ctrl+shift+s")
+        self.assertEqual(results["click"], "Clicked: sample")
+        self.assertTrue(all(results.values()))
+
+    def test_on_a_real_frame_an_act_lands_where_the_picture_shows_it(self) -> None:
+        stage = Stage(Rect(-1920, 200, 1920, 1080), monitors=[PRIMARY, Rect(-1920, 200, 1920, 1080)])
+        frame = stage.desktop.capture(stage.area, 64, 36)
+        stage.do("click", frame, position=[250, 500])
+        self.assertEqual(stage.world.mouse, agent.to_point(Coordinate(250, 500), stage.area))
+        self.assertEqual(stage.actuator.spent, frame.number)
+        stage.world.verify()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,179 @@
+"""--check against servers of every kind: each gets the right verdict and the advice that belongs to it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import unittest
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import agent
+from tests.scripted import call, text
+
+WIDTH, HEIGHT = 640, 360
+
+
+def marks_in(request: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """The centres of the coloured squares in the request's picture, in its pixels: this server looks."""
+    url = request["messages"][1]["content"][0]["image_url"]["url"]
+    rgb, width, height = agent.png_to_rgb(base64.b64decode(url.partition(",")[2]))
+    found: dict[str, tuple[float, float]] = {}
+    for name, (colour, _) in agent.MARKS.items():
+        wanted = colour.to_bytes(3, "big")
+        places = [(i // 3 % width, i // 3 // width) for i in range(0, len(rgb), 3) if rgb[i : i + 3] == wanted]
+        xs, ys = [x for x, _ in places], [y for _, y in places]
+        found[name] = ((min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2)
+    return found
+
+
+class Studio:
+    """A model server with LM Studio's shapes whose model, context, eyes and coordinate space can be chosen."""
+
+    def __init__(self) -> None:
+        self.models = [{"id": "qwen3-vl-2b-instruct", "type": "vlm", "state": "loaded", "loaded_context_length": 8192}]
+        self.prompt_tokens, self.calls = 1700, True
+        self.place: Callable[[float, float], list[int]] = lambda x, y: [round(x / WIDTH * 1000), round(y / HEIGHT * 1000)]
+
+    def message(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request.get("tools"):
+            return call("press_keyboard_key", key="escape") if self.calls else text("I would press escape.")
+        return text(json.dumps({name: self.place(*spot) for name, spot in marks_in(request).items()}))
+
+    def answer(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
+        if path == "/api/v0/models":
+            return 200, {"data": self.models}
+        if path == "/v1/models":
+            return 200, {"data": [{"id": model["id"]} for model in self.models]}
+        if path != "/v1/chat/completions":
+            return 404, {"error": f"Unexpected endpoint or method. (GET {path})"}
+        choice = {"message": self.message(json.loads(body)), "finish_reason": "stop"}
+        usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": 30}
+        return 200, {"choices": [choice], "model": self.models[0]["id"], "usage": usage}
+
+
+class Check(unittest.TestCase):
+    def findings(self, studio: Studio, **settings: Any) -> dict[str, agent.Finding]:
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                status, answer = studio.answer(self.path, self.rfile.read(length))
+                data = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_POST
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return self.examine(f"http://127.0.0.1:{server.server_address[1]}/v1/chat/completions", **settings)
+
+    def examine(self, endpoint: str, **settings: Any) -> dict[str, agent.Finding]:
+        base = {"lmstudio_endpoint": endpoint, "request_retries": 0, "lmstudio_timeout": 20}
+        size = {"screen_capture_w": WIDTH, "screen_capture_h": HEIGHT}
+        config, stop = agent.load_config({"test": {**base, **size, **settings}}), agent.Stop()
+        server = agent.ModelServer(config, agent.SystemClock(stop), stop)
+        return {f.what: f for f in agent.check_model(config, agent.PROFILES["planner"], server)}
+
+    def test_a_healthy_server_passes_everything(self) -> None:
+        findings = self.findings(Studio())
+        self.assertEqual([f.what for f in findings.values() if not f.fine], [])
+        self.assertIn("0-1000 grid, scale 1.00 x 1.00", findings["calibration"].text)
+        self.assertIn("1700 tokens", findings["screenshot"].text)
+        self.assertIn('"key": "escape"', findings["tool calls"].text)
+
+    def test_a_text_only_model_is_named_and_a_vision_model_advised(self) -> None:
+        studio = Studio()
+        studio.models[0]["type"] = "llm"
+        failed = [f for f in self.findings(studio).values() if not f.fine]
+        self.assertTrue(failed)
+        self.assertIn("vision", failed[0].text)
+
+    def test_a_server_without_a_model_is_told_to_load_one(self) -> None:
+        studio = Studio()
+        studio.models = []
+        finding = self.findings(studio)["server"]
+        self.assertFalse(finding.fine)
+        self.assertRegex(finding.text, r"(?i)load")
+
+    def test_a_server_that_shrinks_the_picture_is_found_out_by_its_token_count(self) -> None:
+        studio = Studio()
+        studio.prompt_tokens = 200
+        finding = self.findings(studio)["screenshot"]
+        self.assertFalse(finding.fine)
+        self.assertIn("shrank", finding.text)
+
+    def test_a_model_that_answers_in_pixels_is_found_out_whatever_the_size_it_saw(self) -> None:
+        for shown in (WIDTH, WIDTH // 2):
+            studio = Studio()
+            studio.place = lambda x, y, f=shown / WIDTH: [round(x * f), round(y * f)]
+            finding = self.findings(studio)["calibration"]
+            self.assertFalse(finding.fine)
+            self.assertIn("pixels of a ", finding.text)
+            seen_width = int(finding.text.partition("pixels of a ")[2].partition("x")[0])
+            self.assertAlmostEqual(seen_width, shown, delta=3)
+
+    def test_answers_that_are_off_are_measured(self) -> None:
+        studio = Studio()
+        studio.place = lambda x, y: [round(x / WIDTH * 800 + 90), round(y / HEIGHT * 1000)]
+        finding = self.findings(studio)["calibration"]
+        self.assertFalse(finding.fine)
+        self.assertRegex(finding.text, r"scale 0\.80 x 1\.00, offset \+(89|90|91), [+-][01]\b")
+
+    def test_a_model_that_cannot_point_or_call_is_told_apart(self) -> None:
+        studio = Studio()
+        studio.calls, studio.place = False, lambda x, y: []
+        findings = self.findings(studio)
+        self.assertIn("did not say where", findings["calibration"].text)
+        self.assertIn("tool use", findings["tool calls"].text)
+
+    def test_a_small_context_is_named_with_what_to_do(self) -> None:
+        studio = Studio()
+        studio.models[0]["loaded_context_length"] = 2048
+        finding = self.findings(studio)["context"]
+        self.assertFalse(finding.fine)
+        self.assertIn("load it with 8192", finding.text)
+
+    def test_a_dead_port_says_that_no_server_listens(self) -> None:
+        probe = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+        port = probe.server_address[1]
+        probe.server_close()
+        finding = self.examine(f"http://127.0.0.1:{port}/v1/chat/completions")["server"]
+        self.assertFalse(finding.fine)
+        self.assertIn("nothing listens there", finding.text)
+
+    def test_the_desktop_part_never_touches_mouse_or_keyboard(self) -> None:
+        stop = agent.Stop()
+        clock = agent.SystemClock(stop)
+        desktop = agent.DemoDesktop(clock)
+        findings = list(agent.check_desktop(agent.Config(), lambda: desktop, clock))
+        self.assertEqual([f.what for f in findings], ["screen", "capture", "window"])
+        self.assertTrue(all(f.fine for f in findings))
+        self.assertEqual(list(desktop.acts), [])
+
+    def test_a_black_screen_and_a_missing_desktop_are_failures(self) -> None:
+        stop = agent.Stop()
+        clock = agent.SystemClock(stop)
+        desktop = agent.DemoDesktop(clock)
+        black = agent.Frame(1, 2, 2, bytes(16), bytes(16), desktop.screen(), desktop.screen(), 0.0)
+        desktop.capture = lambda *_: black  # type: ignore[method-assign]
+        findings = {f.what: f for f in agent.check_desktop(agent.Config(), lambda: desktop, clock)}
+        self.assertFalse(findings["capture"].fine)
+
+        def missing() -> agent.Desktop:
+            raise agent.Win32Error("There is no desktop; do this.")
+
+        self.assertEqual([f.fine for f in agent.check_desktop(agent.Config(), missing, clock)], [False])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,188 @@
+"""The command line: wiring, exit codes, one clear line for whatever is wrong, and stopping."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import agent
+
+
+class CommandLineCase(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def main(self, *argv: str, stdin: bytes = b"", environ: dict[str, str] | None = None) -> tuple[int, str, str]:
+        """(exit code, stdout, stderr) of a run whose files go to the test's own folder."""
+        out, err = io.StringIO(), io.StringIO()
+        environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **(environ or {})}
+        source = io.TextIOWrapper(io.BytesIO(stdin), encoding="cp1252")
+        with (
+            mock.patch.dict(os.environ, environ),
+            mock.patch.object(sys, "stdin", source),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            try:
+                code = agent.main(argv)
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+        return code, out.getvalue(), err.getvalue()
+
+    def records(self, number: int = 1) -> list[dict[str, Any]]:
+        """The lines of a run's turns.jsonl."""
+        text = (self.run_folder(number) / "turns.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+    def run_folder(self, number: int = 1) -> Path:
+        return self.folder / "dumps" / f"run_{number:04d}"
+
+
+class Demo(CommandLineCase):
+    def test_the_demo_completes_and_leaves_a_whole_run_folder(self) -> None:
+        for number, profile in enumerate(("planner", "commander"), 1):
+            code, out, err = self.main("--demo", "--profile", profile)
+            self.assertEqual((code, err), (0, ""), out)
+            records = self.records(number)
+            self.assertEqual((records[0]["kind"], records[-1]["kind"], records[-1]["outcome"]), ("run", "end", "completed"))
+            self.assertTrue(list((self.run_folder(number) / "screenshots").glob("turn_*.png")))
+            self.assertIn("API REQUEST 1", (self.run_folder(number) / "execution_log.txt").read_text(encoding="utf-8"))
+            self.assertRegex(out.splitlines()[-1], r"turns, .* s, .* requests, .* tokens; see .*run_000")
+
+    def test_each_turn_leaves_one_line_with_turn_role_action_seconds_and_tokens(self) -> None:
+        _, out, _ = self.main("--demo")
+        self.assertRegex(out, r"(?m)^ +2  executor  double_click_screen_element .* changed +\d+\.\d s +\d+ tokens$")
+
+    def test_a_dry_run_looks_and_asks_but_does_nothing(self) -> None:
+        with mock.patch.object(agent.DemoDesktop, "button", side_effect=AssertionError("touched")):
+            code, out, _ = self.main("--demo", "--dry-run", "--max-steps", "4")
+        self.assertEqual(code, 1)
+        self.assertIn("Dry run, not done", out)
+
+    def test_too_few_turns_end_with_exit_code_1_and_say_so(self) -> None:
+        code, out, _ = self.main("--demo", "--max-steps", "2")
+        self.assertEqual(code, 1)
+        self.assertIn("Not completed within 2 turns", out)
+
+    def test_runs_are_numbered_one_after_the_other(self) -> None:
+        for number in (1, 2):
+            self.main("--demo", "--max-steps", "1")
+            self.assertTrue(self.run_folder(number).is_dir())
+
+
+class WrongUse(CommandLineCase):
+    def one_line(self, *argv: str, **kwargs: Any) -> str:
+        """The single line that a refused start leaves; it exits with 2 and makes no run folder."""
+        code, _, err = self.main(*argv, **kwargs)
+        self.assertEqual(code, 2)
+        self.assertEqual(len(err.strip().splitlines()), 1, err)
+        self.assertFalse(self.run_folder().exists())
+        return err
+
+    def test_a_wrong_setting_is_named_with_its_place(self) -> None:
+        self.assertIn("--set max_steps: max_steps takes a whole number", self.one_line("--demo", "--set", "max_steps=many"))
+        self.assertIn("no setting 'max_stepz'", self.one_line("--demo", "--set", "max_stepz=3"))
+        self.assertIn("FIELD=VALUE", self.one_line("--demo", "--set", "max_steps"))
+        self.assertIn("AGENT_IMAGE_W", self.one_line("--demo", environ={"AGENT_IMAGE_W": "wide"}))
+        self.assertIn("must lie between", self.one_line("--demo", "--max-steps", "0"))
+
+    def test_a_missing_or_broken_configuration_file_is_named(self) -> None:
+        path = self.folder / "settings.json"
+        self.assertIn("cannot be read", self.one_line("--demo", "--config", str(path)))
+        for content, wanted in (("{", "is not JSON"), ("[1]", "one JSON object"), ('{"x": 1}', "no setting 'x'")):
+            path.write_text(content, encoding="utf-8")
+            self.assertIn(wanted, self.one_line("--demo", "--config", str(path)))
+
+    def test_an_area_outside_the_screen_is_refused(self) -> None:
+        self.assertIn("not inside the screen", self.one_line("--demo", "--area", "0,0,9000,9000"))
+        self.assertIn("takes primary, all or", self.one_line("--demo", "--area", "left"))
+
+    def test_an_empty_task_is_refused(self) -> None:
+        with mock.patch.object(agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)):
+            demo = agent.DemoModel()
+            self.addCleanup(demo.close)
+            self.assertIn("There is no task", self.one_line("--endpoint", demo.endpoint, stdin=b"\n"))
+
+    def test_a_dump_folder_that_cannot_be_made_is_named(self) -> None:
+        (self.folder / "dumps").write_text("a file")
+        self.assertIn("cannot be used for runs", self.one_line("--demo"))
+
+    def test_an_unknown_option_or_profile_exits_with_2(self) -> None:
+        self.assertEqual(self.main("--nonsense")[0], 2)
+        self.assertEqual(self.main("--profile", "nobody")[0], 2)
+
+
+class Environment(CommandLineCase):
+    def test_without_a_desktop_it_says_so_and_names_the_demo(self) -> None:
+        with mock.patch.object(agent.sys, "platform", "linux"):
+            code, _, err = self.main("do something")
+        self.assertEqual(code, 3)
+        self.assertIn("--demo", err)
+        self.assertLessEqual(len(err.splitlines()), 3)
+
+    def test_without_a_server_it_says_what_to_do(self) -> None:
+        with mock.patch.object(agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)):
+            code, _, err = self.main("task", "--endpoint", "http://127.0.0.1:9/v1/chat/completions")
+        self.assertEqual(code, 3)
+        self.assertIn("start it in LM Studio", err)
+        self.assertLessEqual(len(err.splitlines()), 3)
+
+    def test_the_task_may_come_through_a_pipe_in_utf_8_whatever_the_console_says(self) -> None:
+        with mock.patch.object(agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)):
+            demo = agent.DemoModel()
+            self.addCleanup(demo.close)
+            task = 'Öffne Notes, write "Grüße €" and save it.'
+            code, _, _ = self.main("--endpoint", demo.endpoint, "--max-steps", "1", stdin=task.encode() + b"\r\n")
+        self.assertEqual((code, self.records()[0]["task"]), (1, task))
+
+    def test_help_fits_one_screen_and_shows_examples(self) -> None:
+        code, out, _ = self.main("--help")
+        self.assertEqual(code, 0)
+        self.assertLessEqual(len(out.splitlines()), 50)
+        self.assertIn("python agent.py --demo", out)
+        self.assertEqual(self.main("--version")[1].strip(), f"agent.py {agent.__version__}")
+
+
+class Stopping(CommandLineCase):
+    def test_ctrl_c_while_a_request_hangs_ends_within_a_second_with_a_whole_journal(self) -> None:
+        hang, asked = threading.Event(), threading.Event()
+        self.addCleanup(hang.set)
+        respond = agent.DemoModel.respond
+
+        def silent(model: agent.DemoModel, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
+            if "chat" in path:
+                asked.set()
+                hang.wait(20)
+            return respond(model, path, body)
+
+        def press() -> None:
+            asked.wait(20)
+            self.pressed = agent.time.monotonic()
+            signal.raise_signal(signal.SIGINT)
+
+        with mock.patch.object(agent.DemoModel, "respond", silent):
+            thread = threading.Thread(target=press)
+            thread.start()
+            code, out, _ = self.main("--demo")
+            took = agent.time.monotonic() - self.pressed
+            thread.join()
+        self.assertEqual(code, 130)
+        self.assertLess(took, 1.0)
+        self.assertIn("stopped: Stopped: Ctrl+C", out)
+        self.assertEqual(self.records()[-1]["outcome"], "stopped")
+
+
+if __name__ == "__main__":
+    unittest.main()

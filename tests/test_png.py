@@ -1,0 +1,209 @@
+"""Room 4: the picture format, and drawing into a picture."""
+
+import random
+import struct
+import unittest
+import zlib
+
+import agent
+from agent import AgentError, Canvas, Rect
+
+SIZES = [(w, h) for w in (1, 2, 3, 5, 17, 33, 64, 255) for h in (1, 2, 31, 33, 65)]
+
+
+def noise(size: int, seed: int = 7) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+def chunk(tag: bytes, data: bytes) -> bytes:
+    """Written apart from agent.py, so that one mistake cannot hide in both."""
+    return len(data).to_bytes(4, "big") + tag + data + zlib.crc32(tag + data).to_bytes(4, "big")
+
+
+def png_file(rows: bytes, width: int, height: int, kind=(8, 2, 0, 0, 0), extra: bytes = b"") -> bytes:
+    header = struct.pack(">II5B", width, height, *kind)
+    packed = zlib.compress(rows)
+    halves = chunk(b"IDAT", packed[: len(packed) // 2]) + chunk(b"IDAT", packed[len(packed) // 2 :])
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + extra + halves + chunk(b"IEND", b"")
+
+
+def plain_decode(png: bytes) -> tuple[bytes, int, int]:
+    """A decoder for unfiltered PNGs that checks every length and CRC."""
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    at, found = 8, {}
+    while at < len(png):
+        (length,), tag = struct.unpack(">I", png[at : at + 4]), png[at + 4 : at + 8]
+        data, crc = png[at + 8 : at + 8 + length], png[at + 8 + length : at + 12 + length]
+        assert crc == zlib.crc32(tag + data).to_bytes(4, "big"), tag
+        found[tag] = found.get(tag, b"") + data
+        at += 12 + length
+    assert list(found) == [b"IHDR", b"IDAT", b"IEND"] and found[b"IEND"] == b""
+    width, height, *kind = struct.unpack(">II5B", found[b"IHDR"])
+    assert kind == [8, 2, 0, 0, 0]
+    rows, step = zlib.decompress(found[b"IDAT"]), width * 3 + 1
+    assert len(rows) == step * height and not any(rows[::step])
+    return b"".join(rows[y * step + 1 : (y + 1) * step] for y in range(height)), width, height
+
+
+def filtered(rgb: bytes, width: int, height: int, names: list[int]) -> bytes:
+    """Rows with the given filters, as the PNG specification words them."""
+    out, stride = b"", width * 3
+    for y in range(height):
+        row, above = rgb[y * stride : (y + 1) * stride], rgb[(y - 1) * stride : y * stride] if y else bytes(stride)
+        out += bytes([names[y % len(names)]])
+        for i in range(stride):
+            a, b, c = (row[i - 3], above[i], above[i - 3]) if i >= 3 else (0, above[i], 0)
+            p = a + b - c
+            pa, pb, pc = abs(p - a), abs(p - b), abs(p - c)
+            paeth = a if pa <= pb and pa <= pc else b if pb <= pc else c
+            out += bytes([(row[i] - (0, a, b, (a + b) // 2, paeth)[names[y % len(names)]]) % 256])
+    return out
+
+
+class Encoding(unittest.TestCase):
+    def test_both_encoders_keep_every_pixel_in_forty_odd_sizes(self):
+        for width, height in SIZES:
+            with self.subTest(width=width, height=height):
+                pixels = noise(width * height * 4)
+                rgb = agent.bgrx_to_rgb(pixels)
+                self.assertEqual(plain_decode(agent.rgb_to_png(rgb, width, height)), (rgb, width, height))
+                self.assertEqual(plain_decode(agent.bgrx_to_png(pixels, width, height)), (rgb, width, height))
+                self.assertEqual(agent.png_to_rgb(agent.bgrx_to_png(pixels, width, height)), (rgb, width, height))
+
+    def test_red_green_and_blue_come_out_in_this_order(self):
+        self.assertEqual(agent.bgrx_to_rgb(bytes([1, 2, 3, 99, 4, 5, 6, 0])), bytes([3, 2, 1, 6, 5, 4]))
+
+    def test_a_chunk_has_its_length_tag_data_and_checksum(self):
+        self.assertEqual(agent.png_pack(b"IEND", b"").hex(), "0000000049454e44ae426082")
+
+    def test_pixels_that_do_not_fill_the_picture_are_a_mistake_of_the_caller(self):
+        for pack in (agent.rgb_to_png, agent.bgrx_to_png):
+            for size, width, height in ((11, 2, 2), (0, 0, 4), (0, 4, 0)):
+                with self.assertRaises(ValueError):
+                    pack(bytes(size), width, height)
+
+
+class Decoding(unittest.TestCase):
+    def test_each_of_the_five_filters_is_undone(self):
+        for names in ([0], [1], [2], [3], [4], [4, 3, 2, 1, 0], [2, 2, 4, 1]):
+            for width, height in ((1, 1), (1, 7), (2, 5), (13, 11)):
+                with self.subTest(names=names, width=width, height=height):
+                    rgb = noise(width * height * 3)
+                    png = png_file(filtered(rgb, width, height, names), width, height)
+                    self.assertEqual(agent.png_to_rgb(png), (rgb, width, height))
+
+    def test_chunks_that_it_does_not_need_are_passed_over(self):
+        png = png_file(b"\0abc", 1, 1, extra=chunk(b"tEXt", b"Title\0x"))
+        self.assertEqual(agent.png_to_rgb(png), (b"abc", 1, 1))
+
+    def test_whatever_is_not_a_whole_rgb_picture_is_refused_in_one_sentence(self):
+        good = png_file(b"\0abc", 1, 1)
+        broken = {
+            "no signature": good[1:],
+            "a changed byte": good[:44] + bytes([good[44] ^ 1]) + good[45:],
+            "header last": good[:8] + good[33:],
+            "sixteen bits": png_file(b"\0abc", 1, 1, (16, 2, 0, 0, 0)),
+            "palette": png_file(b"\0abc", 1, 1, (8, 3, 0, 0, 0)),
+            "alpha": png_file(b"\0abc", 1, 1, (8, 6, 0, 0, 0)),
+            "interlaced": png_file(b"\0abc", 1, 1, (8, 2, 0, 0, 1)),
+            "too few pixels": png_file(b"\0ab", 1, 1),
+            "too many pixels": png_file(b"\0abcd", 1, 1),
+            "no pixels": png_file(b"", 0, 4),
+            "a sixth filter": png_file(b"\5abc", 1, 1),
+            "a bomb": png_file(b"", 1 << 20, 1 << 20),
+            "no checksum": good[:33] + chunk(b"IDAT", zlib.compress(b"\0abc")[:-2]) + chunk(b"IEND", b""),
+            "no zlib stream": good[:33] + chunk(b"IDAT", b"xx") + chunk(b"IEND", b""),
+        }
+        for name, png in broken.items():
+            with self.subTest(name), self.assertRaises(AgentError) as caught:
+                agent.png_to_rgb(png)
+            self.assertRegex(str(caught.exception), r"^[A-Z].*\.$")
+
+    def test_a_picture_cut_off_anywhere_is_refused(self):
+        png = png_file(b"\0abc", 1, 1)
+        for length in range(len(png)):
+            with self.subTest(length=length), self.assertRaises(AgentError):
+                agent.png_to_rgb(png[:length])
+
+
+class Scaling(unittest.TestCase):
+    def test_every_pixel_is_the_nearest_one_of_the_part_that_is_shown(self):
+        width, height = 40, 30
+        pixels = noise(width * height * 4)
+        for part in (Rect(0, 0, 40, 30), Rect(3, 5, 30, 20), Rect(39, 29, 1, 1), Rect(0, 7, 40, 1)):
+            for wide, high in ((48, 36), (40, 30), (10, 6), (7, 41), (1, 1), (97, 71)):
+                with self.subTest(part=part, wide=wide, high=high):
+                    got = agent.scale_bgrx(pixels, width, part, wide, high)
+                    self.assertEqual(len(got), wide * high * 4)
+                    for x, y in ((x, y) for x in range(wide) for y in range(high)):
+                        sx, sy = part.left + x * part.width // wide, part.top + y * part.height // high
+                        want = pixels[(sy * width + sx) * 4 :][:4]
+                        self.assertEqual(got[(y * wide + x) * 4 :][:4], want)
+
+
+class Drawing(unittest.TestCase):
+    def pixel(self, canvas: Canvas, x: int, y: int) -> int:
+        return int.from_bytes(canvas.pixels[(y * canvas.width + x) * 4 :][:3], "little")
+
+    def test_what_lies_outside_the_picture_is_cut_off(self):
+        canvas = Canvas(8, 6)
+        for rect in (Rect(-5, -5, 4, 4), Rect(8, 0, 3, 3), Rect(0, 6, 3, 3), Rect(-9, 2, 5, 1)):
+            canvas.fill(rect, 0xFFFFFF)
+            canvas.outline(rect, 0xFFFFFF)
+        self.assertFalse(any(canvas.pixels))
+        canvas.fill(Rect(-2, -2, 40, 40), 0x102030)
+        self.assertEqual(bytes(canvas.pixels), bytes([0x30, 0x20, 0x10, 0]) * 48)
+
+    def test_alpha_mixes_with_what_is_there(self):
+        canvas = Canvas(3, 1)
+        canvas.fill(Rect(0, 0, 3, 1), 0x0064C8)
+        canvas.fill(Rect(1, 0, 1, 1), 0xC86400, alpha=0.5)
+        self.assertEqual([self.pixel(canvas, x, 0) for x in range(3)], [0x0064C8, 0x646464, 0x0064C8])
+
+    def test_rounded_corners_are_smooth_and_alike(self):
+        canvas = Canvas(20, 20)
+        canvas.fill(Rect(0, 0, 20, 20), 0xFFFFFF, 8)
+        self.assertEqual((self.pixel(canvas, 0, 0), self.pixel(canvas, 10, 0)), (0, 0xFFFFFF))
+        levels = {self.pixel(canvas, x, y) for x in range(20) for y in range(20)}
+        self.assertTrue(any(0 < level < 0xFFFFFF for level in levels))
+        for x, y in ((x, y) for x in range(20) for y in range(20)):
+            self.assertEqual(self.pixel(canvas, x, y), self.pixel(canvas, 19 - x, 19 - y))
+
+    def test_an_outline_leaves_its_inside_alone(self):
+        canvas = Canvas(9, 9)
+        canvas.outline(Rect(1, 1, 7, 7), 0xFF0000, 2)
+        drawn = {(x, y) for x in range(9) for y in range(9) if self.pixel(canvas, x, y)}
+        ring = {(x, y) for x in range(1, 8) for y in range(1, 8)} - {(x, y) for x in range(3, 6) for y in range(3, 6)}
+        self.assertEqual(drawn, ring)
+
+    def test_every_printable_character_has_its_own_shape(self):
+        def picture(char: str) -> bytes:
+            canvas = Canvas(12, 18)
+            canvas.text(0, 0, char, 0xFFFFFF)
+            return bytes(canvas.pixels)
+
+        pictures = {picture(chr(code)) for code in range(32, 127)}
+        self.assertEqual(len(pictures), 95)
+        self.assertEqual(picture("\u00fc"), picture("\U0001f600"))
+        self.assertNotIn(picture("\u00fc"), pictures)
+
+    def test_text_stays_inside_its_width_and_height(self):
+        text = "".join(map(chr, range(32, 127)))
+        for scale in (1, 2, 3):
+            canvas = Canvas(agent.text_width(text, scale), 9 * scale + 2)
+            self.assertEqual(canvas.text(0, 0, text, 0xFFFFFF, scale), canvas.width)
+            self.assertFalse(any(canvas.pixels[canvas.width * 9 * scale * 4 :]))
+            last = [self.pixel(canvas, canvas.width - 1, y) for y in range(canvas.height)]
+            self.assertFalse(any(last))
+
+    def test_text_is_broken_into_lines_that_fit_and_nothing_is_lost(self):
+        text = "The quick brown fox\n\njumps " * 9
+        lines = agent.wrap_text(text, 120)
+        self.assertTrue(all(agent.text_width(line) <= 120 for line in lines))
+        self.assertEqual("".join(lines), text.replace("\n", ""))
+        self.assertEqual(agent.wrap_text("a\n\nb\n", 120), ["a", "", "b", ""])
+        self.assertEqual(agent.wrap_text("", 120), [""])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,331 @@
+"""Values, keys and text, tools and vocabularies: what a model says becomes an act only if it is certain."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+import unittest
+from dataclasses import dataclass, fields
+from typing import Any
+
+import agent
+from agent import Coordinate, Point, Rect, ToolCall, ToolError, Vocabulary
+
+AREAS = [Rect(0, 0, 1920, 1080), Rect(-1920, 200, 1536, 864), Rect(5, -3000, 3840, 2160), Rect(10, 10, 1001, 1001)]
+CLICK = {"element_name": "OK", "position": [10, 20]}
+
+
+def refused(test: unittest.TestCase, kind: str, act: Any, *arguments: Any) -> str:
+    """The text of the ToolError of that kind; it is one sentence without line breaks."""
+    with test.assertRaises(ToolError) as caught:
+        act(*arguments)
+    test.assertEqual(caught.exception.kind, kind)
+    test.assertRegex(str(caught.exception), r"^[^\n]*\.$")
+    return str(caught.exception)
+
+
+class Values(unittest.TestCase):
+    def test_a_coordinate_outside_the_grid_is_refused_never_clamped(self) -> None:
+        for x, y in ((-1, 0), (0, -1), (1001, 0), (0, 1001), (5000, 5000)):
+            self.assertIn(f"({x}, {y})", refused(self, "invalid_args", Coordinate, x, y))
+        for x, y in ((0, 0), (1000, 1000), (0, 1000), (1000, 0)):
+            self.assertEqual(str(Coordinate(x, y)), f"({x}, {y})")
+
+    def test_the_ends_of_the_grid_are_the_first_and_last_pixels(self) -> None:
+        for area in [*AREAS, Rect(7, 8, 1, 1), Rect(7, 8, 2, 3), Rect(-5, -5, 64, 36)]:
+            self.assertEqual(agent.to_point(Coordinate(0, 0), area), Point(area.left, area.top))
+            last = Point(area.left + area.width - 1, area.top + area.height - 1)
+            self.assertEqual(agent.to_point(Coordinate(1000, 1000), area), last)
+
+    def test_every_place_of_the_grid_lies_inside_the_area(self) -> None:
+        for area in [*AREAS, Rect(3, 3, 1, 1), Rect(0, 0, 17, 9)]:
+            for value in range(1001):
+                self.assertTrue(area.contains(agent.to_point(Coordinate(value, 1000 - value), area)))
+
+    def test_grid_to_pixel_and_back_is_the_same_place(self) -> None:
+        for area in AREAS:
+            for value in range(1001):
+                place = Coordinate(value, 0) if area.height < 1001 else Coordinate(value, 1000 - value)
+                self.assertEqual(agent.to_coordinate(agent.to_point(place, area), area), place)
+
+    def test_pixel_to_grid_and_back_is_at_most_half_a_step_away(self) -> None:
+        chance = random.Random(1)
+        for area in AREAS:
+            for _ in range(200):
+                point = Point(area.left + chance.randrange(area.width), area.top + chance.randrange(area.height))
+                back = agent.to_point(agent.to_coordinate(point, area), area)
+                self.assertLessEqual(abs(back.x - point.x), area.width / 2000 + 1)
+                self.assertLessEqual(abs(back.y - point.y), area.height / 2000 + 1)
+
+    def test_a_pixel_outside_the_area_has_no_place_on_the_grid(self) -> None:
+        for area in [*AREAS, Rect(0, 0, 7680, 4320)]:
+            right, bottom = area.left + area.width, area.top + area.height
+            for point in (Point(area.left - 1, area.top), Point(right, area.top), Point(area.left, area.top - 1),
+                          Point(area.left, bottom)):  # fmt: skip
+                refused(self, "invalid_box", agent.to_coordinate, point, area)
+
+    def test_a_rectangle_contains_its_first_but_not_the_pixel_after_its_last(self) -> None:
+        rect = Rect(-10, 5, 20, 10)
+        inside = [Point(-10, 5), Point(9, 14), rect.center]
+        outside = [Point(-11, 5), Point(10, 5), Point(-10, 4), Point(-10, 15)]
+        self.assertEqual([rect.contains(p) for p in inside + outside], [True] * 3 + [False] * 4)
+
+    def test_the_common_part_of_rectangles(self) -> None:
+        rect = Rect(0, 0, 100, 50)
+        self.assertEqual(rect.intersection(Rect(90, -10, 100, 20)), Rect(90, 0, 10, 10))
+        self.assertEqual(rect.intersection(rect), rect)
+        for apart in (Rect(100, 0, 5, 5), Rect(0, 50, 5, 5), Rect(-32000, -32000, 160, 28)):
+            common = rect.intersection(apart)
+            self.assertEqual(common.width * common.height, 0)
+            self.assertGreaterEqual(min(common.width, common.height), 0)
+
+
+class Chords(unittest.TestCase):
+    def test_every_key_of_the_table_is_a_chord_of_its_own(self) -> None:
+        for name in agent.VK_MAP:
+            self.assertEqual(agent.parse_chord(name), (name,))
+            self.assertEqual(agent.parse_chord(f"ctrl+{name}")[-1], name)
+
+    def test_every_alias_means_its_key(self) -> None:
+        for alias, name in agent.KEY_ALIASES.items():
+            self.assertIn(name, agent.VK_MAP, alias)
+            self.assertEqual(agent.parse_chord(alias), (name,), alias)
+            self.assertNotIn(alias, agent.VK_MAP, "an alias hides a key")
+
+    def test_the_keys_that_people_and_models_ask_for_exist(self) -> None:
+        wanted = """ctrl control alt shift win windows cmd esc escape enter return tab space backspace delete del insert
+            ins home end pageup pgup page_up PageDown pgdn up ArrowUp arrow_left Right f1 F12 f24 capslock caps_lock
+            printscreen menu apps num0 numpad9 numadd lctrl rctrl lshift rshift lalt ralt altgr volumeup playpause
+            a Z 0 9 ; = , - . / [ ] minus plus comma period slash""".split()
+        self.assertEqual([name for name in [*wanted, "Page Down", "`", "'", "\\", " "] if not agent.key_name(name)], [])
+
+    def test_case_blanks_and_order_do_not_matter(self) -> None:
+        for text in ("ctrl+shift+s", "Ctrl+Shift+S", " CTRL + shift + s ", "s+shift+ctrl", "control+SHIFT+s",
+                     "ctrl-shift-s", "ctrl shift s"):  # fmt: skip
+            keys = agent.parse_chord(text)
+            self.assertEqual((set(keys[:2]), keys[2]), ({"ctrl", "shift"}, "s"), text)
+
+    def test_modifiers_keep_the_order_in_which_they_were_named_and_come_once(self) -> None:
+        self.assertEqual(agent.parse_chord("shift+ctrl+tab"), ("shift", "ctrl", "tab"))
+        self.assertEqual(agent.parse_chord("ctrl+control+c"), ("ctrl", "c"))
+        self.assertEqual(agent.parse_chord("win"), ("win",))
+        self.assertEqual(agent.parse_chord("ctrl+shift"), ("ctrl", "shift"))
+
+    def test_plus_and_minus_are_keys_too(self) -> None:
+        for text, keys in {
+            "+": ("numadd",), "ctrl++": ("ctrl", "numadd"), "ctrl + +": ("ctrl", "numadd"),
+            "ctrl+plus": ("ctrl", "numadd"),
+            "-": ("-",), "ctrl+-": ("ctrl", "-"), "ctrl--": ("ctrl", "-"), "ctrl+minus": ("ctrl", "-"),
+            "ctrl+=": ("ctrl", "="), "ctrl-c": ("ctrl", "c"), "alt-f4": ("alt", "f4"), "page-up": ("pageup",),
+            "ctrl+page-up": ("ctrl", "pageup"), " ": ("space",), "ctrl+space": ("ctrl", "space"),
+        }.items():  # fmt: skip
+            self.assertEqual(agent.parse_chord(text), keys, text)
+
+    def test_what_is_no_key_is_refused_by_name(self) -> None:
+        for text, wrong in {
+            "ctrl+foo": "'foo'", "kaboom": "'kaboom'", "ctrl+s+": "'ctrl+s+'", "+s": "'+s'", "ctrl+": "'ctrl+'",
+            "ctrl-": "'ctrl-'", "ctrl -": "'ctrl -'", "++": "'++'", "": "''", "\n": "'\\n'", "f25": "'f25'",
+            "ctrl++s": "'ctrl++s'", "lctl+a": "'lctl'", "é": "'é'", "Hello": "'Hello'", "+++": "'+++'",
+        }.items():  # fmt: skip
+            self.assertIn(f"no key {wrong};", refused(self, "invalid_key", agent.parse_chord, text))
+
+    def test_two_keys_at_once_are_refused(self) -> None:
+        for text in ("a+b", "ctrl+k+c", "enter+tab", "up up"):
+            self.assertIn("names 2 keys at once", refused(self, "invalid_key", agent.parse_chord, text))
+
+    def test_a_chord_reads_the_same_after_it_was_written_down(self) -> None:
+        for text in ("ctrl++", "Ctrl+Shift+Esc", "ctrl+-", "win+r", "ctrl+\\", "alt+space"):
+            args = agent.PressKeyArgs(text)
+            self.assertEqual(agent.parse_chord(args.key), agent.parse_chord(text))
+        self.assertEqual(agent.PressKeyArgs("Control + ESC").key, "ctrl+escape")
+
+    def test_extended_keys_and_modifiers_are_keys(self) -> None:
+        self.assertLessEqual(agent.EXTENDED_KEYS | agent.MODIFIERS, set(agent.VK_MAP))
+
+
+class CleanText(unittest.TestCase):
+    def test_every_line_end_becomes_one(self) -> None:
+        self.assertEqual(agent.clean_text("a\r\nb\rc\nd\r\r\n\te"), "a\nb\nc\nd\n\n\te")
+
+    def test_everything_else_stays_exactly_as_it_is(self) -> None:
+        text = "  Grüße „x“ 日本 😀👩‍👩‍👧 e\u0301 \u202eabc\u200b\ufeff \u00a0\U0010fffd\ue000 true {} null  "
+        self.assertEqual(agent.clean_text(text), text)
+
+    def test_control_characters_are_refused_with_their_place(self) -> None:
+        for code in [*range(9), 11, 12, *range(14, 32), *range(127, 160)]:
+            text = refused(self, "invalid_args", agent.clean_text, f"ab{chr(code)}c")
+            self.assertIn(f"Character 3 of the text (U+{code:04X})", text)
+
+    def test_lone_surrogates_are_refused(self) -> None:
+        for lone in ("\ud83d", "\ude00", "\ude00\ud83d"):
+            self.assertIn("Character 2", refused(self, "invalid_args", agent.clean_text, "a" + lone))
+
+    def test_an_empty_text_is_refused(self) -> None:
+        self.assertIn("empty", refused(self, "empty_text", agent.clean_text, ""))
+        self.assertEqual(agent.clean_text(" "), " ")
+
+
+WORDS = Vocabulary(
+    {
+        "click": ("click_it", {"element_name": "label", "position": "place", "reasoning": "justification"}),
+        "drag": ("drag", {}),
+        "type_text": ("write", {}),
+        "press_key": ("press", {}),
+        "scroll_down": ("down", {}),
+        "report_complete": ("done", {"evidence": "proof"}),
+        "archive": ("forget", {}),
+    }
+)
+
+
+def parse(name: str, /, **arguments: Any) -> agent.Act:
+    return WORDS.parse(ToolCall(name, arguments))
+
+
+class Schemas(unittest.TestCase):
+    def test_a_schema_has_the_names_of_its_vocabulary(self) -> None:
+        (schema,) = WORDS.schemas(["click"])
+        place = {"type": "integer", "minimum": 0, "maximum": 1000}
+        self.assertEqual(schema["type"], "function")
+        function = schema["function"]
+        self.assertEqual((function["name"], function["parameters"]["required"]), ("click_it", ["label", "place"]))
+        properties = function["parameters"]["properties"]
+        self.assertEqual(list(properties), ["label", "place", "justification"])
+        self.assertEqual(properties["label"], {"type": "string", "description": "what is clicked"})
+        self.assertEqual(properties["place"]["items"], place)
+        self.assertEqual((properties["place"]["minItems"], properties["place"]["maxItems"]), (2, 2))
+
+    def test_schemas_come_in_the_order_asked_for_and_only_those(self) -> None:
+        names = [schema["function"]["name"] for schema in WORDS.schemas(["report_complete", "click", "scroll_down"])]
+        self.assertEqual(names, ["done", "click_it", "down"])
+
+    def test_every_tool_has_a_schema_and_a_short_description(self) -> None:
+        every = Vocabulary({name: (f"x_{name}", {}) for name in agent.TOOLS})
+        for name, schema in zip(agent.TOOLS, every.schemas(list(agent.TOOLS)), strict=True):
+            function = schema["function"]
+            self.assertEqual(function["name"], f"x_{name}")
+            self.assertLess(len(function["description"]), 120)
+            optional = {f.name for f in fields(agent.TOOLS[name].args)} - set(function["parameters"]["required"])
+            self.assertLessEqual({n for n in optional if n == "reasoning"}, {"reasoning"})
+            self.assertEqual(function["parameters"]["type"], "object")
+
+    def test_required_numbers_are_a_list_of_integers(self) -> None:
+        (schema,) = WORDS.schemas(["archive"])
+        parameters = schema["function"]["parameters"]
+        self.assertEqual(parameters["properties"]["archived_turns"]["type"], "array")
+        self.assertEqual(set(parameters["required"]), {"summary", "archived_turns"})
+
+    def test_a_call_made_from_the_schema_is_accepted(self) -> None:
+        samples = {"string": "ctrl+s", "array": [100, 200]}
+        every = Vocabulary({name: (name, {}) for name in agent.TOOLS})
+        for schema in every.schemas(list(agent.TOOLS)):
+            function = schema["function"]
+            given = {n: samples[p["type"]] for n, p in function["parameters"]["properties"].items()}
+            if function["name"] == "drag":
+                given["end"] = [300, 400]
+            act = every.parse(ToolCall(function["name"], given))
+            self.assertEqual(act.tool, agent.TOOLS[function["name"]])
+
+
+class Parsing(unittest.TestCase):
+    def refused(self, kind: str, name: str, /, **arguments: Any) -> str:
+        return refused(self, kind, WORDS.parse, ToolCall(name, arguments))
+
+    def test_a_good_call_becomes_an_act_with_its_arguments(self) -> None:
+        call = ToolCall("click_it", {"label": "OK", "place": [0, 1000], "justification": "why"}, "id1")
+        act = WORDS.parse(call)
+        self.assertEqual(act.args, agent.ClickArgs("OK", Coordinate(0, 1000), "why"))
+        self.assertEqual((act.tool.name, act.call), ("click", call))
+
+    def test_an_optional_argument_may_be_missing(self) -> None:
+        self.assertEqual(parse("click_it", label="OK", place=[1, 2]).args.reasoning, "")
+        self.assertEqual(parse("down").args, agent.ScrollArgs())
+
+    def test_an_unknown_tool_is_told_the_tools_of_its_vocabulary(self) -> None:
+        for name in ("click", "Click_it", "click_it ", "", "functions.click_it", "archive"):
+            text = self.refused("unknown_tool", name, label="OK", place=[1, 2])
+            self.assertEqual(text, f"There is no tool {name!r}; the tools are "
+                                   "click_it, drag, write, press, down, done, forget.")  # fmt: skip
+
+    def test_a_missing_argument_is_named_as_the_model_knows_it(self) -> None:
+        self.assertEqual(self.refused("missing_place", "click_it", label="OK"), "click_it needs the argument 'place'.")
+        self.assertEqual(self.refused("missing_proof", "done"), "done needs the argument 'proof'.")
+        # the canonical name is not the shown one
+        self.assertIn("'place'", self.refused("missing_place", "click_it", label="OK", position=[1, 2]))
+
+    def test_a_place_is_two_whole_numbers(self) -> None:
+        for value in ([1], [1, 2, 3], [], "1,2", "[1, 2]", {"x": 1, "y": 2}, None, 5, [1.0, 2.0], [1.5, 2], ["1", "2"],
+                      [True, False], [[1, 2]], [None, 1], [1, 2, 3, 4]):  # fmt: skip
+            text = self.refused("invalid_box", "click_it", label="OK", place=value)
+            self.assertEqual(text, "Argument 'place' takes [x, y] with whole numbers 0 to 1000.")
+
+    def test_a_place_outside_the_grid_is_refused_never_clamped(self) -> None:
+        for value in ([1001, 5], [-1, 5], [960, 1040], [10**30, 0]):
+            text = self.refused("invalid_args", "click_it", label="OK", place=value)
+            self.assertIn("must lie between 0 and 1000", text)
+
+    def test_a_text_is_text(self) -> None:
+        for value in (None, 5, True, ["a"], {"a": 1}, 1.5):
+            self.assertEqual(self.refused("invalid_args", "write", text=value), "Argument 'text' takes text.")
+
+    def test_what_looks_like_another_type_is_typed_as_it_stands(self) -> None:
+        for text in ("true", "null", "5", "[1, 2]", "{}", " ", "\\n"):
+            self.assertEqual(parse("write", text=text).args.text, text)
+
+    def test_line_ends_are_made_one_and_what_cannot_be_typed_is_refused(self) -> None:
+        self.assertEqual(parse("write", text="a\r\nb").args.text, "a\nb")
+        self.refused("invalid_args", "write", text="a\x00")
+        self.refused("empty_text", "write", text="")
+
+    def test_a_key_is_checked_when_the_call_is_read(self) -> None:
+        self.assertEqual(parse("press", key="Control+S").args.key, "ctrl+s")
+        self.refused("invalid_key", "press", key="ctrl+foo")
+
+    def test_a_list_of_turns_is_a_list_of_whole_numbers(self) -> None:
+        self.assertEqual(parse("forget", summary="s", archived_turns=[1, 2]).args.archived_turns, (1, 2))
+        for value in (["1"], "1", 1, [1.5], [True]):
+            text = self.refused("invalid_args", "forget", summary="s", archived_turns=value)
+            self.assertEqual(text, "Argument 'archived_turns' takes a list of whole numbers.")
+
+    def test_a_drag_from_a_place_to_itself_is_refused(self) -> None:
+        self.refused("invalid_box", "drag", element_name="x", start=[5, 5], end=[5, 5])
+
+    def test_an_act_shows_itself_with_canonical_names_and_without_the_reasoning(self) -> None:
+        act = parse("click_it", label="OK", place=[1, 2], justification="secret")
+        self.assertEqual(str(act), "click element_name=OK, position=(1, 2)")
+        self.assertEqual(str(parse("down")), "scroll_down")
+
+    def test_nothing_but_a_tool_error_comes_out_of_any_arguments(self) -> None:
+        values: list[Any] = [None, True, 0, -1, 1.5, "", "x", [], [1, 2], [1, "2"], {}, {"a": []}, "\ud800"]
+        for shown, _ in WORDS.tools.values():
+            names = "label place element_name start end text key proof summary archived_turns".split()
+            for value, other in itertools.product(values, values):
+                given = {name: (value if i % 2 else other) for i, name in enumerate(names)}
+                try:
+                    WORDS.parse(ToolCall(shown, given))
+                except ToolError as error:
+                    self.assertTrue(re.fullmatch(r"[^\n]*\.", str(error)))
+
+
+class NewTool(unittest.TestCase):
+    def test_a_tool_is_declared_once_and_named_by_each_vocabulary(self) -> None:
+        @dataclass(frozen=True)
+        class WaveArgs:
+            position: Coordinate = agent._arg("where")
+
+        self.addCleanup(agent.TOOLS.pop, "wave")
+
+        @agent.tool(WaveArgs, "Wave at a place.")
+        def wave(hands: agent.Hands, args: WaveArgs) -> str:
+            return f"waved at {args.position}"
+
+        for shown, argument in (("wave_at", "at"), ("winken", "ort")):
+            words = Vocabulary({"wave": (shown, {"position": argument})})
+            self.assertEqual(words.schemas(["wave"])[0]["function"]["parameters"]["required"], [argument])
+            self.assertEqual(words.parse(ToolCall(shown, {argument: [1, 2]})).args, WaveArgs(Coordinate(1, 2)))
+            self.assertEqual(words.shown("wave"), shown)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,231 @@
+"""The Win32 table: layouts of structures, and every row bound, called through real ctypes, and checked."""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import sys
+import unittest
+
+import agent
+from tests.fakes import E_FAIL, NEVER_FAIL, FakeWin32, Foreground
+
+# Sizes and offsets on 64-bit Windows, from winuser.h and wingdi.h.
+SIZES = {
+    "POINT": 8, "RECT": 16, "CURSORINFO": 24, "ICONINFO": 32, "BITMAP": 32, "BITMAPINFOHEADER": 40,
+    "MOUSEINPUT": 32, "KEYBDINPUT": 24, "HARDWAREINPUT": 8, "INPUT_UNION": 32, "INPUT": 40,
+}  # fmt: skip
+OFFSETS = {
+    "CURSORINFO.hCursor": 8, "CURSORINFO.ptScreenPos": 16, "ICONINFO.xHotspot": 4, "ICONINFO.hbmMask": 16,
+    "ICONINFO.hbmColor": 24, "BITMAP.bmWidth": 4, "BITMAP.bmHeight": 8, "BITMAP.bmBitsPixel": 18, "BITMAP.bmBits": 24,
+    "BITMAPINFOHEADER.biHeight": 8, "BITMAPINFOHEADER.biBitCount": 14, "BITMAPINFOHEADER.biCompression": 16,
+    "MOUSEINPUT.mouseData": 8, "MOUSEINPUT.dwFlags": 12, "MOUSEINPUT.time": 16, "MOUSEINPUT.dwExtraInfo": 24,
+    "KEYBDINPUT.wScan": 2, "KEYBDINPUT.dwFlags": 4, "KEYBDINPUT.time": 8, "KEYBDINPUT.dwExtraInfo": 16, "INPUT.u": 8,
+}  # fmt: skip
+HANDLES_RETURNED = """OpenInputDesktop GetDC CreateCompatibleDC CreateDIBSection SelectObject GetForegroundWindow
+    OpenProcess""".split()
+# Where each function takes a handle or a pointer; an int there would lose the upper half on 64-bit Windows.
+WIDE_ARGUMENTS = {
+    "SetProcessDpiAwarenessContext": [0], "CloseDesktop": [0], "GetDC": [0], "ReleaseDC": [0, 1],
+    "CreateCompatibleDC": [0], "DeleteDC": [0], "CreateDIBSection": [0, 1, 3, 4], "SelectObject": [0, 1],
+    "DeleteObject": [0], "SetStretchBltMode": [0], "SetBrushOrgEx": [0, 3], "StretchBlt": [0, 5], "GetObjectW": [0, 2],
+    "GetCursorInfo": [0], "GetIconInfo": [0, 1], "DrawIconEx": [0, 3, 7], "GetCursorPos": [0], "SendInput": [1],
+    "GetWindowTextW": [0, 1], "GetWindowRect": [0, 1], "GetWindowThreadProcessId": [0, 1], "CloseHandle": [0],
+    "QueryFullProcessImageNameW": [0, 2, 3],
+}  # fmt: skip
+LIBRARIES = {"user32", "gdi32", "kernel32", "shcore"}
+
+
+def zeros(name: str) -> list[object]:
+    """Arguments of the right types for a call that is going to fail before it looks at them."""
+    return [0 if kind in (agent.LONG, agent.DWORD, ctypes.c_ssize_t) else None for kind in agent.WIN32[name][2]]
+
+
+class Structures(unittest.TestCase):
+    def test_sizes_are_those_of_64_bit_windows_on_every_os(self) -> None:
+        self.assertEqual({name: ctypes.sizeof(getattr(agent, name)) for name in SIZES}, SIZES)
+
+    def test_members_lie_where_windows_looks_for_them(self) -> None:
+        offsets = {}
+        for path in OFFSETS:
+            structure, member = path.split(".")
+            offsets[path] = getattr(getattr(agent, structure), member).offset
+        self.assertEqual(offsets, OFFSETS)
+
+    def test_signed_members_hold_negative_coordinates(self) -> None:
+        self.assertEqual((agent.POINT(-5, -7).x, agent.RECT(-1, -2, -3, -4).bottom), (-5, -4))
+        self.assertEqual(agent.BITMAPINFOHEADER(40, 8, -9).biHeight, -9)
+
+
+class Table(unittest.TestCase):
+    def setUp(self) -> None:
+        self.world = FakeWin32()
+
+    def test_every_row_is_bound_with_its_own_types(self) -> None:
+        rows = {name: row[:3] for name, row in agent.WIN32.items()}
+        self.assertEqual(self.world.bound, rows)
+        self.assertLessEqual({row[0] for row in rows.values()}, LIBRARIES)
+        for name in rows:
+            self.assertTrue(callable(getattr(self.world.api, name)))
+
+    def test_every_row_has_as_many_arguments_as_the_simulated_function(self) -> None:
+        for name, (_, _, argtypes, _) in agent.WIN32.items():
+            parameters = list(inspect.signature(getattr(self.world, f"_{name}")).parameters.values())
+            expected = [p for p in parameters if p.kind is p.VAR_POSITIONAL or p.default is p.empty]
+            if any(p.kind is p.VAR_POSITIONAL for p in expected):  # StretchBlt: six by name, five in the rest
+                self.assertEqual((name, len(argtypes)), ("StretchBlt", 11))
+            else:
+                self.assertEqual(len(argtypes), len(expected), name)
+
+    def test_handles_and_pointers_are_as_wide_as_a_pointer(self) -> None:
+        for name, places in WIDE_ARGUMENTS.items():
+            widths = {place: ctypes.sizeof(agent.WIN32[name][2][place]) for place in places}
+            self.assertEqual(set(widths.values()), {8}, f"{name}: {widths}")
+        returned = {name for name, row in agent.WIN32.items() if ctypes.sizeof(row[1]) == 8}
+        self.assertEqual(returned, set(HANDLES_RETURNED))
+
+    def test_everything_else_is_32_bits_wide(self) -> None:
+        for name, (_, _, argtypes, _) in agent.WIN32.items():
+            narrow = [kind for place, kind in enumerate(argtypes) if place not in WIDE_ARGUMENTS.get(name, [])]
+            self.assertLessEqual({ctypes.sizeof(kind) for kind in narrow}, {4}, name)
+
+    def test_a_handle_above_32_bits_arrives_whole(self) -> None:
+        dc = self.world.api.GetDC(None)
+        self.assertGreater(dc, 1 << 32)
+        self.assertEqual(self.world.api.ReleaseDC(None, dc), 1)
+        self.world.verify()
+
+    def test_an_argument_of_a_wrong_type_is_refused_by_ctypes(self) -> None:
+        with self.assertRaises(ctypes.ArgumentError):
+            self.world.api.GetSystemMetrics("width")
+        with self.assertRaises(ctypes.ArgumentError):
+            self.world.api.SetCursorPos(1.5, 2)
+
+    def test_more_arguments_than_declared_are_noticed(self) -> None:
+        self.world.api.GetSystemMetrics(0, 1)
+        self.assertEqual(len(self.world.problems), 1)
+        with self.assertRaises(AssertionError):
+            self.world.verify()
+
+    def test_an_exception_inside_a_call_is_noticed(self) -> None:
+        self.world.api.GetSystemMetrics(999)  # an index that the simulation does not know
+        self.assertIn("KeyError", self.world.problems[0])
+
+    def test_a_failing_call_raises_an_error_that_names_it_and_its_code(self) -> None:
+        for name in set(agent.WIN32) - NEVER_FAIL - {"SendInput"}:
+            with self.subTest(name):
+                self.world.arm(names={name})
+                with self.assertRaises(agent.Win32Error) as caught:
+                    getattr(self.world.api, name)(*zeros(name))
+                hresult = name == "SetProcessDpiAwareness"
+                self.assertEqual((caught.exception.function, caught.exception.code), (name, E_FAIL if hresult else 31))
+                self.assertRegex(str(caught.exception), rf"^Windows refused {name} \(error -?\d+\); .*\.$")
+
+    def test_a_function_without_a_failure_answer_is_not_called_failed(self) -> None:
+        for name in NEVER_FAIL | {"SendInput"}:
+            self.world.arm(names={name})
+            arguments = (1, ctypes.byref(agent.INPUT()), 40) if name == "SendInput" else zeros(name)
+            self.assertFalse(getattr(self.world.api, name)(*arguments), name)
+
+    def test_a_failure_without_an_error_code_does_not_show_one(self) -> None:
+        api = agent.Win32(lambda *_: lambda *_: 0, lambda: 0)
+        with self.assertRaisesRegex(agent.Win32Error, r"^Windows refused GetDC; "):
+            api.GetDC(None)
+
+    def test_a_function_that_this_windows_lacks_fails_when_called_and_says_so(self) -> None:
+        for missing in ("SetProcessDpiAwareness", "shcore"):
+            api = FakeWin32(missing={missing}).api
+            self.assertEqual(api.GetSystemMetrics(0), 1920)
+            with self.assertRaises(agent.Win32Error) as caught:
+                api.SetProcessDpiAwareness(2)
+            self.assertEqual(str(caught.exception), "SetProcessDpiAwareness is not available on this Windows.")
+            self.assertEqual(caught.exception.function, "SetProcessDpiAwareness")
+
+    def test_a_name_without_a_row_is_named(self) -> None:
+        with self.assertRaisesRegex(AttributeError, "BlockInput has no row in the WIN32 table"):
+            self.world.api.BlockInput(True)
+
+    def test_the_real_table_is_loaded_on_windows_only(self) -> None:
+        if sys.platform == "win32":
+            self.assertGreater(agent.load_win32().GetDoubleClickTime(), 0)
+        else:
+            with self.assertRaisesRegex(agent.Win32Error, "no Windows desktop here.*--demo"):
+                agent.load_win32()
+
+
+class SimulatedWindows(unittest.TestCase):
+    """The simulation must notice what it is there to notice."""
+
+    def setUp(self) -> None:
+        self.world = FakeWin32(window=Foreground())
+        self.api = self.world.api
+
+    def bitmap(self, dc: int) -> int:
+        header, bits = agent.BITMAPINFOHEADER(40, 4, -4, 1, 32), ctypes.c_void_p()
+        return int(self.api.CreateDIBSection(dc, ctypes.byref(header), 0, ctypes.byref(bits), None, 0))
+
+    def assertNoticed(self, pattern: str) -> None:
+        self.assertRegex("\n".join(self.world.problems), pattern)
+
+    def test_a_leak_and_a_double_release_are_noticed(self) -> None:
+        dc = self.api.GetDC(None)
+        self.assertEqual(self.world.leaks(), ["screen DC"])
+        self.api.ReleaseDC(None, dc)
+        self.assertEqual(self.world.leaks(), [])
+        with self.assertRaises(agent.Win32Error):
+            self.api.ReleaseDC(None, dc)
+        self.assertNoticed("ReleaseDC got a handle that is a screen DC already released")
+
+    def test_a_handle_released_as_another_kind_is_noticed(self) -> None:
+        with self.assertRaises(agent.Win32Error):
+            self.api.DeleteDC(self.api.GetDC(None))
+        self.assertNoticed("DeleteDC got a handle that is a screen DC")
+
+    def test_deleting_a_selected_bitmap_is_noticed(self) -> None:
+        dc = self.api.GetDC(None)
+        memory, bitmap = self.api.CreateCompatibleDC(dc), self.bitmap(dc)
+        self.api.SelectObject(memory, bitmap)
+        with self.assertRaises(agent.Win32Error):
+            self.api.DeleteObject(bitmap)
+        self.assertNoticed("DeleteObject of a bitmap that is selected")
+
+    def test_use_after_release_is_noticed(self) -> None:
+        dc = self.api.GetDC(None)
+        self.api.ReleaseDC(None, dc)
+        with self.assertRaises(agent.Win32Error):
+            self.api.CreateCompatibleDC(dc)
+        self.assertNoticed("CreateCompatibleDC got a handle that is a screen DC already released")
+
+    def test_halftone_without_its_brush_is_noticed(self) -> None:
+        dc = self.api.GetDC(None)
+        memory, bitmap = self.api.CreateCompatibleDC(dc), self.bitmap(dc)
+        self.api.SelectObject(memory, bitmap)
+        self.api.SetStretchBltMode(memory, agent.HALFTONE)
+        self.api.StretchBlt(memory, 0, 0, 4, 4, dc, 0, 0, 4, 4, agent.SRCCOPY)
+        self.assertNoticed("HALFTONE, without SetBrushOrgEx")
+
+    def test_input_of_a_wrong_size_inserts_nothing(self) -> None:
+        self.assertEqual(self.api.SendInput(1, ctypes.byref(agent.INPUT()), 28), 0)
+        self.assertNoticed("cbSize is 28")
+
+    def test_a_press_without_release_is_noticed(self) -> None:
+        desktop = agent.WindowsDesktop(self.api, self.world.clock)
+        desktop.key("ctrl", True)
+        with self.assertRaisesRegex(AssertionError, "still held: key"):
+            self.world.verify()
+
+    def test_calls_fail_where_they_are_told_to(self) -> None:
+        self.world.arm(at=2)
+        self.api.GetDoubleClickTime()
+        with self.assertRaises(agent.Win32Error):
+            self.api.GetDoubleClickTime()
+        self.assertEqual(self.api.GetDoubleClickTime(), 500)
+        self.world.arm(onwards=1)
+        for _ in range(3):
+            with self.assertRaises(agent.Win32Error):
+                self.api.GetDoubleClickTime()
+        self.assertEqual(self.world.failed, ["GetDoubleClickTime"] * 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
