@@ -30,6 +30,7 @@ import os
 import platform
 import random
 import re
+import secrets
 import signal
 import socket
 import statistics
@@ -4164,6 +4165,740 @@ def turn_line(turn: int, role: str, done: str, effect: str, seconds: float, toke
 
 
 LOOPS: dict[str, Callable[[Engine, AgentState], Outcome]] = {"two_agent": run_two_agent}
+
+
+########################################################################################################################
+# Room 17 - Panel: the run in a browser, through a server that answers nobody but its own page
+########################################################################################################################
+
+PANEL_PAGE = r"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>agent.py</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<style nonce="{{nonce}}">
+:root { --back: #f3f4f7; --card: #fff; --ink: #171c26; --soft: #5d6779; --line: #dfe3ea; --heat: #d9480f;
+  --blue: #1d63d8; --good: #1a7f4b; --warn: #a15c00; --bad: #c92a2a; --well: #f7f8fa;
+  --glow: 0 1px 2px #1018280d, 0 4px 16px #1018280a }
+@media (prefers-color-scheme: dark) { :root { --back: #0d1017; --card: #161b25; --ink: #e7ebf3; --soft: #97a2b6;
+  --line: #283040; --heat: #ff8a4c; --blue: #79aaff; --good: #4ccb8b; --warn: #f0b35a; --bad: #ff7b7b; --well: #10141c;
+  --glow: none } }
+* { box-sizing: border-box; margin: 0 }
+body { background: var(--back); color: var(--ink); font: 14px/1.5 system-ui, "Segoe UI", sans-serif;
+  padding: 0 20px 32px; max-width: 1680px; margin: auto }
+header { position: sticky; top: 0; z-index: 1; display: flex; align-items: center; gap: 14px; padding: 14px 0;
+  background: var(--back) }
+h1 { font-size: 16px; font-weight: 650; letter-spacing: -.01em; white-space: nowrap }
+h1::before { content: ""; display: inline-block; width: 12px; height: 12px; margin-right: 9px; border-radius: 50%;
+  background: radial-gradient(circle, #ff5a00 20%, #ffa500 60%, #ffa50055) }
+h2 { font-size: 11px; font-weight: 650; letter-spacing: .07em; text-transform: uppercase; color: var(--soft);
+  margin-bottom: 6px }
+#task { flex: 1; min-width: 0; color: var(--soft); overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
+.chip { display: inline-flex; align-items: center; gap: 7px; padding: 3px 11px; border: 1px solid var(--line);
+  border-radius: 99px; background: var(--card); color: var(--soft); font-size: 12.5px; white-space: nowrap }
+#phase::before { content: ""; width: 8px; height: 8px; border-radius: 50%; background: var(--blue) }
+#phase.asking::before, #phase.waiting_annotated::before { animation: pulse 1.4s infinite }
+#phase.acting::before { background: var(--heat) } #phase.paused::before { background: var(--warn) }
+#phase.completed::before { background: var(--good) }
+#phase.ended::before, #phase.offline::before { background: var(--bad) }
+@keyframes pulse { 50% { opacity: .25 } } @media (prefers-reduced-motion: reduce) { * { animation: none !important } }
+button, input { font: inherit; color: inherit; border: 1px solid var(--line); border-radius: 9px; min-height: 36px;
+  background: var(--card); padding: 6px 13px }
+button { font-weight: 550; cursor: pointer; white-space: nowrap }
+button:hover:enabled { border-color: var(--soft) } button:disabled { opacity: .45; cursor: default }
+#stop { color: var(--bad) } #pause { min-width: 106px }
+:focus-visible { outline: 2px solid var(--blue); outline-offset: 1px }
+kbd { font: 11px ui-monospace, Consolas, monospace; color: var(--soft); border: 1px solid var(--line);
+  border-radius: 4px; padding: 0 4px; margin-left: 4px }
+#note { padding: 9px 14px; margin-bottom: 14px; border: 1px solid var(--line); border-left: 3px solid var(--warn);
+  border-radius: 9px; background: var(--card); overflow-wrap: anywhere } #note.good { border-left-color: var(--good) }
+main { display: grid; grid-template-columns: minmax(0, 1.75fr) minmax(270px, 1fr); gap: 16px; align-items: start }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: 14px; padding: 14px 16px;
+  box-shadow: var(--glow) }
+#view { padding: 10px } canvas { display: block; width: 100%; border-radius: 7px; background: var(--well) }
+form { display: flex; gap: 8px; margin-top: 10px } input { flex: 1; min-width: 0; background: var(--well) }
+::placeholder { color: var(--soft); opacity: 1 }
+#side { display: grid; gap: 16px }
+pre { font: 13px/1.5 ui-monospace, "Cascadia Mono", Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere;
+  max-height: 15em; overflow: auto } pre:empty::after { content: "nothing yet"; color: var(--soft) }
+#instructions { font-family: inherit; font-size: 14.5px }
+summary { cursor: pointer; color: var(--soft); margin-top: 8px; font-size: 12.5px }
+#turns { grid-column: 1 / -1; padding: 14px 0 4px; overflow: hidden } #turns h2 { padding: 0 16px }
+table { width: 100%; border-collapse: collapse } tr { border-top: 1px solid var(--line) }
+th { text-align: left; font-weight: 550; color: var(--soft); font-size: 12.5px }
+th, td { padding: 7px 10px; vertical-align: top; overflow-wrap: anywhere }
+th:first-child, td:first-child { padding-left: 16px } th:last-child, td:last-child { padding-right: 16px }
+.num { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
+td.target, td.result { min-width: 24ch; width: 50% } td.result { width: 28% }
+td.who, td.act { white-space: nowrap } td.act { font-weight: 550 } td.soft { color: var(--soft) }
+tr.planner td.act { color: var(--blue) } .yes, .no { white-space: nowrap }
+.yes::before { content: "● "; color: var(--good) } .no::before { content: "○ "; color: var(--warn) }
+@media (max-width: 760px) {
+  body { padding: 0 12px 24px } header { flex-wrap: wrap; gap: 8px 10px; padding: 10px 0 }
+  #task { order: 9; flex-basis: 100% } #phase { margin-left: auto } #pause, #stop { flex: 1 }
+  header kbd, #profile, thead, td.who, td.tokens { display: none }
+  main { grid-template-columns: minmax(0, 1fr); gap: 12px }
+  tr { display: grid; grid-template-columns: 26px 1fr auto auto; gap: 1px 10px; padding: 9px 14px }
+  tbody { display: block } td, td:first-child, td:last-child { padding: 0 } .effect { text-align: right }
+  td.target, td.result { grid-column: 2 / -1; width: auto } td.target { order: 5 } td.result { order: 6 }
+}
+</style></head><body>
+<header><h1>agent.py</h1><span id="profile" class="chip"></span><p id="task"></p>
+<span id="phase" class="chip offline" role="status" aria-live="polite">Connecting</span>
+<button id="pause" type="button" aria-keyshortcuts="Space">Pause<kbd>space</kbd></button>
+<button id="stop" type="button">Stop</button></header>
+<p id="note" role="alert" hidden></p>
+<main><section id="view" class="card" aria-label="Screen"><canvas id="screen" width="1536" height="864" role="img"
+aria-label="The agent's screen with marks where it acted"></canvas>
+<form id="say"><input id="hint" maxlength="2000" autocomplete="off" aria-label="Hint" aria-keyshortcuts="h"
+placeholder="A hint for its next turn (h)"><button id="send">Send hint</button></form></section>
+<div id="side"><section class="card"><h2>Instructions</h2><pre id="instructions"></pre></section>
+<section class="card"><h2>Plan</h2><pre id="plan"></pre></section>
+<section class="card"><h2>Last words</h2><pre id="observation"></pre>
+<details><summary>Reply as it came</summary><pre id="vlm_json"></pre></details></section></div>
+<section id="turns" class="card"><h2>Turns</h2><table><thead><tr><th scope="col">#</th><th scope="col">Who</th>
+<th scope="col">Action</th><th scope="col">Target</th><th scope="col">Result</th><th scope="col">Screen</th>
+<th scope="col" class="num">Time</th><th scope="col" class="num">Tokens</th></tr></thead>
+<tbody id="rows"></tbody></table></section></main>
+<script nonce="{{nonce}}">
+"use strict";
+const token = location.hash.slice(1), $ = id => document.getElementById(id), floor = Math.floor;
+history.replaceState(null, "", location.pathname);  // the token stays in memory only
+const pen = $("screen").getContext("2d", {alpha: false, willReadFrequently: true});
+let look = null, state = {}, base = null, shown = 0, posted = 0, drawn = "", rows = "", busy = false;
+
+function ask(path, body) {
+  const headers = {Authorization: "Bearer " + token, ...(body ? {"Content-Type": "application/json"} : {})};
+  return fetch(path, {method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), cache: "no-store"});
+}
+function note(text, good) {
+  const box = $("note");
+  box.hidden = !text; box.className = good ? "good" : ""; box.textContent = text;
+}
+async function tell(path, body, done) {
+  const answer = await ask(path, body).catch(() => null);
+  if (answer) note(answer.ok ? done : (await answer.json()).error, answer.ok);
+  else note("The program does not answer.");
+  return Boolean(answer && answer.ok);
+}
+
+// -- marks: the same whole numbers as `annotate` in agent.py, so that both make the same picture
+const rgba = text => text.match(/[\d.]+/g).map(Number);
+const tint = (colour, fade = 1) => [...colour.slice(0, 3).map(v => floor(v + .5)), floor(colour[3] * fade * 32 + .5)];
+const place = (x, y, w, h) => ({x: floor((x * (w - 1) + 500) / 1000), y: floor((y * (h - 1) + 500) / 1000)});
+const ends = (a, w, h) => a.x1 === undefined ? [] :
+  [place(a.x1, a.y1, w, h), ...(a.name === "drag" ? [place(a.x2, a.y2, w, h)] : [])];
+
+function gradient(stops, fade = 1) {
+  return Array.from({length: look.rings}, (_, ring) => {
+    const at = (ring + .5) / look.rings, i = stops.findIndex((stop, n) => n && at <= stop[0]);
+    const [low, one] = stops[i - 1], [high, two] = stops[i], share = (at - low) / (high - low), to = rgba(two);
+    return tint(rgba(one).map((v, n) => v + (to[n] - v) * share), fade);
+  });
+}
+function blend(p, y, left, right, [red, green, blue, part]) {
+  left = Math.max(left, 0); right = Math.min(right, p.width);
+  if (y < 0 || y >= p.height) return;
+  for (let i = (y * p.width + left) * 4, end = (y * p.width + right) * 4; i < end; i += 4) {
+    p.data[i] += (red - p.data[i]) * part >> 5;
+    p.data[i + 1] += (green - p.data[i + 1]) * part >> 5;
+    p.data[i + 2] += (blue - p.data[i + 2]) * part >> 5;
+  }
+}
+function radial(p, at, radius, tints, left, top, wide, high) {
+  for (let y = Math.max(top, at.y - radius); y < Math.min(top + high, at.y + radius + 1); y++) {
+    let inner = -1; const depth = (y - at.y) ** 2;
+    tints.forEach((colour, ring) => {
+      const far = floor(radius * (ring + 1) / look.rings);
+      if (far * far < depth) return;
+      const half = floor(Math.sqrt(far * far - depth)), right = left + wide;
+      const first = Math.max(at.x - half, left), last = Math.min(at.x + half + 1, right);
+      if (inner < 0) blend(p, y, first, last, colour);
+      else {
+        blend(p, y, first, Math.min(at.x - inner, right), colour);
+        blend(p, y, Math.max(at.x + inner + 1, left), last, colour);
+      }
+      inner = half;
+    });
+  }
+}
+function line(p, a, b, thick, colour) {
+  const dx = b.x - a.x, dy = b.y - a.y, first = Math.min(a.x, b.x) - thick, last = Math.max(a.x, b.x) + thick;
+  const half = dy ? floor(thick * Math.max(Math.abs(dx), Math.abs(dy)) / Math.abs(dy)) : Math.abs(dx);
+  for (let y = Math.min(a.y, b.y) - thick; y <= Math.max(a.y, b.y) + thick; y++) {
+    const x = a.x + (dy ? floor((y - a.y) * dx / dy) : 0);
+    blend(p, y, Math.max(x - half, first), Math.min(x + half, last) + 1, colour);
+  }
+}
+function drawHeat(p, action, heat, age) {
+  let shrink = 1; for (let i = 0; i < age; i++) shrink *= heat.trail_shrink;
+  const radius = Math.max(4, floor(Math.max(p.width, p.height) * heat.radius_scale * shrink + .5));
+  const tints = gradient(heat.stops, 1 - age / Math.max(1, heat.trail_turns));
+  let spots = ends(action, p.width, p.height);
+  if (spots.length === 2) {
+    const x = (spots[0].x + spots[1].x) / 2, y = (spots[0].y + spots[1].y) / 2;
+    spots = spots.map(s => ({x: floor(x + (s.x - x) * shrink + .5), y: floor(y + (s.y - y) * shrink + .5)}));
+    line(p, spots[0], spots[1], Math.max(1, floor(radius / 8)), tints[floor(look.rings / 2)]);
+  }
+  for (const spot of spots) radial(p, spot, radius, tints, 0, 0, p.width, p.height);
+}
+function drawBox(p, box, how) {
+  const a = place(box.x1, box.y1, p.width, p.height), b = place(box.x2, box.y2, p.width, p.height);
+  const wide = Math.abs(a.x - b.x) + 1, high = Math.abs(a.y - b.y) + 1, colour = tint(rgba(how.border));
+  const left = Math.min(a.x, b.x), top = Math.min(a.y, b.y), thick = how.border_width;
+  const radius = floor(floor(Math.sqrt(wide * wide + high * high)) / 2) + 2;
+  const middle = {x: left + floor(wide / 2), y: top + floor(high / 2)};
+  radial(p, middle, radius, gradient(how.fill_stops), left, top, wide, high);
+  for (let row = 0; row < high; row++) {
+    const side = Math.min(row, high - 1 - row) < thick ? wide : Math.min(thick, wide);
+    blend(p, top + row, left, left + side, colour);
+    blend(p, top + row, left + Math.max(side, wide - thick), left + wide, colour);
+  }
+}
+function drawLabel(p, text, at, gap, taken) {
+  const scale = Math.max(1, Math.min(4, floor(Math.max(p.width, p.height) / 640)));
+  const ink = [look.ink >> 16, look.ink >> 8 & 255, look.ink & 255], glyphs = [...text].map(c => look.glyphs[scale][c]);
+  const wide = glyphs.reduce((sum, g) => sum + g[0], 0) + 3 * scale, high = 10 * scale;
+  const left = Math.max(0, Math.min(at.x - floor(wide / 2), p.width - wide));
+  let top = Math.max(0, at.y + gap + high <= p.height ? at.y + gap : at.y - gap - high);
+  const covers = ([x, y, w]) => left < x + w && x < left + wide && top < y + high && y < top + high;
+  while (taken.some(covers)) top += high;
+  taken.push([left, top, wide]);
+  for (let y = top; y < top + high; y++) blend(p, y, left, left + wide, tint(rgba(look.plate)));
+  let x = left + 2 * scale;
+  for (const [width, parts] of glyphs) {
+    for (const [dx, dy, w, h, alpha] of parts) for (let row = 0; row < h; row++)
+      blend(p, top + scale + dy + row, x + dx, x + dx + w, [...ink, alpha * 32]);
+    x += width;
+  }
+}
+function annotate(p, {actions, bboxes, trail}) {
+  const heat = look.ui.executed_heat, area = look.ui.bbox_heat, taken = [];
+  if (area.enabled) for (const box of bboxes) drawBox(p, box, area);
+  const turns = [actions, ...trail].slice(0, Math.max(1, heat.trail_turns));
+  if (heat.enabled) for (let age = turns.length - 1; age >= 0; age--)
+    for (const action of turns[age]) drawHeat(p, action, heat, age);
+  const gap = floor(floor(Math.max(p.width, p.height) * heat.radius_scale + .5) * 3 / 4);
+  actions.forEach((a, n) => ends(a, p.width, p.height).forEach((at, end) =>
+    drawLabel(p, end ? `${n + 1} to (${a.x2},${a.y2})` : `${n + 1} (${a.x1},${a.y1})`, at, gap, taken)));
+}
+
+// -- the picture: fetched when there is a new one, marked, and handed back where the program waits for it
+async function picture() {
+  if (busy) return;
+  busy = true;
+  try {
+    for (let wanted = null; wanted !== state;) {
+      wanted = state;
+      look ??= await (await ask("/config")).json();
+      if (state.msg_id !== shown) {
+        const all = await (await ask("/state")).json();
+        const bytes = Uint8Array.from(atob(all.raw_b64), c => c.charCodeAt(0));
+        const exact = {colorSpaceConversion: "none", premultiplyAlpha: "none"};
+        const image = await createImageBitmap(new Blob([bytes], {type: "image/png"}), exact);
+        $("screen").width = image.width; $("screen").height = image.height;
+        pen.drawImage(image, 0, 0);
+        base = pen.getImageData(0, 0, image.width, image.height);
+        state = wanted = all; shown = all.msg_id; drawn = "";
+      }
+      const marks = JSON.stringify([state.actions, state.bboxes, state.trail]);
+      if (base && marks !== drawn) {
+        const copy = new ImageData(new Uint8ClampedArray(base.data), base.width);
+        annotate(copy, state);
+        pen.putImageData(copy, 0, 0);
+        drawn = marks;
+      }
+      if (base && state.phase === "waiting_annotated" && posted !== shown) {
+        posted = shown;
+        await hand(state.pending_seq);
+      }
+    }
+  } catch (error) { note("The picture cannot be shown: " + error.message); } finally { busy = false; }
+}
+async function hand(seq) {
+  const blob = await new Promise(done => $("screen").toBlob(done, "image/png")), reader = new FileReader();
+  const url = await new Promise(done => { reader.onload = () => done(reader.result); reader.readAsDataURL(blob); });
+  await ask("/annotated", {seq, image_b64: url.split(",")[1]});  // 409: another panel was quicker, or time was over
+}
+
+// -- the words: whatever a model or a screen said goes in as text only
+const PHASES = {starting: "Starting", asking: "Asking the model", acting: "Acting", looking: "Looking", ended: "Ended",
+  waiting_annotated: "Drawing marks", waiting_inject: "Waiting for a first reply", paused: "Paused",
+  offline: "Not connected"};
+function phase(name, text) {
+  $("phase").className = "chip " + name;
+  $("phase").textContent = text || PHASES[name] || name;
+}
+function cell(row, kind, text) { const td = row.insertCell(); td.className = kind; td.textContent = text; return td; }
+function fill(row) {
+  const tr = document.createElement("tr"), effect = {true: "changed", false: "unchanged"}[row.changed] || "";
+  tr.className = row.role;
+  cell(tr, "num soft", row.turn); cell(tr, "who soft", row.role); cell(tr, "act", row.action);
+  cell(tr, "target", row.target); cell(tr, "result soft", row.result);
+  cell(tr, "effect soft " + ({changed: "yes", unchanged: "no"}[effect] || ""), effect);
+  cell(tr, "num soft", row.seconds.toFixed(1) + " s");
+  cell(tr, "num soft tokens", row.tokens ? row.tokens.toLocaleString("en") : "");
+  return tr;
+}
+function render() {
+  for (const id of ["task", "plan", "instructions", "observation", "vlm_json", "profile"])
+    if ($(id).textContent !== state[id]) $(id).textContent = state[id];
+  $("task").title = state.task; document.title = `${state.turn || ""} agent.py`.trim();
+  const over = state.phase === "ended", done = over && state.outcome.startsWith("completed");
+  if (over) phase(done ? "completed" : "ended", state.outcome.split(":")[0]);
+  else phase(state.paused ? "paused" : state.phase);
+  if (over) note(state.outcome, done);
+  else if (state.error) note(state.error);
+  else if (!$("note").classList.contains("good")) note("");
+  $("pause").firstChild.textContent = state.paused ? "Resume" : "Pause";
+  for (const id of ["pause", "stop", "send", "hint"]) $(id).disabled = over;
+  $("send").textContent = state.phase === "waiting_inject" ? "Inject" : "Send hint";
+  const text = JSON.stringify(state.rows);
+  if (text !== rows) { rows = text; $("rows").replaceChildren(...state.rows.map(fill).reverse()); }
+}
+async function follow() {
+  const answer = await ask("/events");
+  if (!answer.ok) { note((await answer.json()).error); return answer.status !== 401; }
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let text = "";;) {
+    const {value, done} = await reader.read();
+    if (done) return true;
+    const events = (text + value).split("\n\n");
+    text = events.pop();
+    const last = events.filter(e => e.startsWith("data: ")).pop();
+    if (last) { state = JSON.parse(last.slice(6)); render(); picture(); }
+  }
+}
+async function main() {
+  for (;;) {
+    const again = await follow().catch(() => true);
+    if (state.phase !== "ended") phase("offline");
+    if (!again || state.phase === "ended") return;
+    await new Promise(done => setTimeout(done, 1000));
+  }
+}
+
+// -- the person
+const pause = () => tell("/control", {action: state.paused ? "resume" : "pause"}, "");
+$("pause").onclick = pause;
+$("stop").onclick = () => tell("/control", {action: "stop"}, "Stopping.");
+$("say").onsubmit = async event => {
+  event.preventDefault();
+  const text = $("hint").value.trim(), inject = state.phase === "waiting_inject";
+  if (text && await (inject ? tell("/inject", {vlm_text: text}, "Injected.") :
+    tell("/control", {action: "hint", text}, "The model gets your hint at its next turn."))) $("hint").value = "";
+};
+document.onkeydown = event => {
+  const typing = event.target === $("hint"), free = !["INPUT", "BUTTON", "SUMMARY"].includes(event.target.tagName);
+  if (event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
+  if (event.key === "Escape" && typing) $("hint").blur();
+  else if (event.key === " " && free) { event.preventDefault(); if (!$("pause").disabled) pause(); }
+  else if (event.key === "h" && !typing) { event.preventDefault(); $("hint").focus(); }
+};
+main();
+</script></body></html>
+"""
+
+PANEL_ROUTES = {  # (method, path): most bytes of a body
+    **{("GET", path): 0 for path in ("/", "/config", "/state", "/events")},
+    **{("POST", "/annotated"): 64 << 20, ("POST", "/inject"): 4 << 20, ("POST", "/control"): 1 << 16},
+}
+PANEL_SECONDS = 10.0  # for one whole request and its answer; events excepted
+PANEL_CONNECTIONS, PANEL_STREAMS = 64, 8  # open at once: requests (the oldest has to go then), event streams
+PANEL_ROWS, PANEL_TEXT = 300, 20_000  # turns and characters of one text that the page gets
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+class _Refused(Exception):
+    """A request that is not answered as wished: HTTP status and one sentence."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def _listen(port: int) -> socket.socket:
+    """A listener on 127.0.0.1; port 0 takes any free one. Raises ConfigError."""
+    listener = socket.socket()
+    try:
+        if sys.platform == "win32":  # or another program could take the same port and answer in our place
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(PANEL_CONNECTIONS)
+    except OSError as error:
+        listener.close()
+        text = f"Port {port} cannot be used for the panel ({error.strerror or error})"
+        raise ConfigError(f"{text}; choose another panel_port, or 0 for any.") from None
+    return listener
+
+
+def _receive(connection: socket.socket, end: float) -> bytes:
+    """What comes next, before the time `end`; raises OSError. Slow senders are cut off by the total, not by a gap."""
+    left = end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    connection.settimeout(left)
+    data = connection.recv(1 << 16)
+    if not data:
+        raise ConnectionError
+    return data
+
+
+def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
+    """(method, path, headers in lower case); whatever is not plain HTTP/1, or said twice, is refused."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    match, headers = re.fullmatch(r"([A-Z]+) (\S+) HTTP/1\.[01]", first), cast("dict[str, str]", {})
+    for name, colon, value in (line.partition(":") for line in lines):
+        name, value = name.lower(), value.strip(" \t")
+        well = _HEADER_NAME.fullmatch(name) and not re.search(r"[\0-\x08\n-\x1f\x7f]", value)
+        if not colon or not well or name in headers:
+            raise _Refused(400, "A header is malformed or given twice.")
+        headers[name] = value
+    if match is None:
+        raise _Refused(400, "This is not an HTTP/1 request.")
+    return match[1], match[2], headers
+
+
+def _png_size(image: bytes) -> tuple[int, int]:
+    """Width and height of a PNG whose chunks are whole; raises AgentError."""
+    chunks = list(_png_chunks(image))
+    if chunks[0][0] != b"IHDR" or len(chunks[0][1]) != 13 or not any(tag == b"IDAT" for tag, _ in chunks):
+        raise AgentError("The PNG has no header or no pixels.")
+    width, height = struct.unpack(">2I", chunks[0][1][:8])
+    return width, height
+
+
+def _shown(text: Any) -> str:
+    """A text from outside as the page gets it: control characters visible, at most PANEL_TEXT of it."""
+    text = str(text)
+    rest = len(text) - PANEL_TEXT
+    return printable(text[:PANEL_TEXT]) + (f" ... and {rest:,} more characters" if rest > 0 else "")
+
+
+def _target(args: Any) -> str:
+    """What an act is aimed at, on one line."""
+    if not isinstance(args, Mapping):
+        return str(args)
+    values = [value for name, value in args.items() if name != "reasoning"]
+    return " ".join(f"({v['x']}, {v['y']})" if isinstance(v, Mapping) and "x" in v else str(v) for v in values)
+
+
+def _mark(tool: str, args: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """An act as an action that can be drawn, if it has a place."""
+    places = [value for value in args.values() if isinstance(value, Mapping) and value.keys() == {"x", "y"}]
+    numbers = {f"{axis}{n}": place[axis] for n, place in enumerate(places, 1) for axis in "xy"}
+    return [{"name": tool, **numbers}] if places else []
+
+
+class Panel:
+    """Shows a run to a browser on this machine and takes its words: pause, resume, stop, hints, marks, injections.
+
+    `url` holds the token in its fragment, which a browser never sends. Every method may be called from any thread.
+    """
+
+    def __init__(self, config: Config, stop: Stop, task: str = "", profile: str = "") -> None:
+        self.config, self.stop, self.ui = config, stop, ui_config(config.ui_config)
+        self._token, self._listener = secrets.token_urlsafe(32), _listen(config.panel_port)
+        port = self._listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}/#{self._token}"
+        self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        self._changed, self._version, self._closed = threading.Condition(), 0, False
+        self._open: list[socket.socket] = []
+        self._streams, self._seen = 0, 0.0
+        self._hints: list[str] = []
+        self._injected: list[str] = []
+        self._awaited: int | None = None
+        self._annotated = b""
+        self._raw, self._size, self._cost, self._marks = "", (0, 0), (0.0, 0), cast("list[dict[str, Any]]", [])
+        self._state: dict[str, Any] = {
+            "phase": "starting", "error": "", "turn": 0, "msg_id": 0, "pending_seq": 0, "annotated_seq": 0,
+            "actions": [], "bboxes": [], "trail": [], "rows": [], "task": _shown(task), "profile": profile,
+            **dict.fromkeys(("observation", "vlm_json", "plan", "instructions", "outcome"), ""),
+        }  # fmt: skip
+        threading.Thread(target=self._accept, name="panel", daemon=True).start()
+
+    def close(self) -> None:
+        """Tells the page how it ended, then ends the server."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._streams, 1.0)
+            left = [self._listener, *self._open]
+        for one in left:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)  # wakes up whoever waits on it
+        self._listener.close()
+
+    # -- towards the run
+
+    def update(self, **values: Any) -> None:
+        """Changes what the page shows, such as phase="waiting_inject" or error="..."."""
+        with self._changed:
+            self._state.update(values)
+            self._version += 1
+            self._changed.notify_all()
+
+    def show(
+        self, png: bytes, turn: int, actions: Sequence[Mapping[str, Any]] | None = None,
+        boxes: Sequence[Mapping[str, Any]] = (), observation: str | None = None,
+        trail: Sequence[Sequence[Mapping[str, Any]]] = (),
+    ) -> None:  # fmt: skip
+        """A new picture and what belongs on it; without `actions` the panel marks acts from their records."""
+        with self._changed:
+            state, turns = self._state, self.ui["executed_heat"]["trail_turns"]
+            self._raw, self._size = base64.b64encode(png).decode(), _png_size(png)
+            if actions is None:
+                trail, actions = [state["actions"], *state["trail"]][: max(0, turns - 1)], []
+            said = state["observation"] if observation is None else _shown(observation)
+            marks = {"actions": list(actions), "bboxes": list(boxes), "trail": list(trail)}
+            self.update(**marks, turn=turn, msg_id=state["msg_id"] + 1, observation=said, phase="asking")
+
+    def publish(self, record: Mapping[str, Any]) -> None:
+        """Takes in one record of the journal."""
+        with self._changed:
+            state = self._state
+            match record:
+                case {"kind": "reply", "message": message, "seconds": seconds, "tokens": tokens}:
+                    spent = (tokens.get("prompt") or 0) + (tokens.get("completion") or 0)
+                    self._cost = self._cost[0] + seconds, self._cost[1] + spent
+                    calls, said = message.get("tool_calls"), strip_think(_plain_text(message.get("content")))
+                    state["vlm_json"] = _shown(json.dumps(calls, ensure_ascii=False) if calls else said)
+                    state["observation"] = _shown(said) or state["observation"]
+                case {"kind": "intent", "turn": turn, "tool": tool, "args": args}:
+                    self._row(turn, "executor", tool, _target(args))
+                    self._marks = _mark(tool, args)
+                    state.update(phase="acting", error="")
+                case {"kind": "result", "result": result, "changed": changed, "seconds": seconds}:
+                    row = state["rows"][-1] if state["rows"] else {"seconds": 0.0}
+                    row.update(result=_shown(result), changed=changed, seconds=round(row["seconds"] + seconds, 3))
+                    marks = self._marks if changed is not None else []  # only what was carried out
+                    state.update(phase="looking", actions=state["actions"] + marks)
+                case {"kind": "action", "turn": turn, "tool": tool, "args": args, "result": result}:
+                    if not any(row["turn"] == turn for row in state["rows"]):  # it had no act
+                        self._row(turn, "executor", tool, args, result)
+                case {"kind": "plan", "turn": turn, "done": done, "plan": plan, "instructions": instructions}:
+                    self._row(turn, "planner", "plan", instructions, "" if instructions in done else done)
+                    state.update(turn=turn, plan=_shown(plan), instructions=_shown(instructions), error="")
+                case {"kind": "no_call" | "model_failed", "text": text}:
+                    state["error"] = _shown(text)
+                case {"kind": "end", "outcome": outcome, "text": text}:
+                    state.update(phase="ended", outcome=_shown(f"{outcome}: {text}"), error="")
+            self.update()
+
+    def _row(self, turn: int, role: str, action: str, target: Any, result: Any = "") -> None:
+        """A further turn for the table, with what the replies since the last one have cost."""
+        texts = {"action": _shown(action), "target": _shown(target)[:500], "result": _shown(result)[:500]}
+        spent = {"seconds": round(self._cost[0], 3), "tokens": self._cost[1]}
+        row = {"turn": turn, "role": role, **texts, **spent, "changed": None}
+        self._state["rows"], self._cost = [*self._state["rows"][1 - PANEL_ROWS :], row], (0.0, 0)
+
+    def take_hints(self) -> list[str]:
+        """The person's hints since the last call."""
+        with self._changed:
+            hints, self._hints = self._hints, []
+            return hints
+
+    def take_injected(self) -> str | None:
+        """The next reply that was handed in through /inject, if any."""
+        with self._changed:
+            return self._injected.pop(0) if self._injected else None
+
+    def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
+        """The page's PNG of the picture shown last, or None: no page is there, or its time is over. Raises Stopped."""
+        end = time.monotonic() + timeout
+        with self._changed:
+            self._awaited, self._annotated = seq, b""
+            self.update(phase="waiting_annotated", pending_seq=seq)
+            try:
+                while not self._annotated and time.monotonic() < end:
+                    self.stop.check()
+                    if not self._streams and time.monotonic() - self._seen > 2:
+                        end = 0.0
+                    self._changed.wait(0.05)
+            finally:
+                self._awaited = None
+                self.update(phase="asking")
+            return self._annotated or None
+
+    # -- towards the page
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                connection = self._listener.accept()[0]
+            except OSError:
+                time.sleep(0.05)  # closing, or out of handles for a moment
+                continue
+            with self._changed:
+                self._open.append(connection)
+                oldest = self._open.pop(0) if len(self._open) > PANEL_CONNECTIONS else None
+            if oldest:  # whoever stalls many connections loses them first
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        """One connection, one request, one answer."""
+        end = time.monotonic() + PANEL_SECONDS
+        with connection, suppress(OSError):
+            try:
+                path, body = self._gate(connection, end)
+                if path == "/events":
+                    self._stream(connection)
+                elif path == "/":
+                    nonce = secrets.token_urlsafe(16)
+                    self._send(connection, end, 200, PANEL_PAGE.replace("{{nonce}}", nonce).encode(), nonce)
+                else:
+                    self._send(connection, end, 200, json.dumps(self._answer(path, body)).encode())
+            except _Refused as error:
+                self._send(connection, end, error.status, json.dumps({"error": str(error)}).encode())
+        with self._changed, suppress(ValueError):
+            self._open.remove(connection)
+
+    def _gate(self, connection: socket.socket, end: float) -> tuple[str, bytes]:
+        """Path and body of a request that may be answered; its body is not waited for before all checks passed."""
+        data = bytearray()
+        while b"\r\n\r\n" not in data:
+            if len(data) > 16384:
+                raise _Refused(431, "The head of the request is too long.")
+            data += _receive(connection, end)
+        head, _, rest = bytes(data).partition(b"\r\n\r\n")
+        method, path, headers = _parse_head(head)
+        length, body = self._check(method, path, headers), bytearray(rest)
+        while len(body) < length:
+            body += _receive(connection, end)
+        if len(body) > length:
+            raise _Refused(400, "There is more in the request than its Content-Length says.")
+        self._seen = time.monotonic() if path != "/" else self._seen
+        return path, bytes(body)
+
+    def _check(self, method: str, path: str, headers: Mapping[str, str]) -> int:
+        """The length of the body of a request from our own page; raises _Refused for every other one."""
+        host, length, limit = headers.get("host", ""), headers.get("content-length"), PANEL_ROUTES.get((method, path))
+        if host not in self._hosts:  # a name that someone's DNS points here (rebinding) is not our name
+            raise _Refused(403, "Wrong Host.")
+        if headers.get("origin", f"http://{host}") != f"http://{host}":
+            raise _Refused(403, "Wrong Origin.")
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            raise _Refused(403, "Other sites may not ask.")
+        if limit is None:
+            known = any(path == other for _, other in PANEL_ROUTES)
+            raise _Refused(405 if known else 404, "There is no such page." if not known else "Wrong method.")
+        bearer = headers.get("authorization", "").encode("latin-1")
+        if path != "/" and not secrets.compare_digest(bearer, f"Bearer {self._token}".encode()):
+            raise _Refused(401, "The token is missing or wrong; open the address that the program printed.")
+        if "transfer-encoding" in headers or (length is None and method == "POST"):
+            raise _Refused(411, "A plain Content-Length is needed.")
+        if not re.fullmatch("[0-9]{1,12}", length or "0"):
+            raise _Refused(400, "Content-Length is not a number.")
+        if int(length or 0) > limit:
+            raise _Refused(413, f"At most {limit} bytes.")
+        if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise _Refused(415, "The body must be application/json.")
+        return int(length or 0)
+
+    def _send(self, connection: socket.socket, end: float, status: int, body: bytes | None, nonce: str = "") -> None:
+        """An answer with all its guards; `body` None begins a stream."""
+        kind = "text/html; charset=utf-8" if nonce else "application/json" if body is not None else "text/event-stream"
+        allow = f"; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data: blob:; connect-src 'self'"
+        head = [
+            f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}",
+            f"Content-Type: {kind}",
+            "Connection: close",
+            "Cache-Control: no-store",
+            "X-Content-Type-Options: nosniff",
+            "Cross-Origin-Resource-Policy: same-origin",
+            "Cross-Origin-Opener-Policy: same-origin",
+            "Referrer-Policy: no-referrer",
+            "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+            + (allow if nonce else ""),
+            *([f"Content-Length: {len(body)}"] if body is not None else []),
+        ]
+        connection.settimeout(max(0.5, end - time.monotonic()))
+        connection.sendall("\r\n".join([*head, "\r\n"]).encode() + (body or b""))
+
+    def _stream(self, connection: socket.socket) -> None:
+        """Server-sent events: the state without its picture, whenever something changed, until someone closes."""
+        with self._changed:
+            if self._streams >= PANEL_STREAMS:
+                raise _Refused(503, f"{PANEL_STREAMS} panels are open already; close one.")
+            self._streams += 1
+            self._open.remove(connection)
+        try:
+            self._send(connection, time.monotonic() + PANEL_SECONDS, 200, None)
+            sent: tuple[int, str] | None = None
+            while not self._closed or sent != (self._version, self.stop.paused):
+                with self._changed:
+                    if sent == (self._version, self.stop.paused):
+                        self._changed.wait(0.5)
+                    now = (self._version, self.stop.paused)  # a pause can come from elsewhere, unannounced
+                    event = f"data: {json.dumps(self._snapshot())}\n\n" if now != sent else ": still here\n\n"
+                    sent = now
+                connection.sendall(event.encode())  # fails when the page is gone
+        finally:
+            with self._changed:
+                self._streams -= 1
+                self._changed.notify_all()
+
+    def _snapshot(self) -> dict[str, Any]:
+        return {**self._state, "paused": self.stop.paused}
+
+    def _answer(self, path: str, body: bytes) -> dict[str, Any]:
+        """The JSON for a request that passed the gate."""
+        if path == "/config":
+            glyphs = {str(scale): {c: _glyph(c, scale) for c in "0123456789 (),to"} for scale in range(1, 5)}
+            look = {"rings": RINGS, "plate": LABEL_PLATE, "ink": LABEL_INK, "glyphs": glyphs}
+            size = {"capture_width": self.config.screen_capture_w, "capture_height": self.config.screen_capture_h}
+            return {"ui": self.ui, **size, **look}
+        with self._changed:
+            if path == "/state":
+                return {**self._snapshot(), "raw_b64": self._raw}
+        try:
+            said = json.loads(body)
+        except (ValueError, RecursionError):
+            raise _Refused(400, "The body is not JSON.") from None
+        if not isinstance(said, dict):
+            raise _Refused(400, "The body is not a JSON object.")
+        takers = {"/annotated": self._take_annotated, "/inject": self._take_injection, "/control": self._take_control}
+        with self._changed:
+            takers[path](said)
+            self.update()
+        return {"ok": True}
+
+    def _take_annotated(self, said: dict[str, Any]) -> None:
+        seq, image = said.get("seq"), said.get("image_b64")
+        if isinstance(seq, bool) or not isinstance(seq, int) or not isinstance(image, str):
+            raise _Refused(400, "seq takes a whole number and image_b64 a PNG in base64.")
+        if self._awaited is None or seq != self._awaited or self._annotated:
+            raise _Refused(409, f"seq {seq} is not awaited; {'none is' if self._awaited is None else self._awaited}.")
+        try:
+            png = base64.b64decode(image, validate=True)
+            size = _png_size(png)
+        except (ValueError, AgentError) as error:
+            raise _Refused(400, f"image_b64 is not a PNG: {error}") from None
+        if size != self._size:
+            raise _Refused(400, f"The picture has {size} pixels (width, height); the frame has {self._size}.")
+        self._annotated, self._state["annotated_seq"] = png, seq
+
+    def _take_injection(self, said: dict[str, Any]) -> None:
+        text = said.get("vlm_text")
+        if not isinstance(text, str) or not text.strip() or len(self._injected) >= 100:
+            raise _Refused(400, "vlm_text takes the text of a reply.")
+        self._injected.append(text)
+
+    def _take_control(self, said: dict[str, Any]) -> None:
+        action, text = said.get("action"), said.get("text")
+        if action == "pause":
+            self.stop.paused = "paused in the panel"
+        elif action == "resume":
+            self.stop.paused = ""
+        elif action == "stop":
+            self.stop.set("stopped in the panel")
+        elif action == "hint" and isinstance(text, str) and 0 < len(text.strip()) <= 2000 and len(self._hints) < 100:
+            self._hints.append(text.strip())
+        else:
+            raise _Refused(400, "action takes pause, resume, stop, or hint with a text of at most 2000 characters.")
 
 
 ########################################################################################################################
