@@ -1,0 +1,58 @@
+"""A run over a server that shows every fault once still completes its task."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import agent
+from tests.scripted import PLAN, PROOF, EngineCase, call, role_of, text
+from tests.servers import ScriptedServer, Step, answer, reply
+from tests.test_model import FAULTS
+
+
+class FaultyServer(ScriptedServer):
+    """Shows a fault on every second connection, as long as there are some; else it answers by `decide`."""
+
+    def __init__(self, faults: list[Step], decide: Any) -> None:
+        super().__init__()
+        self.faults, self.decide, self.turn = faults, decide, itertools.count()
+
+    def _step(self) -> Step:
+        if next(self.turn) % 2 == 0 and self.faults:
+            return self.faults.pop(0)
+        request = json.loads(self.requests[-1].partition(b"\r\n\r\n")[2])
+        message = self.decide(request)
+        return answer(200, reply(choices=[{"message": message, "finish_reason": "stop"}]))
+
+
+class Faults(EngineCase):
+    def test_a_run_over_a_server_that_shows_each_fault_once_completes(self) -> None:
+        faults, places = [fault.step for fault in FAULTS], itertools.count()
+        self.assertGreater(len(faults), 30)
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            if role_of(request) == "planner":
+                return PLAN
+            if role_of(request) == "verifier":
+                return text("YES: done")
+            if faults:
+                return call("click_screen_element", element_name="x", position=[next(places), 5])
+            return call("report_mission_complete", evidence=PROOF)
+
+        with FaultyServer(faults, decide) as server:
+            engine, state = self.engine(decide, max_steps=400, lmstudio_endpoint=server.url, lmstudio_timeout=1)
+            engine.server = agent.ModelServer(engine.config, engine.clock, engine.stop, jitter=lambda: 0.5)
+            outcome = agent.run_agent(engine, state)
+        self.assertEqual((outcome.kind, faults), ("completed", []))
+        self.assertTrue(self.records(engine, "model_failed"))
+
+    def test_the_same_trouble_again_and_again_ends_the_run_and_says_why(self) -> None:
+        with ScriptedServer(answer(401, {"error": "no"})) as server:
+            engine, state = self.engine(lambda r: PLAN, lmstudio_endpoint=server.url)
+            engine.server = agent.ModelServer(engine.config, engine.clock, engine.stop)
+            with self.assertRaises(agent.ModelError) as caught:
+                agent.run_agent(engine, state)
+        self.assertEqual(caught.exception.kind, "auth")
+        self.assertEqual(len(server.requests), engine.config.model_failures + 1)
