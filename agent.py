@@ -4824,7 +4824,7 @@ th { text-align: left; font-weight: 550; color: var(--soft); font-size: 12.5px }
 th, td { padding: 7px 10px; vertical-align: top; overflow-wrap: anywhere }
 th:first-child, td:first-child { padding-left: 16px } th:last-child, td:last-child { padding-right: 16px }
 .num { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
-td.target, td.result { min-width: 24ch; width: 50% } td.result { width: 28% }
+td.target, td.result { min-width: 15ch; width: 50% } td.result { width: 28% }
 td.who, td.act { white-space: nowrap } td.act { font-weight: 550 } td.soft { color: var(--soft) }
 tr.planner td.act { color: var(--blue) } .yes, .no { white-space: nowrap }
 .yes::before { content: "● "; color: var(--good) } .no::before { content: "○ "; color: var(--warn) }
@@ -4980,7 +4980,7 @@ function annotate(p, {actions, bboxes, trail}) {
 
 // -- the picture: fetched when there is a new one, marked, and handed back where the program waits for it
 async function picture() {
-  if (busy) return;
+  if (busy || !state.msg_id) return;
   busy = true;
   try {
     for (let wanted = null; wanted !== state;) {
@@ -5008,7 +5008,9 @@ async function picture() {
         await hand(state.pending_seq);
       }
     }
-  } catch (error) { note("The picture cannot be shown: " + error.message); } finally { busy = false; }
+  } catch (error) {
+    if (state.phase !== "ended") note("The picture cannot be shown: " + error.message);
+  } finally { busy = false; }
 }
 async function hand(seq) {
   const blob = await new Promise(done => $("screen").toBlob(done, "image/png")), reader = new FileReader();
@@ -5101,7 +5103,13 @@ PANEL_ROUTES = {  # (method, path): most bytes of a body
 PANEL_SECONDS = 10.0  # for one whole request and its answer; events excepted
 PANEL_CONNECTIONS, PANEL_STREAMS = 64, 8  # open at once: requests (the oldest has to go then), event streams
 PANEL_ROWS, PANEL_TEXT = 300, 20_000  # turns and characters of one text that the page gets
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+PANEL_GUARDS = (
+    "Connection: close\r\nCache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\nCross-Origin-Opener-Policy: same-origin\r\nContent-Security-Policy: "
+    "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+PANEL_ALLOWS = "; script-src 'nonce-{0}'; style-src 'nonce-{0}'; img-src data: blob:; connect-src 'self'"
 
 
 class _Refused(Exception):
@@ -5145,23 +5153,22 @@ def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
     """(method, path, headers in lower case); whatever is not plain HTTP/1, or said twice, is refused."""
     first, *lines = head.decode("latin-1").split("\r\n")
     match, headers = re.fullmatch(r"([A-Z]+) (\S+) HTTP/1\.[01]", first), cast("dict[str, str]", {})
-    for name, colon, value in (line.partition(":") for line in lines):
-        name, value = name.lower(), value.strip(" \t")
-        well = _HEADER_NAME.fullmatch(name) and not re.search(r"[\0-\x08\n-\x1f\x7f]", value)
-        if not colon or not well or name in headers:
+    for line in lines:
+        part = re.fullmatch(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\0-\x08\n-\x1f\x7f]*)", line)
+        if part is None or part[1].lower() in headers:
             raise _Refused(400, "A header is malformed or given twice.")
-        headers[name] = value
+        headers[part[1].lower()] = part[2].strip(" \t")
     if match is None:
         raise _Refused(400, "This is not an HTTP/1 request.")
     return match[1], match[2], headers
 
 
-def _png_size(image: bytes) -> tuple[int, int]:
+def _png_size(png: bytes) -> tuple[int, int]:
     """Width and height of a PNG whose chunks are whole; raises AgentError."""
-    chunks = list(_png_chunks(image))
-    if chunks[0][0] != b"IHDR" or len(chunks[0][1]) != 13 or not any(tag == b"IDAT" for tag, _ in chunks):
+    tags = [tag for tag, _ in _png_chunks(png)]
+    if tags[0] != b"IHDR" or b"IDAT" not in tags:
         raise AgentError("The PNG has no header or no pixels.")
-    width, height = struct.unpack(">2I", chunks[0][1][:8])
+    width, height = struct.unpack_from(">2I", png, 16)
     return width, height
 
 
@@ -5200,12 +5207,9 @@ class Panel:
         self.url = f"http://127.0.0.1:{port}/#{self._token}"
         self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
         self._changed, self._version, self._closed = threading.Condition(), 0, False
-        self._open: list[socket.socket] = []
-        self._streams, self._seen = 0, 0.0
-        self._hints: list[str] = []
-        self._injected: list[str] = []
-        self._awaited: int | None = None
-        self._annotated = b""
+        self._open, self._streams, self._seen = cast("list[socket.socket]", []), 0, 0.0
+        self._hints, self._injected = cast("list[str]", []), cast("list[str]", [])
+        self._awaited, self._annotated = cast("int | None", None), b""
         self._raw, self._size, self._cost, self._marks = "", (0, 0), (0.0, 0), cast("list[dict[str, Any]]", [])
         self._state: dict[str, Any] = {
             "phase": "starting", "error": "", "turn": 0, "msg_id": 0, "pending_seq": 0, "annotated_seq": 0,
@@ -5253,7 +5257,7 @@ class Panel:
     def publish(self, record: Mapping[str, Any]) -> None:
         """Takes in one record of the journal."""
         with self._changed:
-            state = self._state
+            state, rows = self._state, self._state["rows"]
             match record:
                 case {"kind": "reply", "message": message, "seconds": seconds, "tokens": tokens}:
                     spent = (tokens.get("prompt") or 0) + (tokens.get("completion") or 0)
@@ -5266,12 +5270,12 @@ class Panel:
                     self._marks = _mark(tool, args)
                     state.update(phase="acting", error="")
                 case {"kind": "result", "result": result, "changed": changed, "seconds": seconds}:
-                    row = state["rows"][-1] if state["rows"] else {"seconds": 0.0}
+                    row = rows[-1] if rows else {"seconds": 0.0}
                     row.update(result=_shown(result), changed=changed, seconds=round(row["seconds"] + seconds, 3))
                     marks = self._marks if changed is not None else []  # only what was carried out
                     state.update(phase="looking", actions=state["actions"] + marks)
                 case {"kind": "action", "turn": turn, "tool": tool, "args": args, "result": result}:
-                    if not any(row["turn"] == turn for row in state["rows"]):  # it had no act
+                    if not any(row["turn"] == turn for row in rows):  # it had no act
                         self._row(turn, "executor", tool, args, result)
                 case {"kind": "plan", "turn": turn, "done": done, "plan": plan, "instructions": instructions}:
                     self._row(turn, "planner", "plan", instructions, "" if instructions in done else done)
@@ -5302,15 +5306,15 @@ class Panel:
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
         """The page's PNG of the picture shown last, or None: no page is there, or its time is over. Raises Stopped."""
-        end = time.monotonic() + timeout
+        start = time.monotonic()
         with self._changed:
             self._awaited, self._annotated = seq, b""
             self.update(phase="waiting_annotated", pending_seq=seq)
             try:
-                while not self._annotated and time.monotonic() < end:
+                while not self._annotated and time.monotonic() - start < timeout:
                     self.stop.check()
-                    if not self._streams and time.monotonic() - self._seen > 2:
-                        end = 0.0
+                    if not self._streams and time.monotonic() - max(start, self._seen) > 2:
+                        break  # the page was closed, or never opened
                     self._changed.wait(0.05)
             finally:
                 self._awaited = None
@@ -5337,7 +5341,7 @@ class Panel:
     def _serve(self, connection: socket.socket) -> None:
         """One connection, one request, one answer."""
         end = time.monotonic() + PANEL_SECONDS
-        with connection, suppress(OSError):
+        with connection, suppress(OSError):  # OSError: the other side has gone, or is too slow
             try:
                 path, body = self._gate(connection, end)
                 if path == "/events":
@@ -5366,7 +5370,7 @@ class Panel:
             body += _receive(connection, end)
         if len(body) > length:
             raise _Refused(400, "There is more in the request than its Content-Length says.")
-        self._seen = time.monotonic() if path != "/" else self._seen
+        self._seen = time.monotonic()
         return path, bytes(body)
 
     def _check(self, method: str, path: str, headers: Mapping[str, str]) -> int:
@@ -5379,8 +5383,7 @@ class Panel:
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             raise _Refused(403, "Other sites may not ask.")
         if limit is None:
-            known = any(path == other for _, other in PANEL_ROUTES)
-            raise _Refused(405 if known else 404, "There is no such page." if not known else "Wrong method.")
+            raise _Refused(405 if any(path == other for _, other in PANEL_ROUTES) else 404, "There is no such page.")
         bearer = headers.get("authorization", "").encode("latin-1")
         if path != "/" and not secrets.compare_digest(bearer, f"Bearer {self._token}".encode()):
             raise _Refused(401, "The token is missing or wrong; open the address that the program printed.")
@@ -5397,22 +5400,11 @@ class Panel:
     def _send(self, connection: socket.socket, end: float, status: int, body: bytes | None, nonce: str = "") -> None:
         """An answer with all its guards; `body` None begins a stream."""
         kind = "text/html; charset=utf-8" if nonce else "application/json" if body is not None else "text/event-stream"
-        allow = f"; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data: blob:; connect-src 'self'"
-        head = [
-            f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}",
-            f"Content-Type: {kind}",
-            "Connection: close",
-            "Cache-Control: no-store",
-            "X-Content-Type-Options: nosniff",
-            "Cross-Origin-Resource-Policy: same-origin",
-            "Cross-Origin-Opener-Policy: same-origin",
-            "Referrer-Policy: no-referrer",
-            "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-            + (allow if nonce else ""),
-            *([f"Content-Length: {len(body)}"] if body is not None else []),
-        ]
+        first = f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\nContent-Type: {kind}\r\n{PANEL_GUARDS}"
+        first += PANEL_ALLOWS.format(nonce) if nonce else ""
+        first += f"\r\nContent-Length: {len(body)}" if body is not None else ""
         connection.settimeout(max(0.5, end - time.monotonic()))
-        connection.sendall("\r\n".join([*head, "\r\n"]).encode() + (body or b""))
+        connection.sendall(f"{first}\r\n\r\n".encode() + (body or b""))
 
     def _stream(self, connection: socket.socket) -> None:
         """Server-sent events: the state without its picture, whenever something changed, until someone closes."""
@@ -5443,22 +5435,19 @@ class Panel:
     def _answer(self, path: str, body: bytes) -> dict[str, Any]:
         """The JSON for a request that passed the gate."""
         if path == "/config":
-            glyphs = {str(scale): {c: _glyph(c, scale) for c in "0123456789 (),to"} for scale in range(1, 5)}
-            look = {"rings": RINGS, "plate": LABEL_PLATE, "ink": LABEL_INK, "glyphs": glyphs}
+            glyphs = {scale: {c: _glyph(c, scale) for c in "0123456789 (),to"} for scale in range(1, 5)}
             size = {"capture_width": self.config.screen_capture_w, "capture_height": self.config.screen_capture_h}
-            return {"ui": self.ui, **size, **look}
+            return {"ui": self.ui, **size, "rings": RINGS, "plate": LABEL_PLATE, "ink": LABEL_INK, "glyphs": glyphs}
         with self._changed:
             if path == "/state":
                 return {**self._snapshot(), "raw_b64": self._raw}
-        try:
+        said = None
+        with suppress(ValueError, RecursionError):
             said = json.loads(body)
-        except (ValueError, RecursionError):
-            raise _Refused(400, "The body is not JSON.") from None
         if not isinstance(said, dict):
             raise _Refused(400, "The body is not a JSON object.")
-        takers = {"/annotated": self._take_annotated, "/inject": self._take_injection, "/control": self._take_control}
         with self._changed:
-            takers[path](said)
+            getattr(self, f"_take_{path[1:]}")(said)  # the gate let only known paths pass
             self.update()
         return {"ok": True}
 
@@ -5470,14 +5459,13 @@ class Panel:
             raise _Refused(409, f"seq {seq} is not awaited; {'none is' if self._awaited is None else self._awaited}.")
         try:
             png = base64.b64decode(image, validate=True)
-            size = _png_size(png)
+            if _png_size(png) != self._size:
+                raise AgentError(f"its size is not the frame's, {self._size}")
         except (ValueError, AgentError) as error:
-            raise _Refused(400, f"image_b64 is not a PNG: {error}") from None
-        if size != self._size:
-            raise _Refused(400, f"The picture has {size} pixels (width, height); the frame has {self._size}.")
+            raise _Refused(400, f"image_b64 is not the frame as PNG: {error}") from None
         self._annotated, self._state["annotated_seq"] = png, seq
 
-    def _take_injection(self, said: dict[str, Any]) -> None:
+    def _take_inject(self, said: dict[str, Any]) -> None:
         text = said.get("vlm_text")
         if not isinstance(text, str) or not text.strip() or len(self._injected) >= 100:
             raise _Refused(400, "vlm_text takes the text of a reply.")

@@ -98,6 +98,10 @@ class Gate(PanelTest):
         changes: dict[str, tuple[dict[str, str | None], int]] = {
             "no Host": ({"Host": None}, 403),
             "a foreign Host": ({"Host": "evil.example"}, 403),
+            "no Host and no Origin": ({"Host": None, "Origin": None}, 403),
+            "a foreign Host without Origin": ({"Host": "evil.example", "Origin": None}, 403),
+            "a foreign name that leads here": ({"Host": f"evil.example:{self.port}", "Origin": None}, 403),
+            "a foreign name with its own Origin": ({"Host": "evil.example", "Origin": "http://evil.example"}, 403),
             "a Host without the port": ({"Host": "127.0.0.1"}, 403),
             "a Host that begins like ours": ({"Host": f"{here}.evil.example"}, 403),
             "a Host with another port": ({"Host": f"127.0.0.1:{self.port + 1}"}, 403),
@@ -336,6 +340,10 @@ class Annotated(PanelTest):
         self.assertEqual((self.state()["annotated_seq"], self.state()["phase"]), (3, "asking"))
         self.assertEqual(self.send(3), 409)
 
+    def test_of_two_answers_at_once_the_first_counts(self) -> None:
+        self.panel._awaited = 3  # as in the moment before the run wakes up
+        self.assertEqual([self.send(3), self.send(3)], [200, 409])
+
     def test_a_wrong_number_changes_nothing(self) -> None:
         thread, found = self.awaiting(3)
         for seq in (2, 4, -3, 10**30):
@@ -378,20 +386,23 @@ class Annotated(PanelTest):
         self.assertLess(time.monotonic() - start, 2)
         self.assertEqual(self.send(3), 409)
 
+    def test_a_page_that_was_never_opened_is_waited_for_two_seconds(self) -> None:
+        start = time.monotonic()
+        self.assertIsNone(self.panel.wait_annotated(3, 60))
+        self.assertLess(time.monotonic() - start, 4)
+
     def test_when_the_page_is_closed_nobody_waits_the_whole_time(self) -> None:
         stream = socket.create_connection(("127.0.0.1", self.port), 5)
         stream.sendall(self.head("GET /events HTTP/1.1"))
         stream.recv(65536)
         thread, found = self.awaiting(3, 60)
         stream.close()
-        self.panel._seen = 0.0  # as if the last request had been long ago
         start = time.monotonic()
         thread.join()
         self.assertEqual(found, [None])
         self.assertLess(time.monotonic() - start, 8)
 
     def test_a_stop_ends_the_wait(self) -> None:
-        self.panel._seen = time.monotonic()
         threading.Timer(0.2, self.stop.set, ["Ctrl+C"]).start()
         with self.assertRaises(agent.Stopped):
             self.panel.wait_annotated(3, 30)

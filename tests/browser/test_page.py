@@ -10,6 +10,7 @@ import random
 import sys
 import tempfile
 import threading
+import time
 import unittest
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,9 +20,9 @@ from unittest import mock
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
 
-from chrome import Chrome, wait_for
+from chrome import Chrome, wait_for  # noqa: E402 - both lie elsewhere, and this folder is no package
 
-import agent
+import agent  # noqa: E402
 
 TOLERANCE = 0  # largest difference of a channel between the page's marks and the program's: both count in whole numbers
 SHOTS = os.environ.get("PANEL_SHOTS")  # a folder: the pictures that the tests look at are kept there
@@ -44,7 +45,7 @@ class Browser(unittest.TestCase):
 
     def setUp(self) -> None:
         self.stop = agent.Stop()
-        self.panel = agent.Panel(agent.Config(), self.stop, 'Write "Hello" and save it', "planner")
+        self.panel = agent.Panel(agent.Config(), self.stop, agent.DEMO_TASK, "planner")
         self.addCleanup(self.panel.close)
         self.chrome.look(1440, 960)
         self.chrome.complaints()
@@ -163,19 +164,21 @@ class Marks(Browser):
             [{"x1": 150, "y1": 200, "x2": 420, "y2": 480}, {"x1": 900, "y1": 800, "x2": 600, "y2": 500}],
             [
                 [{"name": "click", "x1": 340, "y1": 460}, {"name": "drag", "x1": 240, "y1": 290, "x2": 740, "y2": 680}],
-                [], [{"name": "drag", "x1": 900, "y1": 100, "x2": 100, "y2": 103}], [{"name": "click", "x1": 500, "y1": 500}],
+                [], [{"name": "drag", "x1": 900, "y1": 100, "x2": 100, "y2": 103}],
+                [{"name": "click", "x1": 500, "y1": 500}],
             ],
         ),
         (
             641, 401,
             [
                 {"name": "click", "x1": 0, "y1": 0, "x2": 900, "y2": 900}, {"name": "move", "x1": 1000, "y1": 1000},
-                {"name": "drag", "x1": 500, "y1": 0, "x2": 500, "y2": 1000}, {"name": "drag", "x1": 0, "y1": 500, "x2": 1000, "y2": 500},
+                {"name": "drag", "x1": 500, "y1": 0, "x2": 500, "y2": 1000},
+                {"name": "drag", "x1": 0, "y1": 500, "x2": 1000, "y2": 500},
             ],
             [{"x1": 0, "y1": 0, "x2": 1000, "y2": 1000}, {"x1": 500, "y1": 500, "x2": 500, "y2": 500}],
             [],
         ),
-        (2600, 90, [{"name": "right_click", "x1": 999, "y1": 3}, {"name": "right_click", "x1": 998, "y1": 4}], [], [[]]),
+        (2600, 90, [{"name": "click", "x1": 999, "y1": 3}, {"name": "click", "x1": 998, "y1": 4}], [], [[]]),
     )  # fmt: skip
 
     def test_the_page_makes_the_same_picture_as_the_program(self) -> None:
@@ -193,8 +196,10 @@ class Marks(Browser):
 
     def test_every_setting_of_the_look_reaches_the_page(self) -> None:
         text = """{"executed_heat": {"radius_scale": 0.06, "trail_turns": 2, "trail_shrink": 0.5,
-            "stops": [[0, "rgba(1,2,3,0.9)"], [0.2, "rgba(200,100,50,.5)"], [0.3, "rgba(9,9,9,0)"], [1, "rgba(255,0,255,1)"]]},
-            "bbox_heat": {"border": "rgba(0,255,0,1)", "border_width": 9, "fill_stops": [[0, "rgba(0,0,0,1)"], [1, "rgba(0,0,0,0)"]]}}"""
+            "stops": [[0, "rgba(1,2,3,0.9)"], [0.2, "rgba(200,9,50,.5)"], [0.3, "rgba(9,9,9,0)"],
+            [1, "rgba(9,0,255,1)"]]},
+            "bbox_heat": {"border": "rgba(0,255,0,1)", "border_width": 9,
+            "fill_stops": [[0, "rgba(0,0,0,1)"], [1, "rgba(0,0,0,0)"]]}}"""
         self.panel.close()
         self.panel = agent.Panel(agent.load_config({"test": {"ui_config": text}}), self.stop)
         self.addCleanup(self.panel.close)
@@ -210,7 +215,7 @@ class Marks(Browser):
 
 class Demo(Browser):
     def test_the_page_follows_a_whole_run(self) -> None:
-        """Its turns, its plan, its pictures and its end; a hint and a pause in the middle harm nothing."""
+        """Its turns, its plan, its pictures and its end; a pause in the middle holds it up and harms nothing."""
         self.open()
         record, save = agent.ExecutionLogger.record, agent.ExecutionLogger.save_screenshot
 
@@ -226,10 +231,23 @@ class Demo(Browser):
             agent.ExecutionLogger, record=publish, save_screenshot=show
         ), mock.patch.object(agent, "print", lambda *_a, **_k: None, create=True):  # fmt: skip
             code: list[int] = []
-            options = agent.command_line().parse_args(["--demo", "--set", f"dump_dir={folder}", "--set", "turn_delay=0.2"])
-            run = threading.Thread(target=lambda: code.append(agent.start(options, self.stop, agent.SystemClock(self.stop))))
+            options = agent.command_line().parse_args(
+                ["--demo", "--set", f"dump_dir={folder}", "--set", "turn_delay=0.2"]
+            )
+            run = threading.Thread(
+                target=lambda: code.append(agent.start(options, self.stop, agent.SystemClock(self.stop)))
+            )
             run.start()
-            self.see("#rows", "double_click")
+            self.see("#rows", "type_text")
+            self.chrome.press(" ")
+            self.see("#phase", "Paused")
+            wait_for(lambda: self.chrome.run("return drawn.length > 20 && !busy"))
+            self.keep("paused", 1440, 880, False)
+            self.keep("paused_dark", 1440, 880, True)
+            rows = self.chrome.text("#rows")
+            time.sleep(1)
+            self.assertEqual(self.chrome.text("#rows"), rows)
+            self.chrome.click("#pause")
             run.join(60)
         self.assertEqual(code, [0])
         self.see("#phase", "completed")
@@ -240,13 +258,17 @@ class Demo(Browser):
         self.assertEqual(self.chrome.run("return document.querySelectorAll('#rows .yes').length"), 4)
         wait_for(lambda: self.chrome.run("return drawn.length > 20 && !busy"))
         self.assertEqual(self.chrome.complaints(), [])
-        for name, width, height, dark in (("light", 1440, 1000, False), ("dark", 1440, 1000, True), ("1024", 1024, 900, False),
-                                          ("phone", 390, 1400, False), ("phone_dark", 390, 1400, True)):  # fmt: skip
-            self.chrome.look(width, height, dark)
-            shot = self.chrome.screenshot()
-            self.assertGreater(len(shot), 20000)
-            if SHOTS:
-                (Path(SHOTS) / f"panel_{name}.png").write_bytes(shot)
+        for name, width, height in (("wide", 1440, 1000), ("1024", 1024, 900), ("phone", 390, 1400)):
+            self.keep(name, width, height, False)
+            self.keep(f"{name}_dark", width, height, True)
+
+    def keep(self, name: str, width: int, height: int, dark: bool) -> None:
+        """A picture of the page for README and reviewers, if a folder is given."""
+        self.chrome.look(width, height, dark)
+        shot = self.chrome.screenshot()
+        self.assertGreater(len(shot), 20000)
+        if SHOTS:
+            (Path(SHOTS) / f"panel_{name}.png").write_bytes(shot)
 
 
 EVIL = """<!doctype html><title>evil</title><body><script>
@@ -255,24 +277,32 @@ const done = (name, value) => { results[name] = value; };
 const tries = {
   get: () => fetch(TARGET + "/state"),
   get_with_token: () => fetch(TARGET + "/state", {headers: {Authorization: "Bearer TOKEN"}}),
-  post_json: () => fetch(TARGET + "/control", {method: "POST", headers: {"Content-Type": "application/json"}, body: BODY}),
+  post_json: () => fetch(TARGET + "/control", {method: "POST", headers: {"Content-Type": "application/json"},
+    body: BODY}),
   post_simple: () => fetch(TARGET + "/control", {method: "POST", mode: "no-cors", body: BODY}),
   beacon: async () => navigator.sendBeacon(TARGET + "/control", new Blob([BODY], {type: "text/plain"})),
 };
 for (const [name, act] of Object.entries(tries))
-  act().then(r => r && r.text ? r.text().then(t => done(name, "text:" + t)) : done(name, "sent"), () => done(name, "failed"));
-for (const [name, tag, path] of [["image", "img", "/state"], ["script", "script", "/config"], ["page_as_image", "img", "/"]]) {
+  act().then(r => r && r.text ? r.text().then(t => done(name, "text:" + t)) : done(name, "sent"))
+    .catch(() => done(name, "failed"));
+const embeds = [["image", "img", "/state"], ["script", "script", "/config"], ["page_as_image", "img", "/"]];
+for (const [name, tag, path] of embeds) {
   const element = document.createElement(tag);
   element.onload = () => done(name, "loaded"); element.onerror = () => done(name, "failed");
   element.src = TARGET + path; document.body.append(element);
 }
 const frame = document.createElement("iframe");
-frame.onload = () => { let seen = "hidden"; try { seen = frame.contentDocument ? "read" : "hidden"; } catch {} done("frame", seen); };
+frame.onload = () => {
+  let seen = "hidden";
+  try { seen = frame.contentDocument ? "read" : "hidden"; } catch {}
+  done("frame", seen);
+};
 frame.src = TARGET + "/#TOKEN"; document.body.append(frame);
 const form = document.createElement("form");
 form.method = "post"; form.enctype = "text/plain"; form.action = TARGET + "/control"; form.target = "nowhere";
 form.innerHTML = "<input name='{\\"action\\":\\"stop\\",\\"x\\":\\"' value='\\"}'>";
-const nowhere = document.createElement("iframe"); nowhere.name = "nowhere"; document.body.append(nowhere, form); form.submit();
+const nowhere = document.createElement("iframe");
+nowhere.name = "nowhere"; document.body.append(nowhere, form); form.submit();
 </script>"""
 
 
