@@ -20,6 +20,7 @@ import ast
 import base64
 import contextlib
 import ctypes
+import getpass
 import hashlib
 import http.client
 import io
@@ -31,6 +32,7 @@ import platform
 import random
 import re
 import secrets
+import shutil
 import signal
 import socket
 import statistics
@@ -39,6 +41,7 @@ import sys
 import textwrap
 import threading
 import time
+import traceback
 import unicodedata
 import urllib.error
 import urllib.parse
@@ -54,6 +57,7 @@ from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import count
+from queue import Empty, SimpleQueue
 from pathlib import Path
 from typing import Any, Protocol, TextIO, cast
 
@@ -125,9 +129,10 @@ class LimitReached(AgentError):
 ########################################################################################################################
 
 
-def _setting(default: Any, text: str, env: str = "", least: float | None = None, most: float | None = None) -> Any:
-    """One field of Config: its default, what it means (with unit), its environment variable and its range."""
-    return field(default=default, metadata={"text": text, "env": env, "least": least, "most": most})
+def _setting(default: Any, text: str, env: str = "", least: float | None = None, most: float | None = None,
+             pattern: str = "") -> Any:  # fmt: skip
+    """One field of Config: its default, what it means (with unit), its environment variable, its range or pattern."""
+    return field(default=default, metadata={"text": text, "env": env, "least": least, "most": most, "pattern": pattern})
 
 
 @dataclass(frozen=True)
@@ -192,12 +197,20 @@ class Config:
     minutes_most: float = _setting(120.0, "most minutes of a run, 0 for no limit", "", 0, 100000)
     text_chars_most: int = _setting(10000, "most characters of one typed text", "", 1, 1000000)
     takeover_quiet: float = _setting(3.0, "seconds without the person's mouse and keyboard before it goes on; 0: not watched", "", 0, 3600)
+    confirm: str = _setting("risky", "which acts wait for a person's yes: never, risky or always", "", pattern="never|risky|always")
+    confirm_wait: float = _setting(60.0, "seconds; no answer in time is a no", "", 1, 86400)
+    risky_words: str = _setting("", "further words of a label that make an act risky, such as: publish; archive")
+    allow_risky: str = _setting("", "risks allowed in advance, by name or by the question, such as: run dialog; send*to Bob*")
     stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
     stop_corner: bool = _setting(True, "whether the mouse thrown into the top left corner stops")
+    blank_secrets: bool = _setting(True, "grey out, in the pictures of its window, where a secret was typed")
     # -- files
+    keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
+    keep_megabytes: int = _setting(2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000)
     dump_dir: str = _setting("dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR")
-    dump_prefix: str = _setting("screen_", "names of the screenshots shown in a conversation", "AGENT_DUMP_PREFIX")
+    dump_prefix: str = _setting("screen_", "begins the names of a conversation's screenshots; up to 40 letters, digits, _, -",
+                                "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}")
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
     # -- panel
     panel_port: int = _setting(0, "port on 127.0.0.1; 0 = any free one", "", 0, 65535)
@@ -238,8 +251,9 @@ def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
             least, most = spec.metadata["least"], spec.metadata["most"]
             if (least is not None and value < least) or (most is not None and value > most):
                 raise ConfigError(f"{where}: {name} must lie between {least} and {most}, not {value}.")
-            if name == "dump_prefix" and not re.fullmatch(r"[\w-]{0,40}", value):  # never a path
-                raise ConfigError(f"{where}: {name} takes up to 40 letters, digits, _ and -, not {value[:60]!r}.")
+            if not re.fullmatch(spec.metadata["pattern"] or "[^\0]*", str(value)):
+                wanted = f"{spec.metadata['text']}: {spec.metadata['pattern'].replace('|', ' or ')}"
+                raise ConfigError(f"{where}: {name} ({wanted}) cannot be {str(value)[:60]!r}.")
     return replace(Config(), **values)
 
 
@@ -389,6 +403,33 @@ class Stop:
             if time.monotonic() >= end:
                 return False
         return True
+
+
+class Secrets:
+    """Values that are typed by name: the model and every file know {{NAME}} only."""
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self.values = dict(values or {})
+        spellings = {}
+        for name, value in self.values.items():  # as it is, and as JSON and error messages write it
+            for spelling in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]):
+                spellings[spelling] = "{{%s}}" % name
+        self._spellings = sorted(spellings.items(), key=lambda item: -len(item[0]))
+
+    def fill(self, text: str) -> str:
+        """The text with each {{NAME}} of a secret replaced by its value; only the actuator may have that."""
+        return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda name: self.values.get(name[1], name[0]), text)
+
+    def hide(self, value: Any) -> Any:
+        """Text, or data as JSON knows it, with each secret's value replaced by {{NAME}}."""
+        if isinstance(value, str):
+            for spelling, name in self._spellings:
+                value = value.replace(spelling, name)
+        elif isinstance(value, Mapping):
+            return {self.hide(key): self.hide(item) for key, item in value.items()}
+        elif isinstance(value, (list, tuple)):
+            return [self.hide(item) for item in value]
+        return value
 
 
 class Clock(Protocol):
@@ -790,8 +831,9 @@ def _draw_label(canvas: Canvas, text: str, at: Point, gap: int, taken: list[Rect
 
 
 def annotate(
-    pixels: bytes, width: int, height: int, actions: Sequence[Mapping[str, Any]], boxes: Sequence[Mapping[str, Any]] = (),
-    trail: Sequence[Sequence[Mapping[str, Any]]] = (), config: Mapping[str, Any] = UI_CONFIG,
+    pixels: bytes, width: int, height: int, actions: Sequence[Mapping[str, Any]],
+    boxes: Sequence[Mapping[str, Any]] = (), trail: Sequence[Sequence[Mapping[str, Any]]] = (),
+    config: Mapping[str, Any] = UI_CONFIG,
 ) -> bytearray:  # fmt: skip
     """A copy of BGRX `pixels` with the marks of a turn: blue boxes, orange heat where actions were executed, labels.
 
@@ -818,10 +860,10 @@ def ui_config(text: str) -> dict[str, Any]:
     box = {"name": "drag", "x1": 0, "y1": 0, "x2": GRID, "y2": GRID}
     try:
         given = json.loads(text or "{}")
-        unknown = [f"{part}.{key}" for part, keys in given.items() for key in keys if key not in UI_CONFIG.get(part, {})]
+        unknown = [f"{part}.{key}" for part in given for key in given[part] if key not in UI_CONFIG.get(part, {})]
         merged = {part: {**keys, **given.get(part, {})} for part, keys in UI_CONFIG.items()}
-        heat, boxes = merged["executed_heat"], merged["bbox_heat"]
-        if not (0 <= heat["radius_scale"] <= 0.5 and 0 <= heat["trail_shrink"] <= 1 and 0 <= boxes["border_width"] <= 100):
+        heat, border = merged["executed_heat"], merged["bbox_heat"]["border_width"]
+        if not (0 <= heat["radius_scale"] <= 0.5 and 0 <= heat["trail_shrink"] <= 1 and 0 <= border <= 100):
             raise ValueError("radius_scale takes 0 to 0.5, trail_shrink 0 to 1, border_width 0 to 100")
         annotate(bytes(256), 8, 8, [box], [box], [[box]], merged)  # whatever else can't be drawn shows here
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, StopIteration) as error:
@@ -917,7 +959,7 @@ PROCESS_QUERY_LIMITED_INFORMATION = 0x1000
 DESKTOP_READOBJECTS = 0x0001
 TOKEN_QUERY, TokenIntegrityLevel, SECURITY_MANDATORY_MEDIUM_RID = 0x0008, 25, 0x2000
 GA_ROOT, GA_ROOTOWNER = 2, 3
-MOD_KEYS, MOD_NOREPEAT = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}, 0x4000  # alt, ctrl, shift, win
+MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}  # of RegisterHotKey: alt, ctrl, shift, win
 WM_HOTKEY, PM_REMOVE, WAIT_TIMEOUT = 0x0312, 1, 258
 INPUT_MARK = 0x41474E54  # "AGNT" in dwExtraInfo: tells the program's own events from the person's
 
@@ -1386,23 +1428,6 @@ class WindowsDesktop:
                 tries -= 1
             text = f"Windows took {count} of {len(events)} input events; a window of a program with more rights blocks them."
             raise Win32Error(text, "SendInput")
-
-
-_ROUTINES: list[Any] = []  # Windows calls them, so they must not be collected
-
-
-def end_on_console_close(stop: Stop) -> None:
-    """Closing the console, logging off and shutting down end the run in order, in the 5 s that Windows leaves it."""
-
-    def handler(kind: int) -> int:
-        if kind >= 2:  # 0 and 1 are Ctrl+C and Ctrl+Break, which are signals
-            stop.set("the console was closed")
-            time.sleep(4.5)  # Windows ends the process when this returns; the run ends it sooner
-        return kind >= 2
-
-    if sys.platform == "win32":
-        _ROUTINES.append(ctypes.WINFUNCTYPE(BOOL, DWORD)(handler))
-        ctypes.WinDLL("kernel32").SetConsoleCtrlHandler(_ROUTINES[-1], 1)
 
 
 ########################################################################################################################
@@ -2214,6 +2239,11 @@ def _argument(f: Any, shown: str, value: Any) -> Any:
 ########################################################################################################################
 
 
+def targets(act: Act, frame: Frame) -> list[Point]:
+    """The pixels that an act names."""
+    return [to_point(getattr(act.args, f.name), frame.area) for f in fields(act.args) if f.type == "Coordinate"]
+
+
 class Actuator:
     """Carries acts out on a desktop; it alone calls the desktop's input methods, and only behind GATES.
 
@@ -2221,8 +2251,10 @@ class Actuator:
     """
 
     def __init__(self, desktop: Desktop, config: Config, clock: Clock, stop: Stop,
-                 notice: Callable[[str], None] = lambda text: None) -> None:  # fmt: skip
-        self.desktop, self.config, self.clock, self.stop, self.notice = desktop, config, clock, stop, notice
+                 notice: Callable[[str], None] = lambda text: None,
+                 confirm: Callable[[str], bool] = lambda question: False, secrets: Secrets | None = None) -> None:  # fmt: skip
+        self.desktop, self.config, self.clock, self.stop, self.secrets = desktop, config, clock, stop, secrets or Secrets()
+        self.notice, self.confirm, self._approved = notice, confirm, set[str]()
         self.area, self.spent = Rect(0, 0, 0, 0), 0  # working area of the act's frame; number of the last frame acted on
         chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
         self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
@@ -2272,8 +2304,10 @@ class Actuator:
         self._move(to_point(place, self.area))
 
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
+        # before the move, so that nothing can move the mouse away between the move and the click
+        self._keep_apart(button, to_point(place, self.area) if place else self.desktop.cursor())
         self._go(place)
-        here = self._keep_apart(button)
+        here = self.desktop.cursor()
         try:
             for _ in range(count):
                 self._down(self.desktop.button, button)
@@ -2303,7 +2337,7 @@ class Actuator:
 
     def type_text(self, text: str) -> None:
         first = self.desktop.foreground()
-        for batch in text_batches(text, self.config.text_batch_events):
+        for batch in text_batches(self.secrets.fill(text), self.config.text_batch_events):
             window = self.desktop.foreground()
             if (window and window.handle) != (first and first.handle):
                 raise ToolError("Another window took the keyboard in the middle of the text.", "stale_frame")
@@ -2381,6 +2415,10 @@ class Actuator:
         if reason:
             raise ToolError(f"The window {window.title!r} ({window.program}) {reason}; use another one.", "forbidden_window")
 
+    def windows(self, act: Act, frame: Frame) -> list[Window | None]:
+        """The windows that an act would reach now."""
+        return [self.desktop.window_at(place) for place in targets(act, frame)] or [self.desktop.foreground()]
+
     def rest(self) -> bool:
         """Waits as long as the run is paused, and says so once; whether it was."""
         if not self.stop.paused:
@@ -2399,15 +2437,13 @@ class Actuator:
         if 0 < self.config.minutes_most * 60 < self.clock.now() - self.began:
             raise LimitReached(f"The run has lasted its {self.config.minutes_most:g} minutes.")
 
-    def _keep_apart(self, button: str) -> Point:
-        """Two single clicks at one place must not become a double click; returns where the mouse is."""
+    def _keep_apart(self, button: str, here: Point) -> None:
+        """Two single clicks at one place must not become a double click."""
         when, where, what = self._last_click
-        here = self.desktop.cursor()
         near = max(abs(here.x - where.x), abs(here.y - where.y)) <= DRAG_THRESHOLD
         rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
         if rest > 0 and what == button and near:
             self.clock.sleep(rest)
-        return here
 
 
 WHEEL_DELTA = 120  # one notch, from winuser.h
@@ -2462,11 +2498,6 @@ def gate_geometry(actuator: Actuator, _act: Act, frame: Frame) -> None:
         raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
 
 
-def targets(act: Act, frame: Frame) -> list[Point]:
-    """The pixels that an act names."""
-    return [to_point(getattr(act.args, f.name), frame.area) for f in fields(act.args) if f.type == "Coordinate"]
-
-
 def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
     """What the model sees is where it can act: targets lie on the screen, the keyboard's window reaches into the area."""
     if not all(frame.screen.contains(point) for point in targets(act, frame)):
@@ -2497,8 +2528,54 @@ def gate_windows(actuator: Actuator, act: Act, frame: Frame) -> None:
         if isinstance(act.args, KEYBOARD) or (front and any(front.rect.contains(place) for place in places)):
             title = front.title if front else "none"
             raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
-    for window in map(actuator.desktop.window_at, places) if places else [front]:
+    for window in actuator.windows(act, frame):
         actuator.refuse_window(window)
+
+
+# What makes an act risky: a regex on the lines "label:", "key:", "text:" of the act, "title:" and "program:" of its window.
+RISKS = {
+    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)|^key:(.*\+)?shift\+delete$"
+    r"|^key:delete$[^\0]*^program:explorer",
+    "pay": r"^label:.*\b(pay|buy|purchas|order|check ?out|subscri|donat|transfer|bid\b|kauf|bezahl|achet|compr)",
+    "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|senden|envoyer|enviar)",
+    "install": r"^label:.*\b(un|de)?install|^label:.*\b(run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
+    "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
+    "password": r"^(label|title):.*\b(password|passcode|passwort|kennwort|mot de passe|contraseña|pin\b|cvv|cvc|credit card)",
+    "secret": r"^text:.*\{\{\w+\}\}",
+    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)|^program:(consent|credentialui)",
+    "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
+    "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)\.exe$"
+    r"|^title:.*(command prompt|powershell|registry editor)",
+    "command": r"^text:.*(\brm -|\bdel /|\brd /|\bformat [a-z]:|\bshutdown\b|\breg (add|delete)|\bnet user|powershell|cmd /)",
+}
+
+
+def risk_of(act: Act, windows: Sequence[Window | None], config: Config) -> str:
+    """The name of the first risk that an act bears, or nothing."""
+    args, lines = act.args, list[str]()
+    for window in filter(None, windows):
+        lines += [f"title:{window.title}", f"program:{window.program}"]
+    label = getattr(args, "element_name", "")
+    facts = [f"label:{label}", f"key:{getattr(args, 'key', '')}", f"text:{getattr(args, 'text', '')}", *lines]
+    risky = (name for name, rule in RISKS.items() if re.search(rule, "\n".join(facts), re.IGNORECASE | re.MULTILINE))
+    words = (word for word in split_list(config.risky_words) if word in label.lower())
+    return next(risky, "") or next(words, "")
+
+
+def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
+    """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
+    config, windows = actuator.config, actuator.windows(act, frame)
+    risk = {"never": "", "always": "any act"}.get(config.confirm, risk_of(act, windows, config))
+    where = windows[0]
+    question = f"{risk}: {act}" + (f" in {where.title!r} ({where.program})" if where else "")
+    allowed = any(rule == risk or fnmatchcase(question.lower(), rule) for rule in split_list(config.allow_risky))
+    if risk and not allowed and question not in actuator._approved:
+        if not actuator.confirm(question):
+            raise ToolError(f"The person did not allow this ({risk}); do it another way, or report it.", "not_allowed")
+        actuator._approved.add(question)  # in case answering has brought another window to the front
+        actuator.last_own = actuator.clock.now()
+        gate_windows(actuator, act, frame)
+    actuator._approved.discard(question)
 
 
 def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
@@ -2506,9 +2583,94 @@ def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
     return f"Dry run, not done: {act}" if actuator.config.dry_run else None
 
 
+# -- what ends or pauses a run from outside: hotkeys, the mouse in the corner, the console's close button
+
+
+def hotkey(chord: str) -> tuple[int, int]:
+    """(modifiers, VK code) of a chord for RegisterHotKey."""
+    codes = chord_codes(parse_chord(chord))
+    return sum(MOD_KEYS.get(code, 0) for code in codes), next((code for code in codes if code not in MOD_KEYS), 0)
+
+
+def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
+    """The watcher's thread: polls, since a blocking GetMessage could not watch the mouse as well."""
+    stop, config, desktop, message, away = actuator.stop, actuator.config, actuator.desktop, MSG(), False
+    with ExitStack() as undo:
+        for number, chord in enumerate((config.stop_hotkey, config.pause_hotkey)):
+            api.RegisterHotKey(None, number, *hotkey(chord))
+            undo.callback(api.UnregisterHotKey, None, number)
+        ready.set()
+        while not leave.wait(WATCH_S):
+            while api.PeekMessageW(ctypes.byref(message), None, 0, 0, PM_REMOVE):
+                if message.message == WM_HOTKEY and message.wParam == 0:
+                    stop.set(config.stop_hotkey)
+                elif message.message == WM_HOTKEY:
+                    stop.paused = "" if stop.paused else f"{config.pause_hotkey} goes on"
+            with suppress(Win32Error):  # no mouse to be seen while the desktop is locked
+                screen, here = desktop.screen(), desktop.cursor()
+                corners = (Point(0, 0), Point(screen.left, screen.top))
+                if config.stop_corner and away and here in corners and actuator.aim not in corners:
+                    stop.set("the mouse in the corner")
+                away = here not in corners
+
+
+@contextmanager
+def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
+    """Watches from a thread of its own while the run lasts; a watcher that is lost stops the run."""
+    stop, leave, ready = actuator.stop, threading.Event(), threading.Event()
+    lost: list[Win32Error] = []
+
+    def run() -> None:
+        try:
+            _watch(api, actuator, leave, ready)
+        except Win32Error as error:
+            lost.append(error)
+        finally:
+            if not leave.is_set():
+                stop.set("the watcher for the stop key was lost")
+            ready.set()
+
+    def closed(event: int) -> int:
+        """In a thread of Windows, which ends the program when this returns; Ctrl+C and Ctrl+Break come as signals."""
+        if event < 2:
+            return 0
+        stop.set("the console was closed")
+        return int(leave.wait(CLOSE_S))
+
+    handler = ctypes.CFUNCTYPE(BOOL, DWORD)(closed)
+    thread = threading.Thread(target=run, daemon=True)
+    with suppress(Win32Error):
+        api.SetConsoleCtrlHandler(ctypes.cast(handler, ctypes.c_void_p), True)
+    thread.start()
+    ready.wait()
+    try:
+        if lost:
+            keys = f"{actuator.config.stop_hotkey} or {actuator.config.pause_hotkey}"
+            raise ConfigError(f"Another program uses {keys}; set stop_hotkey and pause_hotkey to other chords.")
+        yield
+    finally:
+        leave.set()
+        thread.join()
+        with suppress(Win32Error):
+            api.SetConsoleCtrlHandler(ctypes.cast(handler, ctypes.c_void_p), False)
+
+
+@contextmanager
+def alone(api: Win32) -> Iterator[None]:
+    """Holds the mutex that tells a second agent on this desktop from the first; raises ConfigError for the second."""
+    mutex = api.CreateMutexW(None, False, "Local\\agent.py")
+    try:
+        if api.WaitForSingleObject(mutex, 0) == WAIT_TIMEOUT:
+            raise ConfigError("Another agent.py works on this desktop; wait until it is done, or stop it.")
+        yield
+    finally:
+        _twice(api.CloseHandle, mutex)
+
+
+WATCH_S, CLOSE_S = 0.03, 4.0  # a stop within 0.2 s; Windows gives a closing console's program 5 s
 KEYBOARD = (TypeTextArgs, PressKeyArgs)
 GATES: tuple[Gate, ...] = (gate_stop, gate_fresh_frame, gate_person, gate_geometry, gate_area, gate_limits, gate_windows)
-GATES += (gate_dry_run,)
+GATES += (gate_dry_run, gate_confirm)
 
 
 ########################################################################################################################
@@ -2798,8 +2960,8 @@ class ModelServer:
 
     def __init__(self, config: Config, clock: Clock, stop: Stop, api_key: str = "",
                  notice: Callable[[str], None] = lambda text: None, jitter: Callable[[], float] = random.random,
-                 ) -> None:  # fmt: skip
-        self.config, self.clock, self.stop, self.notice, self.jitter = config, clock, stop, notice, jitter
+                 hide: Callable[[Any], Any] = lambda value: value) -> None:  # fmt: skip
+        self.config, self.clock, self.stop, self.notice, self.jitter, self.hide = config, clock, stop, notice, jitter, hide
         self.url, self._key = _endpoint(config.lmstudio_endpoint), api_key.strip()
         if not re.fullmatch(r"[!-~]*", self._key):
             raise ConfigError("LMSTUDIO_API_KEY holds blanks or unusual characters; copy it once more.")
@@ -2891,7 +3053,7 @@ class ModelServer:
 
     def _fault(self, row: _Row, said: str = "", **values: Any) -> ModelError:
         """A row of the tables as an error; a server that repeats the key does not get it into a message."""
-        said = _plain(said.replace(self._key, "***") if self._key else said)
+        said = _plain(self.hide(said.replace(self._key, "***") if self._key else said))
         return ModelError(f"The server at {self.where} {row[3].format(said=said, **values)}.", row[1], row[2])
 
     def discover(self) -> ModelInfo:
@@ -3623,6 +3785,7 @@ class MemorySnapshot:
     summary: str
     patterns: str
     archived_count: int
+    turns: tuple[int, ...] = ()
 
 
 @dataclass
@@ -3655,7 +3818,8 @@ class AgentMemory:
         for record in chosen:
             record.archived = True
         if chosen:
-            self._snapshots.append(MemorySnapshot(summary, patterns, len(chosen)))
+            turns = tuple(record.turn for record in chosen)
+            self._snapshots.append(MemorySnapshot(summary, patterns, len(chosen), turns))
         return len(chosen)
 
     def archive_by_itself(self, keep: int) -> int:
@@ -3711,6 +3875,10 @@ class AgentState:
 
     def increment_turn(self) -> None:
         self.turn += 1
+
+    def counters(self) -> dict[str, Any]:
+        """All but the task and what was done: the journal keeps it after each turn."""
+        return {name: value for name, value in vars(self).items() if name not in ("task", "memory")}
 
     def get_context(self) -> str:
         """The user text of a request up to its question: what changes least stands first."""
@@ -3965,6 +4133,56 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
 
 
+@dataclass(frozen=True)
+class Journal:
+    """What is whole of a run's turns.jsonl: its records, the numbers of damaged lines, and its bytes without a torn end."""
+
+    folder: Path
+    records: list[dict[str, Any]]
+    damaged: list[int]
+    size: int
+
+
+def read_journal(folder: Path) -> Journal:
+    """Reads what a run wrote, however it ended; raises ConfigError."""
+    try:
+        data = (folder / "turns.jsonl").read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{folder} holds no readable turns.jsonl ({error.strerror}).") from None
+    *lines, torn = data.split(b"\n")
+    records, damaged = [], []
+    for number, line in enumerate(lines, 1):
+        try:
+            records.append(dict(json.loads(line), line=number))
+        except (ValueError, TypeError, RecursionError):
+            damaged.append(number)
+    return Journal(folder, records, damaged, len(data) - len(torn))
+
+
+def old_runs(root: Path) -> list[Path]:
+    """The folders run_NNNN directly in `root`, the latest first."""
+    found = [path for path in root.glob("run_*") if path.name[4:].isdigit() and path.is_dir() and not path.is_symlink()]
+    return sorted(found, key=lambda path: -int(path.name[4:]))
+
+
+def find_run(root: Path, run: str) -> Path:
+    """The folder of a run given by its number or name, or of the latest; raises ConfigError."""
+    for path in old_runs(root):
+        if run in ("", path.name, path.name[4:]) or (run.isdigit() and int(run) == int(path.name[4:])):
+            return path
+    raise ConfigError(f"There is no run {run} in {root}.".replace("  ", " "))
+
+
+def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
+    """Deletes the oldest runs beyond these limits (0: none), but never the latest; nothing else in `root` is touched."""
+    total = 0
+    for place, run in enumerate(old_runs(root)):
+        with suppress(OSError):
+            total += sum(path.lstat().st_size for path in run.rglob("*"))
+        if place and (0 < most_runs <= place or 0 < most_megabytes << 20 < total):
+            shutil.rmtree(run, ignore_errors=True)
+
+
 class ExecutionLogger:
     """The run's folder: execution_log.txt for people, turns.jsonl for programs, screenshots.
 
@@ -3972,22 +4190,25 @@ class ExecutionLogger:
     its result after it. A file that can't be written raises AgentError, and the run ends before it acts unrecorded.
     """
 
-    def __init__(self, dump_dir: str) -> None:
-        self.folder = _new_run_folder(Path(dump_dir))
+    def __init__(self, dump_dir: str, hide: Callable[[Any], Any] = lambda value: value, old: Journal | None = None) -> None:
+        self.folder, self.hide = old.folder if old else _new_run_folder(Path(dump_dir)), hide
         self.api_calls = 0
         try:
-            (self.folder / "screenshots").mkdir()
+            (self.folder / "screenshots").mkdir(exist_ok=True)
             self._log = (self.folder / "execution_log.txt").open("a", encoding="utf-8", errors="backslashreplace")
             self._turns = (self.folder / "turns.jsonl").open("a", encoding="utf-8")
             name = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
             self._exchanges = (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace")
+            if old:
+                self._turns.truncate(old.size)
+            (self.folder / self.save_screenshot("turn_0000000_recovery", bytes(1 << 16))).unlink()  # else too long or full
         except OSError as error:
             raise self._failure(error) from None
 
     def log(self, text: str) -> None:
         """One entry of the log for people; further lines are indented."""
         stamp = datetime.now().strftime("%H:%M:%S.%f")[:-3]
-        body = printable(redact(text)).rstrip().replace("\n", "\n    ")
+        body = printable(redact(self.hide(text))).rstrip().replace("\n", "\n    ")
         self._write(self._log, f"{stamp} {body}\n")
 
     def section(self, title: str) -> None:
@@ -4001,7 +4222,7 @@ class ExecutionLogger:
 
     def record(self, kind: str, **values: Any) -> None:
         """One line of turns.jsonl."""
-        entry = {"kind": kind, "time": round(time.time(), 3), **values}
+        entry = {"kind": kind, "time": round(time.time(), 3), **self.hide(values)}
         self._write(self._turns, redact(json.dumps(entry, ensure_ascii=True, default=str)) + "\n")
 
     def save_screenshot(self, name: str, png: bytes) -> str:
@@ -4057,6 +4278,12 @@ def lmstudio_logs() -> dict[Path, int]:
         with suppress(OSError):
             sizes[path] = path.stat().st_size  # asks the file itself: folders list old sizes of files being written
     return dict(sorted(sizes.items()))
+
+
+def keep_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> None:
+    """At the end of a run, however it ended: the server's own log of it, and a line about that."""
+    with suppress(AgentError):
+        logger.log(export_lmstudio_log(before, logger.folder))
 
 
 def export_lmstudio_log(before: Mapping[Path, int], folder: Path) -> str:
@@ -4203,6 +4430,7 @@ class Engine:
     told: int = 0  # of them in the lines on the terminal
     warned: set[str] = field(default_factory=set)
     failures: int = 0  # failed exchanges in a row
+    _typed: list[tuple[int, Rect]] = field(default_factory=list)  # window and place of each secret on its screenshots
     _image: bytes = b""
     _latest: Frame | None = None
     refused: str = ""  # the type of the error by which the last act was refused, or nothing
@@ -4237,7 +4465,7 @@ class Engine:
             try:
                 frame = self.desktop.capture(area, self.config.screen_capture_w, self.config.screen_capture_h)
                 if frame.clean != frame.clean[:4] * (frame.width * frame.height):
-                    return frame
+                    return self._discreet(frame)
             except Win32Error as error:
                 reason = str(error)
             if self.clock.now() - start >= self.config.blind_patience:
@@ -4247,6 +4475,19 @@ class Engine:
                 self.say(f"paused: {reason}")
             told = True
             self.clock.sleep(0.5)
+
+    def _discreet(self, frame: Frame) -> Frame:
+        """The frame without secrets in its window's title, and greyed out where they were typed while it is in front."""
+        if not frame.window or not self.actuator.secrets.values:
+            return frame
+        window, pictures = frame.window, []
+        for pixels in (frame.pixels, frame.clean):
+            canvas = Canvas(frame.width, frame.height, pixels)
+            for handle, place in self._typed:
+                canvas.fill(place, 0x808080, 0, float(handle == window.handle))
+            pictures.append(bytes(canvas.pixels))
+        window = replace(window, title=self.logger.hide(window.title))
+        return replace(frame, pixels=pictures[0], clean=pictures[1], window=window)
 
     # -- ask
 
@@ -4268,7 +4509,7 @@ class Engine:
         about += f", shared {shared}; prompt {len(system)} characters, tools {_tool_names(tools) or 'none'}"
         self.logger.exchange(f"REQUEST {number} to {role.name}: {about}", news)
         reply = self.server.complete(body)
-        self.failures = 0
+        reply, self.failures = replace(reply, message=self.logger.hide(reply.message)), 0
         self.logger.exchange(f"RESPONSE {number} in {reply.seconds:.2f} s, {reply.usage}", told(reply.message))
         pixels = self.config.screen_capture_w * self.config.screen_capture_h * images
         for warning in reply_warnings(reply, self.model.name, self.model, pixels // 1024, len(text)):
@@ -4353,11 +4594,17 @@ class Engine:
             if self.actuator.spent == frame.number:
                 self._settle(frame.area, size, before)
                 self._latest = self._look()
-                changed = changed_region(frame, self._latest) is not None
+                region = changed_region(frame, self._latest)
+                changed = region is not None
+                if region and frame.window and self.config.blank_secrets and self.actuator.secrets.fill(str(act)) != str(act):
+                    self._typed.append((frame.window.handle, region))
+                    self._latest = self._discreet(self._latest)
         except (ToolError, Win32Error) as error:
             self.refused = getattr(error, "kind", "windows")
-            result = f"{'Interrupted, look what it did' if self.actuator.sent else 'Not done'}: {error}"
+            begun = self.actuator.sent > 0
+            result = f"Failed half-way, so look before doing it again: {error}" if begun else f"Not done: {error}"
         seconds = round(self.clock.now() - start, 3)
+        result = self.logger.hide(result)
         self.logger.record("result", turn=turn, result=result, changed=changed, seconds=seconds)
         self.logger.log(f"TOOL {act} -> {result}; changed {changed}, {seconds} s")
         return result, changed
@@ -4417,22 +4664,25 @@ class Conversation:
     def messages(self) -> list[Message]:
         return [self.opening, *(message for step in self.steps for message in step)]
 
-    def add(self, said: str, thought: str, calls: Sequence[ToolCall], answer: Mapping[str, Any]) -> None:
-        """One step. A broken call is not repeated; of several the first is answered, the others are refused."""
-        step = [Message("assistant", _CALL_BEGINS.split(said)[0].strip()[:2000] if calls else NO_CALL)]
-        step[0].thought = _CALL_BEGINS.split(thought)[0].strip() if calls else ""
-        shown, extra = [], refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
+    def add(self, said: str, thought: str, calls: Sequence[ToolCall], answer: Mapping[str, Any], image: bytes) -> None:
+        """One step: a broken call is not repeated, of several the first is answered, a screenshot brings `image`."""
+        extra = refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
+        texts = [json.dumps(told, ensure_ascii=False) for told in (answer, *[extra] * (len(calls) - 1))]
+        shown: list[dict[str, Any]] = []
         for call in calls:
             self._calls += 1
-            identity = f"call{self._calls:05d}"  # nine letters and digits, which the strictest templates ask for
             function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+            identity = f"call{self._calls:05d}"  # nine letters and digits: the strictest templates want that
             shown.append({"id": identity, "type": "function", "function": function})
-            text = json.dumps(extra if len(shown) > 1 else answer, ensure_ascii=False)
-            step.append(Message("tool", text, more={"tool_call_id": identity, "name": call.name}))
         if calls:
-            step[0].more = {"tool_calls": shown}
+            said, thought = (_CALL_BEGINS.split(text)[0].strip() for text in (said[:2000], thought))
+            step = [Message("assistant", said, thought=thought, more={"tool_calls": shown})]
+            more = [{"tool_call_id": item["id"], "name": call.name} for item, call in zip(shown, calls, strict=True)]
+            step += [Message("tool", text, more=names) for text, names in zip(texts, more, strict=True)]
         else:
-            step.append(Message("user", json.dumps(answer, ensure_ascii=False)))
+            step = [Message("assistant", NO_CALL), Message("user", texts[0])]
+        if "screenshot" in answer:
+            step.append(Message("user", f"Screenshot {answer['screenshot']}: the screen now.", image))
         self.steps.append(step)
 
     def heavy(self) -> tuple[list[Message], list[Message]]:
@@ -4473,6 +4723,7 @@ def run_two_agent(engine: Engine, state: AgentState) -> Outcome:
             plan_turn(engine, state)
         elif outcome := execute_turn(engine, state):
             return outcome
+        engine.logger.record("state", **state.counters())
         engine.clock.sleep(engine.config.turn_delay)
     return Outcome("max_steps", f"Not completed within {engine.config.max_steps} turns.")
 
@@ -4481,6 +4732,34 @@ def review_due(engine: Engine, state: AgentState) -> bool:
     """Whether the planner speaks next: asked for, on schedule, or because memory is full. Never twice without a turn."""
     on_schedule = state.since_review >= engine.config.review_interval
     return state.since_review > 0 and (state.needs_review or on_schedule or state.memory.needs_compression)
+
+
+UNKNOWN = "Unknown: the program ended in the middle of it, so look before doing it again."
+
+
+def restore(journal: Journal, state: AgentState) -> ActionRecord | None:
+    """Brings `state` to where the journal ends; returns the act whose record is missing, its result unknown or known."""
+    pending: ActionRecord | None = None
+    for entry in journal.records:
+        kind, values = entry.get("kind"), {name: value for name, value in entry.items() if name not in ("kind", "time", "line")}
+        try:
+            if kind == "intent":
+                pending = ActionRecord(values["turn"], values["tool"], json.dumps(values["args"]), UNKNOWN)
+            elif kind == "result" and pending:
+                pending.result, pending.changed = values["result"], values["changed"]
+            elif kind == "action":
+                state.memory.add_action(ActionRecord(**values))
+                pending = None
+            elif kind == "archive":
+                state.memory.apply_compression(values["summary"], values["patterns"], values["turns"])
+            elif kind == "state":
+                vars(state).update({name: type(value)(values[name]) for name, value in state.counters().items()})
+            state.turn = max(state.turn, values.get("turn", 0))
+        except (KeyError, TypeError, ValueError):
+            journal.damaged.append(entry["line"])
+    if pending:
+        state.memory.add_action(pending)
+    return pending
 
 
 # -- the planner's turn
@@ -4494,6 +4773,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     role, text = engine.profile.roles["planner"], planner_text(state, archiving)
     act, said, asked = engine.ask_for_call(role, text, b"", max(0, left - 1))
     state.planner_streak += asked
+    known = len(state.memory.all_snapshots)
     done = apply_plan(engine, state, act, said)
     if archiving and state.memory.needs_compression:
         count = state.memory.archive_by_itself(engine.config.memory_keep_actions)
@@ -4501,6 +4781,8 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     only_archived = act is not None and act.tool.name == "archive" and needs_instructions(state)
     if not only_archived or state.planner_streak >= engine.config.planner_in_a_row:
         hand_over(state)
+    for snapshot in state.memory.all_snapshots[known:]:
+        engine.logger.record("archive", turn=state.turn, **asdict(snapshot))
     engine.logger.record("plan", turn=state.turn, done=done, plan=state.plan, instructions=state.execution_instructions)
     engine.logger.log(f"PLAN {done}\nInstructions: {state.execution_instructions}")
     engine.tell(state.turn, role.name, done, "", engine.clock.now() - start)
@@ -4527,7 +4809,6 @@ def apply_plan(engine: Engine, state: AgentState, act: Act | None, said: str) ->
     if act.tool.name == "archive":
         args: ArchiveHistoryArgs = act.args
         count = state.memory.apply_compression(args.summary, args.patterns_detected, args.archived_turns)
-        engine.logger.record("archive", turn=state.turn, count=count, summary=args.summary)
         return f"archived {count} turns"
     state.execution_instructions = act.args.instructions
     state.plan, state.needs_review = said or act.args.reasoning or state.plan, False
@@ -4573,12 +4854,13 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     if act and act.call.ignored:
         result += f" ({act.call.ignored} further calls in the reply were not carried out: one call a turn)"
     note_action(engine, state, ActionRecord(state.turn, name, args, result, screenshot, said, changed), start)
-    postponed = engine.refused == "stale_frame"  # it waits for nothing but a new look
+    # an act that waits for nothing but a new look is no failure; one that was interrupted is
+    postponed = engine.refused == "stale_frame" and not engine.actuator.sent
     return outcome or (None if postponed else escalate(engine, state, progress))
 
 
 def note_action(engine: Engine, state: AgentState, record: ActionRecord, start: float) -> None:
-    """A turn into memory, the journal and onto the terminal."""
+    """A turn into memory, the journal and onto the terminal, with the time since `start`."""
     state.memory.add_action(record)
     engine.logger.record("action", **asdict(record))
     effect = {True: "changed", False: "unchanged", None: record.result}[record.changed]
@@ -4656,7 +4938,8 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
     if opening:
         call, start = ToolCall(words.shown(opening), {}), engine.clock.now()
         record, answer, _ = chat_act(engine, state, chat, words.parse(call))
-        end_step(engine, state, chat, record, [call], answer, start)
+        chat.add("", "", [call], answer, engine._image)
+        note_action(engine, state, record, start)
     while state.turn < config.max_steps:
         state.increment_turn()
         engine.stop.check()
@@ -4668,13 +4951,17 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
 
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
-    start, role, progress = engine.clock.now(), engine.profile.roles["executor"], False
-    tools = engine.profile.schemas(role)
+    start, progress, role = engine.clock.now(), False, engine.profile.roles["executor"]
+    tools, engine.refused = engine.profile.schemas(role), ""
     engine.logger.section(f"TURN {state.turn} - CHAT")
     try:
         reply = engine.ask(role, chat.messages())
     except ModelError as error:
         engine.bear(error)
+        if error.kind == "context":  # the least of the conversation may still fit
+            chat.prune(1, 0)
+            condense(engine, state, chat, 2)
+        note_action(engine, state, ActionRecord(state.turn, "no_reply", error.kind, str(error)), start)
         return escalate(engine, state, False)
     said = cut_repetition(strip_think(_plain_text(reply.message.get("content")))).replace(NO_CALL, "")
     said, calls = _END_TOKENS.sub("", said).strip(), harmless_calls(reply.message, reply.finish_reason)
@@ -4693,8 +4980,10 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     if state.stalled >= engine.config.stall_tell:
         answer["note"] = f"The last {state.stalled} steps made no progress; do something different."
     record.response_text = said
-    end_step(engine, state, chat, record, calls, answer, start, thoughts(reply.message))
-    outcome = None if engine.refused == "stale_frame" else escalate(engine, state, progress)
+    chat.add(said, thoughts(reply.message), calls, answer, engine._image)
+    note_action(engine, state, record, start)
+    postponed = engine.refused == "stale_frame" and not engine.actuator.sent
+    outcome = None if postponed else escalate(engine, state, progress)
     if state.memory.last_recovery_turn == state.turn:
         chat.steps[-1].append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
     tidy(engine, state, chat, reply.usage.prompt_tokens or 0)
@@ -4719,21 +5008,10 @@ def chat_act(
     if engine.refused:
         return record, refusal(engine.refused, record.result), False
     state.acted |= changed is not None
-    if act.tool.name == "move":  # the comparison leaves the pointer out
-        return record, {"ok": True, "result": record.result}, new
-    record.changed = changed
-    effect = {} if changed is None else {"screen": "changed" if changed else "did not change"}
-    return record, {"ok": True, "result": record.result, **effect}, new and bool(changed)
-
-
-def end_step(engine: Engine, state: AgentState, chat: Conversation, record: ActionRecord, calls: Sequence[ToolCall],
-             answer: Mapping[str, Any], start: float, thought: str = "") -> None:  # fmt: skip
-    """A step into the conversation, with its screenshot if one was asked for, and into memory and journal."""
-    chat.add(record.response_text, thought, calls, answer)
-    if "screenshot" in answer:
-        text = f"{record.result}: the screen now. Turn {state.turn} of {engine.config.max_steps}."
-        chat.steps[-1].append(Message("user", text, engine._image))
-    note_action(engine, state, record, start)
+    moved = act.tool.name == "move"  # the comparison leaves the pointer out
+    record.changed = None if moved else changed
+    effect = {} if record.changed is None else {"screen": "changed" if changed else "did not change"}
+    return record, {"ok": True, "result": record.result, **effect}, new and (moved or bool(changed))
 
 
 def tidy(engine: Engine, state: AgentState, chat: Conversation, tokens: int) -> None:
@@ -5259,7 +5537,7 @@ class Panel:
         with self._changed:
             state, rows = self._state, self._state["rows"]
             match record:
-                case {"kind": "reply", "message": message, "seconds": seconds, "tokens": tokens}:
+                case {"kind": "reply", "message": dict(message), "seconds": seconds, "tokens": dict(tokens)}:
                     spent = (tokens.get("prompt") or 0) + (tokens.get("completion") or 0)
                     self._cost = self._cost[0] + seconds, self._cost[1] + spent
                     calls, said = message.get("tool_calls"), strip_think(_plain_text(message.get("content")))
@@ -5412,7 +5690,8 @@ class Panel:
             if self._streams >= PANEL_STREAMS:
                 raise _Refused(503, f"{PANEL_STREAMS} panels are open already; close one.")
             self._streams += 1
-            self._open.remove(connection)
+            with suppress(ValueError):  # it may just have been the oldest of too many
+                self._open.remove(connection)
         try:
             self._send(connection, time.monotonic() + PANEL_SECONDS, 200, None)
             sent: tuple[int, str] | None = None
@@ -5474,11 +5753,11 @@ class Panel:
     def _take_control(self, said: dict[str, Any]) -> None:
         action, text = said.get("action"), said.get("text")
         if action == "pause":
-            self.stop.paused = "paused in the panel"
+            self.stop.paused = "in the panel"
         elif action == "resume":
             self.stop.paused = ""
         elif action == "stop":
-            self.stop.set("stopped in the panel")
+            self.stop.set("Stop in the panel")
         elif action == "hint" and isinstance(text, str) and 0 < len(text.strip()) <= 2000 and len(self._hints) < 100:
             self._hints.append(text.strip())
         else:
@@ -5532,6 +5811,9 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--endpoint", dest="lmstudio_endpoint", metavar="URL", help="chat completions URL of the server")
     parser.add_argument("--model", dest="lmstudio_model", metavar="NAME", help="model to ask for")
     parser.add_argument("--max-steps", metavar="N", help="most turns of the run")
+    parser.add_argument("--confirm", metavar="WHEN", help="ask before acts: never, risky (default) or always")
+    parser.add_argument("--secret", action="append", default=[], metavar="NAME", help="value typed for {{NAME}}, never shown")
+    parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="go on with a run, the latest if none is named")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting")
     parser.add_argument("--config", metavar="FILE", help="settings from a JSON file")
     parser.add_argument("--version", action="version", version=f"agent.py {__version__}")
@@ -5624,6 +5906,7 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
         return DemoDesktop(clock)
     desktop = WindowsDesktop(load_win32(), clock)
     desktop.init_dpi()
+    desktop.own_console(bool(sys.stdin and sys.stdin.isatty()))
     return desktop
 
 
@@ -5749,7 +6032,10 @@ def judge_space(answers: Mapping[str, tuple[float, float]], width: int, height: 
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
     """Prints the table of --check; 0 if everything is fine, else 3."""
     bits = 64 if sys.maxsize > 2**32 else 32
-    text = f"{platform.platform(terse=True)}, Python {platform.python_version()}, {bits} bit"
+    system: str = sys.platform
+    if sys.platform == "win32":  # not platform.platform(), which asks WMI and may wait for it
+        system = "Windows " + ".".join(map(str, sys.getwindowsversion()[:3]))
+    text = f"{system}, Python {platform.python_version()}, {bits} bit"
     findings = [Finding("system", bits == 64, text)]
     findings += check_desktop(config, lambda: open_desktop(options, clock), clock)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
@@ -5759,6 +6045,58 @@ def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock
     return 0 if all(finding.fine for finding in findings) else Win32Error.exit_code
 
 
+def read_secrets(names: Sequence[str]) -> Secrets:
+    """The value of each --secret from the environment, else from a hidden prompt; raises ConfigError."""
+    values = {}
+    for name in names:
+        value = os.environ.get(name) or (getpass.getpass(f"{name}: ") if sys.stdin and sys.stdin.isatty() else "")
+        if not re.fullmatch(r"\w+", name) or len(value) < SECRET_LEAST:
+            raise ConfigError(f"--secret {name}: set the environment variable, to {SECRET_LEAST} characters or more.")
+        values[name] = clean_text(value)
+    return Secrets(values)
+
+
+SECRET_LEAST = 4  # characters; fewer would be found, and hidden, in too many other places
+
+
+class Console:
+    """Asks the person at the terminal for a yes; without a terminal, or without an answer in time, it is a no."""
+
+    def __init__(self, config: Config, clock: Clock, tell: Callable[[str], None]) -> None:
+        self.config, self.clock, self.tell, self.lines = config, clock, tell, SimpleQueue[str]()
+        self._reader: threading.Thread | None = None
+
+    def confirm(self, question: str) -> bool:
+        if not (sys.stdin and sys.stdin.isatty()):
+            self.tell(f"not allowed: {question}. Nobody can be asked here; --confirm never or allow_risky would allow it.")
+            return False
+        if not self._reader:  # reads on between questions, so that nothing typed before one can answer it
+            self._reader = threading.Thread(target=lambda: deque(map(self.lines.put, sys.stdin), 0), daemon=True)
+            self._reader.start()
+        while not self.lines.empty():
+            self.lines.get()
+        self.tell(f"May it do this? {question}\n    y and Enter allows it; anything else, or {self.config.confirm_wait:g} s, does not.")
+        end = self.clock.now() + self.config.confirm_wait
+        while self.clock.now() < end:
+            with suppress(Empty):
+                return self.lines.get_nowait().strip().lower() in ("y", "yes")
+            self.clock.sleep(0.05)
+        return False
+
+
+def read_resumed(options: argparse.Namespace, config: Config) -> Journal:
+    """The journal of the run that --resume names; its task and profile become those of `options`."""
+    journal = read_journal(find_run(Path(config.dump_dir), options.resume))
+    kinds = {entry.get("kind"): entry for entry in journal.records}
+    run, name = kinds.get("run", {}), journal.folder.name
+    if run.get("profile") not in PROFILES or not isinstance(run.get("task"), str):
+        raise ConfigError(f"{name} cannot be resumed: the record of its task is damaged.")
+    if kinds.get("end", {}).get("outcome") == "completed":
+        raise ConfigError(f"{name} was completed; there is nothing to resume.")
+    options.profile, options.task = run["profile"], run["task"]
+    return journal
+
+
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     """Wires everything together, runs the task, and tells how it ended; returns the exit code."""
     if pick_scenario(options):
@@ -5766,31 +6104,57 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     config = read_config(options, os.environ)
     if options.check:
         return doctor(options, config, stop, clock)
-    desktop = open_desktop(options, clock)
-    area = resolve_area(config.area, desktop)
-    desktop.capture(area, config.screen_capture_w, config.screen_capture_h)  # says now what would fail later
-    with closing(DemoModel()) if options.demo else nullcontext() as demo:
-        if demo:
-            config = replace(config, lmstudio_endpoint=demo.endpoint)
-        server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""), notice=say)
-        info = server.discover()
-        task = read_task(options)
-        logger, logs = ExecutionLogger(config.dump_dir), lmstudio_logs()
-        try:
-            actuator = Actuator(desktop, config, clock, stop)
-            profile = PROFILES[options.profile]
-            engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, say)
-            state = AgentState(task, AgentMemory(config.memory_compression_threshold))
-            if info.note:
-                say(info.note)
-            logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
-            logger.record("run", version=__version__, profile=profile.name, model=info.name, task=task, config=asdict(config))
-            return finish(engine, state)
-        finally:
-            if not demo and "//127." in server.where:  # else that log is about something else
-                with suppress(AgentError):
-                    logger.log(export_lmstudio_log(logs, logger.folder))
-            logger.close()
+    old = read_resumed(options, config) if options.resume is not None else None
+    config, secrets, key = read_config(options, os.environ), read_secrets(options.secret), os.environ.get("LMSTUDIO_API_KEY", "")
+
+    def tell(text: str) -> None:
+        say(secrets.hide(text))
+
+    with ExitStack() as undo:
+        desktop = open_desktop(options, clock)
+        api = desktop.api if isinstance(desktop, WindowsDesktop) else None
+        if api:
+            undo.enter_context(alone(api))
+        area = resolve_area(config.area, desktop)
+        desktop.capture(area, config.screen_capture_w, config.screen_capture_h)  # says now what would fail later
+        if options.demo:
+            config = replace(config, lmstudio_endpoint=undo.enter_context(closing(DemoModel())).endpoint)
+        server = ModelServer(config, clock, stop, key, notice=tell, hide=secrets.hide)
+        info, task = server.discover(), secrets.hide(read_task(options))
+        logger = ExecutionLogger(config.dump_dir, secrets.hide, old)
+        undo.callback(logger.close)
+        if not options.demo and "//127." in server.where:  # else that log is about something else
+            undo.callback(keep_lmstudio_log, lmstudio_logs(), logger)
+        delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
+
+        def notice(text: str) -> None:
+            logger.log(text)
+            tell(text)
+
+        actuator = Actuator(desktop, config, clock, stop, notice, Console(config, clock, tell).confirm, secrets)
+        if api:
+            undo.enter_context(watched(api, actuator))
+        profile = PROFILES[options.profile]
+        engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, tell)
+        state = AgentState(task, AgentMemory(config.memory_compression_threshold))
+        begin(engine, state, old)
+        return finish(engine, state)
+
+
+def begin(engine: Engine, state: AgentState, old: Journal | None) -> None:
+    """Says on the terminal and in the journal what begins, or where an old run goes on."""
+    logger, config = engine.logger, engine.config
+    begun = {"version": __version__, "profile": engine.profile.name, "model": engine.model.name, "task": state.task}
+    logger.log(f"agent.py {begun}\n{config}")
+    missing = restore(old, state) if old else None
+    logger.record("resume" if old else "run", **begun, config=asdict(config), **({"damaged": old.damaged} if old else {}))
+    if old:
+        damaged = f", without damaged lines {old.damaged}" if old.damaged else ""
+        engine.say(f"Going on with {old.folder.name} after turn {state.turn}{damaged}")
+    if missing:
+        logger.record("action", **asdict(missing))
+    if engine.model.note:
+        engine.say(engine.model.note)
 
 
 def finish(engine: Engine, state: AgentState) -> int:
@@ -5801,15 +6165,17 @@ def finish(engine: Engine, state: AgentState) -> int:
         outcome = run_agent(engine, state)
         code = 0 if outcome.completed else 1
     except AgentError as error:
-        outcome = Outcome(error.outcome, str(error))
-        code = error.exit_code
+        outcome, code = Outcome(error.outcome, str(error)), error.exit_code
+    except Exception:
+        logger.log(traceback.format_exc())
+        raise
     finally:
         seconds = engine.clock.now() - began
         with suppress(AgentError):
             logger.record("end", outcome=outcome.kind, text=outcome.text, turns=state.turn, seconds=round(seconds, 3))
             logger.log(f"END {outcome.kind}: {outcome.text}")
-        say(f"{outcome.kind}: {outcome.text}")
-        say(f"{state.turn} turns, {seconds:.1f} s, {logger.api_calls} requests, {engine.tokens} tokens; see {logger.folder}")
+        engine.say(f"{outcome.kind}: {outcome.text}")
+        engine.say(f"{state.turn} turns, {seconds:.1f} s, {logger.api_calls} requests, {engine.tokens} tokens; see {logger.folder}")
     return code
 
 
@@ -5822,7 +6188,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop = Stop()
     try:
         with stop_on_signals(stop):
-            end_on_console_close(stop)
             return start(options, stop, SystemClock(stop))
     except AgentError as error:
         print(f"agent.py: {printable(str(error))}", file=sys.stderr)

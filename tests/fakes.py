@@ -32,7 +32,8 @@ MODIFIER_KEYS = {0x10, 0x11, 0x12, 0x5B, 0x5C, *range(0xA0, 0xA6)}
 POINTER_COLOUR = 0xFF00FF  # DrawIconEx paints its whole rectangle in this, and no default picture has it
 # Calls that Windows may refuse without any harm to a capture: who has the keyboard is a courtesy.
 COURTESY = frozenset(
-    "GetWindowRect GetWindowThreadProcessId OpenProcess QueryFullProcessImageNameW OpenProcessToken GetTokenInformation".split()
+    "GetWindowRect GetWindowThreadProcessId OpenProcess QueryFullProcessImageNameW OpenProcessToken"
+    " GetTokenInformation".split()
 )
 # Functions without a failure answer: a 0 of theirs is a plain value.
 NEVER_FAIL = frozenset(
@@ -133,7 +134,7 @@ class Foreground:
     path: str = r"C:\Windows\System32\notepad.exe"
     handle: int = 0x20002
     process: int = 4711
-    level: int = 0x2000  # integrity: 0x1000 low, 0x2000 medium, 0x3000 high (administrator); 0: its token may not be opened
+    level: int = 0x2000  # integrity: low 0x1000, medium, high (administrator) 0x3000; 0: the token may not be opened
 
 
 class Handle:

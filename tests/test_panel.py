@@ -88,7 +88,7 @@ class Gate(PanelTest):
         for path in ("/config", "/state"):
             self.assertEqual(self.get(path)[0], 200, path)
         self.assertEqual(self.raw(self.head("POST /control HTTP/1.1") + PAUSE)[0], 200)
-        self.assertEqual(self.stop.paused, "paused in the panel")
+        self.assertEqual(self.stop.paused, "in the panel")
         local = {"Host": f"localhost:{self.port}", "Origin": f"http://localhost:{self.port}"}
         self.assertEqual(self.get("/state", **local)[0], 200)
 
@@ -294,7 +294,7 @@ class Control(PanelTest):
         self.assertEqual(self.panel.take_hints(), ["try the menu", "<script>alert(1)</script>"])
         self.assertEqual(self.panel.take_hints(), [])
         self.assertEqual(self.post("/control", {"action": "stop"})[0], 200)
-        with self.assertRaises(agent.Stopped):
+        with self.assertRaisesRegex(agent.Stopped, "Stopped: Stop in the panel."):
             self.stop.check()
 
     def test_what_is_no_command_is_refused(self) -> None:

@@ -1,4 +1,4 @@
-"""What the program itself costs on the Notepad task on the virtual desktop: its own time, and what the server can reuse.
+"""What the program itself costs on the Notepad task on the virtual desktop: its own time, and what a server can reuse.
 
     python3 tests/bench/notepad.py [PROFILE]
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "wine"))
 
-from pixel_model import PixelModel  # noqa: E402
-from rig import run_notepad  # noqa: E402
+from pixel_model import PixelModel
+from rig import run_notepad
 
 
 def main() -> int:

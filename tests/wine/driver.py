@@ -15,9 +15,10 @@ from ctypes import c_int32, c_uint32, c_void_p
 from types import ModuleType
 from typing import Any
 
-CURSOR_IDS = {  # the system's cursors: some with colours, some monochrome, one without a picture of its own size
-    "arrow": 32512, "ibeam": 32513, "wait": 32514, "cross": 32515, "uparrow": 32516, "sizenwse": 32642, "sizenesw": 32643,
-    "sizewe": 32644, "sizens": 32645, "sizeall": 32646, "no": 32648, "hand": 32649, "appstarting": 32650, "help": 32651,
+CURSOR_IDS = {  # the system's; a monochrome one is added
+    "arrow": 32512, "ibeam": 32513, "wait": 32514, "cross": 32515, "uparrow": 32516, "sizenwse": 32642,
+    "sizenesw": 32643, "sizewe": 32644, "sizens": 32645, "sizeall": 32646, "no": 32648, "hand": 32649,
+    "appstarting": 32650, "help": 32651,
 }
 AREA_SIZE = 1536, 864
 
@@ -189,7 +190,7 @@ def bitmaps_left() -> int:
     gdi = ctypes.WinDLL("gdi32", use_last_error=True)  # type: ignore[attr-defined]
     gdi.CreateBitmap.restype, gdi.CreateBitmap.argtypes = c_void_p, [c_int32, c_int32, c_uint32, c_uint32, c_void_p]
     gdi.DeleteObject.argtypes = [c_void_p]
-    handles = []
+    handles: list[int] = []
     while len(handles) < 1 << 17:
         handle = gdi.CreateBitmap(1, 1, 1, 1, None)
         if not handle:
@@ -206,7 +207,7 @@ def main() -> int:
         request = json.loads(line)
         try:
             answer = {"ok": True, **getattr(driver, request.pop("command"))(**request)}
-        except Exception as error:  # noqa: BLE001 - whatever it is, the test has to hear of it
+        except Exception as error:  # whatever it is, the test has to hear of it
             answer = {"ok": False, "error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), flush=True)
     return 0

@@ -54,9 +54,10 @@ def unnamed_acts(run: Run) -> list[tuple[str, Any]]:
 
 
 def main() -> int:
-    runs, first, share = (kind(text) for kind, text in zip((int, int, float), [*sys.argv[1:], *("20", "1", "0.3")[len(sys.argv) - 1:]]))
+    given = [*sys.argv[1:], *("20", "1", "0.3")[len(sys.argv) - 1 :]]
+    runs, first, share = int(given[0]), int(given[1]), float(given[2])
     completed, wrong, ways = 0, 0, Counter[str]()
-    for seed in range(int(first), int(first) + int(runs)):
+    for seed in range(first, first + runs):
         run = run_notepad(PixelModel(TASK, noise=(seed, share)), timeout=240)
         unnamed = unnamed_acts(run)
         completed, wrong = completed + run.completed, wrong + len(unnamed)
@@ -66,7 +67,8 @@ def main() -> int:
               f"{len(spoilt)} of {sum(e.kind == 'executor' for e in run.model.exchanges)} replies spoilt, "
               f"acts not named by the model: {unnamed or 'none'}", flush=True)
         if not run.completed:
-            print(run, file=sys.stderr)
+            print(run, *(f"{entry['turn']}: {entry['result']}" for entry in run.journal if entry["kind"] == "result"),
+                  sep="\n", file=sys.stderr)
     print(f"{completed} of {runs} completed; {sum(ways.values())} replies spoilt in {len(ways)} of {len(NOISE)} ways; "
           f"{wrong} acts not named by the model")
     return 0 if completed >= 0.95 * runs and not wrong else 1

@@ -1,6 +1,6 @@
 """A model server that looks: it speaks LM Studio's API and decides every step from the PNG it is sent.
 
-    python3 tests/wine/pixel_model.py --port 0 --text "Grüße, 5 € & mehr" --path "C:\\a note from Cologne.txt" --log requests.jsonl
+    python3 tests/wine/pixel_model.py --text "Grüße, 5 € & mehr" --path "C:\\a note from Cologne.txt" --log model.jsonl
 
 The task it knows, on an empty Wine desktop: Start, Run, notepad, type a text, Ctrl+S, type the path, Enter.
 It knows windows by their captions, fields by their white boxes and text by its ink.
@@ -209,7 +209,7 @@ class Sight:
         rows = [data[(start + box.left) * 3 : (start + box.right + 1) * 3] for start in starts]
         light = [[(row[i] * 3 + row[i + 1] * 6 + row[i + 2]) // 10 for i in range(0, len(row), 3)] for row in rows]
         ground = Counter(value for line in light for value in line).most_common(1)[0][0]
-        return [sum(abs(value - ground) > contrast for value in column) for column in zip(*light)]
+        return [sum(abs(value - ground) > contrast for value in column) for column in zip(*light, strict=True)]
 
     def has_text(self, box: Box) -> bool:
         """A text cursor alone is one or two columns; text is more."""
@@ -259,6 +259,7 @@ class View:
 
     menu: Box | None = None
     notepad: Box | None = None  # its caption
+    notepad_active: bool = False  # it has the keyboard
     page: Box | None = None  # its edit area
     page_filled: bool = False
     untitled: bool = True
@@ -277,10 +278,10 @@ class View:
 def look(pixels: Pixels) -> View:
     sight = Sight(pixels)
     view = View(menu=sight.start_menu(), start=(23, (sight.taskbar_top() + sight.height) // 2))
-    for caption, _ in sight.captions():
+    for caption, active in sight.captions():
         buttons = sight.buttons_left(caption)
         if buttons is not None and buttons < caption.right - 24:
-            view = _look_at_notepad(sight, caption, buttons, view)
+            view = replace(_look_at_notepad(sight, caption, buttons, view), notepad_active=active)
         else:
             view = _look_at_dialog(sight, caption, view)
     return view
@@ -435,8 +436,8 @@ def decide(pixels: Pixels, task: Task = Task()) -> Step:
             return Step("type", "Open field", place, "notepad", why="The Run dialog waits for a program's name.")
         return Step("key", key="enter", why=STARTED)
     if view.notepad:
-        if view.menu:
-            # Escape would go to Notepad, which has the keyboard; a click elsewhere closes a menu.
+        if view.menu and not view.notepad_active:
+            # Wine leaves the menu open whatever is clicked if a program starts meanwhile: then it does not matter.
             return click("Notepad page", (view.page or view.notepad).centre,
                          "The Start menu is open beside Notepad and not needed.")
         if not view.page_filled:
@@ -657,6 +658,7 @@ class PixelModel:
         self.lock = threading.Lock()
         self._queue: list[Call] = []  # the rest of a step that takes several calls
         self._before = Step("")  # the last step that was not a wait
+        self._starting = False  # the last step pressed Enter in the Run dialog
         self._waits = 0
 
     def answer(self, body: Json) -> tuple[Exchange, str]:
@@ -731,7 +733,7 @@ class PixelModel:
             return step, reply_with(vocabulary.look, {}) if vocabulary.look else _said("There is no picture here.")
         step = self.patient(decide(read_png(png), self.task))
         if step.action != "wait":
-            self._before = step
+            self._before, self._starting = step, step.why == STARTED
         spoken = "key" if step.action == "wait" else step.action
         calls = speak(step, vocabulary.calls.get(spoken, []))
         if not calls or any(tool not in names for tool, _ in calls):
@@ -742,13 +744,14 @@ class PixelModel:
     def patient(self, step: Step) -> Step:
         """Wait where a picture right after an act cannot show its effect yet: a program starts, a text is drawn."""
         last = self._before
-        starting = last.why == STARTED and step.target == "Start button"
-        unseen = step.action == "type" and step == last
+        # Also after a spoilt reply: a client may well have carried it out.
+        starting = self._starting and step.target == "Start button"
+        unseen = step.action in ("type", "key") and step == last
         if self._waits < (8 if starting else 1 if unseen else 0):
             self._waits += 1
             return WAIT
         self._waits = 0
-        if unseen and step.position != (0, 0):
+        if unseen and step.action == "type" and step.position != (0, 0):
             return replace(step, action="click", why="The typed text did not appear; give the field the keyboard.")
         return step
 
@@ -770,13 +773,13 @@ class PixelModel:
 
     def client_seconds(self) -> list[float]:
         """The client's own time after each executor reply: until its next request arrived."""
-        pairs = zip(self.exchanges, self.exchanges[1:])
+        pairs = zip(self.exchanges, self.exchanges[1:], strict=False)
         return [after.arrived - before.answered for before, after in pairs if before.kind == "executor"]
 
     def prefix_shares(self) -> list[float]:
         """For each executor request after the first: how much of its text starts as the one before did."""
         sent = [request_text(exchange.body) for exchange in self.exchanges if exchange.kind == "executor"]
-        return [shared_prefix(old, new) / len(new) for old, new in zip(sent, sent[1:])]
+        return [shared_prefix(old, new) / len(new) for old, new in zip(sent, sent[1:], strict=False)]
 
 
 def request_text(body: Json) -> str:
@@ -787,7 +790,7 @@ def request_text(body: Json) -> str:
 
 
 def shared_prefix(old: str, new: str) -> int:
-    return next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
+    return next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
 
 def redacted(value: Any) -> Any:

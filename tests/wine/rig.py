@@ -57,12 +57,13 @@ class Desktop:
 
     def __enter__(self) -> Desktop:
         # The script holds the desktop open until its standard input ends: also when this process is killed.
+        tell_and_wait = r"env -0; printf 'END=\0'; cat >/dev/null"
         self._holder = subprocess.Popen(
-            [HERE / "desktop.sh", "--size", "{}x{}".format(*self.size), "sh", "-c", r"env -0; printf 'END=\0'; cat >/dev/null"],
+            [HERE / "desktop.sh", "--size", "{}x{}".format(*self.size), "sh", "-c", tell_and_wait],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         assert self._holder.stdout
         listed = b""
-        while not listed.endswith(b"END=\0") and (part := self._holder.stdout.read1()):
+        while not listed.endswith(b"END=\0") and (part := os.read(self._holder.stdout.fileno(), 65536)):
             listed += part
         self.environment = dict(variable.split("=", 1) for variable in listed.decode().split("\0") if "=" in variable)
         if "END" not in self.environment:
@@ -162,7 +163,7 @@ def run_notepad(model: PixelModel, *options: str, timeout: float = 120, keep: st
     with Desktop() as desktop, ModelServer(model) as server:
         task = f"Open Notepad, write the line {model.task.text!r} and save it with Ctrl+S as {model.task.path}"
         code, output = desktop.run(
-            windows_path(AGENT), "--endpoint", server.url + "/chat/completions", "--set", "dump_dir=dumps", *options,
+            windows_path(AGENT), "--endpoint", server.url + "/chat/completions", "--confirm", "never", *options,
             stdin=task + "\n", timeout=timeout)
         saved = desktop.file(model.task.path)
         run = desktop.folder / "dumps" / "run_0001"

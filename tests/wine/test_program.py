@@ -1,4 +1,4 @@
-"""What else the program does when a Windows Python runs it: its demo, its doctor, and what it says when all is amiss."""
+"""What else the program does when a Windows Python runs it: its demo, its doctor, and what it says without a server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class TheProgram(unittest.TestCase):
         driver, target = Driver(self.desktop), Target(self.desktop)
         before = driver.ask("cursor")["place"]
         with ModelServer(PixelModel()) as server, target.watch() as seen:
-            code, output = self.desktop.run(windows_path(AGENT), "--check", "--endpoint", server.url + "/chat/completions")
+            url = server.url + "/chat/completions"
+            code, output = self.desktop.run(windows_path(AGENT), "--check", "--endpoint", url)
         self.assertEqual(code, 0, output)
         lines = output.splitlines()
         self.assertEqual([line for line in lines if not line.startswith("ok ")], [])
@@ -38,7 +39,8 @@ class TheProgram(unittest.TestCase):
         self.assertEqual(seen, [])
 
     def test_without_a_server_it_says_what_to_do_in_at_most_three_lines(self) -> None:
-        code, output = self.desktop.run(windows_path(AGENT), "--endpoint", "http://127.0.0.1:9/v1/chat/completions", "Do it")
+        nobody = "http://127.0.0.1:9/v1/chat/completions"
+        code, output = self.desktop.run(windows_path(AGENT), "--endpoint", nobody, "Do it")
         self.assertEqual(code, 3, output)
         self.assertLessEqual(len(output.strip().splitlines()), 3, output)
         self.assertIn("LM Studio", output)
