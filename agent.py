@@ -5046,7 +5046,7 @@ LOOPS: dict[str, Callable[[Engine, AgentState], Outcome]] = {"two_agent": run_tw
 ########################################################################################################################
 
 PANEL_PAGE = r"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>agent.py</title>
+<html lang="en"><head><meta charset="utf-8"><title>{{title}}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
 <style nonce="{{nonce}}">
@@ -5318,7 +5318,7 @@ function fill(row) {
 function render() {
   for (const id of ["task", "plan", "instructions", "observation", "vlm_json", "profile"])
     if ($(id).textContent !== state[id]) $(id).textContent = state[id];
-  $("task").title = state.task; document.title = `${state.turn || ""} agent.py`.trim();
+  $("task").title = state.task;
   const over = state.phase === "ended", done = over && state.outcome.startsWith("completed");
   if (over) phase(done ? "completed" : "ended", state.outcome.split(":")[0]);
   else phase(state.paused ? "paused" : state.phase);
@@ -5626,7 +5626,8 @@ class Panel:
                     self._stream(connection)
                 elif path == "/":
                     nonce = secrets.token_urlsafe(16)
-                    self._send(connection, end, 200, PANEL_PAGE.replace("{{nonce}}", nonce).encode(), nonce)
+                    page = PANEL_PAGE.replace("{{nonce}}", nonce).replace("{{title}}", PANEL_TITLE)
+                    self._send(connection, end, 200, page.encode(), nonce)
                 else:
                     self._send(connection, end, 200, json.dumps(self._answer(path, body)).encode())
             except _Refused as error:

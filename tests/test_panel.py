@@ -229,6 +229,7 @@ class Gate(PanelTest):
             self.assertEqual(page.count(f'nonce="{nonce}"'), 2)
             self.assertNotIn(self.token, page)
             self.assertNotIn("{{", page)
+            self.assertIn(f"<title>{agent.PANEL_TITLE}</title>", page)  # by it the actuator knows its own panel
 
     def test_the_token_has_256_bits_and_is_another_one_every_time(self) -> None:
         with agent.closing(agent.Panel(agent.Config(), self.stop)) as other:

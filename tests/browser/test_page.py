@@ -5,6 +5,7 @@ python -m unittest discover -s tests/browser
 
 from __future__ import annotations
 
+import base64
 import os
 import random
 import sys
@@ -13,6 +14,7 @@ import threading
 import time
 import unittest
 from collections.abc import Callable
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -217,19 +219,22 @@ class Demo(Browser):
     def test_the_page_follows_a_whole_run(self) -> None:
         """Its turns, its plan, its pictures and its end; a pause in the middle holds it up and harms nothing."""
         self.open()
-        record, save = agent.ExecutionLogger.record, agent.ExecutionLogger.save_screenshot
+        record, observe = agent.ExecutionLogger.record, agent.Engine.observe
 
         def publish(logger: Any, kind: str, **values: Any) -> None:
             record(logger, kind, **values)
             self.panel.publish({"kind": kind, **values})
 
-        def show(logger: Any, name: str, png: bytes) -> str:
-            self.panel.show(png, int(name[5:9]))
-            return save(logger, name, png)
+        def show(engine: Any, turn: int, *names: str) -> Any:
+            seen = observe(engine, turn, *names)
+            self.panel.show(base64.b64decode(engine._image), turn)
+            return seen
 
-        with tempfile.TemporaryDirectory() as folder, mock.patch.multiple(
-            agent.ExecutionLogger, record=publish, save_screenshot=show
-        ), mock.patch.object(agent, "print", lambda *_a, **_k: None, create=True):  # fmt: skip
+        with ExitStack() as undo:
+            folder = undo.enter_context(tempfile.TemporaryDirectory())
+            undo.enter_context(mock.patch.object(agent.ExecutionLogger, "record", publish))
+            undo.enter_context(mock.patch.object(agent.Engine, "observe", show))
+            undo.enter_context(mock.patch.object(agent, "say", lambda text: None))
             code: list[int] = []
             options = agent.command_line().parse_args(
                 ["--demo", "--set", f"dump_dir={folder}", "--set", "turn_delay=0.2"]
