@@ -50,15 +50,15 @@ import zlib
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import count
-from queue import Empty, SimpleQueue
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Protocol, TextIO, cast
 
 __version__ = "0.1.0"
@@ -71,7 +71,7 @@ __version__ = "0.1.0"
 class AgentError(Exception):
     """Something a person can act on: its text is one sentence that says what was wrong, where, and what to do."""
 
-    exit_code, outcome = 1, "error"
+    exit_code = 1
 
 
 class ConfigError(AgentError):
@@ -115,13 +115,7 @@ class ReplyError(ToolError):
 class Stopped(AgentError):
     """The person stopped the run."""
 
-    exit_code, outcome = 130, "stopped"
-
-
-class LimitReached(AgentError):
-    """A limit of the whole run ended it."""
-
-    outcome = "limit"
+    exit_code = 130
 
 
 ########################################################################################################################
@@ -130,7 +124,7 @@ class LimitReached(AgentError):
 
 
 def _setting(default: Any, text: str, env: str = "", least: float | None = None, most: float | None = None,
-             pattern: str = "") -> Any:  # fmt: skip
+             pattern: str = ".*") -> Any:  # fmt: skip
     """One field of Config: its default, what it means (with unit), its environment variable, its range or pattern."""
     return field(default=default, metadata={"text": text, "env": env, "least": least, "most": most, "pattern": pattern})
 
@@ -203,7 +197,6 @@ class Config:
     allow_risky: str = _setting("", "risks allowed in advance, by name or by the question, such as: run dialog; send*to Bob*")
     stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
-    stop_corner: bool = _setting(True, "whether the mouse thrown into the top left corner stops")
     blank_secrets: bool = _setting(True, "grey out, in the pictures of its window, where a secret was typed")
     # -- files
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
@@ -251,7 +244,7 @@ def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
             least, most = spec.metadata["least"], spec.metadata["most"]
             if (least is not None and value < least) or (most is not None and value > most):
                 raise ConfigError(f"{where}: {name} must lie between {least} and {most}, not {value}.")
-            if not re.fullmatch(spec.metadata["pattern"] or "[^\0]*", str(value)):
+            if not re.fullmatch(spec.metadata["pattern"], str(value), re.DOTALL):
                 wanted = f"{spec.metadata['text']}: {spec.metadata['pattern'].replace('|', ' or ')}"
                 raise ConfigError(f"{where}: {name} ({wanted}) cannot be {str(value)[:60]!r}.")
     return replace(Config(), **values)
@@ -409,11 +402,10 @@ class Secrets:
     """Values that are typed by name: the model and every file know {{NAME}} only."""
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
-        self.values = dict(values or {})
-        spellings = {}
+        self.values, spellings = dict(values or {}), dict[str, str]()
         for name, value in self.values.items():  # as it is, and as JSON and error messages write it
-            for spelling in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]):
-                spellings[spelling] = "{{%s}}" % name
+            written = (value, repr(value)[1:-1], json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+            spellings |= dict.fromkeys(written, f"{{{{{name}}}}}")
         self._spellings = sorted(spellings.items(), key=lambda item: -len(item[0]))
 
     def fill(self, text: str) -> str:
@@ -422,13 +414,12 @@ class Secrets:
 
     def hide(self, value: Any) -> Any:
         """Text, or data as JSON knows it, with each secret's value replaced by {{NAME}}."""
-        if isinstance(value, str):
-            for spelling, name in self._spellings:
-                value = value.replace(spelling, name)
-        elif isinstance(value, Mapping):
+        if isinstance(value, Mapping):
             return {self.hide(key): self.hide(item) for key, item in value.items()}
-        elif isinstance(value, (list, tuple)):
+        if isinstance(value, (list, tuple)):
             return [self.hide(item) for item in value]
+        for spelling, name in self._spellings if isinstance(value, str) else ():
+            value = value.replace(spelling, name)
         return value
 
 
@@ -935,15 +926,6 @@ class INPUT(ctypes.Structure):
     _fields_ = [("type", DWORD), ("u", INPUT_UNION)]
 
 
-class LASTINPUTINFO(ctypes.Structure):
-    _fields_ = [("cbSize", DWORD), ("dwTime", DWORD)]
-
-
-class MSG(ctypes.Structure):
-    _fields_ = [("hwnd", HANDLE), ("message", DWORD), ("wParam", ULONG_PTR), ("lParam", ctypes.c_ssize_t)]
-    _fields_ += [("time", DWORD), ("pt", POINT)]
-
-
 INPUT_MOUSE, INPUT_KEYBOARD = 0, 1
 MOUSEEVENTF_MOVE, MOUSEEVENTF_WHEEL, MOUSEEVENTF_HWHEEL = 0x0001, 0x0800, 0x1000
 MOUSEEVENTF_VIRTUALDESK, MOUSEEVENTF_ABSOLUTE = 0x4000, 0x8000
@@ -1045,7 +1027,6 @@ WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Check]] = {
     "GetLastInputInfo": ("user32", BOOL, (_P,), _nonzero),
     "GetTickCount": ("kernel32", DWORD, (), _any),
     "RegisterHotKey": ("user32", BOOL, (_H, LONG, DWORD, DWORD), _nonzero),
-    "UnregisterHotKey": ("user32", BOOL, (_H, LONG), _nonzero),
     "PeekMessageW": ("user32", BOOL, (_P, _H, DWORD, DWORD, DWORD), _any),
     "SetConsoleCtrlHandler": ("kernel32", BOOL, (_P, BOOL), _nonzero),
     "CreateMutexW": ("kernel32", _H, (_P, BOOL, _W), _nonzero),
@@ -1065,11 +1046,13 @@ class Win32:
 
     def __init__(self, resolve: Resolve, last_error: Callable[[], int]) -> None:
         self._resolve, self._last_error = resolve, last_error
-        for name in WIN32:
-            setattr(self, name, self._bind(name))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        raise AttributeError(f"{name} has no row in the WIN32 table")
+        """Binds a function at its first use."""
+        if name not in WIN32:
+            raise AttributeError(f"{name} has no row in the WIN32 table")
+        setattr(self, name, self._bind(name))
+        return cast("Callable[..., Any]", getattr(self, name))
 
     def _bind(self, name: str) -> Callable[..., Any]:
         dll, restype, argtypes, check = WIN32[name]
@@ -1175,7 +1158,7 @@ class WindowsDesktop:
 
     def __init__(self, api: Win32, clock: Clock) -> None:
         self.api, self.clock, self._number = api, clock, 0
-        self._swapped, self._rights, self._own = False, 0, set[int]()
+        self._swapped, self._rights, self._own = False, 0, set[int | None]()
 
     def init_dpi(self) -> str:
         """Makes pixels mean pixels on scaled monitors; returns the way that worked. An already set awareness is fine."""
@@ -1319,7 +1302,7 @@ class WindowsDesktop:
     def _owner(self, process_id: int) -> tuple[str, int]:
         """File name and integrity level of a process; one that Windows does not let us ask has more rights than we."""
         path, size, token, rights = ctypes.create_unicode_buffer(1024), DWORD(1024), HANDLE(), 0
-        label = (ctypes.c_size_t * 16)()  # TOKEN_MANDATORY_LABEL: pointer to the SID, attributes; then the SID itself
+        label = (ctypes.c_size_t * 16)()  # TOKEN_MANDATORY_LABEL: the address of the SID, attributes, the SID
         with suppress(Win32Error), ExitStack() as undo:
             try:
                 process = self.api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
@@ -1327,27 +1310,22 @@ class WindowsDesktop:
                 self.api.QueryFullProcessImageNameW(process, 0, path, ctypes.byref(size))
                 self.api.OpenProcessToken(process, TOKEN_QUERY, ctypes.byref(token))
                 undo.callback(_twice, self.api.CloseHandle, token.value)
-                room = ctypes.sizeof(label)
-                self.api.GetTokenInformation(token, TokenIntegrityLevel, label, room, ctypes.byref(size))
+                self.api.GetTokenInformation(token, TokenIntegrityLevel, label, ctypes.sizeof(label), ctypes.byref(size))
                 rights = DWORD.from_address(label[0] + 8).value  # behind revision, count and authority of S-1-16-LEVEL
             except Win32Error as error:
                 rights = 1 << 16 if error.code == ERROR_ACCESS_DENIED else 0
         return path.value.replace("\\", "/").rpartition("/")[2], rights
 
     def own_console(self, in_front: bool) -> None:
-        """Remembers the console that the program runs in; `in_front`: the task is typed there, so it is the front window.
-
-        The owner is the window of Windows Terminal, of which the console's own handle is an invisible part.
-        """
-        console = self.api.GetConsoleWindow()
-        if console:
+        """Remembers the console of the program; `in_front`: the task was typed there, so it is the front window."""
+        if console := self.api.GetConsoleWindow():  # in Windows Terminal an invisible part, owned by the visible window
             front = self.api.GetForegroundWindow() if in_front else None
-            self._own = {console, self.api.GetAncestor(console, GA_ROOTOWNER) or console, front or console}
+            self._own = {console, self.api.GetAncestor(console, GA_ROOTOWNER), front}
 
     def idle_s(self) -> float:
-        info = LASTINPUTINFO(ctypes.sizeof(LASTINPUTINFO))
-        self.api.GetLastInputInfo(ctypes.byref(info))
-        return max(0, LONG(self.api.GetTickCount() - info.dwTime).value) / 1000  # both wrap after 49 days
+        info = (DWORD * 2)(8)  # LASTINPUTINFO: its size, the tick of the last input
+        self.api.GetLastInputInfo(info)
+        return max(0, LONG(self.api.GetTickCount() - info[1]).value) / 1000  # both wrap after 49 days
 
     def double_click_ms(self) -> int:
         return int(self.api.GetDoubleClickTime())
@@ -1815,21 +1793,24 @@ class DemoModel:
             return 404, {"error": {"message": f"Unexpected endpoint: {path}"}}
         try:
             request = json.loads(body)
-            message, image = demo_reply(request)
+            message, _ = demo_reply(request)
+            usage = self._usage(request, len(json.dumps(message)) // 4)
         except (AgentError, ValueError, LookupError, TypeError, AttributeError) as error:
             return 400, {"error": {"message": f"The request cannot be read: {error!r}"}}
         self.requests += 1
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
-        usage = self._usage(request, image, len(json.dumps(message)) // 4)
         return 200, {"object": "chat.completion", "model": "demo-model", "choices": [choice], "usage": usage}
 
-    def _usage(self, request: dict[str, Any], image: int, completion: int) -> dict[str, Any]:
+    def _usage(self, request: dict[str, Any], completion: int) -> dict[str, Any]:
         """Tokens by rule of thumb, a quarter of the characters; cached is what began the last prompt, too."""
         messages = request["messages"]
         text = json.dumps([messages[:1], request.get("tools"), messages[1:]])
+        heads = re.findall(r"data:image/png;base64,([^\"]{44})", text)
+        images = [math.prod(struct.unpack(">2I", base64.b64decode(head)[16:24])) // 1024 for head in heads]
         text = re.sub(r"data:image[^\"]+", lambda data: f"\0{zlib.crc32(data[0].encode()):08x}", text)
         common, self._before = len(os.path.commonprefix([text, self._before])), text
-        prompt, cached = len(text) // 4 + image, common // 4 + image * (common > text.rfind("\0") + 8)
+        known = text.count("\0", 0, max(0, common - 8))  # images that are wholly in the common part
+        prompt, cached = len(text) // 4 + sum(images), common // 4 + sum(images[:known])
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
         return usage | {"prompt_tokens_details": {"cached_tokens": cached}}
 
@@ -1955,12 +1936,10 @@ def parse_chord(text: str) -> tuple[str, ...]:
     return tuple(key for key in [*modifiers, *others] if key)
 
 
-_SIDELESS = {0xA0: 0x10, 0xA1: 0x10, 0xA2: 0x11, 0xA3: 0x11, 0xA4: 0x12, 0xA5: 0x12, 0x5C: 0x5B}
-
-
 def chord_codes(keys: Sequence[str]) -> frozenset[int]:
     """What a chord is to Windows, left and right alike; AltGr counts as the ctrl+alt that it is on many keyboards."""
-    return frozenset({_SIDELESS.get(VK_MAP[key], VK_MAP[key]) for key in keys} | ({VK_MAP["ctrl"]} if "ralt" in keys else set()))
+    sideless = [key[1:] if key[1:] in MODIFIERS else key for key in keys] + ["ctrl"] * ("ralt" in keys)
+    return frozenset(VK_MAP[key] for key in sideless)
 
 
 def split_list(setting: str) -> list[str]:
@@ -2260,6 +2239,7 @@ class Actuator:
         self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
         self.began = self.last_own = clock.now()  # last_own: when its own last input ended; later input is the person's
         self.sent, self.aim = 0, Point(-1, -1)  # events of the present act; where the program itself last put the mouse
+        self.reached: list[Window] = []  # the windows that the present act is going to reach
         self._place: Point | None = None  # where the mouse must be in the middle of an act
         self._acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._held: list[tuple[Callable[[str, bool], None], str]] = []
@@ -2268,7 +2248,7 @@ class Actuator:
     def perform(self, act: Act, frame: Frame) -> str:
         """Carries `act` out on what `frame` shows; returns the result's text.
 
-        Raises ToolError when a gate or the tool refuses, Win32Error when Windows does, LimitReached, Stopped. Nothing was
+        Raises ToolError when a gate or the tool refuses, Win32Error when Windows does, Stopped. Nothing was
         done then if `sent` is 0; otherwise the act was interrupted, and what it did is unknown.
         """
         self.sent = 0
@@ -2332,7 +2312,7 @@ class Actuator:
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
         self._go(place)
         for _ in range(abs(ticks) * self.config.scroll_ticks):
-            self._ready(self._under())
+            self._ready(self.desktop.window_at(self.desktop.cursor()))
             self.desktop.wheel(WHEEL_DELTA if ticks > 0 else -WHEEL_DELTA, horizontal)
 
     def type_text(self, text: str) -> None:
@@ -2373,7 +2353,7 @@ class Actuator:
         keyboard = send == self.desktop.key
         if keyboard:
             self.refuse_chord([key for held, key in self._held if held == send] + [name])
-        self._ready(self.desktop.foreground() if keyboard else self._under())
+        self._ready(self.desktop.foreground() if keyboard else self.desktop.window_at(self.desktop.cursor()))
         self._held.append((send, name))  # before sending: a refused press may still have been inserted
         send(name, True)
 
@@ -2390,37 +2370,31 @@ class Actuator:
         self.refuse_window(window)
         self.sent += 1
 
-    def _under(self) -> Window | None:
-        return self.desktop.window_at(self.desktop.cursor())
-
     def refuse_chord(self, keys: Sequence[str]) -> None:
         """Raises ToolError if these keys, down together, hold a blocked chord."""
-        codes = chord_codes(keys)
         for blocked, chord in self._blocked.items():
-            if blocked <= codes:
+            if blocked <= chord_codes(keys):
                 raise ToolError(f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key")
 
     def refuse_window(self, window: Window | None) -> None:
         """Raises ToolError if input must not reach this window."""
-        if not window:
-            return
-        config, names = self.config, (window.title.lower(), window.program.lower())
-        only, never = split_list(config.allowed_windows), [*split_list(config.blocked_windows), PANEL_TITLE + "*"]
-        listed = [any(fnmatchcase(name, pattern) for name in names for pattern in list_) for list_ in (only, never)]
-        reason = (
-            "runs as administrator, so that Windows keeps input from it" if window.elevated
-            else "is the agent's own" if window.own else "is blocked" if listed[1]
-            else "is not among the allowed ones" if only and not listed[0] else ""
-        )  # fmt: skip
-        if reason:
-            raise ToolError(f"The window {window.title!r} ({window.program}) {reason}; use another one.", "forbidden_window")
-
-    def windows(self, act: Act, frame: Frame) -> list[Window | None]:
-        """The windows that an act would reach now."""
-        return [self.desktop.window_at(place) for place in targets(act, frame)] or [self.desktop.foreground()]
+        if window:
+            names, config = (window.title.lower(), window.program.lower()), self.config
+            only, never = (
+                [any(fnmatchcase(name, rule) for name in names) for rule in split_list(setting)]
+                for setting in (config.allowed_windows, config.blocked_windows)
+            )
+            reason = "runs as administrator, so that Windows keeps input from it" if window.elevated else ""
+            reason = reason or "is the agent's own" * (window.own or window.title.startswith(PANEL_TITLE))
+            reason = reason or "is blocked" * any(never) or "is not among the allowed ones" * (only != [] and not any(only))
+            if reason:
+                raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
 
     def rest(self) -> bool:
-        """Waits as long as the run is paused, and says so once; whether it was."""
+        """Waits as long as the run is paused, and says so once; whether it was. Stops the run after its last minute."""
+        if 0 < self.config.minutes_most * 60 < self.clock.now() - self.began:
+            self.stop.set(f"the run has lasted its {self.config.minutes_most:g} minutes")
+        self.stop.check()
         if not self.stop.paused:
             return False
         self.notice(f"paused: {self.stop.paused}")
@@ -2431,11 +2405,6 @@ class Actuator:
         self.last_own = self.clock.now()
         self.notice("going on")
         return True
-
-    def check_time(self) -> None:
-        """Raises LimitReached after the last minute of the run."""
-        if 0 < self.config.minutes_most * 60 < self.clock.now() - self.began:
-            raise LimitReached(f"The run has lasted its {self.config.minutes_most:g} minutes.")
 
     def _keep_apart(self, button: str, here: Point) -> None:
         """Two single clicks at one place must not become a double click."""
@@ -2510,8 +2479,7 @@ def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
 
 
 def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
-    """Most minutes of a run, most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
-    actuator.check_time()
+    """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
     if isinstance(act.args, TypeTextArgs) and len(act.args.text) > actuator.config.text_chars_most:
         raise ToolError(f"The text has over {actuator.config.text_chars_most} characters; type less.", "too_long")
     if isinstance(act.args, PressKeyArgs):
@@ -2524,23 +2492,25 @@ def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
 def gate_windows(actuator: Actuator, act: Act, frame: Frame) -> None:
     """Input reaches the window that the model saw, and none that is out of bounds."""
     front, places = actuator.desktop.foreground(), targets(act, frame)
-    if (front and front.handle) != (frame.window and frame.window.handle):
-        if isinstance(act.args, KEYBOARD) or (front and any(front.rect.contains(place) for place in places)):
-            title = front.title if front else "none"
-            raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
-    for window in actuator.windows(act, frame):
+    hit = isinstance(act.args, KEYBOARD) or (front and any(front.rect.contains(place) for place in places))
+    if hit and (front and front.handle) != (frame.window and frame.window.handle):
+        title = front.title if front else "none"
+        raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
+    reached = [front] if isinstance(act.args, KEYBOARD) else map(actuator.desktop.window_at, places or [actuator.desktop.cursor()])
+    actuator.reached = [window for window in reached if window]
+    for window in actuator.reached:
         actuator.refuse_window(window)
 
 
-# What makes an act risky: a regex on the lines "label:", "key:", "text:" of the act, "title:" and "program:" of its window.
+# What makes an act risky: a regex on the lines label:, key: and text: of the act, title: and program: of its window.
 RISKS = {
-    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)|^key:(.*\+)?shift\+delete$"
+    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)|^key:.*\bshift\+delete$"
     r"|^key:delete$[^\0]*^program:explorer",
     "pay": r"^label:.*\b(pay|buy|purchas|order|check ?out|subscri|donat|transfer|bid\b|kauf|bezahl|achet|compr)",
-    "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|senden|envoyer|enviar)",
-    "install": r"^label:.*\b(un|de)?install|^label:.*\b(run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
+    "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",
+    "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
     "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
-    "password": r"^(label|title):.*\b(password|passcode|passwort|kennwort|mot de passe|contraseña|pin\b|cvv|cvc|credit card)",
+    "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b|credit card)",
     "secret": r"^text:.*\{\{\w+\}\}",
     "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)|^program:(consent|credentialui)",
     "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
@@ -2550,29 +2520,21 @@ RISKS = {
 }
 
 
-def risk_of(act: Act, windows: Sequence[Window | None], config: Config) -> str:
-    """The name of the first risk that an act bears, or nothing."""
-    args, lines = act.args, list[str]()
-    for window in filter(None, windows):
-        lines += [f"title:{window.title}", f"program:{window.program}"]
-    label = getattr(args, "element_name", "")
-    facts = [f"label:{label}", f"key:{getattr(args, 'key', '')}", f"text:{getattr(args, 'text', '')}", *lines]
-    risky = (name for name, rule in RISKS.items() if re.search(rule, "\n".join(facts), re.IGNORECASE | re.MULTILINE))
-    words = (word for word in split_list(config.risky_words) if word in label.lower())
-    return next(risky, "") or next(words, "")
-
-
 def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
     """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
-    config, windows = actuator.config, actuator.windows(act, frame)
-    risk = {"never": "", "always": "any act"}.get(config.confirm, risk_of(act, windows, config))
-    where = windows[0]
-    question = f"{risk}: {act}" + (f" in {where.title!r} ({where.program})" if where else "")
-    allowed = any(rule == risk or fnmatchcase(question.lower(), rule) for rule in split_list(config.allow_risky))
+    config, windows = actuator.config, actuator.reached
+    label, key, text = (getattr(act.args, name, "") for name in ("element_name", "key", "text"))
+    lines = [f"label:{label}", f"key:{key}", f"text:{text}", *(f"title:{w.title}\nprogram:{w.program}" for w in windows)]
+    risks = [name for name, rule in RISKS.items() if re.search(rule, "\n".join(lines), re.IGNORECASE | re.MULTILINE)]
+    risks += [word for word in split_list(config.risky_words) if word in label.lower()]
+    risk = {"never": "", "always": "any act"}.get(config.confirm, ", ".join(risks))
+    question = f"{risk}: {act} in " + " and ".join(f"{window.title!r} ({window.program})" for window in windows)
+    rules = split_list(config.allow_risky)
+    allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
     if risk and not allowed and question not in actuator._approved:
         if not actuator.confirm(question):
             raise ToolError(f"The person did not allow this ({risk}); do it another way, or report it.", "not_allowed")
-        actuator._approved.add(question)  # in case answering has brought another window to the front
+        actuator._approved.add(question)  # kept if answering has brought another window to the front
         actuator.last_own = actuator.clock.now()
         gate_windows(actuator, act, frame)
     actuator._approved.discard(question)
@@ -2583,91 +2545,64 @@ def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
     return f"Dry run, not done: {act}" if actuator.config.dry_run else None
 
 
-# -- what ends or pauses a run from outside: hotkeys, the mouse in the corner, the console's close button
-
-
-def hotkey(chord: str) -> tuple[int, int]:
-    """(modifiers, VK code) of a chord for RegisterHotKey."""
-    codes = chord_codes(parse_chord(chord))
-    return sum(MOD_KEYS.get(code, 0) for code in codes), next((code for code in codes if code not in MOD_KEYS), 0)
-
-
 def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
-    """The watcher's thread: polls, since a blocking GetMessage could not watch the mouse as well."""
-    stop, config, desktop, message, away = actuator.stop, actuator.config, actuator.desktop, MSG(), False
-    with ExitStack() as undo:
-        for number, chord in enumerate((config.stop_hotkey, config.pause_hotkey)):
-            api.RegisterHotKey(None, number, *hotkey(chord))
-            undo.callback(api.UnregisterHotKey, None, number)
+    """The watcher's thread. It polls, since GetMessage would block; Windows frees the hotkeys when the thread ends."""
+    stop, desktop, message, here = actuator.stop, actuator.desktop, (ctypes.c_size_t * 6)(), Point(0, 0)
+    chords = (actuator.config.stop_hotkey, actuator.config.pause_hotkey)
+    try:
+        for number, chord in enumerate(chords):
+            codes = chord_codes(parse_chord(chord))
+            modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
+            api.RegisterHotKey(None, number, modifiers, max(codes - MOD_KEYS.keys(), default=0))
         ready.set()
         while not leave.wait(WATCH_S):
-            while api.PeekMessageW(ctypes.byref(message), None, 0, 0, PM_REMOVE):
-                if message.message == WM_HOTKEY and message.wParam == 0:
-                    stop.set(config.stop_hotkey)
-                elif message.message == WM_HOTKEY:
-                    stop.paused = "" if stop.paused else f"{config.pause_hotkey} goes on"
-            with suppress(Win32Error):  # no mouse to be seen while the desktop is locked
-                screen, here = desktop.screen(), desktop.cursor()
+            while api.PeekMessageW(message, None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
+                if message[2] == 0:  # MSG: window, message, wParam, which is the hotkey's number
+                    stop.set(chords[0])
+                else:
+                    stop.paused = "" if stop.paused else f"until {chords[1]} is pressed again"
+            with suppress(Win32Error):  # there is no mouse while the desktop is locked
+                before, here, screen = here, desktop.cursor(), desktop.screen()
                 corners = (Point(0, 0), Point(screen.left, screen.top))
-                if config.stop_corner and away and here in corners and actuator.aim not in corners:
+                if here in corners and before not in corners and actuator.aim not in corners:
                     stop.set("the mouse in the corner")
-                away = here not in corners
+    except Win32Error as error:
+        stop.set(f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them (error {error.code})")
+    finally:
+        if not leave.is_set():
+            stop.set("the watcher of the stop key was lost")
+        ready.set()
 
 
 @contextmanager
 def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
-    """Watches from a thread of its own while the run lasts; a watcher that is lost stops the run."""
-    stop, leave, ready = actuator.stop, threading.Event(), threading.Event()
-    lost: list[Win32Error] = []
+    """While the run lasts, hotkeys, the mouse thrown into the corner and the console's close button can stop it."""
+    leave, ready = threading.Event(), threading.Event()
 
-    def run() -> None:
-        try:
-            _watch(api, actuator, leave, ready)
-        except Win32Error as error:
-            lost.append(error)
-        finally:
-            if not leave.is_set():
-                stop.set("the watcher for the stop key was lost")
-            ready.set()
+    def closed(event: int) -> bool:
+        """Called in a thread of Windows, which ends the program when this returns; 0 and 1 are Ctrl+C and Ctrl+Break."""
+        if event > 1:
+            actuator.stop.set("the console was closed")
+            leave.wait(4)  # Windows gives it 5 s
+        return event > 1
 
-    def closed(event: int) -> int:
-        """In a thread of Windows, which ends the program when this returns; Ctrl+C and Ctrl+Break come as signals."""
-        if event < 2:
-            return 0
-        stop.set("the console was closed")
-        return int(leave.wait(CLOSE_S))
-
-    handler = ctypes.CFUNCTYPE(BOOL, DWORD)(closed)
-    thread = threading.Thread(target=run, daemon=True)
-    with suppress(Win32Error):
-        api.SetConsoleCtrlHandler(ctypes.cast(handler, ctypes.c_void_p), True)
+    thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
+    routine = ctypes.CFUNCTYPE(BOOL, DWORD)(closed)
+    with suppress(Win32Error):  # a program without a console has none to close
+        api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), True)
     thread.start()
     ready.wait()
     try:
-        if lost:
-            keys = f"{actuator.config.stop_hotkey} or {actuator.config.pause_hotkey}"
-            raise ConfigError(f"Another program uses {keys}; set stop_hotkey and pause_hotkey to other chords.")
+        actuator.stop.check()
         yield
     finally:
         leave.set()
         thread.join()
         with suppress(Win32Error):
-            api.SetConsoleCtrlHandler(ctypes.cast(handler, ctypes.c_void_p), False)
+            api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), False)
 
 
-@contextmanager
-def alone(api: Win32) -> Iterator[None]:
-    """Holds the mutex that tells a second agent on this desktop from the first; raises ConfigError for the second."""
-    mutex = api.CreateMutexW(None, False, "Local\\agent.py")
-    try:
-        if api.WaitForSingleObject(mutex, 0) == WAIT_TIMEOUT:
-            raise ConfigError("Another agent.py works on this desktop; wait until it is done, or stop it.")
-        yield
-    finally:
-        _twice(api.CloseHandle, mutex)
-
-
-WATCH_S, CLOSE_S = 0.03, 4.0  # a stop within 0.2 s; Windows gives a closing console's program 5 s
+WATCH_S = 0.03  # a stop must be felt within 0.2 s
 KEYBOARD = (TypeTextArgs, PressKeyArgs)
 GATES: tuple[Gate, ...] = (gate_stop, gate_fresh_frame, gate_person, gate_geometry, gate_area, gate_limits, gate_windows)
 GATES += (gate_dry_run, gate_confirm)
@@ -3876,10 +3811,6 @@ class AgentState:
     def increment_turn(self) -> None:
         self.turn += 1
 
-    def counters(self) -> dict[str, Any]:
-        """All but the task and what was done: the journal keeps it after each turn."""
-        return {name: value for name, value in vars(self).items() if name not in ("task", "memory")}
-
     def get_context(self) -> str:
         """The user text of a request up to its question: what changes least stands first."""
         parts = [f"TASK: {self.task}"]
@@ -4133,44 +4064,25 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
 
 
-@dataclass(frozen=True)
-class Journal:
-    """What is whole of a run's turns.jsonl: its records, the numbers of damaged lines, and its bytes without a torn end."""
-
-    folder: Path
-    records: list[dict[str, Any]]
-    damaged: list[int]
-    size: int
-
-
-def read_journal(folder: Path) -> Journal:
-    """Reads what a run wrote, however it ended; raises ConfigError."""
+def read_journal(folder: Path) -> tuple[list[dict[str, Any]], list[int], int]:
+    """A run's whole records, the numbers of damaged lines, and the size without a torn end; raises ConfigError."""
     try:
-        data = (folder / "turns.jsonl").read_bytes()
+        *lines, torn = (folder / "turns.jsonl").read_bytes().split(b"\n")
     except OSError as error:
         raise ConfigError(f"{folder} holds no readable turns.jsonl ({error.strerror}).") from None
-    *lines, torn = data.split(b"\n")
     records, damaged = [], []
     for number, line in enumerate(lines, 1):
         try:
-            records.append(dict(json.loads(line), line=number))
+            records.append(dict(json.loads(line)))
         except (ValueError, TypeError, RecursionError):
             damaged.append(number)
-    return Journal(folder, records, damaged, len(data) - len(torn))
+    return records, damaged, sum(map(len, lines)) + len(lines)
 
 
 def old_runs(root: Path) -> list[Path]:
     """The folders run_NNNN directly in `root`, the latest first."""
     found = [path for path in root.glob("run_*") if path.name[4:].isdigit() and path.is_dir() and not path.is_symlink()]
     return sorted(found, key=lambda path: -int(path.name[4:]))
-
-
-def find_run(root: Path, run: str) -> Path:
-    """The folder of a run given by its number or name, or of the latest; raises ConfigError."""
-    for path in old_runs(root):
-        if run in ("", path.name, path.name[4:]) or (run.isdigit() and int(run) == int(path.name[4:])):
-            return path
-    raise ConfigError(f"There is no run {run} in {root}.".replace("  ", " "))
 
 
 def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
@@ -4190,25 +4102,24 @@ class ExecutionLogger:
     its result after it. A file that can't be written raises AgentError, and the run ends before it acts unrecorded.
     """
 
-    def __init__(self, dump_dir: str, hide: Callable[[Any], Any] = lambda value: value, old: Journal | None = None) -> None:
-        self.folder, self.hide = old.folder if old else _new_run_folder(Path(dump_dir)), hide
-        self.api_calls = 0
+    def __init__(self, dump_dir: str, hide: Callable[[Any], Any] = lambda value: value, old: Path | None = None) -> None:
+        self.folder, self.hide, self.api_calls = old or _new_run_folder(Path(dump_dir)), hide, 0
         try:
             (self.folder / "screenshots").mkdir(exist_ok=True)
             self._log = (self.folder / "execution_log.txt").open("a", encoding="utf-8", errors="backslashreplace")
             self._turns = (self.folder / "turns.jsonl").open("a", encoding="utf-8")
             name = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
             self._exchanges = (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace")
-            if old:
-                self._turns.truncate(old.size)
             (self.folder / self.save_screenshot("turn_0000000_recovery", bytes(1 << 16))).unlink()  # else too long or full
+            if old:
+                self._turns.truncate(read_journal(old)[2])
         except OSError as error:
             raise self._failure(error) from None
 
     def log(self, text: str) -> None:
         """One entry of the log for people; further lines are indented."""
         stamp = datetime.now().strftime("%H:%M:%S.%f")[:-3]
-        body = printable(redact(self.hide(text))).rstrip().replace("\n", "\n    ")
+        body = printable(redact(text)).rstrip().replace("\n", "\n    ")
         self._write(self._log, f"{stamp} {body}\n")
 
     def section(self, title: str) -> None:
@@ -4241,7 +4152,7 @@ class ExecutionLogger:
 
     def _write(self, stream: TextIO, text: str) -> None:
         try:
-            stream.write(text)
+            stream.write(text if stream is self._turns else self.hide(text))
             stream.flush()
         except OSError as error:
             raise self._failure(error) from None
@@ -4447,12 +4358,14 @@ class Engine:
 
     def observe(self, turn: int, suffix: str = "", name: str = "") -> tuple[Frame, str]:
         """A fresh frame, saved and encoded for the next request; returns it with its screenshot's path."""
-        self.actuator.check_time()
         self.refused = ""
         self._latest = frame = None if self.actuator.rest() else self._latest
         if frame is None or self.clock.now() - frame.taken_at > self.config.frame_reuse_ms / 1000:
             frame = self._look()
-        self._latest = None
+        self._latest, canvas = None, Canvas(frame.width, frame.height, frame.pixels)
+        for handle, place in self._typed:
+            canvas.fill(place, 0x808080, 0, float(frame.window is not None and handle == frame.window.handle))
+        frame = replace(frame, pixels=bytes(canvas.pixels)) if self._typed else frame
         png = bgrx_to_png(frame.pixels, frame.width, frame.height)
         self._image = base64.b64encode(png)
         return frame, self.logger.save_screenshot(name or f"turn_{turn:04d}{suffix}", png)
@@ -4465,7 +4378,8 @@ class Engine:
             try:
                 frame = self.desktop.capture(area, self.config.screen_capture_w, self.config.screen_capture_h)
                 if frame.clean != frame.clean[:4] * (frame.width * frame.height):
-                    return self._discreet(frame)
+                    window = frame.window and replace(frame.window, title=self.logger.hide(frame.window.title))
+                    return replace(frame, window=window)
             except Win32Error as error:
                 reason = str(error)
             if self.clock.now() - start >= self.config.blind_patience:
@@ -4475,19 +4389,6 @@ class Engine:
                 self.say(f"paused: {reason}")
             told = True
             self.clock.sleep(0.5)
-
-    def _discreet(self, frame: Frame) -> Frame:
-        """The frame without secrets in its window's title, and greyed out where they were typed while it is in front."""
-        if not frame.window or not self.actuator.secrets.values:
-            return frame
-        window, pictures = frame.window, []
-        for pixels in (frame.pixels, frame.clean):
-            canvas = Canvas(frame.width, frame.height, pixels)
-            for handle, place in self._typed:
-                canvas.fill(place, 0x808080, 0, float(handle == window.handle))
-            pictures.append(bytes(canvas.pixels))
-        window = replace(window, title=self.logger.hide(window.title))
-        return replace(frame, pixels=pictures[0], clean=pictures[1], window=window)
 
     # -- ask
 
@@ -4598,11 +4499,10 @@ class Engine:
                 changed = region is not None
                 if region and frame.window and self.config.blank_secrets and self.actuator.secrets.fill(str(act)) != str(act):
                     self._typed.append((frame.window.handle, region))
-                    self._latest = self._discreet(self._latest)
         except (ToolError, Win32Error) as error:
             self.refused = getattr(error, "kind", "windows")
-            begun = self.actuator.sent > 0
-            result = f"Failed half-way, so look before doing it again: {error}" if begun else f"Not done: {error}"
+            begun = "Failed half-way, so look before doing it again" if self.actuator.sent else "Not done"
+            result = f"{begun}: {error}"
         seconds = round(self.clock.now() - start, 3)
         result = self.logger.hide(result)
         self.logger.record("result", turn=turn, result=result, changed=changed, seconds=seconds)
@@ -4723,7 +4623,7 @@ def run_two_agent(engine: Engine, state: AgentState) -> Outcome:
             plan_turn(engine, state)
         elif outcome := execute_turn(engine, state):
             return outcome
-        engine.logger.record("state", **state.counters())
+        engine.logger.record("state", **{**vars(state), "task": None, "memory": None})
         engine.clock.sleep(engine.config.turn_delay)
     return Outcome("max_steps", f"Not completed within {engine.config.max_steps} turns.")
 
@@ -4734,32 +4634,31 @@ def review_due(engine: Engine, state: AgentState) -> bool:
     return state.since_review > 0 and (state.needs_review or on_schedule or state.memory.needs_compression)
 
 
-UNKNOWN = "Unknown: the program ended in the middle of it, so look before doing it again."
-
-
-def restore(journal: Journal, state: AgentState) -> ActionRecord | None:
-    """Brings `state` to where the journal ends; returns the act whose record is missing, its result unknown or known."""
+def resume(engine: Engine, state: AgentState) -> None:
+    """Brings `state` to where the journal ends; an act with an intent and no record is entered as unknown."""
+    records, damaged, _ = read_journal(engine.logger.folder)
     pending: ActionRecord | None = None
-    for entry in journal.records:
-        kind, values = entry.get("kind"), {name: value for name, value in entry.items() if name not in ("kind", "time", "line")}
-        try:
+    for entry in records:
+        kind, values = entry.pop("kind", ""), {name: entry[name] for name in entry if name != "time"}
+        with suppress(KeyError, TypeError, ValueError):  # somebody changed it
             if kind == "intent":
                 pending = ActionRecord(values["turn"], values["tool"], json.dumps(values["args"]), UNKNOWN)
-            elif kind == "result" and pending:
-                pending.result, pending.changed = values["result"], values["changed"]
             elif kind == "action":
                 state.memory.add_action(ActionRecord(**values))
                 pending = None
             elif kind == "archive":
                 state.memory.apply_compression(values["summary"], values["patterns"], values["turns"])
             elif kind == "state":
-                vars(state).update({name: type(value)(values[name]) for name, value in state.counters().items()})
+                vars(state).update({name: type(old)(values[name]) for name, old in vars(state).items() if values[name] is not None})
             state.turn = max(state.turn, values.get("turn", 0))
-        except (KeyError, TypeError, ValueError):
-            journal.damaged.append(entry["line"])
+    text = f"Going on with {engine.logger.folder.name} after turn {state.turn}."
+    engine.logger.log(text + f" Damaged lines left out: {damaged}." * bool(damaged))
+    engine.say(text + f" Damaged lines left out: {damaged}." * bool(damaged))
     if pending:
-        state.memory.add_action(pending)
-    return pending
+        note_action(engine, state, pending, engine.clock.now())
+
+
+UNKNOWN = "Unknown: the program ended in the middle of it, so look before doing it again."
 
 
 # -- the planner's turn
@@ -4945,6 +4844,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
         engine.stop.check()
         if outcome := chat_turn(engine, state, chat):
             return outcome
+        engine.logger.record("state", **{**vars(state), "task": None, "memory": None})
         engine.clock.sleep(config.turn_delay)
     return Outcome("max_steps", f"Not completed within {config.max_steps} turns.")
 
@@ -5031,8 +4931,8 @@ def tidy(engine: Engine, state: AgentState, chat: Conversation, tokens: int) -> 
 def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -> None:
     """Replaces all but the last `keep` steps by a line in the task's message; a resumed run begins with one."""
     if len(state.memory.active_history) > keep:
-        count = state.memory.archive_by_itself(keep)
-        engine.logger.record("archive", turn=state.turn, count=count, summary=state.memory.all_snapshots[-1].summary)
+        state.memory.archive_by_itself(keep)
+        engine.logger.record("archive", turn=state.turn, **asdict(state.memory.all_snapshots[-1]))
     del chat.steps[: max(0, len(chat.steps) - keep)]
     done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
     chat.opening = Message("user", f"TASK: {state.task}" + (f"\n\nEARLIER STEPS: {done}" if done else ""))
@@ -6051,51 +5951,45 @@ def read_secrets(names: Sequence[str]) -> Secrets:
     values = {}
     for name in names:
         value = os.environ.get(name) or (getpass.getpass(f"{name}: ") if sys.stdin and sys.stdin.isatty() else "")
-        if not re.fullmatch(r"\w+", name) or len(value) < SECRET_LEAST:
-            raise ConfigError(f"--secret {name}: set the environment variable, to {SECRET_LEAST} characters or more.")
-        values[name] = clean_text(value)
+        if not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable():  # less is found, and hidden, everywhere
+            raise ConfigError(f"--secret {name}: give an environment variable of that name a line of 4 characters or more.")
+        values[name] = value
     return Secrets(values)
 
 
-SECRET_LEAST = 4  # characters; fewer would be found, and hidden, in too many other places
+def console_confirm(config: Config, clock: Clock, tell: Callable[[str], None]) -> Callable[[str], bool]:
+    """Asks the person at the terminal; without a terminal, or without an answer in time, the answer is no."""
+    lines = SimpleQueue[str]()
+    reader = threading.Thread(target=lambda: deque(map(lines.put, sys.stdin), 0), daemon=True)
 
-
-class Console:
-    """Asks the person at the terminal for a yes; without a terminal, or without an answer in time, it is a no."""
-
-    def __init__(self, config: Config, clock: Clock, tell: Callable[[str], None]) -> None:
-        self.config, self.clock, self.tell, self.lines = config, clock, tell, SimpleQueue[str]()
-        self._reader: threading.Thread | None = None
-
-    def confirm(self, question: str) -> bool:
+    def confirm(question: str) -> bool:
         if not (sys.stdin and sys.stdin.isatty()):
-            self.tell(f"not allowed: {question}. Nobody can be asked here; --confirm never or allow_risky would allow it.")
+            tell(f"not allowed: {question}; nobody can be asked, so use --confirm never or allow_risky")
             return False
-        if not self._reader:  # reads on between questions, so that nothing typed before one can answer it
-            self._reader = threading.Thread(target=lambda: deque(map(self.lines.put, sys.stdin), 0), daemon=True)
-            self._reader.start()
-        while not self.lines.empty():
-            self.lines.get()
-        self.tell(f"May it do this? {question}\n    y and Enter allows it; anything else, or {self.config.confirm_wait:g} s, does not.")
-        end = self.clock.now() + self.config.confirm_wait
-        while self.clock.now() < end:
-            with suppress(Empty):
-                return self.lines.get_nowait().strip().lower() in ("y", "yes")
-            self.clock.sleep(0.05)
-        return False
+        if not reader.is_alive():  # it reads on between questions, so that nothing typed before one can answer it
+            reader.start()
+        while not lines.empty():
+            lines.get()
+        tell(f"Allow this? {question}\n    y and Enter allows it; anything else, or {config.confirm_wait:g} s, does not.")
+        end = clock.now() + config.confirm_wait
+        while lines.empty() and clock.now() < end:
+            clock.sleep(0.05)
+        return not lines.empty() and lines.get().strip().lower() in ("y", "yes")
+
+    return confirm
 
 
-def read_resumed(options: argparse.Namespace, config: Config) -> Journal:
-    """The journal of the run that --resume names; its task and profile become those of `options`."""
-    journal = read_journal(find_run(Path(config.dump_dir), options.resume))
-    kinds = {entry.get("kind"): entry for entry in journal.records}
-    run, name = kinds.get("run", {}), journal.folder.name
-    if run.get("profile") not in PROFILES or not isinstance(run.get("task"), str):
-        raise ConfigError(f"{name} cannot be resumed: the record of its task is damaged.")
+def find_resumed(options: argparse.Namespace, root: Path) -> Path:
+    """The folder of the run that --resume names; its task and profile become those of `options`."""
+    wanted = options.resume.removeprefix("run_").lstrip("0")
+    run = next((run for run in old_runs(root) if wanted in ("", run.name[4:].lstrip("0"))), root / f"run_{wanted}")
+    kinds = {entry.get("kind"): entry for entry in read_journal(run)[0]}
+    options.profile, options.task = (kinds.get("run", {}).get(name) for name in ("profile", "task"))
+    if options.profile not in PROFILES or not isinstance(options.task, str):
+        raise ConfigError(f"{run.name} cannot be resumed: the record of its task is damaged.")
     if kinds.get("end", {}).get("outcome") == "completed":
-        raise ConfigError(f"{name} was completed; there is nothing to resume.")
-    options.profile, options.task = run["profile"], run["task"]
-    return journal
+        raise ConfigError(f"{run.name} was completed; there is nothing to resume.")
+    return run
 
 
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
@@ -6105,8 +5999,8 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     config = read_config(options, os.environ)
     if options.check:
         return doctor(options, config, stop, clock)
-    old = read_resumed(options, config) if options.resume is not None else None
-    config, secrets, key = read_config(options, os.environ), read_secrets(options.secret), os.environ.get("LMSTUDIO_API_KEY", "")
+    old = find_resumed(options, Path(config.dump_dir)) if options.resume is not None else None
+    config, secrets = read_config(options, os.environ), read_secrets(options.secret)
 
     def tell(text: str) -> None:
         say(secrets.hide(text))
@@ -6114,48 +6008,32 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     with ExitStack() as undo:
         desktop = open_desktop(options, clock)
         api = desktop.api if isinstance(desktop, WindowsDesktop) else None
-        if api:
-            undo.enter_context(alone(api))
+        if api and api.WaitForSingleObject(api.CreateMutexW(None, False, "Local\\agent.py"), 0) == WAIT_TIMEOUT:
+            raise ConfigError("Another agent.py works on this desktop; wait until it is done, or stop it.")
         area = resolve_area(config.area, desktop)
         desktop.capture(area, config.screen_capture_w, config.screen_capture_h)  # says now what would fail later
         if options.demo:
             config = replace(config, lmstudio_endpoint=undo.enter_context(closing(DemoModel())).endpoint)
-        server = ModelServer(config, clock, stop, key, notice=tell, hide=secrets.hide)
+        server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""), tell, hide=secrets.hide)
         info, task = server.discover(), secrets.hide(read_task(options))
-        logger = ExecutionLogger(config.dump_dir, secrets.hide, old)
-        undo.callback(logger.close)
+        logger = undo.enter_context(closing(ExecutionLogger(config.dump_dir, secrets.hide, old)))
         if not options.demo and "//127." in server.where:  # else that log is about something else
             undo.callback(keep_lmstudio_log, lmstudio_logs(), logger)
         delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
-
-        def notice(text: str) -> None:
-            logger.log(text)
-            tell(text)
-
-        actuator = Actuator(desktop, config, clock, stop, notice, Console(config, clock, tell).confirm, secrets)
+        actuator = Actuator(desktop, config, clock, stop, tell, console_confirm(config, clock, tell), secrets)
         if api:
             undo.enter_context(watched(api, actuator))
         profile = PROFILES[options.profile]
         engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, tell)
         state = AgentState(task, AgentMemory(config.memory_compression_threshold))
-        begin(engine, state, old)
+        logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
+        begun = {"version": __version__, "profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
+        logger.record("resume" if old else "run", **begun)
+        if info.note:
+            tell(info.note)
+        if old:
+            resume(engine, state)
         return finish(engine, state)
-
-
-def begin(engine: Engine, state: AgentState, old: Journal | None) -> None:
-    """Says on the terminal and in the journal what begins, or where an old run goes on."""
-    logger, config = engine.logger, engine.config
-    begun = {"version": __version__, "profile": engine.profile.name, "model": engine.model.name, "task": state.task}
-    logger.log(f"agent.py {begun}\n{config}")
-    missing = restore(old, state) if old else None
-    logger.record("resume" if old else "run", **begun, config=asdict(config), **({"damaged": old.damaged} if old else {}))
-    if old:
-        damaged = f", without damaged lines {old.damaged}" if old.damaged else ""
-        engine.say(f"Going on with {old.folder.name} after turn {state.turn}{damaged}")
-    if missing:
-        logger.record("action", **asdict(missing))
-    if engine.model.note:
-        engine.say(engine.model.note)
 
 
 def finish(engine: Engine, state: AgentState) -> int:
@@ -6166,7 +6044,8 @@ def finish(engine: Engine, state: AgentState) -> int:
         outcome = run_agent(engine, state)
         code = 0 if outcome.completed else 1
     except AgentError as error:
-        outcome, code = Outcome(error.outcome, str(error)), error.exit_code
+        outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
+        code = error.exit_code
     except Exception:
         logger.log(traceback.format_exc())
         raise

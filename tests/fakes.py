@@ -340,14 +340,11 @@ class FakeWin32:
         self.hotkeys[number] = (modifiers, code)
         return 1
 
-    def _UnregisterHotKey(self, _window: int | None, number: int) -> int:
-        return int(self.hotkeys.pop(number, None) is not None)
-
-    def _PeekMessageW(self, into: int, _window: int | None, _first: int, _last: int, remove: int) -> int:
+    def _PeekMessageW(self, into: int, _window: int | None, first: int, last: int, remove: int) -> int:
         if not self.messages:
             return 0
-        if remove != 1:
-            self.problems.append("PeekMessageW does not remove")
+        if (first, last, remove) != (0x0312, 0x0312, 1):
+            self.problems.append("PeekMessageW does not remove WM_HOTKEY alone")
         ctypes.memmove(into, struct.pack("<QI4xQqIii4x", 0, 0x0312, self.messages.pop(0), 0, 0, 0, 0), 48)
         return 1
 

@@ -407,9 +407,8 @@ class Traces(ChatCase):
     def test_the_journal_has_what_the_other_loop_writes(self) -> None:
         engine, _ = self.chat(CLICK, call("press_key", key="nokey"))
         kinds = [json.loads(line)["kind"] for line in (engine.logger.folder / "turns.jsonl").read_text().splitlines()]
-        self.assertEqual(
-            kinds, ["action", "reply", "intent", "result", "action", "reply", "no_call", "action", "reply", "action"]
-        )
+        acted, corrected = ["reply", "intent", "result", "action", "state"], ["reply", "no_call", "action", "state"]
+        self.assertEqual(kinds, ["action", *acted, *corrected, "reply", "action"])
         actions = self.records(engine, "action")
         self.assertEqual([a["tool"] for a in actions], ["observe_screen", "click_element", "no_call", "final_answer"])
         self.assertEqual((actions[1]["changed"], actions[1]["screenshot"]), (True, "screenshots/turn_0001.png"))
