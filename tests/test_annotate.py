@@ -48,6 +48,15 @@ class Heat(unittest.TestCase):
         reds = [pixel(pixels, x - step, y)[0] for step in range(12)]
         self.assertEqual(reds, sorted(reds, reverse=True))
 
+    def test_a_spot_is_smooth_and_the_same_on_all_sides(self) -> None:
+        pixels = marked(trail=[[act("click", 500, 500)]], text='{"executed_heat": {"radius_scale": 0.1}}')
+        for dx in range(33):
+            for dy in range(33):
+                here = pixel(pixels, 200 + dx, 150 + dy)
+                for x, y in ((200 - dx, 150 + dy), (200 + dx, 150 - dy), (200 - dx, 150 - dy)):
+                    self.assertEqual(pixel(pixels, x, y), here)
+                self.assertLess(abs(here[0] - pixel(pixels, 201 + dx, 150 + dy)[0]), 12, (dx, dy))
+
     def test_the_radius_follows_the_longer_side(self) -> None:
         small, large = (f'{{"executed_heat": {{"radius_scale": {scale}}}}}' for scale in (0.05, 0.2))
         for text, radius in ((small, 20), (large, 80)):
@@ -103,15 +112,20 @@ class Heat(unittest.TestCase):
 
 class Trail(unittest.TestCase):
     def red_at(self, age: int) -> int:
-        trail: list[list[dict[str, Any]]] = [[], [], [], []]
+        trail: list[list[dict[str, Any]]] = [[], [], [], [], [], []]
         trail[age - 1] = [act("click", 500, 500)]
         return pixel(marked(trail=trail), 200, 150)[0]
 
     def test_older_turns_are_fainter_and_the_oldest_is_gone(self) -> None:
         reds = [self.red_at(age) for age in (1, 2, 3)]
-        self.assertEqual(reds, sorted(reds, reverse=True))
+        self.assertEqual(reds, sorted(set(reds), reverse=True))
         self.assertGreater(reds[-1], 128)
-        self.assertEqual(self.red_at(4), 128)  # trail_turns is 4: this turn and three before it
+        self.assertEqual([self.red_at(age) for age in (4, 5, 6)], [128] * 3)  # trail_turns is 4: this and three before
+
+    def test_the_latest_marks_lie_on_top(self) -> None:
+        now, trail = [act("click", 500, 500)], [[act("click", 505, 500)], [act("drag", 300, 300, 700, 700)]]
+        older = agent.annotate(GREY, WIDE, HIGH, [], [], trail)
+        self.assertEqual(marked(now, trail=trail), agent.annotate(bytes(older), WIDE, HIGH, now))
 
     def test_one_turn_means_no_trail(self) -> None:
         text = '{"executed_heat": {"trail_turns": 1}}'
