@@ -46,7 +46,7 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, astuple, dataclass, field, fields, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -3448,8 +3448,344 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
 
 
+# -- looking back: the journal folded into turns, and the report made of them
+
+REPORT_PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="CSP"><meta name="color-scheme" content="light dark">
+<title>A run of agent.py</title>
+<style>
+:root { --ground: #f4f6f9; --card: #fff; --ink: #1b2430; --soft: #5b6675; --line: #dde3eb; --blue: #2457d6;
+  --green: #1a7f37; --red: #c62828; --amber: #9a6700; --violet: #7c3aed; --none: #9aa5b4 }
+@media (prefers-color-scheme: dark) { :root { --ground: #10151c; --card: #19212b; --ink: #e4e9f0; --soft: #98a5b5;
+  --line: #2c3744; --blue: #7aa5ff; --green: #56c271; --red: #ff7b72; --amber: #e0a93b; --violet: #b794ff } }
+* { box-sizing: border-box }
+body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, "Segoe UI", sans-serif;
+  overflow-wrap: anywhere }
+#top, #turns { max-width: 1360px; margin: 0 auto; padding: 18px clamp(12px, 3vw, 32px) }
+h1 { font-size: clamp(20px, 3vw, 29px); line-height: 1.25; margin: 10px 0 6px }
+#top p { margin: 0; color: var(--soft); max-width: 80ch }
+.badge, .chip { display: inline-block; border-radius: 99px; padding: 2px 12px; font-weight: 600; color: var(--card);
+  background: var(--tone, var(--none)) }
+.chip { font-size: 12px; padding: 1px 9px }
+dl { display: flex; flex-wrap: wrap; gap: 8px; margin: 16px 0 0 }
+dl div { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 6px 12px }
+dt { font-size: 12px; color: var(--soft) }
+dd { margin: 0; font-weight: 600; font-variant-numeric: tabular-nums }
+nav { position: sticky; top: 0; z-index: 2; display: flex; gap: 6px; align-items: center; background: var(--card);
+  border-block: 1px solid var(--line); padding: 8px clamp(12px, 3vw, 32px) }
+nav > button { font: inherit; color: inherit; background: none; border: 1px solid var(--line); border-radius: 8px;
+  min-width: 38px; height: 34px; cursor: pointer }
+#line { flex: 1; display: flex; gap: 2px; height: 34px; overflow-x: auto; scrollbar-width: none }
+#line button { flex: 1 0 5px; border: 0; padding: 0; border-radius: 3px; background: var(--tone, var(--none));
+  opacity: .5; cursor: pointer }
+#line button:hover, #line button.now { opacity: 1 }
+#line button.now { box-shadow: inset 0 -5px var(--ink) }
+#where { min-width: 6ch; text-align: right; font-variant-numeric: tabular-nums; color: var(--soft) }
+article { background: var(--card); border: 1px solid var(--line); border-left: 5px solid var(--tone, var(--none));
+  border-radius: 12px; margin-bottom: 16px; padding: 12px 16px 16px; scroll-margin-top: 62px }
+article.now { box-shadow: 0 0 0 2px var(--blue) }
+article header { display: flex; flex-wrap: wrap; gap: 4px 10px; align-items: baseline }
+article header b { font-size: 20px; font-variant-numeric: tabular-nums }
+article header .cost { margin-left: auto; color: var(--soft); font-size: 13px; font-variant-numeric: tabular-nums }
+.body { display: grid; gap: 16px; margin-top: 10px }
+@media (min-width: 860px) { .seen:not(.wide) .body { grid-template-columns: 3fr 2fr } }
+figure { margin: 0; position: relative; border: 1px solid var(--line); border-radius: 8px; overflow: hidden;
+  background: var(--ground); cursor: zoom-in; align-self: start }
+figure + figure { margin-top: 10px }
+img { display: block; width: 100%; height: auto }
+svg { position: absolute; inset: 0; width: 100%; height: 100% }
+.words > * { margin: 0 0 10px; white-space: pre-wrap; unicode-bidi: plaintext; max-height: 22em; overflow: auto }
+.words small { display: block; color: var(--soft); font-size: 12px }
+code { font: 13px/1.5 ui-monospace, Consolas, monospace }
+.call { background: var(--ground); border-radius: 8px; padding: 8px 12px }
+.note { border-left: 4px solid var(--tone, var(--blue)); background: var(--ground); border-radius: 0 8px 8px 0;
+  padding: 6px 12px }
+.good { --tone: var(--green) } .bad { --tone: var(--red) } .idle { --tone: var(--amber) } .plan { --tone: var(--violet) }
+.mark { fill: none; stroke: #e11d48; stroke-width: 5; paint-order: stroke } .halo { fill: none; stroke: #fff; stroke-width: 11 }
+.tag { fill: #e11d48 } svg text { fill: #fff; font: 600 24px system-ui, sans-serif } .off { stroke-dasharray: 14 10 }
+@media (prefers-reduced-motion: no-preference) { .now .mark { animation: beat 1.1s ease-in-out 3 } }
+@keyframes beat { 50% { stroke-width: 14; opacity: .55 } }
+@media print { nav { display: none } article { break-inside: avoid; box-shadow: none !important } body { background: none }
+  .words > * { max-height: none } }
+</style>
+<div id="top"></div>
+<nav><button id="back" title="left arrow">&#9664;</button><button id="play" title="space">play</button>
+<button id="next" title="right arrow">&#9654;</button><div id="line"></div><span id="where"></span></nav>
+<main id="turns"></main>
+<script>
+"use strict";
+const NOTES = {correction: "idle", failed: "bad", refused: "bad", plan: "plan", archive: "plan", verification: "good"};
+const ENDS = {completed: "good", stopped: "idle", max_steps: "idle"};
+const $ = (id) => document.getElementById(id), turns = [], pictures = new Map();
+let head = {figures: []}, current = -1, timer = 0;
+function add(parent, name, kind, text) {  // the only way text gets into the page: never as markup
+  const node = document.createElement(name);
+  node.className = kind || "";
+  node.textContent = text || "";
+  if (text) node.dir = "auto";
+  return parent.appendChild(node);
+}
+function draw(svg, name, values, text) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
+  node.textContent = text || "";
+  svg.append(node);
+}
+function tag(svg, x, y, text) {  // a filled label that stays inside the picture
+  const [wide] = head.size, shown = text.length > 60 ? text.slice(0, 57) + "..." : text, size = shown.length * 14 + 24;
+  const left = Math.max(4, Math.min(x, wide - size - 4)), top = Math.max(4, Math.min(y, head.size[1] - 44));
+  draw(svg, "rect", {x: left, y: top, width: size, height: 38, rx: 9, class: "tag"});
+  draw(svg, "text", {x: left + size / 2, y: top + 27, "text-anchor": "middle"}, shown);
+}
+function mark(svg, act) {
+  const [wide, high] = head.size, spot = (p) => [p.x * (wide - 1) / 1000, p.y * (high - 1) / 1000];
+  const args = act.args || {}, off = typeof act.changed === "boolean" ? "" : " off";
+  const spots = Object.values(args).filter((v) => v && typeof v.x === "number" && typeof v.y === "number").map(spot);
+  if (act.tool.startsWith("scroll") && !spots.length) spots.push([wide / 2, high / 2]);
+  for (const kind of ["halo", "mark" + off]) {
+    for (const [x, y] of spots) draw(svg, "circle", {cx: x, cy: y, r: 24, class: kind});
+    if (act.tool === "double_click") draw(svg, "circle", {cx: spots[0][0], cy: spots[0][1], r: 36, class: kind});
+    if (spots.length > 1) {
+      const [[x, y], [u, v]] = spots, way = Math.atan2(v - y, u - x), tip = (turn) =>
+        `L ${u - 40 * Math.cos(way + turn)} ${v - 40 * Math.sin(way + turn)} M ${u} ${v}`;
+      draw(svg, "path", {d: `M ${x} ${y} L ${u} ${v} ${tip(.5)} ${tip(-.5)}`, class: kind});
+    }
+  }
+  const words = args.text || args.key || "", name = act.tool.replaceAll("_", " ");
+  if (spots.length) tag(svg, spots[0][0] + 32, spots[0][1] + 32, [name, args.element_name].filter(Boolean).join(": "));
+  else tag(svg, wide / 2 - (words.length + name.length + 2) * 7, high - 70, words ? `${name}: ${words}` : name);
+}
+function picture(parent, name, acts) {
+  const figure = add(parent, "figure"), image = add(figure, "img"), svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  [image.width, image.height] = head.size;
+  image.loading = "lazy";
+  image.alt = "The screen";
+  image.src = pictures.get(name) || name;
+  image.onerror = () => figure.replaceWith(Object.assign(document.createElement("p"), {textContent: `${name} is missing.`}));
+  svg.setAttribute("viewBox", `0 0 ${head.size[0]} ${head.size[1]}`);
+  for (const act of acts) mark(svg, act);
+  figure.append(svg);
+  figure.onclick = () => figure.closest("article").classList.toggle("wide");
+}
+function tone(turn) {
+  const kinds = turn.notes.map(([kind]) => NOTES[kind]);
+  if (kinds.includes("bad")) return "bad";
+  if (turn.plan) return "plan";
+  return turn.changed === false || turn.wasted ? "idle" : turn.changed || kinds.includes("good") ? "good" : "";
+}
+function card(turn, at) {
+  const node = add($("turns"), "article", tone(turn)), top = add(node, "header"), body = add(node, "div", "body");
+  add(top, "b", "", String(turn.turn));
+  add(top, "span", "", turn.role);
+  if (turn.changed !== null) add(top, "span", "chip", turn.changed ? "changed" : "unchanged");
+  for (const kind of new Set(turn.notes.map(([kind]) => kind))) add(top, "span", "chip " + (NOTES[kind] || ""), kind);
+  add(top, "span", "cost", `${turn.seconds.toFixed(1)} s \\u00b7 ${turn.prompt} + ${turn.completion} tokens`);
+  const shots = turn.shots.filter((name, n) => !n || turn.acts.some((act) => act.screenshot === name));
+  const seen = shots.length ? add(body, "div") : null, words = add(body, "div", "words");
+  node.classList.toggle("seen", !!seen);
+  for (const name of shots) picture(seen, name, turn.acts.filter((act) => act.screenshot === name));
+  const part = (name, kind, label, text) => { if (text) add(words, name, kind, text).prepend(add(words, "small", "", label)); };
+  part("p", "", "the model said", turn.said);
+  part("code", "call", "call", turn.call);
+  part("p", "", "result", turn.result);
+  for (const [kind, text] of turn.notes) part("div", "note " + (NOTES[kind] || ""), kind, text);
+  const bit = add($("line"), "button", tone(turn));
+  bit.style.flexGrow = String(Math.max(.3, Math.min(30, turn.seconds)));
+  bit.title = `Turn ${turn.turn}: ${turn.call || turn.result}`.slice(0, 120);
+  bit.onclick = () => go(at);
+  node.onclick = () => go(at, true);
+}
+function go(at, stay) {
+  at = Math.max(0, Math.min(turns.length - 1, at));
+  for (const [n, on] of [[current, false], [at, true]])
+    for (const list of [$("turns"), $("line")]) list.children[n]?.classList.toggle("now", on);
+  current = at;
+  $("where").textContent = turns.length ? `${at + 1} / ${turns.length}` : "";
+  $("line").children[at]?.scrollIntoView({block: "nearest", inline: "nearest"});
+  if (!stay) $("turns").children[at]?.scrollIntoView({block: "start"});
+}
+function play(on) {
+  clearInterval(timer);
+  timer = on ? setInterval(() => current + 1 < turns.length ? go(current + 1) : play(false), 1500) : 0;
+  $("play").textContent = on ? "pause" : "play";
+  if (on) go(current + 1 < turns.length ? current + (current < 0) : 0);
+}
+addEventListener("keydown", (event) => {
+  const keys = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -1e9, End: 1e9};
+  if (event.ctrlKey || event.altKey || event.metaKey || !(event.key in keys || event.key === " ")) return;
+  event.preventDefault();
+  if (event.key === " ") play(!timer);
+  else { play(false); go(current < 0 ? 0 : current + keys[event.key]); }
+});
+addEventListener("DOMContentLoaded", () => {
+  const book = new Map();
+  for (const node of document.querySelectorAll("script[type='application/json']")) {
+    try {
+      const item = JSON.parse(node.textContent);
+      if (item.picture) pictures.set(item.picture, item.data); else book.set(item.turn, item);
+    } catch { /* the last line of a run that was killed while writing it */ }
+  }
+  head = book.get(-1) || head;
+  turns.push(...[...book.values()].filter((turn) => turn.turn >= 0).sort((a, b) => a.turn - b.turn));
+  document.title = `${head.outcome || "unfinished"}: ${head.task}`;
+  add($("top"), "span", "badge " + (head.outcome ? ENDS[head.outcome] || "bad" : ""), head.outcome || "no end recorded");
+  add($("top"), "h1", "", head.task);
+  add($("top"), "p", "", head.text || "It is still running, or it was ended from outside.");
+  const facts = [["run", head.name], ["started", new Date(head.began * 1000).toLocaleString()], ["profile", head.profile],
+    ["model", head.model], ...head.figures], list = add($("top"), "dl");
+  for (const [name, value] of facts) { const box = add(list, "div"); add(box, "dt", "", name); add(box, "dd", "", value); }
+  turns.forEach(card);
+  go(0, true);
+  $("back").onclick = () => go(current - 1);
+  $("next").onclick = () => go(current + 1);
+  $("play").onclick = () => play(!timer);
+});
+</script>
+"""
+
+
+def read_journal(folder: Path) -> Iterator[dict[str, Any]]:
+    """The records of a run's turns.jsonl; lines that are none, such as a torn last one, are left out."""
+    try:
+        data = (folder / "turns.jsonl").read_bytes()
+    except OSError as error:
+        raise AgentError(f"{folder} holds no journal of a run: {error.strerror}.") from None
+    for line in data.split(b"\n"):
+        with suppress(ValueError, RecursionError):
+            record = json.loads(line)
+            if isinstance(record, dict) and isinstance(record.get("kind"), str) and "time" in record:
+                yield record
+
+
+def turns_of(folder: Path) -> list[dict[str, Any]]:
+    """What a run's journal says, for whatever looks back: first the run itself as turn -1, then its turns."""
+    book: list[dict[str, Any]] = []
+    try:
+        for record in read_journal(folder):
+            fold(book, record)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise AgentError(f"{folder / 'turns.jsonl'} is damaged: {error!r}.") from None
+    if not book:
+        raise AgentError(f"{folder} holds no run: its turns.jsonl is empty or damaged.")
+    book[0] |= {"name": folder.resolve().name, "figures": figures_of(book)}
+    return book
+
+
+def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
+    """Adds one record of turns.jsonl to a book as turns_of gives it."""
+    kind, when = record["kind"], float(record["time"])
+    if kind == "run":
+        if not book:
+            config = record["config"]
+            book.append({"turn": -1, "began": when, "closed": True, "name": "", "figures": [], "settings": config})
+            book[0]["size"] = [int(config["screen_capture_w"]), int(config["screen_capture_h"])]
+        book[0] |= {name: str(record[name]) for name in ("task", "profile", "model")} | {"outcome": "", "text": ""}
+        book[-1]["ended"] = when
+    elif book and kind == "end":
+        book[0] |= {"outcome": str(record["outcome"]), "text": str(record["text"])}
+    elif book and kind != "resume":
+        turn = _turn(book, record.get("turn"))
+        turn |= {"ended": when, "seconds": round(max(0.0, when - turn["began"]), 3)}
+        _fold_turn(turn, kind, record)
+
+
+def _turn(book: list[dict[str, Any]], number: int | None) -> dict[str, Any]:
+    """The turn of that number; a record without one belongs to the turn that is not closed yet, or begins the next."""
+    last = book[-1]
+    number = max(1, last["turn"] + last["closed"]) if number is None else int(number)
+    if number != last["turn"]:
+        texts = dict.fromkeys(("role", "said", "call", "result"), "")
+        sums = dict.fromkeys(("seconds", "prompt", "completion", "reused", "reused_of", "requests", "corrections"), 0)
+        flags = {"closed": False, "plan": False, "wasted": False, "counted": False, "changed": None}
+        lists: dict[str, Any] = {"notes": [], "acts": [], "shots": [], "times": dict.fromkeys(PHASES, 0.0)}
+        book.append({"turn": number, "began": last["ended"], "ended": last["ended"], **texts, **sums, **flags, **lists})
+    return book[-1]
+
+
+PHASES = ("capture", "encode", "request", "model", "act", "settle")
+
+
+def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> None:
+    for name in PHASES:  # a record has the seconds of some of them
+        turn["times"][name] += float(record.get(name) or 0)
+    if kind == "look":
+        turn["shots"].append(record["screenshot"])
+    elif kind == "reply":
+        _fold_reply(turn, record)
+    elif kind == "intent":
+        shot = turn["shots"][-1] if turn["shots"] else ""
+        turn["acts"].append({"tool": str(record["tool"]), "args": dict(record["args"]), "screenshot": shot, "changed": None})
+        turn["call"] = turn["call"] or f"{record['tool']} {json.dumps(record['args'], ensure_ascii=False)}"
+    elif kind == "result":
+        turn["acts"][-1]["changed"] = record["changed"]
+        turn["result"] = turn["result"] or str(record["result"])
+        if record.get("refused"):
+            turn["notes"].append(["refused", str(record["result"])])
+    elif kind == "action":
+        turn |= {name: record[name] for name in ("result", "changed")} | {"closed": True}
+        turn |= {"call": f"{record['tool']} {record['args']}", "said": record["response_text"] or turn["said"]}
+        refused = any(note[0] == "refused" for note in turn["notes"])
+        turn["wasted"] = refused or record["tool"] == "no_call" or record["changed"] is False
+    elif kind == "plan":
+        turn |= {"result": record["done"], "closed": True, "plan": True}
+        turn["notes"] += [["plan", str(record["instructions"])]] if record["instructions"] else []
+        turn["notes"] += [["archive", str(record["done"])]] if "by itself" in record["done"] else []
+    elif "text" in record or "summary" in record:
+        name = {"no_call": "correction", "model_failed": "failed"}.get(kind, kind)
+        turn["notes"].append([name, str(record.get("text") or record["summary"])])
+
+
+def _fold_reply(turn: dict[str, Any], record: Mapping[str, Any]) -> None:
+    """What was said and what it cost; reused is what the server's cache gave, else the share that had not changed."""
+    tokens, role = record["tokens"], str(record["role"])
+    prompt, cached, shared = tokens["prompt"] or 0, tokens["cached"], record["shared"]
+    turn["corrections"] += bool(turn["notes"]) and turn["notes"][-1][0] == "correction"
+    if turn["role"] in ("", role):
+        turn |= {"role": role, "said": str(_plain_text(record["message"].get("content")))}
+    turn["times"]["model"] += record["seconds"]
+    turn["requests"] += 1
+    turn["prompt"] += prompt
+    turn["completion"] += tokens["completion"] or 0
+    turn["counted"] = turn["counted"] or cached is not None
+    turn["reused"] += (shared or 0) * prompt if cached is None else cached
+    turn["reused_of"] += 0 if cached is None and shared is None else prompt
+
+
+def figures_of(book: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The figures of a run as (name, text), the same for report, statistics and the last line of a run."""
+    turns = book[1:]
+
+    def total(name: str) -> Any:
+        return sum(turn[name] for turn in turns)
+
+    acts = sum(act["changed"] is not None for turn in turns for act in turn["acts"])
+    refused = sum(note[0] == "refused" for turn in turns for note in turn["notes"])
+    times = {name: sum(turn["times"][name] for turn in turns) for name in PHASES}
+    seconds = {"time": total("seconds"), "in the program": total("seconds") - times["model"], **times}
+    share, how = total("reused") / max(1, total("reused_of")), "" if total("counted") else ", computed"
+    counts = {"turns": len(turns), "acts": acts, "refused": refused, "corrections": total("corrections"),
+              "wasted turns": total("wasted"), "requests": total("requests"), "prompt tokens": total("prompt"),
+              "completion tokens": total("completion"), "of the prompt reused": f"{share:.0%}{how}"}  # fmt: skip
+    return [(name, str(value)) for name, value in counts.items()] + [(n, f"{max(0.0, s):.1f} s") for n, s in seconds.items()]
+
+
+def report_page() -> str:
+    """The page up to its data, allowed to run its own script and to show pictures, and nothing else."""
+    script = REPORT_PAGE.split("<script>")[1].split("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    return REPORT_PAGE.replace("CSP", policy, 1)
+
+
+def report_block(item: Mapping[str, Any]) -> str:
+    """A turn as a block of data for the page; a later block of the same turn replaces it. Nothing in it is markup."""
+    data = json.dumps(item, default=str).replace("<", "\\u003c")
+    return f'<script type="application/json">{data}</script>\n'
+
+
 class ExecutionLogger:
-    """The run's folder: execution_log.txt for people, turns.jsonl for programs, screenshots.
+    """The run's folder: execution_log.txt and report.html for people, turns.jsonl for programs, screenshots.
 
     turns.jsonl is append-only, one JSON object a line, flushed line by line, the intent of an act before the act and
     its result after it. A file that can't be written raises AgentError, and the run ends before it acts unrecorded.
@@ -3457,11 +3793,12 @@ class ExecutionLogger:
 
     def __init__(self, dump_dir: str) -> None:
         self.folder = _new_run_folder(Path(dump_dir))
-        self.api_calls = 0
+        self.api_calls, self.book = 0, list[dict[str, Any]]()  # what turns_of would give
         try:
             (self.folder / "screenshots").mkdir()
             self._log = (self.folder / "execution_log.txt").open("a", encoding="utf-8", errors="backslashreplace")
             self._turns = (self.folder / "turns.jsonl").open("a", encoding="utf-8")
+            self._report = (self.folder / "report.html").open("a", encoding="utf-8")
         except OSError as error:
             raise self._failure(error) from None
 
@@ -3478,6 +3815,19 @@ class ExecutionLogger:
         """One line of turns.jsonl."""
         entry = {"kind": kind, "time": round(time.time(), 3), **values}
         self._write(self._turns, redact(json.dumps(entry, ensure_ascii=True, default=str)) + "\n")
+        fold(self.book, entry)
+        if self.book and kind in ("run", "intent", "result", "plan", "action", "end"):
+            self._show()
+
+    def _show(self) -> None:
+        """Adds to the report; a run does not end because of it."""
+        head = self.book[0]
+        head |= {"name": self.folder.name, "figures": figures_of(self.book)}
+        with suppress(OSError):
+            page = "" if self._report.tell() else report_page()
+            blocks = [report_block(item) for item in (head, self.book[-1])[: len(self.book)]]
+            self._report.write("".join([page, *blocks]))
+            self._report.flush()
 
     def save_screenshot(self, name: str, png: bytes) -> str:
         """Writes screenshots/NAME.png; returns its path inside the run's folder."""
@@ -3489,7 +3839,7 @@ class ExecutionLogger:
         return name
 
     def close(self) -> None:
-        for stream in (self._log, self._turns):
+        for stream in (self._log, self._turns, self._report):
             with suppress(OSError):
                 stream.close()
 
@@ -3570,6 +3920,13 @@ def changed_region(before: Frame, after: Frame) -> Rect | None:
     return None if box.width <= CARET_WIDTH and box.height <= CARET_HEIGHT else box
 
 
+def sight(frame: Frame) -> dict[str, Any]:
+    """What the journal keeps of a frame beside its picture: its area, the box of the pointer in it, the front window."""
+    pointer, window = changed_region(frame, replace(frame, clean=frame.pixels)), frame.window
+    front = {"title": window.title, "program": window.program, "rect": astuple(window.rect)} if window else None
+    return {"area": astuple(frame.area), "pointer": astuple(pointer) if pointer else None, "window": front}
+
+
 CARET_WIDTH, CARET_HEIGHT = 4, 48  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
 
 
@@ -3627,13 +3984,16 @@ class Engine:
 
     def observe(self, turn: int, suffix: str = "") -> tuple[Frame, str]:
         """A fresh frame, saved and encoded for the next request; returns it with its screenshot's path."""
-        frame = self._latest
+        start, frame = self.clock.now(), self._latest
         if frame is None or self.clock.now() - frame.taken_at > self.config.frame_reuse_ms / 1000:
             frame = self._look()
-        self._latest = None
+        self._latest, looked = None, self.clock.now()
         png = bgrx_to_png(frame.pixels, frame.width, frame.height)
         self._image = base64.b64encode(png)
-        return frame, self.logger.save_screenshot(f"turn_{turn:04d}{suffix}", png)
+        name = self.logger.save_screenshot(f"turn_{turn:04d}{suffix}", png)
+        seconds = {"capture": round(looked - start, 3), "encode": round(self.clock.now() - looked, 3)}
+        self.logger.record("look", turn=turn, screenshot=name, **seconds, **sight(frame))
+        return frame, name
 
     def _look(self) -> Frame:
         """A capture; while the screen can't be seen (locked, one colour) it waits, at most `blind_patience` seconds."""
@@ -3667,7 +4027,9 @@ class Engine:
         shared = self._shared(role, system + json.dumps(tools) + text)
         asked = "".join(f"\n{message['role']}: {message['content']}" for message in more)
         self.logger.log(f"API REQUEST {number} to {role.name}, {len(image)} base64 characters of image\n{text}{asked}")
+        start = self.clock.now()
         reply = self.server.complete(request_body(settings, system, text, image, more))
+        request = max(0.0, self.clock.now() - start - reply.seconds)  # building it, and tries that failed
         self.failures = 0
         self.logger.log(f"API RESPONSE {number} in {reply.seconds:.2f} s\n{json.dumps(reply.message, ensure_ascii=False)}")
         pixels = self.config.screen_capture_w * self.config.screen_capture_h if image else 0
@@ -3680,7 +4042,7 @@ class Engine:
         self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
         values = {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens, "cached": usage.cached_tokens}
         self.logger.record(
-            "reply", call=number, role=role.name, seconds=round(reply.seconds, 3), message=reply.message,
+            "reply", call=number, role=role.name, seconds=round(reply.seconds, 3), request=round(request, 3), message=reply.message,
             finish_reason=reply.finish_reason, shared=shared, tries=reply.tries, tokens=values,
         )  # fmt: skip
         return reply
@@ -3747,20 +4109,25 @@ class Engine:
         The intent is on disk before the act and the result after it. A refusal is a result like any other.
         """
         self.logger.record("intent", turn=turn, tool=act.tool.name, args=asdict(act.args))
-        start, changed = self.clock.now(), None
+        start, changed, refused, times = self.clock.now(), None, "", [self.clock.now()]
         try:
             size = max(1, frame.width // 4), max(1, frame.height // 4)
             before = self.desktop.glance(frame.area, *size)
             result = self.actuator.perform(act, frame)
+            times.append(self.clock.now())
             if self.actuator.spent == frame.number:
                 self._settle(frame.area, size, before)
+                times.append(self.clock.now())
                 self._latest = self._look()
+                times.append(self.clock.now())
                 changed = changed_region(frame, self._latest) is not None
         except (ToolError, Win32Error) as error:
+            refused = getattr(error, "kind", "win32")
             begun = isinstance(error, Win32Error) and self.actuator.spent == frame.number
             result = f"Failed half-way, so look before doing it again: {error}" if begun else f"Not done: {error}"
         seconds = round(self.clock.now() - start, 3)
-        self.logger.record("result", turn=turn, result=result, changed=changed, seconds=seconds)
+        parts = {n: round(b - a, 3) for n, a, b in zip(("act", "settle", "capture"), times, times[1:], strict=False)}
+        self.logger.record("result", turn=turn, result=result, changed=changed, seconds=seconds, refused=refused, **parts)
         self.logger.log(f"TOOL {act} -> {result}; changed {changed}, {seconds} s")
         return result, changed
 
