@@ -172,6 +172,10 @@ class Config:
     stall_stop: int = _setting(10, "... until the run ends as stuck", "", 1, 1000)
     enable_loop_recovery: bool = _setting(True, "whether the recovery keys may be pressed")
     loop_recovery_cooldown: int = _setting(3, "turns between two recoveries", "", 0, 1000)
+    # -- replay
+    replay_box: int = _setting(120, "frame pixels on each side of a target that must look as recorded", "", 4, 4096)
+    replay_tolerance: float = _setting(0.05, "share of them that may differ", "", 0, 1)
+    replay_patience: float = _setting(5.0, "seconds to wait until they look so", "", 0, 3600)
     # -- files
     dump_dir: str = _setting("dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR")
     # fmt: on
@@ -428,6 +432,23 @@ def bgrx_to_png(pixels: bytes, width: int, height: int) -> bytes:
         rgb = bgrx_to_rgb(pixels[start : start + width * 128])
         parts.append(packer.compress(b"".join([b"\0" + rgb[at : at + stride] for at in range(0, len(rgb), stride)])))
     return _png_file(width, height, b"".join([*parts, packer.flush()]))
+
+
+def halved(rgb: bytes, width: int, height: int) -> tuple[bytes, int, int]:
+    """A picture at half its size, each pixel the mean of four (rounded down); an odd last row or column is left out."""
+
+    def mean(one: bytes, other: bytes) -> bytes:  # of all bytes at once: common bits, and half of those that differ
+        a, b, low = int.from_bytes(one, "big"), int.from_bytes(other, "big"), int.from_bytes(b"\x7f" * len(one), "big")
+        return ((a & b) + (((a ^ b) >> 1) & low)).to_bytes(len(one), "big")
+
+    rows = []
+    for start in range(0, height // 2 * 2 * width * 3, width * 6):
+        row = mean(rgb[start : start + width * 3], rgb[start + width * 3 : start + width * 6])
+        half = bytearray(width // 2 * 3)
+        for channel in range(3):
+            half[channel::3] = mean(row[channel::6][: width // 2], row[channel + 3 :: 6])
+        rows.append(bytes(half))
+    return b"".join(rows), width // 2, height // 2
 
 
 def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -771,7 +792,11 @@ WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Check]] = {
     "OpenProcess": ("kernel32", _H, (DWORD, BOOL, DWORD), _nonzero),
     "CloseHandle": ("kernel32", BOOL, (_H,), _nonzero),
     "QueryFullProcessImageNameW": ("kernel32", BOOL, (_H, DWORD, _P, _P), _nonzero),
+    "GetStdHandle": ("kernel32", _H, (DWORD,), _nonzero),
+    "GetConsoleMode": ("kernel32", BOOL, (_H, _P), _nonzero),
+    "SetConsoleMode": ("kernel32", BOOL, (_H, DWORD), _nonzero),
 }
+STD_OUTPUT_HANDLE, ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0xFFFFFFF5, 0x0004
 ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE, E_ACCESSDENIED = 5, 1402, -2147024891
 
 Resolve = Callable[[str, str, Any, tuple[Any, ...]], Callable[..., Any]]
@@ -872,6 +897,21 @@ class Desktop(Protocol):
 
     def text(self, text: str) -> None:
         """Types one batch of characters, each pressed and released, whatever the keyboard layout."""
+
+
+@contextmanager
+def escape_sequences(api: Win32) -> Iterator[bool]:
+    """Switches the console's escape sequences on for a while, then back to what it was; tells whether they work."""
+    with ExitStack() as undo:
+        mode = DWORD()
+        try:
+            handle = api.GetStdHandle(STD_OUTPUT_HANDLE)
+            api.GetConsoleMode(handle, ctypes.byref(mode))
+            api.SetConsoleMode(handle, mode.value | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
+            undo.callback(_twice, api.SetConsoleMode, handle, mode.value)
+        except Win32Error:  # no console, or one older than Windows 10
+            mode = DWORD(0)
+        yield bool(mode.value)
 
 
 def _twice(release: Callable[..., Any], *arguments: Any) -> None:
@@ -3784,6 +3824,66 @@ def report_block(item: Mapping[str, Any]) -> str:
     return f'<script type="application/json">{data}</script>\n'
 
 
+def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
+    """(RGB, width, height) of a run's screenshot; raises AgentError. A journal may come from anywhere, so no other path."""
+    try:
+        if not re.fullmatch(r"screenshots/[\w-]+\.png", name):
+            raise AgentError("that is no name of a screenshot")
+        return png_to_rgb((folder / name).read_bytes())
+    except (AgentError, OSError) as error:
+        raise AgentError(f"The screenshot {name[:80]} of {folder} cannot be read: {error}") from None
+
+
+EXPORT_WIDTH = 1000  # most pixels of a picture in a shared report: text stays legible, a turn costs some 50 KB
+
+
+def write_report(folder: Path, target: Path | None = None) -> Path:
+    """Makes the run's report anew from its journal, or a file of its own that holds its pictures; raises AgentError."""
+    book, pictures = turns_of(folder), []
+    for name in {name: 0 for turn in book[1:] for name in turn["shots"]} if target else ():
+        with suppress(AgentError):  # the page says which one is missing
+            rgb, width, height = read_picture(folder, name)
+            while width > EXPORT_WIDTH:
+                rgb, width, height = halved(rgb, width, height)
+            data = base64.b64encode(rgb_to_png(rgb, width, height)).decode()
+            pictures.append({"picture": name, "data": f"data:image/png;base64,{data}"})
+    text = report_page() + "".join(report_block(item) for item in [*book, *pictures])
+    return write_new(target, text) if target else write_new(folder / "report.html", text, "w")
+
+
+def write_new(path: Path, text: str, mode: str = "x") -> Path:
+    """Writes a file that is not there yet; raises ConfigError."""
+    try:
+        with path.open(mode, encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another name.") from None
+    return path
+
+
+def find_run(dump_dir: str, name: str) -> Path:
+    """The folder of a run given as its number, its name or a path; raises ConfigError."""
+    root = Path(dump_dir)
+    places = [root / f"run_{int(name):04d}"] if name.isdecimal() else [root / name, Path(name)]
+    for folder in places:
+        if folder.is_dir():
+            return folder
+    raise ConfigError(f"There is no run {name} in {root}; --runs lists those that are there.")
+
+
+def runs_table(dump_dir: str) -> Iterator[str]:
+    """One line for each run, the newest last; a damaged or empty folder says so."""
+    yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
+    for folder in sorted(folder for folder in Path(dump_dir).glob("run_*") if folder.is_dir()):
+        try:
+            head, *turns = turns_of(folder)
+            when, facts = datetime.fromtimestamp(head["began"]).strftime("%Y-%m-%d %H:%M"), dict(head["figures"])
+            line = f"{when:<16} {head['profile']:<9} {head['outcome'] or 'unfinished':<10} {len(turns):>5} {facts['time']:>8}"
+            yield f"{folder.name:<9} {line}  {cut(head['task'], 60)}"
+        except AgentError as error:
+            yield f"{folder.name:<9} {error}"
+
+
 class ExecutionLogger:
     """The run's folder: execution_log.txt and report.html for people, turns.jsonl for programs, screenshots.
 
@@ -3793,6 +3893,7 @@ class ExecutionLogger:
 
     def __init__(self, dump_dir: str) -> None:
         self.folder = _new_run_folder(Path(dump_dir))
+        self.echo: Callable[[str], None] = lambda text: None  # gets every entry of the log, too
         self.api_calls, self.book = 0, list[dict[str, Any]]()  # what turns_of would give
         try:
             (self.folder / "screenshots").mkdir()
@@ -3806,6 +3907,7 @@ class ExecutionLogger:
         """One entry of the log for people; further lines are indented."""
         stamp = datetime.now().strftime("%H:%M:%S.%f")[:-3]
         body = printable(redact(text)).rstrip().replace("\n", "\n    ")
+        self.echo(text)
         self._write(self._log, f"{stamp} {body}\n")
 
     def section(self, title: str) -> None:
@@ -3975,6 +4077,7 @@ class Engine:
     tokens: int = 0
     warned: set[str] = field(default_factory=set)
     failures: int = 0  # failed exchanges in a row
+    phase: Callable[[str], None] = lambda text: None  # told what goes on, for a status line
     _image: bytes = b""
     _latest: Frame | None = None
     _before: str = ""  # text of the executor's last request, to know how much of the next one is the same
@@ -3984,6 +4087,7 @@ class Engine:
 
     def observe(self, turn: int, suffix: str = "") -> tuple[Frame, str]:
         """A fresh frame, saved and encoded for the next request; returns it with its screenshot's path."""
+        self.phase("looking")
         start, frame = self.clock.now(), self._latest
         if frame is None or self.clock.now() - frame.taken_at > self.config.frame_reuse_ms / 1000:
             frame = self._look()
@@ -4027,6 +4131,7 @@ class Engine:
         shared = self._shared(role, system + json.dumps(tools) + text)
         asked = "".join(f"\n{message['role']}: {message['content']}" for message in more)
         self.logger.log(f"API REQUEST {number} to {role.name}, {len(image)} base64 characters of image\n{text}{asked}")
+        self.phase(f"{role.name} is thinking")
         start = self.clock.now()
         reply = self.server.complete(request_body(settings, system, text, image, more))
         request = max(0.0, self.clock.now() - start - reply.seconds)  # building it, and tries that failed
@@ -4109,6 +4214,7 @@ class Engine:
         The intent is on disk before the act and the result after it. A refusal is a result like any other.
         """
         self.logger.record("intent", turn=turn, tool=act.tool.name, args=asdict(act.args))
+        self.phase(f"doing {act.tool.name}")
         start, changed, refused, times = self.clock.now(), None, "", [self.clock.now()]
         try:
             size = max(1, frame.width // 4), max(1, frame.height // 4)
@@ -4116,6 +4222,7 @@ class Engine:
             result = self.actuator.perform(act, frame)
             times.append(self.clock.now())
             if self.actuator.spent == frame.number:
+                self.phase("waiting for the screen to rest")
                 self._settle(frame.area, size, before)
                 times.append(self.clock.now())
                 self._latest = self._look()
@@ -4159,9 +4266,11 @@ class Engine:
 ########################################################################################################################
 
 
-def run_agent(engine: Engine, state: AgentState) -> Outcome:
-    """Runs the profile's loop to its end; held input is released on every way out."""
+def run_agent(engine: Engine, state: AgentState, recording: Recording | None = None) -> Outcome:
+    """Runs the profile's loop, or a recording, to its end; held input is released on every way out."""
     try:
+        if recording:
+            return run_replay(engine, state, recording)
         return LOOPS[engine.profile.loop](engine, state)
     finally:
         engine.actuator.release()
@@ -4347,6 +4456,134 @@ def turn_line(turn: int, role: str, done: str, effect: str, seconds: float, toke
     return f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10} {seconds:5.1f} s {tokens:>6} tokens"
 
 
+# -- without a model: the acts of a run once more
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Acts to repeat: (tool, arguments, screenshot it was done on). Without a `folder` nothing is compared."""
+
+    steps: Sequence[tuple[str, Mapping[str, Any], str]]
+    folder: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def recording_of(folder: Path) -> Recording:
+    """The acts of a run that were carried out whole, and the settings that say where it looked."""
+    head, *turns = turns_of(folder)
+    steps = []
+    for act in (act for turn in turns for act in turn["acts"] if act["changed"] is not None):
+        places = {name: [v["x"], v["y"]] if isinstance(v, dict) else v for name, v in act["args"].items()}
+        steps.append((act["tool"], {name: v for name, v in places.items() if name != "reasoning"}, act["screenshot"]))
+    names = ("area", "screen_capture_w", "screen_capture_h")
+    return Recording(steps, str(folder), {name: head["settings"][name] for name in names})
+
+
+def recorded_act(name: str, arguments: Mapping[str, Any]) -> Act:
+    """A step as an act, checked like a model's call; raises ToolError."""
+    found = TOOLS.get(name)
+    if found is None or found.run is None:
+        raise ToolError(f"There is no act {name!r}.", "unknown_tool")
+    known = {f.name: f for f in fields(found.args)}
+    missing = [f.name for f in known.values() if f.default is MISSING and f.name not in arguments]
+    if missing or arguments.keys() - known.keys():
+        raise ToolError(f"The act {name} takes {', '.join(known)}, not {', '.join(arguments)}.")
+    values = {key: _argument(known[key], key, value) for key, value in arguments.items()}
+    return Act(found, found.args(**values), ToolCall(name, dict(arguments)))
+
+
+def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
+    """Repeats the acts one by one, each only where the screen looks as it did then."""
+    folder = Path(recording.folder)
+    looks = {r["screenshot"]: r for r in read_journal(folder) if r["kind"] == "look"} if recording.folder else {}
+    for name, arguments, shot in recording.steps:
+        state.increment_turn()
+        start, act = engine.clock.now(), recorded_act(name, arguments)
+        engine.logger.section(f"TURN {state.turn} - REPLAY")
+        while True:
+            frame, screenshot = engine.observe(state.turn)
+            share = differing_share(engine.config, frame, act, folder, looks[shot]) if looks else 0.0
+            if share <= engine.config.replay_tolerance or engine.clock.now() - start >= engine.config.replay_patience:
+                break
+            engine.clock.sleep(0.25)
+        if share > engine.config.replay_tolerance:
+            most = f"at most {engine.config.replay_tolerance:.0%} may"
+            return Outcome("differs", f"{act}: {share:.0%} of the screen around it is not as in {folder / shot}; {most}.")
+        result, changed = engine.act(act, frame, state.turn)
+        engine.logger.record("action", **asdict(ActionRecord(state.turn, name, describe(act), result, screenshot, "", changed)))
+        effect = {True: "changed", False: "unchanged", None: result}[changed]
+        engine.say(turn_line(state.turn, "replay", f"{name} {describe(act)}", effect, engine.clock.now() - start, 0))
+        if changed is None:
+            return Outcome("refused", result)
+    return Outcome("completed", f"Repeated {len(recording.steps)} acts.")
+
+
+def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: Mapping[str, Any]) -> float:
+    """The largest share of pixels that differ from the recorded look around a target of the act, 0 to 1.
+
+    A keyboard act's target is the window that had the keyboard. The pointer does not count: the frame is compared
+    without it, and where it was drawn in the recorded picture is left out.
+    """
+    rgb, width, height = read_picture(folder, look["screenshot"])
+    whole, window, half = Rect(0, 0, frame.width, frame.height), look["window"], config.replay_box
+    if (width, height) != (frame.width, frame.height):
+        return 1.0
+    places = [to_point(v, whole) for v in (getattr(act.args, f.name) for f in fields(act.args)) if isinstance(v, Coordinate)]
+    boxes = [Rect(place.x - half, place.y - half, 2 * half, 2 * half) for place in places]
+    if not boxes and window:
+        if frame.window is None or frame.window.program != window["program"]:
+            return 1.0
+        area, rect = frame.area, Rect(*window["rect"])
+        left, top = (rect.left - area.left) * width // area.width, (rect.top - area.top) * height // area.height
+        boxes = [Rect(left, top, rect.width * width // area.width, rect.height * height // area.height)]
+    pointer = Rect(*(look["pointer"] or (0, 0, 0, 0)))
+    return max(_share(rgb, frame, box.intersection(whole), pointer) for box in boxes or [whole])
+
+
+VISIBLE, SAMPLES = 32, 20_000  # levels of a channel that count as a difference; pixels looked at, evenly spread
+
+
+def _share(rgb: bytes, frame: Frame, box: Rect, hidden: Rect) -> float:
+    step, seen, different = max(1, math.isqrt(box.width * box.height // SAMPLES)), 0, 0
+    for y in range(box.top, box.top + box.height, step):
+        for x in range(box.left, box.left + box.width, step):
+            if not (hidden.width and hidden.contains(Point(x, y))):
+                at = y * frame.width + x
+                blue, green, red = frame.clean[at * 4 : at * 4 + 3]
+                old = rgb[at * 3 : at * 3 + 3]
+                seen += 1
+                different += max(abs(old[0] - red), abs(old[1] - green), abs(old[2] - blue)) > VISIBLE
+    return different / seen if seen else 0.0
+
+
+SCRIPT = '''"""Repeats {name} without a model: {task}
+
+python {file} does it, --dry-run shows it. Each act needs the screen to look as in its screenshot; set
+FOLDER = "" to go without comparing.
+"""
+
+import agent
+
+FOLDER = {folder!r}
+SETTINGS = {settings!r}
+STEPS = [
+{steps}
+]
+
+if __name__ == "__main__":
+    raise SystemExit(agent.main(recording=agent.Recording(STEPS, FOLDER, SETTINGS)))
+'''
+
+
+def save_script(folder: Path, target: Path) -> Path:
+    """Writes a run as a script that imports this file alone; raises AgentError."""
+    head, recording = turns_of(folder)[0], recording_of(folder)
+    task = ascii(head["task"])[1:-1].replace('"', "'")
+    steps = "\n".join(f"    {step!r}," for step in recording.steps)
+    names = {"name": head["name"], "task": task, "file": target.name, "folder": recording.folder}
+    return write_new(target, SCRIPT.format(**names, settings=dict(recording.settings), steps=steps))
+
+
 LOOPS: dict[str, Callable[[Engine, AgentState], Outcome]] = {"two_agent": run_two_agent}
 
 
@@ -4386,13 +4623,22 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--max-steps", metavar="N", help="most turns of the run")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting")
     parser.add_argument("--config", metavar="FILE", help="settings from a JSON file")
+    parser.add_argument("--runs", action="store_true", help="list the runs")
+    parser.add_argument("--stats", metavar="RUN", help="what a run (number or folder) cost")
+    parser.add_argument("--report", metavar="RUN", help="make its report.html anew")
+    parser.add_argument("--export", nargs=2, metavar=("RUN", "FILE"), help="its report as one file, with its pictures")
+    parser.add_argument("--replay", metavar="RUN", help="repeat its acts without a model; --dry-run shows them")
+    parser.add_argument("--save-script", nargs=2, metavar=("RUN", "FILE"), help="its acts as a Python script")
+    parser.add_argument("-q", "--quiet", action="store_true", help="say only how it ended")
+    parser.add_argument("-v", "--verbose", action="store_true", help="say all that goes into the log")
     parser.add_argument("--version", action="version", version=f"agent.py {__version__}")
     return parser
 
 
-def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Config:
+def read_config(options: argparse.Namespace, environ: Mapping[str, str], more: Mapping[str, Any] | None = None) -> Config:
     """The Config of a run: defaults <- profile <- file <- environment <- command line; raises ConfigError."""
     layers: dict[str, Mapping[str, Any]] = {f"profile {options.profile}": PROFILES[options.profile].settings}
+    layers["recording"] = more or {}
     if options.config:
         layers |= file_layer(options.config)
     layers |= environment_layers(environ)
@@ -4449,6 +4695,70 @@ def say(text: str) -> None:
     """One line on the terminal, whatever its code page; a closed pipe must not end the run."""
     with suppress(OSError, ValueError):
         print(printable(text), flush=True)
+
+
+PAINT = (
+    (r"^completed\b|(?<=  )changed(?=  )", 32),
+    (r"^(?:stuck|error|differs|refused)\b", 31),
+    (r"^(?:warning|paused|stopped|max_steps|limit)\b|(?<=  )unchanged(?=  )|(?<=  )Not done:.*?(?=  )", 33),
+)
+
+
+class Terminal:
+    """What a person sees of a run: lines that stay and, if it is `live`, one below them that tells what goes on.
+
+    Level 0 lines are always said, 1 unless -q, 2 with -v. All writing happens under one lock.
+    """
+
+    def __init__(self, clock: Clock, live: bool, colour: bool, level: int) -> None:
+        self.clock, self.live, self.colour, self.level = clock, live, colour, level
+        self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
+        self._lock, self._end, self._phase, self._since = threading.Lock(), threading.Event(), "", 0.0
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+        if live and level:
+            self._thread.start()
+
+    def say(self, text: str, level: int = 1) -> None:
+        if level <= self.level:
+            text = printable(text)
+            for pattern, code in PAINT if self.colour else ():
+                text = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", text)
+            with self._lock:
+                self._put(text + "\n")
+
+    def phase(self, text: str) -> None:
+        with self._lock:
+            self._phase, self._since = text, self.clock.now()
+
+    def close(self) -> None:
+        self._end.set()
+        if self._thread.ident:
+            self._thread.join()
+
+    def _tick(self) -> None:
+        while not self._end.wait(0.2):
+            with self._lock, suppress(OSError, ValueError):
+                line = f"      {self._phase}, {self.clock.now() - self._since:.0f} s   {self.watch()}"
+                self._put(line[: os.get_terminal_size().columns - 1] if self._phase else "")
+        self._put("")
+
+    def _put(self, text: str) -> None:
+        """Writes over the live line; a closed pipe must not end the run."""
+        with suppress(OSError, ValueError):
+            print(("\r\x1b[K" if self._thread.ident else "") + text, end="", flush=True)
+
+
+@contextmanager
+def open_terminal(options: argparse.Namespace, clock: Clock) -> Iterator[Terminal]:
+    """The terminal of a run: live where stdout is one, coloured unless NO_COLOR says no."""
+    with ExitStack() as undo:
+        able = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
+        if able and sys.platform == "win32":
+            able = undo.enter_context(escape_sequences(load_win32()))
+        colour = able and not os.environ.get("NO_COLOR")
+        terminal = Terminal(clock, able, colour, 1 + options.verbose - options.quiet)
+        undo.callback(terminal.close)
+        yield terminal
 
 
 def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
@@ -4590,40 +4900,73 @@ def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock
     return 0 if all(finding.fine for finding in findings) else Win32Error.exit_code
 
 
-def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
+def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
+    """The lines of --runs, --stats, --report, --export and --save-script; nothing where none of them was given."""
+    if options.runs:
+        yield from runs_table(config.dump_dir)
+    if options.stats:
+        head = turns_of(find_run(config.dump_dir, options.stats))[0]
+        yield f"{head['name']}: {head['outcome'] or 'unfinished'}, {head['task']}"
+        yield from (f"{name:<24} {value:>12}" for name, value in head["figures"])
+    if options.report:
+        yield f"Written: {write_report(find_run(config.dump_dir, options.report))}"
+    for given, write in ((options.export, write_report), (options.save_script, save_script)):
+        if given:
+            yield f"Written: {write(find_run(config.dump_dir, given[0]), Path(given[1]))}"
+
+
+def start(options: argparse.Namespace, stop: Stop, clock: Clock, recording: Recording | None = None) -> int:
     """Wires everything together, runs the task, and tells how it ended; returns the exit code."""
     config = read_config(options, os.environ)
     if options.check:
         return doctor(options, config, stop, clock)
+    if options.runs or options.stats or options.report or options.export or options.save_script:
+        for line in look_back(options, config):
+            say(line)
+        return 0
+    if options.replay:
+        recording = recording_of(find_run(config.dump_dir, options.replay))
+    if recording:
+        config = read_config(options, os.environ, recording.settings)
+        if config.dry_run:
+            for number, (name, arguments, shot) in enumerate(recording.steps, 1):
+                say(f"{number:>4}  {recorded_act(name, arguments)}  {shot}")
+            return 0
     desktop = open_desktop(options, clock)
     resolve_area(config.area, desktop)
-    with closing(DemoModel()) if options.demo else nullcontext() as demo:
+    with (
+        open_terminal(options, clock) as terminal,
+        closing(DemoModel()) if options.demo and not recording else nullcontext() as demo,
+    ):
         if demo:
             config = replace(config, lmstudio_endpoint=demo.endpoint)
         server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""))
-        info = server.discover()
-        task = read_task(options)
+        info = ModelInfo("none") if recording else server.discover()
+        task = f"Repeat {recording.folder or 'a script'}" if recording else read_task(options)
         logger = ExecutionLogger(config.dump_dir)
         try:
             actuator = Actuator(desktop, config, clock, stop)
             profile = PROFILES[options.profile]
-            engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, say)
+            engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, terminal.say)
             state = AgentState(task, AgentMemory(config.memory_compression_threshold))
+            engine.phase = terminal.phase
+            terminal.watch = lambda: f"turn {state.turn} of {config.max_steps}, {engine.tokens} tokens"
+            logger.echo = lambda text: terminal.say(text.partition("\n")[0] if text[:11] == "API REQUEST" else text, 2)
             if info.note:
-                say(info.note)
+                terminal.say(info.note)
             logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
             logger.record("run", version=__version__, profile=profile.name, model=info.name, task=task, config=asdict(config))
-            return finish(engine, state)
+            return finish(engine, state, terminal, recording)
         finally:
             logger.close()
 
 
-def finish(engine: Engine, state: AgentState) -> int:
+def finish(engine: Engine, state: AgentState, terminal: Terminal, recording: Recording | None = None) -> int:
     """Runs the loop, records how it ended on every way out, and prints the final line; returns the exit code."""
     began, logger = engine.clock.now(), engine.logger
     outcome, code = Outcome("error", "The program failed; execution_log.txt has the details."), 1
     try:
-        outcome = run_agent(engine, state)
+        outcome = run_agent(engine, state, recording)
         code = 0 if outcome.completed else 1
     except AgentError as error:
         outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
@@ -4633,13 +4976,19 @@ def finish(engine: Engine, state: AgentState) -> int:
         with suppress(AgentError):
             logger.record("end", outcome=outcome.kind, text=outcome.text, turns=state.turn, seconds=round(seconds, 3))
             logger.log(f"END {outcome.kind}: {outcome.text}")
-        say(f"{outcome.kind}: {outcome.text}")
-        say(f"{state.turn} turns, {seconds:.1f} s, {logger.api_calls} requests, {engine.tokens} tokens; see {logger.folder}")
+        terminal.phase("")
+        terminal.say(f"{outcome.kind}: {outcome.text}", 0)
+        facts = dict(figures_of(logger.book))
+        terminal.say(
+            f"{state.turn} turns, {facts['acts']} acts, {facts['refused']} refused, {seconds:.1f} s, of it {facts['model']} model"
+            f" and {facts['in the program']} program, {logger.api_calls} requests, {engine.tokens} tokens;"
+            f" see {logger.folder / 'report.html'}", 0,
+        )  # fmt: skip
     return code
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The program; returns its exit code. Every AgentError becomes one line on stderr."""
+def main(argv: Sequence[str] | None = None, recording: Recording | None = None) -> int:
+    """The program, or a saved script's acts; returns its exit code. Every AgentError becomes one line on stderr."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # no code page may end a run
@@ -4647,7 +4996,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop = Stop()
     try:
         with stop_on_signals(stop):
-            return start(options, stop, SystemClock(stop))
+            return start(options, stop, SystemClock(stop), recording)
     except AgentError as error:
         print(f"agent.py: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
