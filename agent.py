@@ -435,20 +435,18 @@ def bgrx_to_png(pixels: bytes, width: int, height: int) -> bytes:
 
 
 def halved(rgb: bytes, width: int, height: int) -> tuple[bytes, int, int]:
-    """A picture at half its size, each pixel the mean of four (rounded down); an odd last row or column is left out."""
+    """A picture at half its size, each pixel the mean of four; an odd last row or column is left out."""
 
     def mean(one: bytes, other: bytes) -> bytes:  # of all bytes at once: common bits, and half of those that differ
         a, b, low = int.from_bytes(one, "big"), int.from_bytes(other, "big"), int.from_bytes(b"\x7f" * len(one), "big")
         return ((a & b) + (((a ^ b) >> 1) & low)).to_bytes(len(one), "big")
 
-    rows = []
-    for start in range(0, height // 2 * 2 * width * 3, width * 6):
-        row = mean(rgb[start : start + width * 3], rgb[start + width * 3 : start + width * 6])
-        half = bytearray(width // 2 * 3)
-        for channel in range(3):
-            half[channel::3] = mean(row[channel::6][: width // 2], row[channel + 3 :: 6])
-        rows.append(bytes(half))
-    return b"".join(rows), width // 2, height // 2
+    line, size, starts = width * 3, width // 2 * 6, range(0, height // 2 * width * 6, width * 6)
+    rows = mean(*(b"".join([rgb[at + skip : at + skip + size] for at in starts]) for skip in (0, line)))
+    half = bytearray(len(rows) // 2)
+    for channel in range(3):
+        half[channel::3] = mean(rows[channel::6], rows[channel + 3 :: 6])
+    return bytes(half), width // 2, height // 2
 
 
 def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -3490,193 +3488,157 @@ def printable(text: str) -> str:
 
 # -- looking back: the journal folded into turns, and the report made of them
 
-REPORT_PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+REPORT_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>A run of agent.py</title>
 <meta http-equiv="Content-Security-Policy" content="CSP"><meta name="color-scheme" content="light dark">
-<title>A run of agent.py</title>
-<style>
-:root { --ground: #f4f6f9; --card: #fff; --ink: #1b2430; --soft: #5b6675; --line: #dde3eb; --blue: #2457d6;
-  --green: #1a7f37; --red: #c62828; --amber: #9a6700; --violet: #7c3aed; --none: #9aa5b4 }
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>
+:root { --ground: #f4f6f9; --card: #fff; --ink: #1b2430; --soft: #5b6675; --line: #dde3eb; --tone: #8391a3;
+  --blue: #2457d6; --green: #1a7f37; --red: #c62828; --amber: #9a6700; --violet: #7c3aed }
 @media (prefers-color-scheme: dark) { :root { --ground: #10151c; --card: #19212b; --ink: #e4e9f0; --soft: #98a5b5;
   --line: #2c3744; --blue: #7aa5ff; --green: #56c271; --red: #ff7b72; --amber: #e0a93b; --violet: #b794ff } }
 * { box-sizing: border-box }
-body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, "Segoe UI", sans-serif;
-  overflow-wrap: anywhere }
-#top, #turns { max-width: 1360px; margin: 0 auto; padding: 18px clamp(12px, 3vw, 32px) }
-h1 { font-size: clamp(20px, 3vw, 29px); line-height: 1.25; margin: 10px 0 6px }
-#top p { margin: 0; color: var(--soft); max-width: 80ch }
-.badge, .chip { display: inline-block; border-radius: 99px; padding: 2px 12px; font-weight: 600; color: var(--card);
-  background: var(--tone, var(--none)) }
-.chip { font-size: 12px; padding: 1px 9px }
-dl { display: flex; flex-wrap: wrap; gap: 8px; margin: 16px 0 0 }
-dl div { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 6px 12px }
-dt { font-size: 12px; color: var(--soft) }
-dd { margin: 0; font-weight: 600; font-variant-numeric: tabular-nums }
-nav { position: sticky; top: 0; z-index: 2; display: flex; gap: 6px; align-items: center; background: var(--card);
-  border-block: 1px solid var(--line); padding: 8px clamp(12px, 3vw, 32px) }
+body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere }
+#top, #turns { max-width: 1360px; margin: auto; padding: 18px clamp(12px, 3vw, 32px) }
+h1 { font-size: clamp(20px, 3vw, 29px); line-height: 1.25; margin: 10px 0 6px; unicode-bidi: plaintext }
+.sub, small, dt, .cost { color: var(--soft) } small, dt, .chip, .cost { font-size: 12.5px }
+.chip { border-radius: 99px; padding: 1px 10px; font-weight: 600; color: var(--card); background: var(--tone) }
+h1 + .sub { max-width: 80ch } .big { font-size: 15px; padding: 3px 14px }
+dl { display: flex; flex-wrap: wrap; gap: 8px; margin: 16px 0 0 } dd { margin: 0; font-weight: 600 }
+dl div, article, nav { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 5px 12px }
+dd, b, .cost, #where { font-variant-numeric: tabular-nums }
+nav { position: sticky; top: 0; z-index: 2; display: flex; gap: 6px; align-items: center; border-width: 1px 0;
+  border-radius: 0; padding: 8px clamp(12px, 3vw, 32px) }
 nav > button { font: inherit; color: inherit; background: none; border: 1px solid var(--line); border-radius: 8px;
-  min-width: 38px; height: 34px; cursor: pointer }
+  min-width: 38px; height: 34px }
 #line { flex: 1; display: flex; gap: 2px; height: 34px; overflow-x: auto; scrollbar-width: none }
-#line button { flex: 1 0 5px; border: 0; padding: 0; border-radius: 3px; background: var(--tone, var(--none));
-  opacity: .5; cursor: pointer }
-#line button:hover, #line button.now { opacity: 1 }
-#line button.now { box-shadow: inset 0 -5px var(--ink) }
-#where { min-width: 6ch; text-align: right; font-variant-numeric: tabular-nums; color: var(--soft) }
-article { background: var(--card); border: 1px solid var(--line); border-left: 5px solid var(--tone, var(--none));
-  border-radius: 12px; margin-bottom: 16px; padding: 12px 16px 16px; scroll-margin-top: 62px }
+#line button { flex: 1 0 5px; border: 0; padding: 0; border-radius: 3px; background: var(--tone); opacity: .5 }
+#line button:hover, #line .now { opacity: 1 } #line .now { box-shadow: inset 0 -6px var(--ink) }
+article { border-left: 5px solid var(--tone); margin-bottom: 16px; padding: 12px 16px 14px; scroll-margin-top: 62px }
 article.now { box-shadow: 0 0 0 2px var(--blue) }
-article header { display: flex; flex-wrap: wrap; gap: 4px 10px; align-items: baseline }
-article header b { font-size: 20px; font-variant-numeric: tabular-nums }
-article header .cost { margin-left: auto; color: var(--soft); font-size: 13px; font-variant-numeric: tabular-nums }
-.body { display: grid; gap: 16px; margin-top: 10px }
+header { display: flex; flex-wrap: wrap; gap: 4px 10px; align-items: baseline } b { font-size: 20px }
+.cost { margin-left: auto } .body { display: grid; gap: 16px; margin-top: 10px }
 @media (min-width: 860px) { .seen:not(.wide) .body { grid-template-columns: 3fr 2fr } }
-figure { margin: 0; position: relative; border: 1px solid var(--line); border-radius: 8px; overflow: hidden;
-  background: var(--ground); cursor: zoom-in; align-self: start }
-figure + figure { margin-top: 10px }
-img { display: block; width: 100%; height: auto }
-svg { position: absolute; inset: 0; width: 100%; height: 100% }
-.words > * { margin: 0 0 10px; white-space: pre-wrap; unicode-bidi: plaintext; max-height: 22em; overflow: auto }
-.words small { display: block; color: var(--soft); font-size: 12px }
-code { font: 13px/1.5 ui-monospace, Consolas, monospace }
-.call { background: var(--ground); border-radius: 8px; padding: 8px 12px }
-.note { border-left: 4px solid var(--tone, var(--blue)); background: var(--ground); border-radius: 0 8px 8px 0;
-  padding: 6px 12px }
-.good { --tone: var(--green) } .bad { --tone: var(--red) } .idle { --tone: var(--amber) } .plan { --tone: var(--violet) }
-.mark { fill: none; stroke: #e11d48; stroke-width: 5; paint-order: stroke } .halo { fill: none; stroke: #fff; stroke-width: 11 }
-.tag { fill: #e11d48 } svg text { fill: #fff; font: 600 24px system-ui, sans-serif } .off { stroke-dasharray: 14 10 }
+figure { margin: 0 0 8px; position: relative; border: 1px solid var(--line); border-radius: 8px; overflow: hidden }
+img { display: block; width: 100%; height: auto } svg { position: absolute; inset: 0; width: 100%; height: 100% }
+.words p { margin: 0 0 10px; white-space: pre-wrap; unicode-bidi: plaintext; max-height: 22em; overflow: auto }
+small { display: block } .call { font: 13px/1.5 ui-monospace, Consolas, monospace }
+.call, .note { background: var(--ground); border-radius: 8px; padding: 6px 12px }
+.note { border-left: 4px solid var(--tone) } .good { --tone: var(--green) } .bad { --tone: var(--red) }
+.idle { --tone: var(--amber) } .plan { --tone: var(--violet) }
+.mark, .halo { fill: none; stroke: #e11d48; stroke-width: 5 } .halo { stroke: #fff; stroke-width: 11 }
+.off { stroke-dasharray: 14 10 } rect { fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif }
 @media (prefers-reduced-motion: no-preference) { .now .mark { animation: beat 1.1s ease-in-out 3 } }
 @keyframes beat { 50% { stroke-width: 14; opacity: .55 } }
-@media print { nav { display: none } article { break-inside: avoid; box-shadow: none !important } body { background: none }
-  .words > * { max-height: none } }
-</style>
-<div id="top"></div>
-<nav><button id="back" title="left arrow">&#9664;</button><button id="play" title="space">play</button>
-<button id="next" title="right arrow">&#9654;</button><div id="line"></div><span id="where"></span></nav>
-<main id="turns"></main>
-<script>
-"use strict";
+@media print { nav { display: none } article { break-inside: avoid } .words p { max-height: none } }
+</style><div id="top"></div><nav><button id="back" title="left arrow">&#9664;</button>
+<button id="play" title="space">play</button><button id="next" title="right arrow">&#9654;</button>
+<div id="line"></div><span id="where"></span></nav><main id="turns"></main><script>"use strict";
 const NOTES = {correction: "idle", failed: "bad", refused: "bad", plan: "plan", archive: "plan", verification: "good"};
-const ENDS = {completed: "good", stopped: "idle", max_steps: "idle"};
-const $ = (id) => document.getElementById(id), turns = [], pictures = new Map();
-let head = {figures: []}, current = -1, timer = 0;
+const ENDS = {completed: "good", stopped: "idle", max_steps: "idle"}, turns = [], pictures = new Map();
+const $ = (id) => document.getElementById(id);
+let head = {task: "", figures: [], size: [16, 9]}, current = 0, timer = 0;
 function add(parent, name, kind, text) {  // the only way text gets into the page: never as markup
-  const node = document.createElement(name);
+  const node = parent.appendChild(document.createElement(name));
   node.className = kind || "";
   node.textContent = text || "";
-  if (text) node.dir = "auto";
-  return parent.appendChild(node);
+  return node;
 }
 function draw(svg, name, values, text) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
   node.textContent = text || "";
-  svg.append(node);
+  return svg.appendChild(node);
 }
-function tag(svg, x, y, text) {  // a filled label that stays inside the picture
-  const [wide] = head.size, shown = text.length > 60 ? text.slice(0, 57) + "..." : text, size = shown.length * 14 + 24;
-  const left = Math.max(4, Math.min(x, wide - size - 4)), top = Math.max(4, Math.min(y, head.size[1] - 44));
-  draw(svg, "rect", {x: left, y: top, width: size, height: 38, rx: 9, class: "tag"});
+function tag(svg, x, y, text) {  // a label that stays inside the picture
+  const shown = text.length > 60 ? text.slice(0, 57) + "..." : text, size = shown.length * 14 + 24, [wide, high] = head.size;
+  const left = Math.max(4, Math.min(x, wide - size - 4)), top = Math.max(4, Math.min(y, high - 44));
+  draw(svg, "rect", {x: left, y: top, width: size, height: 38, rx: 9});
   draw(svg, "text", {x: left + size / 2, y: top + 27, "text-anchor": "middle"}, shown);
 }
-function mark(svg, act) {
-  const [wide, high] = head.size, spot = (p) => [p.x * (wide - 1) / 1000, p.y * (high - 1) / 1000];
-  const args = act.args || {}, off = typeof act.changed === "boolean" ? "" : " off";
-  const spots = Object.values(args).filter((v) => v && typeof v.x === "number" && typeof v.y === "number").map(spot);
-  if (act.tool.startsWith("scroll") && !spots.length) spots.push([wide / 2, high / 2]);
+function mark(svg, act) {  // what was done; dashed if it was refused or broken off
+  const [wide, high] = head.size, args = act.args, off = typeof act.changed === "boolean" ? "" : " off";
+  const spots = Object.values(args).filter((v) => v && typeof v.x === "number").map((v) => [v.x * wide / 1000, v.y * high / 1000]);
   for (const kind of ["halo", "mark" + off]) {
-    for (const [x, y] of spots) draw(svg, "circle", {cx: x, cy: y, r: 24, class: kind});
-    if (act.tool === "double_click") draw(svg, "circle", {cx: spots[0][0], cy: spots[0][1], r: 36, class: kind});
-    if (spots.length > 1) {
-      const [[x, y], [u, v]] = spots, way = Math.atan2(v - y, u - x), tip = (turn) =>
-        `L ${u - 40 * Math.cos(way + turn)} ${v - 40 * Math.sin(way + turn)} M ${u} ${v}`;
-      draw(svg, "path", {d: `M ${x} ${y} L ${u} ${v} ${tip(.5)} ${tip(-.5)}`, class: kind});
-    }
+    for (const [cx, cy] of spots) draw(svg, "circle", {cx, cy, r: act.tool === "double_click" ? 34 : 24, class: kind});
+    if (spots.length < 2) continue;
+    const [[x, y], [u, v]] = spots, way = Math.atan2(v - y, u - x);
+    const wing = (turn) => `M ${u} ${v} l ${-40 * Math.cos(way + turn)} ${-40 * Math.sin(way + turn)}`;
+    draw(svg, "path", {d: `M ${x} ${y} L ${u} ${v} ${wing(.5)} ${wing(-.5)}`, class: kind});
   }
-  const words = args.text || args.key || "", name = act.tool.replaceAll("_", " ");
-  if (spots.length) tag(svg, spots[0][0] + 32, spots[0][1] + 32, [name, args.element_name].filter(Boolean).join(": "));
-  else tag(svg, wide / 2 - (words.length + name.length + 2) * 7, high - 70, words ? `${name}: ${words}` : name);
+  const text = [act.tool.replaceAll("_", " "), args.text || args.key || args.element_name].filter(Boolean).join(": ");
+  if (spots.length) tag(svg, spots[0][0] + 32, spots[0][1] + 32, text);
+  else tag(svg, wide / 2 - Math.min(60, text.length) * 7, high - 80, text);
 }
 function picture(parent, name, acts) {
-  const figure = add(parent, "figure"), image = add(figure, "img"), svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  [image.width, image.height] = head.size;
-  image.loading = "lazy";
-  image.alt = "The screen";
-  image.src = pictures.get(name) || name;
-  image.onerror = () => figure.replaceWith(Object.assign(document.createElement("p"), {textContent: `${name} is missing.`}));
-  svg.setAttribute("viewBox", `0 0 ${head.size[0]} ${head.size[1]}`);
+  const figure = add(parent, "figure"), image = add(figure, "img"), [width, height] = head.size;
+  Object.assign(image, {width, height, loading: "lazy", alt: "The screen", src: pictures.get(name) || name});
+  image.onerror = () => { figure.textContent = `The screenshot ${name} is missing.`; };
+  const svg = draw(figure, "svg", {viewBox: `0 0 ${width} ${height}`});
   for (const act of acts) mark(svg, act);
-  figure.append(svg);
   figure.onclick = () => figure.closest("article").classList.toggle("wide");
 }
-function tone(turn) {
-  const kinds = turn.notes.map(([kind]) => NOTES[kind]);
-  if (kinds.includes("bad")) return "bad";
-  if (turn.plan) return "plan";
-  return turn.changed === false || turn.wasted ? "idle" : turn.changed || kinds.includes("good") ? "good" : "";
-}
 function card(turn, at) {
-  const node = add($("turns"), "article", tone(turn)), top = add(node, "header"), body = add(node, "div", "body");
+  const kinds = [...new Set(turn.notes.map(([kind]) => kind))], tones = kinds.map((kind) => NOTES[kind]);
+  const tone = tones.includes("bad") ? "bad" : turn.plan ? "plan" : turn.wasted ? "idle"
+    : turn.changed || tones.includes("good") ? "good" : "";
+  const node = add($("turns"), "article", tone), top = add(node, "header"), body = add(node, "div", "body");
   add(top, "b", "", String(turn.turn));
   add(top, "span", "", turn.role);
   if (turn.changed !== null) add(top, "span", "chip", turn.changed ? "changed" : "unchanged");
-  for (const kind of new Set(turn.notes.map(([kind]) => kind))) add(top, "span", "chip " + (NOTES[kind] || ""), kind);
-  add(top, "span", "cost", `${turn.seconds.toFixed(1)} s \\u00b7 ${turn.prompt} + ${turn.completion} tokens`);
+  for (const kind of kinds) add(top, "span", "chip " + (NOTES[kind] || ""), kind);
+  add(top, "span", "cost", `${turn.seconds.toFixed(1)} s, ${turn.prompt} + ${turn.completion} tokens`);
   const shots = turn.shots.filter((name, n) => !n || turn.acts.some((act) => act.screenshot === name));
   const seen = shots.length ? add(body, "div") : null, words = add(body, "div", "words");
-  node.classList.toggle("seen", !!seen);
+  node.classList.toggle("seen", shots.length > 0);
   for (const name of shots) picture(seen, name, turn.acts.filter((act) => act.screenshot === name));
-  const part = (name, kind, label, text) => { if (text) add(words, name, kind, text).prepend(add(words, "small", "", label)); };
-  part("p", "", "the model said", turn.said);
-  part("code", "call", "call", turn.call);
-  part("p", "", "result", turn.result);
-  for (const [kind, text] of turn.notes) part("div", "note " + (NOTES[kind] || ""), kind, text);
-  const bit = add($("line"), "button", tone(turn));
+  const rows = [["the model said", turn.said], ["call", turn.call, "call"], ["result", turn.plan ? "" : turn.result]];
+  for (const [kind, text] of turn.notes) rows.push([kind, text, "note " + (NOTES[kind] || "")]);
+  for (const [label, text, kind] of rows) if (text) add(words, "p", kind, text).prepend(add(words, "small", "", label));
+  const bit = add($("line"), "button", tone);
   bit.style.flexGrow = String(Math.max(.3, Math.min(30, turn.seconds)));
   bit.title = `Turn ${turn.turn}: ${turn.call || turn.result}`.slice(0, 120);
   bit.onclick = () => go(at);
-  node.onclick = () => go(at, true);
 }
-function go(at, stay) {
-  at = Math.max(0, Math.min(turns.length - 1, at));
-  for (const [n, on] of [[current, false], [at, true]])
-    for (const list of [$("turns"), $("line")]) list.children[n]?.classList.toggle("now", on);
-  current = at;
-  $("where").textContent = turns.length ? `${at + 1} / ${turns.length}` : "";
-  $("line").children[at]?.scrollIntoView({block: "nearest", inline: "nearest"});
-  if (!stay) $("turns").children[at]?.scrollIntoView({block: "start"});
+function go(at) {
+  const mark = (on) => { for (const id of ["turns", "line"]) $(id).children[current]?.classList.toggle("now", on); };
+  mark(false);
+  current = Math.max(0, Math.min(turns.length - 1, at));
+  mark(true);
+  $("where").textContent = `${current + 1} / ${turns.length}`;
+  $("line").children[current]?.scrollIntoView({block: "nearest", inline: "nearest"});
+  $("turns").children[current]?.scrollIntoView();
 }
 function play(on) {
   clearInterval(timer);
-  timer = on ? setInterval(() => current + 1 < turns.length ? go(current + 1) : play(false), 1500) : 0;
+  timer = on && setInterval(() => current + 1 < turns.length ? go(current + 1) : play(0), 1500);
   $("play").textContent = on ? "pause" : "play";
-  if (on) go(current + 1 < turns.length ? current + (current < 0) : 0);
+  if (on) go(current + 1 < turns.length ? current : 0);
 }
-addEventListener("keydown", (event) => {
-  const keys = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -1e9, End: 1e9};
-  if (event.ctrlKey || event.altKey || event.metaKey || !(event.key in keys || event.key === " ")) return;
+onkeydown = (event) => {
+  const steps = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -1e9, End: 1e9, " ": 0};
+  if (event.ctrlKey || event.altKey || event.metaKey || !(event.key in steps)) return;
   event.preventDefault();
-  if (event.key === " ") play(!timer);
-  else { play(false); go(current < 0 ? 0 : current + keys[event.key]); }
-});
+  if (event.key === " ") return play(!timer);
+  play(0);
+  go(current + steps[event.key]);
+};
 addEventListener("DOMContentLoaded", () => {
-  const book = new Map();
-  for (const node of document.querySelectorAll("script[type='application/json']")) {
-    try {
-      const item = JSON.parse(node.textContent);
-      if (item.picture) pictures.set(item.picture, item.data); else book.set(item.turn, item);
-    } catch { /* the last line of a run that was killed while writing it */ }
-  }
+  const book = new Map(), top = $("top");
+  for (const node of document.querySelectorAll("script[type='application/json']")) try {
+    const item = JSON.parse(node.textContent);
+    if (item.picture) pictures.set(item.picture, item.data); else book.set(item.turn, item);
+  } catch { /* the last line of a run that was killed while it was written */ }
   head = book.get(-1) || head;
   turns.push(...[...book.values()].filter((turn) => turn.turn >= 0).sort((a, b) => a.turn - b.turn));
   document.title = `${head.outcome || "unfinished"}: ${head.task}`;
-  add($("top"), "span", "badge " + (head.outcome ? ENDS[head.outcome] || "bad" : ""), head.outcome || "no end recorded");
-  add($("top"), "h1", "", head.task);
-  add($("top"), "p", "", head.text || "It is still running, or it was ended from outside.");
-  const facts = [["run", head.name], ["started", new Date(head.began * 1000).toLocaleString()], ["profile", head.profile],
-    ["model", head.model], ...head.figures], list = add($("top"), "dl");
-  for (const [name, value] of facts) { const box = add(list, "div"); add(box, "dt", "", name); add(box, "dd", "", value); }
+  add(top, "span", "chip big " + (head.outcome ? ENDS[head.outcome] || "bad" : ""), head.outcome || "no end recorded");
+  add(top, "h1", "", head.task);
+  add(top, "div", "sub", head.text || "It is still running, or it was ended from outside.");
+  const list = add(top, "dl"), facts = [["run", head.name], ["started", new Date(head.began * 1000).toLocaleString()]];
+  for (const [name, value] of [...facts, ["profile", head.profile], ["model", head.model], ...head.figures])
+    add(add(list, "div"), "dt", "", name).after(add(list, "dd", "", value));
   turns.forEach(card);
-  go(0, true);
+  go(0);
+  scrollTo(0, 0);
   $("back").onclick = () => go(current - 1);
   $("next").onclick = () => go(current + 1);
   $("play").onclick = () => play(!timer);
@@ -3712,102 +3674,85 @@ def turns_of(folder: Path) -> list[dict[str, Any]]:
     return book
 
 
+PHASES = ("capture", "encode", "request", "model", "act", "settle")
+
+
 def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
     """Adds one record of turns.jsonl to a book as turns_of gives it."""
     kind, when = record["kind"], float(record["time"])
-    if kind == "run":
-        if not book:
-            config = record["config"]
-            book.append({"turn": -1, "began": when, "closed": True, "name": "", "figures": [], "settings": config})
-            book[0]["size"] = [int(config["screen_capture_w"]), int(config["screen_capture_h"])]
-        book[0] |= {name: str(record[name]) for name in ("task", "profile", "model")} | {"outcome": "", "text": ""}
-        book[-1]["ended"] = when
-    elif book and kind == "end":
-        book[0] |= {"outcome": str(record["outcome"]), "text": str(record["text"])}
-    elif book and kind != "resume":
-        turn = _turn(book, record.get("turn"))
-        turn |= {"ended": when, "seconds": round(max(0.0, when - turn["began"]), 3)}
-        _fold_turn(turn, kind, record)
-
-
-def _turn(book: list[dict[str, Any]], number: int | None) -> dict[str, Any]:
-    """The turn of that number; a record without one belongs to the turn that is not closed yet, or begins the next."""
+    if kind == "run" and not book:
+        config = record["config"]
+        size = [int(config["screen_capture_w"]), int(config["screen_capture_h"])]
+        book.append({"turn": -1, "closed": True, "name": "", "figures": [], "began": when, "settings": config, "size": size})
+    if not book:
+        return
     last = book[-1]
-    number = max(1, last["turn"] + last["closed"]) if number is None else int(number)
+    if kind in ("run", "resume", "end"):
+        names = [name for name in ("task", "profile", "model") if name in record]
+        book[0] |= {name: str(record.get(name, "")) for name in [*names, "outcome", "text"]}
+        last["ended"] = when
+        return
+    # a record without a number belongs to the turn that is not closed yet, or begins the next one
+    number = int(record.get("turn", max(1, last["turn"] + last["closed"])))
     if number != last["turn"]:
-        texts = dict.fromkeys(("role", "said", "call", "result"), "")
-        sums = dict.fromkeys(("seconds", "prompt", "completion", "reused", "reused_of", "requests", "corrections"), 0)
-        flags = {"closed": False, "plan": False, "wasted": False, "counted": False, "changed": None}
-        lists: dict[str, Any] = {"notes": [], "acts": [], "shots": [], "times": dict.fromkeys(PHASES, 0.0)}
-        book.append({"turn": number, "began": last["ended"], "ended": last["ended"], **texts, **sums, **flags, **lists})
-    return book[-1]
-
-
-PHASES = ("capture", "encode", "request", "model", "act", "settle")
+        texts, lists = dict.fromkeys(("role", "said", "call", "result"), ""), {"notes": [], "acts": [], "shots": []}
+        sums = dict.fromkeys(("prompt", "completion", "reused", "reused_of", "requests", "corrections", "wasted"), 0)
+        flags = {"changed": None, "closed": False, "plan": False, "computed": False, "times": dict.fromkeys(PHASES, 0.0)}
+        book.append({"turn": number, "began": last["ended"], **texts, **sums, **flags, **lists})
+    book[-1] |= {"ended": when, "seconds": round(max(0.0, when - book[-1]["began"]), 3)}
+    _fold_turn(book[-1], kind, record)
 
 
 def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> None:
     for name in PHASES:  # a record has the seconds of some of them
-        turn["times"][name] += float(record.get(name) or 0)
+        turn["times"][name] += record.get(name) or 0
     if kind == "look":
         turn["shots"].append(record["screenshot"])
     elif kind == "reply":
-        _fold_reply(turn, record)
+        tokens, role, prompt = record["tokens"], record["role"], record["tokens"]["prompt"] or 0
+        cached, shared = tokens["cached"], record["shared"]  # what the server's cache gave, else what had not changed
+        turn["corrections"] += bool(turn["notes"]) and turn["notes"][-1][0] == "correction"
+        if turn["role"] in ("", role):
+            turn |= {"role": role, "said": str(_plain_text(record["message"].get("content")))}
+        turn["computed"] |= cached is None
+        sums = {"requests": 1, "prompt": prompt, "completion": tokens["completion"] or 0}
+        sums["reused"] = (shared or 0) * prompt if cached is None else cached
+        sums["reused_of"] = 0 if cached is None and shared is None else prompt
+        turn |= {name: turn[name] + value for name, value in sums.items()}
+        turn["times"]["model"] += record["seconds"]
     elif kind == "intent":
-        shot = turn["shots"][-1] if turn["shots"] else ""
-        turn["acts"].append({"tool": str(record["tool"]), "args": dict(record["args"]), "screenshot": shot, "changed": None})
-        turn["call"] = turn["call"] or f"{record['tool']} {json.dumps(record['args'], ensure_ascii=False)}"
+        shot, args = "".join(turn["shots"][-1:]), dict(record["args"])
+        turn["acts"].append({"tool": str(record["tool"]), "args": args, "screenshot": shot, "changed": None})
+        turn["call"] = turn["call"] or f"{record['tool']} {json.dumps(args, ensure_ascii=False)}"
     elif kind == "result":
         turn["acts"][-1]["changed"] = record["changed"]
         turn["result"] = turn["result"] or str(record["result"])
-        if record.get("refused"):
-            turn["notes"].append(["refused", str(record["result"])])
+        turn["notes"] += [["refused", str(record["result"])]] if record.get("refused") else []
     elif kind == "action":
-        turn |= {name: record[name] for name in ("result", "changed")} | {"closed": True}
+        idle = record["tool"] == "no_call" or record["changed"] is False or "refused" in dict(turn["notes"])
+        turn |= {"closed": True, "wasted": idle, "result": record["result"], "changed": record["changed"]}
         turn |= {"call": f"{record['tool']} {record['args']}", "said": record["response_text"] or turn["said"]}
-        refused = any(note[0] == "refused" for note in turn["notes"])
-        turn["wasted"] = refused or record["tool"] == "no_call" or record["changed"] is False
     elif kind == "plan":
         turn |= {"result": record["done"], "closed": True, "plan": True}
-        turn["notes"] += [["plan", str(record["instructions"])]] if record["instructions"] else []
-        turn["notes"] += [["archive", str(record["done"])]] if "by itself" in record["done"] else []
+        turn["notes"].append(["archive" if "archived" in record["done"] else "plan", record["instructions"] or record["done"]])
     elif "text" in record or "summary" in record:
         name = {"no_call": "correction", "model_failed": "failed"}.get(kind, kind)
         turn["notes"].append([name, str(record.get("text") or record["summary"])])
 
 
-def _fold_reply(turn: dict[str, Any], record: Mapping[str, Any]) -> None:
-    """What was said and what it cost; reused is what the server's cache gave, else the share that had not changed."""
-    tokens, role = record["tokens"], str(record["role"])
-    prompt, cached, shared = tokens["prompt"] or 0, tokens["cached"], record["shared"]
-    turn["corrections"] += bool(turn["notes"]) and turn["notes"][-1][0] == "correction"
-    if turn["role"] in ("", role):
-        turn |= {"role": role, "said": str(_plain_text(record["message"].get("content")))}
-    turn["times"]["model"] += record["seconds"]
-    turn["requests"] += 1
-    turn["prompt"] += prompt
-    turn["completion"] += tokens["completion"] or 0
-    turn["counted"] = turn["counted"] or cached is not None
-    turn["reused"] += (shared or 0) * prompt if cached is None else cached
-    turn["reused_of"] += 0 if cached is None and shared is None else prompt
-
-
 def figures_of(book: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """The figures of a run as (name, text), the same for report, statistics and the last line of a run."""
     turns = book[1:]
-
-    def total(name: str) -> Any:
-        return sum(turn[name] for turn in turns)
-
     acts = sum(act["changed"] is not None for turn in turns for act in turn["acts"])
     refused = sum(note[0] == "refused" for turn in turns for note in turn["notes"])
+    sums = {name: sum(turn[name] for turn in turns) for name in turns[0] if isinstance(turns[0][name], (int, float))} if turns else Counter()
     times = {name: sum(turn["times"][name] for turn in turns) for name in PHASES}
-    seconds = {"time": total("seconds"), "in the program": total("seconds") - times["model"], **times}
-    share, how = total("reused") / max(1, total("reused_of")), "" if total("counted") else ", computed"
-    counts = {"turns": len(turns), "acts": acts, "refused": refused, "corrections": total("corrections"),
-              "wasted turns": total("wasted"), "requests": total("requests"), "prompt tokens": total("prompt"),
-              "completion tokens": total("completion"), "of the prompt reused": f"{share:.0%}{how}"}  # fmt: skip
-    return [(name, str(value)) for name, value in counts.items()] + [(n, f"{max(0.0, s):.1f} s") for n, s in seconds.items()]
+    share = f"{sums['reused'] / max(1, sums['reused_of']):.0%}{', computed' * bool(sums['computed'])}"
+    counts = {"turns": len(turns), "acts": acts, "refused": refused, "corrections": sums["corrections"],
+              "wasted turns": sums["wasted"], "requests": sums["requests"], "prompt tokens": sums["prompt"],
+              "completion tokens": sums["completion"], "of the prompt reused": share}  # fmt: skip
+    seconds = {"time": sums["seconds"], "in the program": max(0.0, sums["seconds"] - times["model"]), **times}
+    return [(n, str(value)) for n, value in counts.items()] + [(n, f"{value:.1f} s") for n, value in seconds.items()]
 
 
 def report_page() -> str:
@@ -3838,7 +3783,7 @@ EXPORT_WIDTH = 1000  # most pixels of a picture in a shared report: text stays l
 
 
 def write_report(folder: Path, target: Path | None = None) -> Path:
-    """Makes the run's report anew from its journal, or a file of its own that holds its pictures; raises AgentError."""
+    """Makes the run's report anew from its journal, or as one new file that holds its pictures; raises AgentError."""
     book, pictures = turns_of(folder), []
     for name in {name: 0 for turn in book[1:] for name in turn["shots"]} if target else ():
         with suppress(AgentError):  # the page says which one is missing
@@ -3847,17 +3792,9 @@ def write_report(folder: Path, target: Path | None = None) -> Path:
                 rgb, width, height = halved(rgb, width, height)
             data = base64.b64encode(rgb_to_png(rgb, width, height)).decode()
             pictures.append({"picture": name, "data": f"data:image/png;base64,{data}"})
-    text = report_page() + "".join(report_block(item) for item in [*book, *pictures])
-    return write_new(target, text) if target else write_new(folder / "report.html", text, "w")
-
-
-def write_new(path: Path, text: str, mode: str = "x") -> Path:
-    """Writes a file that is not there yet; raises ConfigError."""
-    try:
-        with path.open(mode, encoding="utf-8") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another name.") from None
+    path = target or folder / "report.html"
+    with path.open("x" if target else "w", encoding="utf-8") as stream:
+        stream.write(report_page() + "".join(report_block(item) for item in [*book, *pictures]))
     return path
 
 
@@ -4467,55 +4404,47 @@ class Recording:
     folder: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def acts(self) -> list[tuple[Act, str]]:
+        """The steps, checked like a model's calls; raises ToolError."""
+        words = Vocabulary({name: (name, {}) for name, item in TOOLS.items() if item.run})
+        return [(words.parse(ToolCall(name, dict(arguments))), shot) for name, arguments, shot in self.steps]
+
 
 def recording_of(folder: Path) -> Recording:
     """The acts of a run that were carried out whole, and the settings that say where it looked."""
-    head, *turns = turns_of(folder)
-    steps = []
+    (head, *turns), steps = turns_of(folder), []
     for act in (act for turn in turns for act in turn["acts"] if act["changed"] is not None):
-        places = {name: [v["x"], v["y"]] if isinstance(v, dict) else v for name, v in act["args"].items()}
-        steps.append((act["tool"], {name: v for name, v in places.items() if name != "reasoning"}, act["screenshot"]))
+        args = {name: [v["x"], v["y"]] if isinstance(v, dict) else v for name, v in act["args"].items() if name != "reasoning"}
+        steps.append((act["tool"], args, act["screenshot"]))
     names = ("area", "screen_capture_w", "screen_capture_h")
     return Recording(steps, str(folder), {name: head["settings"][name] for name in names})
 
 
-def recorded_act(name: str, arguments: Mapping[str, Any]) -> Act:
-    """A step as an act, checked like a model's call; raises ToolError."""
-    found = TOOLS.get(name)
-    if found is None or found.run is None:
-        raise ToolError(f"There is no act {name!r}.", "unknown_tool")
-    known = {f.name: f for f in fields(found.args)}
-    missing = [f.name for f in known.values() if f.default is MISSING and f.name not in arguments]
-    if missing or arguments.keys() - known.keys():
-        raise ToolError(f"The act {name} takes {', '.join(known)}, not {', '.join(arguments)}.")
-    values = {key: _argument(known[key], key, value) for key, value in arguments.items()}
-    return Act(found, found.args(**values), ToolCall(name, dict(arguments)))
-
-
 def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
     """Repeats the acts one by one, each only where the screen looks as it did then."""
-    folder = Path(recording.folder)
+    folder, config = Path(recording.folder), engine.config
     looks = {r["screenshot"]: r for r in read_journal(folder) if r["kind"] == "look"} if recording.folder else {}
-    for name, arguments, shot in recording.steps:
+    for act, shot in recording.acts():
         state.increment_turn()
-        start, act = engine.clock.now(), recorded_act(name, arguments)
-        engine.logger.section(f"TURN {state.turn} - REPLAY")
-        while True:
+        start, share = engine.clock.now(), 1.0
+        while share > config.replay_tolerance:
+            if engine.clock.now() - start > config.replay_patience:
+                much = f"{share:.0%} of the screen around it is not as in {folder / shot}"
+                return Outcome("differs", f"{act}: {much}; at most {config.replay_tolerance:.0%} may differ.")
             frame, screenshot = engine.observe(state.turn)
-            share = differing_share(engine.config, frame, act, folder, looks[shot]) if looks else 0.0
-            if share <= engine.config.replay_tolerance or engine.clock.now() - start >= engine.config.replay_patience:
-                break
-            engine.clock.sleep(0.25)
-        if share > engine.config.replay_tolerance:
-            most = f"at most {engine.config.replay_tolerance:.0%} may"
-            return Outcome("differs", f"{act}: {share:.0%} of the screen around it is not as in {folder / shot}; {most}.")
+            share = differing_share(config, frame, act, folder, looks[shot]) if recording.folder else 0.0
+            engine.clock.sleep(0.25 * (share > config.replay_tolerance))
         result, changed = engine.act(act, frame, state.turn)
-        engine.logger.record("action", **asdict(ActionRecord(state.turn, name, describe(act), result, screenshot, "", changed)))
+        record = ActionRecord(state.turn, act.tool.name, describe(act), result, screenshot, "", changed)
+        engine.logger.record("action", **asdict(record))
         effect = {True: "changed", False: "unchanged", None: result}[changed]
-        engine.say(turn_line(state.turn, "replay", f"{name} {describe(act)}", effect, engine.clock.now() - start, 0))
+        engine.say(turn_line(state.turn, "replay", f"{record.tool} {record.args}", effect, engine.clock.now() - start, 0))
         if changed is None:
             return Outcome("refused", result)
     return Outcome("completed", f"Repeated {len(recording.steps)} acts.")
+
+
+VISIBLE, SAMPLES = 32, 20_000  # levels of a channel that count as a difference; pixels looked at, evenly spread
 
 
 def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: Mapping[str, Any]) -> float:
@@ -4525,41 +4454,31 @@ def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: 
     without it, and where it was drawn in the recorded picture is left out.
     """
     rgb, width, height = read_picture(folder, look["screenshot"])
-    whole, window, half = Rect(0, 0, frame.width, frame.height), look["window"], config.replay_box
+    whole, window, half = Rect(0, 0, width, height), look["window"], config.replay_box
     if (width, height) != (frame.width, frame.height):
         return 1.0
-    places = [to_point(v, whole) for v in (getattr(act.args, f.name) for f in fields(act.args)) if isinstance(v, Coordinate)]
-    boxes = [Rect(place.x - half, place.y - half, 2 * half, 2 * half) for place in places]
-    if not boxes and window:
+    places = [to_point(v, whole) for f in fields(act.args) if isinstance(v := getattr(act.args, f.name), Coordinate)]
+    boxes = [Rect(place.x - half, place.y - half, 2 * half, 2 * half).intersection(whole) for place in places] or [whole]
+    if not places and window:
         if frame.window is None or frame.window.program != window["program"]:
             return 1.0
-        area, rect = frame.area, Rect(*window["rect"])
+        rect, area = Rect(*window["rect"]).intersection(frame.area), frame.area
         left, top = (rect.left - area.left) * width // area.width, (rect.top - area.top) * height // area.height
         boxes = [Rect(left, top, rect.width * width // area.width, rect.height * height // area.height)]
-    pointer = Rect(*(look["pointer"] or (0, 0, 0, 0)))
-    return max(_share(rgb, frame, box.intersection(whole), pointer) for box in boxes or [whole])
-
-
-VISIBLE, SAMPLES = 32, 20_000  # levels of a channel that count as a difference; pixels looked at, evenly spread
-
-
-def _share(rgb: bytes, frame: Frame, box: Rect, hidden: Rect) -> float:
-    step, seen, different = max(1, math.isqrt(box.width * box.height // SAMPLES)), 0, 0
-    for y in range(box.top, box.top + box.height, step):
-        for x in range(box.left, box.left + box.width, step):
-            if not (hidden.width and hidden.contains(Point(x, y))):
-                at = y * frame.width + x
-                blue, green, red = frame.clean[at * 4 : at * 4 + 3]
-                old = rgb[at * 3 : at * 3 + 3]
-                seen += 1
-                different += max(abs(old[0] - red), abs(old[1] - green), abs(old[2] - blue)) > VISIBLE
-    return different / seen if seen else 0.0
+    hidden, shares = Rect(*(look["pointer"] or (0, 0, 0, 0))), [0.0]
+    for box in boxes:
+        step = max(1, math.isqrt(box.width * box.height // SAMPLES))
+        spots = [(x, y) for y in range(box.top, box.top + box.height, step) for x in range(box.left, box.left + box.width, step)]
+        seen = [y * width + x for x, y in spots if not hidden.contains(Point(x, y))]
+        pairs = ((rgb[at * 3 : at * 3 + 3], frame.clean[at * 4 + 2 : at * 4 - 1 if at else None : -1]) for at in seen)
+        shares.append(sum(max(abs(a - b) for a, b in zip(*pair)) > VISIBLE for pair in pairs) / max(1, len(seen)))
+    return max(shares)
 
 
 SCRIPT = '''"""Repeats {name} without a model: {task}
 
-python {file} does it, --dry-run shows it. Each act needs the screen to look as in its screenshot; set
-FOLDER = "" to go without comparing.
+python {file} does it; with --dry-run it shows what it would do. Each act needs the screen to look as in its
+screenshot; set FOLDER = "" to go without comparing.
 """
 
 import agent
@@ -4576,12 +4495,13 @@ if __name__ == "__main__":
 
 
 def save_script(folder: Path, target: Path) -> Path:
-    """Writes a run as a script that imports this file alone; raises AgentError."""
+    """Writes a run as a new script that imports this file alone; raises AgentError."""
     head, recording = turns_of(folder)[0], recording_of(folder)
-    task = ascii(head["task"])[1:-1].replace('"', "'")
-    steps = "\n".join(f"    {step!r}," for step in recording.steps)
-    names = {"name": head["name"], "task": task, "file": target.name, "folder": recording.folder}
-    return write_new(target, SCRIPT.format(**names, settings=dict(recording.settings), steps=steps))
+    task, steps = ascii(head["task"])[1:-1].replace('"', "'"), "\n".join(f"    {step!r}," for step in recording.steps)
+    with target.open("x", encoding="utf-8") as stream:
+        stream.write(SCRIPT.format(name=head["name"], task=task, file=target.name, folder=recording.folder,
+                                   settings=dict(recording.settings), steps=steps))  # fmt: skip
+    return target
 
 
 LOOPS: dict[str, Callable[[Engine, AgentState], Outcome]] = {"two_agent": run_two_agent}
@@ -4929,8 +4849,8 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock, recording: Reco
     if recording:
         config = read_config(options, os.environ, recording.settings)
         if config.dry_run:
-            for number, (name, arguments, shot) in enumerate(recording.steps, 1):
-                say(f"{number:>4}  {recorded_act(name, arguments)}  {shot}")
+            for number, (act, shot) in enumerate(recording.acts(), 1):
+                say(f"{number:>4}  {act}  {shot}")
             return 0
     desktop = open_desktop(options, clock)
     resolve_area(config.area, desktop)
