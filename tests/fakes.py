@@ -13,6 +13,7 @@ while selected, input of a wrong size, HALFTONE without its brush) is noted in `
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 from array import array
 from collections import Counter
@@ -30,9 +31,14 @@ VK_TAB, VK_RETURN = 0x09, 0x0D
 MODIFIER_KEYS = {0x10, 0x11, 0x12, 0x5B, 0x5C, *range(0xA0, 0xA6)}
 POINTER_COLOUR = 0xFF00FF  # DrawIconEx paints its whole rectangle in this, and no default picture has it
 # Calls that Windows may refuse without any harm to a capture: who has the keyboard is a courtesy.
-COURTESY = frozenset("GetWindowRect GetWindowThreadProcessId OpenProcess QueryFullProcessImageNameW".split())
+COURTESY = frozenset(
+    "GetWindowRect GetWindowThreadProcessId OpenProcess QueryFullProcessImageNameW OpenProcessToken GetTokenInformation".split()
+)
 # Functions without a failure answer: a 0 of theirs is a plain value.
-NEVER_FAIL = frozenset("GetSystemMetrics GetForegroundWindow GetWindowTextW MapVirtualKeyW".split())
+NEVER_FAIL = frozenset(
+    "GetSystemMetrics GetForegroundWindow GetWindowTextW MapVirtualKeyW WindowFromPoint GetAncestor GetConsoleWindow"
+    " GetTickCount PeekMessageW WaitForSingleObject".split()
+)
 RELEASES = frozenset("ReleaseDC DeleteDC DeleteObject CloseDesktop CloseHandle SelectObject".split())
 
 
@@ -127,6 +133,7 @@ class Foreground:
     path: str = r"C:\Windows\System32\notepad.exe"
     handle: int = 0x20002
     process: int = 4711
+    level: int = 0x2000  # integrity: 0x1000 low, 0x2000 medium, 0x3000 high (administrator); 0: its token may not be opened
 
 
 class Handle:
@@ -137,9 +144,11 @@ class Handle:
         self.selected, self.mode, self.brush_set = 0, 1, True
         self.width, self.height = facts.get("width", 0), facts.get("height", 0)
         self.memory: Any = facts.get("memory")
+        self.window: Any = facts.get("window")
         self.pending: list[Callable[[Any], None]] = []  # GDI batches drawing until GdiFlush
 
 
+STDOUT = 0x7F00_0000_0004
 STOCK_BITMAP = 0x7F00_0000_0001
 
 
@@ -167,6 +176,14 @@ class FakeWin32:
         self.pointer = CURSORS[cursor] if isinstance(cursor, str) else cursor
         self.swapped, self.locked, self.missing, self.dpi = swapped, locked, frozenset(missing), dict(dpi or {})
         self.double_click_ms, self.clock = double_click_ms, clock or VirtualClock()
+        self.others = list[Foreground]()  # further windows, topmost first
+        self.own_level, self.console, self.console_owner = 0x2000, 0, 0
+        self.last_input = int(self.clock.now() * 1000) & 0xFFFFFFFF
+        self.hotkeys = dict[int, tuple[int, int]]()  # id: (modifiers, VK code)
+        self.messages = list[int]()  # ids of hotkeys that were pressed
+        self.mutex_taken, self.on_close = False, None
+        self.old_console = False  # older than Windows 10
+        self.console_mode: int | None = None  # of a console on stdout: 3 or 7 with escape sequences; None is a file
         self.mouse_stuck = False  # another program holds the mouse: neither SendInput nor SetCursorPos moves it
         self.insert_at_most: int | None = None  # events that every SendInput takes at most
         # what happened
@@ -303,6 +320,72 @@ class FakeWin32:
             self._rows[y] = row
         return self._rows[y]
 
+    # -- the person
+
+    def person(self, mouse: Point | None = None) -> None:
+        """The person uses the keyboard, or the mouse, which is at that place then."""
+        self.mouse = mouse or self.mouse
+        self.last_input = int(self.clock.now() * 1000) & 0xFFFFFFFF
+
+    def _GetLastInputInfo(self, into: int) -> int:
+        if struct.unpack("<I", ctypes.string_at(into, 4)) != (8,):
+            self.problems.append("GetLastInputInfo: cbSize is not 8")
+        ctypes.memmove(into, struct.pack("<II", 8, self.last_input), 8)
+        return 1
+
+    def _GetTickCount(self) -> int:
+        return int(self.clock.now() * 1000) & 0xFFFFFFFF
+
+    def _RegisterHotKey(self, _window: int | None, number: int, modifiers: int, code: int) -> int:
+        if (modifiers, code) in self.hotkeys.values():
+            return self.refuse(1409)  # ERROR_HOTKEY_ALREADY_REGISTERED
+        self.hotkeys[number] = (modifiers, code)
+        return 1
+
+    def _UnregisterHotKey(self, _window: int | None, number: int) -> int:
+        return int(self.hotkeys.pop(number, None) is not None)
+
+    def _PeekMessageW(self, into: int, _window: int | None, _first: int, _last: int, remove: int) -> int:
+        if not self.messages:
+            return 0
+        if remove != 1:
+            self.problems.append("PeekMessageW does not remove")
+        ctypes.memmove(into, struct.pack("<QI4xQqIii4x", 0, 0x0312, self.messages.pop(0), 0, 0, 0, 0), 48)
+        return 1
+
+    # -- process
+
+    def _GetConsoleWindow(self) -> int:
+        return self.console
+
+    def _SetConsoleCtrlHandler(self, handler: int | None, add: int) -> int:
+        self.on_close = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint32)(handler) if add and handler else None
+        return 1
+
+    def _GetStdHandle(self, which: int) -> int:
+        assert which == 0xFFFFFFF5, which  # STD_OUTPUT_HANDLE
+        return STDOUT
+
+    def _GetConsoleMode(self, handle: int, out: Any) -> int:
+        if handle != STDOUT or self.console_mode is None:
+            return self.refuse(6)  # ERROR_INVALID_HANDLE
+        ctypes.memmove(out, struct.pack("<I", self.console_mode), 4)
+        return 1
+
+    def _SetConsoleMode(self, handle: int, mode: int) -> int:
+        if handle != STDOUT or self.console_mode is None or (self.old_console and mode & 4):
+            return self.refuse(INVALID_PARAMETER)
+        self.console_mode = mode
+        return 1
+
+    def _CreateMutexW(self, _security: int | None, _owned: int, name: str) -> int:
+        return self._new("mutex") if name else self.refuse(INVALID_PARAMETER)
+
+    def _WaitForSingleObject(self, handle: int, milliseconds: int) -> int:
+        if milliseconds or not self._get(handle, "mutex", "WaitForSingleObject"):
+            return 0xFFFFFFFF
+        return 258 if self.mutex_taken else 0
+
     # -- handles
 
     def _new(self, kind: str, **facts: Any) -> int:
@@ -320,7 +403,7 @@ class FakeWin32:
         self.error = INVALID_HANDLE
         return None
 
-    def _end(self, number: int | None, kind: str, use: str) -> int:
+    def _end(self, number: int | None, kind: str, use: str) -> int:  # kind: one or several with | between
         handle = self._get(number, kind, use)
         if handle:
             handle.alive = False
@@ -557,14 +640,27 @@ class FakeWin32:
     def _GetForegroundWindow(self) -> int:
         return self.window.handle if self.window else 0
 
-    def _is_window(self, handle: int) -> bool:
-        known = bool(self.window and handle == self.window.handle)
-        if not known:
-            self.error = 1400  # ERROR_INVALID_WINDOW_HANDLE
-        return known
+    def _shown(self, handle: int) -> Foreground | None:
+        for window in [self.window, *self.others]:
+            if window and window.handle == handle:
+                return window
+        self.error = 1400  # ERROR_INVALID_WINDOW_HANDLE
+        return None
+
+    def _WindowFromPoint(self, point: Any) -> int:
+        for window in [self.window, *self.others]:
+            if window and window.rect.contains(Point(point.x, point.y)):
+                return window.handle + 1  # a control inside it
+        return 0
+
+    def _GetAncestor(self, handle: int, kind: int) -> int:
+        if kind == 3:
+            return self.console_owner if handle == self.console else handle
+        return handle - 1
 
     def _GetWindowTextW(self, handle: int, into: int, room: int) -> int:
-        return self._write(into, room, self.window.title) if self._is_window(handle) and self.window else 0
+        window = self._shown(handle)
+        return self._write(into, room, window.title) if window else 0
 
     @staticmethod
     def _write(into: int, room: int, text: str) -> int:
@@ -574,36 +670,59 @@ class FakeWin32:
         return len(text)
 
     def _GetWindowRect(self, handle: int, into: int) -> int:
-        if not self._is_window(handle) or not self.window:
+        window = self._shown(handle)
+        if not window:
             return 0
-        rect = self.window.rect
+        rect = window.rect
         place = struct.pack("<iiii", rect.left, rect.top, rect.left + rect.width, rect.top + rect.height)
         ctypes.memmove(into, place, 16)
         return 1
 
     def _GetWindowThreadProcessId(self, handle: int, into: int) -> int:
-        if not self._is_window(handle) or not self.window:
+        window = self._shown(handle)
+        if not window:
             return 0
-        ctypes.memmove(into, struct.pack("<I", self.window.process), 4)
+        ctypes.memmove(into, struct.pack("<I", window.process), 4)
         return 99
 
     def _OpenProcess(self, access: int, _inherit: int, process: int) -> int:
-        if not self.window or process != self.window.process or not self.window.path:
+        shown = [w for w in [self.window, *self.others] if w and w.process == process and w.path]
+        own = Foreground(path=r"C:\Python\python.exe", level=self.own_level)
+        if not shown and process != os.getpid():
             return self.refuse(ACCESS_DENIED)
         if access != 0x1000:
             self.problems.append(f"OpenProcess asks for the right {access:#x}, more than it needs")
-        return self._new("process")
+        return self._new("process", window=shown[0] if shown else own)
 
     def _CloseHandle(self, handle: int) -> int:
-        return self._end(handle, "process", "CloseHandle")
+        return self._end(handle, "process|token|mutex", "CloseHandle")
 
     def _QueryFullProcessImageNameW(self, process: int, flags: int, into: int, size: int) -> int:
         room = struct.unpack("<I", ctypes.string_at(size, 4))[0]
-        if not self._get(process, "process", "QueryFullProcessImageNameW") or flags or not self.window:
+        handle = self._get(process, "process", "QueryFullProcessImageNameW")
+        if not handle or flags:
             return 0
-        if room <= len(self.window.path):
+        if room <= len(handle.window.path):
             return self.refuse(122)  # ERROR_INSUFFICIENT_BUFFER
-        ctypes.memmove(size, struct.pack("<I", self._write(into, room, self.window.path)), 4)
+        ctypes.memmove(size, struct.pack("<I", self._write(into, room, handle.window.path)), 4)
+        return 1
+
+    def _OpenProcessToken(self, process: int, access: int, into: int) -> int:
+        handle = self._get(process, "process", "OpenProcessToken")
+        if not handle or not handle.window.level:
+            return self.refuse(ACCESS_DENIED)
+        if access != 0x0008:
+            self.problems.append(f"OpenProcessToken asks for the right {access:#x}, more than it needs")
+        ctypes.memmove(into, struct.pack("<Q", self._new("token", window=handle.window)), 8)
+        return 1
+
+    def _GetTokenInformation(self, token: int, kind: int, into: int, room: int, needed: int) -> int:
+        handle = self._get(token, "token", "GetTokenInformation")
+        if not handle or kind != 25 or room < 28:
+            return self.refuse(INVALID_PARAMETER)
+        sid = struct.pack("<BB6sI", 1, 1, bytes([0, 0, 0, 0, 0, 16]), handle.window.level)
+        ctypes.memmove(into, struct.pack("<QQ", into + 16, 0x60) + sid, 28)
+        ctypes.memmove(needed, struct.pack("<I", 28), 4)
         return 1
 
     # -- input
@@ -618,6 +737,7 @@ class FakeWin32:
         limits = [limit for limit in (count, most, self.insert_at_most) if limit is not None]
         taken = max(0, min(limits))
         self.sent.append(count)
+        self.last_input = int(self.clock.now() * 1000) & 0xFFFFFFFF
         for index in range(taken):
             raw = ctypes.string_at(inputs + 40 * index, 40)
             kind = struct.unpack_from("<I", raw)[0]

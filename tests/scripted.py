@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 import unittest
 from collections.abc import Callable
@@ -43,8 +44,8 @@ class PlainDesktop:
     def capture(self, area: agent.Rect, width: int, height: int) -> agent.Frame:
         self.number += 1
         pixels = self.glance(area, width, height)
-        window = agent.Window(1, self.title, "plain.exe", self.screen())
-        return agent.Frame(self.number, width, height, pixels, pixels, area, self.screen(), self.clock.now(), window)
+        now, window = self.clock.now(), self.foreground()
+        return agent.Frame(self.number, width, height, pixels, pixels, area, self.screen(), now, window)
 
     def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
         pixels = bytearray(b"\x80\x80\x80\x00" * (width * height))
@@ -57,7 +58,13 @@ class PlainDesktop:
         return self.place
 
     def foreground(self) -> agent.Window | None:
-        return None
+        return agent.Window(1, self.title, "plain.exe", self.screen())
+
+    def window_at(self, point: agent.Point) -> agent.Window | None:
+        return self.foreground()
+
+    def idle_s(self) -> float:
+        return math.inf
 
     def double_click_ms(self) -> int:
         return 500

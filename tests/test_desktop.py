@@ -33,7 +33,7 @@ LAYOUTS = {
 }
 OWNER = {
     "screen DC": "ReleaseDC", "memory DC": "DeleteDC", "bitmap": "DeleteObject", "cursor bitmap": "DeleteObject",
-    "desktop": "CloseDesktop", "process": "CloseHandle",
+    "desktop": "CloseDesktop", "process": "CloseHandle", "token": "CloseHandle",
 }  # fmt: skip
 SENTENCE = r"^[A-Z][^\n]*[.]$"
 
@@ -163,7 +163,7 @@ class Capture(unittest.TestCase):
 
     def test_a_window_closed_in_this_very_moment_is_no_window(self) -> None:
         world, desktop, _ = windows_desktop()
-        world._is_window = lambda _handle: False  # type: ignore[method-assign]
+        world._shown = lambda _handle: None  # type: ignore[method-assign]
         self.assertIsNone(desktop.capture(PRIMARY, 16, 9).window)
         world.verify()
 

@@ -13,17 +13,18 @@ from tests.fakes import E_FAIL, NEVER_FAIL, FakeWin32, Foreground
 # Sizes and offsets on 64-bit Windows, from winuser.h and wingdi.h.
 SIZES = {
     "POINT": 8, "RECT": 16, "CURSORINFO": 24, "ICONINFO": 32, "BITMAP": 32, "BITMAPINFOHEADER": 40,
-    "MOUSEINPUT": 32, "KEYBDINPUT": 24, "HARDWAREINPUT": 8, "INPUT_UNION": 32, "INPUT": 40,
+    "MOUSEINPUT": 32, "KEYBDINPUT": 24, "HARDWAREINPUT": 8, "INPUT_UNION": 32, "INPUT": 40, "LASTINPUTINFO": 8, "MSG": 48,
 }  # fmt: skip
 OFFSETS = {
     "CURSORINFO.hCursor": 8, "CURSORINFO.ptScreenPos": 16, "ICONINFO.xHotspot": 4, "ICONINFO.hbmMask": 16,
     "ICONINFO.hbmColor": 24, "BITMAP.bmWidth": 4, "BITMAP.bmHeight": 8, "BITMAP.bmBitsPixel": 18, "BITMAP.bmBits": 24,
     "BITMAPINFOHEADER.biHeight": 8, "BITMAPINFOHEADER.biBitCount": 14, "BITMAPINFOHEADER.biCompression": 16,
     "MOUSEINPUT.mouseData": 8, "MOUSEINPUT.dwFlags": 12, "MOUSEINPUT.time": 16, "MOUSEINPUT.dwExtraInfo": 24,
+    "LASTINPUTINFO.dwTime": 4, "MSG.message": 8, "MSG.wParam": 16, "MSG.lParam": 24, "MSG.time": 32, "MSG.pt": 36,
     "KEYBDINPUT.wScan": 2, "KEYBDINPUT.dwFlags": 4, "KEYBDINPUT.time": 8, "KEYBDINPUT.dwExtraInfo": 16, "INPUT.u": 8,
 }  # fmt: skip
 HANDLES_RETURNED = """OpenInputDesktop GetDC CreateCompatibleDC CreateDIBSection SelectObject GetForegroundWindow
-    OpenProcess""".split()
+    OpenProcess WindowFromPoint GetAncestor GetConsoleWindow CreateMutexW GetStdHandle""".split()
 # Where each function takes a handle or a pointer; an int there would lose the upper half on 64-bit Windows.
 WIDE_ARGUMENTS = {
     "SetProcessDpiAwarenessContext": [0], "CloseDesktop": [0], "GetDC": [0], "ReleaseDC": [0, 1],
@@ -31,14 +32,18 @@ WIDE_ARGUMENTS = {
     "DeleteObject": [0], "SetStretchBltMode": [0], "SetBrushOrgEx": [0, 3], "StretchBlt": [0, 5], "GetObjectW": [0, 2],
     "GetCursorInfo": [0], "GetIconInfo": [0, 1], "DrawIconEx": [0, 3, 7], "GetCursorPos": [0], "SendInput": [1],
     "GetWindowTextW": [0, 1], "GetWindowRect": [0, 1], "GetWindowThreadProcessId": [0, 1], "CloseHandle": [0],
-    "QueryFullProcessImageNameW": [0, 2, 3],
+    "QueryFullProcessImageNameW": [0, 2, 3], "OpenProcessToken": [0, 2], "GetTokenInformation": [0, 2, 4],
+    "WindowFromPoint": [0], "GetAncestor": [0], "GetLastInputInfo": [0], "RegisterHotKey": [0], "UnregisterHotKey": [0],
+    "PeekMessageW": [0, 1], "SetConsoleCtrlHandler": [0], "CreateMutexW": [0, 2], "WaitForSingleObject": [0],
+    "GetConsoleMode": [0, 1], "SetConsoleMode": [0],
 }  # fmt: skip
-LIBRARIES = {"user32", "gdi32", "kernel32", "shcore"}
+LIBRARIES = {"user32", "gdi32", "kernel32", "shcore", "advapi32"}
 
 
 def zeros(name: str) -> list[object]:
     """Arguments of the right types for a call that is going to fail before it looks at them."""
-    return [0 if kind in (agent.LONG, agent.DWORD, ctypes.c_ssize_t) else None for kind in agent.WIN32[name][2]]
+    plain = {agent.LONG: 0, agent.DWORD: 0, ctypes.c_ssize_t: 0, agent.POINT: agent.POINT()}
+    return [plain.get(kind) for kind in agent.WIN32[name][2]]
 
 
 class Structures(unittest.TestCase):

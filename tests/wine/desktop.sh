@@ -5,7 +5,7 @@
 # DESKTOP_FRAMEBUFFER, the screen as an XWD file that always shows the present picture.
 # Every run gets a fresh copy of a prefix made once (in AGENT_WINE_CACHE, by default ~/.cache/agent-wine) and removes
 # it afterwards; set WINEPREFIX to keep one. Exit status: the command's; 97 when no desktop appeared.
-# Needs: apt-get install -y --no-install-recommends wine wine64 xvfb
+# Needs: apt-get install -y --no-install-recommends wine wine64 xvfb fonts-dejavu-core
 set -euo pipefail
 size=1920x1080
 [ "${1:-}" = --size ] && { size=${2:?}; shift 2; }
@@ -46,6 +46,19 @@ start_screen() {
     unset XAUTHORITY WAYLAND_DISPLAY
 }
 
+choose_fonts() {  # the same three on every machine: what else is installed there would change every glyph and width
+    local name found
+    mkdir -p "$cache/fonts"
+    for name in DejaVuSans DejaVuSans-Bold DejaVuSansMono; do
+        found=$(find /usr/share/fonts -name "$name.ttf" -print -quit)
+        [ -n "$found" ] || fail "install fonts-dejavu-core"
+        # A folder of their own: Wine reads whole folders, whatever the configuration rejects in them.
+        [ -f "$cache/fonts/$name.ttf" ] || { cp "$found" "$run/$name" && mv "$run/$name" "$cache/fonts/$name.ttf"; }
+    done
+    export FONTCONFIG_FILE="$run/fonts.conf"
+    echo "<fontconfig><dir>$cache/fonts</dir><cachedir>$run/fontconfig</cachedir></fontconfig>" >"$FONTCONFIG_FILE"
+}
+
 make_template() {  # one initialised prefix, made under a lock so that parallel runs share it
     local made="$template.$$"
     [ ! -d "$template" ] || return 0
@@ -58,7 +71,7 @@ make_template() {  # one initialised prefix, made under a lock so that parallel 
 }
 
 make_prefix() {
-    template="$cache/prefix-$(wine --version | tr -c 'A-Za-z0-9.\n' _)"
+    template="$cache/prefix-own-fonts-$(wine --version | tr -c 'A-Za-z0-9.\n' _)"
     (flock 9; make_template) 9>"$cache/lock"
     # Programs are hard-linked, for speed; whatever a run may rewrite in place is copied.
     cp -al "$template" "$WINEPREFIX"
@@ -82,6 +95,7 @@ taskbar_is_drawn() {  # the last twelve rows hold the Start button's text and ed
 }
 
 start_screen
+choose_fonts
 [ -n "${WINEPREFIX:-}" ] || export WINEPREFIX="$run/prefix"
 [ -d "$WINEPREFIX" ] || make_prefix
 wineserver -k >/dev/null 2>&1 || true

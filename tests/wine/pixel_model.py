@@ -1,6 +1,6 @@
 """A model server that looks: it speaks LM Studio's API and decides every step from the PNG it is sent.
 
-    python3 tests/wine/pixel_model.py --port 0 --text "Grüße, 5 € & mehr" --path "C:\\note.txt" --log requests.jsonl
+    python3 tests/wine/pixel_model.py --text "Grüße, 5 € & mehr" --path "C:\\a note from Cologne.txt" --log model.jsonl
 
 The task it knows, on an empty Wine desktop: Start, Run, notepad, type a text, Ctrl+S, type the path, Enter.
 It knows windows by their captions, fields by their white boxes and text by its ink.
@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
 import hashlib
 import json
 import random
 import re
+import socket
 import struct
 import sys
 import threading
@@ -207,7 +209,7 @@ class Sight:
         rows = [data[(start + box.left) * 3 : (start + box.right + 1) * 3] for start in starts]
         light = [[(row[i] * 3 + row[i + 1] * 6 + row[i + 2]) // 10 for i in range(0, len(row), 3)] for row in rows]
         ground = Counter(value for line in light for value in line).most_common(1)[0][0]
-        return [sum(abs(value - ground) > contrast for value in column) for column in zip(*light)]
+        return [sum(abs(value - ground) > contrast for value in column) for column in zip(*light, strict=True)]
 
     def has_text(self, box: Box) -> bool:
         """A text cursor alone is one or two columns; text is more."""
@@ -231,12 +233,17 @@ class Sight:
     def captions(self) -> list[tuple[Box, bool]]:
         """Every window's caption bar, topmost row first, with whether it is the active one."""
         limit = Box(0, 0, self.width - 1, self.taskbar_top() - 1)
-        return [
-            (box, active)
+        bars = [
+            (replace(box, bottom=box.top + self.bar_height(mask, box) - 1), active)
             for mask, active in ((self.blue, True), (self.grey, False))
             for box in self.boxes(mask, limit, 110)
-            if 8 <= box.height <= 30 and self.buttons_left(box) is not None
         ]
+        return [(bar, active) for bar, active in bars if 8 <= bar.height <= 30 and self.buttons_left(bar) is not None]
+
+    def bar_height(self, mask: bytes, bar: Box) -> int:
+        """At the column where it is tallest: the icon, the title, a button or a shadow covers any single one."""
+        columns = {bar.left, bar.right, *range(bar.left + 1, bar.right, max(1, bar.width // 9))}
+        return max(self.down(mask, x, bar.top) for x in columns)
 
     def buttons_left(self, caption: Box) -> int | None:
         """Where the light buttons at a caption's right end begin; None tells a caption from a selected line."""
@@ -292,14 +299,10 @@ def _look_at_notepad(sight: Sight, caption: Box, buttons: int, view: View) -> Vi
                    page_filled=sight.has_text(replace(page, bottom=min(page.bottom, page.top + 60))))
 
 
-# "Untitled" in a caption: ink per column, and its width in units of the word "Notepad" beside it. Measured in Wine's
-# own Tahoma, which it brings along, so it does not depend on the machine's fonts.
-UNTITLED_INK = [[int(count) for count in digits] for digits in (
-    "67126505515506722770162208004433145228",  # a 1920x1080 desktop
-    "671276055145017320701762086245332352386",  # the same with the hinting that further fonts on the host bring along
-    "782138700662266018822088018822099026634432662499",  # a 1536x864 desktop, unscaled
-)]
-UNTITLED_WIDTH = (0.85, 1.05)
+# "Untitled" is about as wide as the word "Notepad" beside it, in any font and any hinting. A task's file name is much
+# wider than that, so the title tells whether the file is saved without anybody reading it.
+UNTITLED_WIDTH = (0.7, 1.3)
+NAME_LEAST = 14  # characters of a file name: about twice as wide
 
 
 def title_words(sight: Sight, caption: Box, buttons: int) -> list[list[int]]:
@@ -312,24 +315,14 @@ def title_words(sight: Sight, caption: Box, buttons: int) -> list[list[int]]:
 
 
 def _says_untitled(sight: Sight, caption: Box, buttons: int) -> bool:
-    words = title_words(sight, caption, buttons)
-    if len(words) != 3 or not UNTITLED_WIDTH[0] <= len(words[0]) / len(words[2]) <= UNTITLED_WIDTH[1]:
-        return False
-    return max(likeness(words[0], ink) for ink in UNTITLED_INK) > 0.7
-
-
-def likeness(one: list[int], other: list[int]) -> float:
-    """The correlation of two curves, the first stretched to the second's length."""
-    one = [one[i * len(one) // len(other)] for i in range(len(other))]
-    a, b = ([value - sum(curve) / len(curve) for value in curve] for curve in (one, other))
-    spread = (sum(x * x for x in a) * sum(y * y for y in b)) ** 0.5
-    return sum(x * y for x, y in zip(a, b)) / spread if spread else 0.0
+    words = [len(word) for word in title_words(sight, caption, buttons)]
+    return len(words) == 3 and UNTITLED_WIDTH[0] <= words[0] / words[2] <= UNTITLED_WIDTH[1]
 
 
 def _look_at_dialog(sight: Sight, caption: Box, view: View) -> View:
     bottom = caption.bottom + 2 + sight.down(sight.face, caption.left + 1, caption.bottom + 2)
     inside = Box(caption.left, caption.bottom + 2, caption.right, bottom)
-    boxes = sight.boxes(sight.paper, inside, 50)
+    boxes = sight.boxes(sight.paper, inside, 30)
     lists = [box for box in boxes if box.height > 80 and box.width > 200]
     fields = [box for box in boxes if 9 <= box.height <= 24 and box.width > 120]
     if lists:
@@ -375,8 +368,12 @@ def _extent(columns: list[int]) -> int:
 @dataclass(frozen=True)
 class Task:
     text: str = "Grüße aus Köln: 5 € & 100 % – fertig!"
-    path: str = r"C:\note.txt"
+    path: str = r"C:\a note from the agent.txt"
     encoding: str = ""  # "ansi" (Notepad's cp1252), "utf-8" (with a byte order mark); "": ansi if the text fits
+
+    def __post_init__(self) -> None:
+        if len(re.split(r"[\\/]", self.path)[-1]) < NAME_LEAST:
+            raise ValueError(f"the file name needs {NAME_LEAST} characters, so that its title is wider than Untitled")
 
     @property
     def utf8(self) -> bool:
@@ -417,11 +414,11 @@ def decide(pixels: Pixels, task: Task = Task()) -> Step:
     def click(target: str, point: tuple[int, int], why: str) -> Step:
         return Step("click", target, grid(point), why=why)
 
-    if view.unclear:
-        return WAIT
-    if view.question:
+    if view.question:  # first, as it lies above whatever else there is
         # With a text that does not fit, the question is whether to lose characters: no.
         return Step("key", key="escape" if task.utf8 else "enter", why="A message box asks something.")
+    if view.unclear:
+        return WAIT
     if view.save_name:
         if not view.save_filled:
             return Step("type", "File name field", text=task.path, why="The Save As dialog waits for a file name.")
@@ -536,6 +533,29 @@ def images(message: Json) -> Iterator[bytes]:
             yield base64.b64decode(coded, validate=True)
 
 
+MARKS = {"red": (224, 32, 32), "green": (32, 160, 64), "blue": (32, 64, 224), "orange": (240, 144, 16),
+         "black": (16, 16, 16)}  # what these words mean, within 40
+
+
+def asked_marks(body: Json) -> list[str]:
+    """The colours that a calibration question lists as the keys of the JSON it wants."""
+    asked = " ".join(text for message in body["messages"] for text in texts(message))
+    return [name for name in MARKS if f'"{name}"' in asked] if "squares" in asked else []
+
+
+def find_marks(pixels: Pixels, names: list[str]) -> dict[str, list[int]]:
+    """The centre of each coloured square on the 0..1000 grid."""
+    found = {}
+    for name in names:
+        mask = pixels.mask(MARKS[name], 40)
+        rows = [y for y in range(pixels.height) if 1 in mask[y * pixels.width : (y + 1) * pixels.width]]
+        row = mask[rows[len(rows) // 2] * pixels.width :][: pixels.width] if rows else b""
+        if rows:
+            x, y = (row.find(1) + row.rfind(1)) / 2, (rows[0] + rows[-1]) / 2
+            found[name] = [round(1000 * x / pixels.width), round(1000 * y / pixels.height)]
+    return found
+
+
 def fresh_image(messages: list[Json]) -> bytes | None:
     """The last picture, unless something was done since it was taken (a chat that must look again)."""
     for message in reversed(messages):
@@ -641,11 +661,11 @@ class PixelModel:
 
     def answer(self, body: Json) -> tuple[Exchange, str]:
         """The exchange with its reply, and the transport fault to act out, if any."""
-        fault = self.faults.pop(0) if self.faults else None
+        fault = self.next_fault()
         kind = self.kind_of(body)
         exchange = Exchange(len(self.exchanges) + 1, kind, time.monotonic(), redacted(body), fault=fault or "")
         self.exchanges.append(exchange)
-        if fault not in ("refuse", "http500"):
+        if fault not in ("drop", "http500"):
             kept = self._queue.copy(), self._before
             step, exchange.reply = self.reply_to(kind, body)
             exchange.step = _json(vars(step))
@@ -656,6 +676,9 @@ class PixelModel:
                 exchange.reply = self.spoil(exchange.fault, FAULTS if fault else NOISE, exchange.reply)
         time.sleep(self.delay_s)
         return exchange, fault or ""
+
+    def next_fault(self) -> str | None:
+        return self.faults.pop(0) if self.faults else None
 
     def kind_of(self, body: Json) -> str:
         names = tool_names(body)
@@ -672,6 +695,9 @@ class PixelModel:
             return self.executor_reply(body)
         if kind == "verification":
             png = fresh_image(body["messages"])
+            marks = asked_marks(body)
+            if marks:
+                return Step("find"), _said(_json(find_marks(read_png(png or b""), marks)))
             step = decide(read_png(png or b""), self.task)
             return step, _said(("YES: " if step.action == "done" else "NO: it is not finished. ") + step.why)
         return Step("talk"), _said("Ready.")
@@ -690,6 +716,10 @@ class PixelModel:
 
     def executor_reply(self, body: Json) -> tuple[Step, Reply]:
         names = tool_names(body)
+        asked = " ".join(text for message in body["messages"] for text in texts(message))
+        order = re.search(r"\bCall (\w+) with the key (\w+)", asked)
+        if order and order[1] in names:  # a test of tool calls
+            return Step("key", key=order[2]), reply_with(order[1], {"key": order[2]})
         vocabulary = next((v for marker, v in VOCABULARIES.items() if marker in names), None)
         if vocabulary is None:
             return Step("lost"), _said("None of these tools is known to me.")
@@ -740,13 +770,13 @@ class PixelModel:
 
     def client_seconds(self) -> list[float]:
         """The client's own time after each executor reply: until its next request arrived."""
-        pairs = zip(self.exchanges, self.exchanges[1:])
+        pairs = zip(self.exchanges, self.exchanges[1:], strict=False)
         return [after.arrived - before.answered for before, after in pairs if before.kind == "executor"]
 
     def prefix_shares(self) -> list[float]:
         """For each executor request after the first: how much of its text starts as the one before did."""
         sent = [request_text(exchange.body) for exchange in self.exchanges if exchange.kind == "executor"]
-        return [shared_prefix(old, new) / len(new) for old, new in zip(sent, sent[1:])]
+        return [shared_prefix(old, new) / len(new) for old, new in zip(sent, sent[1:], strict=False)]
 
 
 def request_text(body: Json) -> str:
@@ -757,7 +787,7 @@ def request_text(body: Json) -> str:
 
 
 def shared_prefix(old: str, new: str) -> int:
-    return next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
+    return next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
 
 def redacted(value: Any) -> Any:
@@ -806,7 +836,10 @@ class Handler(BaseHTTPRequestHandler):
                 self.send(400, {"error": f"Invalid request: {error!r}"})
                 return
             mind.finish(exchange)  # before sending, so that whoever has the answer finds it noted
-            if fault == "refuse":
+            if mind.faults[:1] == ["refuse"]:
+                mind.next_fault()
+                self.server.refuse()
+            if fault == "drop":
                 self.close_connection = True
             elif fault == "http500":
                 self.send(500, {"error": {"message": "The model has crashed without additional information."}})
@@ -839,15 +872,20 @@ def completion(exchange: Exchange) -> Json:
     }
 
 
+REFUSED_S = 1.2  # longer than the client thinks and waits before its first new try, shorter than all its tries
+
+
 class ModelServer(ThreadingHTTPServer):
     """`with ModelServer(PixelModel(...)) as server:` serves on server.url until the block ends."""
 
     daemon_threads = True
+    request_queue_size = 32
 
     def __init__(self, mind: PixelModel, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Handler)
         self.mind = mind
         self.errors: list[str] = []  # requests that could not be read
+        self._absence: threading.Thread | None = None
         self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def __enter__(self) -> ModelServer:
@@ -855,8 +893,25 @@ class ModelServer(ThreadingHTTPServer):
         return self
 
     def __exit__(self, *args: object) -> None:
+        if self._absence:
+            self._absence.join()
         self.shutdown()
         self.server_close()
+
+    def refuse(self) -> None:
+        """Nobody listens on the port for a while, beginning now; afterwards all is as before."""
+        self.shutdown()
+        self.socket.close()
+
+        def listen_again() -> None:
+            time.sleep(REFUSED_S)
+            self.socket = socket.socket(self.address_family, self.socket_type)
+            self.server_bind()
+            self.server_activate()
+            self.__enter__()
+
+        self._absence = threading.Thread(target=listen_again, daemon=True)
+        self._absence.start()
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -874,12 +929,10 @@ def main(argv: list[str] | None = None) -> int:
     mind = PixelModel(Task(options.text, options.path, options.encoding),
                       [fault or None for fault in options.faults.split(",")] if options.faults else [],
                       (int(seed), float(share)) if options.noise else None, options.log, options.delay)
-    server = ModelServer(mind, options.port)
-    print(server.server_address[1], flush=True)
-    try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        pass
+    with ModelServer(mind, options.port) as server:
+        print(server.server_address[1], flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
     return 0
 
 

@@ -1,0 +1,175 @@
+"""Random chords, coordinates, drags and texts against the gates: python -m tests.fuzz_gates 1000000 [SEED]
+
+Each act goes through Actuator.perform on a plain recording desktop. What arrives is judged by rules written here anew,
+without the program's own tables: no event outside the working area, none to a forbidden window, no blocked chord down,
+no text over the limit, nothing held afterwards, nothing at all from a refused act.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+import agent
+from agent import Point, Rect, ToolCall
+
+SCREEN = Rect(-1280, -200, 3200, 1280)
+AREA = Rect(-100, 50, 900, 700)
+WINDOWS = [  # topmost first; handle, title, program, rectangle, elevated
+    agent.Window(1, "Editor", "editor.exe", Rect(-1000, 0, 1300, 500)),
+    agent.Window(2, "My BANK - Browser", "browser.exe", Rect(200, 300, 900, 300)),
+    agent.Window(3, "Task Manager", "taskmgr.exe", Rect(0, 0, 600, 200), True),
+    agent.Window(4, "cmd", "cmd.exe", Rect(500, 100, 500, 500), False, True),
+    agent.Window(5, "Desktop", "explorer.exe", SCREEN),
+]
+FORBIDDEN = {2, 3, 4}
+SIDES = [("ctrl", "lctrl", "rctrl", "Control", "STRG", "lcontrol"), ("alt", "lalt", "ralt", "Option", "AltGr"),
+         ("shift", "lshift", "rshift", "SHIFT"), ("win", "rwin", "lwin", "Windows", "cmd", "Super", "meta")]  # fmt: skip
+PLAIN = ["l", "L", "f4", "F4", "del", "Delete", "DEL", "q", "p", "escape", "Esc", "a", "5", "enter", "tab", "home", "sleep"]
+BLOCKED = [{"win", "l"}, {"alt", "f4"}, {"ctrl", "alt", "delete"}, {"ctrl", "shift", "escape"}, {"sleep"},
+           {"ctrl", "alt", "q"}, {"ctrl", "alt", "p"}]  # fmt: skip
+TEXT_MOST = 30
+WORDS = agent.Vocabulary({name: (name, {}) for name in agent.TOOLS})
+
+
+def plain(key: str) -> set[str]:
+    """What a key's name in VK_MAP stands for, sides aside; the right alt may be AltGr, which is ctrl+alt."""
+    if key == "ralt":
+        return {"ctrl", "alt"}
+    return {key[1:] if key[1:] in ("ctrl", "alt", "shift", "win") else key}
+
+
+class Recorder:
+    """A desktop that judges each event as it arrives."""
+
+    def __init__(self, clock: Any) -> None:
+        self.clock, self.place, self.front = clock, Point(0, 100), WINDOWS[0]
+        self.down, self.wrong, self.events = set[tuple[str, str]](), list[str](), 0
+
+    def screen(self) -> Rect:
+        return SCREEN
+
+    def cursor(self) -> Point:
+        return self.place
+
+    def foreground(self) -> agent.Window:
+        return self.front
+
+    def window_at(self, point: Point) -> agent.Window:
+        order = [self.front, *WINDOWS]
+        return next(window for window in order if window.rect.contains(point))
+
+    def idle_s(self) -> float:
+        return 1e9
+
+    def double_click_ms(self) -> int:
+        return 500
+
+    def judge(self, bad: bool, what: str) -> None:
+        self.events += 1
+        if bad:
+            self.wrong.append(what)
+
+    def move(self, point: Point) -> None:
+        self.judge(not AREA.contains(point), f"move to {point}")
+        self.place = point
+
+    def button(self, name: str, down: bool) -> None:
+        window = self.window_at(self.place)
+        self.judge(down and (window.handle in FORBIDDEN or not AREA.contains(self.place)), f"{name} on {window.title}")
+        self.hold("button", name, down)
+
+    def wheel(self, units: int, horizontal: bool = False) -> None:
+        self.judge(self.window_at(self.place).handle in FORBIDDEN, "wheel")
+
+    def key(self, name: str, down: bool) -> None:
+        self.hold("key", name, down)
+        held = set[str]().union(*(plain(key) for kind, key in self.down if kind == "key"))
+        bad = any(chord <= held for chord in BLOCKED) or self.front.handle in FORBIDDEN
+        self.judge(down and bad, f"keys {sorted(held)} to {self.front.title}")
+
+    def text(self, text: str) -> None:
+        self.judge(self.front.handle in FORBIDDEN or len(text) > TEXT_MOST, f"text of {len(text)} to {self.front.title}")
+
+    def hold(self, kind: str, name: str, down: bool) -> None:
+        (self.down.add if down else self.down.discard)((kind, name))
+
+
+class FreeClock:
+    """Time that passes with every look at it, so that nothing waits."""
+
+    time = 0.0
+
+    def now(self) -> float:
+        self.time += 1.0
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+
+def random_call(rng: random.Random) -> ToolCall:
+    """One call as a model might make it; coordinates a little beyond the grid, too."""
+    kind = rng.choice(("press_key", "press_key", "click", "double_click", "right_click", "drag", "type_text", "scroll_down"))
+    if kind == "press_key":
+        keys = [rng.choice(side) for side in rng.sample(SIDES, rng.randint(0, 3))] + rng.sample(PLAIN, rng.randint(0, 1))
+        rng.shuffle(keys)
+        return ToolCall(kind, {"key": rng.choice(("+", " + ", "+")).join(keys) or "a"})
+    if kind == "type_text":
+        return ToolCall(kind, {"text": "".join(rng.choices("ab\n\tß😀 ", k=rng.randint(1, 2 * TEXT_MOST)))})
+    places = [[rng.randint(-20, 1020) for _ in range(2)] for _ in range(2)]
+    if kind == "drag":
+        return ToolCall(kind, {"element_name": "x", "start": places[0], "end": places[1]})
+    return ToolCall(kind, {} if kind == "scroll_down" else {"element_name": "x", "position": places[0]})
+
+
+def separate_presses(actuator: agent.Actuator, desktop: Recorder, rng: random.Random) -> None:
+    """Keys pressed one by one by a tool that holds them, in any order."""
+    names = [name for name in (agent.key_name(rng.choice([*PLAIN, *sum(SIDES, ())])) for _ in range(4)) if name]
+    try:
+        for name in dict.fromkeys(names):
+            actuator._down(desktop.key, name)
+    finally:
+        actuator.release()
+
+
+def fuzz(count: int, seed: int = 0) -> Counter[str]:
+    """Counts what became of `count` random acts; `violations` is what should be 0."""
+    rng, clock, counts = random.Random(seed), FreeClock(), Counter[str]()
+    desktop = Recorder(clock)
+    settings = {"blocked_windows": "*bank*", "text_chars_most": TEXT_MOST, "minutes_most": 0, "acts_per_minute": 10000,
+                "drag_steps": 4}  # fmt: skip
+    actuator = agent.Actuator(desktop, agent.load_config({"fuzz": settings}), clock, agent.Stop())
+    for number in range(1, count + 1):
+        desktop.front = rng.choice(WINDOWS)
+        seen = rng.choice(WINDOWS) if rng.random() < 0.1 else desktop.front
+        frame = agent.Frame(number, 8, 4, b"", b"", AREA, SCREEN, clock.now(), seen)
+        events = desktop.events
+        try:
+            if rng.random() < 0.1:
+                actuator.area, actuator._place = AREA, None
+                separate_presses(actuator, desktop, rng)
+            else:
+                actuator.perform(WORDS.parse(random_call(rng)), frame)
+            counts["done"] += 1
+        except agent.ToolError as error:
+            counts["outside" if "outside" in str(error) else error.kind] += 1
+            if actuator.sent == 0 and desktop.events != events and error.kind != "blocked_key":
+                desktop.wrong.append(f"events of a refused act: {error}")
+        if desktop.down:
+            desktop.wrong.append(f"held: {desktop.down}")
+            desktop.down.clear()
+    counts["violations"], counts["events"] = len(desktop.wrong), desktop.events
+    for wrong in desktop.wrong[:10]:
+        print("VIOLATION", wrong, file=sys.stderr)
+    return counts
+
+
+if __name__ == "__main__":
+    start = time.perf_counter()
+    result = fuzz(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    print(dict(result), f"{time.perf_counter() - start:.0f} s")
+    sys.exit(1 if result["violations"] else 0)
