@@ -5258,7 +5258,7 @@ class Terminal:
     def say(self, text: str, level: int = 1) -> None:
         text = printable(text)
         for code, pattern in PAINT.items() if self.colour else ():
-            text = re.sub(pattern, rf"\x1b[{code}m\g<0>\x1b[0m", text)
+            text = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", text)
         if level <= self.level:
             self._put(text + "\n")
 
@@ -5466,8 +5466,11 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock, recording: Reco
     if options.check:
         return doctor(options, config, stop, clock)
     if options.runs or options.stats or options.report or options.export or options.save_script:
-        for line in look_back(options, config):
-            say(line)
+        try:
+            for line in look_back(options, config):
+                say(line)
+        except OSError as error:
+            raise ConfigError(f"{error.filename} cannot be written: {error.strerror}; choose another name.") from None
         return 0
     if options.replay:
         recording = recording_of(find_run(config.dump_dir, options.replay))
