@@ -5026,7 +5026,7 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
     return Outcome("completed", f"Repeated {len(recording.steps)} acts.")
 
 
-VISIBLE, SAMPLES = 32, 20_000  # levels of a channel that count as a difference; pixels looked at, evenly spread
+VISIBLE, SAMPLES = 32, 10_000  # levels of a channel that count as a difference; pixels looked at, evenly spread
 
 
 def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: Mapping[str, Any]) -> float:

@@ -107,7 +107,7 @@ class Replay(ReplayCase):
         def slow(desktop: agent.DemoDesktop, area: agent.Rect, width: int, height: int) -> bytes:
             looks[0] += desktop.state.opened
             state = desktop.state
-            if state.opened and looks[0] < 25:
+            if state.opened and looks[0] < 15:
                 desktop.state = agent.DemoState()
             try:
                 return original(desktop, area, width, height)
