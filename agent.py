@@ -3814,7 +3814,8 @@ REPORT_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>A r
 * { box-sizing: border-box }
 body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui; overflow-wrap: anywhere }
 #top, #turns { max-width: 1360px; margin: auto; padding: 18px clamp(12px, 3vw, 32px) }
-h1 { font-size: clamp(20px, 3vw, 29px); line-height: 1.25; margin: 10px 0 6px; unicode-bidi: plaintext }
+h1 { font-size: clamp(20px, 3vw, 29px); line-height: 1.25; margin: 10px 0 6px; max-height: 8em; overflow: auto }
+h1, .sub { unicode-bidi: plaintext }
 .sub, small, dt, .cost { color: var(--soft) } small, dt, .chip, .cost { font-size: 12.5px }
 .chip { border-radius: 99px; padding: 1px 10px; font-weight: 600; color: var(--card); background: var(--tone) }
 h1 + .sub { max-width: 80ch } .big { font-size: 15px; padding: 3px 14px }
@@ -3911,7 +3912,7 @@ function card(turn, at) {
   for (const [kind, text] of turn.notes) rows.push([kind, text, "note " + (NOTES[kind] || "")]);
   for (const [label, text, kind] of rows) if (text) add(words, "p", kind, text).prepend(add(words, "small", "", label));
   const bit = add($("line"), "button", tone);
-  bit.style.flexGrow = String(Math.max(.3, Math.min(30, turn.seconds)));
+  bit.style.flexGrow = String(Math.max(3, Math.min(300, turn.seconds * 10)));
   bit.title = `Turn ${turn.turn}: ${turn.call || turn.result}`.slice(0, 120);
   bit.onclick = () => go(at);
 }
