@@ -3807,45 +3807,37 @@ def printable(text: str) -> str:
 REPORT_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>A run of agent.py</title>
 <meta http-equiv="Content-Security-Policy" content="CSP"><meta name="color-scheme" content="light dark">
 <meta name="viewport" content="width=device-width, initial-scale=1"><style>
-:root { --ground: #f4f6f9; --card: #fff; --ink: #1b2430; --soft: #5b6675; --line: #dde3eb; --tone: #8391a3;
-  --blue: #2457d6; --green: #1a7f37; --red: #c62828; --amber: #9a6700; --violet: #7c3aed }
-@media (prefers-color-scheme: dark) { :root { --ground: #10151c; --card: #19212b; --ink: #e4e9f0; --soft: #98a5b5;
-  --line: #2c3744; --blue: #7aa5ff; --green: #56c271; --red: #ff7b72; --amber: #e0a93b; --violet: #b794ff } }
-* { box-sizing: border-box }
-body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui; overflow-wrap: anywhere }
-#top, #turns { max-width: 1360px; margin: auto; padding: 18px clamp(12px, 3vw, 32px) }
-h1 { font-size: clamp(20px, 3vw, 29px); line-height: 1.25; margin: 10px 0 6px; max-height: 8em; overflow: auto }
-h1, .sub { unicode-bidi: plaintext }
-.sub, small, dt, .cost { color: var(--soft) } small, dt, .chip, .cost { font-size: 12.5px }
-.chip { border-radius: 99px; padding: 1px 10px; font-weight: 600; color: var(--card); background: var(--tone) }
-h1 + .sub { max-width: 80ch } .big { font-size: 15px; padding: 3px 14px }
-dl { display: flex; flex-wrap: wrap; gap: 8px; margin: 16px 0 0 } dd { margin: 0; font-weight: 600 }
-dl div, article, nav { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 5px 12px }
-dd, b, .cost, #where { font-variant-numeric: tabular-nums }
-nav { position: sticky; top: 0; z-index: 2; display: flex; gap: 6px; align-items: center; border-width: 1px 0;
-  border-radius: 0; padding: 8px clamp(12px, 3vw, 32px) }
-nav > button { font: inherit; color: inherit; background: none; border: 1px solid var(--line); border-radius: 8px;
-  min-width: 38px; height: 34px }
-#line { flex: 1; display: flex; gap: 2px; height: 34px; overflow-x: auto; scrollbar-width: none }
-#line button { flex: 1 0 5px; border: 0; padding: 0; border-radius: 3px; background: var(--tone); opacity: .5 }
-#line button:hover, #line .now { opacity: 1 } #line .now { box-shadow: inset 0 -6px var(--ink) }
-article { border-left: 5px solid var(--tone); margin-bottom: 16px; padding: 12px 16px 14px; scroll-margin-top: 62px }
-article.now { box-shadow: 0 0 0 2px var(--blue) }
-header { display: flex; flex-wrap: wrap; gap: 4px 10px; align-items: baseline } b { font-size: 20px }
-.cost { margin-left: auto } .body { display: grid; gap: 16px; margin-top: 10px }
-@media (min-width: 860px) { .seen:not(.wide) .body { grid-template-columns: 3fr 2fr } }
-figure { margin: 0 0 8px; position: relative; border: 1px solid var(--line); border-radius: 8px; overflow: hidden }
-img { display: block; width: 100%; height: auto } svg { position: absolute; inset: 0; width: 100%; height: 100% }
-.words p { margin: 0 0 10px; white-space: pre-wrap; unicode-bidi: plaintext; max-height: 22em; overflow: auto }
-small { display: block } .call { font: 13px/1.5 ui-monospace, Consolas, monospace }
-.call, .note { background: var(--ground); border-radius: 8px; padding: 6px 12px }
-.note { border-left: 4px solid var(--tone) } .good { --tone: var(--green) } .bad { --tone: var(--red) }
-.idle { --tone: var(--amber) } .plan { --tone: var(--violet) }
-.mark, .halo { fill: none; stroke: #e11d48; stroke-width: 5 } .halo { stroke: #fff; stroke-width: 11 }
-.off { stroke-dasharray: 14 10 } rect { fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif }
-@media (prefers-reduced-motion: no-preference) { .now .mark { animation: beat 1.1s ease-in-out 3 } }
-@keyframes beat { 50% { stroke-width: 14; opacity: .55 } }
-@media print { nav { display: none } article { break-inside: avoid } .words p { max-height: none } }
+:root { --ground: #f4f6f9; --card: #fff; --ink: #1b2430; --soft: #5b6675; --line: #dde3eb; --tone: #8391a3; --blue:
+#2457d6; --green: #1a7f37; --red: #c62828; --amber: #9a6700; --violet: #7c3aed } @media (prefers-color-scheme: dark) {
+:root { --ground: #10151c; --card: #19212b; --ink: #e4e9f0; --soft: #98a5b5; --line: #2c3744; --blue: #7aa5ff; --green:
+#56c271; --red: #ff7b72; --amber: #e0a93b; --violet: #b794ff } } * { box-sizing: border-box } body { margin: 0;
+background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui; overflow-wrap: anywhere } #top, #turns {
+max-width: 1360px; margin: auto; padding: 18px clamp(12px, 3vw, 32px) } h1 { font-size: clamp(20px, 3vw, 29px);
+line-height: 1.25; margin: 10px 0 6px; max-height: 8em; overflow: auto } h1, .sub { unicode-bidi: plaintext } .sub,
+small, dt, .cost { color: var(--soft) } small, dt, .chip, .cost { font-size: 12.5px } .chip { border-radius: 99px;
+padding: 1px 10px; font-weight: 600; color: var(--card); background: var(--tone) } h1 + .sub { max-width: 80ch } .big {
+font-size: 15px; padding: 3px 14px } dl { display: flex; flex-wrap: wrap; gap: 8px; margin: 16px 0 0 } dd { margin: 0;
+font-weight: 600 } dl div, article, nav { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
+padding: 5px 12px } dd, b, .cost, #where { font-variant-numeric: tabular-nums } nav { position: sticky; top: 0;
+z-index: 2; display: flex; gap: 6px; align-items: center; border-width: 1px 0; border-radius: 0; padding: 8px
+clamp(12px, 3vw, 32px) } nav > button { font: inherit; color: inherit; background: none; border: 1px solid var(--line);
+border-radius: 8px; min-width: 38px; height: 34px } #line { flex: 1; display: flex; gap: 2px; height: 34px; overflow-x:
+auto; scrollbar-width: none } #line button { flex: 1 0 5px; border: 0; padding: 0; border-radius: 3px; background:
+var(--tone); opacity: .5 } #line button:hover, #line .now { opacity: 1 } #line .now { box-shadow: inset 0 -6px
+var(--ink) } article { border-left: 5px solid var(--tone); margin-bottom: 16px; padding: 12px 16px 14px;
+scroll-margin-top: 62px } article.now { box-shadow: 0 0 0 2px var(--blue) } header { display: flex; flex-wrap: wrap;
+gap: 4px 10px; align-items: baseline } b { font-size: 20px } .cost { margin-left: auto } .body { display: grid; gap:
+16px; margin-top: 10px } @media (min-width: 860px) { .seen:not(.wide) .body { grid-template-columns: 3fr 2fr } } figure
+{ margin: 0 0 8px; position: relative; border: 1px solid var(--line); border-radius: 8px; overflow: hidden } img {
+display: block; width: 100%; height: auto } svg { position: absolute; inset: 0; width: 100%; height: 100% } .words p {
+margin: 0 0 10px; white-space: pre-wrap; unicode-bidi: plaintext; max-height: 22em; overflow: auto } small { display:
+block } .call { font: 13px/1.5 ui-monospace, Consolas, monospace } .call, .note { background: var(--ground);
+border-radius: 8px; padding: 6px 12px } .note { border-left: 4px solid var(--tone) } .good { --tone: var(--green) }
+.bad { --tone: var(--red) } .idle { --tone: var(--amber) } .plan { --tone: var(--violet) } .mark, .halo { fill: none;
+stroke: #e11d48; stroke-width: 5 } .halo { stroke: #fff; stroke-width: 11 } .off { stroke-dasharray: 14 10 } rect {
+fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif } @media (prefers-reduced-motion:
+no-preference) { .now .mark { animation: beat 1.1s ease-in-out 3 } } @keyframes beat { 50% { stroke-width: 14; opacity:
+.55 } } @media print { nav { display: none } article { break-inside: avoid } .words p { max-height: none } }
 </style><div id="top"></div><nav><button id="back" title="left arrow">&#9664;</button>
 <button id="play" title="space">play</button><button id="next" title="right arrow">&#9654;</button>
 <div id="line"></div><span id="where"></span></nav><main id="turns"></main><script>"use strict";
@@ -3854,10 +3846,7 @@ const ENDS = {completed: "good", stopped: "idle", max_steps: "idle"}, turns = []
 const $ = (id) => document.getElementById(id);
 let head = {task: "", figures: [], size: [16, 9]}, current = 0, timer = 0;
 function add(parent, name, kind, text) {  // the only way text gets into the page: never as markup
-  const node = parent.appendChild(document.createElement(name));
-  node.className = kind || "";
-  node.textContent = text || "";
-  return node;
+  return parent.appendChild(Object.assign(document.createElement(name), {className: kind || "", textContent: text || ""}));
 }
 function draw(svg, name, values, text) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -3865,65 +3854,60 @@ function draw(svg, name, values, text) {
   node.textContent = text || "";
   return svg.appendChild(node);
 }
-function tag(svg, x, y, text) {  // a label that stays inside the picture
-  const [wide, high] = head.size, shown = text.slice(0, 60), size = shown.length * 14 + 24;
-  const left = Math.max(4, Math.min(x, wide - size - 4)), top = Math.max(4, Math.min(y, high - 44));
-  draw(svg, "rect", {x: left, y: top, width: size, height: 38, rx: 9});
-  draw(svg, "text", {x: left + size / 2, y: top + 27, "text-anchor": "middle"}, shown);
-}
 function mark(svg, act) {  // what was done; dashed if it was refused or broken off
-  const [wide, high] = head.size, args = act.args, off = typeof act.changed === "boolean" ? "" : " off";
-  const places = Object.values(args).filter((value) => value && typeof value.x === "number");
-  const spots = places.map(({x, y}) => [x * wide / 1000, y * high / 1000]);
+  const [wide, high] = head.size, {text, key, element_name} = act.args, off = act.changed === null ? " off" : "";
+  const places = Object.values(act.args).filter((value) => value && typeof value.x === "number");
+  const spots = places.map(({x, y}) => [x * wide / 1000, y * high / 1000]), [[x, y] = [wide / 2 - 350, high - 115], end] = spots;
   for (const kind of ["halo", "mark" + off]) {
     for (const [cx, cy] of spots) draw(svg, "circle", {cx, cy, r: act.tool === "double_click" ? 34 : 24, class: kind});
-    if (spots.length < 2) continue;
-    const [[x, y], [u, v]] = spots, way = Math.atan2(v - y, u - x);
-    const wing = (turn) => `M ${u} ${v} l ${-40 * Math.cos(way + turn)} ${-40 * Math.sin(way + turn)}`;
-    draw(svg, "path", {d: `M ${x} ${y} L ${u} ${v} ${wing(.5)} ${wing(-.5)}`, class: kind});
+    const way = end && Math.atan2(end[1] - y, end[0] - x);
+    const wing = (turn) => `M ${end} l ${-40 * Math.cos(way + turn)} ${-40 * Math.sin(way + turn)}`;
+    if (end) draw(svg, "path", {d: `M ${x} ${y} L ${end} ${wing(.5)} ${wing(-.5)}`, class: kind});
   }
-  const text = [act.tool.replaceAll("_", " "), args.text || args.key || args.element_name].filter(Boolean).join(": ");
-  if (spots.length) tag(svg, spots[0][0] + 32, spots[0][1] + 32, text);
-  else tag(svg, wide / 2 - Math.min(60, text.length) * 7, high - 80, text);
+  const label = [act.tool.replaceAll("_", " "), text || key || element_name].filter(Boolean).join(": ").slice(0, 60);
+  const size = label.length * 14 + 24, left = Math.max(4, Math.min(x + 32, wide - size - 4));  // inside the picture
+  const top = Math.max(4, Math.min(y + 32, high - 44));
+  draw(svg, "rect", {x: left, y: top, width: size, height: 38, rx: 9});
+  draw(svg, "text", {x: left + size / 2, y: top + 27, "text-anchor": "middle"}, label);
 }
 function picture(parent, name, acts) {
   const figure = add(parent, "figure"), image = add(figure, "img"), [width, height] = head.size;
-  Object.assign(image, {width, height, loading: "lazy", alt: "The screen", src: pictures.get(name) || name});
   image.onerror = () => { figure.textContent = `The screenshot ${name} is missing.`; };
+  Object.assign(image, {width, height, loading: "lazy", alt: "The screen", src: pictures.get(name) || name});
   const svg = draw(figure, "svg", {viewBox: `0 0 ${width} ${height}`});
   for (const act of acts) mark(svg, act);
   figure.onclick = () => figure.closest("article").classList.toggle("wide");
 }
 function card(turn, at) {
   const kinds = [...new Set(turn.notes.map(([kind]) => kind))], tones = kinds.map((kind) => NOTES[kind]);
-  const tone = tones.includes("bad") ? "bad" : turn.plan ? "plan" : turn.wasted ? "idle"
-    : turn.changed || tones.includes("good") ? "good" : "";
+  const good = turn.changed || tones.includes("good") ? "good" : "";
+  const tone = tones.includes("bad") ? "bad" : turn.plan ? "plan" : turn.wasted ? "idle" : good;
   const node = add($("turns"), "article", tone), top = add(node, "header"), body = add(node, "div", "body");
   add(top, "b", "", String(turn.turn));
   add(top, "span", "", turn.role);
   if (turn.changed !== null) add(top, "span", "chip", turn.changed ? "changed" : "unchanged");
   for (const kind of kinds) add(top, "span", "chip " + (NOTES[kind] || ""), kind);
   add(top, "span", "cost", `${turn.seconds.toFixed(1)} s, ${turn.prompt} + ${turn.completion} tokens`);
-  const shots = turn.shots.filter((name, n) => !n || turn.acts.some((act) => act.screenshot === name));
-  const seen = shots.length ? add(body, "div") : null, words = add(body, "div", "words");
-  node.classList.toggle("seen", shots.length > 0);
-  for (const name of shots) picture(seen, name, turn.acts.filter((act) => act.screenshot === name));
+  const done = (name) => turn.acts.filter((act) => act.screenshot === name);
+  const shots = turn.shots.filter((name, n) => !n || done(name).length), seen = shots.length && add(body, "div");
+  for (const name of shots) picture(seen, name, done(name));
+  node.classList.toggle("seen", !!seen);
+  const words = add(body, "div", "words");
   const rows = [["the model said", turn.said], ["call", turn.call, "call"], ["result", turn.plan ? "" : turn.result]];
   for (const [kind, text] of turn.notes) rows.push([kind, text, "note " + (NOTES[kind] || "")]);
   for (const [label, text, kind] of rows) if (text) add(words, "p", kind, text).prepend(add(words, "small", "", label));
-  const bit = add($("line"), "button", tone);
+  const bit = add($("line"), "button", tone), title = `Turn ${turn.turn}: ${turn.call || turn.result}`.slice(0, 120);
   bit.style.flexGrow = String(Math.max(3, Math.min(300, turn.seconds * 10)));
-  bit.title = `Turn ${turn.turn}: ${turn.call || turn.result}`.slice(0, 120);
-  bit.onclick = () => go(at);
+  Object.assign(bit, {title, onclick: () => go(at)});
 }
 function go(at) {
-  const mark = (on) => { for (const id of ["turns", "line"]) $(id).children[current]?.classList.toggle("now", on); };
-  mark(false);
+  const [line, cards] = [$("line").children, $("turns").children];
+  for (const list of [line, cards]) list[current]?.classList.remove("now");
   current = Math.max(0, Math.min(turns.length - 1, at));
-  mark(true);
+  for (const list of [line, cards]) list[current]?.classList.add("now");
   $("where").textContent = `${current + 1} / ${turns.length}`;
-  $("line").children[current]?.scrollIntoView({block: "nearest", inline: "nearest"});
-  $("turns").children[current]?.scrollIntoView();
+  line[current]?.scrollIntoView({block: "nearest", inline: "nearest"});
+  cards[current]?.scrollIntoView();
 }
 function play(on) {
   clearInterval(timer);
@@ -3932,12 +3916,11 @@ function play(on) {
   if (on) go(current + 1 < turns.length ? current : 0);
 }
 onkeydown = (event) => {
-  const steps = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -1e9, End: 1e9, " ": 0};
-  if (event.ctrlKey || event.altKey || event.metaKey || !(event.key in steps)) return;
+  const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -1e9, End: 1e9, " ": 0}[event.key];
+  if (step === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
   event.preventDefault();
-  if (event.key === " ") return play(!timer);
-  play(0);
-  go(current + steps[event.key]);
+  play(step ? 0 : !timer);
+  if (step) go(current + step);
 };
 addEventListener("DOMContentLoaded", () => {
   const book = new Map(), top = $("top");
@@ -3957,9 +3940,8 @@ addEventListener("DOMContentLoaded", () => {
   turns.forEach(card);
   go(0);
   scrollTo(0, 0);
-  $("back").onclick = () => go(current - 1);
-  $("next").onclick = () => go(current + 1);
-  $("play").onclick = () => play(!timer);
+  for (const [id, act] of [["back", () => go(current - 1)], ["next", () => go(current + 1)], ["play", () => play(!timer)]])
+    $(id).onclick = act;
 });
 </script>
 """
@@ -5061,12 +5043,8 @@ def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: 
     return max(shares)
 
 
-SCRIPT = '''"""Repeats {name} without a model: {task}
-
-python {file} does it; with --dry-run it shows what it would do. Each act needs the screen to look as in its
-screenshot; set FOLDER = "" to go without comparing.
-"""
-
+SCRIPT = '''# Repeats {name} without a model: {task}
+# Each act needs the screen to look as in its screenshot; FOLDER = "" goes without comparing; --dry-run shows them.
 import agent
 
 FOLDER = {folder!r}
@@ -5074,7 +5052,6 @@ SETTINGS = {settings!r}
 STEPS = [
 {steps}
 ]
-
 if __name__ == "__main__":
     raise SystemExit(agent.main(recording=agent.Recording(STEPS, FOLDER, SETTINGS)))
 '''
@@ -5083,10 +5060,10 @@ if __name__ == "__main__":
 def save_script(folder: Path, target: Path) -> Path:
     """Writes a run as a new script that imports this file alone; raises AgentError."""
     head, recording = turns_of(folder)[0], recording_of(folder)
-    task, steps = ascii(head["task"])[1:-1].replace('"', "'"), "\n".join(f"    {step!r}," for step in recording.steps)
+    steps, settings = "\n".join(f"    {step!r}," for step in recording.steps), dict(recording.settings)
+    names = {"name": head["name"], "task": ascii(head["task"])[1:-1], "folder": recording.folder}
     with target.open("x", encoding="utf-8") as stream:
-        stream.write(SCRIPT.format(name=head["name"], task=task, file=target.name, folder=recording.folder,
-                                   settings=dict(recording.settings), steps=steps))  # fmt: skip
+        stream.write(SCRIPT.format(**names, settings=settings, steps=steps))
     return target
 
 
