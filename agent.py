@@ -20,6 +20,7 @@ import ast
 import base64
 import contextlib
 import ctypes
+import getpass
 import hashlib
 import http.client
 import io
@@ -30,6 +31,7 @@ import os
 import platform
 import random
 import re
+import shutil
 import signal
 import socket
 import statistics
@@ -38,6 +40,7 @@ import sys
 import textwrap
 import threading
 import time
+import traceback
 import unicodedata
 import urllib.error
 import urllib.parse
@@ -46,14 +49,15 @@ import zlib
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, astuple, dataclass, field, fields, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Protocol, TextIO, cast
 
 __version__ = "0.1.0"
@@ -66,7 +70,7 @@ __version__ = "0.1.0"
 class AgentError(Exception):
     """Something a person can act on: its text is one sentence that says what was wrong, where, and what to do."""
 
-    exit_code, outcome = 1, "error"
+    exit_code = 1
 
 
 class ConfigError(AgentError):
@@ -110,13 +114,7 @@ class ReplyError(ToolError):
 class Stopped(AgentError):
     """The person stopped the run."""
 
-    exit_code, outcome = 130, "stopped"
-
-
-class LimitReached(AgentError):
-    """A limit of the whole run ended it."""
-
-    outcome = "limit"
+    exit_code = 130
 
 
 ########################################################################################################################
@@ -124,9 +122,10 @@ class LimitReached(AgentError):
 ########################################################################################################################
 
 
-def _setting(default: Any, text: str, env: str = "", least: float | None = None, most: float | None = None) -> Any:
-    """One field of Config: its default, what it means (with unit), its environment variable and its range."""
-    return field(default=default, metadata={"text": text, "env": env, "least": least, "most": most})
+def _setting(default: Any, text: str, env: str = "", least: float | None = None, most: float | None = None,
+             pattern: str = ".*") -> Any:  # fmt: skip
+    """One field of Config: its default, what it means (with unit), its environment variable, its range or pattern."""
+    return field(default=default, metadata={"text": text, "env": env, "least": least, "most": most, "pattern": pattern})
 
 
 @dataclass(frozen=True)
@@ -191,16 +190,23 @@ class Config:
     minutes_most: float = _setting(120.0, "most minutes of a run, 0 for no limit", "", 0, 100000)
     text_chars_most: int = _setting(10000, "most characters of one typed text", "", 1, 1000000)
     takeover_quiet: float = _setting(3.0, "seconds without the person's mouse and keyboard before it goes on; 0: not watched", "", 0, 3600)
+    confirm: str = _setting("risky", "which acts wait for a person's yes: never, risky or always", "", pattern="never|risky|always")
+    confirm_wait: float = _setting(60.0, "seconds; no answer in time is a no", "", 1, 86400)
+    risky_words: str = _setting("", "further words of a label that make an act risky, such as: publish; archive")
+    allow_risky: str = _setting("", "risks allowed in advance, by name or by the question, such as: run dialog; send*to Bob*")
     stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
-    stop_corner: bool = _setting(True, "whether the mouse thrown into the top left corner stops")
+    blank_secrets: bool = _setting(True, "grey out, in the pictures of its window, where a secret was typed")
     # -- replay
     replay_box: int = _setting(120, "frame pixels on each side of a target that must look as recorded", "", 4, 4096)
     replay_tolerance: float = _setting(0.05, "share of them that may differ", "", 0, 1)
     replay_patience: float = _setting(5.0, "seconds to wait until they look so", "", 0, 3600)
     # -- files
+    keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
+    keep_megabytes: int = _setting(2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000)
     dump_dir: str = _setting("dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR")
-    dump_prefix: str = _setting("screen_", "names of the screenshots shown in a conversation", "AGENT_DUMP_PREFIX")
+    dump_prefix: str = _setting("screen_", "begins the names of a conversation's screenshots; up to 40 letters, digits, _, -",
+                                "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}")
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
     # fmt: on
 
@@ -237,8 +243,9 @@ def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
             least, most = spec.metadata["least"], spec.metadata["most"]
             if (least is not None and value < least) or (most is not None and value > most):
                 raise ConfigError(f"{where}: {name} must lie between {least} and {most}, not {value}.")
-            if name == "dump_prefix" and not re.fullmatch(r"[\w-]{0,40}", value):  # never a path
-                raise ConfigError(f"{where}: {name} takes up to 40 letters, digits, _ and -, not {value[:60]!r}.")
+            if not re.fullmatch(spec.metadata["pattern"], str(value), re.DOTALL):
+                wanted = f"{spec.metadata['text']}: {spec.metadata['pattern'].replace('|', ' or ')}"
+                raise ConfigError(f"{where}: {name} ({wanted}) cannot be {str(value)[:60]!r}.")
     return replace(Config(), **values)
 
 
@@ -388,6 +395,31 @@ class Stop:
             if time.monotonic() >= end:
                 return False
         return True
+
+
+class Secrets:
+    """Values that are typed by name: the model and every file know {{NAME}} only."""
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self.values, spellings = dict(values or {}), dict[str, str]()
+        for name, value in self.values.items():  # as it is, and as JSON and error messages write it
+            written = (value, repr(value)[1:-1], json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+            spellings |= dict.fromkeys(written, f"{{{{{name}}}}}")
+        self._spellings = sorted(spellings.items(), key=lambda item: -len(item[0]))
+
+    def fill(self, text: str) -> str:
+        """The text with each {{NAME}} of a secret replaced by its value; only the actuator may have that."""
+        return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda name: self.values.get(name[1], name[0]), text)
+
+    def hide(self, value: Any) -> Any:
+        """Text, or data as JSON knows it, with each secret's value replaced by {{NAME}}."""
+        if isinstance(value, Mapping):
+            return {self.hide(key): self.hide(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.hide(item) for item in value]
+        for spelling, name in self._spellings if isinstance(value, str) else ():
+            value = value.replace(spelling, name)
+        return value
 
 
 class Clock(Protocol):
@@ -728,15 +760,6 @@ class INPUT(ctypes.Structure):
     _fields_ = [("type", DWORD), ("u", INPUT_UNION)]
 
 
-class LASTINPUTINFO(ctypes.Structure):
-    _fields_ = [("cbSize", DWORD), ("dwTime", DWORD)]
-
-
-class MSG(ctypes.Structure):
-    _fields_ = [("hwnd", HANDLE), ("message", DWORD), ("wParam", ULONG_PTR), ("lParam", ctypes.c_ssize_t)]
-    _fields_ += [("time", DWORD), ("pt", POINT)]
-
-
 INPUT_MOUSE, INPUT_KEYBOARD = 0, 1
 MOUSEEVENTF_MOVE, MOUSEEVENTF_WHEEL, MOUSEEVENTF_HWHEEL = 0x0001, 0x0800, 0x1000
 MOUSEEVENTF_VIRTUALDESK, MOUSEEVENTF_ABSOLUTE = 0x4000, 0x8000
@@ -752,7 +775,7 @@ PROCESS_QUERY_LIMITED_INFORMATION = 0x1000
 DESKTOP_READOBJECTS = 0x0001
 TOKEN_QUERY, TokenIntegrityLevel, SECURITY_MANDATORY_MEDIUM_RID = 0x0008, 25, 0x2000
 GA_ROOT, GA_ROOTOWNER = 2, 3
-MOD_KEYS, MOD_NOREPEAT = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}, 0x4000  # alt, ctrl, shift, win
+MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}  # of RegisterHotKey: alt, ctrl, shift, win
 WM_HOTKEY, PM_REMOVE, WAIT_TIMEOUT = 0x0312, 1, 258
 INPUT_MARK = 0x41474E54  # "AGNT" in dwExtraInfo: tells the program's own events from the person's
 
@@ -838,7 +861,6 @@ WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Check]] = {
     "GetLastInputInfo": ("user32", BOOL, (_P,), _nonzero),
     "GetTickCount": ("kernel32", DWORD, (), _any),
     "RegisterHotKey": ("user32", BOOL, (_H, LONG, DWORD, DWORD), _nonzero),
-    "UnregisterHotKey": ("user32", BOOL, (_H, LONG), _nonzero),
     "PeekMessageW": ("user32", BOOL, (_P, _H, DWORD, DWORD, DWORD), _any),
     "SetConsoleCtrlHandler": ("kernel32", BOOL, (_P, BOOL), _nonzero),
     "CreateMutexW": ("kernel32", _H, (_P, BOOL, _W), _nonzero),
@@ -862,11 +884,13 @@ class Win32:
 
     def __init__(self, resolve: Resolve, last_error: Callable[[], int]) -> None:
         self._resolve, self._last_error = resolve, last_error
-        for name in WIN32:
-            setattr(self, name, self._bind(name))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        raise AttributeError(f"{name} has no row in the WIN32 table")
+        """Binds a function at its first use."""
+        if name not in WIN32:
+            raise AttributeError(f"{name} has no row in the WIN32 table")
+        setattr(self, name, self._bind(name))
+        return cast("Callable[..., Any]", getattr(self, name))
 
     def _bind(self, name: str) -> Callable[..., Any]:
         dll, restype, argtypes, check = WIN32[name]
@@ -987,7 +1011,7 @@ class WindowsDesktop:
 
     def __init__(self, api: Win32, clock: Clock) -> None:
         self.api, self.clock, self._number = api, clock, 0
-        self._swapped, self._rights, self._own = False, 0, set[int]()
+        self._swapped, self._rights, self._own = False, 0, set[int | None]()
 
     def init_dpi(self) -> str:
         """Makes pixels mean pixels on scaled monitors; returns the way that worked. An already set awareness is fine."""
@@ -1131,7 +1155,7 @@ class WindowsDesktop:
     def _owner(self, process_id: int) -> tuple[str, int]:
         """File name and integrity level of a process; one that Windows does not let us ask has more rights than we."""
         path, size, token, rights = ctypes.create_unicode_buffer(1024), DWORD(1024), HANDLE(), 0
-        label = (ctypes.c_size_t * 16)()  # TOKEN_MANDATORY_LABEL: pointer to the SID, attributes; then the SID itself
+        label = (ctypes.c_size_t * 16)()  # TOKEN_MANDATORY_LABEL: the address of the SID, attributes, the SID
         with suppress(Win32Error), ExitStack() as undo:
             try:
                 process = self.api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
@@ -1139,27 +1163,22 @@ class WindowsDesktop:
                 self.api.QueryFullProcessImageNameW(process, 0, path, ctypes.byref(size))
                 self.api.OpenProcessToken(process, TOKEN_QUERY, ctypes.byref(token))
                 undo.callback(_twice, self.api.CloseHandle, token.value)
-                room = ctypes.sizeof(label)
-                self.api.GetTokenInformation(token, TokenIntegrityLevel, label, room, ctypes.byref(size))
+                self.api.GetTokenInformation(token, TokenIntegrityLevel, label, ctypes.sizeof(label), ctypes.byref(size))
                 rights = DWORD.from_address(label[0] + 8).value  # behind revision, count and authority of S-1-16-LEVEL
             except Win32Error as error:
                 rights = 1 << 16 if error.code == ERROR_ACCESS_DENIED else 0
         return path.value.replace("\\", "/").rpartition("/")[2], rights
 
     def own_console(self, in_front: bool) -> None:
-        """Remembers the console that the program runs in; `in_front`: the task is typed there, so it is the front window.
-
-        The owner is the window of Windows Terminal, of which the console's own handle is an invisible part.
-        """
-        console = self.api.GetConsoleWindow()
-        if console:
+        """Remembers the console of the program; `in_front`: the task was typed there, so it is the front window."""
+        if console := self.api.GetConsoleWindow():  # in Windows Terminal an invisible part, owned by the visible window
             front = self.api.GetForegroundWindow() if in_front else None
-            self._own = {console, self.api.GetAncestor(console, GA_ROOTOWNER) or console, front or console}
+            self._own = {console, self.api.GetAncestor(console, GA_ROOTOWNER), front}
 
     def idle_s(self) -> float:
-        info = LASTINPUTINFO(ctypes.sizeof(LASTINPUTINFO))
-        self.api.GetLastInputInfo(ctypes.byref(info))
-        return max(0, LONG(self.api.GetTickCount() - info.dwTime).value) / 1000  # both wrap after 49 days
+        info = (DWORD * 2)(8)  # LASTINPUTINFO: its size, the tick of the last input
+        self.api.GetLastInputInfo(info)
+        return max(0, LONG(self.api.GetTickCount() - info[1]).value) / 1000  # both wrap after 49 days
 
     def double_click_ms(self) -> int:
         return int(self.api.GetDoubleClickTime())
@@ -1627,21 +1646,24 @@ class DemoModel:
             return 404, {"error": {"message": f"Unexpected endpoint: {path}"}}
         try:
             request = json.loads(body)
-            message, image = demo_reply(request)
+            message, _ = demo_reply(request)
+            usage = self._usage(request, len(json.dumps(message)) // 4)
         except (AgentError, ValueError, LookupError, TypeError, AttributeError) as error:
             return 400, {"error": {"message": f"The request cannot be read: {error!r}"}}
         self.requests += 1
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
-        usage = self._usage(request, image, len(json.dumps(message)) // 4)
         return 200, {"object": "chat.completion", "model": "demo-model", "choices": [choice], "usage": usage}
 
-    def _usage(self, request: dict[str, Any], image: int, completion: int) -> dict[str, Any]:
+    def _usage(self, request: dict[str, Any], completion: int) -> dict[str, Any]:
         """Tokens by rule of thumb, a quarter of the characters; cached is what began the last prompt, too."""
         messages = request["messages"]
         text = json.dumps([messages[:1], request.get("tools"), messages[1:]])
+        heads = re.findall(r"data:image/png;base64,([^\"]{44})", text)
+        images = [math.prod(struct.unpack(">2I", base64.b64decode(head)[16:24])) // 1024 for head in heads]
         text = re.sub(r"data:image[^\"]+", lambda data: f"\0{zlib.crc32(data[0].encode()):08x}", text)
         common, self._before = len(os.path.commonprefix([text, self._before])), text
-        prompt, cached = len(text) // 4 + image, common // 4 + image * (common > text.rfind("\0") + 8)
+        known = text.count("\0", 0, max(0, common - 8))  # images that are wholly in the common part
+        prompt, cached = len(text) // 4 + sum(images), common // 4 + sum(images[:known])
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
         return usage | {"prompt_tokens_details": {"cached_tokens": cached}}
 
@@ -1767,12 +1789,10 @@ def parse_chord(text: str) -> tuple[str, ...]:
     return tuple(key for key in [*modifiers, *others] if key)
 
 
-_SIDELESS = {0xA0: 0x10, 0xA1: 0x10, 0xA2: 0x11, 0xA3: 0x11, 0xA4: 0x12, 0xA5: 0x12, 0x5C: 0x5B}
-
-
 def chord_codes(keys: Sequence[str]) -> frozenset[int]:
     """What a chord is to Windows, left and right alike; AltGr counts as the ctrl+alt that it is on many keyboards."""
-    return frozenset({_SIDELESS.get(VK_MAP[key], VK_MAP[key]) for key in keys} | ({VK_MAP["ctrl"]} if "ralt" in keys else set()))
+    sideless = [key[1:] if key[1:] in MODIFIERS else key for key in keys] + ["ctrl"] * ("ralt" in keys)
+    return frozenset(VK_MAP[key] for key in sideless)
 
 
 def split_list(setting: str) -> list[str]:
@@ -2051,6 +2071,11 @@ def _argument(f: Any, shown: str, value: Any) -> Any:
 ########################################################################################################################
 
 
+def targets(act: Act, frame: Frame) -> list[Point]:
+    """The pixels that an act names."""
+    return [to_point(getattr(act.args, f.name), frame.area) for f in fields(act.args) if f.type == "Coordinate"]
+
+
 class Actuator:
     """Carries acts out on a desktop; it alone calls the desktop's input methods, and only behind GATES.
 
@@ -2058,13 +2083,16 @@ class Actuator:
     """
 
     def __init__(self, desktop: Desktop, config: Config, clock: Clock, stop: Stop,
-                 notice: Callable[[str], None] = lambda text: None) -> None:  # fmt: skip
-        self.desktop, self.config, self.clock, self.stop, self.notice = desktop, config, clock, stop, notice
+                 notice: Callable[[str], None] = lambda text: None,
+                 confirm: Callable[[str], bool] = lambda question: False, secrets: Secrets | None = None) -> None:  # fmt: skip
+        self.desktop, self.config, self.clock, self.stop, self.secrets = desktop, config, clock, stop, secrets or Secrets()
+        self.notice, self.confirm, self._approved = notice, confirm, set[str]()
         self.area, self.spent = Rect(0, 0, 0, 0), 0  # working area of the act's frame; number of the last frame acted on
         chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
         self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
         self.began = self.last_own = clock.now()  # last_own: when its own last input ended; later input is the person's
         self.sent, self.aim = 0, Point(-1, -1)  # events of the present act; where the program itself last put the mouse
+        self.reached: list[Window] = []  # the windows that the present act is going to reach
         self._place: Point | None = None  # where the mouse must be in the middle of an act
         self._acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._held: list[tuple[Callable[[str, bool], None], str]] = []
@@ -2073,7 +2101,7 @@ class Actuator:
     def perform(self, act: Act, frame: Frame) -> str:
         """Carries `act` out on what `frame` shows; returns the result's text.
 
-        Raises ToolError when a gate or the tool refuses, Win32Error when Windows does, LimitReached, Stopped. Nothing was
+        Raises ToolError when a gate or the tool refuses, Win32Error when Windows does, Stopped. Nothing was
         done then if `sent` is 0; otherwise the act was interrupted, and what it did is unknown.
         """
         self.sent = 0
@@ -2109,8 +2137,10 @@ class Actuator:
         self._move(to_point(place, self.area))
 
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
+        # before the move, so that nothing can move the mouse away between the move and the click
+        self._keep_apart(button, to_point(place, self.area) if place else self.desktop.cursor())
         self._go(place)
-        here = self._keep_apart(button)
+        here = self.desktop.cursor()
         try:
             for _ in range(count):
                 self._down(self.desktop.button, button)
@@ -2135,12 +2165,12 @@ class Actuator:
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
         self._go(place)
         for _ in range(abs(ticks) * self.config.scroll_ticks):
-            self._ready(self._under())
+            self._ready(self.desktop.window_at(self.desktop.cursor()))
             self.desktop.wheel(WHEEL_DELTA if ticks > 0 else -WHEEL_DELTA, horizontal)
 
     def type_text(self, text: str) -> None:
         first = self.desktop.foreground()
-        for batch in text_batches(text, self.config.text_batch_events):
+        for batch in text_batches(self.secrets.fill(text), self.config.text_batch_events):
             window = self.desktop.foreground()
             if (window and window.handle) != (first and first.handle):
                 raise ToolError("Another window took the keyboard in the middle of the text.", "stale_frame")
@@ -2176,7 +2206,7 @@ class Actuator:
         keyboard = send == self.desktop.key
         if keyboard:
             self.refuse_chord([key for held, key in self._held if held == send] + [name])
-        self._ready(self.desktop.foreground() if keyboard else self._under())
+        self._ready(self.desktop.foreground() if keyboard else self.desktop.window_at(self.desktop.cursor()))
         self._held.append((send, name))  # before sending: a refused press may still have been inserted
         send(name, True)
 
@@ -2193,33 +2223,31 @@ class Actuator:
         self.refuse_window(window)
         self.sent += 1
 
-    def _under(self) -> Window | None:
-        return self.desktop.window_at(self.desktop.cursor())
-
     def refuse_chord(self, keys: Sequence[str]) -> None:
         """Raises ToolError if these keys, down together, hold a blocked chord."""
-        codes = chord_codes(keys)
         for blocked, chord in self._blocked.items():
-            if blocked <= codes:
+            if blocked <= chord_codes(keys):
                 raise ToolError(f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key")
 
     def refuse_window(self, window: Window | None) -> None:
         """Raises ToolError if input must not reach this window."""
-        if not window:
-            return
-        config, names = self.config, (window.title.lower(), window.program.lower())
-        only, never = split_list(config.allowed_windows), [*split_list(config.blocked_windows), PANEL_TITLE + "*"]
-        listed = [any(fnmatchcase(name, pattern) for name in names for pattern in list_) for list_ in (only, never)]
-        reason = (
-            "runs as administrator, so that Windows keeps input from it" if window.elevated
-            else "is the agent's own" if window.own else "is blocked" if listed[1]
-            else "is not among the allowed ones" if only and not listed[0] else ""
-        )  # fmt: skip
-        if reason:
-            raise ToolError(f"The window {window.title!r} ({window.program}) {reason}; use another one.", "forbidden_window")
+        if window:
+            names, config = (window.title.lower(), window.program.lower()), self.config
+            only, never = (
+                [any(fnmatchcase(name, rule) for name in names) for rule in split_list(setting)]
+                for setting in (config.allowed_windows, config.blocked_windows)
+            )
+            reason = "runs as administrator, so that Windows keeps input from it" if window.elevated else ""
+            reason = reason or "is the agent's own" * (window.own or window.title.startswith(PANEL_TITLE))
+            reason = reason or "is blocked" * any(never) or "is not among the allowed ones" * (only != [] and not any(only))
+            if reason:
+                raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
 
     def rest(self) -> bool:
-        """Waits as long as the run is paused, and says so once; whether it was."""
+        """Waits as long as the run is paused, and says so once; whether it was. Stops the run after its last minute."""
+        if 0 < self.config.minutes_most * 60 < self.clock.now() - self.began:
+            self.stop.set(f"the run has lasted its {self.config.minutes_most:g} minutes")
+        self.stop.check()
         if not self.stop.paused:
             return False
         self.notice(f"paused: {self.stop.paused}")
@@ -2231,20 +2259,13 @@ class Actuator:
         self.notice("going on")
         return True
 
-    def check_time(self) -> None:
-        """Raises LimitReached after the last minute of the run."""
-        if 0 < self.config.minutes_most * 60 < self.clock.now() - self.began:
-            raise LimitReached(f"The run has lasted its {self.config.minutes_most:g} minutes.")
-
-    def _keep_apart(self, button: str) -> Point:
-        """Two single clicks at one place must not become a double click; returns where the mouse is."""
+    def _keep_apart(self, button: str, here: Point) -> None:
+        """Two single clicks at one place must not become a double click."""
         when, where, what = self._last_click
-        here = self.desktop.cursor()
         near = max(abs(here.x - where.x), abs(here.y - where.y)) <= DRAG_THRESHOLD
         rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
         if rest > 0 and what == button and near:
             self.clock.sleep(rest)
-        return here
 
 
 WHEEL_DELTA = 120  # one notch, from winuser.h
@@ -2299,11 +2320,6 @@ def gate_geometry(actuator: Actuator, _act: Act, frame: Frame) -> None:
         raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
 
 
-def targets(act: Act, frame: Frame) -> list[Point]:
-    """The pixels that an act names."""
-    return [to_point(getattr(act.args, f.name), frame.area) for f in fields(act.args) if f.type == "Coordinate"]
-
-
 def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
     """What the model sees is where it can act: targets lie on the screen, the keyboard's window reaches into the area."""
     if not all(frame.screen.contains(point) for point in targets(act, frame)):
@@ -2316,8 +2332,7 @@ def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
 
 
 def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
-    """Most minutes of a run, most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
-    actuator.check_time()
+    """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
     if isinstance(act.args, TypeTextArgs) and len(act.args.text) > actuator.config.text_chars_most:
         raise ToolError(f"The text has over {actuator.config.text_chars_most} characters; type less.", "too_long")
     if isinstance(act.args, PressKeyArgs):
@@ -2330,12 +2345,52 @@ def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
 def gate_windows(actuator: Actuator, act: Act, frame: Frame) -> None:
     """Input reaches the window that the model saw, and none that is out of bounds."""
     front, places = actuator.desktop.foreground(), targets(act, frame)
-    if (front and front.handle) != (frame.window and frame.window.handle):
-        if isinstance(act.args, KEYBOARD) or (front and any(front.rect.contains(place) for place in places)):
-            title = front.title if front else "none"
-            raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
-    for window in map(actuator.desktop.window_at, places) if places else [front]:
+    hit = isinstance(act.args, KEYBOARD) or (front and any(front.rect.contains(place) for place in places))
+    if hit and (front and front.handle) != (frame.window and frame.window.handle):
+        title = front.title if front else "none"
+        raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
+    reached = [front] if isinstance(act.args, KEYBOARD) else map(actuator.desktop.window_at, places or [actuator.desktop.cursor()])
+    actuator.reached = [window for window in reached if window]
+    for window in actuator.reached:
         actuator.refuse_window(window)
+
+
+# What makes an act risky: a regex on the lines label:, key: and text: of the act, title: and program: of its window.
+RISKS = {
+    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)|^key:.*\bshift\+delete$"
+    r"|^key:delete$[^\0]*^program:explorer",
+    "pay": r"^label:.*\b(pay|buy|purchas|order|check ?out|subscri|donat|transfer|bid\b|kauf|bezahl|achet|compr)",
+    "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",
+    "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
+    "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
+    "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b|credit card)",
+    "secret": r"^text:.*\{\{\w+\}\}",
+    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)|^program:(consent|credentialui)",
+    "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
+    "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)\.exe$"
+    r"|^title:.*(command prompt|powershell|registry editor)",
+    "command": r"^text:.*(\brm -|\bdel /|\brd /|\bformat [a-z]:|\bshutdown\b|\breg (add|delete)|\bnet user|powershell|cmd /)",
+}
+
+
+def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
+    """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
+    config, windows = actuator.config, actuator.reached
+    label, key, text = (getattr(act.args, name, "") for name in ("element_name", "key", "text"))
+    lines = [f"label:{label}", f"key:{key}", f"text:{text}", *(f"title:{w.title}\nprogram:{w.program}" for w in windows)]
+    risks = [name for name, rule in RISKS.items() if re.search(rule, "\n".join(lines), re.IGNORECASE | re.MULTILINE)]
+    risks += [word for word in split_list(config.risky_words) if word in label.lower()]
+    risk = {"never": "", "always": "any act"}.get(config.confirm, ", ".join(risks))
+    question = f"{risk}: {act} in " + " and ".join(f"{window.title!r} ({window.program})" for window in windows)
+    rules = split_list(config.allow_risky)
+    allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
+    if risk and not allowed and question not in actuator._approved:
+        if not actuator.confirm(question):
+            raise ToolError(f"The person did not allow this ({risk}); do it another way, or report it.", "not_allowed")
+        actuator._approved.add(question)  # kept if answering has brought another window to the front
+        actuator.last_own = actuator.clock.now()
+        gate_windows(actuator, act, frame)
+    actuator._approved.discard(question)
 
 
 def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
@@ -2343,9 +2398,67 @@ def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
     return f"Dry run, not done: {act}" if actuator.config.dry_run else None
 
 
+def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
+    """The watcher's thread. It polls, since GetMessage would block; Windows frees the hotkeys when the thread ends."""
+    stop, desktop, message, here = actuator.stop, actuator.desktop, (ctypes.c_size_t * 6)(), Point(0, 0)
+    chords = (actuator.config.stop_hotkey, actuator.config.pause_hotkey)
+    try:
+        for number, chord in enumerate(chords):
+            codes = chord_codes(parse_chord(chord))
+            modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
+            api.RegisterHotKey(None, number, modifiers, max(codes - MOD_KEYS.keys(), default=0))
+        ready.set()
+        while not leave.wait(WATCH_S):
+            while api.PeekMessageW(message, None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
+                if message[2] == 0:  # MSG: window, message, wParam, which is the hotkey's number
+                    stop.set(chords[0])
+                else:
+                    stop.paused = "" if stop.paused else f"until {chords[1]} is pressed again"
+            with suppress(Win32Error):  # there is no mouse while the desktop is locked
+                before, here, screen = here, desktop.cursor(), desktop.screen()
+                corners = (Point(0, 0), Point(screen.left, screen.top))
+                if here in corners and before not in corners and actuator.aim not in corners:
+                    stop.set("the mouse in the corner")
+    except Win32Error as error:
+        stop.set(f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them (error {error.code})")
+    finally:
+        if not leave.is_set():
+            stop.set("the watcher of the stop key was lost")
+        ready.set()
+
+
+@contextmanager
+def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
+    """While the run lasts, hotkeys, the mouse thrown into the corner and the console's close button can stop it."""
+    leave, ready = threading.Event(), threading.Event()
+
+    def closed(event: int) -> bool:
+        """Called in a thread of Windows, which ends the program when this returns; 0 and 1 are Ctrl+C and Ctrl+Break."""
+        if event > 1:
+            actuator.stop.set("the console was closed")
+            leave.wait(4)  # Windows gives it 5 s
+        return event > 1
+
+    thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
+    routine = ctypes.CFUNCTYPE(BOOL, DWORD)(closed)
+    with suppress(Win32Error):  # a program without a console has none to close
+        api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), True)
+    thread.start()
+    ready.wait()
+    try:
+        actuator.stop.check()
+        yield
+    finally:
+        leave.set()
+        thread.join()
+        with suppress(Win32Error):
+            api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), False)
+
+
+WATCH_S = 0.03  # a stop must be felt within 0.2 s
 KEYBOARD = (TypeTextArgs, PressKeyArgs)
 GATES: tuple[Gate, ...] = (gate_stop, gate_fresh_frame, gate_person, gate_geometry, gate_area, gate_limits, gate_windows)
-GATES += (gate_dry_run,)
+GATES += (gate_dry_run, gate_confirm)
 
 
 ########################################################################################################################
@@ -2635,8 +2748,8 @@ class ModelServer:
 
     def __init__(self, config: Config, clock: Clock, stop: Stop, api_key: str = "",
                  notice: Callable[[str], None] = lambda text: None, jitter: Callable[[], float] = random.random,
-                 ) -> None:  # fmt: skip
-        self.config, self.clock, self.stop, self.notice, self.jitter = config, clock, stop, notice, jitter
+                 hide: Callable[[Any], Any] = lambda value: value) -> None:  # fmt: skip
+        self.config, self.clock, self.stop, self.notice, self.jitter, self.hide = config, clock, stop, notice, jitter, hide
         self.url, self._key = _endpoint(config.lmstudio_endpoint), api_key.strip()
         if not re.fullmatch(r"[!-~]*", self._key):
             raise ConfigError("LMSTUDIO_API_KEY holds blanks or unusual characters; copy it once more.")
@@ -2728,7 +2841,7 @@ class ModelServer:
 
     def _fault(self, row: _Row, said: str = "", **values: Any) -> ModelError:
         """A row of the tables as an error; a server that repeats the key does not get it into a message."""
-        said = _plain(said.replace(self._key, "***") if self._key else said)
+        said = _plain(self.hide(said.replace(self._key, "***") if self._key else said))
         return ModelError(f"The server at {self.where} {row[3].format(said=said, **values)}.", row[1], row[2])
 
     def discover(self) -> ModelInfo:
@@ -3460,6 +3573,7 @@ class MemorySnapshot:
     summary: str
     patterns: str
     archived_count: int
+    turns: tuple[int, ...] = ()
 
 
 @dataclass
@@ -3492,7 +3606,8 @@ class AgentMemory:
         for record in chosen:
             record.archived = True
         if chosen:
-            self._snapshots.append(MemorySnapshot(summary, patterns, len(chosen)))
+            turns = tuple(record.turn for record in chosen)
+            self._snapshots.append(MemorySnapshot(summary, patterns, len(chosen), turns))
         return len(chosen)
 
     def archive_by_itself(self, keep: int) -> int:
@@ -3802,42 +3917,80 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
 
 
+def read_journal(folder: Path) -> tuple[list[dict[str, Any]], list[int], int]:
+    """A run's whole records, the numbers of damaged lines, and the size without a torn end; raises ConfigError."""
+    try:
+        *lines, torn = (folder / "turns.jsonl").read_bytes().split(b"\n")
+    except OSError as error:
+        raise ConfigError(f"{folder} holds no readable turns.jsonl ({error.strerror}).") from None
+    records, damaged = [], []
+    for number, line in enumerate(lines, 1):
+        try:
+            records.append(dict(json.loads(line)))
+        except (ValueError, TypeError, RecursionError):
+            damaged.append(number)
+    return records, damaged, sum(map(len, lines)) + len(lines)
+
+
+def old_runs(root: Path) -> list[Path]:
+    """The folders run_NNNN directly in `root`, the latest first."""
+    found = [path for path in root.glob("run_*") if path.name[4:].isdigit() and path.is_dir() and not path.is_symlink()]
+    return sorted(found, key=lambda path: -int(path.name[4:]))
+
+
+def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
+    """Deletes the oldest runs beyond these limits (0: none), but never the latest; nothing else in `root` is touched."""
+    total = 0
+    for place, run in enumerate(old_runs(root)):
+        with suppress(OSError):
+            total += sum(path.lstat().st_size for path in run.rglob("*"))
+        if place and (0 < most_runs <= place or 0 < most_megabytes << 20 < total):
+            shutil.rmtree(run, ignore_errors=True)
+
+
 # -- looking back: the journal folded into turns, and the report made of them
 
 REPORT_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>A run of agent.py</title>
 <meta http-equiv="Content-Security-Policy" content="CSP"><meta name="color-scheme" content="light dark">
 <meta name="viewport" content="width=device-width, initial-scale=1"><style>
-:root { --ground: #f4f6f9; --card: #fff; --ink: #1b2430; --soft: #5b6675; --line: #dde3eb; --tone: #8391a3; --blue:
-#2457d6; --green: #1a7f37; --red: #c62828; --amber: #9a6700; --violet: #7c3aed } @media (prefers-color-scheme: dark) {
-:root { --ground: #10151c; --card: #19212b; --ink: #e4e9f0; --soft: #98a5b5; --line: #2c3744; --blue: #7aa5ff; --green:
-#56c271; --red: #ff7b72; --amber: #e0a93b; --violet: #b794ff } } * { box-sizing: border-box } body { margin: 0;
-background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui; overflow-wrap: anywhere } #top, #turns {
-max-width: 1360px; margin: auto; padding: 18px clamp(12px, 3vw, 32px) } h1 { font-size: clamp(20px, 3vw, 29px);
-line-height: 1.25; margin: 10px 0 6px; max-height: 8em; overflow: auto } h1, .sub { unicode-bidi: plaintext } .sub,
-small, dt, .cost { color: var(--soft) } small, dt, .chip, .cost { font-size: 12.5px } .chip { border-radius: 99px;
-padding: 1px 10px; font-weight: 600; color: var(--card); background: var(--tone) } h1 + .sub { max-width: 80ch } .big {
-font-size: 15px; padding: 3px 14px } dl { display: flex; flex-wrap: wrap; gap: 8px; margin: 16px 0 0 } dd { margin: 0;
-font-weight: 600 } dl div, article, nav { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
-padding: 5px 12px } dd, b, .cost, #where { font-variant-numeric: tabular-nums } nav { position: sticky; top: 0;
-z-index: 2; display: flex; gap: 6px; align-items: center; border-width: 1px 0; border-radius: 0; padding: 8px
-clamp(12px, 3vw, 32px) } nav > button { font: inherit; color: inherit; background: none; border: 1px solid var(--line);
-border-radius: 8px; min-width: 38px; height: 34px } #line { flex: 1; display: flex; gap: 2px; height: 34px; overflow-x:
-auto; scrollbar-width: none } #line button { flex: 1 0 5px; border: 0; padding: 0; border-radius: 3px; background:
-var(--tone); opacity: .5 } #line button:hover, #line .now { opacity: 1 } #line .now { box-shadow: inset 0 -6px
-var(--ink) } article { border-left: 5px solid var(--tone); margin-bottom: 16px; padding: 12px 16px 14px;
-scroll-margin-top: 62px } article.now { box-shadow: 0 0 0 2px var(--blue) } header { display: flex; flex-wrap: wrap;
-gap: 4px 10px; align-items: baseline } b { font-size: 20px } .cost { margin-left: auto } .body { display: grid; gap:
-16px; margin-top: 10px } @media (min-width: 860px) { .seen:not(.wide) .body { grid-template-columns: 3fr 2fr } } figure
-{ margin: 0 0 8px; position: relative; border: 1px solid var(--line); border-radius: 8px; overflow: hidden } img {
-display: block; width: 100%; height: auto } svg { position: absolute; inset: 0; width: 100%; height: 100% } .words p {
-margin: 0 0 10px; white-space: pre-wrap; unicode-bidi: plaintext; max-height: 22em; overflow: auto } small { display:
-block } .call { font: 13px/1.5 ui-monospace, Consolas, monospace } .call, .note { background: var(--ground);
-border-radius: 8px; padding: 6px 12px } .note { border-left: 4px solid var(--tone) } .good { --tone: var(--green) }
-.bad { --tone: var(--red) } .idle { --tone: var(--amber) } .plan { --tone: var(--violet) } .mark, .halo { fill: none;
-stroke: #e11d48; stroke-width: 5 } .halo { stroke: #fff; stroke-width: 11 } .off { stroke-dasharray: 14 10 } rect {
-fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif } @media (prefers-reduced-motion:
-no-preference) { .now .mark { animation: beat 1.1s ease-in-out 3 } } @keyframes beat { 50% { stroke-width: 14; opacity:
-.55 } } @media print { nav { display: none } article { break-inside: avoid } .words p { max-height: none } }
+:root { --ground: #f4f6f9; --card: #fff; --ink: #1b2430; --soft: #5b6675; --line: #dde3eb; --tone: #8391a3;
+  --blue: #2457d6; --green: #1a7f37; --red: #c62828; --amber: #9a6700; --violet: #7c3aed }
+@media (prefers-color-scheme: dark) { :root { --ground: #10151c; --card: #19212b; --ink: #e4e9f0; --soft: #98a5b5;
+  --line: #2c3744; --blue: #7aa5ff; --green: #56c271; --red: #ff7b72; --amber: #e0a93b; --violet: #b794ff } }
+* { box-sizing: border-box }
+body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui; overflow-wrap: anywhere }
+#top, #turns { max-width: 1360px; margin: auto; padding: 18px clamp(12px, 3vw, 32px) }
+h1 { font-size: clamp(20px, 3vw, 29px); line-height: 1.25; margin: 10px 0 6px; max-height: 8em; overflow: auto }
+.sub, small, dt, .cost { color: var(--soft) } small, dt, .chip, .cost { font-size: 12.5px }
+.chip { border-radius: 99px; padding: 1px 10px; font-weight: 600; color: var(--card); background: var(--tone) }
+h1, .sub { unicode-bidi: plaintext } h1 + .sub { max-width: 80ch } .big { font-size: 15px; padding: 3px 14px }
+dl { display: flex; flex-wrap: wrap; gap: 8px; margin: 16px 0 0 } dd { margin: 0; font-weight: 600 }
+dl div, article, nav { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 5px 12px }
+dd, b, .cost, #where { font-variant-numeric: tabular-nums }
+nav { position: sticky; top: 0; z-index: 2; display: flex; gap: 6px; align-items: center; border-width: 1px 0;
+  border-radius: 0; padding: 8px clamp(12px, 3vw, 32px) }
+nav > button { font: inherit; color: inherit; background: none; border: 1px solid var(--line); border-radius: 8px;
+  min-width: 38px; height: 34px }
+#line { flex: 1; display: flex; gap: 2px; height: 34px; overflow-x: auto; scrollbar-width: none }
+#line button { flex: 1 0 5px; border: 0; padding: 0; border-radius: 3px; background: var(--tone); opacity: .5 }
+#line button:hover, #line .now { opacity: 1 } #line .now { box-shadow: inset 0 -6px var(--ink) }
+article { border-left: 5px solid var(--tone); margin-bottom: 16px; padding: 12px 16px 14px; scroll-margin-top: 62px }
+article.now { box-shadow: 0 0 0 2px var(--blue) }
+header { display: flex; flex-wrap: wrap; gap: 4px 10px; align-items: baseline } b { font-size: 20px }
+.cost { margin-left: auto } .body { display: grid; gap: 16px; margin-top: 10px }
+@media (min-width: 860px) { .seen:not(.wide) .body { grid-template-columns: 3fr 2fr } }
+figure { margin: 0 0 8px; position: relative; border: 1px solid var(--line); border-radius: 8px; overflow: hidden }
+img { display: block; width: 100%; height: auto } svg { position: absolute; inset: 0; width: 100%; height: 100% }
+.words p { margin: 0 0 10px; white-space: pre-wrap; unicode-bidi: plaintext; max-height: 22em; overflow: auto }
+small { display: block } .call { font: 13px/1.5 ui-monospace, Consolas, monospace }
+.call, .note { background: var(--ground); border-radius: 8px; padding: 6px 12px }
+.note { border-left: 4px solid var(--tone) } .good { --tone: var(--green) } .bad { --tone: var(--red) }
+.idle { --tone: var(--amber) } .plan { --tone: var(--violet) }
+.mark, .halo { fill: none; stroke: #e11d48; stroke-width: 5 } .halo { stroke: #fff; stroke-width: 11 }
+.off { stroke-dasharray: 14 10 } rect { fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif }
+@media (prefers-reduced-motion: no-preference) { .now .mark { animation: beat 1.1s ease-in-out 3 } }
+@keyframes beat { 50% { stroke-width: 14; opacity: .55 } }
+@media print { nav { display: none } article { break-inside: avoid } .words p { max-height: none } }
 </style><div id="top"></div><nav><button id="back" title="left arrow">&#9664;</button>
 <button id="play" title="space">play</button><button id="next" title="right arrow">&#9654;</button>
 <div id="line"></div><span id="where"></span></nav><main id="turns"></main><script>"use strict";
@@ -3846,7 +3999,8 @@ const ENDS = {completed: "good", stopped: "idle", max_steps: "idle"}, turns = []
 const $ = (id) => document.getElementById(id);
 let head = {task: "", figures: [], size: [16, 9]}, current = 0, timer = 0;
 function add(parent, name, kind, text) {  // the only way text gets into the page: never as markup
-  return parent.appendChild(Object.assign(document.createElement(name), {className: kind || "", textContent: text || ""}));
+  const node = Object.assign(document.createElement(name), {className: kind || "", textContent: text || ""});
+  return parent.appendChild(node);
 }
 function draw(svg, name, values, text) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -3857,7 +4011,8 @@ function draw(svg, name, values, text) {
 function mark(svg, act) {  // what was done; dashed if it was refused or broken off
   const [wide, high] = head.size, {text, key, element_name} = act.args, off = act.changed === null ? " off" : "";
   const places = Object.values(act.args).filter((value) => value && typeof value.x === "number");
-  const spots = places.map(({x, y}) => [x * wide / 1000, y * high / 1000]), [[x, y] = [wide / 2 - 350, high - 115], end] = spots;
+  const spots = places.map(({x, y}) => [x * wide / 1000, y * high / 1000]);
+  const [[x, y] = [wide / 2 - 350, high - 115], end] = spots;
   for (const kind of ["halo", "mark" + off]) {
     for (const [cx, cy] of spots) draw(svg, "circle", {cx, cy, r: act.tool === "double_click" ? 34 : 24, class: kind});
     const way = end && Math.atan2(end[1] - y, end[0] - x);
@@ -3940,31 +4095,19 @@ addEventListener("DOMContentLoaded", () => {
   turns.forEach(card);
   go(0);
   scrollTo(0, 0);
-  for (const [id, act] of [["back", () => go(current - 1)], ["next", () => go(current + 1)], ["play", () => play(!timer)]])
-    $(id).onclick = act;
+  $("back").onclick = () => go(current - 1);
+  $("next").onclick = () => go(current + 1);
+  $("play").onclick = () => play(!timer);
 });
 </script>
 """
-
-
-def read_journal(folder: Path) -> Iterator[dict[str, Any]]:
-    """The records of a run's turns.jsonl; lines that are none, such as a torn last one, are left out."""
-    try:
-        data = (folder / "turns.jsonl").read_bytes()
-    except OSError as error:
-        raise AgentError(f"{folder} holds no journal of a run: {error.strerror}.") from None
-    for line in data.split(b"\n"):
-        with suppress(ValueError, RecursionError):
-            record = json.loads(line)
-            if isinstance(record, dict) and isinstance(record.get("kind"), str) and "time" in record:
-                yield record
 
 
 def turns_of(folder: Path) -> list[dict[str, Any]]:
     """What a run's journal says, for whatever looks back: first the run itself as turn -1, then its turns."""
     book: list[dict[str, Any]] = []
     try:
-        for record in read_journal(folder):
+        for record in read_journal(folder)[0]:
             fold(book, record)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise AgentError(f"{folder / 'turns.jsonl'} is damaged: {error!r}.") from None
@@ -3974,7 +4117,7 @@ def turns_of(folder: Path) -> list[dict[str, Any]]:
     return book
 
 
-PHASES = ("capture", "encode", "request", "model", "act", "settle")
+PHASES = ("encode", "request", "model", "act", "settle", "capture")
 
 
 def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
@@ -3984,7 +4127,7 @@ def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
         config = dict(record["config"])
         size = [int(config["screen_capture_w"]), int(config["screen_capture_h"])]
         book.append({"turn": -1, "closed": True, "figures": [], "began": when, "size": size, "settings": config})
-    if not book:
+    if not book or kind == "state":
         return
     last = book[-1]
     if kind in ("run", "resume", "end"):
@@ -4074,7 +4217,7 @@ def report_block(item: Mapping[str, Any]) -> str:
 
 
 def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
-    """(RGB, width, height) of a run's screenshot; raises AgentError. A journal may come from anywhere: no other path."""
+    """(RGB, width, height) of a run's screenshot, and no other file, whatever a journal says; raises AgentError."""
     try:
         if not re.fullmatch(r"screenshots/[\w-]+\.png", name):
             raise AgentError("that is no name of a screenshot")
@@ -4115,7 +4258,7 @@ def find_run(dump_dir: str, name: str) -> Path:
 def runs_table(dump_dir: str) -> Iterator[str]:
     """One line for each run, the newest last; a damaged or empty folder says so."""
     yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
-    for folder in sorted(folder for folder in Path(dump_dir).glob("run_*") if folder.is_dir()):
+    for folder in reversed(old_runs(Path(dump_dir))):
         try:
             head, *turns = turns_of(folder)
             when, facts = datetime.fromtimestamp(head["began"]).strftime("%Y-%m-%d %H:%M"), dict(head["figures"])
@@ -4132,17 +4275,20 @@ class ExecutionLogger:
     its result after it. A file that can't be written raises AgentError, and the run ends before it acts unrecorded.
     """
 
-    def __init__(self, dump_dir: str) -> None:
-        self.folder = _new_run_folder(Path(dump_dir))
+    def __init__(self, dump_dir: str, hide: Callable[[Any], Any] = lambda value: value, old: Path | None = None) -> None:
+        self.folder, self.hide, self.api_calls = old or _new_run_folder(Path(dump_dir)), hide, 0
         self.echo: Callable[[str], None] = lambda text: None  # gets every entry of the log, too
-        self.api_calls, self.book = 0, list[dict[str, Any]]()  # what turns_of would give
+        self.book = turns_of(old) if old else []  # what turns_of would give
         try:
-            (self.folder / "screenshots").mkdir()
+            (self.folder / "screenshots").mkdir(exist_ok=True)
             self._log = (self.folder / "execution_log.txt").open("a", encoding="utf-8", errors="backslashreplace")
             self._turns = (self.folder / "turns.jsonl").open("a", encoding="utf-8")
             self._report = (self.folder / "report.html").open("a", encoding="utf-8")
             name = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
             self._exchanges = (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace")
+            (self.folder / self.save_screenshot("turn_0000000_recovery", bytes(1 << 16))).unlink()  # else too long or full
+            if old:
+                self._turns.truncate(read_journal(old)[2])
         except OSError as error:
             raise self._failure(error) from None
 
@@ -4150,7 +4296,7 @@ class ExecutionLogger:
         """One entry of the log for people; further lines are indented."""
         stamp = datetime.now().strftime("%H:%M:%S.%f")[:-3]
         body = printable(redact(text)).rstrip().replace("\n", "\n    ")
-        self.echo(text)
+        self.echo(self.hide(text))
         self._write(self._log, f"{stamp} {body}\n")
 
     def section(self, title: str) -> None:
@@ -4164,20 +4310,19 @@ class ExecutionLogger:
 
     def record(self, kind: str, **values: Any) -> None:
         """One line of turns.jsonl."""
-        entry = {"kind": kind, "time": round(time.time(), 3), **values}
+        entry = {"kind": kind, "time": round(time.time(), 3), **self.hide(values)}
         self._write(self._turns, redact(json.dumps(entry, ensure_ascii=True, default=str)) + "\n")
         fold(self.book, entry)
-        if self.book and kind in ("run", "intent", "result", "plan", "action", "end"):
+        if self.book and kind in ("run", "resume", "intent", "result", "plan", "action", "end"):
             self._show()
 
     def _show(self) -> None:
         """Adds to the report; a run does not end because of it."""
-        head = self.book[0]
-        head |= {"name": self.folder.name, "figures": figures_of(self.book)}
         with suppress(OSError):
-            page = "" if self._report.tell() else report_page()
-            blocks = [report_block(item) for item in (head, self.book[-1])[: len(self.book)]]
-            self._report.write("".join([page, *blocks]))
+            self.book[0] |= {"name": self.folder.name, "figures": figures_of(self.book)}
+            begun = self._report.tell() > 0
+            blocks = [report_block(item) for item in (self.book[0], *self.book[-1 if begun else 1 :])]
+            self._report.write("".join(blocks if begun else [report_page(), *blocks]))
             self._report.flush()
 
     def save_screenshot(self, name: str, png: bytes) -> str:
@@ -4196,7 +4341,7 @@ class ExecutionLogger:
 
     def _write(self, stream: TextIO, text: str) -> None:
         try:
-            stream.write(text)
+            stream.write(text if stream is self._turns else self.hide(text))
             stream.flush()
         except OSError as error:
             raise self._failure(error) from None
@@ -4233,6 +4378,12 @@ def lmstudio_logs() -> dict[Path, int]:
         with suppress(OSError):
             sizes[path] = path.stat().st_size  # asks the file itself: folders list old sizes of files being written
     return dict(sorted(sizes.items()))
+
+
+def keep_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> None:
+    """At the end of a run, however it ended: the server's own log of it, and a line about that."""
+    with suppress(AgentError):
+        logger.log(export_lmstudio_log(before, logger.folder))
 
 
 def export_lmstudio_log(before: Mapping[Path, int], folder: Path) -> str:
@@ -4387,6 +4538,7 @@ class Engine:
     warned: set[str] = field(default_factory=set)
     failures: int = 0  # failed exchanges in a row
     phase: Callable[[str], None] = lambda text: None  # told what goes on, for a status line
+    _typed: list[tuple[int, Rect]] = field(default_factory=list)  # window and place of each secret on its screenshots
     _image: bytes = b""
     _latest: Frame | None = None
     refused: str = ""  # the type of the error by which the last act was refused, or nothing
@@ -4405,12 +4557,15 @@ class Engine:
         """A fresh frame, saved and encoded for the next request; returns it with its screenshot's path."""
         self.phase("looking")
         start = self.clock.now()
-        self.actuator.check_time()
         self.refused = ""
         self._latest = frame = None if self.actuator.rest() else self._latest
         if frame is None or self.clock.now() - frame.taken_at > self.config.frame_reuse_ms / 1000:
             frame = self._look()
-        self._latest, looked = None, self.clock.now()
+        looked = self.clock.now()
+        self._latest, canvas = None, Canvas(frame.width, frame.height, frame.pixels)
+        for handle, place in self._typed:
+            canvas.fill(place, 0x808080, 0, float(frame.window is not None and handle == frame.window.handle))
+        frame = replace(frame, pixels=bytes(canvas.pixels)) if self._typed else frame
         png = bgrx_to_png(frame.pixels, frame.width, frame.height)
         self._image = base64.b64encode(png)
         name = self.logger.save_screenshot(name or f"turn_{turn:04d}{suffix}", png)
@@ -4426,7 +4581,8 @@ class Engine:
             try:
                 frame = self.desktop.capture(area, self.config.screen_capture_w, self.config.screen_capture_h)
                 if frame.clean != frame.clean[:4] * (frame.width * frame.height):
-                    return frame
+                    window = frame.window and replace(frame.window, title=self.logger.hide(frame.window.title))
+                    return replace(frame, window=window)
             except Win32Error as error:
                 reason = str(error)
             if self.clock.now() - start >= self.config.blind_patience:
@@ -4460,7 +4616,7 @@ class Engine:
         start = self.clock.now()
         reply = self.server.complete(body)
         request = max(0.0, self.clock.now() - start - reply.seconds)  # the tries that failed
-        self.failures = 0
+        reply, self.failures = replace(reply, message=self.logger.hide(reply.message)), 0
         self.logger.exchange(f"RESPONSE {number} in {reply.seconds:.2f} s, {reply.usage}", told(reply.message))
         pixels = self.config.screen_capture_w * self.config.screen_capture_h * images
         for warning in reply_warnings(reply, self.model.name, self.model, pixels // 1024, len(text)):
@@ -4550,13 +4706,19 @@ class Engine:
                 times.append(self.clock.now())
                 self._latest = self._look()
                 times.append(self.clock.now())
-                changed = changed_region(frame, self._latest) is not None
+                region = changed_region(frame, self._latest)
+                changed = region is not None
+                if region and frame.window and self.config.blank_secrets and self.actuator.secrets.fill(str(act)) != str(act):
+                    self._typed.append((frame.window.handle, region))
         except (ToolError, Win32Error) as error:
             self.refused = getattr(error, "kind", "windows")
-            result = f"{'Interrupted, look what it did' if self.actuator.sent else 'Not done'}: {error}"
+            begun = "Failed half-way, so look before doing it again" if self.actuator.sent else "Not done"
+            result = f"{begun}: {error}"
         seconds = round(self.clock.now() - times[0], 3)
-        parts = {n: round(b - a, 3) for n, a, b in zip(("act", "settle", "capture"), times, times[1:], strict=False)}
-        self.logger.record("result", turn=turn, result=result, changed=changed, refused=self.refused, seconds=seconds, **parts)
+        result = self.logger.hide(result)
+        parts: dict[str, Any] = {n: round(b - a, 3) for n, a, b in zip(PHASES[3:], times, times[1:], strict=False)}
+        parts |= {"changed": changed, "refused": self.refused, "seconds": seconds}
+        self.logger.record("result", turn=turn, result=result, **parts)
         self.logger.log(f"TOOL {act} -> {result}; changed {changed}, {seconds} s")
         return result, changed
 
@@ -4676,6 +4838,7 @@ def run_two_agent(engine: Engine, state: AgentState) -> Outcome:
             plan_turn(engine, state)
         elif outcome := execute_turn(engine, state):
             return outcome
+        engine.logger.record("state", **{**vars(state), "task": None, "memory": None})
         engine.clock.sleep(engine.config.turn_delay)
     return Outcome("max_steps", f"Not completed within {engine.config.max_steps} turns.")
 
@@ -4684,6 +4847,33 @@ def review_due(engine: Engine, state: AgentState) -> bool:
     """Whether the planner speaks next: asked for, on schedule, or because memory is full. Never twice without a turn."""
     on_schedule = state.since_review >= engine.config.review_interval
     return state.since_review > 0 and (state.needs_review or on_schedule or state.memory.needs_compression)
+
+
+def resume(engine: Engine, state: AgentState) -> None:
+    """Brings `state` to where the journal ends; an act with an intent and no record is entered as unknown."""
+    records, damaged, _ = read_journal(engine.logger.folder)
+    pending: ActionRecord | None = None
+    for entry in records:
+        kind, values = entry.pop("kind", ""), {name: entry[name] for name in entry if name != "time"}
+        with suppress(KeyError, TypeError, ValueError):  # somebody changed it
+            if kind == "intent":
+                pending = ActionRecord(values["turn"], values["tool"], json.dumps(values["args"]), UNKNOWN)
+            elif kind == "action":
+                state.memory.add_action(ActionRecord(**values))
+                pending = None
+            elif kind == "archive":
+                state.memory.apply_compression(values["summary"], values["patterns"], values["turns"])
+            elif kind == "state":
+                vars(state).update({name: type(old)(values[name]) for name, old in vars(state).items() if values[name] is not None})
+            state.turn = max(state.turn, values.get("turn", 0))
+    text = f"Going on with {engine.logger.folder.name} after turn {state.turn}."
+    engine.logger.log(text + f" Damaged lines left out: {damaged}." * bool(damaged))
+    engine.say(text + f" Damaged lines left out: {damaged}." * bool(damaged))
+    if pending:
+        note_action(engine, state, pending, engine.clock.now())
+
+
+UNKNOWN = "Unknown: the program ended in the middle of it, so look before doing it again."
 
 
 # -- the planner's turn
@@ -4697,6 +4887,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     role, text = engine.profile.roles["planner"], planner_text(state, archiving)
     act, said, asked = engine.ask_for_call(role, text, b"", max(0, left - 1))
     state.planner_streak += asked
+    known = len(state.memory.all_snapshots)
     done = apply_plan(engine, state, act, said)
     if archiving and state.memory.needs_compression:
         count = state.memory.archive_by_itself(engine.config.memory_keep_actions)
@@ -4704,6 +4895,8 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     only_archived = act is not None and act.tool.name == "archive" and needs_instructions(state)
     if not only_archived or state.planner_streak >= engine.config.planner_in_a_row:
         hand_over(state)
+    for snapshot in state.memory.all_snapshots[known:]:
+        engine.logger.record("archive", turn=state.turn, **asdict(snapshot))
     engine.logger.record("plan", turn=state.turn, done=done, plan=state.plan, instructions=state.execution_instructions)
     engine.logger.log(f"PLAN {done}\nInstructions: {state.execution_instructions}")
     engine.tell(state.turn, role.name, done, "", engine.clock.now() - start)
@@ -4730,7 +4923,6 @@ def apply_plan(engine: Engine, state: AgentState, act: Act | None, said: str) ->
     if act.tool.name == "archive":
         args: ArchiveHistoryArgs = act.args
         count = state.memory.apply_compression(args.summary, args.patterns_detected, args.archived_turns)
-        engine.logger.record("archive", turn=state.turn, count=count, summary=args.summary)
         return f"archived {count} turns"
     state.execution_instructions = act.args.instructions
     state.plan, state.needs_review = said or act.args.reasoning or state.plan, False
@@ -4776,7 +4968,8 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     if act and act.call.ignored:
         result += f" ({act.call.ignored} further calls in the reply were not carried out: one call a turn)"
     note_action(engine, state, ActionRecord(state.turn, name, args, result, screenshot, said, changed), start)
-    postponed = engine.refused == "stale_frame"  # it waits for nothing but a new look
+    # an act that waits for nothing but a new look is no failure; one that was interrupted is
+    postponed = engine.refused == "stale_frame" and not engine.actuator.sent
     return outcome or (None if postponed else escalate(engine, state, progress))
 
 
@@ -4866,6 +5059,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
         engine.stop.check()
         if outcome := chat_turn(engine, state, chat):
             return outcome
+        engine.logger.record("state", **{**vars(state), "task": None, "memory": None})
         engine.clock.sleep(config.turn_delay)
     return Outcome("max_steps", f"Not completed within {config.max_steps} turns.")
 
@@ -4873,7 +5067,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
     start, progress, role = engine.clock.now(), False, engine.profile.roles["executor"]
-    tools = engine.profile.schemas(role)
+    tools, engine.refused = engine.profile.schemas(role), ""
     engine.logger.section(f"TURN {state.turn} - CHAT")
     try:
         reply = engine.ask(role, chat.messages())
@@ -4903,7 +5097,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     record.response_text = said
     chat.add(said, thoughts(reply.message), calls, answer, engine._image)
     note_action(engine, state, record, start)
-    outcome = None if engine.refused == "stale_frame" else escalate(engine, state, progress)
+    postponed = engine.refused == "stale_frame" and not engine.actuator.sent
+    outcome = None if postponed else escalate(engine, state, progress)
     if state.memory.last_recovery_turn == state.turn:
         chat.steps[-1].append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
     tidy(engine, state, chat, reply.usage.prompt_tokens or 0)
@@ -4928,11 +5123,10 @@ def chat_act(
     if engine.refused:
         return record, refusal(engine.refused, record.result), False
     state.acted |= changed is not None
-    if act.tool.name == "move":  # the comparison leaves the pointer out
-        return record, {"ok": True, "result": record.result}, new
-    record.changed = changed
-    effect = {} if changed is None else {"screen": "changed" if changed else "did not change"}
-    return record, {"ok": True, "result": record.result, **effect}, new and bool(changed)
+    moved = act.tool.name == "move"  # the comparison leaves the pointer out
+    record.changed = None if moved else changed
+    effect = {} if record.changed is None else {"screen": "changed" if changed else "did not change"}
+    return record, {"ok": True, "result": record.result, **effect}, new and (moved or bool(changed))
 
 
 def tidy(engine: Engine, state: AgentState, chat: Conversation, tokens: int) -> None:
@@ -4952,8 +5146,8 @@ def tidy(engine: Engine, state: AgentState, chat: Conversation, tokens: int) -> 
 def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -> None:
     """Replaces all but the last `keep` steps by a line in the task's message; a resumed run begins with one."""
     if len(state.memory.active_history) > keep:
-        count = state.memory.archive_by_itself(keep)
-        engine.logger.record("archive", turn=state.turn, count=count, summary=state.memory.all_snapshots[-1].summary)
+        state.memory.archive_by_itself(keep)
+        engine.logger.record("archive", turn=state.turn, **asdict(state.memory.all_snapshots[-1]))
     del chat.steps[: max(0, len(chat.steps) - keep)]
     done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
     chat.opening = Message("user", f"TASK: {state.task}" + (f"\n\nEARLIER STEPS: {done}" if done else ""))
@@ -4990,7 +5184,8 @@ def recording_of(folder: Path) -> Recording:
 def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
     """Repeats the acts one by one, each only where the screen looks as it did then."""
     folder, config = Path(recording.folder), engine.config
-    looks = {r["screenshot"]: r for r in read_journal(folder) if r["kind"] == "look"} if recording.folder else {}
+    records = read_journal(folder)[0] if recording.folder else []
+    looks = {r["screenshot"]: r for r in records if r["kind"] == "look"}
     for act, shot in recording.acts():
         state.increment_turn()
         start, share = engine.clock.now(), 1.0
@@ -5076,11 +5271,9 @@ LOOPS: dict[str, Callable[[Engine, AgentState], Outcome]] = {"two_agent": run_tw
 
 
 EXAMPLES = """examples:
-  python agent.py                                   asks for the task
   python agent.py "Open Notepad and write: hello"
   python agent.py --demo                            a whole run without Windows, LM Studio or a model
-  python agent.py --profile commander --max-steps 20 "Open the calculator"
-  python agent.py --dry-run "Close the window"      look and ask, but touch nothing
+  python agent.py --profile commander --dry-run "Open the calculator"     look and ask, but touch nothing
 
 Settings come from --config FILE (JSON), then environment variables, then the command line. Every run leaves
 its log and screenshots in dumps/run_NNNN. Ctrl+C stops at once. Exit codes: 0 completed, 1 not completed,
@@ -5117,6 +5310,9 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--endpoint", dest="lmstudio_endpoint", metavar="URL", help="chat completions URL of the server")
     parser.add_argument("--model", dest="lmstudio_model", metavar="NAME", help="model to ask for")
     parser.add_argument("--max-steps", metavar="N", help="most turns of the run")
+    parser.add_argument("--confirm", metavar="WHEN", help="ask before acts: never, risky (default) or always")
+    parser.add_argument("--secret", action="append", default=[], metavar="NAME", help="value typed for {{NAME}}, never shown")
+    parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="go on with a run, the latest if none is named")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting")
     parser.add_argument("--config", metavar="FILE", help="settings from a JSON file")
     parser.add_argument("--runs", action="store_true", help="list the runs")
@@ -5225,8 +5421,8 @@ class Terminal:
     Lines of level 0 are always said, of 1 unless -q, of 2 with -v. All writing happens under one lock.
     """
 
-    def __init__(self, clock: Clock, live: bool, colour: bool, level: int) -> None:
-        self.clock, self.colour, self.level = clock, colour, level
+    def __init__(self, clock: Clock, live: bool, colour: bool, level: int, hide: Callable[[str], str] = str) -> None:
+        self.clock, self.colour, self.level, self.hide = clock, colour, level, hide
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
         self._lock, self._end, self._shown, self._doing = threading.Lock(), threading.Event(), False, ("", 0.0)
         self._thread = threading.Thread(target=self._tick, daemon=True)
@@ -5234,7 +5430,7 @@ class Terminal:
             self._thread.start()
 
     def say(self, text: str, level: int = 1) -> None:
-        text = printable(text)
+        text = printable(self.hide(text))
         for code, pattern in PAINT.items() if self.colour else ():
             text = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", text)
         if level <= self.level:
@@ -5244,6 +5440,11 @@ class Terminal:
         self._doing = (text, self.clock.now())
         if not text:
             self._put("")
+
+    def ask(self, text: str) -> None:
+        """A line that is never left out, with nothing below it, since the person answers there."""
+        self.phase("")
+        self.say(text, 0)
 
     def close(self) -> None:
         self._end.set()
@@ -5267,14 +5468,14 @@ class Terminal:
 
 
 @contextmanager
-def open_terminal(options: argparse.Namespace, clock: Clock) -> Iterator[Terminal]:
+def open_terminal(options: argparse.Namespace, clock: Clock, hide: Callable[[str], str] = str) -> Iterator[Terminal]:
     """The terminal of a run: live where stdout is one, coloured unless NO_COLOR says no."""
     with ExitStack() as undo:
         live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
         if live and sys.platform == "win32":
             live = undo.enter_context(escape_sequences(load_win32()))
         colour = live and not os.environ.get("NO_COLOR")
-        yield undo.enter_context(closing(Terminal(clock, live, colour, 1 + options.verbose - options.quiet)))
+        yield undo.enter_context(closing(Terminal(clock, live, colour, 1 + options.verbose - options.quiet, hide)))
 
 
 def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
@@ -5283,6 +5484,7 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
         return DemoDesktop(clock)
     desktop = WindowsDesktop(load_win32(), clock)
     desktop.init_dpi()
+    desktop.own_console(bool(sys.stdin and sys.stdin.isatty()))
     return desktop
 
 
@@ -5421,8 +5623,54 @@ def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock
     return 0 if all(finding.fine for finding in findings) else Win32Error.exit_code
 
 
-def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
-    """The lines of --runs, --stats, --report, --export and --save-script; nothing where none of them was given."""
+def read_secrets(names: Sequence[str]) -> Secrets:
+    """The value of each --secret from the environment, else from a hidden prompt; raises ConfigError."""
+    values = {}
+    for name in names:
+        value = os.environ.get(name) or (getpass.getpass(f"{name}: ") if sys.stdin and sys.stdin.isatty() else "")
+        if not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable():  # less is found, and hidden, everywhere
+            raise ConfigError(f"--secret {name}: give an environment variable of that name a line of 4 characters or more.")
+        values[name] = value
+    return Secrets(values)
+
+
+def console_confirm(config: Config, clock: Clock, tell: Callable[[str], None]) -> Callable[[str], bool]:
+    """Asks the person at the terminal; without a terminal, or without an answer in time, the answer is no."""
+    lines = SimpleQueue[str]()
+    reader = threading.Thread(target=lambda: deque(map(lines.put, sys.stdin), 0), daemon=True)
+
+    def confirm(question: str) -> bool:
+        if not (sys.stdin and sys.stdin.isatty()):
+            tell(f"not allowed: {question}; nobody can be asked, so use --confirm never or allow_risky")
+            return False
+        if not reader.is_alive():  # it reads on between questions, so that nothing typed before one can answer it
+            reader.start()
+        while not lines.empty():
+            lines.get()
+        tell(f"Allow this? {question}\n    y and Enter allows it; anything else, or {config.confirm_wait:g} s, does not.")
+        end = clock.now() + config.confirm_wait
+        while lines.empty() and clock.now() < end:
+            clock.sleep(0.05)
+        return not lines.empty() and lines.get().strip().lower() in ("y", "yes")
+
+    return confirm
+
+
+def find_resumed(options: argparse.Namespace, root: Path) -> Path:
+    """The folder of the run that --resume names; its task and profile become those of `options`."""
+    wanted = options.resume.removeprefix("run_").lstrip("0")
+    run = next((run for run in old_runs(root) if wanted in ("", run.name[4:].lstrip("0"))), root / f"run_{wanted}")
+    kinds = {entry.get("kind"): entry for entry in read_journal(run)[0]}
+    options.profile, options.task = (kinds.get("run", {}).get(name) for name in ("profile", "task"))
+    if options.profile not in PROFILES or not isinstance(options.task, str):
+        raise ConfigError(f"{run.name} cannot be resumed: the record of its task is damaged.")
+    if kinds.get("end", {}).get("outcome") == "completed":
+        raise ConfigError(f"{run.name} was completed; there is nothing to resume.")
+    return run
+
+
+def look_back(options: argparse.Namespace, config: Config, recording: Recording | None) -> Iterator[str]:
+    """The lines of the options that look at runs and do nothing; none where no such option was given."""
     if options.runs:
         yield from runs_table(config.dump_dir)
     if options.stats:
@@ -5434,6 +5682,9 @@ def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
     for given, write in ((options.export, write_report), (options.save_script, save_script)):
         if given:
             yield f"Written: {write(find_run(config.dump_dir, given[0]), Path(given[1]))}"
+    if recording and config.dry_run:
+        yield from (f"{n:>4}  {act}  {shot}".rstrip() for n, (act, shot) in enumerate(recording.acts(), 1))
+        yield f"Dry run of {len(recording.steps)} acts."
 
 
 def start(options: argparse.Namespace, stop: Stop, clock: Clock, recording: Recording | None = None) -> int:
@@ -5443,49 +5694,50 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock, recording: Reco
     config = read_config(options, os.environ)
     if options.check:
         return doctor(options, config, stop, clock)
-    if options.runs or options.stats or options.report or options.export or options.save_script:
-        try:
-            for line in look_back(options, config):
-                say(line)
-        except OSError as error:
-            raise ConfigError(f"{error.filename} cannot be written: {error.strerror}; choose another name.") from None
-        return 0
     if options.replay:
         recording = recording_of(find_run(config.dump_dir, options.replay))
-    if recording:
-        config = read_config(options, os.environ, recording)
-        if config.dry_run:
-            for number, (act, shot) in enumerate(recording.acts(), 1):
-                say(f"{number:>4}  {act}  {shot}")
-            return 0
-    desktop = open_desktop(options, clock)
-    area = resolve_area(config.area, desktop)
-    desktop.capture(area, config.screen_capture_w, config.screen_capture_h)  # says now what would fail later
-    model = closing(DemoModel()) if options.demo and not recording else nullcontext()
-    with open_terminal(options, clock) as terminal, model as demo:
-        if demo:
-            config = replace(config, lmstudio_endpoint=demo.endpoint)
-        server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""), notice=terminal.say)
+    try:
+        lines = list(look_back(options, config, recording))
+    except OSError as error:
+        raise ConfigError(f"{error.filename} cannot be written: {error.strerror}; choose another name.") from None
+    if lines:
+        say("\n".join(lines))
+        return 0
+    old = find_resumed(options, Path(config.dump_dir)) if options.resume is not None else None
+    config, secrets = read_config(options, os.environ, recording), read_secrets(options.secret)
+    with open_terminal(options, clock, secrets.hide) as terminal, ExitStack() as undo:
+        tell = terminal.say
+        desktop = open_desktop(options, clock)
+        api = desktop.api if isinstance(desktop, WindowsDesktop) else None
+        if api and api.WaitForSingleObject(api.CreateMutexW(None, False, "Local\\agent.py"), 0) == WAIT_TIMEOUT:
+            raise ConfigError("Another agent.py works on this desktop; wait until it is done, or stop it.")
+        area = resolve_area(config.area, desktop)
+        desktop.capture(area, config.screen_capture_w, config.screen_capture_h)  # says now what would fail later
+        if options.demo and not recording:
+            config = replace(config, lmstudio_endpoint=undo.enter_context(closing(DemoModel())).endpoint)
+        server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""), tell, hide=secrets.hide)
         info = ModelInfo("none") if recording else server.discover()
-        task = f"Repeat {recording.folder or 'a script'}" if recording else read_task(options)
-        logger, logs = ExecutionLogger(config.dump_dir), lmstudio_logs()
-        try:
-            actuator = Actuator(desktop, config, clock, stop)
-            profile = PROFILES[options.profile]
-            engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, terminal.say)
-            engine.phase, logger.echo = terminal.phase, lambda text: terminal.say(text, 2)
-            state = AgentState(task, AgentMemory(config.memory_compression_threshold))
-            terminal.watch = lambda: f"turn {state.turn} of {config.max_steps}, {engine.tokens} tokens"
-            if info.note:
-                terminal.say(info.note)
-            logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
-            logger.record("run", version=__version__, profile=profile.name, model=info.name, task=task, config=asdict(config))
-            return finish(engine, state, terminal, recording)
-        finally:
-            if not demo and "//127." in server.where:  # else that log is about something else
-                with suppress(AgentError):
-                    logger.log(export_lmstudio_log(logs, logger.folder))
-            logger.close()
+        task = f"Repeat {recording.folder or 'a script'}" if recording else secrets.hide(read_task(options))
+        logger = undo.enter_context(closing(ExecutionLogger(config.dump_dir, secrets.hide, old)))
+        if not (options.demo or recording) and "//127." in server.where:  # else that log is about something else
+            undo.callback(keep_lmstudio_log, lmstudio_logs(), logger)
+        delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
+        actuator = Actuator(desktop, config, clock, stop, tell, console_confirm(config, clock, terminal.ask), secrets)
+        if api:
+            undo.enter_context(watched(api, actuator))
+        profile = PROFILES[options.profile]
+        engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, tell)
+        engine.phase, logger.echo = terminal.phase, partial(terminal.say, level=2)
+        state = AgentState(task, AgentMemory(config.memory_compression_threshold))
+        terminal.watch = lambda: f"turn {state.turn} of {config.max_steps}, {engine.tokens} tokens"
+        logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
+        begun = {"version": __version__, "profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
+        logger.record("resume" if old else "run", **begun)
+        if info.note:
+            tell(info.note)
+        if old:
+            resume(engine, state)
+        return finish(engine, state, terminal, recording)
 
 
 def finish(engine: Engine, state: AgentState, terminal: Terminal, recording: Recording | None = None) -> int:
@@ -5496,8 +5748,11 @@ def finish(engine: Engine, state: AgentState, terminal: Terminal, recording: Rec
         outcome = run_agent(engine, state, recording)
         code = 0 if outcome.completed else 1
     except AgentError as error:
-        outcome = Outcome(error.outcome, str(error))
+        outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
         code = error.exit_code
+    except Exception:
+        logger.log(traceback.format_exc())
+        raise
     finally:
         seconds = engine.clock.now() - began
         with suppress(AgentError):

@@ -32,7 +32,8 @@ MODIFIER_KEYS = {0x10, 0x11, 0x12, 0x5B, 0x5C, *range(0xA0, 0xA6)}
 POINTER_COLOUR = 0xFF00FF  # DrawIconEx paints its whole rectangle in this, and no default picture has it
 # Calls that Windows may refuse without any harm to a capture: who has the keyboard is a courtesy.
 COURTESY = frozenset(
-    "GetWindowRect GetWindowThreadProcessId OpenProcess QueryFullProcessImageNameW OpenProcessToken GetTokenInformation".split()
+    "GetWindowRect GetWindowThreadProcessId OpenProcess QueryFullProcessImageNameW OpenProcessToken"
+    " GetTokenInformation".split()
 )
 # Functions without a failure answer: a 0 of theirs is a plain value.
 NEVER_FAIL = frozenset(
@@ -133,7 +134,7 @@ class Foreground:
     path: str = r"C:\Windows\System32\notepad.exe"
     handle: int = 0x20002
     process: int = 4711
-    level: int = 0x2000  # integrity: 0x1000 low, 0x2000 medium, 0x3000 high (administrator); 0: its token may not be opened
+    level: int = 0x2000  # integrity: low 0x1000, medium, high (administrator) 0x3000; 0: the token may not be opened
 
 
 class Handle:
@@ -342,14 +343,11 @@ class FakeWin32:
         self.hotkeys[number] = (modifiers, code)
         return 1
 
-    def _UnregisterHotKey(self, _window: int | None, number: int) -> int:
-        return int(self.hotkeys.pop(number, None) is not None)
-
-    def _PeekMessageW(self, into: int, _window: int | None, _first: int, _last: int, remove: int) -> int:
+    def _PeekMessageW(self, into: int, _window: int | None, first: int, last: int, remove: int) -> int:
         if not self.messages:
             return 0
-        if remove != 1:
-            self.problems.append("PeekMessageW does not remove")
+        if (first, last, remove) != (0x0312, 0x0312, 1):
+            self.problems.append("PeekMessageW does not remove WM_HOTKEY alone")
         ctypes.memmove(into, struct.pack("<QI4xQqIii4x", 0, 0x0312, self.messages.pop(0), 0, 0, 0, 0), 48)
         return 1
 

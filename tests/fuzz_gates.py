@@ -27,8 +27,8 @@ WINDOWS = [  # topmost first; handle, title, program, rectangle, elevated
 ]
 FORBIDDEN = {2, 3, 4}
 SIDES = [("ctrl", "lctrl", "rctrl", "Control", "STRG", "lcontrol"), ("alt", "lalt", "ralt", "Option", "AltGr"),
-         ("shift", "lshift", "rshift", "SHIFT"), ("win", "rwin", "lwin", "Windows", "cmd", "Super", "meta")]  # fmt: skip
-PLAIN = ["l", "L", "f4", "F4", "del", "Delete", "DEL", "q", "p", "escape", "Esc", "a", "5", "enter", "tab", "home", "sleep"]
+         ("shift", "lshift", "rshift", "SHIFT"), ("win", "rwin", "lwin", "Windows", "cmd", "Super")]  # fmt: skip
+PLAIN = "l L f4 F4 del Delete DEL q p escape Esc a 5 enter tab home sleep".split()
 BLOCKED = [{"win", "l"}, {"alt", "f4"}, {"ctrl", "alt", "delete"}, {"ctrl", "shift", "escape"}, {"sleep"},
            {"ctrl", "alt", "q"}, {"ctrl", "alt", "p"}]  # fmt: skip
 TEXT_MOST = 30
@@ -92,7 +92,8 @@ class Recorder:
         self.judge(down and bad, f"keys {sorted(held)} to {self.front.title}")
 
     def text(self, text: str) -> None:
-        self.judge(self.front.handle in FORBIDDEN or len(text) > TEXT_MOST, f"text of {len(text)} to {self.front.title}")
+        bad = self.front.handle in FORBIDDEN or len(text) > TEXT_MOST
+        self.judge(bad, f"text of {len(text)} to {self.front.title}")
 
     def hold(self, kind: str, name: str, down: bool) -> None:
         (self.down.add if down else self.down.discard)((kind, name))
@@ -113,9 +114,10 @@ class FreeClock:
 
 def random_call(rng: random.Random) -> ToolCall:
     """One call as a model might make it; coordinates a little beyond the grid, too."""
-    kind = rng.choice(("press_key", "press_key", "click", "double_click", "right_click", "drag", "type_text", "scroll_down"))
+    kind = rng.choice("press_key press_key click double_click right_click drag drag type_text scroll_down".split())
     if kind == "press_key":
-        keys = [rng.choice(side) for side in rng.sample(SIDES, rng.randint(0, 3))] + rng.sample(PLAIN, rng.randint(0, 1))
+        keys = [rng.choice(side) for side in rng.sample(SIDES, rng.randint(0, 3))]
+        keys += rng.sample(PLAIN, rng.randint(0, 1))
         rng.shuffle(keys)
         return ToolCall(kind, {"key": rng.choice(("+", " + ", "+")).join(keys) or "a"})
     if kind == "type_text":

@@ -9,6 +9,8 @@ import itertools
 import json
 import os
 import random
+import shutil
+import signal
 import tempfile
 import unittest
 from pathlib import Path
@@ -100,7 +102,8 @@ class Steps(ChatCase):
         engine, _ = self.chat(profile="pointer")
         tools = {t["function"]["name"]: t["function"]["parameters"] for t in engine.server.requests[0]["tools"]}
         self.assertEqual({n: t["required"] for n, t in tools.items()}, {
-            "take_screenshot": [], "move_mouse": ["x", "y"], "click_mouse": [], "type_text": ["text"], "scroll_down": [],
+            "take_screenshot": [], "move_mouse": ["x", "y"], "click_mouse": [], "type_text": ["text"],
+            "scroll_down": [],
         })  # fmt: skip
 
     def test_every_box_format_clicks_its_centre(self) -> None:
@@ -111,7 +114,12 @@ class Steps(ChatCase):
                 self.assertEqual(answer_to(engine, 1), {"ok": True, "result": "Clicked: Button", "screen": "changed"})
 
     def test_pointer_moves_clicks_types_and_scrolls_where_the_mouse_is(self) -> None:
-        calls = [call("move_mouse", x=500, y=500), call("click_mouse"), call("type_text", text="żółw 🐢"), call("scroll_down")]
+        calls = [
+            call("move_mouse", x=500, y=500),
+            call("click_mouse"),
+            call("type_text", text="żółw 🐢"),
+            call("scroll_down"),
+        ]
         engine, _ = self.chat(*calls, profile="pointer", scroll_ticks=1)
         self.assertEqual(engine.desktop.inputs, [
             ("move", 32, 18), ("button", "left", True), ("button", "left", False), ("text", "żółw 🐢"),
@@ -138,7 +146,9 @@ class Steps(ChatCase):
         engine, _ = self.chat(three)
         self.assertEqual(engine.desktop.inputs, [("key", "a", True), ("key", "a", False)])
         told = [json.loads(m["content"]) for m in engine.server.requests[1]["messages"] if m["role"] == "tool"][1:]
-        self.assertEqual([t.get("error", {}).get("type") for t in told], [None, "too_many_tool_calls", "too_many_tool_calls"])
+        self.assertEqual(
+            [t.get("error", {}).get("type") for t in told], [None, "too_many_tool_calls", "too_many_tool_calls"]
+        )
         self.check_history(engine.server.requests[1])
 
     def test_a_call_written_as_text_comes_back_as_a_clean_native_one(self) -> None:
@@ -207,7 +217,9 @@ class Errors(ChatCase):
         for kind, arguments in (("invalid_args", '{"x": 5}'), ("invalid_box", '{"x": 5, "y": 1300}')):
             with self.subTest(arguments=arguments):
                 engine, _ = self.chat(native(("move_mouse", arguments)), profile="pointer")
-                self.assertEqual((answer(engine.server.requests[1])["error"]["type"], engine.desktop.inputs), (kind, []))
+                self.assertEqual(
+                    (answer(engine.server.requests[1])["error"]["type"], engine.desktop.inputs), (kind, [])
+                )
 
     def test_a_broken_call_is_never_sent_back(self) -> None:
         broken = (
@@ -229,7 +241,9 @@ class Errors(ChatCase):
     def test_a_reply_cut_by_the_token_limit_is_not_the_end(self) -> None:
         engine, state = self.engine(in_turn(text("I see a window and")), "chat")
         plain, first = engine.server.complete, itertools.count()
-        engine.server.complete = lambda body: agent.replace(plain(body), finish_reason="stop" if next(first) else "length")
+        engine.server.complete = lambda body: agent.replace(
+            plain(body), finish_reason="stop" if next(first) else "length"
+        )
         self.assertEqual(agent.run_agent(engine, state).text, "All done.")
         self.assertEqual(answer(engine.server.requests[1])["error"]["type"], "invalid_json")
 
@@ -256,7 +270,9 @@ class Endings(ChatCase):
         engine, outcome = self.chat(text("I will use click_element on the button."), CLICK)
         self.assertIn(("button", "left", True), engine.desktop.inputs)
         engine, outcome = self.chat(*[text("I used click_element.")] * 9)
-        self.assertEqual((len(engine.server.requests), outcome), (3, agent.Outcome("completed", "I used click_element.")))
+        self.assertEqual(
+            (len(engine.server.requests), outcome), (3, agent.Outcome("completed", "I used click_element."))
+        )
 
     def test_a_model_that_repeats_the_programs_own_words_has_not_answered(self) -> None:
         engine, _ = self.chat(text(agent.NO_CALL))
@@ -274,6 +290,11 @@ class Endings(ChatCase):
         self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
         self.assertIn("no progress", answer_to(engine, -1)["note"])
         self.assertLess(len(engine.server.requests), 15)
+
+    def test_broken_replies_after_a_postponed_act_still_end_the_run(self) -> None:
+        engine, state = self.engine(lambda r: native(("press_key", "{")), "pointer", max_steps=50)
+        engine.refused = "stale_frame"
+        self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
 
     def test_after_the_recovery_keys_the_model_is_told(self) -> None:
         engine, state = self.engine(lambda r: CLICK, "chat", max_steps=8)
@@ -311,7 +332,9 @@ class Hygiene(ChatCase):
         engine, state = self.engine(lambda r: ways[(n := next(keys)) % 4](n), "chat", max_steps=9)
         agent.run_agent(engine, state)
         said = [m["content"] for m in engine.server.requests[8]["messages"] if m["role"] == "assistant"][1:]
-        self.assertEqual([f"<think>\n{t}\n</think>\n\nsaid" for t in ["(left out)"] * 6 + ["thought 6", "thought 7"]], said)
+        self.assertEqual(
+            [f"<think>\n{t}\n</think>\n\nsaid" for t in ["(left out)"] * 6 + ["thought 6", "thought 7"]], said
+        )
 
     def test_a_random_conversation_never_leaves_an_orphan(self) -> None:
         for seed in range(8):
@@ -385,7 +408,8 @@ class Traces(ChatCase):
         engine, _ = self.chat(CLICK, call("press_key", key="nokey"))
         kinds = [json.loads(line)["kind"] for line in (engine.logger.folder / "turns.jsonl").read_text().splitlines()]
         kinds = [kind for kind in kinds if kind != "look"]
-        self.assertEqual(kinds, ["action", "reply", "intent", "result", "action", "reply", "no_call", "action", "reply", "action"])
+        acted, corrected = ["reply", "intent", "result", "action", "state"], ["reply", "no_call", "action", "state"]
+        self.assertEqual(kinds, ["action", *acted, *corrected, "reply", "action"])
         actions = self.records(engine, "action")
         self.assertEqual([a["tool"] for a in actions], ["observe_screen", "click_element", "no_call", "final_answer"])
         self.assertEqual((actions[1]["changed"], actions[1]["screenshot"]), (True, "screenshots/turn_0001.png"))
@@ -451,8 +475,8 @@ class Scenarios(unittest.TestCase):
 
     def test_a_bad_file_is_one_clear_line(self) -> None:
         entry = {"name": "mine", "task_prompt": "Wave"}
-        bad = ("", "{}x", "7", "null", '"text"', "[1]", '["a"]', '[{"name": "x"}]', json.dumps([{**entry, "extra": "x"}]),
-               json.dumps([{**entry, "profile": "boss"}]), json.dumps([{**entry, "name": 3}]), '{"name": "x"}')  # fmt: skip
+        wrong = [{**entry, "extra": "x"}, {**entry, "profile": "boss"}, {**entry, "name": 3}, {"name": "x"}]
+        bad = ["", "{}x", "7", "null", '"text"', "[1]", '["a"]', '{"name": "x"}', *(json.dumps([one]) for one in wrong)]
         for content in bad:
             with self.subTest(content=content):
                 path = self.file(content)
@@ -471,7 +495,8 @@ class Scenarios(unittest.TestCase):
 
 class Environment(unittest.TestCase):
     NAMES = {
-        "LMSTUDIO_ENDPOINT": "lmstudio_endpoint", "LMSTUDIO_MODEL": "lmstudio_model", "LMSTUDIO_TIMEOUT": "lmstudio_timeout",
+        "LMSTUDIO_ENDPOINT": "lmstudio_endpoint", "LMSTUDIO_MODEL": "lmstudio_model",
+        "LMSTUDIO_TIMEOUT": "lmstudio_timeout",
         "LMSTUDIO_TEMPERATURE": "lmstudio_temperature", "LMSTUDIO_MAX_TOKENS": "executor_max_tokens",
         "AGENT_IMAGE_W": "screen_capture_w", "AGENT_IMAGE_H": "screen_capture_h", "AGENT_DUMP_DIR": "dump_dir",
         "AGENT_DUMP_PREFIX": "dump_prefix", "AGENT_DUMP_START": "dump_start",
@@ -488,7 +513,7 @@ class Environment(unittest.TestCase):
         shown = agent.command_line().format_help()
         for name, setting in self.NAMES.items():
             value = "x" if isinstance(getattr(agent.Config(), setting), str) else "80"
-            value = "1" if name == "LMSTUDIO_TEMPERATURE" else "50" if name == "AGENT_STEP_DELAY" else value
+            value = {"LMSTUDIO_TEMPERATURE": "1", "AGENT_STEP_DELAY": "50"}.get(name, value)
             self.assertEqual(str(getattr(self.config({name: value}), setting)).removesuffix(".0"), value)
             self.assertIn(f"{name}={getattr(agent.Config(), setting)}", shown)
 
@@ -506,7 +531,14 @@ class Environment(unittest.TestCase):
 
     def test_the_profiles_have_the_described_settings_and_variables_go_before_them(self) -> None:
         chat, pointer = self.config({}, "--profile", "chat"), self.config({}, "--profile", "pointer")
-        names = ("lmstudio_temperature", "executor_max_tokens", "max_steps", "turn_delay", "screen_capture_w", "screen_capture_h")
+        names = (
+            "lmstudio_temperature",
+            "executor_max_tokens",
+            "max_steps",
+            "turn_delay",
+            "screen_capture_w",
+            "screen_capture_h",
+        )
         self.assertEqual([getattr(chat, name) for name in names], [0.6, 2048, 10, 0.4, 1536, 864])
         self.assertEqual([getattr(pointer, name) for name in names], [0.2, 2048, 10, 0.4, 1344, 756])
         self.assertEqual(chat.lmstudio_model, "qwen3-vl-8b-instruct")
@@ -553,6 +585,58 @@ class ServerLog(unittest.TestCase):
     def test_without_such_a_log_no_file_appears(self) -> None:
         self.assertIn("no log of this run", agent.export_lmstudio_log(agent.lmstudio_logs(), self.run))
         self.assertEqual(list(self.run.iterdir()), [])
+
+
+class WholeRuns(ServerLog):
+    """From the command line, against the drawn desktop as if it were the real one, with LM Studio's log beside it."""
+
+    def main(self, *argv: str, at_reply: Any = lambda: None) -> int:
+        demo = agent.DemoModel()
+        self.addCleanup(demo.close)
+        plain = demo.respond
+
+        def respond(path: str, body: bytes) -> tuple[int, dict[str, Any]]:
+            self.write("2026-06/2026-06-27.1.log", b"[2026-06-27 10:00:05][INFO] " + path.encode() + b"\n")
+            return at_reply() or plain(path, body)
+
+        demo.respond = respond
+        environ = {"LMSTUDIO_ENDPOINT": demo.endpoint, "AGENT_DUMP_DIR": str(self.run), "AGENT_STEP_DELAY": "0"}
+        with (
+            mock.patch.dict(os.environ, environ),
+            mock.patch.object(agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            return agent.main(argv)
+
+    def logs(self) -> tuple[str, str]:
+        (folder,) = self.run.iterdir()
+        raw, human = folder / "lmstudio_raw.log", folder / "execution_log.txt"
+        return raw.read_text() if raw.exists() else "", human.read_text(encoding="utf-8")
+
+    def test_every_profile_completes_and_leaves_the_servers_log_of_its_own_run(self) -> None:
+        self.write("2026-06/2026-06-27.1.log", b"[2026-06-27 10:00:00][INFO] before\n")
+        self.assertEqual(self.main("--profile", "chat", "--max-steps", "30", 'Write "Hi" into Notes and save it.'), 0)
+        raw, human = self.logs()
+        self.assertNotIn("before", raw)
+        self.assertEqual(raw.count("/v1/chat/completions"), 11)
+        self.assertIn("LM Studio's log of this run copied", human)
+
+    def test_a_stopped_run_keeps_the_log_too(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                calls = itertools.count()
+                stop = lambda c=calls, n=number: signal.raise_signal(n) if next(c) == 4 else None  # noqa: E731
+                self.assertEqual(self.main("--scenario", "type", at_reply=stop), 130)
+                self.assertIn("/v1/chat/completions", self.logs()[0])
+                shutil.rmtree(self.run)
+                self.run.mkdir()
+
+    def test_a_run_that_fails_keeps_the_log_too(self) -> None:
+        calls = itertools.count()
+        fail = lambda: (400, {"error": {"message": "no"}}) if next(calls) > 4 else None  # noqa: E731
+        self.assertEqual(self.main("--profile", "chat", "--set", "request_retries=0", "x", at_reply=fail), 3)
+        self.assertIn("/v1/chat/completions", self.logs()[0])
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ class Replay(ReplayCase):
     def test_a_dry_run_shows_the_acts_and_touches_no_desktop(self) -> None:
         with mock.patch.object(agent, "open_desktop", side_effect=AssertionError("touched")):
             code, out, _ = self.main("--replay", "1", "--dry-run")
-        self.assertEqual((code, len(out.splitlines())), (0, 4))
+        self.assertEqual((code, len(out.splitlines())), (0, 5))
         self.assertRegex(out.splitlines()[2], r"^   3  type_text text=Hello from agent\.py  screenshots/turn_0004\.png$")
 
     def test_acts_that_were_refused_or_not_finished_are_not_repeated(self) -> None:
@@ -169,13 +169,13 @@ class Script(ReplayCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         self.assertIn("Repeated 4 acts", done.stdout)
         shown = subprocess.run([*command, "--dry-run"], env={"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60)
-        self.assertEqual(len(shown.stdout.splitlines()), 4)
+        self.assertEqual(len(shown.stdout.splitlines()), 5)
 
     def test_a_script_of_a_hostile_task_is_still_that_script(self) -> None:
         journal = self.run_folder() / "turns.jsonl"
         lines = [json.loads(line) for line in journal.read_text().splitlines()]
         lines[0]["task"] = '"""\nraise SystemExit(99)\n"""  {0} \\ \u202e'
-        journal.write_text("\n".join(map(json.dumps, lines)))
+        journal.write_text("\n".join(map(json.dumps, lines)) + "\n")
         target = self.folder / "again.py"
         self.main("--save-script", "1", str(target))
         names: dict[str, Any] = {"__name__": "loaded"}

@@ -204,7 +204,7 @@ class Runs(CommandLineCase):
         self.assertEqual((code, err, len(lines)), (0, "", 5))
         self.assertRegex(lines[1], r"^run_0001  \d{4}-\d\d-\d\d \d\d:\d\d planner   completed +6 +\d\.\d s  Open Notes")
         self.assertRegex(lines[2], r"^run_0002 .* commander max_steps +2 ")
-        self.assertRegex(lines[3], r"^run_0003  .*holds no journal")
+        self.assertRegex(lines[3], r"^run_0003  .*holds no readable turns.jsonl")
         self.assertRegex(lines[4], r"^run_0004  .*holds no run")
 
     def test_statistics_are_the_figures_of_the_report(self) -> None:
@@ -220,7 +220,7 @@ class Runs(CommandLineCase):
     def test_a_run_that_is_not_there_or_damaged_gets_one_clear_line(self) -> None:
         (self.folder / "dumps" / "run_0002").mkdir(parents=True)
         for option in ("--stats", "--report", "--replay"):
-            for name, wanted in (("7", "no run 7"), ("nowhere", "no run nowhere"), ("2", "holds no journal")):
+            for name, wanted in (("7", "no run 7"), ("nowhere", "no run nowhere"), ("2", "holds no readable turns.jsonl")):
                 code, _, err = self.main(option, name, "--demo")
                 self.assertEqual(len(err.splitlines()), 1)
                 self.assertIn(wanted, err)

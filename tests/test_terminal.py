@@ -54,13 +54,13 @@ class Live(unittest.TestCase):
     def terminal(self, live: bool = True, colour: bool = False, level: int = 1) -> tuple[agent.Terminal, Screen]:
         screen = Screen()
         clock = VirtualClock(agent.Stop())
-        self.enterContext_(contextlib.redirect_stdout(screen))
-        self.enterContext_(mock.patch.object(agent.os, "get_terminal_size", lambda: os.terminal_size((60, 20))))
+        self.enter(contextlib.redirect_stdout(screen))
+        self.enter(mock.patch.object(agent.os, "get_terminal_size", lambda: os.terminal_size((60, 20))))
         terminal = agent.Terminal(clock, live, colour, level)
         self.addCleanup(terminal.close)
         return terminal, screen
 
-    def enterContext_(self, context: Any) -> None:  # noqa: N802 - enterContext came with 3.11
+    def enter(self, context: Any) -> None:  # enterContext came with 3.11
         context.__enter__()
         self.addCleanup(context.__exit__, None, None, None)
 
@@ -118,9 +118,13 @@ class Live(unittest.TestCase):
 class Ability(unittest.TestCase):
     def ability(self, stdout: Any, **environ: str) -> agent.Terminal:
         options = argparse.Namespace(verbose=False, quiet=False)
-        with mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "", **environ}), mock.patch.object(sys, "stdout", stdout):
-            with mock.patch.object(agent.sys, "platform", "linux"), agent.open_terminal(options, VirtualClock(agent.Stop())) as it:
-                return it
+        with (
+            mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "", **environ}),
+            mock.patch.object(sys, "stdout", stdout),
+            mock.patch.object(agent.sys, "platform", "linux"),
+            agent.open_terminal(options, VirtualClock(agent.Stop())) as terminal,
+        ):
+            return terminal
 
     def test_a_terminal_has_a_live_line_and_colours(self) -> None:
         terminal = self.ability(Screen())
@@ -175,9 +179,12 @@ class Loudness(CommandLineCase):
     def test_a_run_on_a_terminal_leaves_the_same_lines_as_in_a_pipe(self) -> None:
         _, plain, _ = self.main("--demo")
         screen = Screen()
-        with mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1"}), mock.patch.object(io, "StringIO", lambda: screen):
-            with mock.patch.object(agent.sys, "platform", "linux"):
-                self.main("--demo")
+        with (
+            mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1"}),
+            mock.patch.object(io, "StringIO", lambda: screen),
+            mock.patch.object(agent.sys, "platform", "linux"),
+        ):
+            self.main("--demo")
         words = [[re.sub(r"\d", "0", line) for line in text] for text in (plain.split("\n"), shown(screen.getvalue()))]
         self.assertEqual(words[0], words[1])
 

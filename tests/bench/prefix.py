@@ -2,9 +2,10 @@
 
     python -m tests.bench.prefix [STEPS]
 
-Columns: the most screenshots in a request; whether the model thinks aloud; the largest request; the share of a prompt's tokens that stands unchanged
-from its start, as a prefix cache counts it (an image is 1,296 tokens, four characters of text are one); the tokens that
-the server reads anew, a step on average; and the peak of Python's memory in the first and in the last quarter.
+Columns: the most screenshots in a request; whether the model thinks aloud; the largest request; a prompt's tokens, on
+average; the share of them that stands unchanged from the start, as a prefix cache counts it (an image is 1,296 tokens,
+four characters of text are one); the tokens that the server reads anew each step; and the peak of Python's memory in
+the first and in the last quarter of the run.
 """
 
 from __future__ import annotations
@@ -40,11 +41,13 @@ class Pieces:
         for message in request["messages"]:
             content = message.pop("content")
             for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-                text = str(hash(part["image_url"]["url"])) if "image_url" in part else part["text"] + json.dumps(message)
-                pieces.append((text, IMAGE_TOKENS if "image_url" in part else len(text) // 4))
-        same = sum(tokens for tokens, _ in (
-            (new[1], old) for new, old in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(pieces, self.before))
-        ))  # fmt: skip
+                if "image_url" in part:
+                    pieces.append((str(hash(part["image_url"]["url"])), IMAGE_TOKENS))
+                else:
+                    text = part["text"] + json.dumps(message)
+                    pieces.append((text, len(text) // 4))
+        pairs = zip(pieces, self.before, strict=False)
+        same = sum(new[1] for new, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
         self.tokens.append((same, sum(tokens for _, tokens in pieces)))
         self.before = pieces
         return agent.Reply(self.reply(), "tool_calls", agent.Usage(None, 60, None), "scripted", 1.0, 1)
@@ -55,7 +58,8 @@ class Pieces:
         arguments = {} if number % 2 else {"label": f"Button {number}", "box": [number % 1000, 500]}
         function = {"name": name, "arguments": json.dumps(arguments)}
         said = f"The window shows button {number}; the last action worked, so I go on with the next one. " * 2
-        return {"role": "assistant", "content": said, "reasoning_content": f"thinking about {number} " * 30 * self.thinks,
+        thought = f"thinking about {number} " * 30 * self.thinks
+        return {"role": "assistant", "content": said, "reasoning_content": thought,
                 "tool_calls": [{"id": "x", "type": "function", "function": function}]}  # fmt: skip
 
 
@@ -90,7 +94,8 @@ def run(steps: int, prune_at: int, thinks: bool) -> tuple[Pieces, list[int]]:
             return complete(body)
 
         server.complete = counted  # type: ignore[method-assign]
-        agent.run_agent(engine, agent.AgentState("Press every button", agent.AgentMemory(config.memory_compression_threshold)))
+        memory = agent.AgentMemory(config.memory_compression_threshold)
+        agent.run_agent(engine, agent.AgentState("Press every button", memory))
         logger.close()
     return server, peaks
 
@@ -102,9 +107,10 @@ def main() -> None:
     print("most  thinks  largest request  prompt tokens  reused  read anew a step  memory peak first, last quarter")
     for thinks, prune_at in itertools.product((False, True), (2, 3, 4, 6, 8)):
         server, peaks = run(steps, prune_at, thinks)
-        same, whole = (sum(column) for column in zip(*server.tokens[1:]))
+        same, whole = (sum(column) for column in zip(*server.tokens[1:], strict=True))
         mean, anew = whole // (len(server.tokens) - 1), (whole - same) // (len(server.tokens) - 1)
-        print(f"{prune_at:>4}  {'yes' if thinks else 'no':<6}  {max(server.sizes) / 1e6:>12.2f} MB  {mean:>13,}  {same / whole:>6.1%}  {anew:>16,}"
+        size, said = max(server.sizes) / 1e6, "yes" if thinks else "no"
+        print(f"{prune_at:>4}  {said:<6}  {size:>12.2f} MB  {mean:>13,}  {same / whole:>6.1%}  {anew:>16,}"
               f"  {peaks[0] / 1e6:.1f} MB, {peaks[-1] / 1e6:.1f} MB")  # fmt: skip
         late = max(server.sizes[steps // 2 :]) / max(server.sizes[: steps // 2])
         assert late < 1.05, f"the second half's largest request is {late:.2f} of the first half's"

@@ -19,8 +19,9 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 
-import agent  # noqa: E402
 from chrome import Chrome  # noqa: E402
+
+import agent  # noqa: E402
 
 HOSTILE = "</script><script>document.title='broken'</script><img src='https://example.com/x.png' onerror=\"document.title='x'\">"
 HOSTILE += "\n\u05e9\u05dc\u05d5\u05dd \u0627\u0644\u0633\u0644\u0627\u0645 \u202etxt.exe " + "unbroken" * 90

@@ -67,7 +67,8 @@ def main() -> int:
               f"{len(spoilt)} of {sum(e.kind == 'executor' for e in run.model.exchanges)} replies spoilt, "
               f"acts not named by the model: {unnamed or 'none'}", flush=True)
         if not run.completed:
-            print(run, file=sys.stderr)
+            print(run, *(f"{entry['turn']}: {entry['result']}" for entry in run.journal if entry["kind"] == "result"),
+                  sep="\n", file=sys.stderr)
     print(f"{completed} of {runs} completed; {sum(ways.values())} replies spoilt in {len(ways)} of {len(NOISE)} ways; "
           f"{wrong} acts not named by the model")
     return 0 if completed >= 0.95 * runs and not wrong else 1

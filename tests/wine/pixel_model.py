@@ -259,6 +259,7 @@ class View:
 
     menu: Box | None = None
     notepad: Box | None = None  # its caption
+    notepad_active: bool = False  # it has the keyboard
     page: Box | None = None  # its edit area
     page_filled: bool = False
     untitled: bool = True
@@ -277,10 +278,10 @@ class View:
 def look(pixels: Pixels) -> View:
     sight = Sight(pixels)
     view = View(menu=sight.start_menu(), start=(23, (sight.taskbar_top() + sight.height) // 2))
-    for caption, _ in sight.captions():
+    for caption, active in sight.captions():
         buttons = sight.buttons_left(caption)
         if buttons is not None and buttons < caption.right - 24:
-            view = _look_at_notepad(sight, caption, buttons, view)
+            view = replace(_look_at_notepad(sight, caption, buttons, view), notepad_active=active)
         else:
             view = _look_at_dialog(sight, caption, view)
     return view
@@ -435,8 +436,8 @@ def decide(pixels: Pixels, task: Task = Task()) -> Step:
             return Step("type", "Open field", place, "notepad", why="The Run dialog waits for a program's name.")
         return Step("key", key="enter", why=STARTED)
     if view.notepad:
-        if view.menu:
-            # Escape would go to Notepad, which has the keyboard; a click elsewhere closes a menu.
+        if view.menu and not view.notepad_active:
+            # Wine leaves the menu open whatever is clicked if a program starts meanwhile: then it does not matter.
             return click("Notepad page", (view.page or view.notepad).centre,
                          "The Start menu is open beside Notepad and not needed.")
         if not view.page_filled:
@@ -657,6 +658,7 @@ class PixelModel:
         self.lock = threading.Lock()
         self._queue: list[Call] = []  # the rest of a step that takes several calls
         self._before = Step("")  # the last step that was not a wait
+        self._starting = False  # the last step pressed Enter in the Run dialog
         self._waits = 0
 
     def answer(self, body: Json) -> tuple[Exchange, str]:
@@ -731,7 +733,7 @@ class PixelModel:
             return step, reply_with(vocabulary.look, {}) if vocabulary.look else _said("There is no picture here.")
         step = self.patient(decide(read_png(png), self.task))
         if step.action != "wait":
-            self._before = step
+            self._before, self._starting = step, step.why == STARTED
         spoken = "key" if step.action == "wait" else step.action
         calls = speak(step, vocabulary.calls.get(spoken, []))
         if not calls or any(tool not in names for tool, _ in calls):
@@ -742,13 +744,14 @@ class PixelModel:
     def patient(self, step: Step) -> Step:
         """Wait where a picture right after an act cannot show its effect yet: a program starts, a text is drawn."""
         last = self._before
-        starting = last.why == STARTED and step.target == "Start button"
-        unseen = step.action == "type" and step == last
+        # Also after a spoilt reply: a client may well have carried it out.
+        starting = self._starting and step.target == "Start button"
+        unseen = step.action in ("type", "key") and step == last
         if self._waits < (8 if starting else 1 if unseen else 0):
             self._waits += 1
             return WAIT
         self._waits = 0
-        if unseen and step.position != (0, 0):
+        if unseen and step.action == "type" and step.position != (0, 0):
             return replace(step, action="click", why="The typed text did not appear; give the field the keyboard.")
         return step
 

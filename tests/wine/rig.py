@@ -163,7 +163,7 @@ def run_notepad(model: PixelModel, *options: str, timeout: float = 120, keep: st
     with Desktop() as desktop, ModelServer(model) as server:
         task = f"Open Notepad, write the line {model.task.text!r} and save it with Ctrl+S as {model.task.path}"
         code, output = desktop.run(
-            windows_path(AGENT), "--endpoint", server.url + "/chat/completions", "--set", "dump_dir=dumps", *options,
+            windows_path(AGENT), "--endpoint", server.url + "/chat/completions", "--confirm", "never", *options,
             stdin=task + "\n", timeout=timeout)
         saved = desktop.file(model.task.path)
         run = desktop.folder / "dumps" / "run_0001"

@@ -9,7 +9,7 @@ from pathlib import Path
 from pixel_model import PixelModel, Task
 from rig import AGENT, Desktop, Target, run_notepad, windows_path
 
-TASK = Task("Grüße, Åse! 5 € & 100 % ~", r"C:\replayed.txt")
+TASK = Task("Grüße, Åse! 5 € & 100 % ~", r"C:\a note to repeat.txt")
 
 
 class TheNotepadTaskAgain(unittest.TestCase):
