@@ -4239,9 +4239,17 @@ def write_report(folder: Path, target: Path | None = None) -> Path:
                 rgb, width, height = halved(rgb, width, height)
             data = base64.b64encode(rgb_to_png(rgb, width, height)).decode()
             pictures.append({"picture": name, "data": f"data:image/png;base64,{data}"})
-    path = target or folder / "report.html"
-    with path.open("x" if target else "w", encoding="utf-8") as stream:
-        stream.write(report_page() + "".join(report_block(item) for item in [*book, *pictures]))
+    text = report_page() + "".join(report_block(item) for item in [*book, *pictures])
+    return write_text(target or folder / "report.html", text, "x" if target else "w")
+
+
+def write_text(path: Path, text: str, mode: str = "x") -> Path:
+    """Writes a file, one that is not there yet unless `mode` says so; raises ConfigError."""
+    try:
+        with path.open(mode, encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another name.") from None
     return path
 
 
@@ -5187,23 +5195,29 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
     records = read_journal(folder)[0] if recording.folder else []
     looks = {r["screenshot"]: r for r in records if r["kind"] == "look"}
     for act, shot in recording.acts():
+        if recording.folder and shot not in looks:
+            raise AgentError(f"{folder} has no record of {shot[:80] or 'the screenshot'}, on which {act} was done.")
         state.increment_turn()
-        start, share = engine.clock.now(), 1.0
-        while share > config.replay_tolerance:
-            if engine.clock.now() - start > config.replay_patience:
-                much = f"{share:.0%} of the screen around it is not as in {folder / shot}"
-                return Outcome("differs", f"{act}: {much}; at most {config.replay_tolerance:.0%} may differ.")
-            frame, screenshot = engine.observe(state.turn)
-            share = differing_share(config, frame, act, folder, looks[shot]) if recording.folder else 0.0
-            engine.clock.sleep(0.25 * (share > config.replay_tolerance))
-        result, changed = engine.act(act, frame, state.turn)
-        record = ActionRecord(state.turn, act.tool.name, describe(act), result, screenshot, "", changed)
-        note_action(engine, state, record, start)
+        for _ in range(REPLAY_TRIES):
+            start, share = engine.clock.now(), 1.0
+            while share > config.replay_tolerance:
+                if engine.clock.now() - start > config.replay_patience:
+                    much = f"{share:.0%} of the screen around it is not as in {folder / shot}"
+                    return Outcome("differs", f"{act}: {much}; at most {config.replay_tolerance:.0%} may differ.")
+                frame, screenshot = engine.observe(state.turn)
+                share = differing_share(config, frame, act, folder, looks[shot]) if recording.folder else 0.0
+                engine.clock.sleep(0.25 * (share > config.replay_tolerance))
+            result, changed = engine.act(act, frame, state.turn)
+            record = ActionRecord(state.turn, act.tool.name, describe(act), result, screenshot, "", changed)
+            note_action(engine, state, record, start)
+            if engine.refused != "stale_frame":
+                break
         if changed is None:
             return Outcome("refused", result)
     return Outcome("completed", f"Repeated {len(recording.steps)} acts.")
 
 
+REPLAY_TRIES = 5  # of one act that a pause came in between
 VISIBLE, SAMPLES = 32, 10_000  # levels of a channel that count as a difference; pixels looked at, evenly spread
 
 
@@ -5257,9 +5271,7 @@ def save_script(folder: Path, target: Path) -> Path:
     head, recording = turns_of(folder)[0], recording_of(folder)
     steps, settings = "\n".join(f"    {step!r}," for step in recording.steps), dict(recording.settings)
     names = {"name": head["name"], "task": ascii(head["task"])[1:-1], "folder": recording.folder}
-    with target.open("x", encoding="utf-8") as stream:
-        stream.write(SCRIPT.format(**names, settings=settings, steps=steps))
-    return target
+    return write_text(target, SCRIPT.format(**names, settings=settings, steps=steps))
 
 
 LOOPS: dict[str, Callable[[Engine, AgentState], Outcome]] = {"two_agent": run_two_agent, "chat": run_chat}
@@ -5696,37 +5708,33 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock, recording: Reco
         return doctor(options, config, stop, clock)
     if options.replay:
         recording = recording_of(find_run(config.dump_dir, options.replay))
-    try:
-        lines = list(look_back(options, config, recording))
-    except OSError as error:
-        raise ConfigError(f"{error.filename} cannot be written: {error.strerror}; choose another name.") from None
-    if lines:
+    if lines := list(look_back(options, config, recording)):
         say("\n".join(lines))
         return 0
     old = find_resumed(options, Path(config.dump_dir)) if options.resume is not None else None
     config, secrets = read_config(options, os.environ, recording), read_secrets(options.secret)
     with open_terminal(options, clock, secrets.hide) as terminal, ExitStack() as undo:
-        tell = terminal.say
         desktop = open_desktop(options, clock)
         api = desktop.api if isinstance(desktop, WindowsDesktop) else None
         if api and api.WaitForSingleObject(api.CreateMutexW(None, False, "Local\\agent.py"), 0) == WAIT_TIMEOUT:
             raise ConfigError("Another agent.py works on this desktop; wait until it is done, or stop it.")
-        area = resolve_area(config.area, desktop)
-        desktop.capture(area, config.screen_capture_w, config.screen_capture_h)  # says now what would fail later
+        size = config.screen_capture_w, config.screen_capture_h
+        desktop.capture(resolve_area(config.area, desktop), *size)  # says now what would fail later
         if options.demo and not recording:
             config = replace(config, lmstudio_endpoint=undo.enter_context(closing(DemoModel())).endpoint)
-        server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""), tell, hide=secrets.hide)
+        server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""), terminal.say, hide=secrets.hide)
         info = ModelInfo("none") if recording else server.discover()
         task = f"Repeat {recording.folder or 'a script'}" if recording else secrets.hide(read_task(options))
         logger = undo.enter_context(closing(ExecutionLogger(config.dump_dir, secrets.hide, old)))
         if not (options.demo or recording) and "//127." in server.where:  # else that log is about something else
             undo.callback(keep_lmstudio_log, lmstudio_logs(), logger)
         delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
-        actuator = Actuator(desktop, config, clock, stop, tell, console_confirm(config, clock, terminal.ask), secrets)
+        confirm = console_confirm(config, clock, terminal.ask)
+        actuator = Actuator(desktop, config, clock, stop, terminal.say, confirm, secrets)
         if api:
             undo.enter_context(watched(api, actuator))
         profile = PROFILES[options.profile]
-        engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, tell)
+        engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, terminal.say)
         engine.phase, logger.echo = terminal.phase, partial(terminal.say, level=2)
         state = AgentState(task, AgentMemory(config.memory_compression_threshold))
         terminal.watch = lambda: f"turn {state.turn} of {config.max_steps}, {engine.tokens} tokens"
@@ -5734,7 +5742,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock, recording: Reco
         begun = {"version": __version__, "profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
         logger.record("resume" if old else "run", **begun)
         if info.note:
-            tell(info.note)
+            terminal.say(info.note)
         if old:
             resume(engine, state)
         return finish(engine, state, terminal, recording)
