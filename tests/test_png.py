@@ -1,14 +1,16 @@
 """Room 4: the picture format, and drawing into a picture."""
 
+import base64
 import random
 import struct
 import unittest
 import zlib
+from unittest.mock import patch
 
 import agent
 from agent import AgentError, Canvas, Rect
 
-SIZES = [(w, h) for w in (1, 2, 3, 5, 17, 33, 64, 255) for h in (1, 2, 31, 33, 65)]
+SIZES = [(w, h) for w in (1, 2, 3, 5, 16, 17, 33, 48, 64, 255) for h in (1, 2, 31, 32, 33, 65)]
 
 
 def noise(size: int, seed: int = 7) -> bytes:
@@ -28,7 +30,7 @@ def png_file(rows: bytes, width: int, height: int, kind=(8, 2, 0, 0, 0), extra: 
 
 
 def plain_decode(png: bytes) -> tuple[bytes, int, int]:
-    """A decoder for unfiltered PNGs that checks every length and CRC."""
+    """A decoder for PNGs without filter or with Up that checks every length, CRC and the whole stream's Adler-32."""
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     at, found = 8, {}
     while at < len(png):
@@ -41,8 +43,13 @@ def plain_decode(png: bytes) -> tuple[bytes, int, int]:
     width, height, *kind = struct.unpack(">II5B", found[b"IHDR"])
     assert kind == [8, 2, 0, 0, 0]
     rows, step = zlib.decompress(found[b"IDAT"]), width * 3 + 1
-    assert len(rows) == step * height and not any(rows[::step])
-    return b"".join(rows[y * step + 1 : (y + 1) * step] for y in range(height)), width, height
+    assert len(rows) == step * height
+    out: list[bytes] = []
+    for y in range(height):
+        kind, row = rows[y * step], rows[y * step + 1 : (y + 1) * step]
+        assert kind in (0, 2)
+        out.append(bytes((a + b) & 255 for a, b in zip(row, out[-1], strict=True)) if kind else row)
+    return b"".join(out), width, height
 
 
 def filtered(rgb: bytes, width: int, height: int, names: list[int]) -> bytes:
@@ -60,15 +67,34 @@ def filtered(rgb: bytes, width: int, height: int, names: list[int]) -> bytes:
     return out
 
 
+def mist(width: int, height: int, seed: int = 3) -> bytes:
+    """Soft slopes with a grain, as in photographs: the encoder filters them."""
+    dice = random.Random(seed)
+    return bytes(
+        value & 255
+        for y in range(height)
+        for x in range(width)
+        for value in (x + 2 * y + dice.randrange(6), 2 * x + y + dice.randrange(6), x + y, dice.randrange(256))
+    )
+
+
+def flat(width: int, height: int) -> bytes:
+    """A window with a few lines: hardly anything to compress."""
+    canvas = Canvas(width, height)
+    canvas.fill(Rect(0, 0, width, height), 0xF8FAFC)
+    canvas.fill(Rect(2, 2, width - 4, 3), 0x2457D6)
+    return bytes(canvas.pixels)
+
+
 class Encoding(unittest.TestCase):
-    def test_both_encoders_keep_every_pixel_in_forty_odd_sizes(self):
+    def test_both_encoders_keep_every_pixel_in_sixty_odd_sizes(self):
         for width, height in SIZES:
             with self.subTest(width=width, height=height):
-                pixels = noise(width * height * 4)
-                rgb = agent.bgrx_to_rgb(pixels)
-                self.assertEqual(plain_decode(agent.rgb_to_png(rgb, width, height)), (rgb, width, height))
-                self.assertEqual(plain_decode(agent.bgrx_to_png(pixels, width, height)), (rgb, width, height))
-                self.assertEqual(agent.png_to_rgb(agent.bgrx_to_png(pixels, width, height)), (rgb, width, height))
+                for pixels in (noise(width * height * 4), mist(width, height), flat(width, height)):
+                    rgb = agent.bgrx_to_rgb(pixels)
+                    self.assertEqual(plain_decode(agent.rgb_to_png(rgb, width, height)), (rgb, width, height))
+                    self.assertEqual(plain_decode(agent.bgrx_to_png(pixels, width, height)), (rgb, width, height))
+                    self.assertEqual(agent.png_to_rgb(agent.bgrx_to_png(pixels, width, height)), (rgb, width, height))
 
     def test_red_green_and_blue_come_out_in_this_order(self):
         self.assertEqual(agent.bgrx_to_rgb(bytes([1, 2, 3, 99, 4, 5, 6, 0])), bytes([3, 2, 1, 6, 5, 4]))
@@ -81,6 +107,68 @@ class Encoding(unittest.TestCase):
             for size, width, height in ((11, 2, 2), (0, 0, 4), (0, 4, 0)):
                 with self.assertRaises(ValueError):
                     pack(bytes(size), width, height)
+
+
+class Strips(unittest.TestCase):
+    """PngEncoder over many frames."""
+
+    WIDTH, HEIGHT = 80, 200  # seven strips, the last one short
+
+    def check(self, encoder: agent.PngEncoder, pixels: bytes, width: int = WIDTH, height: int = HEIGHT) -> None:
+        picture = encoder.encode(pixels, width, height)
+        self.assertEqual(plain_decode(picture.png), (agent.bgrx_to_rgb(pixels), width, height))
+        self.assertEqual(picture.base64, base64.b64encode(picture.png))
+
+    def test_every_frame_of_a_changing_screen_comes_out_whole_with_its_base64(self):
+        dice, encoder, canvas = random.Random(5), agent.PngEncoder(), Canvas(self.WIDTH, self.HEIGHT)
+        for turn in range(40):
+            if turn % 7 == 3:
+                canvas = Canvas(self.WIDTH, self.HEIGHT, dice.choice([mist, flat])(self.WIDTH, self.HEIGHT))
+            canvas.fill(Rect(dice.randrange(80), dice.randrange(200), 9, dice.randrange(60)), dice.randrange(1 << 24))
+            self.check(encoder, bytes(canvas.pixels))
+
+    def test_only_strips_that_differ_are_compressed_and_the_same_frame_costs_nothing(self):
+        packed, original, encoder = [], agent._png_strip, agent.PngEncoder()
+        pixels = bytearray(mist(self.WIDTH, self.HEIGHT))
+        with patch.object(agent, "_png_strip", lambda part, *more: packed.append(part) or original(part, *more)):
+            for row, wanted in ((None, 7), (None, 0), (0, 1), (199, 1), (31, 1), (32, 1)):
+                packed.clear()
+                if row is not None:
+                    pixels[row * self.WIDTH * 4] ^= 1
+                self.check(encoder, bytes(pixels))
+                self.assertEqual(len(packed), wanted, row)
+        self.assertIs(encoder.encode(bytes(pixels), 80, 200), encoder.encode(bytes(pixels), 80, 200))
+
+    def test_another_size_starts_anew_even_with_as_many_bytes(self):
+        encoder, pixels = agent.PngEncoder(), flat(80, 200)
+        for width, height in ((80, 200), (200, 80), (80, 200), (80, 100), (40, 400)):
+            self.check(encoder, pixels[: width * height * 4], width, height)
+
+    def test_a_strip_that_failed_in_one_thread_is_made_good_or_the_error_is_raised(self):
+        original, encoder, pixels = agent._png_strip, agent.PngEncoder(), mist(self.WIDTH, self.HEIGHT)
+        for failures in (1, 2, 99):
+            left = [True] * failures
+
+            def short_of_memory(*values, left=left):
+                if left and left.pop():
+                    raise MemoryError
+                return original(*values)
+
+            pixels = bytes(byte ^ 1 for byte in pixels)
+            with patch.object(agent, "_png_strip", short_of_memory):
+                if failures == 99:
+                    self.assertRaises(MemoryError, encoder.encode, pixels, self.WIDTH, self.HEIGHT)
+                else:
+                    self.check(encoder, pixels)
+            self.check(encoder, pixels)  # and nothing half-done is kept
+
+    def test_photographs_get_smaller_than_without_a_filter_and_windows_stay_plain(self):
+        for pixels, filtered_rows in ((mist(256, 64), True), (flat(256, 64), False)):
+            png = agent.bgrx_to_png(pixels, 256, 64)
+            rows = zlib.decompress(b"".join(data for tag, data in agent._png_chunks(png) if tag == b"IDAT"))
+            self.assertEqual(2 in rows[:: 256 * 3 + 1], filtered_rows)
+        plain = agent.rgb_to_png(agent.bgrx_to_rgb(mist(256, 64)), 256, 64)
+        self.assertLess(len(agent.bgrx_to_png(mist(256, 64), 256, 64)), len(plain))
 
 
 class Decoding(unittest.TestCase):

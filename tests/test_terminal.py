@@ -169,7 +169,7 @@ class Loudness(CommandLineCase):
     def test_the_last_line_counts_turns_acts_refusals_time_and_tokens_and_names_the_report(self) -> None:
         _, out, _ = self.main("--demo")
         self.assertRegex(out.splitlines()[-1], r"^6 turns, 4 acts, 0 refused, \d+\.\d s, of it \d+\.\d s model and \d+\.\d s program,"
-                         r" 7 requests, 16668 tokens; see .*run_0001.report\.html$")  # fmt: skip
+                         r" 7 requests, \d+ tokens; see .*run_0001.report\.html$")  # fmt: skip
 
     def test_a_pipe_gets_no_escape_sequence(self) -> None:
         _, out, _ = self.main("--demo")

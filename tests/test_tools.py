@@ -192,7 +192,7 @@ class Schemas(unittest.TestCase):
         self.assertEqual((function["name"], function["parameters"]["required"]), ("click_it", ["label", "place"]))
         properties = function["parameters"]["properties"]
         self.assertEqual(list(properties), ["label", "place", "justification"])
-        self.assertEqual(properties["label"], {"type": "string", "description": "what is clicked"})
+        self.assertEqual(properties["label"], {"type": "string"})
         self.assertEqual(properties["place"]["items"], place)
         self.assertEqual((properties["place"]["minItems"], properties["place"]["maxItems"]), (2, 2))
 

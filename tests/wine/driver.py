@@ -39,7 +39,9 @@ class Driver:
         self.api = agent.load_win32()
         self.clock, self.desktop = clock, agent.WindowsDesktop(self.api, clock)
         self.dpi = self.desktop.init_dpi()
-        self.actuator = agent.Actuator(self.desktop, agent.Config(), clock, self.stop)
+        # Nobody sits here; Wine takes a window that appears under the pointer for the mouse's doing.
+        config = agent.Config(takeover_quiet=0, confirm="never")
+        self.actuator = agent.Actuator(self.desktop, config, clock, self.stop)
 
     # ---- commands: each returns what is sent back ----
 

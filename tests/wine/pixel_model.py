@@ -751,6 +751,8 @@ class PixelModel:
             self._waits += 1
             return WAIT
         self._waits = 0
+        if step == last and step.target == "Notepad page" and step.action == "click":
+            return replace(step, action="key", key="escape", why="The click did not close the menu.")
         if unseen and step.action == "type" and step.position != (0, 0):
             return replace(step, action="click", why="The typed text did not appear; give the field the keyboard.")
         return step

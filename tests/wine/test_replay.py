@@ -18,7 +18,7 @@ class TheNotepadTaskAgain(unittest.TestCase):
             recorded = Path(scratch, "run_0001")
             run = run_notepad(PixelModel(TASK), keep=str(recorded))
             self.assertEqual(run.saved, TASK.file_bytes, str(run))
-            options = (windows_path(AGENT), "--replay", windows_path(recorded), "--set", "dump_dir=dumps")
+            options = (windows_path(AGENT), "--replay", windows_path(recorded), "--set", "dump_dir=dumps", "--confirm", "never")
             with Desktop() as desktop:
                 code, output = desktop.run(*options)
                 self.assertEqual(code, 0, output)

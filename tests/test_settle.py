@@ -1,0 +1,203 @@
+"""What an act changed, when the screen is at rest after it, and screenshots written beside the turn."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import agent
+from agent import Canvas, Rect
+from tests.scripted import PLAN, EngineCase, call, role_of, user_text
+
+GREY = 0x808080
+
+
+def picture(*parts: tuple[Rect, int], width: int = 320, height: int = 180) -> bytes:
+    canvas = Canvas(width, height)
+    canvas.fill(Rect(0, 0, width, height), 0xF0F0F0)
+    for rect, colour in parts:
+        canvas.fill(rect, colour)
+    return bytes(canvas.pixels)
+
+
+def region(before: bytes, after: bytes) -> Rect | None:
+    return agent.changed_region(before, after, 320)
+
+
+CARET = (Rect(100, 50, 2, 16), 0x000000)
+
+
+class Regions(EngineCase):
+    def test_the_region_is_the_box_of_all_pixels_that_differ(self) -> None:
+        boxes = [
+            Rect(0, 0, 1, 1),
+            Rect(319, 179, 1, 1),
+            Rect(10, 20, 100, 3),
+            Rect(0, 90, 320, 90),
+            Rect(0, 0, 320, 180),
+        ]
+        for box in boxes:
+            self.assertEqual(region(picture(), picture((box, GREY))), box)
+        both = picture((Rect(10, 20, 5, 5), GREY), (Rect(200, 100, 20, 30), GREY))
+        self.assertEqual(region(picture(), both), Rect(10, 20, 210, 110))
+
+    def test_a_difference_in_one_channel_counts_and_equal_pictures_have_none(self) -> None:
+        for channel in range(3):
+            changed = bytearray(picture())
+            changed[(7 * 320 + 5) * 4 + channel] ^= 1
+            self.assertEqual(region(picture(), bytes(changed)), Rect(5, 7, 1, 1))
+        self.assertIsNone(region(picture(), picture()))
+
+    def test_a_carets_blink_is_no_change_and_does_not_widen_another_one(self) -> None:
+        self.assertIsNone(region(picture(), picture(CARET)))
+        self.assertIsNone(region(picture(CARET), picture()))
+        there = Rect(200, 100, 20, 30)
+        self.assertEqual(region(picture(CARET), picture((there, GREY))), there)
+
+    def test_what_is_too_small_wide_or_high_for_a_caret_is_a_change(self) -> None:
+        for box in (Rect(100, 50, 4, 4), Rect(100, 50, 6, 16), Rect(100, 50, 2, 60)):
+            self.assertEqual(region(picture(), picture((box, GREY))), box)
+        two = picture(CARET, (Rect(30, 100, 2, 16), 0))
+        self.assertEqual(region(picture(), two), Rect(30, 50, 72, 66))
+
+    def test_a_frame_of_one_colour_is_blank_and_one_other_pixel_is_enough_not_to_be(self) -> None:
+        engine, _ = self.engine(lambda r: PLAN)
+        frame, _ = engine.observe(1)
+        pixels = bytes(frame.width * frame.height * 4)
+        self.assertTrue(replace(frame, clean=pixels).blank)
+        for place in (0, len(pixels) // 2, len(pixels) - 4):
+            self.assertFalse(replace(frame, clean=pixels[:place] + b"\1" + pixels[place + 1 :]).blank)
+
+
+class Settling(EngineCase):
+    """The desktop shows, at each virtual time after the act, what `shows` says."""
+
+    def act(self, shows, **settings):
+        engine, _ = self.engine(lambda r: PLAN, **settings)
+        desktop, clock = engine.desktop, engine.clock
+        began = [None]
+
+        def glance(_area: Rect, width: int, height: int) -> bytes:
+            passed = -1.0 if began[0] is None else (clock.now() - began[0]) * 1000
+            canvas = Canvas(width, height)
+            canvas.fill(Rect(0, 0, width, height), 0xF0F0F0)
+            canvas.fill(Rect(0, 0, width // 2, height // 2), shows(passed))
+            return bytes(canvas.pixels)
+
+        desktop.glance = glance
+        frame, _ = engine.observe(1)
+        performed = engine.actuator.perform
+
+        def perform(act, seen):
+            result = performed(act, seen)
+            began[0] = clock.now()
+            return result
+
+        engine.actuator.perform = perform
+        chosen = engine.profile.vocabulary.parse(agent.ToolCall("press_keyboard_key", {"key": "a", "reasoning": ""}))
+        _, changed = engine.act(chosen, frame, 1)
+        return engine, changed, (engine._latest.taken_at - began[0]) * 1000
+
+    def test_the_frame_is_taken_only_when_the_screen_stays_as_it_is(self) -> None:
+        for rest in (10, 70, 130, 333, 900, 1500):
+            engine, changed, taken = self.act(lambda ms, rest=rest: 0 if ms < 0 else min(int(ms), rest) * 1000 + 1)
+            self.assertTrue(changed)
+            self.assertGreaterEqual(taken, rest)
+            self.assertLessEqual(taken, rest + 2 * engine.config.settle_interval_ms + engine.config.settle_floor_ms)
+
+    def test_a_screen_that_does_not_react_is_given_the_patience_and_no_more(self) -> None:
+        engine, changed, taken = self.act(lambda ms: 0x101010)
+        self.assertFalse(changed)
+        self.assertGreaterEqual(taken, engine.config.settle_patience_ms)
+        self.assertLess(taken, engine.config.settle_patience_ms + 2 * engine.config.settle_interval_ms)
+
+    def test_a_late_reaction_within_the_patience_is_waited_for(self) -> None:
+        _, changed, taken = self.act(lambda ms: 0x101010 if ms < 200 else 0x202020)
+        self.assertTrue(changed)
+        self.assertGreaterEqual(taken, 200)
+
+    def test_a_screen_that_never_rests_is_taken_after_the_cap(self) -> None:
+        engine, changed, taken = self.act(lambda ms: 0 if ms < 0 else int(ms) + 1)
+        self.assertTrue(changed)
+        self.assertGreaterEqual(taken, engine.config.settle_cap_ms)
+        self.assertLess(taken, engine.config.settle_cap_ms + 2 * engine.config.settle_interval_ms)
+        self.act(lambda ms: 0x101010, settle_cap_ms=0)  # a cap below the patience: it ends, too
+
+    def test_journal_memory_and_model_are_told_the_region_on_the_grid_and_the_settling_time(self) -> None:
+        acts = iter([call("press_keyboard_key", key="a"), call("press_keyboard_key", key="b")])
+        engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else next(acts), max_steps=3)
+        agent.run_agent(engine, state)
+        result, action = self.records(engine, "result")[0], self.records(engine, "action")[0]
+        self.assertEqual(result["region"], action["region"])
+        self.assertEqual(len(result["region"]), 4)
+        self.assertGreaterEqual(result["settle_ms"], engine.config.settle_floor_ms)
+        left, top, right, bottom = result["region"]
+        self.assertTrue(0 <= left < right <= 1000 and 0 <= top < bottom <= 1000)
+        self.assertIn(
+            f"\nCHANGED: region {left},{top}-{right},{bottom} on the grid\n", user_text(engine.server.requests[2])
+        )
+
+    def test_nothing_is_told_about_a_region_when_nothing_changed(self) -> None:
+        decide = {"planner": PLAN, "executor": call("press_keyboard_key", key="a")}
+        engine, state = self.engine(lambda r: decide[role_of(r)], max_steps=4)
+        engine.desktop.dead = True
+        agent.run_agent(engine, state)
+        self.assertNotIn("CHANGED:", user_text(engine.server.requests[-1]))
+        self.assertIsNone(self.records(engine, "result")[0]["region"])
+
+
+class Screenshots(EngineCase):
+    def slow_disk(self, logger: agent.ExecutionLogger) -> threading.Event:
+        """Holds back every file until the event is set."""
+        ready, write = threading.Event(), Path.write_bytes
+
+        def held(path: Path, data: bytes) -> int:
+            ready.wait(10)
+            return write(path, data)
+
+        patcher = patch.object(Path, "write_bytes", held)
+        patcher.start()
+        self.addCleanup(patcher.stop)
+        self.addCleanup(ready.set)
+        return ready
+
+    def test_a_screenshot_is_written_beside_the_turn_and_none_is_lost(self) -> None:
+        engine, _ = self.engine(lambda r: PLAN)
+        ready = self.slow_disk(engine.logger)
+        path = engine.logger.folder / engine.logger.save_screenshot("one", b"1" * 99)
+        self.assertFalse(path.exists())
+        ready.set()
+        names = [engine.logger.save_screenshot(f"more_{n}", bytes([n])) for n in range(20)]
+        engine.logger.close()
+        self.assertEqual(path.read_bytes(), b"1" * 99)
+        self.assertEqual(
+            [(engine.logger.folder / name).read_bytes() for name in names], [bytes([n]) for n in range(20)]
+        )
+
+    def test_the_next_record_waits_for_the_screenshot(self) -> None:
+        engine, _ = self.engine(lambda r: PLAN)
+        ready = self.slow_disk(engine.logger)
+        path = engine.logger.folder / engine.logger.save_screenshot("one", b"1")
+        writer = engine.logger._writer
+        with patch.object(writer, "join", lambda join=writer.join: (ready.set(), join())):
+            engine.logger.record("intent")
+        self.assertEqual(path.read_bytes(), b"1")
+
+    def test_a_screenshot_that_cannot_be_written_ends_the_run_before_the_next_act(self) -> None:
+        engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else call("press_keyboard_key", key="a"))
+        with patch.object(Path, "write_bytes", side_effect=OSError(28, "No space left on device")):
+            self.assertRaisesRegex(agent.AgentError, "No space left", agent.run_agent, engine, state)
+        self.assertEqual(engine.desktop.inputs, [])
+        engine.logger.close()  # says nothing more
+
+    def test_every_screenshot_named_in_the_journal_is_a_whole_png(self) -> None:
+        decide = {"planner": PLAN, "executor": call("press_keyboard_key", key="a")}
+        engine, state = self.engine(lambda r: decide[role_of(r)], max_steps=9)
+        agent.run_agent(engine, state)
+        engine.logger.close()
+        names = [record["screenshot"] for record in self.records(engine, "action")]
+        self.assertGreater(len(names), 4)
+        for name in names:
+            agent.png_to_rgb((engine.logger.folder / name).read_bytes())
