@@ -5946,7 +5946,7 @@ def finish(engine: Engine, state: AgentState, terminal: Terminal, recording: Rec
         terminal.phase("")
         terminal.say(f"{outcome.kind}: {outcome.text}", 0)
         f = dict(figures_of(logger.book))
-        done = f"{state.turn} turns, {f['acts']} acts, {f['refused']} refused, {seconds:.1f} s, of it {f['model']} model"
+        done = f"{state.turn} turns, {f['acts']} acts, {f['refused']} refused, {f['time']}, of it {f['model']} model"
         cost = f"{f['in the program']} program, {logger.api_calls} requests, {engine.tokens} tokens"
         terminal.say(f"{done} and {cost}; see {logger.folder / 'report.html'}", 0)
     return code
