@@ -16,9 +16,7 @@ holds. Everything it sees and does is written to dumps/run_NNNN/, screenshots in
 from __future__ import annotations
 
 import argparse
-import ast
 import base64
-import contextlib
 import ctypes
 import getpass
 import hashlib
@@ -40,7 +38,6 @@ import threading
 import time
 import traceback
 import unicodedata
-import urllib.error
 import urllib.parse
 import urllib.request
 import zlib
@@ -50,9 +47,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, astuple, dataclass, field, fields, replace
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
@@ -316,12 +312,6 @@ class Rect:
         bottom = min(self.top + self.height, other.top + other.height)
         return Rect(left, top, max(0, right - left), max(0, bottom - top))
 
-    def union(self, other: Rect) -> Rect:
-        """The smallest that holds both."""
-        left, top = min(self.left, other.left), min(self.top, other.top)
-        right = max(self.left + self.width, other.left + other.width)
-        return Rect(left, top, right - left, max(self.top + self.height, other.top + other.height) - top)
-
     @property
     def center(self) -> Point:
         return Point(self.left + self.width // 2, self.top + self.height // 2)
@@ -577,9 +567,9 @@ _low_bits = lru_cache(maxsize=4)(lambda size: int.from_bytes(b"\x7f" * size, "li
 def _filter_up(rgb: bytearray, stride: int) -> bytearray:
     """Each byte less the one above; the first row stays. One big integer for all: with bit 7 apart, nothing borrows."""
     size, whole = len(rgb) - stride, int.from_bytes(rgb, "little")
-    low, every = _low_bits(size), (1 << 8 * size) - 1
-    below, above, high = whole >> 8 * stride, whole & every, low ^ every
-    less = ((below | high) - (above & low)) ^ ((below ^ above ^ high) & high)
+    low = _low_bits(size)
+    below, high = whole >> 8 * stride, low ^ ((1 << 8 * size) - 1)
+    less = ((below | high) - (whole & low)) ^ ((below ^ whole ^ high) & high)
     return rgb[:stride] + less.to_bytes(size, "little")
 
 
@@ -594,11 +584,6 @@ def _png_join(strips: Sequence[PngPiece], width: int, height: int) -> PngPiece:
     tail = png_pack(b"IDAT", struct.pack(">2s2H", b"\3\0", high, low)) + png_pack(b"IEND", b"")
     pieces = [PngPiece(head, base64.b64encode(head)), *strips, PngPiece(tail, base64.b64encode(tail))]
     return PngPiece(b"".join([piece.png for piece in pieces]), b"".join([piece.base64 for piece in pieces]))
-
-
-def bgrx_to_png(pixels: bytes, width: int, height: int) -> bytes:
-    """A single picture as PNG."""
-    return PngEncoder().encode(pixels, width, height).png
 
 
 def halved(rgb: bytes, width: int, height: int) -> tuple[bytes, int, int]:
@@ -1802,15 +1787,20 @@ class Act:
     args: Any
     call: ToolCall
 
+    @property
+    def shown(self) -> str:
+        """The arguments on one line, as logs, memory and the terminal show them."""
+        values = [getattr(self.args, f.name) for f in fields(self.args) if f.name != "reasoning"]
+        return " ".join(json.dumps(v, ensure_ascii=False) if isinstance(v, str) else str(v) for v in values)
+
     def __str__(self) -> str:
-        shown = [f"{f.name}={getattr(self.args, f.name)!s}" for f in fields(self.args) if f.name != "reasoning"]
-        return f"{self.tool.name} {', '.join(shown)}".strip()
+        return f"{self.tool.name} {self.shown}".strip()
 
 
 class Hands(Protocol):
     """What a tool can make happen on the desktop; the actuator is the only implementation."""
 
-    def move(self, place: Coordinate) -> None: ...
+    def move(self, place: Coordinate | None) -> None: ...
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None: ...
     def drag(self, start: Coordinate, end: Coordinate) -> None: ...
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None: ...
@@ -1820,49 +1810,30 @@ class Hands(Protocol):
 
 @dataclass(frozen=True)
 class Tool:
-    """One thing a model can call. `run` carries it out; a tool without `run` is answered by the loop."""
+    """One thing a model can call. `run` carries it out, and `done` tells the model and the log so, with {arguments}.
+
+    A tool without `run` tells the program something; the loop answers it.
+    """
 
     name: str
     args: type[Any]
     description: str
-    run: Callable[[Hands, Any], str] | None = None
-
-
-TOOLS: dict[str, Tool] = {}
-
-
-def declare(name: str, args: type[Any], description: str) -> None:
-    """Registers a tool that tells the program something and does nothing on the desktop."""
-    TOOLS[name] = Tool(name, args, description)
-
-
-def tool(args: type[Any], description: str) -> Callable[[Callable[[Hands, Any], str]], Callable[[Hands, Any], str]]:
-    """Registers a function as the tool of its name; its text result is what the model and the log get to read."""
-
-    def register(run: Callable[[Hands, Any], str]) -> Callable[[Hands, Any], str]:
-        TOOLS[run.__name__] = Tool(run.__name__, args, description, run)
-        return run
-
-    return register
+    run: Callable[[Hands, Any], None] | None = None
+    done: str = ""
 
 
 # -- keys and text
 
-KEY_ALIASES = {
-    **{"control": "ctrl", "ctl": "ctrl", "strg": "ctrl", "lcontrol": "lctrl", "rcontrol": "rctrl", "option": "alt"},
-    **{"altgr": "ralt", "windows": "win", "super": "win", "meta": "win", "cmd": "win", "command": "win", "lwin": "win"},
-    **{"esc": "escape", "return": "enter", "ret": "enter", "newline": "enter", "del": "delete", "ins": "insert"},
-    **{"pgup": "pageup", "pgdn": "pagedown", "pgdown": "pagedown", "prior": "pageup", "next": "pagedown"},
-    **{"bksp": "backspace", "back": "backspace", "spacebar": "space", " ": "space", "caps": "capslock"},
-    **{"arrowleft": "left", "arrowright": "right", "arrowup": "up", "arrowdown": "down", "leftarrow": "left"},
-    **{"rightarrow": "right", "uparrow": "up", "downarrow": "down", "prtsc": "printscreen", "prtscn": "printscreen"},
-    **{"printscrn": "printscreen", "snapshot": "printscreen", "break": "pause", "contextmenu": "menu", "plus": "numadd"},
-    **{"+": "numadd", "minus": "-", "equals": "=", "comma": ",", "period": ".", "dot": ".", "slash": "/"},
-    **{"backslash": "\\", "semicolon": ";", "quote": "'", "apostrophe": "'", "backquote": "`", "grave": "`"},
-    **{"bracketleft": "[", "bracketright": "]", "add": "numadd", "subtract": "numsubtract", "multiply": "nummultiply"},
-    **{"divide": "numdivide", "decimal": "numdecimal", "mute": "volumemute", "playpause": "mediaplay"},
-    **{f"numpad{n}": f"num{n}" for n in range(10)},
-}
+_SPELLINGS = r"""ctrl control ctl strg | lctrl lcontrol | rctrl rcontrol | alt option | ralt altgr | escape esc
+    win windows super meta cmd command lwin | enter return ret newline | delete del | insert ins | pageup pgup prior
+    pagedown pgdn pgdown next | backspace bksp back | space spacebar | capslock caps | left arrowleft leftarrow
+    right arrowright rightarrow | up arrowup uparrow | down arrowdown downarrow | pause break | menu contextmenu
+    printscreen prtsc prtscn printscrn snapshot | numadd plus + add | - minus | = equals | , comma | . period dot
+    / slash | \ backslash | ; semicolon | ' quote apostrophe | ` backquote grave | [ bracketleft | ] bracketright
+    numsubtract subtract | nummultiply multiply | numdivide divide | numdecimal decimal | volumemute mute
+    mediaplay playpause"""  # a key of VK_MAP and how else people and models write it
+KEY_ALIASES = {alias: row.split()[0] for row in re.split(r" \| |\n", _SPELLINGS) for alias in row.split()[1:]}
+KEY_ALIASES |= {" ": "space", **{f"numpad{n}": f"num{n}" for n in range(10)}}
 MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rwin".split())
 
 
@@ -1870,31 +1841,28 @@ def key_name(name: str) -> str | None:
     """The name in VK_MAP for a key as people and models write it (case, blanks, _ and - do not matter), or None."""
     plain = name.strip().lower() or name[:1]
     words = re.split(r"[-_]|\s+", plain)
-    for spelling in (plain, "".join(words) if all(words) else plain):  # "page-up", but not "ctrl-"
-        found = KEY_ALIASES.get(spelling, spelling)
-        if found in VK_MAP:
-            return found
-    return None
+    spellings = (plain, "".join(words) if all(words) else plain)  # "page-up", but not "ctrl-"
+    found = (KEY_ALIASES.get(spelling, spelling) for spelling in spellings)
+    return next((name for name in found if name in VK_MAP), None)
 
 
 def parse_chord(text: str) -> tuple[str, ...]:
-    """`Ctrl+Shift+S` -> ("ctrl", "shift", "s"): modifiers first, then at most one key. Raises ToolError (invalid_key)."""
-    single = key_name(text)
-    if single:
+    """`S+Ctrl` -> ("ctrl", "s"): modifiers first, then at most one key. Raises ToolError (invalid_key)."""
+    if single := key_name(text):
         return (single,)
     sign = "+" if "+" in text else "-" if "-" in text else None  # "ctrl-c" and "ctrl c" are no key names, but chords
     parts = [part.strip() for part in text.split(sign)]
     if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
         parts[-2:] = [str(sign)]
-    keys = [key_name(part) for part in parts]
-    wrong = [part for part, key in zip(parts, keys, strict=True) if key is None]
-    if wrong or not keys:
-        raise ToolError(f"There is no key {''.join(wrong[:1]) or text!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
+    keys = [key_name(part) or "" for part in parts]
+    if not keys or "" in keys:
+        wrong = (parts[keys.index("")] if keys else "") or text
+        raise ToolError(f"There is no key {wrong!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
     modifiers = dict.fromkeys(key for key in keys if key in MODIFIERS)
     others = [key for key in keys if key not in MODIFIERS]
     if len(others) > 1:
         raise ToolError(f"{text!r} names {len(others)} keys at once; press one key with its modifiers.", "invalid_key")
-    return tuple(key for key in [*modifiers, *others] if key)
+    return (*modifiers, *others)
 
 
 def chord_codes(keys: Sequence[str]) -> frozenset[int]:
@@ -1909,7 +1877,7 @@ def split_list(setting: str) -> list[str]:
 
 
 def clean_text(text: str) -> str:
-    """Text as it will be typed: line ends as \\n; control characters and lone surrogates raise ToolError (invalid_args)."""
+    """Text as it will be typed, line ends as \\n; raises ToolError for control characters and lone surrogates."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for place, character in enumerate(text):
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t":
@@ -1919,14 +1887,12 @@ def clean_text(text: str) -> str:
     return text
 
 
-# -- arguments: the seeds' names; `_arg` carries what the model is told
+# -- arguments, with the seeds' names
 
 
-def _arg(text: str = "", default: Any = None) -> Any:
+def _arg(text: str = "", default: Any = MISSING) -> Any:
     """A field of an argument dataclass with its description; one with a default is optional for the model."""
-    if default is None:
-        return field(metadata={"text": text})
-    return field(default=default, metadata={"text": text})
+    return field(default=default, metadata={"description": text} if text else {})
 
 
 @dataclass(frozen=True)
@@ -2008,96 +1974,65 @@ class UpdatePlanArgs:
 
 # -- the tools
 
-
-@tool(ClickArgs, "Left-click an element.")
-def click(hands: Hands, args: ClickArgs) -> str:
-    hands.click(args.position)
-    return f"Clicked: {args.element_name}"
+CENTRE = Coordinate(GRID // 2, GRID // 2)
 
 
-@tool(ClickArgs, "Double-click an element.")
-def double_click(hands: Hands, args: ClickArgs) -> str:
-    hands.click(args.position, count=2)
-    return f"Double-clicked: {args.element_name}"
-
-
-@tool(ClickArgs, "Right-click an element.")
-def right_click(hands: Hands, args: ClickArgs) -> str:
-    hands.click(args.position, button="right")
-    return f"Right-clicked: {args.element_name}"
-
-
-@tool(DragArgs, "Press at start, move to end, release.")
-def drag(hands: Hands, args: DragArgs) -> str:
-    hands.drag(args.start, args.end)
-    return f"Dragged: {args.element_name}"
-
-
-@tool(TypeTextArgs, "Type text where the keyboard focus is.")
-def type_text(hands: Hands, args: TypeTextArgs) -> str:
-    hands.type_text(args.text)
-    return f"Typed: {args.text[:50]}"
-
-
-@tool(PressKeyArgs, "Press a key or a combination.")
-def press_key(hands: Hands, args: PressKeyArgs) -> str:
-    hands.press(parse_chord(args.key))
-    return f"Pressed key: {args.key}"
-
-
-@tool(ScrollArgs, "Scroll down in the middle of the screen.")
-def scroll_down(hands: Hands, args: ScrollArgs) -> str:
-    hands.scroll(Coordinate(GRID // 2, GRID // 2), -1)
-    return "Scrolled down"
-
-
-@tool(ScrollArgs, "Scroll up in the middle of the screen.")
-def scroll_up(hands: Hands, args: ScrollArgs) -> str:
-    hands.scroll(Coordinate(GRID // 2, GRID // 2), 1)
-    return "Scrolled up"
-
-
-@tool(MoveArgs, "Move the mouse, without a click.")
-def move(hands: Hands, args: MoveArgs) -> str:
-    hands.move(args.position)
-    return f"Moved to {args.position}"
-
-
-@tool(NoArgs, "Left-click where the mouse is.")
-def click_here(hands: Hands, _args: NoArgs) -> str:
-    hands.click(None)
-    return "Clicked where the mouse is"
-
-
-@tool(MoveArgs, "Scroll down at a place.")
-def scroll_at(hands: Hands, args: MoveArgs) -> str:
-    hands.scroll(args.position, -1)
-    return f"Scrolled down at {args.position}"
-
-
-@tool(NoArgs, "Scroll down where the mouse is.")
-def scroll_here(hands: Hands, _args: NoArgs) -> str:
-    hands.scroll(None, -1)
-    return "Scrolled down where the mouse is"
-
-
-@tool(NoArgs, "Escape, then the Start button, then the Start menu: out of dialogs and menus.")
-def recover(hands: Hands, _args: NoArgs) -> str:
+def recover(hands: Hands, _args: NoArgs) -> None:
+    """Out of dialogs and menus."""
     hands.press(("escape",))
-    hands.move(Coordinate(GRID // 2, GRID // 2))
+    hands.move(CENTRE)
     hands.click(Coordinate(10, GRID - 20))
     hands.press(("ctrl", "escape"))
-    return "Pressed the recovery keys"
 
 
-declare("observe", NoArgs, "Take a screenshot.")
-declare("report_complete", ReportCompletionArgs, "The whole task is done.")
-declare("report_status", ReportProgressArgs, "A goal is done or blocked.")
-declare("update_plan", UpdatePlanArgs, "Give the executor its next instructions.")
-declare("archive", ArchiveHistoryArgs, "Replace finished turns by a summary.")
+# fmt: off
+TOOLS: dict[str, Tool] = {item.name: item for item in (
+    Tool("click", ClickArgs, "Left-click an element.",
+         lambda hands, args: hands.click(args.position), "Clicked: {element_name}"),
+    Tool("double_click", ClickArgs, "Double-click an element.",
+         lambda hands, args: hands.click(args.position, count=2), "Double-clicked: {element_name}"),
+    Tool("right_click", ClickArgs, "Right-click an element.",
+         lambda hands, args: hands.click(args.position, button="right"), "Right-clicked: {element_name}"),
+    Tool("drag", DragArgs, "Press at start, move to end, release.",
+         lambda hands, args: hands.drag(args.start, args.end), "Dragged: {element_name}"),
+    Tool("type_text", TypeTextArgs, "Type text where the keyboard focus is.",
+         lambda hands, args: hands.type_text(args.text), "Typed: {text:.50}"),
+    Tool("press_key", PressKeyArgs, "Press a key or a combination.",
+         lambda hands, args: hands.press(parse_chord(args.key)), "Pressed key: {key}"),
+    Tool("scroll_down", ScrollArgs, "Scroll down in the middle of the screen.",
+         lambda hands, args: hands.scroll(CENTRE, -1), "Scrolled down"),
+    Tool("scroll_up", ScrollArgs, "Scroll up in the middle of the screen.",
+         lambda hands, args: hands.scroll(CENTRE, 1), "Scrolled up"),
+    Tool("move", MoveArgs, "Move the mouse, without a click.",
+         lambda hands, args: hands.move(args.position), "Moved to {position}"),
+    Tool("click_here", NoArgs, "Left-click where the mouse is.",
+         lambda hands, args: hands.click(None), "Clicked where the mouse is"),
+    Tool("scroll_at", MoveArgs, "Scroll down at a place.",
+         lambda hands, args: hands.scroll(args.position, -1), "Scrolled down at {position}"),
+    Tool("scroll_here", NoArgs, "Scroll down where the mouse is.",
+         lambda hands, args: hands.scroll(None, -1), "Scrolled down where the mouse is"),
+    Tool("recover", NoArgs, "Escape, then the Start button, then the Start menu: out of dialogs and menus.",
+         recover, "Pressed the recovery keys"),
+    Tool("observe", NoArgs, "Take a screenshot."),
+    Tool("report_complete", ReportCompletionArgs, "The whole task is done."),
+    Tool("report_status", ReportProgressArgs, "A goal is done or blocked."),
+    Tool("update_plan", UpdatePlanArgs, "Give the executor its next instructions."),
+    Tool("archive", ArchiveHistoryArgs, "Replace finished turns by a summary."),
+)}
+# fmt: on
 
 
 # -- vocabularies and schemas
+
+AXIS: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": GRID}
+KINDS: dict[str, tuple[dict[str, Any], str]] = {  # the type of an argument: its JSON schema, and what it takes in words
+    "str": ({"type": "string"}, "text"),
+    "Coordinate": (
+        {"type": "array", "items": AXIS, "minItems": 2, "maxItems": 2},
+        f"[x, y] with whole numbers 0 to {GRID}",
+    ),
+    "tuple[int, ...]": ({"type": "array", "items": {"type": "integer"}}, "a list of whole numbers"),
+}
 
 
 @dataclass(frozen=True)
@@ -2116,19 +2051,18 @@ class Vocabulary:
 
     def schemas(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """The `tools` list of a request for these canonical tools."""
-        return [self._schema(TOOLS[name]) for name in names]
+        return [{"type": "function", "function": self._function(TOOLS[name])} for name in names]
 
-    def _schema(self, item: Tool) -> dict[str, Any]:
-        shown = self.tools[item.name][0]
+    def _function(self, item: Tool) -> dict[str, Any]:
         properties = {name: spec for f in fields(item.args) for name, spec in self._shown(item, f).items()}
         required = [name for f in fields(item.args) if f.default is MISSING for name in self._shown(item, f)]
         parameters = {"type": "object", "properties": properties, "required": required}
-        function = {"name": shown, "description": item.description, "parameters": parameters}
-        return {"type": "function", "function": function}
+        return {"name": self.shown(item.name), "description": item.description, "parameters": parameters}
 
     def _shown(self, item: Tool, f: Any) -> Mapping[str, dict[str, Any]]:
         """The properties that stand for one argument, usually one."""
-        return self.shapes.get(f.name, {self.tools[item.name][1].get(f.name, f.name): _property(f)})
+        shown = self.tools[item.name][1].get(f.name, f.name)
+        return self.shapes.get(f.name, {shown: {**KINDS[f.type][0], **f.metadata}})
 
     def parse(self, call: ToolCall) -> Act:
         """A call in this vocabulary as an Act; raises ToolError naming what is wrong and what is valid."""
@@ -2148,19 +2082,6 @@ class Vocabulary:
         return Act(found, found.args(**values), call)
 
 
-def _property(f: Any) -> dict[str, Any]:
-    """The JSON schema of one argument."""
-    number = {"type": "integer"}
-    place = {"type": "array", "items": {**number, "minimum": 0, "maximum": GRID}, "minItems": 2, "maxItems": 2}
-    kinds: dict[str, dict[str, Any]] = {
-        "str": {"type": "string"},
-        "Coordinate": place,
-        "tuple[int, ...]": {"type": "array", "items": number},
-    }
-    text = f.metadata["text"]
-    return {**kinds[f.type], **({"description": text} if text else {})}
-
-
 def _argument(f: Any, shown: str, value: Any) -> Any:
     """One argument in its field's type; raises ToolError (invalid_args, invalid_box)."""
     if f.type == "str" and isinstance(value, str):
@@ -2170,8 +2091,8 @@ def _argument(f: Any, shown: str, value: Any) -> Any:
             return tuple(value)
         if f.type == "Coordinate" and len(value) == 2:
             return Coordinate(*value)
-    takes = {"str": "text", "Coordinate": f"[x, y] with whole numbers 0 to {GRID}"}.get(f.type, "a list of whole numbers")
-    raise ToolError(f"Argument {shown!r} takes {takes}.", "invalid_box" if f.type == "Coordinate" else "invalid_args")
+    kind = "invalid_box" if f.type == "Coordinate" else "invalid_args"
+    raise ToolError(f"Argument {shown!r} takes {KINDS[f.type][1]}.", kind)
 
 
 ########################################################################################################################
@@ -2179,9 +2100,23 @@ def _argument(f: Any, shown: str, value: Any) -> Any:
 ########################################################################################################################
 
 
+KEYBOARD = (TypeTextArgs, PressKeyArgs)
+WHEEL_DELTA = 120  # one notch, from winuser.h
+DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
+SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command just given are still on their way up
+WATCH_S = 0.03  # a stop must be felt within 0.2 s
+IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
+PANEL_TITLE = "agent.py panel"  # of its page, and so of the browser's window
+
+
 def targets(act: Act, frame: Frame) -> list[Point]:
     """The pixels that an act names."""
     return [to_point(getattr(act.args, f.name), frame.area) for f in fields(act.args) if f.type == "Coordinate"]
+
+
+def near(one: Point, other: Point) -> bool:
+    """Whether Windows takes a press at the one and a release or press at the other for the same place."""
+    return max(abs(one.x - other.x), abs(one.y - other.y)) <= DRAG_THRESHOLD
 
 
 class Actuator:
@@ -2191,18 +2126,19 @@ class Actuator:
     """
 
     def __init__(self, desktop: Desktop, config: Config, clock: Clock, stop: Stop,
-                 notice: Callable[[str], None] = lambda text: None,
-                 confirm: Callable[[str], bool] = lambda question: False, secrets: Secrets | None = None) -> None:  # fmt: skip
-        self.desktop, self.config, self.clock, self.stop, self.secrets = desktop, config, clock, stop, secrets or Secrets()
-        self.notice, self.confirm, self._approved = notice, confirm, set[str]()
-        self.area, self.spent = Rect(0, 0, 0, 0), 0  # working area of the act's frame; number of the last frame acted on
+                 notice: Callable[[str], None] = lambda text: None, confirm: Callable[[str], bool] = lambda question: False,
+                 secrets: Secrets | None = None) -> None:  # fmt: skip
+        self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
+        self.notice, self.confirm, self.secrets = notice, confirm, secrets or Secrets()
+        self.approved = set[str]()  # questions that got a yes, for an act that then had to wait for a new look
+        self.area, self.spent = Rect(0, 0, 0, 0), 0  # of the act's frame; the number of the last frame acted on
         chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
         self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
         self.began = self.last_own = clock.now()  # last_own: when its own last input ended; later input is the person's
         self.sent, self.aim = 0, Point(-1, -1)  # events of the present act; where the program itself last put the mouse
         self.reached: list[Window] = []  # the windows that the present act is going to reach
+        self.acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._place: Point | None = None  # where the mouse must be in the middle of an act
-        self._acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._held: list[tuple[Callable[[str, bool], None], str]] = []
         self._last_click = (-1e9, Point(0, 0), "")
 
@@ -2218,9 +2154,11 @@ class Actuator:
             if verdict is not None:
                 return verdict
         self.area, self.spent, self._place = frame.area, frame.number, self.desktop.cursor()
-        self._acted.append(self.clock.now())
+        self.acted.append(self.clock.now())
         try:
-            return act.tool.run(self, act.args) if act.tool.run else ""
+            if act.tool.run:
+                act.tool.run(self, act.args)
+            return act.tool.done.format(**vars(act.args))
         finally:
             self.release()
             self.last_own = self.clock.now()
@@ -2239,8 +2177,7 @@ class Actuator:
         for send, name in reversed(self._held[:]):
             for _ in range(3):
                 try:
-                    send(name, False)
-                    self._held.remove((send, name))
+                    self._up(send, name)
                     break
                 except Win32Error as refusal:
                     error = refusal
@@ -2249,14 +2186,20 @@ class Actuator:
 
     # -- hands
 
-    def move(self, place: Coordinate) -> None:
-        self._move(to_point(place, self.area))
+    def move(self, place: Coordinate | None) -> None:
+        """To `place`; without one the mouse must be inside the working area already."""
+        if place:
+            self._move(to_point(place, self.area))
+        elif not self.area.contains(self.desktop.cursor()):
+            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
 
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
-        # before the move, so that nothing can move the mouse away between the move and the click
-        self._keep_apart(button, to_point(place, self.area) if place else self.desktop.cursor())
-        self._go(place)
-        here = self.desktop.cursor()
+        here, (when, where, what) = to_point(place, self.area) if place else self.desktop.cursor(), self._last_click
+        rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
+        if rest > 0 and what == button and near(here, where):
+            # two clicks must not become a double click; the wait is before the move, or the mouse could be moved in it
+            self.clock.sleep(rest)
+        self.move(place)
         try:
             for _ in range(count):
                 self._down(self.desktop.button, button)
@@ -2266,20 +2209,19 @@ class Actuator:
 
     def drag(self, start: Coordinate, end: Coordinate) -> None:
         first, last, steps = to_point(start, self.area), to_point(end, self.area), self.config.drag_steps
-        if max(abs(last.x - first.x), abs(last.y - first.y)) <= DRAG_THRESHOLD:
+        if near(first, last):
             raise ToolError("start and end of the drag are too close together for a drag.", "invalid_box")
         self._move(first)
         self._down(self.desktop.button, "left")
         for step in range(1, steps + 1):
-            x = first.x + (last.x - first.x) * step // steps
-            y = first.y + (last.y - first.y) * step // steps
+            x, y = (a + (b - a) * step // steps for a, b in ((first.x, last.x), (first.y, last.y)))
             self._move(Point(x, y))
             self.clock.sleep(self.config.drag_step_ms / 1000)
         self.clock.sleep(self.config.drag_step_ms / 1000)  # targets look at the place only after a short rest
         self._up(self.desktop.button, "left")
 
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
-        self._go(place)
+        self.move(place)
         for _ in range(abs(ticks) * self.config.scroll_ticks):
             self._ready(self.desktop.window_at(self.desktop.cursor()))
             self.desktop.wheel(WHEEL_DELTA if ticks > 0 else -WHEEL_DELTA, horizontal)
@@ -2303,13 +2245,6 @@ class Actuator:
 
     # -- single events
 
-    def _go(self, place: Coordinate | None) -> None:
-        """To `place`; without one the mouse must be inside the working area already."""
-        if place:
-            self.move(place)
-        elif not self.area.contains(self.desktop.cursor()):
-            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
-
     def _move(self, point: Point) -> None:
         if not self.area.contains(point):
             raise ToolError(f"({point.x}, {point.y}) is outside the working area.", "invalid_box")
@@ -2331,13 +2266,14 @@ class Actuator:
         self._held.remove((send, name))
 
     def _ready(self, window: Window | None) -> None:
-        """Before each event: not stopped, the mouse where the act left it, and the window that gets it not forbidden."""
+        """Before each event: not stopped, the mouse where the act left it, the window that gets it not forbidden."""
         self.stop.check()
-        here, place = self.desktop.cursor(), self._place
-        if place and max(abs(here.x - place.x), abs(here.y - place.y)) > DRAG_THRESHOLD:
+        if self._place and not near(self._place, self.desktop.cursor()):
             raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
         self.refuse_window(window)
         self.sent += 1
+
+    # -- what the gates use
 
     def refuse_chord(self, keys: Sequence[str]) -> None:
         """Raises ToolError if these keys, down together, hold a blocked chord."""
@@ -2347,17 +2283,21 @@ class Actuator:
 
     def refuse_window(self, window: Window | None) -> None:
         """Raises ToolError if input must not reach this window."""
-        if window:
-            names, config = (window.title.lower(), window.program.lower()), self.config
-            only, never = (
-                [any(fnmatchcase(name, rule) for name in names) for rule in split_list(setting)]
-                for setting in (config.allowed_windows, config.blocked_windows)
-            )
-            reason = "runs as administrator, so that Windows keeps input from it" if window.elevated else ""
-            reason = reason or "is the agent's own" * (window.own or window.title.startswith(PANEL_TITLE))
-            reason = reason or "is blocked" * any(never) or "is not among the allowed ones" * (only != [] and not any(only))
-            if reason:
-                raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
+        if not window:
+            return
+        names = (window.title.lower(), window.program.lower())
+        only, never = (
+            [any(fnmatchcase(name, rule) for name in names) for rule in split_list(setting)]
+            for setting in (self.config.allowed_windows, self.config.blocked_windows)
+        )
+        reasons = {
+            "runs as administrator, so that Windows keeps input from it": window.elevated,
+            "is the agent's own": window.own or window.title.startswith(PANEL_TITLE),
+            "is blocked": any(never),
+            "is not among the allowed ones": only and not any(only),
+        }
+        for reason in [text for text, holds in reasons.items() if holds]:
+            raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
 
     def rest(self) -> bool:
         """Waits as long as the run is paused, and says so once; whether it was. Stops the run after its last minute."""
@@ -2375,53 +2315,46 @@ class Actuator:
         self.notice("going on")
         return True
 
-    def _keep_apart(self, button: str, here: Point) -> None:
-        """Two single clicks at one place must not become a double click."""
-        when, where, what = self._last_click
-        near = max(abs(here.x - where.x), abs(here.y - where.y)) <= DRAG_THRESHOLD
-        rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
-        if rest > 0 and what == button and near:
-            self.clock.sleep(rest)
-
-
-WHEEL_DELTA = 120  # one notch, from winuser.h
-IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
-SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command just given are still on their way up
-PANEL_TITLE = "agent.py panel"  # of its page, and so of the browser's window
-DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
-
-
 def text_batches(text: str, most_events: int) -> list[str]:
-    """Cuts text so that each piece takes at most `most_events` keyboard events; a surrogate pair (4 events) stays whole."""
-    batches, events = [""], 0
+    """Cuts text so that each piece takes at most `most_events` keyboard events; a surrogate pair (4) stays whole."""
+    batches, room = [""], most_events
     for character in text:
         cost = 4 if ord(character) > 0xFFFF else 2
-        if events + cost > most_events and batches[-1]:
+        if cost > room and batches[-1]:
             batches.append("")
-            events = 0
+            room = most_events
         batches[-1] += character
-        events += cost
+        room -= cost
     return batches
 
 
 # -- gates: each looks at an act before anything is sent. A text ends the act with that result; ToolError refuses it.
 
-Gate = Callable[[Actuator, Act, Frame], "str | None"]
+
+def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
+    """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
+    most, acted = actuator.config.text_chars_most, actuator.acted
+    if isinstance(act.args, TypeTextArgs) and len(act.args.text) > most:
+        raise ToolError(f"The text has over {most} characters; type less.", "too_long")
+    if isinstance(act.args, PressKeyArgs):
+        actuator.refuse_chord(parse_chord(act.args.key))
+    if len(acted) == acted.maxlen:
+        actuator.clock.sleep(max(0.0, acted[0] + 60 - actuator.clock.now()))
 
 
-def gate_stop(actuator: Actuator, _act: Act, _frame: Frame) -> None:
-    """Nothing is sent once the run was stopped."""
-    actuator.stop.check()
-
-
-def gate_fresh_frame(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """One act a frame: after an act the screen may be another one, so the next act needs a new look."""
+def gate_frame(actuator: Actuator, _act: Act, frame: Frame) -> None:
+    """One act a frame, since the screen may be another one after it, and none once its pixels mean other places."""
     if frame.number <= actuator.spent:
         raise ToolError("The screen was not looked at since the last action.", "stale_frame")
+    if actuator.desktop.screen() != frame.screen:
+        raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
 
 
 def gate_person(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """While the run is paused, or the person uses mouse or keyboard, the act waits, and then needs a new look."""
+    """While the run is paused, or the person uses mouse or keyboard, the act waits, and then needs a new look.
+
+    Once the run was stopped there is no next act.
+    """
     quiet, idle, now = actuator.config.takeover_quiet, actuator.desktop.idle_s(), actuator.clock.now()
     used = quiet and not actuator.config.dry_run and idle + SLACK_S < now - actuator.last_own
     if used and (idle < quiet or frame.taken_at < now - idle):
@@ -2430,14 +2363,8 @@ def gate_person(actuator: Actuator, _act: Act, frame: Frame) -> None:
         raise ToolError("The run was paused.", "stale_frame")
 
 
-def gate_geometry(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """Pixels of the frame mean nothing after a monitor or the resolution changed."""
-    if actuator.desktop.screen() != frame.screen:
-        raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
-
-
 def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
-    """What the model sees is where it can act: targets lie on the screen, the keyboard's window reaches into the area."""
+    """It acts on what the model sees: targets lie on the screen, the keyboard's window reaches into the area."""
     if not all(frame.screen.contains(point) for point in targets(act, frame)):
         raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
     if isinstance(act.args, KEYBOARD) and frame.window:
@@ -2447,66 +2374,60 @@ def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
             raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
 
 
-def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
-    """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
-    if isinstance(act.args, TypeTextArgs) and len(act.args.text) > actuator.config.text_chars_most:
-        raise ToolError(f"The text has over {actuator.config.text_chars_most} characters; type less.", "too_long")
-    if isinstance(act.args, PressKeyArgs):
-        actuator.refuse_chord(parse_chord(act.args.key))
-    acted = actuator._acted
-    if len(acted) == acted.maxlen:
-        actuator.clock.sleep(max(0.0, acted[0] + 60 - actuator.clock.now()))
-
-
 def gate_windows(actuator: Actuator, act: Act, frame: Frame) -> None:
     """Input reaches the window that the model saw, and none that is out of bounds."""
-    front, places = actuator.desktop.foreground(), targets(act, frame)
-    hit = isinstance(act.args, KEYBOARD) or (front and any(front.rect.contains(place) for place in places))
+    front, places, keyboard = actuator.desktop.foreground(), targets(act, frame), isinstance(act.args, KEYBOARD)
+    hit = keyboard or (front and any(front.rect.contains(place) for place in places))
     if hit and (front and front.handle) != (frame.window and frame.window.handle):
         title = front.title if front else "none"
         raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
-    reached = [front] if isinstance(act.args, KEYBOARD) else map(actuator.desktop.window_at, places or [actuator.desktop.cursor()])
-    actuator.reached = [window for window in reached if window]
+    under = [] if keyboard else map(actuator.desktop.window_at, places or [actuator.desktop.cursor()])
+    actuator.reached = [window for window in ([front] if keyboard else under) if window]
     for window in actuator.reached:
         actuator.refuse_window(window)
 
 
 # What makes an act risky: a regex on the lines label:, key: and text: of the act, title: and program: of its window.
 RISKS = {
-    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)|^key:.*\bshift\+delete$"
-    r"|^key:delete$[^\0]*^program:explorer",
+    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)"
+    r"|^key:.*\bshift\+delete$|^key:delete$[^\0]*^program:explorer",
     "pay": r"^label:.*\b(pay|buy|purchas|order|check ?out|subscri|donat|transfer|bid\b|kauf|bezahl|achet|compr)",
     "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",
     "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
     "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
     "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b|credit card)",
-    "secret": r"^text:.*\{\{\w+\}\}",
-    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)|^program:(consent|credentialui)",
+    "secret": r"^text:.*\{\{\s*\w+\s*\}\}",
+    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)"
+    r"|^program:(consent|credentialui)",
     "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
-    "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)\.exe$"
-    r"|^title:.*(command prompt|powershell|registry editor)",
-    "command": r"^text:.*(\brm -|\bdel /|\brd /|\bformat [a-z]:|\bshutdown\b|\breg (add|delete)|\bnet user|powershell|cmd /)",
+    "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)"
+    r"\.exe$|^title:.*(command prompt|powershell|registry editor)",
+    "command": r"^text:.*(\brm -|\bdel /|\brd /|\bformat [a-z]:|\bshutdown\b|\breg (add|delete)|\bnet user|powershell"
+    r"|cmd /)",
 }
 
 
 def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
     """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
     config, windows = actuator.config, actuator.reached
-    label, key, text = (getattr(act.args, name, "") for name in ("element_name", "key", "text"))
-    lines = [f"label:{label}", f"key:{key}", f"text:{text}", *(f"title:{w.title}\nprogram:{w.program}" for w in windows)]
+    label, key, text = (" ".join(getattr(act.args, name, "").split()) for name in ("element_name", "key", "text"))
+    lines = [f"label:{label}", f"key:{key}", f"text:{text}"]
+    lines += [f"title:{window.title}\nprogram:{window.program}" for window in windows]
     risks = [name for name, rule in RISKS.items() if re.search(rule, "\n".join(lines), re.IGNORECASE | re.MULTILINE)]
     risks += [word for word in split_list(config.risky_words) if word in label.lower()]
-    risk = {"never": "", "always": "any act"}.get(config.confirm, ", ".join(risks))
+    risks = risks or ["any act"] * (config.confirm == "always")
+    risk = ", ".join(risks) * (config.confirm != "never")
     question = f"{risk}: {act} in " + " and ".join(f"{window.title!r} ({window.program})" for window in windows)
     rules = split_list(config.allow_risky)
     allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
-    if risk and not allowed and question not in actuator._approved:
+    if risk and not allowed and question not in actuator.approved:
         if not actuator.confirm(question):
             raise ToolError(f"The person did not allow this ({risk}); do it another way, or report it.", "not_allowed")
-        actuator._approved.add(question)  # kept if answering has brought another window to the front
+        actuator.approved.add(question)
         actuator.last_own = actuator.clock.now()
+        gate_frame(actuator, act, frame)
         gate_windows(actuator, act, frame)
-    actuator._approved.discard(question)
+    actuator.approved.discard(question)
 
 
 def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
@@ -2571,10 +2492,9 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
             api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), False)
 
 
-WATCH_S = 0.03  # a stop must be felt within 0.2 s
-KEYBOARD = (TypeTextArgs, PressKeyArgs)
-GATES: tuple[Gate, ...] = (gate_stop, gate_fresh_frame, gate_person, gate_geometry, gate_area, gate_limits, gate_windows)
-GATES += (gate_dry_run, gate_confirm)
+GATES: tuple[Callable[[Actuator, Act, Frame], str | None], ...] = (
+    gate_limits, gate_frame, gate_person, gate_area, gate_windows, gate_dry_run, gate_confirm,
+)  # fmt: skip  # the wait for the next minute comes before what looks at frame and person
 
 
 ########################################################################################################################
@@ -2582,12 +2502,7 @@ GATES += (gate_dry_run, gate_confirm)
 ########################################################################################################################
 
 ANSWER_BYTES_MOST = 8 << 20  # a reply is a few kB; anything near this is not a reply
-NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (RecursionError)
-DISCOVERY_TIMEOUT_S = 15.0  # a list of models is quick, and a server that is loading says so
-RETRY_AFTER_MOST_S = 60.0
 CONTEXT_LEAST = 6000  # tokens: one executor turn is about 3,900, its reply up to 1,400 (DESIGN.md)
-BACKOFF_S = {"loading": 5.0}  # seconds before the second try (else 0.5), then doubled; some GB take half a minute
-ONE_RETRY = ("not_json", "bad_shape", "empty", "error")  # garbage may be a slip: one further try, not request_retries
 
 
 @dataclass(frozen=True)
@@ -2620,161 +2535,117 @@ class ModelInfo:
     loaded: bool | None = None
     context_length: int | None = None
     note: str = ""
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """One whole HTTP answer; `sized` if its length was announced, so that nothing can be missing."""
-
-    status: int
-    body: bytes
-    sized: bool
-    encoding: str
-    retry_after: str
+    stored: str = field(default="", compare=False)  # its name on disk; a loaded one can have another
 
 
 # fmt: off
-_Row = tuple[Any, str, bool, str]  # what to look for, kind, whether asking again is of use, what the server does
+# Each kind of fault: how often asking again may help (up to request_retries; garbage may be a slip, so once), what the
+# server did, its own words in brackets, and what to do about it.
+_FAULTS: dict[str, tuple[int, str]] = {
+    "context": (0, "got more than its model's context holds ({}); load the model with 8192 tokens or more"),
+    "no_vision": (0, "has a model that cannot see images ({}); load a vision model such as Qwen3-VL"),
+    "no_tools": (0, "takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL"),
+    "no_model": (0, "has no model loaded ({}); load Qwen3-VL in LM Studio or with `lms load`, or choose a smaller one"),
+    "wrong_model": (0, "does not have the model ({}); set lmstudio_model to one that it has"),
+    "auth": (0, "wants another API key ({}); set LMSTUDIO_API_KEY"),
+    "not_found": (0, "has no such page ({}); check that lmstudio_endpoint ends in /v1/chat/completions"),
+    "redirect": (0, "wants the request sent elsewhere ({}); set lmstudio_endpoint to the final address"),
+    "encoding": (0, "sent a compressed answer ({}), unasked; turn compression off there"),
+    "too_big": (0, "answered with more than {}; check that it is a model server"),
+    "timeout": (0, "did not finish in {} s; use a smaller model or raise lmstudio_timeout"),
+    "error": (1, "answered with an error ({}); look at its log"),
+    "empty": (1, "sent an empty answer; look at its log and at the model's context length"),
+    "not_json": (1, "did not answer in JSON ({}); check that it is a model server"),
+    "bad_shape": (1, "answered without {}; check that it is a chat completions server"),
+    "unreachable": (10, "cannot be reached ({}); check lmstudio_endpoint"),
+    "refused": (10, "is off, nothing listens there; start it in LM Studio (`lms server start`), or set the endpoint"),
+    "reset": (10, "closed the connection without an answer; look at its log"),
+    "incomplete": (10, "broke off or sent no whole HTTP answer; look at its log and check that it is a model server"),
+    "loading": (10, "is still loading its model; wait a little and start again"),
+    "busy": (10, "is busy ({}); close other programs that use it"),
+    "server": (10, "failed or lost its model ({}); look at its log and at the free memory"),
+}
 # What servers say, whatever the status; the first match wins. Sources: lmstudio-bug-tracker #237 #546 #908 #1251 #1680,
 # llama.cpp server-common.cpp and #15780, Ollama's openai package, vLLM's serving engine.
-_SAID: tuple[_Row, ...] = (
-    (r"context (length|size|window|the overflows)|context overflow|exceed_context|too long to fit|prompt is too long",
-     "context", False, "got more than its model's context holds ({said}); load the model with 8192 tokens or more"),
-    (r"(not|n't) support (images?|vision)|image input is not supported|not a multimodal model|mmproj|at most 0 image",
-     "no_vision", False, "has a model that cannot see images ({said}); load a vision model such as Qwen3-VL"),
-    (r"(not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param",
-     "no_tools", False, "takes no tools with this model ({said}); load one that can call tools, such as Qwen3-VL"),
-    (r"failed to load|error loading model|insufficient system resources",
-     "no_model", False, "could not load the model ({said}); choose a smaller one"),
-    (r"no models? (are |is |currently )*loaded|please load a model",
-     "no_model", False, "has no model loaded ({said}); load Qwen3-VL in LM Studio, or with `lms load`"),
-    (r"\bloading model|model is (still |currently )?loading|is being loaded",
-     "loading", True, "is still loading its model; wait a little and start again"),
-    (r"model (has |is |was )*(unloaded|reloaded|crashed)",
-     "server", True, "lost its model ({said}); look at its log and at the free memory"),
-    (r"model .{0,200}(not found|does not exist)|model_not_found|invalid model identifier|multiple models are loaded",
-     "wrong_model", False, "does not have the model ({said}); set lmstudio_model to one that it has"),
-    (r"(invalid|incorrect|missing|malformed).{0,30}api.?(key|token)|unauthori[sz]ed",
-     "auth", False, "wants another API key ({said}); set LMSTUDIO_API_KEY"),
-    (r"unexpected endpoint or method|page not found|^(file )?not found",
-     "not_found", False, "has no such page ({said}); check that lmstudio_endpoint ends in /v1/chat/completions"),
-    (r"server busy|maximum pending requests|no slot available|rate limit|overloaded",
-     "busy", True, "is busy ({said}); close other programs that use it"),
+_SAID = (
+    ("context", r"context (length|size|window|(the )?overflow)|exceed_context|too long to fit|prompt is too long"),
+    ("no_vision", r"(not|n't) support (image|vision)|image input is not|not a multimodal|mmproj|at most 0 image"),
+    ("no_tools", r"(not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param"),
+    ("no_model", r"(failed to|error) load|insufficient system resources|no models? (\w+ )*loaded|please load a model"),
+    ("loading", r"\bloading model|model is (still |currently )?loading|is being loaded"),
+    ("server", r"model (has |is |was )*(unloaded|reloaded|crashed)"),
+    ("wrong_model", r"model .{0,200}(not found|not exist)|model_not_found|invalid model|multiple models are loaded"),
+    ("auth", r"(invalid|incorrect|missing|malformed).{0,30}api.?(key|token)|unauthori[sz]ed"),
+    ("not_found", r"unexpected endpoint or method|page not found|^(file )?not found"),
+    ("busy", r"server busy|maximum pending requests|no slot available|rate limit|overloaded"),
 )
-_STATUS: tuple[_Row, ...] = (  # the same by status, for answers that say nothing known
-    (range(200, 300), "error", True, "answered with an error ({said}); look at its log"),
-    (range(300, 400), "redirect", False, "wants the request sent elsewhere ({said}), which is not done; set"
-     " lmstudio_endpoint to the final address"),
-    ((401, 403), "auth", False, "wants another API key ({said}); set LMSTUDIO_API_KEY"),
-    ((404, 405), "not_found", False, "has no such page ({said}); check that lmstudio_endpoint is right"),
-    ((408, 409, 429), "busy", True, "is busy ({said}); close other programs that use it"),
-    ((500, 502, 503, 504), "server", True, "failed ({said}); look at its log"),
-    (range(100, 1000), "error", False, "refused the request ({said}); look at its log"),
-)
-_WIRE: tuple[_Row, ...] = (  # what can happen on the way there and back
-    (ConnectionRefusedError, "refused", True, "is not running, nothing listens there; start it in LM Studio or with"
-     " `lms server start`, or set lmstudio_endpoint"),
-    (TimeoutError, "timeout", False, "did not finish in {seconds:g} s; use a smaller model or raise lmstudio_timeout"),
-    (socket.gaierror, "refused", False, "is on no computer that is known ({said}); check lmstudio_endpoint"),
-    (http.client.IncompleteRead, "incomplete", True, "broke off its answer; look at its log"),
-    (ConnectionError, "reset", True, "closed the connection without an answer; look at its log"),
-    (http.client.HTTPException, "incomplete", True, "sent no whole HTTP answer; check that it is a model server"),
-    (OSError, "refused", True, "cannot be reached ({said}); check lmstudio_endpoint"),
-)
-_ANSWER: tuple[_Row, ...] = (  # what can be wrong with a whole answer
-    ("", "encoding", False, "sent a compressed answer ({said}), unasked; turn compression off there"),
-    ("", "too_big", False, "answered with more than {said}; check that it is a model server"),
-    ("", "empty", True, "sent an empty answer; look at its log and at the model's context length"),
-    ("", "not_json", True, "did not answer in JSON ({said}); check that it is a model server"),
-    ("", "bad_shape", True, "answered without {said}; check that it is a chat completions server"),
-)
-_ROWS = {row[1]: row for row in (*reversed(_WIRE), *reversed(_SAID), *_ANSWER)}  # the first row of each kind
+_STATUS = {"redirect": range(300, 400), "auth": (401, 403), "not_found": (404, 405), "busy": (408, 409, 429),
+           "server": (500, 502, 503, 504)}  # for answers that say nothing known
+_WIRE = {ConnectionRefusedError: "refused", ConnectionError: "reset", TimeoutError: "timeout", OSError: "unreachable"}
 # fmt: on
 
 
-class _Exchange(urllib.request.AbstractHTTPHandler):
-    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C.
-
-    It is urllib's handler too, to get at the socket, whose closing is all that ends a thread in recv.
-    """
+class _Direct(urllib.request.AbstractHTTPHandler):
+    """urllib on a connection that is open already: no proxy, no redirect, no login, and every status comes back."""
 
     http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
 
-    def __init__(self, request: urllib.request.Request, timeout_s: float) -> None:
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
         super().__init__()
-        self.request, self.timeout_s = request, timeout_s
-        self.answer: _Answer | None = None
-        self.failure: BaseException = AssertionError("an exchange ends with an answer or a failure")
-        self._socket: socket.socket | None = None
-        self._done, self._lock, self._abandoned = threading.Event(), threading.Lock(), False
-
-    def wait(self, stop: Stop) -> _Answer:
-        """The answer; raises what went wrong, TimeoutError at the deadline, Stopped within a slice of the stop."""
-        end = time.monotonic() + self.timeout_s
-        threading.Thread(target=self._run, name="model exchange", daemon=True).start()
-        try:
-            while not self._done.wait(max(0.0, min(0.05, end - time.monotonic()))):
-                stop.check()
-                if time.monotonic() >= end:
-                    raise TimeoutError
-        finally:
-            self._abandon()
-        if self.answer is None:
-            raise self.failure
-        return self.answer
-
-    def _run(self) -> None:
-        opener = urllib.request.OpenerDirector()  # bare: no proxy, redirect, cookie or login, and every status returns
-        opener.add_handler(self)
-        try:
-            with opener.open(self.request, timeout=self.timeout_s) as response:
-                self.answer = _whole(response)
-        except urllib.error.URLError as error:
-            self.failure = error.reason if isinstance(error.reason, BaseException) else error
-        except Exception as error:  # raised again by wait()
-            self.failure = error
-        finally:
-            self._done.set()
+        self.connection = connection
 
     def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        def connection(host: str, **options: Any) -> http.client.HTTPConnection:
-            kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
-            made = kind(host, **options)
-            made.connect = lambda: self._connect(made, kind)  # type: ignore[method-assign]
-            return made
-
-        return self.do_open(connection, request)
+        return self.do_open(lambda *_, **__: self.connection, request)
 
     https_open = http_open
 
-    def _connect(self, made: http.client.HTTPConnection, kind: type[http.client.HTTPConnection]) -> None:
-        kind.connect(made)
-        with self._lock:
-            self._socket = made.sock
-            if self._abandoned:
-                raise ConnectionAbortedError
 
-    def _abandon(self) -> None:
-        """Ends the worker, whatever it waits for; the server sees the connection close and may stop computing."""
-        with self._lock:
+class _Exchange(threading.Thread):
+    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C."""
+
+    def __init__(self, request: urllib.request.Request, timeout_s: float) -> None:
+        super().__init__(name="model exchange", daemon=True)
+        kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
+        self._connection, self._end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
+        self._request, self._abandoned = request, False
+        self._socket: socket.socket | None = None
+        self._result: tuple[http.client.HTTPResponse, bytes] | Exception = AssertionError("it has not run")
+
+    def wait(self, stop: Stop) -> tuple[http.client.HTTPResponse, bytes]:
+        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
+        self.start()
+        try:
+            while self.is_alive():
+                if time.monotonic() >= self._end:
+                    raise TimeoutError
+                self.join(0.05)
+                stop.check()
+        finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
             self._abandoned = True
-            if self._socket is not None and not self._done.is_set():
-                with contextlib.suppress(OSError):
+            if self._socket is not None:
+                with suppress(OSError):
                     self._socket.shutdown(socket.SHUT_RDWR)
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
 
-
-def _whole(response: http.client.HTTPResponse) -> _Answer:
-    """The whole answer, or just more than the most bytes of it; raises IncompleteRead when bytes are missing."""
-    sized = response.chunked or response.length is not None
-    try:
-        body = response.read(ANSWER_BYTES_MOST + 1)
-    except ValueError:  # http.client lets a negative chunk size through
-        raise http.client.IncompleteRead(b"") from None
-    missing = 0 if len(body) > ANSWER_BYTES_MOST else response.length or 0
-    if missing or not (body or sized):  # without a length an empty body is a cut inside the headers
-        raise http.client.IncompleteRead(body, missing)
-    encoding, retry_after = response.headers.get("Content-Encoding", ""), response.headers.get("Retry-After", "")
-    return _Answer(response.status, body, sized, encoding.strip().lower(), retry_after.strip())
+    def run(self) -> None:
+        try:
+            with closing(self._connection) as connection:
+                connection.connect()
+                self._socket = connection.sock  # first this, then the look at _abandoned; wait() does the opposite
+                if self._abandoned:
+                    return
+                opener = urllib.request.OpenerDirector()
+                opener.add_handler(_Direct(connection))
+                with opener.open(self._request) as response:
+                    body = response.read(ANSWER_BYTES_MOST + 1)
+                    if response.length and len(body) <= ANSWER_BYTES_MOST:
+                        raise http.client.IncompleteRead(body, response.length)
+                    self._result = response, body
+        except Exception as error:  # raised again by wait()
+            reason = getattr(error, "reason", None)  # what urllib wraps
+            self._result = reason if isinstance(reason, OSError) else error
 
 
 def _strict_json(body: bytes) -> Any:
@@ -2787,19 +2658,12 @@ def _strict_json(body: bytes) -> Any:
         return int(text) if text.lstrip("-").isdigit() else value
 
     value = json.loads(body.decode("utf-8-sig"), parse_constant=number, parse_float=number, parse_int=number)
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > NESTING_MOST:
-            raise ValueError("nested too deeply")
-        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, (dict, list))]
-        level = [item for items in inner for item in items]
+    level = [value]
+    for _ in range(64):  # deeper JSON would break whoever writes it down again (RecursionError)
+        level = [item for box in level for item in (box.values() if isinstance(box, dict) else _list(box))]
+    if level:
+        raise ValueError("nested too deeply")
     return value
-
-
-def _count(value: Any) -> int | None:
-    """A number of tokens, or None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -2810,6 +2674,13 @@ def _dict(value: Any) -> dict[str, Any]:
 def _list(value: Any) -> list[Any]:
     """The value if it is a JSON list, else an empty one."""
     return value if isinstance(value, list) else []
+
+
+def _count(value: Any, *path: str) -> int | None:
+    """The number of tokens at `path` in a JSON object, or None for anything else."""
+    for name in path:
+        value = _dict(value).get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _plain(text: str) -> str:
@@ -2825,38 +2696,18 @@ def _error_text(value: Any) -> str:
     return " ".join(word for word in words if isinstance(word, str)) or str(error)
 
 
-def _usage(value: dict[str, Any]) -> Usage:
-    """Token counts from `usage`; the cached ones also from llama.cpp's `timings`."""
-    usage = _dict(value.get("usage"))
-    cached = _count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens"))
-    cached = _count(_dict(value.get("timings")).get("cache_n")) if cached is None else cached
-    return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), cached)
-
-
 def _endpoint(text: str) -> urllib.parse.SplitResult:
     """The chat completions URL, with 127.0.0.1 for localhost (IPv6 delay on Windows); raises ConfigError."""
     try:
         url = urllib.parse.urlsplit(text)
-        host, port = url.hostname, url.port
-        if not re.fullmatch(r"[!-~]+", text) or url.scheme not in ("http", "https") or not host or "@" in url.netloc:
+        if not re.fullmatch(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?", text) or not url.hostname or url.port == 0:
             raise ValueError("http:// or https://, a host, no login, no blanks")
     except ValueError as error:
-        shown = re.sub(r"//.*@", "//***@", text)[:100]
-        example = "http://127.0.0.1:1234/v1/chat/completions"
-        raise ConfigError(f"lmstudio_endpoint {shown!r} is not usable ({error}); it looks like {example}.") from None
-    host = "127.0.0.1" if host == "localhost" else f"[{host}]" if ":" in host else host
+        text = re.sub(r"//.*@", "//***@", text)[:100]
+        raise ConfigError(f"lmstudio_endpoint {text!r} is unusable: {error}; try {Config.lmstudio_endpoint}.") from None
     path = url.path.rstrip("/")
     path += {"": "/v1/chat/completions", "/v1": "/chat/completions"}.get(path, "")
-    return url._replace(netloc=host if port is None else f"{host}:{port}", path=path, fragment="")
-
-
-def _retry_after(header: str) -> float:
-    """Seconds from a Retry-After header, given as a number or as a date; 0 if it cannot be read."""
-    try:
-        seconds = float(header) if header.isdigit() else parsedate_to_datetime(header).timestamp() - time.time()
-    except (TypeError, ValueError, OverflowError, OSError):
-        return 0.0
-    return max(0.0, min(RETRY_AFTER_MOST_S, seconds))
+    return url._replace(netloc=re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower()), path=path, fragment="")
 
 
 class ModelServer:
@@ -2865,197 +2716,171 @@ class ModelServer:
     def __init__(self, config: Config, clock: Clock, stop: Stop, api_key: str = "",
                  notice: Callable[[str], None] = lambda text: None, jitter: Callable[[], float] = random.random,
                  hide: Callable[[Any], Any] = lambda value: value) -> None:  # fmt: skip
-        self.config, self.clock, self.stop, self.notice, self.jitter, self.hide = config, clock, stop, notice, jitter, hide
+        self.config, self.clock, self.stop = config, clock, stop
+        self.notice, self.jitter, self.hide = notice, jitter, hide
         self.url, self._key = _endpoint(config.lmstudio_endpoint), api_key.strip()
         if not re.fullmatch(r"[!-~]*", self._key):
             raise ConfigError("LMSTUDIO_API_KEY holds blanks or unusual characters; copy it once more.")
         self.where = f"{self.url.scheme}://{self.url.netloc}"
         self.info: ModelInfo | None = None  # what discover() found
-        self.exchanges = 0  # HTTP requests, further tries included
-        self._retry_after = 0.0
 
     def complete(self, body: bytes) -> Reply:
         """Posts a chat completion request; raises ModelError. Asking again is safe: nothing on the desktop changes."""
-        value, seconds, tries = self._ask(self.url.geturl(), body, self.config.lmstudio_timeout, self._with_message)
-        choice, model = value["choices"][0], value.get("model")
-        reason = choice.get("finish_reason")
-        reply = Reply(choice["message"], reason if isinstance(reason, str) else None, _usage(value),
+        value, seconds, tries = self._ask(self.url._replace(scheme="", netloc="").geturl(), body)
+        choice, reason, model = value["choices"][0], value["choices"][0].get("finish_reason"), value.get("model")
+        cached = _count(value, "usage", "prompt_tokens_details", "cached_tokens")
+        cached = _count(value, "timings", "cache_n") if cached is None else cached  # llama.cpp
+        usage = Usage(_count(value, "usage", "prompt_tokens"), _count(value, "usage", "completion_tokens"), cached)
+        reply = Reply(choice["message"], reason if isinstance(reason, str) else None, usage,
                       model if isinstance(model, str) else "", seconds, tries)  # fmt: skip
         if self._overflowed(reply):
-            raise self._fault(_ROWS["context"], said="an empty reply")
+            raise self._fault("context", "an empty reply")
         return reply
-
-    def _with_message(self, value: Any) -> dict[str, Any]:
-        first = (_list(_dict(value).get("choices")) or [None])[0]
-        if not isinstance(_dict(first).get("message"), dict):
-            raise self._fault(_ROWS["bad_shape"], said="choices[0].message")
-        return _dict(value)
 
     def _overflowed(self, reply: Reply) -> bool:
         """Whether an empty reply is an overflow in disguise (lmstudio-bug-tracker #2339)."""
-        if any(reply.message.get(key) for key in ("content", "tool_calls", "function_call", "reasoning_content")):
-            return False
-        used, context = reply.usage, self.info.context_length if self.info else None
-        full = context is not None and (used.prompt_tokens or 0) + (used.completion_tokens or 0) >= context
-        return full or (reply.finish_reason == "length" and used.completion_tokens == 0)
+        said = ("content", "tool_calls", "function_call", "reasoning_content")
+        used, context = reply.usage, (self.info and self.info.context_length) or math.inf
+        full = (used.prompt_tokens or 0) + (used.completion_tokens or 0) >= context
+        full = full or (reply.finish_reason == "length" and used.completion_tokens == 0)
+        return full and not any(reply.message.get(key) for key in said)
 
-    def _ask(self, url: str, body: bytes | None, timeout_s: float, check: Callable[[Any], dict[str, Any]]
-             ) -> tuple[dict[str, Any], float, int]:  # fmt: skip
-        """One exchange, again where that is safe: the checked JSON, the seconds of the last exchange, the tries."""
+    def _ask(self, path: str, body: bytes | None = None) -> tuple[dict[str, Any], float, int]:
+        """One exchange, again where that is safe: the JSON object, the seconds of the last exchange, the tries."""
         tries = 0
         while True:
             tries, started = tries + 1, self.clock.now()
             try:
-                return check(self._exchange(url, body, timeout_s)), self.clock.now() - started, tries
+                return self._exchange(path, body), self.clock.now() - started, tries
             except ModelError as error:
-                most = min(1 if error.kind in ONE_RETRY else 10, self.config.request_retries)
-                if error.kind == "refused" and body is None:
-                    most = 0  # before a run there is nobody to wait for, and each try takes 2 s on Windows
-                if not error.retry or tries > most:
-                    tried = f" ({tries} tries)" if tries > 1 else ""
-                    raise ModelError(f"{str(error)[:-1]}{tried}.", error.kind, error.retry) from None
-                wait_s = BACKOFF_S.get(error.kind, 0.5) * 2 ** (tries - 1) * (0.5 + self.jitter())
-                wait_s = max(wait_s, self._retry_after)
+                hasty = not body and error.kind in ("refused", "unreachable")  # a try takes 2 s on Windows
+                if not error.retry or hasty or tries > min(_FAULTS[error.kind][0], self.config.request_retries):
+                    raise
+                first_s = 5.0 if error.kind == "loading" else 0.5  # some GB take half a minute
+                wait_s = max(self._retry_after_s, first_s * 2 ** (tries - 1) * (0.5 + self.jitter()))
                 self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
-    def _exchange(self, url: str, body: bytes | None, timeout_s: float) -> Any:
-        """The JSON of one exchange; raises ModelError."""
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": f"agent.py/{__version__}",
-                   **({"Content-Type": "application/json"} if body else {}),
-                   **({"Authorization": f"Bearer {self._key}"} if self._key else {})}  # fmt: skip
-        self.exchanges, self._retry_after = self.exchanges + 1, 0.0
+    def _exchange(self, path: str, body: bytes | None) -> dict[str, Any]:
+        """The JSON object of one exchange, with a message where a body asks for one; raises ModelError."""
+        timeout_s = self.config.lmstudio_timeout if body else min(15.0, self.config.lmstudio_timeout)  # lists are quick
+        headers = {"Accept-Encoding": "identity", "Connection": "close", "Content-Type": "application/json"}
+        headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        self._retry_after_s = 0.0  # what the answer asks for
         try:
-            answer = _Exchange(urllib.request.Request(url, body, headers), timeout_s).wait(self.stop)
-        except (OSError, http.client.HTTPException) as error:
-            row = next(row for row in _WIRE if isinstance(error, row[0]))
-            raise self._fault(row, said=str(error), seconds=timeout_s) from None
-        self._retry_after = _retry_after(answer.retry_after)
-        return self._value(answer)
+            request = urllib.request.Request(self.where + path, body, headers)
+            response, data = _Exchange(request, timeout_s).wait(self.stop)
+        except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a negative chunk size
+            kind = next((kind for family, kind in _WIRE.items() if isinstance(error, family)), "incomplete")
+            said = getattr(error, "strerror", None) or str(error)
+            raise self._fault(kind, f"{timeout_s:g}" if kind == "timeout" else said) from None
+        after = response.headers.get("Retry-After", "").strip()
+        self._retry_after_s = min(60.0, float(after)) if after.isdecimal() else 0.0
+        value = _dict(self._value(response, data))
+        first = (_list(value.get("choices")) or [None])[0]
+        if body and not isinstance(_dict(first).get("message"), dict):
+            raise self._fault("bad_shape", "choices[0].message")
+        return value
 
-    def _value(self, answer: _Answer) -> Any:
+    def _value(self, response: http.client.HTTPResponse, data: bytes) -> Any:
         """The JSON of a good answer; raises ModelError for everything else."""
-        good = 200 <= answer.status < 300
-        if answer.encoding not in ("", "identity"):
-            raise self._fault(_ROWS["encoding"], said=answer.encoding)
-        if len(answer.body) > ANSWER_BYTES_MOST:
-            raise self._fault(_ROWS["too_big"], said=f"{ANSWER_BYTES_MOST >> 20} MB")
-        if good and not answer.body.strip():
-            raise self._fault(_ROWS["empty"])
+        status, encoding = response.status, response.headers.get("Content-Encoding", "").strip().lower()
+        good, sized = 200 <= status < 300, response.chunked or response.length is not None
+        if encoding not in ("", "identity"):
+            raise self._fault("encoding", encoding)
+        if len(data) > ANSWER_BYTES_MOST:
+            raise self._fault("too_big", f"{ANSWER_BYTES_MOST >> 20} MB")
         try:
-            value = _strict_json(answer.body)
+            value = _strict_json(data)
         except (ValueError, RecursionError) as error:
-            if good:
-                raise self._fault(_ROWS["not_json"] if answer.sized else _ROWS["incomplete"], said=str(error)) from None
-            value = answer.body[:1000].decode("utf-8", "replace")  # error pages may be anything
+            if good:  # without a length it may be cut, even inside the headers
+                kind = "incomplete" if not sized else "not_json" if data.strip() else "empty"
+                raise self._fault(kind, str(error)) from None
+            value = data[:1000].decode("utf-8", "replace")  # error pages may be anything
         said = _error_text(value)
         if good and not said:
             return value
-        known = [row for row in _SAID if re.search(row[0], said, re.IGNORECASE) and not 300 <= answer.status < 400]
-        row = (known + [row for row in _STATUS if answer.status in row[0]])[0]
-        raise self._fault(row, said=said if good else f"status {answer.status}: {said}")
+        known = [kind for kind, words in _SAID if re.search(words, said, re.IGNORECASE) and not 300 <= status < 400]
+        kind = (known + [kind for kind, codes in _STATUS.items() if status in codes] + ["error"])[0]
+        raise self._fault(kind, said if good else f"status {status}: {said}", good or kind != "error")
 
-    def _fault(self, row: _Row, said: str = "", **values: Any) -> ModelError:
-        """A row of the tables as an error; a server that repeats the key does not get it into a message."""
-        said = _plain(self.hide(said.replace(self._key, "***") if self._key else said))
-        return ModelError(f"The server at {self.where} {row[3].format(said=said, **values)}.", row[1], row[2])
+    def _fault(self, kind: str, said: str = "", again: bool = True) -> ModelError:
+        """A fault as an error; a server that repeats the key does not get it into a message."""
+        tries, text = _FAULTS[kind]
+        text = text.format(_plain(self.hide(said.replace(self._key, "***") if self._key else said)))
+        return ModelError(f"The server at {self.where} {text}.", kind, again and tries > 0)
 
     def discover(self) -> ModelInfo:
         """The model to use, with a note if it is not the configured one; raises ModelError. LM Studio's lists first."""
-        prefix = self.url.path.removesuffix("/chat/completions")
-        root, found, failures = prefix.removesuffix("/v1"), list[tuple[ModelInfo, str]](), list[ModelError]()
-        paths = (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models")
-        for path in paths:
-            url = self.url._replace(path=path, query="").geturl()
+        prefix, found, failures = self.url.path.removesuffix("/chat/completions"), list[ModelInfo](), []
+        root = prefix.removesuffix("/v1")
+        for path in (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models"):
             try:
-                value, _, _ = self._ask(url, None, min(DISCOVERY_TIMEOUT_S, self.config.lmstudio_timeout), _dict)
-                found = _models(value)
+                found = found or _models(self._ask(path)[0])
             except ModelError as error:
-                if error.kind in ("refused", "reset", "timeout", "auth", "loading", "busy"):
+                if error.kind in ("refused", "unreachable", "reset", "timeout", "auth", "loading", "busy"):
                     raise
                 failures.append(error)  # another kind of server has no such page, and says so in its own way
-            if found:
-                break
-        if len(failures) == len(paths):
+        if len(failures) == 3:
             raise failures[-1]
         self.info = self._choose(found)
         return self.info
 
-    def _choose(self, found: list[tuple[ModelInfo, str]]) -> ModelInfo:
+    def _choose(self, found: list[ModelInfo]) -> ModelInfo:
         """The configured model, else the loaded one that sees, else the only one; raises ModelError."""
-        wanted, models = self.config.lmstudio_model, [info for info, _ in found]
-        there = [info for info, key in found if wanted in (info.name, key)]
-        for info in there or [info for info, key in found if _same_model(wanted, key)]:
+        wanted, loaded = self.config.lmstudio_model, [info for info in found if info.loaded]
+        named = [info for info in found if wanted in (info.name, info.stored)]
+        named += [info for info in found if _same_model(wanted, info.stored)]
+        seeing = [info for sure in (True, None, False) for info in loaded if info.vision is sure]
+        only = found if len(found) == 1 and found[0].loaded is None else []
+        for info in [*named, *seeing, *only]:  # the first of them decides
             if info.vision is False:
-                raise self._fault(_ROWS["no_vision"], said=f"{info.name} reads text only")
-            late = f"The model {_plain(info.name)} is not loaded yet, so that the first reply may take a minute."
-            return replace(info, note=late if info.loaded is False else "")
-        seeing = [info for sure in (True, None) for info in models if info.loaded and info.vision is sure]
-        only = models if len(models) == 1 and models[0].loaded is None else []
-        for info in seeing + only:
-            kind = "loaded" if info.loaded else "only"
-            note = f"The configured model {wanted} is not there; using the {kind} one, {_plain(info.name)}."
-            return replace(info, note=note)
-        names = ", ".join(info.name for info in models if info.vision is not False)[:100] or "none that sees images"
-        if blind := [info.name for info in models if info.loaded]:
-            raise self._fault(_ROWS["no_vision"], said=f"{blind[0]} reads text only")
-        if any(info.loaded is None for info in models):
-            raise self._fault(_ROWS["wrong_model"], said=f"{wanted}; listed: {names}")
-        raise self._fault(_ROWS["no_model"], said=f"{wanted} is not there; listed: {names}")
+                raise self._fault("no_vision", f"{info.name} reads text only")
+            name, kind = _plain(info.name), "loaded" if info.loaded else "only"
+            note = f"The configured model {wanted} is not there; using the {kind} one, {name}."
+            late = f"The model {name} is not loaded yet, so that the first reply may take a minute."
+            return replace(info, note=note if not named else late if info.loaded is False else "")
+        names = ", ".join(info.name for info in found if info.vision is not False)[:100] or "none that sees images"
+        unsure = any(info.loaded is None for info in found)
+        raise self._fault("wrong_model" if unsure else "no_model", f"{wanted} is not there; listed: {names}")
 
 
 def _same_model(one: str, other: str) -> bool:
     """Whether two names mean one model: the last part of a path counts, LM Studio's instance number does not."""
-    tails = [re.sub(r":\d+$", "", name.replace("\\", "/").rsplit("/", 1)[-1].lower()) for name in (one, other)]
-    return tails[0] == tails[1]
+    return len({re.sub(r":\d+$", "", name.replace("\\", "/").rsplit("/", 1)[-1].lower()) for name in (one, other)}) == 1
 
 
-def _models(value: dict[str, Any]) -> list[tuple[ModelInfo, str]]:
-    """The models in any server's list, loaded ones first, each with the name under which it is stored.
-
-    LM Studio v1: `models` with `key`; its v0 and every OpenAI-compatible list: `data` with `id` (v0 adds type and
-    state, vLLM `max_model_len`, llama.cpp `meta` and a second list `models` that tells which can take images).
-    """
-    found = []
-    stored = [_dict(model) for model in _list(value.get("models"))]
-    for model in stored:
+def _models(value: dict[str, Any]) -> list[ModelInfo]:
+    """The models in any server's list, loaded ones first."""
+    found, stored = [], [_dict(model) for model in _list(value.get("models"))]
+    for model in stored:  # LM Studio v1; llama.cpp tells here which can take images
         key, vision = model.get("key"), _dict(model.get("capabilities")).get("vision")
-        if not isinstance(key, str) or model.get("type") == "embedding":
-            continue
-        vision = vision if isinstance(vision, bool) else None
-        running = [_dict(instance) for instance in _list(model.get("loaded_instances"))]
-        for instance in running:
-            length = _count(_dict(instance.get("config")).get("context_length"))
-            found.append((ModelInfo(str(instance.get("id") or key), vision, True, length), key))
-        found += [(ModelInfo(key, vision, False), key)] if not running else []
+        if isinstance(key, str) and model.get("type") != "embedding":
+            running, vision = _list(model.get("loaded_instances")), vision if isinstance(vision, bool) else None
+            for item in running or [{}]:
+                name, length = _dict(item).get("id") or key, _count(item, "config", "context_length")
+                found.append(ModelInfo(str(name), vision, bool(running), length, stored=key))
     seeing = [model.get("name") for model in stored if "multimodal" in _list(model.get("capabilities"))]
-    for model in map(_dict, _list(value.get("data"))):
+    for model in map(_dict, _list(value.get("data"))):  # OpenAI's list, to which LM Studio v0 and others add
         name, kind = model.get("id"), str(model.get("type"))
         if isinstance(name, str) and name and kind != "embeddings" and not name.startswith("text-embedding-"):
             sees = True if name in seeing else {"vlm": True, "llm": False}.get(kind)
             state = {"loaded": True, "not-loaded": False}.get(str(model.get("state")))
-            length = model.get("loaded_context_length") or model.get("max_model_len")
-            length = _count(length or _dict(model.get("meta")).get("n_ctx"))
-            found.append((ModelInfo(name, sees, state, length), name))
-    return sorted(found, key=lambda pair: pair[0].loaded is not True)
+            length = _count(model, "loaded_context_length") or _count(model, "max_model_len")
+            found.append(ModelInfo(name, sees, state, length or _count(model, "meta", "n_ctx"), stored=name))
+    return sorted(found, key=lambda info: info.loaded is not True)
 
 
 def reply_warnings(reply: Reply, asked: str, info: ModelInfo | None = None, image_tokens: int = 0,
                    text_chars: int = 0) -> list[str]:  # fmt: skip
-    """What a person should know about a reply, a sentence each.
-
-    `image_tokens` is the image's own count (Qwen3-VL: one token for 32x32 pixels, 1536x864 = 1296), `text_chars` the
-    length of everything else; a token is taken as five characters, so that a false alarm is unlikely.
-    """
+    """What a person should know about a reply, a sentence each; `text_chars` is the length of all but the image."""
     warnings, length, counted = [], info.context_length if info else None, reply.usage.prompt_tokens
     if reply.model and not _same_model(asked, reply.model):
         warnings.append(f"The server answered with the model {_plain(reply.model)} instead of {asked}.")
     if length is not None and length < CONTEXT_LEAST:
-        warnings.append(f"The model is loaded with a context of {length} tokens, which is small for one screenshot;"
-                        f" load it with 8192 or more.")  # fmt: skip
-    if image_tokens and counted is not None and counted - text_chars // 5 < 0.6 * image_tokens:
-        warnings.append(f"The server counted {counted} tokens where the screenshot alone has {image_tokens}: it shrank"
-                        f" or lost the image.")  # fmt: skip
+        warnings.append(f"The model's context of {length} tokens is small for a screenshot; load it with 8192 or more.")
+    if image_tokens and counted is not None and counted - text_chars // 5 < 0.6 * image_tokens:  # 5: no false alarm
+        warnings.append(f"The server counted {counted} tokens, a screenshot has {image_tokens}: it shrank or lost it.")
     return warnings
 
 
@@ -3065,245 +2890,150 @@ def reply_warnings(reply: Reply, asked: str, info: ModelInfo | None = None, imag
 
 # A call counts only if it is certain: nothing below closes a string or a number, compares names loosely or moves a
 # coordinate. A reply can be megabytes of anything, so every pattern is linear and every loop only goes forward.
-_NAME_KEYS = ("name", "function", "tool", "tool_name")
-_ARGUMENT_KEYS = ("arguments", "parameters", "args")
-_OTHER_KEYS = ("id", "type", "index")
-_ENDED = ("stop", "tool_calls", "function_call")  # the server says that the model ended the reply by itself
+_NAME_KEYS = {"name", "function", "tool", "tool_name"}
+_ARGUMENT_KEYS = {"arguments", "parameters", "args"}
 _CUT = ("length", "max_tokens", "content_filter")
-_PYTHON_CHARS = 20_000  # ast.parse is slow and hungry; no honest call is longer
-_MAX_TAGS = 1000  # looked at in one reply; what holds more is no answer to anything
-_MAX_BROKEN = 3  # tags without a call, each followed by more thinking, before a reply is given up
 
 _TEMPLATE = r"<\|(?:im_end|im_start|endoftext)\|>"
-_STRING = r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
-_TOKEN = re.compile(_STRING + r"|[\[\](){}]", re.S)
-_SLIP = re.compile(_STRING + r"|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])", re.S)
-_LITERAL = re.compile(_STRING, re.S)
-_ESCAPE = re.compile(r"\\.", re.S)
-_PLAIN_PYTHON = re.compile(r"(?:[\s{}\[\](),:]|\0(?!\s*\0)|True|False|None|-?[0-9]{1,15}(?:\.[0-9]{1,15})?(?![\w.]))*")
-_REST = re.compile(rf"[\s}}]*(?:{_TEMPLATE}[\s}}]*)*")
-_TAIL = re.compile(r"\s*(?:</tool_call>|</function_call>|\[END_TOOL_REQUEST\])?\s*")
-_NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
-_OPENER = re.compile(
-    r"</?think>|<tool_call>|<function_call>|\[TOOL_REQUEST\]|<function(?:=| name=)[\"']?([\w.\-]{1,100})[\"']?>"
-)
-_BARE = re.compile(r"\s*(?:```[\w-]*\s*)?(?:<(?:tools?|response|json)>\s*)?(?=\{|\[\s*\{)", re.I)
-_BARE_END = re.compile(r"(?:</(?:tools?|response|json|function_call)>\s*)?(?:```\s*)?", re.I)
-_PARAMETER = re.compile(r"\s*<parameter(?:=| name=)[\"']?([\w.\-]{1,100})[\"']?>(.*?)</parameter>", re.S)
-_TAG_IN_VALUE = re.compile(r"<parameter[= ]|</?function|<tool_call>")
-_PARAMETER_TAG = re.compile(r"</parameter|<parameter|<function")
-_FUNCTION_END = re.compile(r"\s*</function>")
-_DIGITS = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
-_BLANKS = re.compile(r"\s*")
+_REST = re.compile(rf"(?:[\s}}]|{_TEMPLATE})*")
 _END_TOKENS = re.compile(rf"(?:{_TEMPLATE})+\Z")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_STRING = r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
+_SLIP = r"\([-0-9.,\s]*\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None)\b"
+_TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]|{_SLIP}", re.S)
+_DEPTH = {"[": 1, "{": 1, "]": -1, "}": -1}
+_MENDED = {"True": "true", "False": "false", "None": "null", **dict.fromkeys((",", "\\n", "\\r", "\\t"), " ")}
+_REQUOTED = {"\\'": "'", '"': '\\"', **dict.fromkeys(("\\/", "\\b", "\\f"), "\\?")}  # in a path, maybe: refused
+
+_NAME = r"""(?:=| name=)["']?(?P<name>[\w.\-]{1,100})["']?>"""
+_THOUGHT = r"<think>[^<]*(?:<(?!/think>)[^<]*)*</think>"
+_FENCE = r"(?i:```[\w-]*\s*)?(?i:<(?:tools?|response|json)>\s*)?"
+_OPENER = re.compile(
+    rf"(?P<bare>(?:\A|</think>)(?:\s*{_THOUGHT})*\s*{_FENCE}(?=\{{|\[\s*\{{))|(?P<thought>{_THOUGHT}|</think>)"
+    rf"|(?P<open><think>)|(?:<tool_call>|<function_call>|\[TOOL_REQUEST\]|<function{_NAME})\s*"
+)
+_BARE_END = re.compile(r"(?:</(?:tools?|response|json)>\s*)?(?:```\s*)?\Z", re.I)
+_NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
+_TAIL = re.compile(r"\s*(?:</tool_call>|</function_call>)?\s*\Z")
+_PARAMETER = rf"\s*<parameter{_NAME}([^<]*(?:<(?!/?parameter|/?function|tool_call>)[^<]*)*)</parameter>"
+_XML = re.compile(rf"((?:{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)")
 
 
 def _show(value: Any) -> str:
     """A value as it can stand in a sentence: short, one line, no half characters."""
-    try:
-        text = repr(value[:60] if isinstance(value, str) else value)
-    except ValueError:  # an integer with more digits than Python prints
-        text = "a huge number"
-    text = _SURROGATE.sub("?", text)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-# -- JSON, and the few slips in it that leave no doubt
+    with suppress(ValueError):  # an integer with more digits than Python prints
+        return repr(value).encode("utf-8", "replace").decode()[:60]
+    return "a huge number"
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys, stray blanks aside, say one thing each."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        name = key.strip()
-        if name in found and repr(found[name]) != repr(value):
-            raise ReplyError(f"The call gives {_show(name)} twice, with two values.", "invalid_args")
-        found[name] = value
+    """An object whose keys, stray blanks aside, stand there once each."""
+    found = {key.strip(): value for key, value in pairs}
+    if len(found) < len(pairs):
+        raise ReplyError(f"The call gives one of {_show([*found])} twice.", "invalid_args")
     return found
 
 
-def _bounded_int(digits: str) -> int:
-    """A JSON integer, as long as Python's own limit on digits is far; NaN and Infinity come here to be refused."""
-    if len(digits) > 18 or not digits.lstrip("-").isdigit():
-        raise ReplyError(f"The call holds {_show(digits)}, which is no usable number.", "invalid_json")
-    return int(digits)
+_JSON = json.JSONDecoder(
+    object_pairs_hook=_unique,
+    parse_int=lambda digits: int(digits) if len(digits) < 19 else math.nan,  # which no argument takes
+    strict=False,  # a line break inside a string is a line break
+)
 
 
-# strict=False takes a line break inside a string for what it is
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_bounded_int, parse_constant=_bounded_int, strict=False)
-
-
-def _extent(text: str, start: int) -> tuple[int, int]:
-    """Where the brackets that open at `start` close, strings skipped, and how many are still open there."""
-    end, depth = start, 0
+def _mended(text: str, start: int) -> tuple[str, int, int]:
+    """The value that opens there with slips and Python's spellings made JSON, its end, and the brackets still open."""
+    parts, end, depth = [""], start, 0
     for token in _TOKEN.finditer(text, start):
-        if token[0] not in "[({])}":
-            continue
-        depth += 1 if token[0] in "[({" else -1
-        end = token.end()
-        if depth <= 0:
+        said = token[0]
+        if said[0] == "'":
+            said = '"' + re.sub(r'(?s)\\.|"', lambda mark: _REQUOTED.get(mark[0], mark[0]), said[1:-1]) + '"'
+        elif said[0] == "(":
+            said = f"[{said[1:-1]}]"
+        parts += [text[end : token.start()], _MENDED.get(said, said)]
+        end, depth = token.end(), depth + _DEPTH.get(said, 0)
+        if depth <= 0 and token[0][0] in "(]}":
             break
-    return end, depth
-
-
-def _mended(body: str) -> Any:
-    """JSON without trailing commas or spelled-out line breaks between its values; its strings stay as they are."""
-    return _JSON.decode(_SLIP.sub(lambda slip: slip[0] if slip[0][0] in "\"'" else " ", body))
-
-
-def _literal(node: ast.AST) -> Any:
-    """The value of a Python literal, with JSON's types."""
-    if isinstance(node, ast.Dict):
-        keys = [key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
-        return _unique(list(zip(keys, map(_literal, node.values), strict=True)))
-    if isinstance(node, (ast.List, ast.Tuple)):
-        return [_literal(item) for item in node.elts]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_literal(node.operand)
-    if isinstance(node, ast.Constant):
-        return node.value
-    raise ValueError("not a literal")
-
-
-def _python(body: str) -> Any:
-    """A Python literal such as {'key': 'enter'}. Two strings side by side, which Python joins, are no literal here,
-    and neither are the escapes that JSON does not know: 'C:\\apps' would ring a bell."""
-    plain = _LITERAL.sub("\0", body) if len(body) <= _PYTHON_CHARS and "\0" not in body else "?"
-    if not _PLAIN_PYTHON.fullmatch(plain) or any(e[0][1] not in "\\'\"nrtu" for e in _ESCAPE.finditer(body)):
-        raise ValueError("not a literal")
-    return _literal(ast.parse(body.strip(), mode="eval").body)
+    return "".join(parts), end, depth
 
 
 def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int]:
     """The value that starts there and where it ends; `closable`: the last brace of a whole call may be missing."""
     start += text.startswith("{{", start)  # doubled outer braces; _REST takes the spare closing one
-    try:
+    with suppress(ValueError):
         return _JSON.raw_decode(text, start)
-    except ValueError as error:
-        defect = str(getattr(error, "msg", error))
-    end, depth = _extent(text, start)
-    closing = closable and depth == 1 and text[end - 1] == "}" and _TAIL.fullmatch(text, end) is not None
-    if end == start or (depth and not closing):
+    body, end, depth = _mended(text, start)
+    closing = closable and depth == 1 and body.endswith("}") and _TAIL.match(text, end) is not None
+    if not closing and (depth or not body.endswith(("}", "]"))):
         raise ReplyError("The call is incomplete: its JSON does not end.", "cut")
-    for read in (_mended, _python):
-        try:
-            value = read(text[start:end] + "}" * closing)
-        except (ValueError, SyntaxError, MemoryError):
-            continue
-        # A brace is added only behind complete arguments: inside them, a missing end may hide one more argument.
-        if not closing or (isinstance(value, dict) and any(isinstance(value.get(key), dict) for key in _ARGUMENT_KEYS)):
-            return value, end
-    raise ReplyError(f"The call is not valid JSON: {defect}.", "cut" if closing else "invalid_json")
-
-
-# -- Finding the calls
-
-
-def _past(pattern: re.Pattern[str], text: str, start: int) -> int:
-    """The place behind what `pattern` matches there, if it does."""
-    match = pattern.match(text, start)
-    return match.end() if match else start
-
-
-def _flat(value: Any) -> list[Any]:
-    """The call objects in a value that may be one, a list of them, or {"tool_calls": [...]}."""
-    if isinstance(value, dict) and isinstance(value.get("tool_calls"), list) and len(value) == 1:
-        return list(value["tool_calls"])
-    return value if isinstance(value, list) else [value]
+    try:
+        value = _JSON.decode(body + "}" * closing)
+    except json.JSONDecodeError as error:
+        raise ReplyError(f"The call is not valid JSON: {error.msg}.", "cut" if closing else "invalid_json") from None
+    # A brace is added only behind complete arguments: inside them, a missing end may hide one more argument.
+    if closing and not any(isinstance(value.get(key), dict) for key in _ARGUMENT_KEYS):
+        raise ReplyError("The call is incomplete: its arguments do not end.", "cut")
+    return value, end
 
 
 def _objects(text: str, start: int, closable: bool) -> tuple[list[Any], int]:
     """The call objects that follow each other from `start`, the further ones without repairs, and where they end."""
     value, end = _decode(text, start, closable)
-    found = _flat(value)
-    while text.startswith("{", end := _past(_REST, text, end)):
+    found = value if isinstance(value, list) else [value]
+    while (rest := _REST.match(text, end)) and text.startswith("{", end := rest.end()):
         try:
             value, end = _JSON.raw_decode(text, end)
         except (ValueError, ReplyError):
             break
-        found += _flat(value)
+        found.append(value)
     return found, end
 
 
-def _xml_arguments(text: str, start: int) -> tuple[dict[str, Any], int]:
-    """<parameter=NAME>VALUE</parameter>... </function>: the values exactly, less the line breaks of the tag form."""
-    pairs: list[tuple[str, Any]] = []
-    while parameter := _PARAMETER.match(text, start):
-        value, start = parameter[2], parameter.end()
-        if _TAG_IN_VALUE.search(value):
-            raise ReplyError(f"The parameter {_show(parameter[1])} holds another tag; close each one.", "invalid_args")
-        pairs.append((parameter[1], value.removeprefix("\n").removesuffix("\n")))
-    end, stray = _FUNCTION_END.match(text, start), _PARAMETER_TAG.search(text, start)
-    if not end:
-        raise ReplyError("The call is incomplete: </function> must follow its last </parameter>.", "cut")
-    if stray and stray[0] == "</parameter":  # maybe the value holds the closing tags itself
-        raise ReplyError("The call has one </parameter> too many; where the value ends is unclear.", "invalid_args")
-    return _unique(pairs), end.end()
-
-
 def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any], int]:
-    """The calls behind one opening tag and where they end; none for a tag that only goes around <function=...>."""
-    name, start = opener[1], _past(_BLANKS, text, opener.end())
-    if name and not text.startswith("{", start):
-        arguments, end = _xml_arguments(text, start)
-        return [{"name": name, "arguments": arguments}], end
-    if name:
-        arguments, end = _decode(text, start)
-        calls, end = [{"name": name, "arguments": arguments}], _past(_REST, text, end)
-    elif text.startswith(("{", "["), start):
-        calls, end = _objects(text, start, closable)
-    elif text.startswith("<function", start):
+    """The calls behind one opening tag and where they end; none behind thoughts or a tag around <function=...>."""
+    name, start, bare = opener["name"], opener.end(), opener["bare"] is not None
+    if opener["open"]:
+        raise ReplyError("The reply ends inside <think>: close it with </think>, then call a tool.", "no_call")
+    if opener["thought"] or (not name and text.startswith("<function", start)):
         return [], start
-    else:
-        raise ReplyError(f"No JSON object follows {opener[0]}.", "invalid_json")
-    if not _NEXT.match(text, end):
-        raise ReplyError("Text follows the JSON inside its tag; send the call alone.", "invalid_json")
-    return calls, end
+    if text.startswith("{", start) or (not name and text.startswith("[", start)):
+        calls, end = _objects(text, start, closable and not name)
+        if not (_BARE_END if bare else _NEXT).match(text, end):
+            raise ReplyError("Other text stands beside the call; send it alone.", "no_call" if bare else "invalid_json")
+        return [{"name": name, "arguments": calls[0]}] if name else calls, end
+    body = _XML.match(text, start)
+    if not name or not body:
+        missing = "</function> behind its last </parameter>" if name else "JSON object"
+        raise ReplyError(f"The call has no {missing}.", "cut" if name else "invalid_json")
+    # The values exactly, less the line breaks of the tag form.
+    pairs = [(key, value.removeprefix("\n").removesuffix("\n")) for key, value in re.findall(_PARAMETER, body[1])]
+    return [{"name": name, "arguments": _unique(pairs)}], body.end()
 
 
 def _spoken_calls(text: str, closable: bool) -> list[Any]:
     """The calls in a reply's text, in order; what stands before a </think> was only thought."""
     calls: list[Any] = []
-    start, broken, prose = 0, 0, False
-    for _ in range(_MAX_TAGS):
-        bare = None if calls or prose else _BARE.match(text, start)
-        if bare:  # a reply that is nothing but JSON, or one fence or tag around it
-            calls, start = _objects(text, bare.end(), closable)
-            if _BARE_END.fullmatch(text, start):
-                return calls
-            raise ReplyError("JSON with other text around it is not taken for a call.", "no_call")
+    start = 0
+    for _ in range(1000):  # a reply with more tags is no answer to anything
         opener = _OPENER.search(text, start)
         if not opener:
             return calls
-        if opener[0] == "</think>":
-            calls, start, prose = [], opener.end(), False
-        elif opener[0] == "<think>":
-            prose = prose or bool(text[start : opener.start()].strip())
-            start = text.find("</think>", opener.end())
-            if start < 0 and not calls:
-                raise ReplyError("The reply ends inside <think>: close it with </think>, then call a tool.", "no_call")
-            start += len("</think>") if start >= 0 else 0
-        else:
-            try:
-                found, start = _opened(text, opener, closable)
-                calls += found
-                prose = True
-            except ReplyError:  # harmless in thoughts whose opening tag the server swallowed
-                broken, start = broken + 1, text.find("</think>", opener.end())
-                if not calls and (start < 0 or broken > _MAX_BROKEN):
-                    raise
-        if start < 0:
-            return calls
+        calls = [] if opener[0].startswith("</think>") else calls
+        try:
+            found, start = _opened(text, opener, closable)
+        except ReplyError:
+            if calls and text.find("</think>", opener.end()) < 0:
+                return calls
+            raise
+        calls += found
     raise ReplyError("The reply repeats its tags without end.", "repetition")
 
 
 def _plain_text(content: Any) -> str:
     """A message's content, which may also come as a list of parts."""
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") in (None, "text")]
-        return "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else ""
+    parts = content if isinstance(content, list) else [content]
+    texts = [p.get("text") if isinstance(p, dict) and p.get("type") in (None, "text") else p for p in parts]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any]:
@@ -3311,82 +3041,56 @@ def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any
     native = message.get("tool_calls") or message.get("function_call")
     if native:
         return native if isinstance(native, list) else [native]
-    text, ended = _plain_text(message.get("content")), finish_reason in _ENDED
-    thought = _plain_text(message.get("reasoning_content") or message.get("reasoning")).rstrip()
     if finish_reason in _CUT:
         raise ReplyError("The reply was cut.", "cut")
+    text, ended = _plain_text(message.get("content")), finish_reason in ("stop", "tool_calls", "function_call")
     calls = _spoken_calls(text, ended)
+    thought = _plain_text(message.get("reasoning_content") or message.get("reasoning")).rstrip()
     if not text.strip() and ended and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]")):
         # Some servers sort a real call into the reasoning: it is then the only one, and the last thing said.
         calls = _spoken_calls(thought, False)
         calls = calls if len(calls) == 1 else []
     if not calls:
-        what = "holds no tool call" if text.strip() else "is empty"
-        raise ReplyError(f"The reply {what}.", "no_call")
-    return calls
+        raise ReplyError(f"The reply {'holds no tool call' if text.strip() else 'is empty'}.", "no_call")
+    whole = isinstance(calls[0], dict) and calls[0].keys() == {"tool_calls"}  # the message as the API shows it
+    return _found_calls(calls[0], finish_reason) if whole else calls
 
 
-# -- Reading one call against the tools that were sent
-
-
-def _name_and_arguments(call: Any) -> tuple[Any, Any, str]:
-    """Name, arguments (None if it has none) and id of a call object in any of its spellings."""
-    if isinstance(call, dict) and isinstance(call.get("function"), dict):
-        inner = call["function"]
-        if call.keys() & inner.keys() & {*_NAME_KEYS, *_ARGUMENT_KEYS}:
-            raise ReplyError("The call says its name or its arguments twice.", "invalid_json")
-        call = {**{key: value for key, value in call.items() if key != "function"}, **inner}
+def _name_and_arguments(call: Any) -> tuple[Any, Any]:
+    """Name and arguments (None if it has none) of a call object in any of its spellings."""
     if not isinstance(call, dict):
         raise ReplyError(f"A call must be an object with name and arguments, not {_show(call)}.", "invalid_json")
-    names, given = ([call[key] for key in keys if key in call] for keys in (_NAME_KEYS, _ARGUMENT_KEYS))
+    inner = call["function"] if isinstance(call.get("function"), dict) else {}
+    said = [*call.items(), *inner.items()]
+    names = [value for key, value in said if key in _NAME_KEYS and value is not inner]
+    given = [value for key, value in said if key in _ARGUMENT_KEYS]
     if len(names) != 1:
         raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
-    if len(given) > 1 or (not given and call.keys() - {*_NAME_KEYS, *_OTHER_KEYS}):
+    if len(given) > 1 or (not given and {key for key, _ in said} - _NAME_KEYS - {"id", "type", "index"}):
         raise ReplyError('The call must hold all its arguments in one object, "arguments".', "invalid_args")
-    identity = call.get("id")
-    return names[0], given[0] if given else None, identity if isinstance(identity, str) else ""
+    return names[0], given[0] if given else None
 
 
-def _tool_names(tools: list[dict[str, Any]]) -> str:
-    return ", ".join(tool["function"]["name"] for tool in tools)
-
-
-def _tool(name: Any, tools: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
-    """The tool's exact name and its parameters' schema."""
-    schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
-    said = name.strip() if isinstance(name, str) else ""
-    for known in (said, said.removeprefix("functions.")):
-        if known in schemas:
-            return known, schemas[known]
-    raise ReplyError(f"There is no tool {_show(name)}; the tools are {_tool_names(tools)}.", "unknown_tool")
-
-
-def _arguments(value: Any, tool: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _arguments(value: Any, tool: str, known: dict[str, Any]) -> dict[str, Any]:
     """The arguments as an object; an empty text, which may have been cut, is one only for a tool that takes none."""
-    known = schema.get("properties") or {}
-    if value is None or (isinstance(value, str) and not value.strip() and not known):
+    if value is None or (value == "" and not known):
         return {}
     for _ in range(2):  # encoded once by the protocol, and once more by some models
-        if isinstance(value, str):
-            text, start = value, _past(_BLANKS, value, 0)
-            value, end = _decode(text, start) if text.startswith(("{", '"'), start) else (None, 0)
-            if value is not None and not _REST.fullmatch(text, end):
-                raise ReplyError(f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json")
+        if isinstance(value, str) and (text := value.strip()).startswith(("{", '"')):
+            value, end = _decode(text)
+            value = value if _REST.fullmatch(text, end) else None
     if isinstance(value, dict) and value.get("name") == tool and len(value) == 2 and not known.keys() & value.keys():
-        _, value, _ = _name_and_arguments(value)  # the whole call again, inside its own arguments
+        _, value = _name_and_arguments(value)  # the whole call again, inside its own arguments
     if not isinstance(value, dict):
-        raise ReplyError(f"The arguments of {tool} must be one JSON object.", "invalid_json")
+        raise ReplyError(f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json")
     if value.keys() & {"properties", *_ARGUMENT_KEYS} - known.keys():
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
     return _unique([(str(key), item) for key, item in value.items() if item is not None])
 
 
-# -- Values
-
-
 def _number(value: Any) -> int | float | None:
     """A number, also one written as a string, or None; true and false are no numbers."""
-    if isinstance(value, str) and _DIGITS.fullmatch(value):
+    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*", value):
         value = float(value) if "." in value else int(value)
     good = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e18
     return value if good else None
@@ -3395,218 +3099,174 @@ def _number(value: Any) -> int | float | None:
 def _listed(value: Any) -> Any:
     """A string such as "[1, 2]", "(1, 2)" or "1, 2" as the list or object that it spells; other values unchanged."""
     text = value.strip() if isinstance(value, str) else ""
-    if not text:
-        return value
-    text = text if text.startswith(("[", "(", "{")) else f"[{text}]"
-    try:
-        found, end = _decode(text)
-    except ReplyError:
-        return value
-    return found if end == len(text) else value
-
-
-def _on_grid(name: str, values: list[Any]) -> list[int]:
-    """Numbers on the 0..1000 grid, rounded; fractions of the screen count if all of them are. Nothing is clamped."""
-    numbers = [number for number in map(_number, values) if number is not None]
-    if len(numbers) != len(values):
-        raise ReplyError(f"{name} must be numbers, not {_show(values)}.", "invalid_box")
-    fractions = [0 < number < 1 for number in numbers]
-    unclear = any(fractions) or (max(numbers) == 1 and any(isinstance(number, float) for number in numbers))
-    if not all(0 <= number <= GRID for number in numbers) or (unclear and not all(fractions)):
-        text = f"{name} is {_show(numbers)}, but x and y are whole numbers from 0 to {GRID}, not pixels; look again."
-        raise ReplyError(text, "invalid_box")
-    return [int(number * (GRID if unclear else 1) + 0.5) for number in numbers]
-
-
-def _point(name: str, spec: dict[str, Any], value: Any) -> list[int]:
-    """[x, y] from a pair, an object with x and y, or a box, whose centre it is."""
-    value = _listed(value)
-    if isinstance(value, dict):
-        value = [value.get(key) for key in (("x", "y") if len(value) == 2 else ("x1", "y1", "x2", "y2"))]
-    if isinstance(value, list) and len(value) == 2 and all(isinstance(v, list) and len(v) == 2 for v in value):
-        value = [*value[0], *value[1]]
-    if not isinstance(value, list) or len(value) not in (2, 4):
-        raise ReplyError(f"{name} must be [x, y], not {_show(value)}.", "invalid_box")
-    grid = _on_grid(name, value)
-    if len(grid) == 4 and not (grid[0] <= grid[2] and grid[1] <= grid[3]):  # maybe x, y, width, height
-        raise ReplyError(f"{name} {grid} is no box x1, y1, x2, y2; send its centre as [x, y].", "invalid_box")
-    return [(grid[0] + grid[-2]) // 2, (grid[1] + grid[-1]) // 2]
-
-
-def _text(name: str, spec: dict[str, Any], value: Any) -> str:
-    """A string exactly as said, less a template token that leaked in at its end."""
-    if isinstance(value, int) and _number(value) is not None:
-        value = str(value)
-    if not isinstance(value, str) or _SURROGATE.search(value):
-        raise ReplyError(f"{name} must be a text of whole characters, not {_show(value)}.", "invalid_args")
-    return _END_TOKENS.sub("", value)
-
-
-def _real(name: str, spec: dict[str, Any], value: Any) -> int | float:
-    """A number in its range; a whole one for type integer."""
-    number, least, most = _number(value), spec.get("minimum", -math.inf), spec.get("maximum", math.inf)
-    whole = spec.get("type") == "integer"
-    if number is None or not least <= number <= most or (whole and number != int(number)):
-        kind = "a whole number" if whole else "a number"
-        limits = f" from {least} to {most}" if {"minimum", "maximum"} <= spec.keys() else ""
-        raise ReplyError(f"{name} must be {kind}{limits}, not {_show(value)}.", "invalid_args")
-    return int(number) if whole else number
-
-
-def _items(name: str, spec: dict[str, Any], value: Any) -> list[Any]:
-    """A list, each item read by its own type."""
-    items = spec.get("items") or {}
-    value = _listed(value) if items.get("type") in ("integer", "number") else value
-    least, most = spec.get("minItems", 0), spec.get("maxItems", math.inf)
-    if not isinstance(value, list) or not least <= len(value) <= most:
-        raise ReplyError(f"{name} must be a list such as [1, 2], not {_show(value)}.", "invalid_args")
-    return [_value(name, items, item) for item in value]
-
-
-def _flag(name: str, spec: dict[str, Any], value: Any) -> bool:
-    """true or false; text is never taken for either."""
-    if not isinstance(value, bool):
-        raise ReplyError(f"{name} must be true or false, not {_show(value)}.", "invalid_args")
+    with suppress(ReplyError):
+        found, end = _decode(text := text if text.startswith(("[", "(", "{")) else f"[{text}]")
+        return found if text != "[]" and _REST.fullmatch(text, end) else value
     return value
 
 
-_Reader = Callable[[str, dict[str, Any], Any], Any]
-_READERS: dict[Any, _Reader] = {"string": _text, "integer": _real, "number": _real, "boolean": _flag, "array": _items}
+def _on_grid(values: list[Any]) -> list[int]:
+    """Numbers on the 0..1000 grid, rounded, or []; fractions of the screen count if all are. Nothing is clamped."""
+    numbers = [number for number in map(_number, values) if number is not None and 0 <= number <= GRID]
+    fractions = [0 < number < 1 for number in numbers]
+    unclear = any(fractions) or (max(numbers, default=0) == 1 and any(isinstance(number, float) for number in numbers))
+    if len(numbers) < len(values) or (unclear and not all(fractions)):
+        return []
+    return [int(number * (GRID if unclear else 1) + 0.5) for number in numbers]
 
 
-def _is_point(spec: dict[str, Any]) -> bool:
-    """Whether a property takes a place: two numbers, or a box of up to four."""
-    numbers = (spec.get("items") or {}).get("type") in ("integer", "number")
-    return numbers and spec.get("minItems") == 2 and spec.get("maxItems") in (2, 4)
+def _place(_spec: dict[str, Any], value: Any) -> list[int] | None:
+    """[x, y] from a pair, an object with x and y, or a box, whose centre it is."""
+    value = _listed(value)
+    if isinstance(value, dict) and value.keys() == {"x", "y"}:
+        value = [value["x"], value["y"]]
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(v, list) and len(v) == 2 for v in value):
+        value = [*value[0], *value[1]]
+    grid = _on_grid(value) if isinstance(value, list) and len(value) in (2, 4) else []
+    if not grid or grid[0] > grid[-2] or grid[1] > grid[-1]:  # four may also be x, y, width, height
+        return None
+    return [(grid[0] + grid[-2]) // 2, (grid[1] + grid[-1]) // 2]
+
+
+def _text(_spec: dict[str, Any], value: Any) -> str | None:
+    """A string exactly as said, less a template token that leaked in at its end."""
+    said = str(value) if isinstance(value, int) and _number(value) is not None else value
+    whole = isinstance(said, str) and not _SURROGATE.search(said)
+    return _END_TOKENS.sub("", said) if whole else None
+
+
+def _real(spec: dict[str, Any], value: Any) -> int | float | None:
+    """A number in its range; a whole one for type integer."""
+    number, whole = _number(value), spec["type"] == "integer"
+    if number is None or not spec.get("minimum", -math.inf) <= number <= spec.get("maximum", math.inf):
+        return None
+    return number if not whole else int(number) if number == int(number) else None
+
+
+def _items(spec: dict[str, Any], value: Any) -> list[Any] | None:
+    """A list, each item read by its own type."""
+    value, item = _listed(value), spec.get("items") or {}
+    if not isinstance(value, list) or not spec.get("minItems", 0) <= len(value) <= spec.get("maxItems", math.inf):
+        return None
+    found = [_READERS[_kind(item)][0](item, one) for one in value]
+    return None if None in found else found
+
+
+_READERS: dict[str, tuple[Callable[[dict[str, Any], Any], Any], str]] = {
+    "place": (_place, f"[x, y] in whole numbers from 0 to {GRID}, never pixels"),
+    "string": (_text, "a text of whole characters"),
+    "integer": (_real, "a whole number in its range"),
+    "number": (_real, "a number in its range"),
+    "boolean": (lambda _spec, value: value if isinstance(value, bool) else None, "true or false"),
+    "array": (_items, "a list such as [1, 2]"),
+    "object": (lambda _spec, value: value, "given"),
+}
+
+
+def _kind(spec: dict[str, Any]) -> str:
+    """What a property is in _READERS: a list of numbers on the grid is a place."""
+    return "place" if (spec.get("items") or {}).get("maximum") == GRID else spec.get("type", "object")
 
 
 def _value(name: str, spec: dict[str, Any], value: Any) -> Any:
-    """One value as its property's schema wants it; what has no reader is taken as it is."""
-    read = _point if _is_point(spec) else _READERS.get(spec.get("type"))
-    result = read(name, spec, value) if read else value
-    choices = spec.get("enum", [result])
-    if result not in choices:
-        raise ReplyError(f"{name} must be one of {', '.join(map(str, choices))}, not {_show(value)}.", "invalid_args")
+    """One value as its property's schema wants it."""
+    kind, choices = _kind(spec), spec.get("enum")
+    read, wanted = _READERS[kind]
+    result = read(spec, value)
+    if result is None or (choices and result not in choices):
+        must = f"must be one of {', '.join(map(str, choices))}" if choices else f"must be {wanted}"
+        raise ReplyError(f"{name} {must}, not {_show(value)}.", "invalid_box" if kind == "place" else "invalid_args")
     return result
 
 
 def _gathered(given: dict[str, Any], properties: dict[str, Any]) -> dict[str, Any]:
-    """x and y beside each other as the one place that the tool takes, unless they are only a part of something."""
-    points = [name for name, spec in properties.items() if _is_point(spec)]
-    if len(points) != 1 or not {"x", "y"} <= given.keys() - properties.keys():
-        return given
-    pair = [given["x"], given["y"]]
-    both = points[0] in given and _point(points[0], {}, given[points[0]]) != _point("x, y", {}, pair)
-    if both or given.keys() & {"x1", "y1", "x2", "y2", "width", "height"}:
-        raise ReplyError(f"{points[0]} must be [x, y] alone.", "invalid_box")
-    return {**given, points[0]: pair}
+    """x and y beside each other as the one place that the tool takes; those of a tool that has them, on the grid."""
+    places = [name for name, spec in properties.items() if _kind(spec) == "place"]
+    if len(places) == 1 and {"x", "y"} <= given.keys() - properties.keys():
+        if given.keys() & {*places, "x1", "y1", "x2", "y2", "width", "height"}:
+            raise ReplyError(f"{places[0]} must be [x, y] alone.", "invalid_box")
+        return {**given, places[0]: [given["x"], given["y"]]}
+    own = [name for name in ("x", "y", "x2", "y2") if properties.get(name, {}).get("maximum") == GRID]
+    axes = {name: given[name] for name in own if name in given}
+    grid = _on_grid([*axes.values()])
+    if len(grid) < len(axes):
+        raise ReplyError(f"{', '.join(axes)} must be {_READERS['place'][1]}, not {_show(axes)}.", "invalid_box")
+    return {**given, **dict(zip(axes, grid, strict=True))}
 
 
-def _filled(given: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+def _filled(given: dict[str, Any], properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     """The known arguments, each read by its schema; one that the tool does not have is left out."""
-    properties, required = schema.get("properties") or {}, schema.get("required") or []
-    given, found = _gathered(given, properties), {}
-    axes = [name for name in ("x", "y", "x2", "y2") if (properties.get(name) or {}).get("maximum") == GRID]
-    for name, spec in properties.items():
-        if name in given:
-            found[name] = given[name] if name in axes else _value(name, spec, given[name])
-        empty = isinstance(found.get(name), str) and not (found[name] if name == "text" else found[name].strip())
-        if name in required and (empty or name not in found):
-            kind = "empty_text" if empty and name == "text" else f"missing_{name}"
-            raise ReplyError(f"The argument {name} is {'empty' if empty else 'missing'}.", kind)
-    axes = [name for name in axes if name in found]
-    if len(axes) % 2:
-        raise ReplyError(f"{axes[-1]} stands alone; x and y come in pairs.", "invalid_box")
-    places = _on_grid(", ".join(axes), [found[name] for name in axes]) if axes else []
-    return {**found, **dict(zip(axes, places, strict=True))}
+    given = _gathered(given, properties)
+    found = {name: _value(name, spec, given[name]) for name, spec in properties.items() if name in given}
+    for name in required:
+        said = str(found.get(name, ""))
+        if not (said if name == "text" else said.strip()):
+            kind = "empty_text" if name == "text" and name in found else f"missing_{name}"
+            raise ReplyError(f"The argument {name} is {'empty' if name in found else 'missing'}.", kind)
+    if len({"x", "y", "x2", "y2"} & found.keys()) % 2:
+        raise ReplyError("x and y come in pairs.", "invalid_box")
+    return found
 
 
-def _checked(call: Any, tools: list[dict[str, Any]]) -> ToolCall:
+def _checked(call: Any, tools: list[dict[str, Any]], ignored: int) -> ToolCall:
     """A call object as a ToolCall that the tools allow, or ReplyError."""
-    name, arguments, identity = _name_and_arguments(call)
-    tool, schema = _tool(name, tools)
-    return ToolCall(tool, _filled(_arguments(arguments, tool, schema), schema), identity)
-
-
-def _is_complete(call: Any, tools: list[dict[str, Any]]) -> bool:
-    try:
-        return bool(_checked(call, tools))
-    except ReplyError:
-        return False
+    name, arguments = _name_and_arguments(call)
+    schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
+    said = name.strip() if isinstance(name, str) else ""
+    tool = said if said in schemas else said.removeprefix("functions.")
+    if tool not in schemas:
+        raise ReplyError(f"There is no tool {_show(name)}; the tools are {', '.join(schemas)}.", "unknown_tool")
+    properties, required = schemas[tool].get("properties") or {}, schemas[tool].get("required") or []
+    given, identity = _arguments(arguments, tool, properties), call.get("id")
+    return ToolCall(tool, _filled(given, properties, required), identity if isinstance(identity, str) else "", ignored)
 
 
 def read_call(message: dict[str, Any], finish_reason: str | None, tools: list[dict[str, Any]]) -> ToolCall:
-    """The first call in a reply, read with certainty against `tools` (as sent in the request); raises ReplyError.
-
-    A broken first call is never skipped for a later one: what follows was meant for the screen after it.
-    """
-    message = message if isinstance(message, dict) else {}
-    try:
-        first, *further = _found_calls(message, finish_reason)
-        return replace(_checked(first, tools), ignored=sum(_is_complete(call, tools) for call in further))
-    except RecursionError:
-        error = ReplyError("The call is nested too deeply.", "invalid_json")
-    except ReplyError as refusal:
-        error = refusal
+    """The first call in a reply, read with certainty against `tools` (as sent in the request); raises ReplyError."""
+    try:  # a broken first call is never skipped for a later one: what follows was meant for the screen after it
+        first, *further = _found_calls(message if isinstance(message, dict) else {}, finish_reason)
+        return _checked(first, tools, len(further))
+    except (RecursionError, ReplyError) as caught:
+        error = caught if isinstance(caught, ReplyError) else ReplyError("The call nests too deeply.", "invalid_json")
     if error.kind in ("no_call", "invalid_json", "cut"):
-        if any(True for text in _said(message) for _ in _repeats(text)):
+        if _repeats(message):
             error = ReplyError("The reply repeats itself without end.", "repetition")
         elif finish_reason in _CUT:
             error = ReplyError("The reply was cut before a call was complete.", "cut")
     raise error
 
 
-# -- Repeats, thoughts, and what to answer
-
-
-def _said(message: dict[str, Any]) -> list[str]:
-    """Every text of a reply, whatever its shape."""
-    texts = [_plain_text(message.get(key)) for key in ("content", "reasoning_content", "reasoning")]
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else []:
-        function = call.get("function") if isinstance(call, dict) else None
-        texts.append(_plain_text(function.get("arguments") if isinstance(function, dict) else None))
-    return texts
-
-
-def _repeats(text: str) -> Iterator[tuple[int, int, int]]:
-    """Start, end and period of every stretch that repeats itself at least 6 times over 240 characters or more."""
-    done = place = 0
+def cut_repetition(text: str) -> str:
+    """The text with all that repeats itself 6 times or more, over 240 characters, cut to its first two rounds."""
+    parts, done, place = [""], 0, 0
     while place + 40 < len(text):
         start, end = place, place + 40
         period = text.find(text[start:end], start + 1, start + 1000) - start
         if period > 0:
-            while end + 500 < len(text) and text[end : end + 500] == text[end - period : end - period + 500]:
+            while text[end : end + 500] == text[end - period : end - period + 500]:
                 end += 500
             while end < len(text) and text[end] == text[end - period]:
                 end += 1
             while start > done and text[start - 1] == text[start - 1 + period]:
                 start -= 1
             if end - start >= max(240, 6 * period):
-                yield start, end, period
+                parts.append(f"{text[done : start + 2 * period]} [repeated {(end - start) // period} times] ")
                 done = end
         place = max(done, place + 100)
-
-
-def cut_repetition(text: str) -> str:
-    """The text with every endless repeat cut to its first two rounds, for the history and the log."""
-    parts, done = [], 0
-    for start, end, period in _repeats(text):
-        parts.append(f"{text[done : start + 2 * period]} [repeated {(end - start) // period} times] ")
-        done = end
     return "".join(parts) + text[done:]
+
+
+def _repeats(message: Any) -> bool:
+    """Whether any text of a reply, whatever its shape, repeats itself without end."""
+    values = [message]
+    for value in values:  # grows while it is read
+        values += value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return any(cut_repetition(value) != value for value in values if isinstance(value, str))
 
 
 def strip_think(text: str) -> str:
     """A final text without its thinking: closed, unclosed, or with only its end marked."""
-    parts, start, thinking = [], 0, False
-    for tag in re.finditer(r"</?think>", text):
-        if tag[0] == "<think>" and not thinking:
-            parts.append(text[start : tag.start()])
-        elif tag[0] == "</think>" and not thinking:
-            parts.clear()
-        thinking, start = tag[0] == "<think>", tag.end()
-    return "".join(parts if thinking else [*parts, text[start:]]).strip()
+    return re.sub(r"(?s)<think>.*?(?:</think>|\Z)", "", text).rpartition("</think>")[2].strip()
 
 
 def thoughts(message: dict[str, Any]) -> str:
@@ -3622,8 +3282,8 @@ def harmless_calls(message: dict[str, Any], finish_reason: str | None) -> list[T
     calls: list[ToolCall] = []
     with suppress(ReplyError, RecursionError):
         for call in _found_calls(message, finish_reason)[:4]:
-            name, arguments, _ = _name_and_arguments(call)
-            if not re.fullmatch(r"[\w.-]{1,64}", name):
+            name, arguments = _name_and_arguments(call)
+            if not isinstance(name, str) or not re.fullmatch(r"[\w.-]{1,64}", name):
                 break
             calls.append(ToolCall(name, _arguments(arguments, name, {})))
     return calls
@@ -3641,8 +3301,11 @@ _ADVICE = {
     "no_call": "Do not describe the step, call one tool: {tools}.",
     "unknown_tool": "Call one of them with its exact name.",
     "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
-    "empty_text": "Call again with the text to type.",
 }
+
+
+def _tool_names(tools: list[dict[str, Any]]) -> str:
+    return ", ".join(tool["function"]["name"] for tool in tools)
 
 
 def correction(error: ToolError, tools: list[dict[str, Any]]) -> str:
@@ -3674,8 +3337,8 @@ class ActionRecord:
     screenshot: str = ""
     response_text: str = ""
     changed: bool | None = None
-    archived: bool = False
     region: tuple[int, int, int, int] | None = None  # left, top, right, bottom on the grid of what changed
+    archived: bool = False
 
     def __str__(self) -> str:
         # what was sent says as much as its result; of the response its beginning, the verdict on the last action
@@ -3927,8 +3590,7 @@ _REPORT = {"goal_identifier": "objective_id", "completion_status": "status"}
 _COMPRESS = {"summary": "compression_summary", "patterns_detected": "loop_analysis"}
 _BRIEF = {"instructions": "operator_instructions", "reasoning": "rationale"}
 
-_AXIS: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": GRID}
-_BOX = {"type": "array", "minItems": 2, "maxItems": 4, "items": _AXIS, "description": "[x, y] or [x1, y1, x2, y2]"}
+_BOX = {"type": "array", "minItems": 2, "maxItems": 4, "items": AXIS, "description": "[x, y] or [x1, y1, x2, y2]"}
 # fmt: off
 PLANNER_WORDS = Vocabulary({
     "click": ("click_screen_element", {}), "double_click": ("double_click_screen_element", {}),
@@ -3953,7 +3615,7 @@ CHAT_WORDS = Vocabulary({
 POINTER_WORDS = Vocabulary({
     "observe": ("take_screenshot", {}), "move": ("move_mouse", {}), "click_here": ("click_mouse", {}),
     "type_text": ("type_text", {}), "scroll_here": ("scroll_down", {}),
-}, {"reasoning": {}, "position": {"x": _AXIS, "y": _AXIS}})
+}, {"reasoning": {}, "position": {"x": AXIS, "y": AXIS}})
 _CHAT: dict[str, Any] = {"executor_max_tokens": 2048, "max_steps": 10, "turn_delay": 0.4,
                          "memory_compression_threshold": 24, "memory_keep_actions": 8}
 PROFILES = {profile.name: profile for profile in (
@@ -4619,17 +4281,20 @@ def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> R
 
     `scale` is how many times smaller than a frame the looks are. 0.3 ms if they are equal.
     """
-    bands: list[Rect] = []  # of rows that differ, one below the other
+    bands: list[tuple[int, int, int, int]] = []  # left, top, right, bottom of adjoining rows that differ
     for y, start in enumerate(range(0, len(after), width * 4)):
         old, new = before[start : start + width * 4], after[start : start + width * 4]
         if old != new:
             unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")  # 32 bits are a pixel
-            left, right = ((unlike & -unlike).bit_length() - 1) // 32, (unlike.bit_length() + 31) // 32
-            row = Rect(left, y, right - left, 1)
-            bands.append(bands.pop().union(row) if bands and bands[-1].top + bands[-1].height == y else row)
-    carets = [box for box in bands if box.width * scale <= CARET_WIDTH and box.height * scale in CARET_HEIGHT]
-    boxes = [box for box in bands if carets != [box]]
-    return reduce(Rect.union, boxes) if boxes else None
+            row = ((unlike & -unlike).bit_length() - 1) // 32, y, (unlike.bit_length() + 31) // 32, y + 1
+            left, top, right, bottom = bands.pop() if bands and bands[-1][3] == y else row
+            bands.append((min(left, row[0]), top, max(right, row[2]), y + 1))
+    carets = [b for b in bands if (b[2] - b[0]) * scale <= CARET_WIDTH and (b[3] - b[1]) * scale in CARET_HEIGHT]
+    bands = [band for band in bands if carets != [band]]
+    if not bands:
+        return None
+    left, right = min(band[0] for band in bands), max(band[2] for band in bands)
+    return Rect(left, bands[0][1], right - left, bands[-1][3] - bands[0][1])
 
 
 def sight(frame: Frame) -> dict[str, Any]:
@@ -4637,13 +4302,6 @@ def sight(frame: Frame) -> dict[str, Any]:
     pointer, window = changed_region(frame.clean, frame.pixels, frame.width), frame.window
     front = {"title": window.title, "program": window.program, "rect": astuple(window.rect)} if window else None
     return {"area": astuple(frame.area), "pointer": astuple(pointer) if pointer else None, "window": front}
-
-
-def on_grid(box: Rect, frame: Frame) -> tuple[int, int, int, int]:
-    """Left, top, right, bottom on the model's grid of a box of frame pixels."""
-    left, right = (x * GRID // frame.width for x in (box.left, box.left + box.width))
-    top, bottom = (y * GRID // frame.height for y in (box.top, box.top + box.height))
-    return left, top, right, bottom
 
 
 def thumbnail(frame: Frame) -> bytes:
@@ -4672,9 +4330,6 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
 
 
 NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken call sent back
-
-
-GLANCE = 4  # times smaller than a frame is a look that only settling compares
 
 
 @dataclass
@@ -4717,7 +4372,7 @@ class Engine:
         """A fresh frame, saved and encoded for the next request; returns it with its screenshot's path."""
         self.phase("looking")
         start = self.clock.now()
-        self.refused = ""
+        self.refused, self.region = "", None
         self._latest = frame = None if self.actuator.rest() else self._latest
         if frame is None or self.clock.now() - frame.taken_at > self.config.frame_reuse_ms / 1000:
             frame = self._look()
@@ -4857,7 +4512,7 @@ class Engine:
         self.phase(f"doing {act.tool.name}")
         start, changed, self.refused, self.region, more = self.clock.now(), None, "", None, dict[str, Any]()
         try:
-            size = max(1, frame.width // GLANCE), max(1, frame.height // GLANCE)
+            size = max(1, frame.width // 4), max(1, frame.height // 4)
             before = self.desktop.glance(frame.area, *size)
             result = self.actuator.perform(act, frame)
             if self.actuator.spent == frame.number:
@@ -4867,7 +4522,11 @@ class Engine:
                 self.actuator.settled()
                 more = {"settle_ms": round((self._latest.taken_at - sent) * 1000), "act": round(sent - start, 3)}
                 box = changed_region(frame.clean, self._latest.clean, frame.width)
-                changed, self.region = box is not None, on_grid(box, frame) if box else None
+                changed = box is not None
+                if box:
+                    left, right = (round(x * GRID / frame.width) for x in (box.left, box.left + box.width))
+                    top, bottom = (round(y * GRID / frame.height) for y in (box.top, box.top + box.height))
+                    self.region = left, top, right, bottom
                 if box and frame.window and self.config.blank_secrets and self.actuator.secrets.fill(str(act)) != str(act):
                     self._typed.append((frame.window.handle, box))
         except (ToolError, Win32Error) as error:
@@ -4888,14 +4547,13 @@ class Engine:
         capture is a part of the wait. A screen that never rests is taken as it is after the cap.
         """
         start, config, changed = self.clock.now(), self.config, False
-        patience = min(config.settle_patience_ms, config.settle_cap_ms)
         self.clock.sleep(config.settle_floor_ms / 1000 + config.ui_settle_delay)
         look = self.desktop.glance(area, *size)
         while True:
             now = self.clock.now()
             passed = (now - start) * 1000
-            changed = changed or changed_region(before, look, size[0], GLANCE) is not None
-            frame = self._look() if changed or passed >= patience else None
+            changed = changed or changed_region(before, look, size[0], 4) is not None
+            frame = self._look() if changed or passed >= min(config.settle_patience_ms, config.settle_cap_ms) else None
             self.clock.sleep(max(0.0, config.settle_interval_ms / 1000 - (self.clock.now() - now)))
             last, look = look, self.desktop.glance(area, *size)
             if frame and (look == last or passed >= config.settle_cap_ms):
@@ -5116,7 +4774,7 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     role = engine.profile.roles["executor"]
     text = executor_text(engine, state, frame)
     act, said, _ = engine.ask_for_call(role, text, engine._image, engine.config.reply_corrections)
-    name, args = (act.call.name, describe(act)) if act else ("no_call", "")
+    name, args = (act.call.name, act.shown) if act else ("no_call", "")
     outcome, result, changed, progress = None, "No usable tool call in the reply.", None, False
     if act and act.tool.name == "report_complete":
         outcome, result = check_completion(engine, state, act.args.evidence)
@@ -5131,8 +4789,7 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         progress = bool(changed) and not repeated
     if act and act.call.ignored:
         result += f" ({act.call.ignored} further calls in the reply were not carried out: one call a turn)"
-    record = ActionRecord(state.turn, name, args, result, screenshot, said, changed)
-    record.region = engine.region if changed else None
+    record = ActionRecord(state.turn, name, args, result, screenshot, said, changed, engine.region)
     note_action(engine, state, record, start)
     # an act that waits for nothing but a new look is no failure; one that was interrupted is
     postponed = engine.refused == "stale_frame" and not engine.actuator.sent
@@ -5146,12 +4803,6 @@ def note_action(engine: Engine, state: AgentState, record: ActionRecord, start: 
     effect = {True: "changed", False: "unchanged", None: record.result}[record.changed]
     name = engine.profile.roles["executor"].name
     engine.tell(state.turn, name, f"{record.tool} {record.args}", effect, engine.clock.now() - start)
-
-
-def describe(act: Act) -> str:
-    """An act's arguments on one line, as logs, memory and the terminal show them."""
-    values = [getattr(act.args, f.name) for f in fields(act.args) if f.name != "reasoning"]
-    return " ".join(json.dumps(v, ensure_ascii=False) if isinstance(v, str) else str(v) for v in values)
 
 
 def executor_text(engine: Engine, state: AgentState, frame: Frame) -> str:
@@ -5279,7 +4930,7 @@ def chat_act(
     looks, config = act.tool.name == "observe", engine.config
     name = f"{config.dump_prefix}{config.dump_start + chat.shown:04d}" if looks else ""
     frame, screenshot = engine.observe(state.turn, name=name)
-    record = ActionRecord(state.turn, act.call.name, describe(act), "", screenshot)
+    record = ActionRecord(state.turn, act.call.name, act.shown, "", screenshot)
     new = not engine.repeated(act, frame)
     if looks:
         chat.shown, chat.frame, record.result = chat.shown + 1, frame, f"Screenshot {chat.shown + 1}"
@@ -5367,7 +5018,7 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
                 share = differing_share(config, frame, act, folder, looks[shot]) if recording.folder else 0.0
                 engine.clock.sleep(0.25 * (share > config.replay_tolerance))
             result, changed = engine.act(act, frame, state.turn)
-            record = ActionRecord(state.turn, act.tool.name, describe(act), result, screenshot, "", changed)
+            record = ActionRecord(state.turn, act.tool.name, act.shown, result, screenshot, "", changed, engine.region)
             note_action(engine, state, record, start)
             if engine.refused != "stale_frame":
                 break
@@ -5751,7 +5402,7 @@ def calibration_shot(width: int, height: int) -> bytes:
     for colour, place in MARKS.values():
         point = to_point(place, Rect(0, 0, width, height))
         canvas.fill(Rect(point.x - size // 2, point.y - size // 2, size, size), colour)
-    return bgrx_to_png(bytes(canvas.pixels), width, height)
+    return PngEncoder().encode(bytes(canvas.pixels), width, height).png
 
 
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:

@@ -92,7 +92,7 @@ def picture(desktop: DemoDesktop) -> bytes:
 
 def screenshot(desktop: DemoDesktop, area=None, width=1536, height=864) -> dict:
     frame = desktop.capture(area or desktop.screen(), width, height)
-    png = agent.bgrx_to_png(frame.pixels, width, height)
+    png = agent.PngEncoder().encode(frame.pixels, width, height).png
     url = "data:image/png;base64," + base64.b64encode(png).decode()
     return {"type": "image_url", "image_url": {"url": url}}
 
@@ -284,7 +284,7 @@ class Pictures(unittest.TestCase):
         for state in states:
             desktop.state = state
             frame = desktop.capture(desktop.screen(), 1536, 864)
-            sights, tokens = agent._demo_sights(agent.bgrx_to_png(frame.pixels, 1536, 864))
+            sights, tokens = agent._demo_sights(agent.PngEncoder().encode(frame.pixels, 1536, 864).png)
             self.assertEqual(tokens, 1296)
             for name, rect in state.places().items():
                 if name in DEMO_SIGNS:

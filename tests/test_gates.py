@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import unittest
 from dataclasses import replace
@@ -183,6 +184,12 @@ class Limits(GateCase):
         for first in range(len(times)):
             self.assertLessEqual(sum(times[first] <= at < times[first] + 60 for at in times), 5)
 
+    def test_the_person_at_work_during_that_wait_is_noticed(self) -> None:
+        stage = Stage(config={"acts_per_minute": 1})
+        stage.do("press_key")
+        stage.clock.at(30, stage.world.person)
+        self.refused(stage, "stale_frame", "was paused", "press_key")
+
     def test_after_its_last_minute_the_run_ends_and_says_so(self) -> None:
         stage = Stage(config={"minutes_most": 2})
         stage.do("press_key")
@@ -197,6 +204,44 @@ class Limits(GateCase):
         stage = Stage(config={"text_chars_most": 20})
         self.refused(stage, "too_long", "over 20 characters", "type_text", text="x" * 21)
         stage.do("type_text", text="x" * 20)
+
+
+class Confirmation(GateCase):
+    def asked(self, name: str, answer: bool = False, config: dict[str, Any] | None = None, **arguments: Any) -> list[str]:
+        """The questions that an act leads to; without a yes nothing is sent."""
+        stage, questions = Stage(config=config), list[str]()
+        stage.actuator.confirm = lambda question: questions.append(question) or answer
+        with contextlib.suppress(ToolError):
+            stage.do(name, **arguments)
+        self.assertEqual(bool(stage.world.events), answer or not questions)
+        return questions
+
+    def test_a_risky_act_asks_and_is_not_done_without_a_yes(self) -> None:
+        for label in ("Delete", "Send now", "Pay 12 EUR", "Uninstall"):
+            (question,) = self.asked("click", element_name=label)
+            self.assertIn(f'click "{label}" (', question)
+            self.assertEqual(len(self.asked("click", True, element_name=label)), 1)
+        self.assertEqual(self.asked("click", element_name="Next"), [])
+
+    def test_a_dangerous_line_of_a_longer_text_is_seen_and_a_secret_however_it_is_written(self) -> None:
+        for text in ("rm -rf /", "echo a\nrm -rf /", "a\n\n\tshutdown /s", "{{PASS}}", "x\n{{ PASS }}", "{{\nPASS}}"):
+            self.assertEqual(len(self.asked("type_text", text=text)), 1, text)
+        self.assertEqual(len(self.asked("click", element_name="Button\nDelete all")), 1)
+        self.assertEqual(self.asked("type_text", text="a\nb"), [])
+
+    def test_always_asks_for_every_act_and_never_for_none(self) -> None:
+        self.assertIn("any act: press_key", self.asked("press_key", key="a", config={"confirm": "always"})[0])
+        self.assertEqual(self.asked("click", element_name="Delete", config={"confirm": "never"}), [])
+
+    def test_a_risk_allowed_in_advance_is_not_asked_about(self) -> None:
+        for rule in ("delete", "Send; DELETE", "delete: click*notepad*"):
+            self.assertEqual(self.asked("click", element_name="Delete", config={"allow_risky": rule}), [], rule)
+        self.assertEqual(len(self.asked("click", element_name="Delete and pay", config={"allow_risky": "pay"})), 1)
+
+    def test_an_answer_that_came_with_another_monitor_needs_a_new_look(self) -> None:
+        stage = Stage()
+        stage.actuator.confirm = lambda _: bool(stage.world.monitors.append(Rect(1920, 0, 800, 600))) or True
+        self.refused(stage, "stale_frame", "monitors changed", "click", element_name="Delete")
 
 
 class Takeover(GateCase):

@@ -5,7 +5,7 @@ import time
 import unittest
 from pathlib import Path
 
-from agent import ReplyError, correction, cut_repetition, read_call, strip_think
+from agent import ReplyError, correction, cut_repetition, harmless_calls, read_call, strip_think
 from tests import fuzz_replies
 
 FOLDER = Path(__file__).parent / "replies"
@@ -72,7 +72,7 @@ class CaseFiles(unittest.TestCase):
             {"native", "wrapped", "thinking", "slips", "cut", "coordinates", "values", "unusable"},
         )
 
-    def test_further_complete_calls_are_counted(self):
+    def test_further_calls_are_counted(self):
         counted = [case for case in CASES if "ignored" in case]
         self.assertGreaterEqual(len(counted), 8)
         for case in counted:
@@ -155,6 +155,10 @@ class Hostile(unittest.TestCase):
         self.assertRefused({"tool_calls": deep})
         while deep:  # taken apart by hand: old Pythons overflow the C stack when they free it
             deep = deep.pop()
+
+    def test_calls_without_a_name_are_left_out_of_a_history(self):
+        for name in (None, 5, "", "a b"):
+            self.assertEqual(harmless_calls(native("{}", name), "stop"), [])
 
     def test_ids_are_kept_only_if_they_are_text(self):
         for given, kept in (("call_1", "call_1"), (None, ""), (5, ""), ([], "")):

@@ -176,14 +176,17 @@ class Screenshots(EngineCase):
             [(engine.logger.folder / name).read_bytes() for name in names], [bytes([n]) for n in range(20)]
         )
 
-    def test_the_next_record_waits_for_the_screenshot(self) -> None:
-        engine, _ = self.engine(lambda r: PLAN)
-        ready = self.slow_disk(engine.logger)
-        path = engine.logger.folder / engine.logger.save_screenshot("one", b"1")
-        writer = engine.logger._writer
-        with patch.object(writer, "join", lambda join=writer.join: (ready.set(), join())):
-            engine.logger.record("intent")
-        self.assertEqual(path.read_bytes(), b"1")
+    def test_record_next_screenshot_and_close_wait_for_a_screenshot(self) -> None:
+        for wait in ("record", "save_screenshot", "close"):
+            engine, _ = self.engine(lambda r: PLAN)
+            logger, ready = engine.logger, self.slow_disk(engine.logger)
+            path, writer = logger.folder / logger.save_screenshot("one", b"1"), logger._writer
+            waits = {"record": lambda e=logger: e.record("intent"), "close": logger.close}
+            waits["save_screenshot"] = lambda e=logger: e.save_screenshot("two", b"2")
+            with patch.object(writer, "join", lambda r=ready, join=writer.join: (r.set(), join())):
+                waits[wait]()
+            self.assertTrue(ready.is_set(), wait)
+            self.assertEqual(path.read_bytes(), b"1")
 
     def test_a_screenshot_that_cannot_be_written_ends_the_run_before_the_next_act(self) -> None:
         engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else call("press_keyboard_key", key="a"))

@@ -293,7 +293,7 @@ class Parsing(unittest.TestCase):
 
     def test_an_act_shows_itself_with_canonical_names_and_without_the_reasoning(self) -> None:
         act = parse("click_it", label="OK", place=[1, 2], justification="secret")
-        self.assertEqual(str(act), "click element_name=OK, position=(1, 2)")
+        self.assertEqual(str(act), 'click "OK" (1, 2)')
         self.assertEqual(str(parse("down")), "scroll_down")
 
     def test_nothing_but_a_tool_error_comes_out_of_any_arguments(self) -> None:
@@ -315,11 +315,7 @@ class NewTool(unittest.TestCase):
             position: Coordinate = agent._arg("where")
 
         self.addCleanup(agent.TOOLS.pop, "wave")
-
-        @agent.tool(WaveArgs, "Wave at a place.")
-        def wave(hands: agent.Hands, args: WaveArgs) -> str:
-            return f"waved at {args.position}"
-
+        agent.TOOLS["wave"] = agent.Tool("wave", WaveArgs, "Wave at a place.")
         for shown, argument in (("wave_at", "at"), ("winken", "ort")):
             words = Vocabulary({"wave": (shown, {"position": argument})})
             self.assertEqual(words.schemas(["wave"])[0]["function"]["parameters"]["required"], [argument])

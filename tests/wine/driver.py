@@ -79,13 +79,17 @@ class Driver:
         places += [(x, y) for y in range(screen.top, bottom, 37) for x in (screen.left, right)]
         chance.shuffle(places)
         places += [(chance.randint(screen.left, right), chance.randint(screen.top, bottom)) for _ in range(count)]
-        missed = []
+        missed, again = [], 0
         for x, y in places:
-            self.desktop.move(self.agent.Point(x, y))
-            found = self.desktop.cursor()
-            if (found.x, found.y) != (x, y):
+            for _ in range(2):  # on a machine under load Wine puts the mouse back once in some thousand moves
+                self.desktop.move(self.agent.Point(x, y))
+                found = self.desktop.cursor()
+                if (found.x, found.y) == (x, y):
+                    break
+                again += 1
+            else:
                 missed.append([[x, y], [found.x, found.y]])
-        return {"tried": len(places), "missed": missed}
+        return {"tried": len(places), "missed": missed, "again": again}
 
     def leaks(self, captures: int) -> dict[str, Any]:
         """How many bitmaps can be created before, and after captures with every cursor, some failing at every call."""

@@ -226,7 +226,7 @@ class Target:
         part = self.commands.with_suffix(".part")
         part.write_text(line + "\n", encoding="utf-8")
         part.rename(self.commands)
-        until(f"the target window obeys {line!r}", lambda: len(self.events("COMMAND")) > count, 60)
+        until(f"the target window obeys {line!r}", lambda: len(self.events("COMMAND")) > count, 150)
 
     def text(self) -> str:
         """What stands in the edit control."""

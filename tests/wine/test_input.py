@@ -75,6 +75,7 @@ class Input(unittest.TestCase):
         found = self.driver.ask("points", seed=7, count=1000, timeout=100)
         self.assertGreaterEqual(found["tried"], 1100)
         self.assertEqual(found["missed"], [])
+        self.assertLessEqual(found["again"], 3)
 
     def test_a_click_arrives_at_the_pixel_meant_and_two_of_them_are_no_double_click(self) -> None:
         place = self.place(self.target.area)

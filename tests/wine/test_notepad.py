@@ -22,7 +22,7 @@ class TheNotepadTask(unittest.TestCase):
         run = run_notepad(PixelModel(TASK))
         self.check(run)
         targets = [e["args"].get("element_name") for e in run.journal if e["kind"] == "intent"]
-        self.assertEqual([target for target in targets if target], ["Start button", "Run..."])
+        self.assertEqual([target for target in targets if target][:2], ["Start button", "Run..."])
 
     def test_the_same_with_profile_commander(self) -> None:
         self.check(run_notepad(PixelModel(TASK), "--profile", "commander"))
