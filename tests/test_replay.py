@@ -89,7 +89,7 @@ class Replay(ReplayCase):
         with mock.patch.object(agent.DemoDesktop, "glance", covered):
             code, out, _ = self.replay("--set", "replay_patience=0.5")
         self.assertEqual(code, 1)
-        self.assertRegex(out, r"differs: click "Save button" \(746, 767\): \d+% of the screen around it is not as"
+        self.assertRegex(out, r'differs: click "Save button" \(746, 767\): \d+% of the screen around it is not as'
                          r" in .*turn_0005.png; at most 5% may differ\.")  # fmt: skip
         self.assertEqual(self.desktops[-1].saved_text, "")
 
@@ -135,7 +135,7 @@ class Replay(ReplayCase):
         with mock.patch.object(agent, "open_desktop", side_effect=AssertionError("touched")):
             code, out, _ = self.main("--replay", "1", "--dry-run")
         self.assertEqual((code, len(out.splitlines())), (0, 5))
-        self.assertRegex(out.splitlines()[2], r"^   3  type_text "Hello from agent\.py"  screenshots/turn_0004\.png$")
+        self.assertRegex(out.splitlines()[2], r'^   3  type_text "Hello from agent\.py"  screenshots/turn_0004\.png$')
 
     def test_acts_that_were_refused_or_not_finished_are_not_repeated(self) -> None:
         self.main("--demo", "--dry-run", "--max-steps", "4")
