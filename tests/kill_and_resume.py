@@ -95,17 +95,19 @@ def sweep(kind: str, variants: tuple[str, ...], workers: int) -> Counter[str]:
 
 
 def at_random(count: int, workers: int, seed: int) -> Counter[str]:
-    """Kills at random moments from shortly before the journal's first line to the end of the run."""
+    """Kills at random moments from shortly before the journal's first line on; a run that was over is not counted."""
     with tempfile.TemporaryDirectory() as name:
         start, clock = time.time(), time.monotonic()
         code, output = run(command(Path(name), "none"))
         whole = time.monotonic() - clock
         assert code == 0, output
         begun = float(str(records(Path(name))[0]["time"])) - start
-    rng = random.Random(seed)
-    moments = [rng.uniform(begun - 0.02, whole) for _ in range(count)]
+    rng, counts = random.Random(seed), Counter[str]()
     with ThreadPoolExecutor(workers) as pool:
-        return Counter(pool.map(lambda after: trial("none", after), moments))
+        while missing := count - counts.total():
+            moments = [rng.uniform(begun - 0.02, whole) for _ in range(missing)]
+            counts.update(where for where in pool.map(lambda after: trial("none", after), moments) if where != "ended")
+    return counts
 
 
 if __name__ == "__main__":

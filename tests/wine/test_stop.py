@@ -142,6 +142,7 @@ class StopCase(unittest.TestCase):
         self.assertIn("Stopped: ctrl+alt+q.", output)
         last = self.journal()[-1]
         self.assertEqual((last["kind"], last["outcome"]), ("end", "stopped"))
+        print(f"{self.id().split('.')[-1]}: ended {last['time'] - pressed:.2f} s after xdotool was called", flush=True)
         self.assertLess(last["time"] - pressed, KEYS_S + IN_TIME_S)
         return float(last["time"])
 
@@ -155,7 +156,8 @@ class Hotkeys(StopCase):
             until("some of it was typed", lambda: len(self.seen("WM_CHAR")) > before + 200, 40)
             pressed = self.hotkey("ctrl+alt+q")
             ended = self.stopped(process, pressed)
-        typed = self.target.text()
+        # what arrives while ctrl and alt are held for the hotkey is no plain text to the edit control
+        typed = "".join(character for character in self.target.text() if ord(character) < 128)
         self.assertTrue(text.startswith(typed) and 100 < len(typed) < 4900, typed[-80:])
         late = [event for event in self.seen("WM_CHAR") if event["time"] > ended + IN_TIME_S]
         self.assertEqual(late, [])
