@@ -296,7 +296,7 @@ class Faults(unittest.TestCase):
 
     def test_a_capture_releases_everything_whichever_call_fails(self) -> None:
         for name in CURSORS:
-            for onwards in (False, True):
+            for onwards in (False, True) if name == "arrow" else (False,):
                 with self.subTest(cursor=name):
                     calls = self.sweep(name, onwards, lambda desktop: desktop.capture(PRIMARY, 32, 18))
                     self.assertGreaterEqual(calls, 31 if CURSORS[name].flags == 1 and CURSORS[name].handle else 26)

@@ -250,7 +250,7 @@ class Unwritable(CommandLineCase):
 
 class Faults(EngineCase):
     def test_some_faults_of_windows_and_files_end_as_they_should(self) -> None:
-        for kind, step in (("win32", 601), ("files", 401)):  # HTTP faults: test_faults.py
+        for kind, step in (("win32", 901), ("files", 701)):  # HTTP faults: test_faults.py
             counts = sweep(kind, step, first=3)
             self.assertGreater(counts["tried"], 0, kind)
             self.assertEqual(counts["wrong"], 0, kind)
