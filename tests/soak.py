@@ -68,7 +68,7 @@ def soak(turns: int) -> tuple[list[dict[str, int]], float, str]:
 
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
         settings = [f"max_steps={turns}", f"dump_dir={folder}", "minutes_most=0", "screen_capture_w=320",
-                    "screen_capture_h=180", "acts_per_minute=10000", "turn_delay=0.5"]  # fmt: skip
+                    "screen_capture_h=180", "acts_per_minute=10000", "turn_delay=0.75"]  # fmt: skip
         options = agent.command_line().parse_args(["--demo", *(p for s in settings for p in ("--set", s))])
         with (
             mock.patch.object(agent, "DemoDesktop", EndlessDesktop),
