@@ -4717,7 +4717,7 @@ def console_confirm(config: Config, clock: Clock, tell: Callable[[str], None]) -
         if not (sys.stdin and sys.stdin.isatty()):
             tell(f"not allowed: {question}; nobody can be asked, so use --confirm never or allow_risky")
             return False
-        if not reader.is_alive():  # it reads on between questions, so that nothing typed before one can answer it
+        if not reader.ident:  # it reads on between questions, so that nothing typed before one can answer it
             reader.start()
         while not lines.empty():
             lines.get()
@@ -4734,7 +4734,7 @@ def find_resumed(options: argparse.Namespace, root: Path) -> Path:
     """The folder of the run that --resume names; its task and profile become those of `options`."""
     wanted = options.resume.removeprefix("run_").lstrip("0")
     run = next((run for run in old_runs(root) if wanted in ("", run.name[4:].lstrip("0"))), root / f"run_{wanted}")
-    kinds = {entry.get("kind"): entry for entry in read_journal(run)[0]}
+    kinds = {str(entry.get("kind")): entry for entry in read_journal(run)[0]}
     options.profile, options.task = (kinds.get("run", {}).get(name) for name in ("profile", "task"))
     if options.profile not in PROFILES or not isinstance(options.task, str):
         raise ConfigError(f"{run.name} cannot be resumed: the record of its task is damaged.")

@@ -150,6 +150,7 @@ class CommandLine(CommandLineCase):
         for content, words in (
             (None, "holds no readable turns.jsonl"), (b"", "record of its task is damaged"),
             (b'{"kind": "run", "task": 7, "profile": "planner"}\n', "record of its task is damaged"),
+            (b'{"kind": ["run"], "task": "a"}\n', "record of its task is damaged"),
             (b'{"kind": "run", "task": "a", "profile": "nobody"}\n', "record of its task is damaged"),
             (b'{"kind": "run", "task": "a", "profile": "planner"}\n{"kind": "end", "outcome": "completed"}\n', "was completed"),
         ):  # fmt: skip
