@@ -37,7 +37,6 @@ import textwrap
 import threading
 import time
 import traceback
-import unicodedata
 import urllib.parse
 import urllib.request
 import zlib
@@ -45,7 +44,7 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, make_dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -1692,17 +1691,6 @@ class Act:
         return f"{self.tool.name} {self.shown}".strip()
 
 
-class Hands(Protocol):
-    """What a tool can make happen on the desktop; the actuator is the only implementation."""
-
-    def move(self, place: Coordinate | None) -> None: ...
-    def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None: ...
-    def drag(self, start: Coordinate, end: Coordinate) -> None: ...
-    def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None: ...
-    def type_text(self, text: str) -> None: ...
-    def press(self, keys: tuple[str, ...]) -> None: ...
-
-
 @dataclass(frozen=True)
 class Tool:
     """One thing a model can call."""
@@ -1710,7 +1698,7 @@ class Tool:
     name: str
     args: type[Any]
     description: str
-    run: Callable[[Hands, Any], None] | None = None  # carries it out; a tool without it is answered by the loop
+    run: Callable[[Any, Any], None] | None = None  # the actuator and args: does it; else the loop answers the call
     done: str = ""  # tells the model and the log that it was carried out, with {arguments}
 
 
@@ -1771,9 +1759,8 @@ def split_list(setting: str) -> list[str]:
 def clean_text(text: str) -> str:
     """Text as it will be typed, line ends as \\n; raises ToolError for control characters and lone surrogates."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    for place, character in enumerate(text):
-        if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t":
-            raise ToolError(f"Character {place + 1} of the text (U+{ord(character):04X}) cannot be typed; omit it.")
+    if bad := re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", text):
+        raise ToolError(f"Character {bad.start() + 1} of the text (U+{ord(bad[0]):04X}) cannot be typed; omit it.")
     if not text:
         raise ToolError("The text to type is empty; give the exact text.", "empty_text")
     return text
@@ -1787,81 +1774,39 @@ def _arg(text: str, default: Any = MISSING) -> Any:
     return field(default=default, metadata={"description": text})
 
 
-@dataclass(frozen=True)
-class NoArgs:
-    pass
+def _args(name: str, *arguments: tuple[Any, ...], check: Callable[[Any], None] | None = None) -> Any:
+    """A frozen dataclass of (name, type, default); `check` makes new arguments clean or raises ToolError."""
+    return make_dataclass(name, arguments, frozen=True, namespace={"__post_init__": check} if check else None)
 
 
-@dataclass(frozen=True)
-class ClickArgs:
-    element_name: str
-    position: Coordinate
-    reasoning: str = ""
+def _differ(args: Any) -> None:
+    if args.start == args.end:
+        raise ToolError(f"start and end of the drag are both {args.start}; they must differ.", "invalid_box")
 
 
-@dataclass(frozen=True)
-class DragArgs:
-    element_name: str
-    start: Coordinate
-    end: Coordinate
-    reasoning: str = ""
-
-    def __post_init__(self) -> None:
-        if self.start == self.end:
-            raise ToolError(f"start and end of the drag are both {self.start}; they must differ.", "invalid_box")
-
-
-@dataclass(frozen=True)
-class MoveArgs:
-    position: Coordinate
-
-
-@dataclass(frozen=True)
-class TypeTextArgs:
-    text: str = _arg("the exact text")
-    reasoning: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "text", clean_text(self.text))
-
-
-@dataclass(frozen=True)
-class PressKeyArgs:
-    key: str = _arg("such as enter, escape, ctrl+s, win+r")
-    reasoning: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", "+".join(parse_chord(self.key)))
-
-
-@dataclass(frozen=True)
-class ScrollArgs:
-    reasoning: str = ""
-
-
-@dataclass(frozen=True)
-class ReportCompletionArgs:
-    evidence: str = _arg("what on the screen proves it, at least 100 characters")
-
-
-@dataclass(frozen=True)
-class ReportProgressArgs:
-    goal_identifier: str = _arg("which goal")
-    completion_status: str = _arg("DONE, BLOCKED or IN_PROGRESS")
-    evidence: str = _arg("what the screen shows", "")
-
-
-@dataclass(frozen=True)
-class ArchiveHistoryArgs:
-    summary: str = _arg("what was achieved")
-    archived_turns: tuple[int, ...] = _arg("turn numbers to archive")
-    patterns_detected: str = _arg("repeats and failures worth knowing", "")
-
-
-@dataclass(frozen=True)
-class UpdatePlanArgs:
-    instructions: str = _arg("one concrete next goal and how its success looks")
-    reasoning: str = ""
+_ELEMENT, _PLACE, _WHY = ("element_name", "str"), ("position", "Coordinate"), ("reasoning", "str", "")
+# fmt: off
+NoArgs = _args("NoArgs")
+ClickArgs = _args("ClickArgs", _ELEMENT, _PLACE, _WHY)
+DragArgs = _args("DragArgs", _ELEMENT, ("start", "Coordinate"), ("end", "Coordinate"), _WHY, check=_differ)
+MoveArgs = _args("MoveArgs", _PLACE)
+TypeTextArgs = _args("TypeTextArgs", ("text", "str", _arg("the exact text")), _WHY,
+                     check=lambda args: object.__setattr__(args, "text", clean_text(args.text)))
+PressKeyArgs = _args("PressKeyArgs", ("key", "str", _arg("such as enter, escape, ctrl+s, win+r")), _WHY,
+                     check=lambda args: object.__setattr__(args, "key", "+".join(parse_chord(args.key))))
+ScrollArgs = _args("ScrollArgs", _WHY)
+ReportCompletionArgs = _args(
+    "ReportCompletionArgs", ("evidence", "str", _arg("what on the screen proves it, at least 100 characters")))
+ReportProgressArgs = _args(
+    "ReportProgressArgs", ("goal_identifier", "str", _arg("which goal")),
+    ("completion_status", "str", _arg("DONE, BLOCKED or IN_PROGRESS")),
+    ("evidence", "str", _arg("what the screen shows", "")))
+ArchiveHistoryArgs = _args(
+    "ArchiveHistoryArgs", ("summary", "str", _arg("what was achieved")),
+    ("archived_turns", "tuple[int, ...]", _arg("turn numbers to archive")),
+    ("patterns_detected", "str", _arg("repeats and failures worth knowing", "")))
+UpdatePlanArgs = _args(
+    "UpdatePlanArgs", ("instructions", "str", _arg("one concrete next goal and how its success looks")), _WHY)
 
 
 # -- the tools
@@ -1869,7 +1814,7 @@ class UpdatePlanArgs:
 CENTRE = Coordinate(GRID // 2, GRID // 2)
 
 
-def recover(hands: Hands, _args: NoArgs) -> None:
+def recover(hands: Any, _args: Any) -> None:
     """Out of dialogs and menus."""
     hands.press(("escape",))
     hands.move(CENTRE)
@@ -1878,38 +1823,36 @@ def recover(hands: Hands, _args: NoArgs) -> None:
 
 
 TOOLS: dict[str, Tool] = {item.name: item for item in (
-    Tool("click", ClickArgs, "Left-click an element.",
-         lambda hands, args: hands.click(args.position), "Clicked: {element_name}"),
-    Tool("double_click", ClickArgs, "Double-click an element.",
+    Tool("click", ClickArgs, "Left-click.", lambda hands, args: hands.click(args.position), "Clicked: {element_name}"),
+    Tool("double_click", ClickArgs, "Double-click.",
          lambda hands, args: hands.click(args.position, count=2), "Double-clicked: {element_name}"),
-    Tool("right_click", ClickArgs, "Right-click an element.",
+    Tool("right_click", ClickArgs, "Right-click.",
          lambda hands, args: hands.click(args.position, button="right"), "Right-clicked: {element_name}"),
     Tool("drag", DragArgs, "Press at start, move to end, release.",
          lambda hands, args: hands.drag(args.start, args.end), "Dragged: {element_name}"),
-    Tool("type_text", TypeTextArgs, "Type text where the keyboard focus is.",
+    Tool("type_text", TypeTextArgs, "Type where the keyboard focus is.",
          lambda hands, args: hands.type_text(args.text), "Typed: {text:.50}"),
     Tool("press_key", PressKeyArgs, "Press a key or a combination.",
          lambda hands, args: hands.press(parse_chord(args.key)), "Pressed key: {key}"),
     Tool("scroll_down", ScrollArgs, "Scroll down in the middle of the screen.",
-         lambda hands, args: hands.scroll(CENTRE, -1), "Scrolled down"),
+         lambda hands, _args: hands.scroll(CENTRE, -1), "Scrolled down"),
     Tool("scroll_up", ScrollArgs, "Scroll up in the middle of the screen.",
-         lambda hands, args: hands.scroll(CENTRE, 1), "Scrolled up"),
+         lambda hands, _args: hands.scroll(CENTRE, 1), "Scrolled up"),
     Tool("move", MoveArgs, "Move the mouse, without a click.",
          lambda hands, args: hands.move(args.position), "Moved to {position}"),
     Tool("click_here", NoArgs, "Left-click where the mouse is.",
-         lambda hands, args: hands.click(None), "Clicked where the mouse is"),
+         lambda hands, _args: hands.click(None), "Clicked where the mouse is"),
     Tool("scroll_at", MoveArgs, "Scroll down at a place.",
          lambda hands, args: hands.scroll(args.position, -1), "Scrolled down at {position}"),
     Tool("scroll_here", NoArgs, "Scroll down where the mouse is.",
-         lambda hands, args: hands.scroll(None, -1), "Scrolled down where the mouse is"),
-    Tool("recover", NoArgs, "Escape, then the Start button, then the Start menu: out of dialogs and menus.",
-         recover, "Pressed the recovery keys"),
+         lambda hands, _args: hands.scroll(None, -1), "Scrolled down where the mouse is"),
+    Tool("recover", NoArgs, "Press the recovery keys, to get out of dialogs.", recover, "Pressed the recovery keys"),
     Tool("observe", NoArgs, "Take a screenshot."),
     Tool("report_complete", ReportCompletionArgs, "The whole task is done."),
     Tool("report_status", ReportProgressArgs, "A goal is done or blocked."),
     Tool("update_plan", UpdatePlanArgs, "Give the executor its next instructions."),
     Tool("archive", ArchiveHistoryArgs, "Replace finished turns by a summary."),
-)}  # fmt: skip
+)}
 
 
 # -- vocabularies and schemas
@@ -1959,24 +1902,24 @@ class Vocabulary:
         values = {}
         for f in fields(found.args):
             shown = list(self._shown(found, f))
-            missing = next((name for name in shown if name not in call.arguments), "")
-            if shown and not missing:
-                given = [call.arguments[name] for name in shown]
+            given = [call.arguments[name] for name in shown if name in call.arguments]
+            if given and len(given) == len(shown):
                 values[f.name] = _argument(f, shown[0], given if len(given) > 1 else given[0])
             elif f.default is MISSING:
+                missing = next(name for name in shown if name not in call.arguments)
                 raise ToolError(f"{call.name} needs the argument {missing!r}.", f"missing_{missing}")
         return Act(found, found.args(**values), call)
 
 
 def _argument(f: Any, shown: str, value: Any) -> Any:
     """One argument in its field's type; raises ToolError (invalid_args, invalid_box)."""
+    integers = isinstance(value, (list, tuple)) and all(type(item) is int for item in value)  # True is none
     if f.type == "str" and isinstance(value, str):
         return value
-    if isinstance(value, (list, tuple)) and all(isinstance(v, int) and not isinstance(v, bool) for v in value):
-        if f.type == "tuple[int, ...]":
-            return tuple(value)
-        if f.type == "Coordinate" and len(value) == 2:
-            return Coordinate(*value)
+    if f.type == "Coordinate" and integers and len(value) == 2:
+        return Coordinate(*value)
+    if f.type == "tuple[int, ...]" and integers:
+        return tuple(value)
     kind = "invalid_box" if f.type == "Coordinate" else "invalid_args"
     raise ToolError(f"Argument {shown!r} takes {KINDS[f.type][1]}.", kind)
 
