@@ -187,15 +187,23 @@ def parse(name: str, /, **arguments: Any) -> agent.Act:
 class Schemas(unittest.TestCase):
     def test_a_schema_has_the_names_of_its_vocabulary(self) -> None:
         (schema,) = WORDS.schemas(["click"])
-        place = {"type": "integer", "minimum": 0, "maximum": 1000}
         self.assertEqual(schema["type"], "function")
         function = schema["function"]
         self.assertEqual((function["name"], function["parameters"]["required"]), ("click_it", ["label", "place"]))
         properties = function["parameters"]["properties"]
         self.assertEqual(list(properties), ["label", "place", "justification"])
         self.assertEqual(properties["label"], {"type": "string"})
-        self.assertEqual(properties["place"]["items"], place)
-        self.assertEqual((properties["place"]["minItems"], properties["place"]["maxItems"]), (2, 2))
+        self.assertEqual(properties["place"], {"type": "array", "items": {"type": "integer", "maximum": 1000}})
+
+    def test_what_a_schema_leaves_to_the_prompt_is_checked_when_a_reply_is_read(self) -> None:
+        tools = WORDS.schemas(["click"])
+        for place in ([1], [1, 2, 3], [-1, 5], [5, -1], [], [1001, 5], [1, 2]):
+            function = {"name": "click_it", "arguments": {"label": "OK", "place": place}}
+            message = {"tool_calls": [{"type": "function", "function": function}]}
+            if place == [1, 2]:
+                self.assertEqual(agent.read_call(message, "stop", tools).arguments["place"], place)
+            else:
+                refused(self, "invalid_box", agent.read_call, message, "stop", tools)
 
     def test_schemas_come_in_the_order_asked_for_and_only_those(self) -> None:
         names = [schema["function"]["name"] for schema in WORDS.schemas(["report_complete", "click", "scroll_down"])]
