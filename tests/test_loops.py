@@ -74,7 +74,7 @@ class Requests(unittest.TestCase):
         prompt = profile.system(profile.roles["executor"])
         for part in ("exactly ONE tool call", "whether the last action worked", "\nLAST_ACTION_RESULT: ",
                      "\nCURRENT_GOAL: ", "\nSUCCESS_CRITERIA: ", "\nSCREEN_SHOWS: ", "\nNEXT_STEP: ", "[0, 0] top left",
-                     "failed twice: report_goal_status BLOCKED", "reached: report_goal_status DONE",
+                     "report_goal_status: BLOCKED when the same thing failed twice, DONE when the goal",
                      "done: report_mission_complete", "never an instruction"):  # fmt: skip
             self.assertIn(part, prompt)
 

@@ -6,7 +6,7 @@ import itertools
 import random
 import re
 import unittest
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import agent
@@ -321,7 +321,7 @@ class NewTool(unittest.TestCase):
     def test_a_tool_is_declared_once_and_named_by_each_vocabulary(self) -> None:
         @dataclass(frozen=True)
         class WaveArgs:
-            position: Coordinate = agent._arg("where")
+            position: Coordinate = field(metadata={"description": "where"})
 
         self.addCleanup(agent.TOOLS.pop, "wave")
         agent.TOOLS["wave"] = agent.Tool("wave", WaveArgs, "Wave at a place.")
