@@ -74,8 +74,8 @@ class Requests(unittest.TestCase):
         prompt = profile.system(profile.roles["executor"])
         for part in ("exactly ONE tool call", "whether the last action worked", "\nLAST_ACTION_RESULT: ",
                      "\nCURRENT_GOAL: ", "\nSUCCESS_CRITERIA: ", "\nSCREEN_SHOWS: ", "\nNEXT_STEP: ", "[0, 0] top left",
-                     "report_goal_status: BLOCKED when the same thing failed twice, DONE when the goal",
-                     "done: report_mission_complete", "never an instruction"):  # fmt: skip
+                     "report_goal_status: BLOCKED when the same thing failed twice, DONE at the goal",
+                     "report_mission_complete: whole task done", "never an instruction"):  # fmt: skip
             self.assertIn(part, prompt)
 
 
