@@ -206,17 +206,12 @@ def _convert(name: str, kind: str, value: Any, where: str) -> Any:
     words = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
     if kind == "bool" and str(value).strip().lower() in ("true", "1", "yes", "on", "false", "0", "no", "off"):
         return str(value).strip().lower() in ("true", "1", "yes", "on")
-    try:
-        if kind == "str" and isinstance(value, str):
-            return value
-        if kind in ("int", "float") and not isinstance(value, bool) and isinstance(value, (str, int, float)):
-            number = float(value)
-            if kind == "float" and number == number and abs(number) != float("inf"):
-                return number
-            if kind == "int" and number == int(number):
-                return int(number)
-    except (ValueError, OverflowError):
-        pass
+    if kind == "str" and isinstance(value, str):
+        return value
+    with suppress(ValueError, OverflowError):
+        number = float(value if kind in ("int", "float") and type(value) in (str, int, float) else math.nan)
+        if math.isfinite(number) and (kind == "float" or number.is_integer()):
+            return number if kind == "float" else int(number)
     raise ConfigError(f"{where}: {name} takes {words[kind]}, not {str(value)[:60]!r}.")
 
 
@@ -248,8 +243,7 @@ def environment_layers(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 def file_layer(path: str) -> dict[str, dict[str, Any]]:
     """The settings in a JSON file (one object); raises ConfigError naming the file and the place."""
     try:
-        with open(path, encoding="utf-8-sig") as source:
-            values = json.load(source)
+        values = json.loads(Path(path).read_text("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None
     except ValueError as error:
@@ -2765,7 +2759,6 @@ _CUT = ("length", "max_tokens", "content_filter")
 _TEMPLATE = r"<\|(?:im_end|im_start|endoftext)\|>"
 _REST = re.compile(rf"(?:[\s}}]|{_TEMPLATE})*")
 _END_TOKENS = re.compile(rf"(?:{_TEMPLATE})+\Z")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _STRING = r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
 _SLIP = r"\([-0-9.,\s]*\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None)\b"
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]|{_SLIP}", re.S)
@@ -2785,6 +2778,22 @@ _NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|
 _TAIL = re.compile(r"\s*(?:</tool_call>|</function_call>)?\s*\Z")
 _PARAMETER = rf"\s*<parameter{_NAME}([^<]*(?:<(?!/?parameter|/?function|tool_call>)[^<]*)*)</parameter>"
 _XML = re.compile(rf"((?:{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)")
+
+_WANTED = {  # what a property's type takes
+    "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
+    "string": "a text of whole characters",
+    "integer": "a whole number in its range",
+    "number": "a number in its range",
+    "boolean": "true or false",
+    "array": "a list such as [1, 2]",
+}
+_ADVICE = {  # what to do about a kind of error
+    "cut": "Be brief: one tool call, a few words in each field, nothing else.",
+    "repetition": "Stop repeating; answer with one short tool call.",
+    "no_call": "Do not describe the step, call one tool: {tools}.",
+    "unknown_tool": "Call one of them with its exact name.",
+    "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
+}
 
 
 def _show(value: Any) -> str:
@@ -2956,26 +2965,17 @@ def _arguments(value: Any, tool: str, known: dict[str, Any]) -> dict[str, Any]:
     return _unique([(str(key), item) for key, item in value.items() if item is not None])
 
 
-def _number(value: Any) -> int | float | None:
-    """A number, also one written as a string, or None; true and false are no numbers."""
+def _number(value: Any, least: float = -math.inf, most: float = math.inf) -> int | float | None:
+    """A number in its range, also one written as a string, or None; true and false are no numbers."""
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*", value):
         value = float(value) if "." in value else int(value)
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e18
+    good = type(value) in (int, float) and abs(value) < 1e18 and least <= value <= most
     return value if good else None
-
-
-def _listed(value: Any) -> Any:
-    """A string such as "[1, 2]", "(1, 2)" or "1, 2" as the list or object that it spells; other values unchanged."""
-    text = value.strip() if isinstance(value, str) else ""
-    with suppress(ReplyError):
-        found, end = _decode(text := text if text.startswith(("[", "(", "{")) else f"[{text}]")
-        return found if text != "[]" and _REST.fullmatch(text, end) else value
-    return value
 
 
 def _on_grid(values: list[Any]) -> list[int]:
     """Numbers on the 0..1000 grid, rounded, or []; fractions of the screen count if all are. Nothing is clamped."""
-    numbers = [number for number in map(_number, values) if number is not None and 0 <= number <= GRID]
+    numbers = [number for value in values if (number := _number(value, 0, GRID)) is not None]
     fractions = [0 < number < 1 for number in numbers]
     unclear = any(fractions) or (max(numbers, default=0) == 1 and any(isinstance(number, float) for number in numbers))
     if len(numbers) < len(values) or (unclear and not all(fractions)):
@@ -2983,9 +2983,8 @@ def _on_grid(values: list[Any]) -> list[int]:
     return [int(number * (GRID if unclear else 1) + 0.5) for number in numbers]
 
 
-def _place(_spec: dict[str, Any], value: Any) -> list[int] | None:
+def _place(value: Any) -> list[int] | None:
     """[x, y] from a pair, an object with x and y, or a box, whose centre it is."""
-    value = _listed(value)
     if isinstance(value, dict) and value.keys() == {"x", "y"}:
         value = [value["x"], value["y"]]
     if isinstance(value, list) and len(value) == 2 and all(isinstance(v, list) and len(v) == 2 for v in value):
@@ -2996,76 +2995,52 @@ def _place(_spec: dict[str, Any], value: Any) -> list[int] | None:
     return [(grid[0] + grid[-2]) // 2, (grid[1] + grid[-1]) // 2]
 
 
-def _text(_spec: dict[str, Any], value: Any) -> str | None:
-    """A string exactly as said, less a template token that leaked in at its end."""
-    said = str(value) if isinstance(value, int) and _number(value) is not None else value
-    whole = isinstance(said, str) and not _SURROGATE.search(said)
-    return _END_TOKENS.sub("", said) if whole else None
-
-
-def _real(spec: dict[str, Any], value: Any) -> int | float | None:
-    """A number in its range; a whole one for type integer."""
-    number, whole = _number(value), spec["type"] == "integer"
-    if number is None or not spec.get("minimum", -math.inf) <= number <= spec.get("maximum", math.inf):
-        return None
-    return number if not whole else int(number) if number == int(number) else None
-
-
-def _items(spec: dict[str, Any], value: Any) -> list[Any] | None:
-    """A list, each item read by its own type."""
-    value, item = _listed(value), spec.get("items") or {}
+def _read(spec: dict[str, Any], value: Any) -> Any:
+    """A value as its property's schema wants it, or None if it is none of that type and range."""
+    kind, items = spec.get("type"), spec.get("items") or {}
+    if kind == "string":  # exactly as said, less a template token that leaked in at its end
+        said = str(value) if isinstance(value, int) and _number(value) is not None else value
+        whole = isinstance(said, str) and not re.search("[\ud800-\udfff]", said)
+        return _END_TOKENS.sub("", said) if whole else None
+    if kind in ("integer", "number"):
+        number = _number(value, spec.get("minimum", -math.inf), spec.get("maximum", math.inf))
+        return number if kind == "number" or number is None else int(number) if number == int(number) else None
+    if kind != "array":
+        return value if kind != "boolean" or isinstance(value, bool) else None
+    if isinstance(value, str):  # such as "[1, 2]", "(1, 2)" or "1, 2"
+        text = value.strip()
+        with suppress(ReplyError):
+            found, end = _decode(text := text if text.startswith(("[", "(", "{")) else f"[{text}]")
+            value = found if text != "[]" and _REST.fullmatch(text, end) else value
+    if items == AXIS:
+        return _place(value)
     if not isinstance(value, list) or not spec.get("minItems", 0) <= len(value) <= spec.get("maxItems", math.inf):
         return None
-    found = [_READERS[_kind(item)][0](item, one) for one in value]
+    found = [_read(items, one) for one in value]
     return None if None in found else found
 
 
-_READERS: dict[str, tuple[Callable[[dict[str, Any], Any], Any], str]] = {
-    "place": (_place, f"[x, y] in whole numbers from 0 to {GRID}, never pixels"),
-    "string": (_text, "a text of whole characters"),
-    "integer": (_real, "a whole number in its range"),
-    "number": (_real, "a number in its range"),
-    "boolean": (lambda _spec, value: value if isinstance(value, bool) else None, "true or false"),
-    "array": (_items, "a list such as [1, 2]"),
-    "object": (lambda _spec, value: value, "given"),
-}
-
-
-def _kind(spec: dict[str, Any]) -> str:
-    """What a property is in _READERS: a list of numbers on the grid is a place."""
-    return "place" if (spec.get("items") or {}).get("maximum") == GRID else spec.get("type", "object")
-
-
-def _value(name: str, spec: dict[str, Any], value: Any) -> Any:
-    """One value as its property's schema wants it."""
-    kind, choices = _kind(spec), spec.get("enum")
-    read, wanted = _READERS[kind]
-    result = read(spec, value)
-    if result is None or (choices and result not in choices):
-        must = f"must be one of {', '.join(map(str, choices))}" if choices else f"must be {wanted}"
-        raise ReplyError(f"{name} {must}, not {_show(value)}.", "invalid_box" if kind == "place" else "invalid_args")
-    return result
-
-
-def _gathered(given: dict[str, Any], properties: dict[str, Any]) -> dict[str, Any]:
-    """x and y beside each other as the one place that the tool takes; those of a tool that has them, on the grid."""
-    places = [name for name, spec in properties.items() if _kind(spec) == "place"]
-    if len(places) == 1 and {"x", "y"} <= given.keys() - properties.keys():
+def _checked(given: dict[str, Any], properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    """The known arguments, each read by its schema; one that the tool does not have is left out."""
+    axes = [name for name in ("x", "y", "x2", "y2") if name in given]
+    places = [name for name, spec in properties.items() if spec.get("items") == AXIS]
+    if len(places) == 1 and {"x", "y"} <= given.keys() - properties.keys():  # beside each other they are the place
         if given.keys() & {*places, "x1", "y1", "x2", "y2", "width", "height"}:
             raise ReplyError(f"{places[0]} must be [x, y] alone.", "invalid_box")
-        return {**given, places[0]: [given["x"], given["y"]]}
-    own = [name for name in ("x", "y", "x2", "y2") if properties.get(name, {}).get("maximum") == GRID]
-    axes = {name: given[name] for name in own if name in given}
-    grid = _on_grid([*axes.values()])
-    if len(grid) < len(axes):
-        raise ReplyError(f"{', '.join(axes)} must be {_READERS['place'][1]}, not {_show(axes)}.", "invalid_box")
-    return {**given, **dict(zip(axes, grid, strict=True))}
-
-
-def _filled(given: dict[str, Any], properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    """The known arguments, each read by its schema; one that the tool does not have is left out."""
-    given = _gathered(given, properties)
-    found = {name: _value(name, spec, given[name]) for name, spec in properties.items() if name in given}
+        given = {**given, places[0]: [given["x"], given["y"]]}
+    own = {name: given[name] for name in axes if properties.get(name, {}).get("maximum") == GRID}
+    grid = _on_grid([*own.values()])
+    if len(grid) < len(own):
+        raise ReplyError(f"{', '.join(own)} must be {_WANTED['place']}, not {_show(own)}.", "invalid_box")
+    given = {**given, **dict(zip(own, grid, strict=True))}
+    found = {name: _read(spec, given[name]) for name, spec in properties.items() if name in given}
+    for name, value in found.items():
+        choices = properties[name].get("enum")
+        if value is None or (choices and value not in choices):
+            kind = "place" if name in places else properties[name]["type"]
+            must = f"one of {', '.join(map(str, choices))}" if choices else _WANTED[kind]
+            kind = "invalid_box" if name in places else "invalid_args"
+            raise ReplyError(f"{name} must be {must}, not {_show(given[name])}.", kind)
     for name in required:
         said = str(found.get(name, ""))
         if not (said if name == "text" else said.strip()):
@@ -3076,28 +3051,26 @@ def _filled(given: dict[str, Any], properties: dict[str, Any], required: list[st
     return found
 
 
-def _checked(call: Any, tools: list[dict[str, Any]], ignored: int) -> ToolCall:
-    """A call object as a ToolCall that the tools allow, or ReplyError."""
-    name, arguments = _name_and_arguments(call)
-    schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
-    said = name.strip() if isinstance(name, str) else ""
-    tool = said if said in schemas else said.removeprefix("functions.")
-    if tool not in schemas:
-        raise ReplyError(f"There is no tool {_show(name)}; the tools are {', '.join(schemas)}.", "unknown_tool")
-    properties, required = schemas[tool].get("properties") or {}, schemas[tool].get("required") or []
-    given, identity = _arguments(arguments, tool, properties), call.get("id")
-    return ToolCall(tool, _filled(given, properties, required), identity if isinstance(identity, str) else "", ignored)
-
-
 def read_call(message: dict[str, Any], finish_reason: str | None, tools: list[dict[str, Any]]) -> ToolCall:
     """The first call in a reply, read with certainty against `tools` (as sent in the request); raises ReplyError."""
+    schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
     try:  # a broken first call is never skipped for a later one: what follows was meant for the screen after it
-        first, *further = _found_calls(message if isinstance(message, dict) else {}, finish_reason)
-        return _checked(first, tools, len(further))
+        call, *further = _found_calls(message if isinstance(message, dict) else {}, finish_reason)
+        name, arguments = _name_and_arguments(call)
+        said = name.strip() if isinstance(name, str) else ""
+        tool = said if said in schemas else said.removeprefix("functions.")
+        if tool not in schemas:
+            raise ReplyError(f"There is no tool {_show(name)}; the tools are {', '.join(schemas)}.", "unknown_tool")
+        properties, required = schemas[tool].get("properties") or {}, schemas[tool].get("required") or []
+        given = _checked(_arguments(arguments, tool, properties), properties, required)
+        return ToolCall(tool, given, call["id"] if isinstance(call.get("id"), str) else "", len(further))
     except (RecursionError, ReplyError) as caught:
         error = caught if isinstance(caught, ReplyError) else ReplyError("The call nests too deeply.", "invalid_json")
     if error.kind in ("no_call", "invalid_json", "cut"):
-        if _repeats(message):
+        values: list[Any] = [message]
+        for value in values:  # grows while it is read: whatever the reply's shape, its texts are in it
+            values += value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+        if any(cut_repetition(value) != value for value in values if isinstance(value, str)):
             error = ReplyError("The reply repeats itself without end.", "repetition")
         elif finish_reason in _CUT:
             error = ReplyError("The reply was cut before a call was complete.", "cut")
@@ -3111,8 +3084,6 @@ def cut_repetition(text: str) -> str:
         start, end = place, place + 40
         period = text.find(text[start:end], start + 1, start + 1000) - start
         if period > 0:
-            while text[end : end + 500] == text[end - period : end - period + 500]:
-                end += 500
             while end < len(text) and text[end] == text[end - period]:
                 end += 1
             while start > done and text[start - 1] == text[start - 1 + period]:
@@ -3122,14 +3093,6 @@ def cut_repetition(text: str) -> str:
                 done = end
         place = max(done, place + 100)
     return "".join(parts) + text[done:]
-
-
-def _repeats(message: Any) -> bool:
-    """Whether any text of a reply, whatever its shape, repeats itself without end."""
-    values = [message]
-    for value in values:  # grows while it is read
-        values += value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
-    return any(cut_repetition(value) != value for value in values if isinstance(value, str))
 
 
 def strip_think(text: str) -> str:
@@ -3163,15 +3126,6 @@ def is_answer(said: str, tools: list[dict[str, Any]], insists: bool) -> bool:
     return bool(said) and not attempt and (insists or not any(tool["function"]["name"] in said for tool in tools))
 
 
-_ADVICE = {
-    "cut": "Be brief: one tool call, a few words in each field, nothing else.",
-    "repetition": "Stop repeating; answer with one short tool call.",
-    "no_call": "Do not describe the step, call one tool: {tools}.",
-    "unknown_tool": "Call one of them with its exact name.",
-    "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
-}
-
-
 def _tool_names(tools: list[dict[str, Any]]) -> str:
     return ", ".join(tool["function"]["name"] for tool in tools)
 
@@ -3186,6 +3140,9 @@ def correction(error: ToolError, tools: list[dict[str, Any]]) -> str:
 ########################################################################################################################
 # Room 12 - Memory and state: what was done, what was archived, where the run stands
 ########################################################################################################################
+
+PLANNING, EXECUTION = "PLANNING", "EXECUTION"  # the modes of a run
+HISTORY_MOST, SNAPSHOTS_MOST = 1000, 30  # what is older is in the journal alone, so that no run outgrows a context
 
 
 def cut(text: str, most: int) -> str:
@@ -3226,17 +3183,14 @@ class MemorySnapshot:
     turns: tuple[int, ...] = ()
 
 
-HISTORY_MOST, SNAPSHOTS_MOST = 1000, 30  # what is older is in the journal alone, so that no run outgrows a context
-
-
 @dataclass
 class AgentMemory:
     """Everything that was done. Archived actions stay here, but the model is only told their snapshots."""
 
     threshold: int = 12
     last_recovery_turn: int = 0
+    all_snapshots: tuple[MemorySnapshot, ...] = ()
     _history: list[ActionRecord] = field(default_factory=list)
-    _snapshots: list[MemorySnapshot] = field(default_factory=list)
 
     def add_action(self, record: ActionRecord) -> None:
         self._history.append(record)
@@ -3245,10 +3199,6 @@ class AgentMemory:
     @property
     def active_history(self) -> tuple[ActionRecord, ...]:
         return tuple(record for record in self._history if not record.archived)
-
-    @property
-    def all_snapshots(self) -> tuple[MemorySnapshot, ...]:
-        return tuple(self._snapshots)
 
     @property
     def needs_compression(self) -> bool:
@@ -3260,17 +3210,15 @@ class AgentMemory:
         for record in chosen:
             record.archived = True
         if chosen:
-            turns = tuple(record.turn for record in chosen)
-            self._snapshots.append(MemorySnapshot(summary, patterns, len(chosen), turns))
-            del self._snapshots[:-SNAPSHOTS_MOST]
+            snapshot = MemorySnapshot(summary, patterns, len(chosen), tuple(record.turn for record in chosen))
+            self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
         return len(chosen)
 
     def archive_by_itself(self, keep: int) -> int:
         """Archives all but the last `keep` active actions under a summary made of what is known for certain."""
         active = self.active_history
         chosen = active[: max(1, len(active) - keep)]
-        counts = Counter(record.tool for record in chosen)
-        done = ", ".join(f"{tool} x{count}" for tool, count in counts.items())
+        done = ", ".join(f"{tool} x{count}" for tool, count in Counter(record.tool for record in chosen).items())
         summary = f"Turns {chosen[0].turn}-{chosen[-1].turn}: {done}; last: {cut(chosen[-1].result, 60)}"
         idle = sum(record.changed is False for record in chosen)
         patterns = f"{idle} of {len(chosen)} actions changed nothing" if idle else ""
@@ -3278,8 +3226,8 @@ class AgentMemory:
 
     def get_context_for_llm(self) -> str:
         """Archives, then active actions: between two archives this text only grows at its end (prefix cache)."""
-        lines = ["COMPLETED_WORK:"] if self._snapshots else []
-        for number, snapshot in enumerate(self._snapshots, 1):
+        lines = ["COMPLETED_WORK:"] if self.all_snapshots else []
+        for number, snapshot in enumerate(self.all_snapshots, 1):
             lines.append(f"  Archive_{number}: {cut(snapshot.summary, 180)}")
             lines += [f"    Patterns: {cut(snapshot.patterns, 120)}"] if snapshot.patterns else []
         lines.append("RECENT_ACTIONS:")
@@ -3287,17 +3235,13 @@ class AgentMemory:
         return "\n".join(lines)
 
     def get_last_action_for_validation(self) -> ActionRecord | None:
-        active = self.active_history
-        return active[-1] if active else None
+        return next(reversed(self.active_history), None)
 
     def mark_recovery(self, turn: int) -> None:
         self.last_recovery_turn = turn
 
     def should_recover(self, current_turn: int, cooldown: int) -> bool:
         return self.last_recovery_turn == 0 or current_turn - self.last_recovery_turn > cooldown
-
-
-PLANNING, EXECUTION = "PLANNING", "EXECUTION"
 
 
 @dataclass
