@@ -2759,10 +2759,10 @@ _CUT = ("length", "max_tokens", "content_filter")
 _TEMPLATE = r"<\|(?:im_end|im_start|endoftext)\|>"
 _REST = re.compile(rf"(?:[\s}}]|{_TEMPLATE})*")
 _END_TOKENS = re.compile(rf"(?:{_TEMPLATE})+\Z")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _STRING = r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
 _SLIP = r"\([-0-9.,\s]*\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None)\b"
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]|{_SLIP}", re.S)
-_DEPTH = {"[": 1, "{": 1, "]": -1, "}": -1}
 _MENDED = {"True": "true", "False": "false", "None": "null", **dict.fromkeys((",", "\\n", "\\r", "\\t"), " ")}
 _REQUOTED = {"\\'": "'", '"': '\\"', **dict.fromkeys(("\\/", "\\b", "\\f"), "\\?")}  # in a path, maybe: refused
 
@@ -2780,13 +2780,10 @@ _PARAMETER = rf"\s*<parameter{_NAME}([^<]*(?:<(?!/?parameter|/?function|tool_cal
 _XML = re.compile(rf"((?:{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)")
 
 _WANTED = {  # what a property's type takes
-    "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
-    "string": "a text of whole characters",
-    "integer": "a whole number in its range",
-    "number": "a number in its range",
-    "boolean": "true or false",
-    "array": "a list such as [1, 2]",
-}
+    "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels", "array": "a list such as [1, 2]",
+    "integer": "a whole number in its range", "number": "a number in its range",
+    "string": "a text of whole characters", "boolean": "true or false",
+}  # fmt: skip
 _ADVICE = {  # what to do about a kind of error
     "cut": "Be brief: one tool call, a few words in each field, nothing else.",
     "repetition": "Stop repeating; answer with one short tool call.",
@@ -2797,9 +2794,9 @@ _ADVICE = {  # what to do about a kind of error
 
 
 def _show(value: Any) -> str:
-    """A value as it can stand in a sentence: short, one line, no half characters."""
+    """A value as it can stand in a sentence: short, one line, no half characters (`repr` escapes them)."""
     with suppress(ValueError):  # an integer with more digits than Python prints
-        return repr(value).encode("utf-8", "replace").decode()[:60]
+        return repr(value)[:60]
     return "a huge number"
 
 
@@ -2811,27 +2808,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+# A line break inside a string is a line break; an integer of 19 digits is taken by no argument.
 _JSON = json.JSONDecoder(
-    object_pairs_hook=_unique,
-    parse_int=lambda digits: int(digits) if len(digits) < 19 else math.nan,  # which no argument takes
-    strict=False,  # a line break inside a string is a line break
+    object_pairs_hook=_unique, parse_int=lambda digits: int(digits) if len(digits) < 19 else math.nan, strict=False
 )
-
-
-def _mended(text: str, start: int) -> tuple[str, int, int]:
-    """The value that opens there with slips and Python's spellings made JSON, its end, and the brackets still open."""
-    parts, end, depth = [""], start, 0
-    for token in _TOKEN.finditer(text, start):
-        said = token[0]
-        if said[0] == "'":
-            said = '"' + re.sub(r'(?s)\\.|"', lambda mark: _REQUOTED.get(mark[0], mark[0]), said[1:-1]) + '"'
-        elif said[0] == "(":
-            said = f"[{said[1:-1]}]"
-        parts += [text[end : token.start()], _MENDED.get(said, said)]
-        end, depth = token.end(), depth + _DEPTH.get(said, 0)
-        if depth <= 0 and token[0][0] in "(]}":
-            break
-    return "".join(parts), end, depth
 
 
 def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int]:
@@ -2839,7 +2819,18 @@ def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int
     start += text.startswith("{{", start)  # doubled outer braces; _REST takes the spare closing one
     with suppress(ValueError):
         return _JSON.raw_decode(text, start)
-    body, end, depth = _mended(text, start)
+    parts, end, depth = [""], start, 0
+    for token in _TOKEN.finditer(text, start):  # slips and Python's spellings are made JSON
+        said = token[0]
+        if said[0] == "'":
+            said = '"' + re.sub(r'(?s)\\.|"', lambda mark: _REQUOTED.get(mark[0], mark[0]), said[1:-1]) + '"'
+        elif said[0] == "(":
+            said = f"[{said[1:-1]}]"
+        parts += [text[end : token.start()], _MENDED.get(said, said)]
+        end, depth = token.end(), depth + (said in "[{") - (said in "]}")
+        if depth <= 0 and token[0][0] in "(]}":
+            break
+    body = "".join(parts)
     closing = closable and depth == 1 and body.endswith("}") and _TAIL.match(text, end) is not None
     if not closing and (depth or not body.endswith(("}", "]"))):
         raise ReplyError("The call is incomplete: its JSON does not end.", "cut")
@@ -2853,19 +2844,6 @@ def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int
     return value, end
 
 
-def _objects(text: str, start: int, closable: bool) -> tuple[list[Any], int]:
-    """The call objects that follow each other from `start`, the further ones without repairs, and where they end."""
-    value, end = _decode(text, start, closable)
-    found = value if isinstance(value, list) else [value]
-    while (rest := _REST.match(text, end)) and text.startswith("{", end := rest.end()):
-        try:
-            value, end = _JSON.raw_decode(text, end)
-        except (ValueError, ReplyError):
-            break
-        found.append(value)
-    return found, end
-
-
 def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any], int]:
     """The calls behind one opening tag and where they end; none behind thoughts or a tag around <function=...>."""
     name, start, bare = opener["name"], opener.end(), opener["bare"] is not None
@@ -2874,7 +2852,12 @@ def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any]
     if opener["thought"] or (not name and text.startswith("<function", start)):
         return [], start
     if text.startswith("{", start) or (not name and text.startswith("[", start)):
-        calls, end = _objects(text, start, closable and not name)
+        value, end = _decode(text, start, closable and not name)
+        calls = value if isinstance(value, list) else [value]
+        with suppress(ValueError, ReplyError):  # further calls count only without repairs
+            while (rest := _REST.match(text, end)) and text.startswith("{", end := rest.end()):
+                value, end = _JSON.raw_decode(text, end)
+                calls.append(value)
         if not (_BARE_END if bare else _NEXT).match(text, end):
             raise ReplyError("Other text stands beside the call; send it alone.", "no_call" if bare else "invalid_json")
         return [{"name": name, "arguments": calls[0]}] if name else calls, end
@@ -2891,7 +2874,7 @@ def _spoken_calls(text: str, closable: bool) -> list[Any]:
     """The calls in a reply's text, in order; what stands before a </think> was only thought."""
     calls: list[Any] = []
     start = 0
-    for _ in range(1000):  # a reply with more tags is no answer to anything
+    for _ in range(1000):  # more tags are no answer, and for each slip json counts the lines before it: quadratic
         opener = _OPENER.search(text, start)
         if not opener:
             return calls
@@ -2921,13 +2904,11 @@ def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any
     if finish_reason in _CUT:
         raise ReplyError("The reply was cut.", "cut")
     text, ended = _plain_text(message.get("content")), finish_reason in ("stop", "tool_calls", "function_call")
-    calls = _spoken_calls(text, ended)
     thought = _plain_text(message.get("reasoning_content") or message.get("reasoning")).rstrip()
-    if not text.strip() and ended and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]")):
-        # Some servers sort a real call into the reasoning: it is then the only one, and the last thing said.
-        calls = _spoken_calls(thought, False)
-        calls = calls if len(calls) == 1 else []
-    if not calls:
+    # Some servers sort a real call into the reasoning: it is then the only one, and the last thing said.
+    hidden = ended and not text.strip() and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]"))
+    calls = _spoken_calls(thought if hidden else text, ended and not hidden)
+    if not calls or (hidden and len(calls) > 1):
         raise ReplyError(f"The reply {'holds no tool call' if text.strip() else 'is empty'}.", "no_call")
     whole = isinstance(calls[0], dict) and calls[0].keys() == {"tool_calls"}  # the message as the API shows it
     return _found_calls(calls[0], finish_reason) if whole else calls
@@ -2983,24 +2964,12 @@ def _on_grid(values: list[Any]) -> list[int]:
     return [int(number * (GRID if unclear else 1) + 0.5) for number in numbers]
 
 
-def _place(value: Any) -> list[int] | None:
-    """[x, y] from a pair, an object with x and y, or a box, whose centre it is."""
-    if isinstance(value, dict) and value.keys() == {"x", "y"}:
-        value = [value["x"], value["y"]]
-    if isinstance(value, list) and len(value) == 2 and all(isinstance(v, list) and len(v) == 2 for v in value):
-        value = [*value[0], *value[1]]
-    grid = _on_grid(value) if isinstance(value, list) and len(value) in (2, 4) else []
-    if not grid or grid[0] > grid[-2] or grid[1] > grid[-1]:  # four may also be x, y, width, height
-        return None
-    return [(grid[0] + grid[-2]) // 2, (grid[1] + grid[-1]) // 2]
-
-
 def _read(spec: dict[str, Any], value: Any) -> Any:
     """A value as its property's schema wants it, or None if it is none of that type and range."""
     kind, items = spec.get("type"), spec.get("items") or {}
     if kind == "string":  # exactly as said, less a template token that leaked in at its end
         said = str(value) if isinstance(value, int) and _number(value) is not None else value
-        whole = isinstance(said, str) and not re.search("[\ud800-\udfff]", said)
+        whole = isinstance(said, str) and not _SURROGATE.search(said)
         return _END_TOKENS.sub("", said) if whole else None
     if kind in ("integer", "number"):
         number = _number(value, spec.get("minimum", -math.inf), spec.get("maximum", math.inf))
@@ -3012,8 +2981,14 @@ def _read(spec: dict[str, Any], value: Any) -> Any:
         with suppress(ReplyError):
             found, end = _decode(text := text if text.startswith(("[", "(", "{")) else f"[{text}]")
             value = found if text != "[]" and _REST.fullmatch(text, end) else value
-    if items == AXIS:
-        return _place(value)
+    if items == AXIS:  # [x, y] from a pair, an object with x and y, or a box, whose centre it is
+        if isinstance(value, dict) and value.keys() == {"x", "y"}:
+            value = [value["x"], value["y"]]
+        if isinstance(value, list) and len(value) == 2 and all(isinstance(v, list) and len(v) == 2 for v in value):
+            value = [*value[0], *value[1]]
+        grid = _on_grid(value) if isinstance(value, list) and len(value) in (2, 4) else []
+        ordered = grid and grid[0] <= grid[-2] and grid[1] <= grid[-1]  # or four may be x, y, width, height
+        return [(grid[0] + grid[-2]) // 2, (grid[1] + grid[-1]) // 2] if ordered else None
     if not isinstance(value, list) or not spec.get("minItems", 0) <= len(value) <= spec.get("maxItems", math.inf):
         return None
     found = [_read(items, one) for one in value]
@@ -3022,31 +2997,31 @@ def _read(spec: dict[str, Any], value: Any) -> Any:
 
 def _checked(given: dict[str, Any], properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     """The known arguments, each read by its schema; one that the tool does not have is left out."""
-    axes = [name for name in ("x", "y", "x2", "y2") if name in given]
+    axes = ("x", "y", "x2", "y2")
     places = [name for name, spec in properties.items() if spec.get("items") == AXIS]
     if len(places) == 1 and {"x", "y"} <= given.keys() - properties.keys():  # beside each other they are the place
         if given.keys() & {*places, "x1", "y1", "x2", "y2", "width", "height"}:
             raise ReplyError(f"{places[0]} must be [x, y] alone.", "invalid_box")
-        given = {**given, places[0]: [given["x"], given["y"]]}
-    own = {name: given[name] for name in axes if properties.get(name, {}).get("maximum") == GRID}
+        given[places[0]] = [given["x"], given["y"]]
+    own = {name: given[name] for name in axes if name in given and properties.get(name, {}).get("maximum") == GRID}
     grid = _on_grid([*own.values()])
     if len(grid) < len(own):
         raise ReplyError(f"{', '.join(own)} must be {_WANTED['place']}, not {_show(own)}.", "invalid_box")
-    given = {**given, **dict(zip(own, grid, strict=True))}
+    given.update(zip(own, grid, strict=True))
     found = {name: _read(spec, given[name]) for name, spec in properties.items() if name in given}
     for name, value in found.items():
         choices = properties[name].get("enum")
         if value is None or (choices and value not in choices):
-            kind = "place" if name in places else properties[name]["type"]
+            kind = "place" if name in places else properties[name].get("type", "")
             must = f"one of {', '.join(map(str, choices))}" if choices else _WANTED[kind]
-            kind = "invalid_box" if name in places else "invalid_args"
-            raise ReplyError(f"{name} must be {must}, not {_show(given[name])}.", kind)
+            error = "invalid_box" if name in places else "invalid_args"
+            raise ReplyError(f"{name} must be {must}, not {_show(given[name])}.", error)
     for name in required:
         said = str(found.get(name, ""))
         if not (said if name == "text" else said.strip()):
             kind = "empty_text" if name == "text" and name in found else f"missing_{name}"
             raise ReplyError(f"The argument {name} is {'empty' if name in found else 'missing'}.", kind)
-    if len({"x", "y", "x2", "y2"} & found.keys()) % 2:
+    if len(found.keys() & {*axes}) % 2:
         raise ReplyError("x and y come in pairs.", "invalid_box")
     return found
 
@@ -3103,7 +3078,7 @@ def strip_think(text: str) -> str:
 def thoughts(message: dict[str, Any]) -> str:
     """What a reply only thought: between tags, closed or not, before a lone </think>, or in a field of its own."""
     text, field_text = _plain_text(message.get("content")), message.get("reasoning_content") or message.get("reasoning")
-    text = f"<think>{text}" if "</think>" in text and "<think>" not in text.partition("</think>")[0] else text
+    text = f"<think>{text}" if "</think>" in text.partition("<think>")[0] else text
     found = [_plain_text(field_text), *re.findall(r"<think>(.*?)(?:</think>|\Z)", text, re.S)]
     return "\n".join(part.strip() for part in found if part.strip())
 
@@ -3265,10 +3240,9 @@ class AgentState:
 
     def get_context(self) -> str:
         """The user text of a request up to its question: what changes least stands first."""
-        parts = [f"TASK: {self.task}"]
-        parts += [f"CURRENT_PLAN:\n{cut(self.plan, 400)}"] if self.plan else []
-        parts += [f"INSTRUCTIONS:\n{self.execution_instructions}"] if self.execution_instructions else []
-        return "\n\n".join([*parts, self.memory.get_context_for_llm()])
+        plan = f"CURRENT_PLAN:\n{cut(self.plan, 400)}" if self.plan else ""
+        steps = f"INSTRUCTIONS:\n{self.execution_instructions}" if self.execution_instructions else ""
+        return "\n\n".join(filter(None, [f"TASK: {self.task}", plan, steps, self.memory.get_context_for_llm()]))
 
 
 ########################################################################################################################
