@@ -209,9 +209,10 @@ def _convert(name: str, kind: str, value: Any, where: str) -> Any:
     if kind == "str" and isinstance(value, str):
         return value
     with suppress(ValueError, OverflowError):
-        number = float(value if kind in ("int", "float") and type(value) in (str, int, float) else math.nan)
-        if math.isfinite(number) and (kind == "float" or number.is_integer()):
-            return number if kind == "float" else int(number)
+        if kind in ("int", "float") and type(value) in (str, int, float):
+            number = float(value)
+            if math.isfinite(number) and (kind == "float" or number.is_integer()):
+                return number if kind == "float" else int(number)
     raise ConfigError(f"{where}: {name} takes {words[kind]}, not {str(value)[:60]!r}.")
 
 
