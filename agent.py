@@ -3226,7 +3226,7 @@ class MemorySnapshot:
     turns: tuple[int, ...] = ()
 
 
-HISTORY_MOST, SNAPSHOTS_MOST = 1000, 10  # what is older is in the journal alone, so that no run outgrows a context
+HISTORY_MOST, SNAPSHOTS_MOST = 200, 10  # what is older is in the journal alone, so that no run outgrows a context
 
 
 @dataclass
@@ -4026,8 +4026,9 @@ class Engine:
             now = self.clock.now()
             passed = (now - start) * 1000
             changed = changed or changed_region(before, look, size[0], 4) is not None
+            waited = changed or passed >= min(config.settle_patience_ms, config.settle_cap_ms)
             if not agreed:
-                frame = self._look() if changed or passed >= min(config.settle_patience_ms, config.settle_cap_ms) else None
+                frame = self._look() if waited else None
             self.clock.sleep(max(0.0, config.settle_interval_ms / 1000 - (self.clock.now() - now)))
             last, look = look, self.desktop.glance(area, *size)
             agreed = agreed + 1 if frame and look == last else 0

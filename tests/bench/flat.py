@@ -16,7 +16,6 @@ import statistics
 import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import Any
 from unittest import mock
 

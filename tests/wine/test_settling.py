@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from rig import SCREEN, Desktop, Target, windows_path, AGENT
+from rig import AGENT, SCREEN, Desktop, Target, windows_path
 from test_stop import Scripted
 
 CLICKS, STRIPES = 6, 20  # 20 stripes, one every 30 ms: a screen that is restless for over half a second
@@ -16,8 +16,9 @@ class Settling(unittest.TestCase):
             target = Target(desktop)
             target.command(f"slow {STRIPES}")
             left, top, right, bottom = target.area
-            x, y = (round(1000 * (a + b) / 2 / (size - 1)) for a, b, size in zip((left, top), (right, bottom), SCREEN))
-            calls = [("click_screen_element", {"element_name": f"area {n}", "position": [x + 9 * n, y]}) for n in range(CLICKS)]
+            x, y = 500 * (left + right) // (SCREEN[0] - 1), 500 * (top + bottom) // (SCREEN[1] - 1)
+            places = [{"element_name": f"area {n}", "position": [x + 9 * n, y]} for n in range(CLICKS)]
+            calls = [("click_screen_element", place) for place in places]
             with Scripted(calls) as model:
                 code, output = desktop.run(windows_path(AGENT), "--endpoint", model.url, "--confirm", "never", "Do it")
             self.assertEqual(code, 0, output)
