@@ -154,10 +154,10 @@ class Config:
     char_input_delay: float = _setting(0.0, "seconds between batches of text (the described systems: 0.01)", "", 0, 5)
     scroll_ticks: int = _setting(3, "wheel notches a scroll tool turns (the described systems: 1)", "", 1, 50)
     # -- pace
-    settle_floor_ms: float = _setting(60.0, "milliseconds after an act before the first look", "", 0, 10000)
+    settle_floor_ms: float = _setting(50.0, "milliseconds after an act before the first look", "", 0, 10000)
     settle_patience_ms: float = _setting(250.0, "milliseconds to a first change before 'did not change'", "", 0, 10000)
     settle_cap_ms: float = _setting(2000.0, "milliseconds until a restless screen is taken as it is", "", 0, 60000)
-    settle_interval_ms: float = _setting(40.0, "milliseconds between two looks", "", 1, 5000)
+    settle_interval_ms: float = _setting(30.0, "milliseconds between two looks", "", 1, 5000)
     ui_settle_delay: float = _setting(0.0, "further fixed seconds after an act (the described systems: 0.3)", "", 0, 60)
     turn_delay: float = _setting(0.0, "seconds between turns (the described: 0.4 to 1.5)", "AGENT_STEP_DELAY", 0, 60)
     # -- limits of a run
@@ -3118,7 +3118,7 @@ def correction(error: ToolError, tools: list[dict[str, Any]]) -> str:
 ########################################################################################################################
 
 PLANNING, EXECUTION = "PLANNING", "EXECUTION"  # the modes of a run
-HISTORY_MOST, SNAPSHOTS_MOST = 1000, 30  # what is older is in the journal alone, so that no run outgrows a context
+HISTORY_MOST, SNAPSHOTS_MOST = 200, 10  # what is older is in the journal alone, so that no run outgrows a context
 
 
 def cut(text: str, most: int) -> str:
@@ -3938,17 +3938,21 @@ class Engine:
 
     def _settle(self, area: Rect, size: tuple[int, int], before: bytes) -> Frame:
         """A frame between two looks that agree, after a change or the patience; after the cap, the screen as it is."""
-        start, config, changed = self.clock.now(), self.config, False
+        start, config, changed, restless, agreed = self.clock.now(), self.config, False, False, 0
         self.clock.sleep(config.settle_floor_ms / 1000 + config.ui_settle_delay)
-        look = self.desktop.glance(area, *size)
+        look, frame = self.desktop.glance(area, *size), cast("Frame | None", None)
         while True:
             now = self.clock.now()
             passed = (now - start) * 1000
             changed = changed or changed_region(before, look, size[0], 4) is not None
-            frame = self._look() if changed or passed >= min(config.settle_patience_ms, config.settle_cap_ms) else None
+            waited = changed or passed >= min(config.settle_patience_ms, config.settle_cap_ms)
+            if not agreed:
+                frame = self._look() if waited else None
             self.clock.sleep(max(0.0, config.settle_interval_ms / 1000 - (self.clock.now() - now)))
             last, look = look, self.desktop.glance(area, *size)
-            if frame and (look == last or passed >= config.settle_cap_ms):
+            agreed = agreed + 1 if frame and look == last else 0
+            restless |= changed and look != last  # what goes on being drawn pauses, too: more looks must agree
+            if frame and (agreed >= (4 if restless else 2) or passed >= config.settle_cap_ms):
                 return frame
 
     def repeated(self, act: Act, frame: Frame) -> bool:
