@@ -2453,67 +2453,49 @@ _WIRE = {ConnectionRefusedError: "refused", ConnectionError: "reset", TimeoutErr
 # fmt: on
 
 
-class _Direct(urllib.request.AbstractHTTPHandler):
-    """urllib on a connection that is open already: no proxy, no redirect, no login, and every status comes back."""
+def _exchange(request: urllib.request.Request, timeout_s: float, stop: Stop) -> tuple[http.client.HTTPResponse, bytes]:
+    """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop.
 
-    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
+    In a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C. The connection is urllib's alone: no
+    proxy, no redirect, no login, and every status comes back.
+    """
+    kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
+    connection, end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
+    sockets, abandoned, result = list[socket.socket](), threading.Event(), list[Any]()
+    request.timeout = timeout_s
 
-    def __init__(self, connection: http.client.HTTPConnection) -> None:
-        super().__init__()
-        self.connection = connection
-
-    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(lambda *_, **__: self.connection, request)
-
-    https_open = http_open
-
-
-class _Exchange(threading.Thread):
-    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C."""
-
-    def __init__(self, request: urllib.request.Request, timeout_s: float) -> None:
-        super().__init__(name="model exchange", daemon=True)
-        kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
-        self._connection, self._end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
-        self._request, self._abandoned = request, False
-        self._socket: socket.socket | None = None
-        self._result: tuple[http.client.HTTPResponse, bytes] | Exception = AssertionError("it has not run")
-
-    def wait(self, stop: Stop) -> tuple[http.client.HTTPResponse, bytes]:
-        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
-        self.start()
+    def work() -> None:
         try:
-            while self.is_alive():
-                if time.monotonic() >= self._end:
-                    raise TimeoutError
-                self.join(0.05)
-                stop.check()
-        finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
-            self._abandoned = True
-            if self._socket is not None:
-                with suppress(OSError):
-                    self._socket.shutdown(socket.SHUT_RDWR)
-        if isinstance(self._result, Exception):
-            raise self._result
-        return self._result
-
-    def run(self) -> None:
-        try:
-            with closing(self._connection) as connection:
+            with closing(connection):
                 connection.connect()
-                self._socket = connection.sock  # first this, then the look at _abandoned; wait() does the opposite
-                if self._abandoned:
+                sockets.append(connection.sock)  # first this, then the look at `abandoned`; below it is the opposite
+                if abandoned.is_set():
                     return
-                opener = urllib.request.OpenerDirector()
-                opener.add_handler(_Direct(connection))
-                with opener.open(self._request) as response:
+                with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
                     body = response.read(ANSWER_BYTES_MOST + 1)
                     if response.length and len(body) <= ANSWER_BYTES_MOST:
                         raise http.client.IncompleteRead(body, response.length)
-                    self._result = response, body
-        except Exception as error:  # raised again by wait()
+                    result[:] = response, body
+        except Exception as error:  # raised again below
             reason = getattr(error, "reason", None)  # what urllib wraps
-            self._result = reason if isinstance(reason, OSError) else error
+            result[:] = [reason if isinstance(reason, OSError) else error]
+
+    worker = threading.Thread(target=work, name="model exchange", daemon=True)
+    worker.start()
+    try:
+        while worker.is_alive():
+            if time.monotonic() >= end:
+                raise TimeoutError
+            worker.join(0.05)
+            stop.check()
+    finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
+        abandoned.set()
+        for connected in sockets:
+            with suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)
+    if len(result) == 1:
+        raise result[0]
+    return result[0], result[1]
 
 
 def _strict_json(body: bytes) -> Any:
@@ -2632,12 +2614,11 @@ class ModelServer:
     def _exchange(self, path: str, body: bytes | None) -> dict[str, Any]:
         """The JSON object of one exchange, with a message where a body asks for one; raises ModelError."""
         timeout_s = self.config.lmstudio_timeout if body else min(15.0, self.config.lmstudio_timeout)  # lists are quick
-        headers = {"Accept-Encoding": "identity", "Connection": "close", "Content-Type": "application/json"}
-        headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         self._retry_after_s = 0.0  # what the answer asks for
         try:
             request = urllib.request.Request(self.where + path, body, headers)
-            response, data = _Exchange(request, timeout_s).wait(self.stop)
+            response, data = _exchange(request, timeout_s, self.stop)
         except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a negative chunk size
             kind = next((kind for family, kind in _WIRE.items() if isinstance(error, family)), "incomplete")
             said = getattr(error, "strerror", None) or str(error)
