@@ -44,6 +44,7 @@ import zlib
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
@@ -2000,16 +2001,14 @@ RISKS = {
     "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",
     "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
     "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
-    "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b"
-    r"|credit card)",
+    "password": r"^(label|title):.*\b(pass(code|wor[dt])|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b|credit card)",
     "secret": r"^text:.*\{\{\s*\w+\s*\}\}",
     "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)"
     r"|^program:(consent|credentialui)",
     "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
     "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)"
     r"\.exe$|^title:.*(command prompt|powershell|registry editor)",
-    "command": r"^text:.*(\brm -|\bdel /|\brd /|\bformat [a-z]:|\bshutdown\b|\breg (add|delete)|\bnet user|powershell"
-    r"|cmd /)",
+    "command": r"^text:.*(\b(rm -|del /|rd /|format [a-z]:|shutdown\b|reg (add|delete)|net user)|powershell|cmd /)",
 }
 
 
@@ -2048,8 +2047,7 @@ class Actuator:
         """What an act on a frame came to; if it raises after the first event `sent`, what was done is unknown."""
         self.sent = 0
         for gate in GATES if act.tool.run else ():
-            verdict = gate(self, act, frame)
-            if verdict is not None:
+            if (verdict := gate(self, act, frame)) is not None:
                 return verdict
         self.area, self.spent, self._place = frame.area, frame.number, self.desktop.cursor()
         self.acted.append(self.clock.now())
@@ -2077,6 +2075,78 @@ class Actuator:
                 error = refusal
         if error and self._held:
             raise error
+
+    # -- gates: each looks at an act before anything is sent. A text ends it with that result; ToolError refuses it.
+
+    def gate_limits(self, act: Act, _frame: Frame) -> None:
+        """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
+        if isinstance(act.args, TypeTextArgs) and len(act.args.text) > self.config.text_chars_most:
+            raise ToolError(f"The text has over {self.config.text_chars_most} characters; type less.", "too_long")
+        if isinstance(act.args, PressKeyArgs):
+            self.refuse_chord(parse_chord(act.args.key))
+        if len(self.acted) == self.acted.maxlen:
+            self.clock.sleep(max(0.0, self.acted[0] + 60 - self.clock.now()))
+
+    def gate_frame(self, _act: Act, frame: Frame) -> None:
+        """One act a frame, since the screen may be another one after it, and none once its pixels mean other places."""
+        if frame.number <= self.spent:
+            raise ToolError("The screen was not looked at since the last action.", "stale_frame")
+        if self.desktop.screen() != frame.screen:
+            raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
+
+    def gate_person(self, _act: Act, frame: Frame) -> None:
+        """No act after a stop; while paused or while the person is at work it waits, and then needs a new look."""
+        quiet, idle, now = self.config.takeover_quiet, self.desktop.idle_s(), self.clock.now()
+        used = quiet and not self.config.dry_run and idle + SLACK_S < now - self.last_own
+        if used and (idle < quiet or frame.taken_at < now - idle):
+            self.stop.paused = self.stop.paused or IN_USE
+        if self.rest():
+            raise ToolError("The run was paused.", "stale_frame")
+
+    def gate_windows(self, act: Act, frame: Frame) -> None:
+        """It reaches what the model saw: places on the screen, the same window in front, none that is out of bounds."""
+        front, seen, places = self.desktop.foreground(), frame.window, targets(act, frame)
+        keyboard = isinstance(act.args, KEYBOARD)
+        if not all(frame.screen.contains(place) for place in places):
+            raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
+        common = seen.rect.intersection(frame.area) if keyboard and seen else frame.area
+        if seen and not (common.width and common.height):
+            title = seen.title or "no title"
+            raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
+        hit = keyboard or (front and any(front.rect.contains(place) for place in places))
+        if hit and (front and front.handle) != (seen and seen.handle):
+            title = front.title if front else "none"
+            raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
+        under = [] if keyboard else map(self.desktop.window_at, places or [self.desktop.cursor()])
+        self.reached = [window for window in ([front] if keyboard else under) if window]
+        for window in self.reached:
+            self.refuse_window(window)
+
+    def gate_dry_run(self, act: Act, _frame: Frame) -> str | None:
+        """--dry-run: everything but the act itself."""
+        return f"Dry run, not done: {act}" if self.config.dry_run else None
+
+    def gate_confirm(self, act: Act, frame: Frame) -> None:
+        """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
+        label, key, text = (" ".join(getattr(act.args, name, "").split()) for name in ("element_name", "key", "text"))
+        facts = f"label:{label}\nkey:{key}\ntext:{text}"
+        facts += "".join(f"\ntitle:{window.title}\nprogram:{window.program}" for window in self.reached)
+        risks = [name for name, rule in RISKS.items() if re.search(rule, facts, re.IGNORECASE | re.MULTILINE)]
+        risks += [word for word in split_list(self.config.risky_words) if word in label.lower()]
+        risks = risks or ["any act"] * (self.config.confirm == "always")
+        risk = ", ".join(risks) * (self.config.confirm != "never")
+        windows = " and ".join(f"{window.title!r} ({window.program})" for window in self.reached)
+        question, rules = f"{risk}: {act} in {windows}", split_list(self.config.allow_risky)
+        allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
+        if risk and not allowed and question not in self.approved:
+            if not self.confirm(question):
+                no = f"The person did not allow this ({risk}); do it another way, or report it."
+                raise ToolError(no, "not_allowed")
+            self.approved.add(question)
+            self.last_own = self.clock.now()
+            self.gate_frame(act, frame)
+            self.gate_windows(act, frame)
+        self.approved.discard(question)
 
     # -- hands
 
@@ -2175,15 +2245,13 @@ class Actuator:
         if not window:
             return
         names = (window.title.lower(), window.program.lower())
-        only, never = (
-            [any(fnmatchcase(name, rule) for name in names) for rule in split_list(setting)]
-            for setting in (self.config.allowed_windows, self.config.blocked_windows)
-        )
+        never, only = split_list(self.config.blocked_windows), split_list(self.config.allowed_windows)
+        hit = {rule for rule in never + only if any(fnmatchcase(name, rule) for name in names)}
         reasons = {
             "runs as administrator, so that Windows keeps input from it": window.elevated,
             "is the agent's own": window.own or window.title.startswith(PANEL_TITLE),
-            "is blocked": any(never),
-            "is not among the allowed ones": only and not any(only),
+            "is blocked": hit.intersection(never),
+            "is not among the allowed ones": only and not hit.intersection(only),
         }
         for reason in [text for text, holds in reasons.items() if holds]:
             raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
@@ -2205,101 +2273,20 @@ class Actuator:
         return True
 
 
+GATES: tuple[Callable[[Actuator, Act, Frame], str | None], ...] = (
+    Actuator.gate_limits, Actuator.gate_frame, Actuator.gate_person, Actuator.gate_windows, Actuator.gate_dry_run,
+    Actuator.gate_confirm,
+)  # the wait for the next minute comes before what looks at frame and person
+
+
 def text_batches(text: str, most_events: int) -> list[str]:
     """Cuts text so that each piece takes at most `most_events` keyboard events; a surrogate pair (4) stays whole."""
-    batches, room = [""], most_events
+    batches = [""]
     for character in text:
-        cost = 4 if ord(character) > 0xFFFF else 2
-        if cost > room and batches[-1]:
+        if len((batches[-1] + character).encode("utf-16-le", "surrogatepass")) > most_events:  # 2 bytes are 2 events
             batches.append("")
-            room = most_events
         batches[-1] += character
-        room -= cost
     return batches
-
-
-# -- gates: each looks at an act before anything is sent. A text ends the act with that result; ToolError refuses it.
-
-
-def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
-    """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
-    most, acted = actuator.config.text_chars_most, actuator.acted
-    if isinstance(act.args, TypeTextArgs) and len(act.args.text) > most:
-        raise ToolError(f"The text has over {most} characters; type less.", "too_long")
-    if isinstance(act.args, PressKeyArgs):
-        actuator.refuse_chord(parse_chord(act.args.key))
-    if len(acted) == acted.maxlen:
-        actuator.clock.sleep(max(0.0, acted[0] + 60 - actuator.clock.now()))
-
-
-def gate_frame(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """One act a frame, since the screen may be another one after it, and none once its pixels mean other places."""
-    if frame.number <= actuator.spent:
-        raise ToolError("The screen was not looked at since the last action.", "stale_frame")
-    if actuator.desktop.screen() != frame.screen:
-        raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
-
-
-def gate_person(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """No act after a stop; while paused or while the person is at work it waits, and then needs a new look."""
-    quiet, idle, now = actuator.config.takeover_quiet, actuator.desktop.idle_s(), actuator.clock.now()
-    used = quiet and not actuator.config.dry_run and idle + SLACK_S < now - actuator.last_own
-    if used and (idle < quiet or frame.taken_at < now - idle):
-        actuator.stop.paused = actuator.stop.paused or IN_USE
-    if actuator.rest():
-        raise ToolError("The run was paused.", "stale_frame")
-
-
-def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
-    """It acts on what the model sees: targets lie on the screen, the keyboard's window reaches into the area."""
-    if not all(frame.screen.contains(point) for point in targets(act, frame)):
-        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
-    if isinstance(act.args, KEYBOARD) and frame.window:
-        common = frame.window.rect.intersection(frame.area)
-        if not (common.width and common.height):
-            title = frame.window.title or "no title"
-            raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
-
-
-def gate_windows(actuator: Actuator, act: Act, frame: Frame) -> None:
-    """Input reaches the window that the model saw, and none that is out of bounds."""
-    front, places, keyboard = actuator.desktop.foreground(), targets(act, frame), isinstance(act.args, KEYBOARD)
-    hit = keyboard or (front and any(front.rect.contains(place) for place in places))
-    if hit and (front and front.handle) != (frame.window and frame.window.handle):
-        title = front.title if front else "none"
-        raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
-    under = [] if keyboard else map(actuator.desktop.window_at, places or [actuator.desktop.cursor()])
-    actuator.reached = [window for window in ([front] if keyboard else under) if window]
-    for window in actuator.reached:
-        actuator.refuse_window(window)
-
-
-def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
-    """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
-    config, windows = actuator.config, actuator.reached
-    label, key, text = (" ".join(getattr(act.args, name, "").split()) for name in ("element_name", "key", "text"))
-    lines = [f"label:{label}", f"key:{key}", f"text:{text}"]
-    lines += [f"title:{window.title}\nprogram:{window.program}" for window in windows]
-    risks = [name for name, rule in RISKS.items() if re.search(rule, "\n".join(lines), re.IGNORECASE | re.MULTILINE)]
-    risks += [word for word in split_list(config.risky_words) if word in label.lower()]
-    risks = risks or ["any act"] * (config.confirm == "always")
-    risk = ", ".join(risks) * (config.confirm != "never")
-    question = f"{risk}: {act} in " + " and ".join(f"{window.title!r} ({window.program})" for window in windows)
-    rules = split_list(config.allow_risky)
-    allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
-    if risk and not allowed and question not in actuator.approved:
-        if not actuator.confirm(question):
-            raise ToolError(f"The person did not allow this ({risk}); do it another way, or report it.", "not_allowed")
-        actuator.approved.add(question)
-        actuator.last_own = actuator.clock.now()
-        gate_frame(actuator, act, frame)
-        gate_windows(actuator, act, frame)
-    actuator.approved.discard(question)
-
-
-def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
-    """--dry-run: everything but the act itself."""
-    return f"Dry run, not done: {act}" if actuator.config.dry_run else None
 
 
 def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
@@ -2358,11 +2345,6 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
         thread.join()
         with suppress(Win32Error):
             api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), False)
-
-
-GATES: tuple[Callable[[Actuator, Act, Frame], str | None], ...] = (
-    gate_limits, gate_frame, gate_person, gate_area, gate_windows, gate_dry_run, gate_confirm,
-)  # fmt: skip  # the wait for the next minute comes before what looks at frame and person
 
 
 ########################################################################################################################
@@ -2453,51 +2435,6 @@ _WIRE = {ConnectionRefusedError: "refused", ConnectionError: "reset", TimeoutErr
 # fmt: on
 
 
-def _exchange(request: urllib.request.Request, timeout_s: float, stop: Stop) -> tuple[http.client.HTTPResponse, bytes]:
-    """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop.
-
-    In a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C. The connection is urllib's alone: no
-    proxy, no redirect, no login, and every status comes back.
-    """
-    kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
-    connection, end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
-    sockets, abandoned, result = list[socket.socket](), threading.Event(), list[Any]()
-    request.timeout = timeout_s
-
-    def work() -> None:
-        try:
-            with closing(connection):
-                connection.connect()
-                sockets.append(connection.sock)  # first this, then the look at `abandoned`; below it is the opposite
-                if abandoned.is_set():
-                    return
-                with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
-                    body = response.read(ANSWER_BYTES_MOST + 1)
-                    if response.length and len(body) <= ANSWER_BYTES_MOST:
-                        raise http.client.IncompleteRead(body, response.length)
-                    result[:] = response, body
-        except Exception as error:  # raised again below
-            reason = getattr(error, "reason", None)  # what urllib wraps
-            result[:] = [reason if isinstance(reason, OSError) else error]
-
-    worker = threading.Thread(target=work, name="model exchange", daemon=True)
-    worker.start()
-    try:
-        while worker.is_alive():
-            if time.monotonic() >= end:
-                raise TimeoutError
-            worker.join(0.05)
-            stop.check()
-    finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
-        abandoned.set()
-        for connected in sockets:
-            with suppress(OSError):
-                connected.shutdown(socket.SHUT_RDWR)
-    if len(result) == 1:
-        raise result[0]
-    return result[0], result[1]
-
-
 def _strict_json(body: bytes) -> Any:
     """The value of a body in UTF-8 (a BOM may pass: some proxies add one), finite numbers, not nested deeply."""
 
@@ -2583,17 +2520,13 @@ class ModelServer:
         usage = Usage(_count(value, "usage", "prompt_tokens"), _count(value, "usage", "completion_tokens"), cached)
         reply = Reply(choice["message"], reason if isinstance(reason, str) else None, usage,
                       model if isinstance(model, str) else "", seconds, tries)  # fmt: skip
-        if self._overflowed(reply):
-            raise self._fault("context", "an empty reply")
+        context = (self.info and self.info.context_length) or math.inf
+        full = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) >= context
+        full = full or (reason == "length" and usage.completion_tokens == 0)
+        parts = ("content", "tool_calls", "function_call", "reasoning_content")
+        if full and not any(reply.message.get(part) for part in parts):
+            raise self._fault("context", "an empty reply")  # an overflow in disguise (lmstudio-bug-tracker #2339)
         return reply
-
-    def _overflowed(self, reply: Reply) -> bool:
-        """Whether an empty reply is an overflow in disguise (lmstudio-bug-tracker #2339)."""
-        said = ("content", "tool_calls", "function_call", "reasoning_content")
-        used, context = reply.usage, (self.info and self.info.context_length) or math.inf
-        full = (used.prompt_tokens or 0) + (used.completion_tokens or 0) >= context
-        full = full or (reply.finish_reason == "length" and used.completion_tokens == 0)
-        return full and not any(reply.message.get(key) for key in said)
 
     def _ask(self, path: str, body: bytes | None = None) -> tuple[dict[str, Any], float, int]:
         """One exchange, again where that is safe: the JSON object, the seconds of the last exchange, the tries."""
@@ -2601,7 +2534,7 @@ class ModelServer:
         while True:
             tries, started = tries + 1, self.clock.now()
             try:
-                return self._exchange(path, body), self.clock.now() - started, tries
+                return self._object(path, body), self.clock.now() - started, tries
             except ModelError as error:
                 hasty = not body and error.kind in ("refused", "unreachable")  # a try takes 2 s on Windows
                 if not error.retry or hasty or tries > min(_FAULTS[error.kind][0], self.config.request_retries):
@@ -2611,14 +2544,14 @@ class ModelServer:
                 self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
-    def _exchange(self, path: str, body: bytes | None) -> dict[str, Any]:
+    def _object(self, path: str, body: bytes | None) -> dict[str, Any]:
         """The JSON object of one exchange, with a message where a body asks for one; raises ModelError."""
         timeout_s = self.config.lmstudio_timeout if body else min(15.0, self.config.lmstudio_timeout)  # lists are quick
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         self._retry_after_s = 0.0  # what the answer asks for
         try:
             request = urllib.request.Request(self.where + path, body, headers)
-            response, data = _exchange(request, timeout_s, self.stop)
+            response, data = self._exchange(request, timeout_s)
         except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a negative chunk size
             kind = next((kind for family, kind in _WIRE.items() if isinstance(error, family)), "incomplete")
             said = getattr(error, "strerror", None) or str(error)
@@ -2631,6 +2564,43 @@ class ModelServer:
             raise self._fault("bad_shape", "choices[0].message")
         return value
 
+    def _exchange(self, request: urllib.request.Request, timeout_s: float) -> tuple[http.client.HTTPResponse, bytes]:
+        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop.
+
+        In a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C. urllib alone would add proxies,
+        redirects and logins, and raise what is not status 200; on a connection that is open already it does not.
+        """
+        kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
+        connection, end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
+        answer, sockets, abandoned = Future[tuple[http.client.HTTPResponse, bytes]](), [], threading.Event()
+        request.timeout = timeout_s
+
+        def work() -> None:
+            try:
+                with closing(connection):
+                    connection.connect()
+                    sockets.append(connection.sock)  # first this, then the look at `abandoned`; below the opposite
+                    if not abandoned.is_set():
+                        with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
+                            answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
+            except Exception as error:
+                reason = getattr(error, "reason", None)  # what urllib wraps
+                answer.set_exception(reason if isinstance(reason, OSError) else error)
+
+        threading.Thread(target=work, name="model exchange", daemon=True).start()
+        try:
+            while not answer.done():
+                if time.monotonic() >= end:
+                    raise TimeoutError
+                wait([answer], 0.05)
+                self.stop.check()
+            return answer.result()
+        finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
+            abandoned.set()
+            for connected in sockets:
+                with suppress(OSError):
+                    connected.shutdown(socket.SHUT_RDWR)
+
     def _value(self, response: http.client.HTTPResponse, data: bytes) -> Any:
         """The JSON of a good answer; raises ModelError for everything else."""
         status, encoding = response.status, response.headers.get("Content-Encoding", "").strip().lower()
@@ -2639,6 +2609,8 @@ class ModelServer:
             raise self._fault("encoding", encoding)
         if len(data) > ANSWER_BYTES_MOST:
             raise self._fault("too_big", f"{ANSWER_BYTES_MOST >> 20} MB")
+        if response.length:  # what is missing
+            raise self._fault("incomplete")
         try:
             value = _strict_json(data)
         except (ValueError, RecursionError) as error:
