@@ -2087,13 +2087,6 @@ class Actuator:
         if len(self.acted) == self.acted.maxlen:
             self.clock.sleep(max(0.0, self.acted[0] + 60 - self.clock.now()))
 
-    def gate_frame(self, _act: Act, frame: Frame) -> None:
-        """One act a frame, since the screen may be another one after it, and none once its pixels mean other places."""
-        if frame.number <= self.spent:
-            raise ToolError("The screen was not looked at since the last action.", "stale_frame")
-        if self.desktop.screen() != frame.screen:
-            raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
-
     def gate_person(self, _act: Act, frame: Frame) -> None:
         """No act after a stop; while paused or while the person is at work it waits, and then needs a new look."""
         quiet, idle, now = self.config.takeover_quiet, self.desktop.idle_s(), self.clock.now()
@@ -2103,8 +2096,12 @@ class Actuator:
         if self.rest():
             raise ToolError("The run was paused.", "stale_frame")
 
-    def gate_windows(self, act: Act, frame: Frame) -> None:
-        """It reaches what the model saw: places on the screen, the same window in front, none that is out of bounds."""
+    def gate_seen(self, act: Act, frame: Frame) -> None:
+        """It reaches what the model saw: a fresh frame, the same screen and window, and none that is out of bounds."""
+        if frame.number <= self.spent:  # after an act the screen may be another one
+            raise ToolError("The screen was not looked at since the last action.", "stale_frame")
+        if self.desktop.screen() != frame.screen:  # its pixels mean other places now
+            raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
         front, seen, places = self.desktop.foreground(), frame.window, targets(act, frame)
         keyboard = isinstance(act.args, KEYBOARD)
         if not all(frame.screen.contains(place) for place in places):
@@ -2144,8 +2141,7 @@ class Actuator:
                 raise ToolError(no, "not_allowed")
             self.approved.add(question)
             self.last_own = self.clock.now()
-            self.gate_frame(act, frame)
-            self.gate_windows(act, frame)
+            self.gate_seen(act, frame)
         self.approved.discard(question)
 
     # -- hands
@@ -2274,9 +2270,8 @@ class Actuator:
 
 
 GATES: tuple[Callable[[Actuator, Act, Frame], str | None], ...] = (
-    Actuator.gate_limits, Actuator.gate_frame, Actuator.gate_person, Actuator.gate_windows, Actuator.gate_dry_run,
-    Actuator.gate_confirm,
-)  # the wait for the next minute comes before what looks at frame and person
+    Actuator.gate_limits, Actuator.gate_person, Actuator.gate_seen, Actuator.gate_dry_run, Actuator.gate_confirm,
+)  # the wait for the next minute and for the person come before what looks at the frame
 
 
 def text_batches(text: str, most_events: int) -> list[str]:
@@ -2565,11 +2560,7 @@ class ModelServer:
         return value
 
     def _exchange(self, request: urllib.request.Request, timeout_s: float) -> tuple[http.client.HTTPResponse, bytes]:
-        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop.
-
-        In a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C. urllib alone would add proxies,
-        redirects and logins, and raise what is not status 200; on a connection that is open already it does not.
-        """
+        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
         kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
         connection, end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
         answer, sockets, abandoned = Future[tuple[http.client.HTTPResponse, bytes]](), [], threading.Event()
@@ -2580,13 +2571,14 @@ class ModelServer:
                 with closing(connection):
                     connection.connect()
                     sockets.append(connection.sock)  # first this, then the look at `abandoned`; below the opposite
-                    if not abandoned.is_set():
+                    if not abandoned.is_set():  # below: urllib without its proxies, redirects, logins and HTTPErrors
                         with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
                             answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
             except Exception as error:
                 reason = getattr(error, "reason", None)  # what urllib wraps
                 answer.set_exception(reason if isinstance(reason, OSError) else error)
 
+        # in a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C
         threading.Thread(target=work, name="model exchange", daemon=True).start()
         try:
             while not answer.done():
