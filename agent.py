@@ -2031,13 +2031,13 @@ class Actuator:
                  secrets: Secrets | None = None) -> None:  # fmt: skip
         self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
         self.notice, self.confirm, self.secrets = notice, confirm, secrets or Secrets()
-        self.approved = set[str]()  # questions that got a yes, for an act that then had to wait for a new look
+        # the windows that the present act is going to reach; questions that got a yes, for an act that must look again
+        self.reached, self.approved = list[Window](), set[str]()
         self.area, self.spent = Rect(0, 0, 0, 0), 0  # of the act's frame; the number of the last frame acted on
         chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
         self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
         self.began = self.last_own = clock.now()  # last_own: when its own last input ended; later input is the person's
         self.sent, self.aim = 0, Point(-1, -1)  # events of the present act; where the program itself last put the mouse
-        self.reached: list[Window] = []  # the windows that the present act is going to reach
         self.acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._place: Point | None = None  # where the mouse must be in the middle of an act
         self._held: list[tuple[Callable[[str, bool], None], str]] = []  # pressed, and let go of on every exit path
@@ -2573,7 +2573,8 @@ class ModelServer:
                     sockets.append(connection.sock)  # first this, then the look at `abandoned`; below the opposite
                     if not abandoned.is_set():  # below: urllib without its proxies, redirects, logins and HTTPErrors
                         with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
-                            answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
+                            data = response.read(ANSWER_BYTES_MOST + 1)
+                        answer.set_result((response, data))
             except Exception as error:
                 reason = getattr(error, "reason", None)  # what urllib wraps
                 answer.set_exception(reason if isinstance(reason, OSError) else error)
