@@ -1986,11 +1986,7 @@ def _argument(f: Any, shown: str, value: Any) -> Any:
 # Room 9 - Actuator: the one place through which input leaves, with every gate before it
 ########################################################################################################################
 
-KEYBOARD = (TypeTextArgs, PressKeyArgs)
-WHEEL_DELTA = 120  # one notch, from winuser.h
-DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
 SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command just given are still on their way up
-WATCH_S = 0.03  # a stop must be felt within 0.2 s
 IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
 PANEL_TITLE = "agent.py panel"  # of its page, and so of the browser's window
 # What makes an act risky: a regex on the lines label:, key: and text: of the act, title: and program: of its window.
@@ -2019,7 +2015,7 @@ def targets(act: Act, frame: Frame) -> list[Point]:
 
 def near(one: Point, other: Point) -> bool:
     """Whether Windows takes a press at the one and a release or press at the other for the same place."""
-    return max(abs(one.x - other.x), abs(one.y - other.y)) <= DRAG_THRESHOLD
+    return max(abs(one.x - other.x), abs(one.y - other.y)) <= 4  # pixels: defaults of SM_CXDRAG and SM_CXDOUBLECLK
 
 
 class Actuator:
@@ -2103,7 +2099,7 @@ class Actuator:
         if self.desktop.screen() != frame.screen:  # its pixels mean other places now
             raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
         front, seen, places = self.desktop.foreground(), frame.window, targets(act, frame)
-        keyboard = isinstance(act.args, KEYBOARD)
+        keyboard = isinstance(act.args, (TypeTextArgs, PressKeyArgs))
         if not all(frame.screen.contains(place) for place in places):
             raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
         common = seen.rect.intersection(frame.area) if keyboard and seen else frame.area
@@ -2184,7 +2180,7 @@ class Actuator:
         self.move(place)
         for _ in range(abs(ticks) * self.config.scroll_ticks):
             self._ready(self.desktop.window_at(self.desktop.cursor()))
-            self.desktop.wheel(WHEEL_DELTA if ticks > 0 else -WHEEL_DELTA, horizontal)
+            self.desktop.wheel(120 if ticks > 0 else -120, horizontal)  # WHEEL_DELTA, one notch
 
     def type_text(self, text: str) -> None:
         first = self.desktop.foreground()
@@ -2295,7 +2291,7 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
             modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
             api.RegisterHotKey(None, number, modifiers, max(codes - MOD_KEYS.keys(), default=0))
         ready.set()
-        while not leave.wait(WATCH_S):
+        while not leave.wait(0.03):  # seconds; a stop must be felt within 0.2 s
             while api.PeekMessageW(message, None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
                 if message[2] == 0:  # MSG: window, message, wParam, which is the hotkey's number
                     stop.set(chords[0])
