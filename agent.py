@@ -44,6 +44,7 @@ import zlib
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
@@ -1980,11 +1981,7 @@ def _argument(f: Any, shown: str, value: Any) -> Any:
 # Room 9 - Actuator: the one place through which input leaves, with every gate before it
 ########################################################################################################################
 
-KEYBOARD = (TypeTextArgs, PressKeyArgs)
-WHEEL_DELTA = 120  # one notch, from winuser.h
-DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
 SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command just given are still on their way up
-WATCH_S = 0.03  # a stop must be felt within 0.2 s
 IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
 PANEL_TITLE = "agent.py panel"  # of its page, and so of the browser's window
 # What makes an act risky: a regex on the lines label:, key: and text: of the act, title: and program: of its window.
@@ -1995,16 +1992,14 @@ RISKS = {
     "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",
     "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
     "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
-    "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b"
-    r"|credit card)",
+    "password": r"^(label|title):.*\b(pass(code|wor[dt])|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b|credit card)",
     "secret": r"^text:.*\{\{\s*\w+\s*\}\}",
     "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)"
     r"|^program:(consent|credentialui)",
     "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
     "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)"
     r"\.exe$|^title:.*(command prompt|powershell|registry editor)",
-    "command": r"^text:.*(\brm -|\bdel /|\brd /|\bformat [a-z]:|\bshutdown\b|\breg (add|delete)|\bnet user|powershell"
-    r"|cmd /)",
+    "command": r"^text:.*(\b(rm -|del /|rd /|format [a-z]:|shutdown\b|reg (add|delete)|net user)|powershell|cmd /)",
 }
 
 
@@ -2015,7 +2010,7 @@ def targets(act: Act, frame: Frame) -> list[Point]:
 
 def near(one: Point, other: Point) -> bool:
     """Whether Windows takes a press at the one and a release or press at the other for the same place."""
-    return max(abs(one.x - other.x), abs(one.y - other.y)) <= DRAG_THRESHOLD
+    return max(abs(one.x - other.x), abs(one.y - other.y)) <= 4  # pixels: defaults of SM_CXDRAG and SM_CXDOUBLECLK
 
 
 class Actuator:
@@ -2027,13 +2022,13 @@ class Actuator:
                  secrets: Secrets | None = None) -> None:  # fmt: skip
         self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
         self.notice, self.confirm, self.secrets = notice, confirm, secrets or Secrets()
-        self.approved = set[str]()  # questions that got a yes, for an act that then had to wait for a new look
+        # the windows that the present act is going to reach; questions that got a yes, for an act that must look again
+        self.reached, self.approved = list[Window](), set[str]()
         self.area, self.spent = Rect(0, 0, 0, 0), 0  # of the act's frame; the number of the last frame acted on
         chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
         self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
         self.began = self.last_own = clock.now()  # last_own: when its own last input ended; later input is the person's
         self.sent, self.aim = 0, Point(-1, -1)  # events of the present act; where the program itself last put the mouse
-        self.reached: list[Window] = []  # the windows that the present act is going to reach
         self.acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._place: Point | None = None  # where the mouse must be in the middle of an act
         self._held: list[tuple[Callable[[str, bool], None], str]] = []  # pressed, and let go of on every exit path
@@ -2043,8 +2038,7 @@ class Actuator:
         """What an act on a frame came to; if it raises after the first event `sent`, what was done is unknown."""
         self.sent = 0
         for gate in GATES if act.tool.run else ():
-            verdict = gate(self, act, frame)
-            if verdict is not None:
+            if (verdict := gate(self, act, frame)) is not None:
                 return verdict
         self.area, self.spent, self._place = frame.area, frame.number, self.desktop.cursor()
         self.acted.append(self.clock.now())
@@ -2072,6 +2066,74 @@ class Actuator:
                 error = refusal
         if error and self._held:
             raise error
+
+    # -- gates: each looks at an act before anything is sent. A text ends it with that result; ToolError refuses it.
+
+    def gate_limits(self, act: Act, _frame: Frame) -> None:
+        """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
+        if isinstance(act.args, TypeTextArgs) and len(act.args.text) > self.config.text_chars_most:
+            raise ToolError(f"The text has over {self.config.text_chars_most} characters; type less.", "too_long")
+        if isinstance(act.args, PressKeyArgs):
+            self.refuse_chord(parse_chord(act.args.key))
+        if len(self.acted) == self.acted.maxlen:
+            self.clock.sleep(max(0.0, self.acted[0] + 60 - self.clock.now()))
+
+    def gate_person(self, _act: Act, frame: Frame) -> None:
+        """No act after a stop; while paused or while the person is at work it waits, and then needs a new look."""
+        quiet, idle, now = self.config.takeover_quiet, self.desktop.idle_s(), self.clock.now()
+        used = quiet and not self.config.dry_run and idle + SLACK_S < now - self.last_own
+        if used and (idle < quiet or frame.taken_at < now - idle):
+            self.stop.paused = self.stop.paused or IN_USE
+        if self.rest():
+            raise ToolError("The run was paused.", "stale_frame")
+
+    def gate_seen(self, act: Act, frame: Frame) -> None:
+        """It reaches what the model saw: a fresh frame, the same screen and window, and none that is out of bounds."""
+        if frame.number <= self.spent:  # after an act the screen may be another one
+            raise ToolError("The screen was not looked at since the last action.", "stale_frame")
+        if self.desktop.screen() != frame.screen:  # its pixels mean other places now
+            raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
+        front, seen, places = self.desktop.foreground(), frame.window, targets(act, frame)
+        keyboard = isinstance(act.args, (TypeTextArgs, PressKeyArgs))
+        if not all(frame.screen.contains(place) for place in places):
+            raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
+        common = seen.rect.intersection(frame.area) if keyboard and seen else frame.area
+        if seen and not (common.width and common.height):
+            title = seen.title or "no title"
+            raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
+        hit = keyboard or (front and any(front.rect.contains(place) for place in places))
+        if hit and (front and front.handle) != (seen and seen.handle):
+            title = front.title if front else "none"
+            raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
+        under = [] if keyboard else map(self.desktop.window_at, places or [self.desktop.cursor()])
+        self.reached = [window for window in ([front] if keyboard else under) if window]
+        for window in self.reached:
+            self.refuse_window(window)
+
+    def gate_dry_run(self, act: Act, _frame: Frame) -> str | None:
+        """--dry-run: everything but the act itself."""
+        return f"Dry run, not done: {act}" if self.config.dry_run else None
+
+    def gate_confirm(self, act: Act, frame: Frame) -> None:
+        """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
+        label, key, text = (" ".join(getattr(act.args, name, "").split()) for name in ("element_name", "key", "text"))
+        facts = f"label:{label}\nkey:{key}\ntext:{text}"
+        facts += "".join(f"\ntitle:{window.title}\nprogram:{window.program}" for window in self.reached)
+        risks = [name for name, rule in RISKS.items() if re.search(rule, facts, re.IGNORECASE | re.MULTILINE)]
+        risks += [word for word in split_list(self.config.risky_words) if word in label.lower()]
+        risks = risks or ["any act"] * (self.config.confirm == "always")
+        risk = ", ".join(risks) * (self.config.confirm != "never")
+        windows = " and ".join(f"{window.title!r} ({window.program})" for window in self.reached)
+        question, rules = f"{risk}: {act} in {windows}", split_list(self.config.allow_risky)
+        allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
+        if risk and not allowed and question not in self.approved:
+            if not self.confirm(question):
+                no = f"The person did not allow this ({risk}); do it another way, or report it."
+                raise ToolError(no, "not_allowed")
+            self.approved.add(question)
+            self.last_own = self.clock.now()
+            self.gate_seen(act, frame)
+        self.approved.discard(question)
 
     # -- hands
 
@@ -2113,7 +2175,7 @@ class Actuator:
         self.move(place)
         for _ in range(abs(ticks) * self.config.scroll_ticks):
             self._ready(self.desktop.window_at(self.desktop.cursor()))
-            self.desktop.wheel(WHEEL_DELTA if ticks > 0 else -WHEEL_DELTA, horizontal)
+            self.desktop.wheel(120 if ticks > 0 else -120, horizontal)  # WHEEL_DELTA, one notch
 
     def type_text(self, text: str) -> None:
         first = self.desktop.foreground()
@@ -2170,15 +2232,13 @@ class Actuator:
         if not window:
             return
         names = (window.title.lower(), window.program.lower())
-        only, never = (
-            [any(fnmatchcase(name, rule) for name in names) for rule in split_list(setting)]
-            for setting in (self.config.allowed_windows, self.config.blocked_windows)
-        )
+        never, only = split_list(self.config.blocked_windows), split_list(self.config.allowed_windows)
+        hit = {rule for rule in never + only if any(fnmatchcase(name, rule) for name in names)}
         reasons = {
             "runs as administrator, so that Windows keeps input from it": window.elevated,
             "is the agent's own": window.own or window.title.startswith(PANEL_TITLE),
-            "is blocked": any(never),
-            "is not among the allowed ones": only and not any(only),
+            "is blocked": hit.intersection(never),
+            "is not among the allowed ones": only and not hit.intersection(only),
         }
         for reason in [text for text, holds in reasons.items() if holds]:
             raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
@@ -2200,101 +2260,19 @@ class Actuator:
         return True
 
 
+GATES: tuple[Callable[[Actuator, Act, Frame], str | None], ...] = (
+    Actuator.gate_limits, Actuator.gate_person, Actuator.gate_seen, Actuator.gate_dry_run, Actuator.gate_confirm,
+)  # the wait for the next minute and for the person come before what looks at the frame
+
+
 def text_batches(text: str, most_events: int) -> list[str]:
     """Cuts text so that each piece takes at most `most_events` keyboard events; a surrogate pair (4) stays whole."""
-    batches, room = [""], most_events
+    batches = [""]
     for character in text:
-        cost = 4 if ord(character) > 0xFFFF else 2
-        if cost > room and batches[-1]:
+        if len((batches[-1] + character).encode("utf-16-le", "surrogatepass")) > most_events:  # 2 bytes are 2 events
             batches.append("")
-            room = most_events
         batches[-1] += character
-        room -= cost
     return batches
-
-
-# -- gates: each looks at an act before anything is sent. A text ends the act with that result; ToolError refuses it.
-
-
-def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
-    """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
-    most, acted = actuator.config.text_chars_most, actuator.acted
-    if isinstance(act.args, TypeTextArgs) and len(act.args.text) > most:
-        raise ToolError(f"The text has over {most} characters; type less.", "too_long")
-    if isinstance(act.args, PressKeyArgs):
-        actuator.refuse_chord(parse_chord(act.args.key))
-    if len(acted) == acted.maxlen:
-        actuator.clock.sleep(max(0.0, acted[0] + 60 - actuator.clock.now()))
-
-
-def gate_frame(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """One act a frame, since the screen may be another one after it, and none once its pixels mean other places."""
-    if frame.number <= actuator.spent:
-        raise ToolError("The screen was not looked at since the last action.", "stale_frame")
-    if actuator.desktop.screen() != frame.screen:
-        raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
-
-
-def gate_person(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """No act after a stop; while paused or while the person is at work it waits, and then needs a new look."""
-    quiet, idle, now = actuator.config.takeover_quiet, actuator.desktop.idle_s(), actuator.clock.now()
-    used = quiet and not actuator.config.dry_run and idle + SLACK_S < now - actuator.last_own
-    if used and (idle < quiet or frame.taken_at < now - idle):
-        actuator.stop.paused = actuator.stop.paused or IN_USE
-    if actuator.rest():
-        raise ToolError("The run was paused.", "stale_frame")
-
-
-def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
-    """It acts on what the model sees: targets lie on the screen, the keyboard's window reaches into the area."""
-    if not all(frame.screen.contains(point) for point in targets(act, frame)):
-        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
-    if isinstance(act.args, KEYBOARD) and frame.window:
-        common = frame.window.rect.intersection(frame.area)
-        if not (common.width and common.height):
-            title = frame.window.title or "no title"
-            raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
-
-
-def gate_windows(actuator: Actuator, act: Act, frame: Frame) -> None:
-    """Input reaches the window that the model saw, and none that is out of bounds."""
-    front, places, keyboard = actuator.desktop.foreground(), targets(act, frame), isinstance(act.args, KEYBOARD)
-    hit = keyboard or (front and any(front.rect.contains(place) for place in places))
-    if hit and (front and front.handle) != (frame.window and frame.window.handle):
-        title = front.title if front else "none"
-        raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
-    under = [] if keyboard else map(actuator.desktop.window_at, places or [actuator.desktop.cursor()])
-    actuator.reached = [window for window in ([front] if keyboard else under) if window]
-    for window in actuator.reached:
-        actuator.refuse_window(window)
-
-
-def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
-    """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
-    config, windows = actuator.config, actuator.reached
-    label, key, text = (" ".join(getattr(act.args, name, "").split()) for name in ("element_name", "key", "text"))
-    lines = [f"label:{label}", f"key:{key}", f"text:{text}"]
-    lines += [f"title:{window.title}\nprogram:{window.program}" for window in windows]
-    risks = [name for name, rule in RISKS.items() if re.search(rule, "\n".join(lines), re.IGNORECASE | re.MULTILINE)]
-    risks += [word for word in split_list(config.risky_words) if word in label.lower()]
-    risks = risks or ["any act"] * (config.confirm == "always")
-    risk = ", ".join(risks) * (config.confirm != "never")
-    question = f"{risk}: {act} in " + " and ".join(f"{window.title!r} ({window.program})" for window in windows)
-    rules = split_list(config.allow_risky)
-    allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
-    if risk and not allowed and question not in actuator.approved:
-        if not actuator.confirm(question):
-            raise ToolError(f"The person did not allow this ({risk}); do it another way, or report it.", "not_allowed")
-        actuator.approved.add(question)
-        actuator.last_own = actuator.clock.now()
-        gate_frame(actuator, act, frame)
-        gate_windows(actuator, act, frame)
-    actuator.approved.discard(question)
-
-
-def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
-    """--dry-run: everything but the act itself."""
-    return f"Dry run, not done: {act}" if actuator.config.dry_run else None
 
 
 def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
@@ -2308,7 +2286,7 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
             modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
             api.RegisterHotKey(None, number, modifiers, max(codes - MOD_KEYS.keys(), default=0))
         ready.set()
-        while not leave.wait(WATCH_S):
+        while not leave.wait(0.03):  # seconds; a stop must be felt within 0.2 s
             while api.PeekMessageW(message, None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
                 if message[2] == 0:  # MSG: window, message, wParam, which is the hotkey's number
                     stop.set(chords[0])
@@ -2353,11 +2331,6 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
         thread.join()
         with suppress(Win32Error):
             api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), False)
-
-
-GATES: tuple[Callable[[Actuator, Act, Frame], str | None], ...] = (
-    gate_limits, gate_frame, gate_person, gate_area, gate_windows, gate_dry_run, gate_confirm,
-)  # fmt: skip  # the wait for the next minute comes before what looks at frame and person
 
 
 ########################################################################################################################
@@ -2448,69 +2421,6 @@ _WIRE = {ConnectionRefusedError: "refused", ConnectionError: "reset", TimeoutErr
 # fmt: on
 
 
-class _Direct(urllib.request.AbstractHTTPHandler):
-    """urllib on a connection that is open already: no proxy, no redirect, no login, and every status comes back."""
-
-    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
-
-    def __init__(self, connection: http.client.HTTPConnection) -> None:
-        super().__init__()
-        self.connection = connection
-
-    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(lambda *_, **__: self.connection, request)
-
-    https_open = http_open
-
-
-class _Exchange(threading.Thread):
-    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C."""
-
-    def __init__(self, request: urllib.request.Request, timeout_s: float) -> None:
-        super().__init__(name="model exchange", daemon=True)
-        kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
-        self._connection, self._end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
-        self._request, self._abandoned = request, False
-        self._socket: socket.socket | None = None
-        self._result: tuple[http.client.HTTPResponse, bytes] | Exception = AssertionError("it has not run")
-
-    def wait(self, stop: Stop) -> tuple[http.client.HTTPResponse, bytes]:
-        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
-        self.start()
-        try:
-            while self.is_alive():
-                if time.monotonic() >= self._end:
-                    raise TimeoutError
-                self.join(0.05)
-                stop.check()
-        finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
-            self._abandoned = True
-            if self._socket is not None:
-                with suppress(OSError):
-                    self._socket.shutdown(socket.SHUT_RDWR)
-        if isinstance(self._result, Exception):
-            raise self._result
-        return self._result
-
-    def run(self) -> None:
-        try:
-            with closing(self._connection) as connection:
-                connection.connect()
-                self._socket = connection.sock  # first this, then the look at _abandoned; wait() does the opposite
-                if self._abandoned:
-                    return
-                opener = urllib.request.OpenerDirector()
-                opener.add_handler(_Direct(connection))
-                with opener.open(self._request) as response:
-                    body = response.read(ANSWER_BYTES_MOST + 1)
-                    if response.length and len(body) <= ANSWER_BYTES_MOST:
-                        raise http.client.IncompleteRead(body, response.length)
-                    self._result = response, body
-        except Exception as error:  # raised again by wait()
-            reason = getattr(error, "reason", None)  # what urllib wraps
-            self._result = reason if isinstance(reason, OSError) else error
-
-
 def _strict_json(body: bytes) -> Any:
     """The value of a body in UTF-8 (a BOM may pass: some proxies add one), finite numbers, not nested deeply."""
 
@@ -2596,17 +2506,13 @@ class ModelServer:
         usage = Usage(_count(value, "usage", "prompt_tokens"), _count(value, "usage", "completion_tokens"), cached)
         reply = Reply(choice["message"], reason if isinstance(reason, str) else None, usage,
                       model if isinstance(model, str) else "", seconds, tries)  # fmt: skip
-        if self._overflowed(reply):
-            raise self._fault("context", "an empty reply")
+        context = (self.info and self.info.context_length) or math.inf
+        full = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) >= context
+        full = full or (reason == "length" and usage.completion_tokens == 0)
+        parts = ("content", "tool_calls", "function_call", "reasoning_content")
+        if full and not any(reply.message.get(part) for part in parts):
+            raise self._fault("context", "an empty reply")  # an overflow in disguise (lmstudio-bug-tracker #2339)
         return reply
-
-    def _overflowed(self, reply: Reply) -> bool:
-        """Whether an empty reply is an overflow in disguise (lmstudio-bug-tracker #2339)."""
-        said = ("content", "tool_calls", "function_call", "reasoning_content")
-        used, context = reply.usage, (self.info and self.info.context_length) or math.inf
-        full = (used.prompt_tokens or 0) + (used.completion_tokens or 0) >= context
-        full = full or (reply.finish_reason == "length" and used.completion_tokens == 0)
-        return full and not any(reply.message.get(key) for key in said)
 
     def _ask(self, path: str, body: bytes | None = None) -> tuple[dict[str, Any], float, int]:
         """One exchange, again where that is safe: the JSON object, the seconds of the last exchange, the tries."""
@@ -2614,7 +2520,7 @@ class ModelServer:
         while True:
             tries, started = tries + 1, self.clock.now()
             try:
-                return self._exchange(path, body), self.clock.now() - started, tries
+                return self._object(path, body), self.clock.now() - started, tries
             except ModelError as error:
                 hasty = not body and error.kind in ("refused", "unreachable")  # a try takes 2 s on Windows
                 if not error.retry or hasty or tries > min(_FAULTS[error.kind][0], self.config.request_retries):
@@ -2624,15 +2530,14 @@ class ModelServer:
                 self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
-    def _exchange(self, path: str, body: bytes | None) -> dict[str, Any]:
+    def _object(self, path: str, body: bytes | None) -> dict[str, Any]:
         """The JSON object of one exchange, with a message where a body asks for one; raises ModelError."""
         timeout_s = self.config.lmstudio_timeout if body else min(15.0, self.config.lmstudio_timeout)  # lists are quick
-        headers = {"Accept-Encoding": "identity", "Connection": "close", "Content-Type": "application/json"}
-        headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         self._retry_after_s = 0.0  # what the answer asks for
         try:
             request = urllib.request.Request(self.where + path, body, headers)
-            response, data = _Exchange(request, timeout_s).wait(self.stop)
+            response, data = self._exchange(request, timeout_s)
         except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a negative chunk size
             kind = next((kind for family, kind in _WIRE.items() if isinstance(error, family)), "incomplete")
             said = getattr(error, "strerror", None) or str(error)
@@ -2645,6 +2550,41 @@ class ModelServer:
             raise self._fault("bad_shape", "choices[0].message")
         return value
 
+    def _exchange(self, request: urllib.request.Request, timeout_s: float) -> tuple[http.client.HTTPResponse, bytes]:
+        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
+        kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
+        connection, end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
+        answer, sockets, abandoned = Future[tuple[http.client.HTTPResponse, bytes]](), [], threading.Event()
+        request.timeout = timeout_s
+
+        def work() -> None:
+            try:
+                with closing(connection):
+                    connection.connect()
+                    sockets.append(connection.sock)  # first this, then the look at `abandoned`; below the opposite
+                    if not abandoned.is_set():  # below: urllib without its proxies, redirects, logins and HTTPErrors
+                        with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
+                            data = response.read(ANSWER_BYTES_MOST + 1)
+                        answer.set_result((response, data))
+            except Exception as error:
+                reason = getattr(error, "reason", None)  # what urllib wraps
+                answer.set_exception(reason if isinstance(reason, OSError) else error)
+
+        # in a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C
+        threading.Thread(target=work, name="model exchange", daemon=True).start()
+        try:
+            while not answer.done():
+                if time.monotonic() >= end:
+                    raise TimeoutError
+                wait([answer], 0.05)
+                self.stop.check()
+            return answer.result()
+        finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
+            abandoned.set()
+            for connected in sockets:
+                with suppress(OSError):
+                    connected.shutdown(socket.SHUT_RDWR)
+
     def _value(self, response: http.client.HTTPResponse, data: bytes) -> Any:
         """The JSON of a good answer; raises ModelError for everything else."""
         status, encoding = response.status, response.headers.get("Content-Encoding", "").strip().lower()
@@ -2653,6 +2593,8 @@ class ModelServer:
             raise self._fault("encoding", encoding)
         if len(data) > ANSWER_BYTES_MOST:
             raise self._fault("too_big", f"{ANSWER_BYTES_MOST >> 20} MB")
+        if response.length:  # what is missing
+            raise self._fault("incomplete")
         try:
             value = _strict_json(data)
         except (ValueError, RecursionError) as error:
