@@ -19,12 +19,12 @@ from frames import agent
 
 def sizes(folder: Path) -> tuple[int, int, int]:
     """(pictures, bytes here, bytes from mss) of one run."""
-    own = theirs = number = 0
-    for number, path in enumerate(sorted((folder / "screenshots").glob("*.png")), 1):
-        png = path.read_bytes()
-        rgb, width, height = agent.png_to_rgb(png)
-        own, theirs = own + len(png), theirs + len(mss.tools.to_png(rgb, (width, height)) or b"")
-    return number, own, theirs
+    own, theirs = list[int](), list[int]()
+    for path in (folder / "screenshots").glob("*.png"):
+        own.append(path.stat().st_size)
+        rgb, width, height = agent.png_to_rgb(path.read_bytes())
+        theirs.append(len(mss.tools.to_png(rgb, (width, height)) or b""))
+    return len(own), sum(own), sum(theirs)
 
 
 if __name__ == "__main__":
