@@ -1728,7 +1728,7 @@ def clean_text(text: str) -> str:
 # -- arguments and tools: the types of arguments that are no texts, and what the model is told beyond their names
 
 _TYPES = {"position": "Coordinate", "start": "Coordinate", "end": "Coordinate", "archived_turns": "tuple[int, ...]"}
-_TOLD = {"key": "such as enter, ctrl+s, win+r", "completion_status": "DONE, BLOCKED or IN_PROGRESS",
+_TOLD = {"key": "like enter, ctrl+s, win+r", "completion_status": "DONE, BLOCKED or IN_PROGRESS",
          "summary": "what was achieved", "patterns_detected": "repeats and failures worth knowing",
          "archived_turns": "turn numbers to archive",
          "instructions": "one concrete next goal and how its success looks"}  # fmt: skip
@@ -1778,13 +1778,13 @@ TOOLS: dict[str, Tool] = {item.name: item for item in (
          lambda do, args: do.click(args.position, count=2), "Double-clicked: {element_name}"),
     Tool("right_click", ClickArgs, "Right-click.",
          lambda do, args: do.click(args.position, button="right"), "Right-clicked: {element_name}"),
-    Tool("drag", DragArgs, "Drag from start to end.",
+    Tool("drag", DragArgs, "Drag start to end.",
          lambda do, args: do.drag(args.start, args.end), "Dragged: {element_name}"),
     Tool("type_text", TypeTextArgs, "Type at caret.", lambda do, args: do.type_text(args.text), "Typed: {text:.50}"),
     Tool("press_key", PressKeyArgs, "Press keys.",
          lambda do, args: do.press(parse_chord(args.key)), "Pressed key: {key}"),
-    Tool("scroll_down", ScrollArgs, "Scroll down mid-screen.", lambda do, _: do.scroll(CENTRE, -1), "Scrolled down"),
-    Tool("scroll_up", ScrollArgs, "Scroll up mid-screen.", lambda do, _: do.scroll(CENTRE, 1), "Scrolled up"),
+    Tool("scroll_down", ScrollArgs, "Scroll down.", lambda do, _: do.scroll(CENTRE, -1), "Scrolled down"),
+    Tool("scroll_up", ScrollArgs, "Scroll up.", lambda do, _: do.scroll(CENTRE, 1), "Scrolled up"),
     Tool("move", MoveArgs, "Move the mouse.", lambda do, args: do.move(args.position), "Moved to {position}"),
     Tool("click_here", NoArgs, "Click where the mouse is.", lambda do, _: do.click(None), "Clicked where the mouse is"),
     Tool("scroll_at", MoveArgs, "Scroll down at a place.",
@@ -1802,7 +1802,7 @@ TOOLS: dict[str, Tool] = {item.name: item for item in (
 
 # -- vocabularies and schemas
 
-AXIS: dict[str, Any] = {"type": "integer", "maximum": GRID}  # that it starts at 0 and comes in pairs, the prompt says
+AXIS: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": GRID}  # that it comes in pairs, the prompt says
 KINDS: dict[str, tuple[dict[str, Any], str, str]] = {  # type of an argument: its schema, in words, kind of error
     "str": ({"type": "string"}, "text", "invalid_args"),
     "Coordinate": ({"type": "array", "items": AXIS}, f"[x, y] with whole numbers 0 to {GRID}", "invalid_box"),
@@ -3097,12 +3097,12 @@ acts for you, one action a turn. You do not see the screen and do not act. Alway
 4. When everything is done, instruct the executor to call {report_complete} with the visible proof."""
 EXECUTOR_PROMPT = """You are the Computer Task Executor. You see a screenshot of a Windows desktop and carry out the \
 instructions, exactly ONE tool call a turn.
-First check on the screenshot, which is the truth, whether the last action worked. Write five short lines, then call \
-the tool with a short reasoning:
-LAST_ACTION_RESULT: worked or failed, and the proof
+First check on the screenshot (the truth) whether the last action worked. Write five short lines, then call the tool \
+with a short reasoning:
+LAST_ACTION_RESULT: worked or failed, and proof
 CURRENT_GOAL: your goal
-SUCCESS_CRITERIA: how its success looks
-SCREEN_SHOWS: the windows and elements that matter
+SUCCESS_CRITERIA: how success looks
+SCREEN_SHOWS: windows and elements
 NEXT_STEP: the tool and why
 {grid}
 1. Click a text field before typing, unless it has the caret.

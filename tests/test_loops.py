@@ -67,7 +67,7 @@ class Requests(unittest.TestCase):
             profile = agent.PROFILES[name]
             role = profile.roles["executor"]
             constant = profile.system(role) + json.dumps(profile.schemas(role))
-            self.assertLessEqual(len(constant), 3885, name)
+            self.assertLessEqual(len(constant), 3870, name)
 
     def test_the_planners_executor_is_asked_for_five_lines_and_told_the_rules(self) -> None:
         profile = agent.PROFILES["planner"]

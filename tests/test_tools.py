@@ -193,7 +193,7 @@ class Schemas(unittest.TestCase):
         properties = function["parameters"]["properties"]
         self.assertEqual(list(properties), ["label", "place", "justification"])
         self.assertEqual(properties["label"], {"type": "string"})
-        self.assertEqual(properties["place"], {"type": "array", "items": {"type": "integer", "maximum": 1000}})
+        self.assertEqual(properties["place"], {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 1000}})
 
     def test_what_a_schema_leaves_to_the_prompt_is_checked_when_a_reply_is_read(self) -> None:
         tools = WORDS.schemas(["click"])
