@@ -323,8 +323,7 @@ def to_coordinate(point: Point, area: Rect) -> Coordinate:
     if not area.contains(point):
         raise ToolError(f"Pixel ({point.x}, {point.y}) is outside the working area.", "invalid_box")
     wide, high = max(1, area.width - 1), max(1, area.height - 1)
-    x, y = (point.x - area.left) * GRID + wide // 2, (point.y - area.top) * GRID + high // 2
-    return Coordinate(x // wide, y // high)
+    return Coordinate(round((point.x - area.left) * GRID / wide), round((point.y - area.top) * GRID / high))
 
 
 @dataclass(frozen=True)
@@ -434,7 +433,6 @@ class SystemClock:
 # Room 4 - PNG: the picture format, written with zlib alone, and what is drawn into a picture
 ########################################################################################################################
 
-
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_MOST_PIXELS = 1 << 26  # 8192x8192: a picture that claims more is refused before its pixels are unpacked
 
@@ -461,8 +459,7 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
     return rgb
 
 
-@dataclass(frozen=True)
-class PngPiece:
+class PngPiece(NamedTuple):
     """Bytes of a PNG and their base64, for the journal and the request; Adler-32 and length of a strip's rows."""
 
     png: bytes
@@ -486,39 +483,38 @@ class PngEncoder:
 
     def __init__(self) -> None:
         self._size, self._pixels, self._picture = (0, 0), b"", PngPiece(b"", b"")
-        self._parts: list[bytes] = []
-        self._strips: list[PngPiece] = []
+        self._parts, self._strips = list[bytes](), list[PngPiece]()
 
     def encode(self, pixels: bytes, width: int, height: int) -> PngPiece:
         """A whole PNG of BGRX pixels, top row first; ValueError if they do not fill the picture."""
         if min(width, height) < 1 or len(pixels) != width * height * 4:
             raise ValueError(f"{len(pixels)} bytes are not a picture of {width}x{height} BGRX pixels")
-        if (width, height) == self._size and pixels == self._pixels:
+        if (width, height) != self._size:
+            self._size, self._pixels, self._parts = (width, height), b"", []
+        if pixels == self._pixels:
             return self._picture
-        step, known = width * 4 * STRIP_ROWS, (width, height) == self._size
+        step = width * 4 * STRIP_ROWS
         parts = [pixels[start : start + step] for start in range(0, len(pixels), step)]
-        kept = [known and part == self._parts[k] for k, part in enumerate(parts)]
-        twins = [k > 0 and part == parts[k - 1] for k, part in enumerate(parts)]  # empty ground repeats the strip above
-        missing = [k for k in range(len(parts)) if not kept[k] and not twins[k]]
+        done = {k: self._strips[k] for k, part in enumerate(self._parts) if part == parts[k]}
+        twins = {k for k in range(1, len(parts)) if parts[k] == parts[k - 1]}  # empty ground repeats the strip above
+        missing = [k for k in range(len(parts)) if k not in done and k not in twins]
         level = 6 if len(missing) * 4 <= len(parts) else 3  # 3: half the time of 6, 5 % more bytes
-        strips: list[PngPiece | None] = [self._strips[k] if kept[k] else None for k in range(len(parts))]
         jobs = iter(missing)
 
         def work() -> None:
             with suppress(MemoryError):  # tried again below, where it can be raised
                 for k in jobs:  # both threads draw from one iterator
-                    strips[k] = _png_strip(parts[k], width, level)
+                    done[k] = _png_strip(parts[k], width, level)
 
         if len(missing) > 2:  # zlib works without the interpreter's lock: a second thread gains a third
             helper = threading.Thread(target=work, daemon=True)
             helper.start()
             work()
             helper.join()
+        strips: list[PngPiece] = []
         for k, part in enumerate(parts):
-            strips[k] = strips[k] or (strips[k - 1] if twins[k] else _png_strip(part, width, level))
-        self._strips = [strip for strip in strips if strip]
-        self._parts, self._size, self._pixels = parts, (width, height), pixels
-        self._picture = _png_join(self._strips, width, height)
+            strips.append(done.get(k) or (strips[-1] if k in twins else _png_strip(part, width, level)))
+        self._parts, self._strips, self._pixels, self._picture = parts, strips, pixels, _png_join(strips, width, height)
         return self._picture
 
 
@@ -531,7 +527,8 @@ def _png_strip(pixels: bytes, width: int, level: int) -> PngPiece:
     stride, name, strategy, rgb = width * 3, b"\0", zlib.Z_DEFAULT_STRATEGY, bgrx_to_rgb(pixels)
     if _is_photo(pixels, width):
         rgb, name, strategy = _filter_up(rgb, stride), b"\2", zlib.Z_RLE
-    rows = b"\0" + name.join([rgb[at : at + stride] for at in range(0, len(rgb), stride)])  # the first one is plain
+    view = memoryview(rgb)
+    rows = b"\0" + name.join([view[at : at + stride] for at in range(0, len(rgb), stride)])  # the first one is plain
     packer = zlib.compressobj(level, zlib.DEFLATED, -15, 8, strategy)
     data = packer.compress(rows) + packer.flush(zlib.Z_SYNC_FLUSH)
     chunk = png_pack(b"IDAT", data + EMPTY_BLOCK * (len(data) % 3))  # 12 + len(data) + 5 * filling = 0 modulo 3
@@ -543,21 +540,18 @@ def _is_photo(pixels: bytes, width: int) -> bool:
     step = next(step for step in range(16, 0, -1) if width % step == 0)  # a divisor, so that columns stay columns
     green, row = pixels[1 :: 4 * step], width // step
     size = len(green) - row
-    if not size or len(set(green)) <= 100:
-        return False
     unlike = int.from_bytes(green[row:], "little") ^ int.from_bytes(green[:size], "little")
-    return unlike.to_bytes(size, "little").count(0) < 0.68 * size
+    return len(set(green)) > 100 and unlike.to_bytes(size, "little").count(0) < 0.68 * size
 
 
-# The integer with `size` bytes 0x7f, kept because making it costs a fifth of a photographic strip's time.
-_low_bits = lru_cache(maxsize=4)(lambda size: int.from_bytes(b"\x7f" * size, "little"))
+# The integer of `size` equal bytes, kept because making them costs a third of a photographic strip's filter.
+_repeated = lru_cache(maxsize=8)(lambda size, byte: int.from_bytes(byte * size, "little"))
 
 
 def _filter_up(rgb: bytearray, stride: int) -> bytearray:
     """Each byte less the one above; the first row stays. One big integer for all: with bit 7 apart, nothing borrows."""
     size, whole = len(rgb) - stride, int.from_bytes(rgb, "little")
-    low = _low_bits(size)
-    below, high = whole >> 8 * stride, low ^ ((1 << 8 * size) - 1)
+    below, low, high = whole >> 8 * stride, _repeated(size, b"\x7f"), _repeated(size, b"\x80")
     less = ((below | high) - (whole & low)) ^ ((below ^ whole ^ high) & high)
     return rgb[:stride] + less.to_bytes(size, "little")
 
@@ -567,9 +561,9 @@ def _png_join(strips: Sequence[PngPiece], width: int, height: int) -> PngPiece:
     header = png_pack(b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0))
     head = PNG_SIGNATURE + header + png_pack(b"IDAT", b"\x78\x01" + EMPTY_BLOCK * 2)  # 57 bytes, a multiple of three
     low, high = 1, 0  # RFC 1950: a sum of the bytes from 1, and a sum of those sums, each modulo 65521
-    for strip in strips:
-        high = (high + (strip.adler >> 16) + strip.length * (low - 1)) % 65521
-        low = (low + (strip.adler & 0xFFFF) - 1) % 65521
+    for _, _, adler, length in strips:
+        high = (high + (adler >> 16) + length * (low - 1)) % 65521
+        low = (low + (adler & 0xFFFF) - 1) % 65521
     tail = png_pack(b"IDAT", struct.pack(">2s2H", b"\3\0", high, low)) + png_pack(b"IEND", b"")
     pieces = [PngPiece(head, base64.b64encode(head)), *strips, PngPiece(tail, base64.b64encode(tail))]
     return PngPiece(b"".join([piece.png for piece in pieces]), b"".join([piece.base64 for piece in pieces]))
@@ -591,12 +585,10 @@ def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
     """(RGB bytes, width, height) of an 8-bit RGB PNG without interlace; anything else raises AgentError."""
-    chunks = list(_png_chunks(png))
-    if chunks[0][0] != b"IHDR" or len(chunks[0][1]) != 13:
-        raise AgentError("The PNG does not begin with a header of 13 bytes.")
-    width, height, *kind = struct.unpack(">2I5B", chunks[0][1])
-    if kind != [8, 2, 0, 0, 0]:
-        raise AgentError(f"Only 8-bit RGB PNGs without interlace can be read; this one's header says {kind}.")
+    (first, header), *chunks = _png_chunks(png)
+    if first != b"IHDR" or header[8:] != bytes([8, 2, 0, 0, 0]):
+        raise AgentError(f"Only 8-bit RGB PNGs without interlace can be read; here {first!r} says {[*header[8:13]]}.")
+    width, height = struct.unpack(">2I", header[:8])
     if not 0 < width * height <= PNG_MOST_PIXELS:
         raise AgentError(f"A PNG of {width}x{height} pixels is not read; at most {PNG_MOST_PIXELS} pixels are.")
     size, unpacker = (width * 3 + 1) * height, zlib.decompressobj()
@@ -610,31 +602,23 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
 
 
 def _unfilter(rows: bytes, stride: int) -> bytes:
-    """Pixels from filtered rows, each led by its filter's number."""
-    above, done = bytes(stride), []
+    """Pixels from rows that begin with their filter's number: what it took off each byte is added again."""
+    above, done, low, high = bytes(stride), [], _repeated(stride, b"\x7f"), _repeated(stride, b"\x80")
     for start in range(0, len(rows), stride + 1):
-        name, row = rows[start], rows[start + 1 : start + 1 + stride]
+        name, row = rows[start], bytearray(rows[start + 1 : start + 1 + stride])
         if name > 4:
             raise AgentError(f"The PNG uses filter {name}; there are only 0 to 4.")
-        above = row if name == 0 else _unfilter_row(name, row, above)
+        if name == 2:  # the quick one, since our own encoder uses it: all bytes at once, without their top bits
+            a, b = int.from_bytes(row, "little"), int.from_bytes(above, "little")
+            row[:] = (((a & low) + (b & low)) ^ ((a ^ b) & high)).to_bytes(stride, "little")
+        for i, up in enumerate(above if name in (1, 3, 4) else b""):
+            left, corner = (row[i - 3], above[i - 3]) if i > 2 else (0, 0)
+            near = (abs(up - corner), abs(left - corner), abs(left + up - 2 * corner))
+            paeth = (left, up, corner)[near.index(min(near))]  # ties: left, then up
+            row[i] = (row[i] + (0, left, up, (left + up) // 2, paeth)[name]) & 255
+        above = bytes(row)
         done.append(above)
     return b"".join(done)
-
-
-def _unfilter_row(name: int, row: bytes, above: bytes) -> bytes:
-    """One row undone: 1 adds the pixel to the left, 2 the one above, 3 their mean, 4 the likeliest of three (Paeth)."""
-    if name == 2:  # the quick one, since our own encoder uses it: all bytes added at once, without their top bits
-        a, b, low = int.from_bytes(row, "big"), int.from_bytes(above, "big"), int.from_bytes(b"\x7f" * len(row), "big")
-        return (((a & low) + (b & low)) ^ ((a ^ b) & ~low)).to_bytes(len(row), "big")
-    out = bytearray(row)
-    for i, up in enumerate(above):
-        left, corner = (out[i - 3], above[i - 3]) if i > 2 else (0, 0)
-        if name == 4:
-            near = (abs(up - corner), abs(left - corner), abs(left + up - 2 * corner))
-            out[i] = (row[i] + (left, up, corner)[near.index(min(near))]) & 255  # ties: left, then up
-        else:
-            out[i] = (row[i] + (left if name == 1 else (left + up) // 2)) & 255
-    return bytes(out)
 
 
 def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) -> bytes:
@@ -644,18 +628,16 @@ def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) 
     strided copies instead of a look-up for each pixel, 32 rows at a time, so that they stay in the processor's cache
     (1280x720 to 1536x864: 5 ms, in one piece 11 ms).
     """
-    common, size, bands = math.gcd(part.width, width), width * 4, []
+    common, bands = math.gcd(part.width, width), []
     step, period = part.width // common, width // common
     for band in range(0, height, 32):
         lines = [part.top + y * part.height // height for y in range(band, min(band + 32, height))]
-        starts = {line: (line * stride + part.left) * 4 for line in lines}
-        source = array("I", b"".join([pixels[start : start + part.width * 4] for start in starts.values()]))
-        wide = array("I", bytes(len(starts) * size))
+        starts = [(line * stride + part.left) * 4 for line in lines]
+        source = array("I", b"".join([pixels[start : start + part.width * 4] for start in starts]))
+        wide = array("I", bytes(len(lines) * width * 4))
         for k in range(period):
             wide[k::period] = source[k * step // period :: step]
-        scaled = wide.tobytes()
-        rows = {line: scaled[n * size : n * size + size] for n, line in enumerate(starts)}
-        bands += [rows[line] for line in lines]
+        bands.append(wide)
     return b"".join(bands)
 
 
@@ -679,8 +661,7 @@ def _glyph(char: str, scale: int) -> tuple[int, tuple[tuple[int, int, int, int, 
     Where two cells touch at their corners only, both empty neighbours get a half-tone, which turns stairs into slopes.
     """
     code = ord(char) - 32 if " " <= char <= "~" else 95
-    rows = [int(digit, 32) for digit in FONT[code * 9 : code * 9 + 9]]
-    ink = {(x, y) for y, row in enumerate(rows) for x in range(5) if row & 16 >> x}
+    ink = {(x, y) for y, row in enumerate(FONT[code * 9 :][:9]) for x in range(5) if int(row, 32) & 16 >> x}
     parts = [(x * scale, y * scale, scale, scale, 1.0) for x, y in sorted(ink)]
     half = scale // 2
     for x, y in sorted((x, y) for x in range(5) for y in range(9) if half and (x, y) not in ink):
@@ -757,7 +738,6 @@ class Canvas:
 # Room 5 - Win32 table: structures, constants, and every function with its types and its check
 ########################################################################################################################
 
-
 # Fixed widths of our own: wintypes.DWORD is 8 bytes on 64-bit Linux, where the tests bind this same table.
 BOOL = LONG = ctypes.c_int32
 DWORD, WORD, HANDLE, ULONG_PTR = ctypes.c_uint32, ctypes.c_uint16, ctypes.c_void_p, ctypes.c_size_t
@@ -783,7 +763,7 @@ HARDWAREINPUT = _struct("HARDWAREINPUT", uMsg=DWORD, wParamL=WORD, wParamH=WORD)
 INPUT_UNION = _struct("INPUT_UNION", ctypes.Union, mi=MOUSEINPUT, ki=KEYBDINPUT, hi=HARDWAREINPUT)
 INPUT = _struct("INPUT", type=DWORD, u=INPUT_UNION)
 
-INPUT_MOUSE, INPUT_KEYBOARD = 0, 1
+INPUT_MOUSE, INPUT_KEYBOARD, WM_HOTKEY, PM_REMOVE, WAIT_TIMEOUT = 0, 1, 0x0312, 1, 258
 MOUSEEVENTF_MOVE, MOUSEEVENTF_WHEEL, MOUSEEVENTF_HWHEEL = 0x0001, 0x0800, 0x1000
 MOUSEEVENTF_VIRTUALDESK, MOUSEEVENTF_ABSOLUTE = 0x4000, 0x8000
 MOUSEEVENTF_BUTTON = {"left": (0x0002, 0x0004), "right": (0x0008, 0x0010), "middle": (0x0020, 0x0040)}  # down, up
@@ -795,7 +775,6 @@ SRCCOPY, HALFTONE, COLORONCOLOR, DIB_RGB_COLORS, CURSOR_SHOWING, DI_NORMAL = 0x0
 PROCESS_QUERY_LIMITED_INFORMATION, DESKTOP_READOBJECTS, TOKEN_QUERY = 0x1000, 0x0001, 0x0008
 TokenIntegrityLevel, SECURITY_MANDATORY_MEDIUM_RID, GA_ROOT, GA_ROOTOWNER = 25, 0x2000, 2, 3
 MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}  # of RegisterHotKey: alt, ctrl, shift, win
-WM_HOTKEY, PM_REMOVE, WAIT_TIMEOUT = 0x0312, 1, 258
 ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE, E_ACCESSDENIED = 5, 1402, -2147024891
 INPUT_MARK = 0x41474E54  # "AGNT" in dwExtraInfo: tells the program's own events from the person's
 
@@ -803,11 +782,10 @@ _KEY_ROWS = {  # a code and its key, then those of the codes that follow; a sign
     0x08: "backspace tab", 0x0C: "clear enter", 0x0D: "numenter", 0x10: "shift ctrl alt pause capslock", 0x1B: "escape",
     0x20: "space pageup pagedown end home left up right down", 0x2C: "printscreen insert delete help",
     0x30: "0 1 2 3 4 5 6 7 8 9", 0x41: "a b c d e f g h i j k l m n o p q r s t u v w x y z", 0x5B: "win rwin apps",
-    0x5D: "menu", 0x5F: "sleep num0 num1 num2 num3 num4 num5 num6 num7 num8 num9 nummultiply numadd",
+    0x5D: "menu", 0x5F: "sleep num0 num1 num2 num3 num4 num5 num6 num7 num8 num9 nummultiply numadd", 0xE2: "<",
     0x6D: "numsubtract numdecimal numdivide", 0x70: " ".join(f"f{n}" for n in range(1, 25)), 0x90: "numlock scrolllock",
     0xA0: "lshift rshift lctrl rctrl lalt ralt browserback browserforward browserrefresh", 0xBA: "; = , - . / `",
     0xAC: "browserhome volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay", 0xDB: "[ \\ ] '",
-    0xE2: "<",
 }  # fmt: skip
 VK_MAP = {name: first + n for first, names in _KEY_ROWS.items() for n, name in enumerate(names.split())}
 # Codes whose scan code carries the E0 prefix; without it Windows takes these keys for their numpad twins.
@@ -815,56 +793,43 @@ _EXTENDED = {*range(0x21, 0x2F), 0x5B, 0x5C, 0x5D, 0x6F, 0x90, VK_MAP["rctrl"], 
 EXTENDED_KEYS = frozenset(name for name, code in VK_MAP.items() if code in _EXTENDED) | {"numenter"}
 
 _H, _P, _W = HANDLE, ctypes.c_void_p, ctypes.c_wchar_p
-# function: (dll, restype, argtypes, check of the result); one row is all that a new Win32 call needs. The checks: bool
-# where 0 is a failure, not_ for an HRESULT, where 0 is success, and None where every answer is one.
-WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Callable[[Any], bool] | None]] = {
-    "SetProcessDpiAwarenessContext": ("user32", BOOL, (ctypes.c_ssize_t,), bool),
-    "SetProcessDpiAwareness": ("shcore", LONG, (LONG,), not_),
-    "SetProcessDPIAware": ("user32", BOOL, (), bool),
-    "GetSystemMetrics": ("user32", LONG, (LONG,), None),
-    "GetDoubleClickTime": ("user32", DWORD, (), bool),
-    "OpenInputDesktop": ("user32", _H, (DWORD, BOOL, DWORD), bool),
-    "CloseDesktop": ("user32", BOOL, (_H,), bool),
-    "GetDC": ("user32", _H, (_H,), bool),
-    "ReleaseDC": ("user32", LONG, (_H, _H), bool),
-    "CreateCompatibleDC": ("gdi32", _H, (_H,), bool),
-    "DeleteDC": ("gdi32", BOOL, (_H,), bool),
-    "CreateDIBSection": ("gdi32", _H, (_H, _P, DWORD, _P, _H, DWORD), bool),
-    "SelectObject": ("gdi32", _H, (_H, _H), bool),
-    "DeleteObject": ("gdi32", BOOL, (_H,), bool),
-    "SetStretchBltMode": ("gdi32", LONG, (_H, LONG), bool),
-    "SetBrushOrgEx": ("gdi32", BOOL, (_H, LONG, LONG, _P), bool),
-    "StretchBlt": ("gdi32", BOOL, (_H, LONG, LONG, LONG, LONG, _H, LONG, LONG, LONG, LONG, DWORD), bool),
-    "GdiFlush": ("gdi32", BOOL, (), bool),
-    "GetObjectW": ("gdi32", LONG, (_H, LONG, _P), bool),
-    "GetCursorInfo": ("user32", BOOL, (_P,), bool),
-    "GetIconInfo": ("user32", BOOL, (_H, _P), bool),
-    "DrawIconEx": ("user32", BOOL, (_H, LONG, LONG, _H, LONG, LONG, DWORD, _H, DWORD), bool),
-    "GetCursorPos": ("user32", BOOL, (_P,), bool),
-    "SetCursorPos": ("user32", BOOL, (LONG, LONG), bool),
-    "SendInput": ("user32", DWORD, (DWORD, _P, LONG), None),
-    "MapVirtualKeyW": ("user32", DWORD, (DWORD, DWORD), None),
-    "GetForegroundWindow": ("user32", _H, (), None),
-    "GetWindowTextW": ("user32", LONG, (_H, _P, LONG), None),
-    "GetWindowRect": ("user32", BOOL, (_H, _P), bool),
-    "GetWindowThreadProcessId": ("user32", DWORD, (_H, _P), bool),
-    "OpenProcess": ("kernel32", _H, (DWORD, BOOL, DWORD), bool),
-    "CloseHandle": ("kernel32", BOOL, (_H,), bool),
-    "QueryFullProcessImageNameW": ("kernel32", BOOL, (_H, DWORD, _P, _P), bool),
-    "OpenProcessToken": ("advapi32", BOOL, (_H, DWORD, _P), bool),
-    "GetTokenInformation": ("advapi32", BOOL, (_H, LONG, _P, DWORD, _P), bool),
-    "WindowFromPoint": ("user32", _H, (POINT,), None),
-    "GetAncestor": ("user32", _H, (_H, DWORD), None),
-    "GetConsoleWindow": ("kernel32", _H, (), None),
-    "GetLastInputInfo": ("user32", BOOL, (_P,), bool),
-    "GetTickCount": ("kernel32", DWORD, (), None),
-    "RegisterHotKey": ("user32", BOOL, (_H, LONG, DWORD, DWORD), bool),
-    "PeekMessageW": ("user32", BOOL, (_P, _H, DWORD, DWORD, DWORD), None),
-    "SetConsoleCtrlHandler": ("kernel32", BOOL, (_P, BOOL), bool),
-    "CreateMutexW": ("kernel32", _H, (_P, BOOL, _W), bool),
-    "WaitForSingleObject": ("kernel32", DWORD, (_H, DWORD), None),
-}
-Resolve = Callable[[str, str, Any, tuple[Any, ...]], Callable[..., Any]]
+# dll: {function: (restype, argtypes, check of the result)}; an entry is all that a new Win32 call needs. The check:
+# bool where 0 is a failure, not_ for an HRESULT, where 0 is success, and None where every answer is one.
+_DLLS: dict[str, dict[str, tuple[Any, tuple[Any, ...], Callable[[Any], bool] | None]]] = {
+    "user32": {
+        "SetProcessDpiAwarenessContext": (BOOL, (ctypes.c_ssize_t,), bool), "SetProcessDPIAware": (BOOL, (), bool),
+        "GetSystemMetrics": (LONG, (LONG,), None), "GetDoubleClickTime": (DWORD, (), bool),
+        "OpenInputDesktop": (_H, (DWORD, BOOL, DWORD), bool), "CloseDesktop": (BOOL, (_H,), bool),
+        "GetDC": (_H, (_H,), bool), "ReleaseDC": (LONG, (_H, _H), bool),
+        "GetCursorInfo": (BOOL, (_P,), bool), "GetIconInfo": (BOOL, (_H, _P), bool),
+        "DrawIconEx": (BOOL, (_H, LONG, LONG, _H, LONG, LONG, DWORD, _H, DWORD), bool),
+        "GetCursorPos": (BOOL, (_P,), bool), "SetCursorPos": (BOOL, (LONG, LONG), bool),
+        "SendInput": (DWORD, (DWORD, _P, LONG), None), "MapVirtualKeyW": (DWORD, (DWORD, DWORD), None),
+        "GetForegroundWindow": (_H, (), None), "WindowFromPoint": (_H, (POINT,), None),
+        "GetAncestor": (_H, (_H, DWORD), None), "GetWindowTextW": (LONG, (_H, _P, LONG), None),
+        "GetWindowRect": (BOOL, (_H, _P), bool), "GetWindowThreadProcessId": (DWORD, (_H, _P), bool),
+        "GetLastInputInfo": (BOOL, (_P,), bool), "RegisterHotKey": (BOOL, (_H, LONG, DWORD, DWORD), bool),
+        "PeekMessageW": (BOOL, (_P, _H, DWORD, DWORD, DWORD), None),
+    },
+    "gdi32": {
+        "CreateCompatibleDC": (_H, (_H,), bool), "DeleteDC": (BOOL, (_H,), bool),
+        "CreateDIBSection": (_H, (_H, _P, DWORD, _P, _H, DWORD), bool), "DeleteObject": (BOOL, (_H,), bool),
+        "SelectObject": (_H, (_H, _H), bool), "GetObjectW": (LONG, (_H, LONG, _P), bool),
+        "SetStretchBltMode": (LONG, (_H, LONG), bool), "SetBrushOrgEx": (BOOL, (_H, LONG, LONG, _P), bool),
+        "StretchBlt": (BOOL, (_H, LONG, LONG, LONG, LONG, _H, LONG, LONG, LONG, LONG, DWORD), bool),
+        "GdiFlush": (BOOL, (), bool),
+    },
+    "kernel32": {
+        "OpenProcess": (_H, (DWORD, BOOL, DWORD), bool), "CloseHandle": (BOOL, (_H,), bool),
+        "QueryFullProcessImageNameW": (BOOL, (_H, DWORD, _P, _P), bool), "GetConsoleWindow": (_H, (), None),
+        "GetTickCount": (DWORD, (), None), "SetConsoleCtrlHandler": (BOOL, (_P, BOOL), bool),
+        "CreateMutexW": (_H, (_P, BOOL, _W), bool), "WaitForSingleObject": (DWORD, (_H, DWORD), None),
+    },
+    "advapi32": {"OpenProcessToken": (BOOL, (_H, DWORD, _P), bool),
+                 "GetTokenInformation": (BOOL, (_H, LONG, _P, DWORD, _P), bool)},
+    "shcore": {"SetProcessDpiAwareness": (LONG, (LONG,), not_)},
+}  # fmt: skip
+WIN32 = {name: (dll, *row) for dll, rows in _DLLS.items() for name, row in rows.items()}
 
 
 class Win32:
@@ -874,7 +839,7 @@ class Win32:
     none; `last_error()` gives GetLastError's value.
     """
 
-    def __init__(self, resolve: Resolve, last_error: Callable[[], int]) -> None:
+    def __init__(self, resolve: Callable[..., Callable[..., Any]], last_error: Callable[[], int]) -> None:
         self._resolve, self._last_error = resolve, last_error
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -1019,32 +984,26 @@ class WindowsDesktop:
 
     def _draw_cursor(self, memory: int, area: Rect, width: int, height: int) -> bool:
         """Draws the mouse pointer at its scaled place, its hotspot on the spot; false if none is shown."""
-        info = CURSORINFO(ctypes.sizeof(CURSORINFO))
+        info, icon, bitmap = CURSORINFO(ctypes.sizeof(CURSORINFO)), ICONINFO(), BITMAP()
         self.api.GetCursorInfo(ctypes.byref(info))
         if not info.flags & CURSOR_SHOWING or not info.hCursor:
             return False
         try:
-            hot_x, hot_y, wide, high = self._cursor_shape(info.hCursor)
+            self.api.GetIconInfo(info.hCursor, ctypes.byref(icon))
         except Win32Error as error:
             if error.code == ERROR_INVALID_CURSOR_HANDLE:  # its program ended or changed it in this very moment
                 return False
             raise
-        x = (info.ptScreenPos.x - hot_x - area.left) * width // area.width
-        y = (info.ptScreenPos.y - hot_y - area.top) * height // area.height
-        size = max(1, wide * width // area.width), max(1, high * height // area.height)
-        self.api.DrawIconEx(memory, x, y, info.hCursor, *size, 0, None, DI_NORMAL)
-        return True
-
-    def _cursor_shape(self, cursor: int) -> tuple[int, int, int, int]:
-        """Hotspot x and y, width and height of a cursor, in pixels."""
-        icon, bitmap = ICONINFO(), BITMAP()
-        self.api.GetIconInfo(cursor, ctypes.byref(icon))
         with ExitStack() as undo:
             for handle in filter(None, (icon.hbmMask, icon.hbmColor)):  # both are copies that the caller must delete
                 undo.callback(_twice, self.api.DeleteObject, handle)
             self.api.GetObjectW(icon.hbmColor or icon.hbmMask, ctypes.sizeof(BITMAP), ctypes.byref(bitmap))
-        # a monochrome cursor has one bitmap of double height: AND mask above XOR mask
-        return icon.xHotspot, icon.yHotspot, bitmap.bmWidth, bitmap.bmHeight // (1 if icon.hbmColor else 2)
+        high = bitmap.bmHeight if icon.hbmColor else bitmap.bmHeight // 2  # monochrome: AND mask above XOR mask
+        x = (info.ptScreenPos.x - icon.xHotspot - area.left) * width // area.width
+        y = (info.ptScreenPos.y - icon.yHotspot - area.top) * height // area.height
+        size = max(1, bitmap.bmWidth * width // area.width), max(1, high * height // area.height)
+        self.api.DrawIconEx(memory, x, y, info.hCursor, *size, 0, None, DI_NORMAL)
+        return True
 
     def cursor(self) -> Point:
         point = POINT()
@@ -1152,8 +1111,7 @@ class WindowsDesktop:
     def text(self, text: str) -> None:
         events = []
         for character in text:
-            name = {"\n": "enter", "\t": "tab"}.get(character)
-            if name:
+            if name := {"\n": "enter", "\t": "tab"}.get(character):
                 events += [self._key(name, True), self._key(name, False)]
                 continue
             for (unit,) in struct.iter_unpack("<H", character.encode("utf-16-le")):
