@@ -49,7 +49,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from itertools import count
+from itertools import count, product
 from operator import not_
 from pathlib import Path
 from queue import SimpleQueue
@@ -307,11 +307,6 @@ class Rect(NamedTuple):
         bottom = min(self.top + self.height, other.top + other.height)
         return Rect(left, top, max(0, right - left), max(0, bottom - top))
 
-    @property
-    def center(self) -> Point:
-        return Point(self.left + self.width // 2, self.top + self.height // 2)
-
-
 def to_point(place: Coordinate, area: Rect) -> Point:
     """Grid to pixel: 0 is the first and 1000 the last pixel of `area`, so that every edge can be reached."""
     x = area.left + (place.x * (area.width - 1) + GRID // 2) // GRID
@@ -527,8 +522,7 @@ def _png_strip(pixels: bytes, width: int, level: int) -> PngPiece:
     stride, name, strategy, rgb = width * 3, b"\0", zlib.Z_DEFAULT_STRATEGY, bgrx_to_rgb(pixels)
     if _is_photo(pixels, width):
         rgb, name, strategy = _filter_up(rgb, stride), b"\2", zlib.Z_RLE
-    view = memoryview(rgb)
-    rows = b"\0" + name.join([view[at : at + stride] for at in range(0, len(rgb), stride)])  # the first one is plain
+    rows = b"\0" + name.join([memoryview(rgb)[at : at + stride] for at in range(0, len(rgb), stride)])  # first: plain
     packer = zlib.compressobj(level, zlib.DEFLATED, -15, 8, strategy)
     data = packer.compress(rows) + packer.flush(zlib.Z_SYNC_FLUSH)
     chunk = png_pack(b"IDAT", data + EMPTY_BLOCK * (len(data) % 3))  # 12 + len(data) + 5 * filling = 0 modulo 3
@@ -616,8 +610,7 @@ def _unfilter(rows: bytes, stride: int) -> bytes:
             near = (abs(up - corner), abs(left - corner), abs(left + up - 2 * corner))
             paeth = (left, up, corner)[near.index(min(near))]  # ties: left, then up
             row[i] = (row[i] + (0, left, up, (left + up) // 2, paeth)[name]) & 255
-        above = bytes(row)
-        done.append(above)
+        done.append(above := bytes(row))
     return b"".join(done)
 
 
@@ -664,11 +657,10 @@ def _glyph(char: str, scale: int) -> tuple[int, tuple[tuple[int, int, int, int, 
     ink = {(x, y) for y, row in enumerate(FONT[code * 9 :][:9]) for x in range(5) if int(row, 32) & 16 >> x}
     parts = [(x * scale, y * scale, scale, scale, 1.0) for x, y in sorted(ink)]
     half = scale // 2
-    for x, y in sorted((x, y) for x in range(5) for y in range(9) if half and (x, y) not in ink):
-        for dx, dy in ((-1, -1), (1, -1), (-1, 1), (1, 1)):
-            if {(x + dx, y), (x, y + dy)} <= ink and (x + dx, y + dy) not in ink:
-                place = (x * scale + (dx + 1) // 2 * (scale - half), y * scale + (dy + 1) // 2 * (scale - half))
-                parts.append((*place, half, half, 0.5))
+    for x, y, dx, dy in product(range(5), range(9), (-1, 1), (-1, 1)):
+        if half and {(x + dx, y), (x, y + dy)} <= ink and not {(x, y), (x + dx, y + dy)} & ink:
+            place = (x * scale + (dx + 1) // 2 * (scale - half), y * scale + (dy + 1) // 2 * (scale - half))
+            parts.append((*place, half, half, 0.5))
     return (max((x for x, _ in ink), default=2) + 2) * scale, tuple(parts)
 
 
@@ -918,7 +910,7 @@ class WindowsDesktop:
     """The real desktop through Win32; `api` is the bound table, so that tests can put their own functions behind it."""
 
     def __init__(self, api: Win32, clock: Clock) -> None:
-        self.api, self.clock, self._number = api, clock, 0
+        self.api, self.clock, self._numbers = api, clock, count(1)
         self._swapped, self._rights, self._own = False, 0, set[int | None]()
 
     def init_dpi(self) -> str:
@@ -953,8 +945,7 @@ class WindowsDesktop:
         with self._blit(area, width, height, HALFTONE) as (memory, read):
             clean = read()
             pixels = read() if self._draw_cursor(memory, area, width, height) else clean
-        self._number += 1
-        return Frame(self._number, width, height, pixels, clean, area, screen, self.clock.now(), window)
+        return Frame(next(self._numbers), width, height, pixels, clean, area, screen, self.clock.now(), window)
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
         with self._blit(area, width, height, COLORONCOLOR) as (_, read):
@@ -1131,13 +1122,13 @@ class WindowsDesktop:
 
     def _send(self, events: list[Any]) -> None:
         """One SendInput; fewer events inserted than given means that another window blocks input."""
-        count = self.api.SendInput(len(events), (INPUT * len(events))(*events), ctypes.sizeof(INPUT))
-        if count != len(events):
+        taken = self.api.SendInput(len(events), (INPUT * len(events))(*events), ctypes.sizeof(INPUT))
+        if taken != len(events):
             # in a text each press is followed by its release, so an odd count leaves one down
-            for _ in range(3 if count % 2 else 0):
-                if self.api.SendInput(1, ctypes.byref(events[count]), ctypes.sizeof(INPUT)):
+            for _ in range(3 if taken % 2 else 0):
+                if self.api.SendInput(1, ctypes.byref(events[taken]), ctypes.sizeof(INPUT)):
                     break
-            text = f"Windows took {count} of {len(events)} input events; a program with more rights blocks them."
+            text = f"Windows took {taken} of {len(events)} input events; a program with more rights blocks them."
             raise Win32Error(text, "SendInput")
 
 
