@@ -49,7 +49,8 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, make_dataclas
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from itertools import count
+from itertools import count, product
+from operator import not_
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol, TextIO, cast
@@ -276,16 +277,14 @@ class Coordinate:
         return f"({self.x}, {self.y})"
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """A pixel of the virtual screen; monitors left of or above the primary one have negative coordinates."""
 
     x: int
     y: int
 
 
-@dataclass(frozen=True)
-class Rect:
+class Rect(NamedTuple):
     """A rectangle of pixels on the virtual screen: left, top, width, height."""
 
     left: int
@@ -303,10 +302,6 @@ class Rect:
         bottom = min(self.top + self.height, other.top + other.height)
         return Rect(left, top, max(0, right - left), max(0, bottom - top))
 
-    @property
-    def center(self) -> Point:
-        return Point(self.left + self.width // 2, self.top + self.height // 2)
-
 
 def to_point(place: Coordinate, area: Rect) -> Point:
     """Grid to pixel: 0 is the first and 1000 the last pixel of `area`, so that every edge can be reached."""
@@ -319,8 +314,7 @@ def to_coordinate(point: Point, area: Rect) -> Coordinate:
     if not area.contains(point):
         raise ToolError(f"Pixel ({point.x}, {point.y}) is outside the working area.", "invalid_box")
     wide, high = max(1, area.width - 1), max(1, area.height - 1)
-    x, y = (point.x - area.left) * GRID + wide // 2, (point.y - area.top) * GRID + high // 2
-    return Coordinate(x // wide, y // high)
+    return Coordinate(round((point.x - area.left) * GRID / wide), round((point.y - area.top) * GRID / high))
 
 
 @dataclass(frozen=True)
@@ -337,20 +331,15 @@ class Window:
 
 @dataclass(frozen=True)
 class Frame:
-    """One look at the working area.
+    """One look at the working area."""
 
-    `pixels` and `clean` are width*height*4 bytes, top row first, blue green red unused (BGRX); `pixels` shows the mouse
-    pointer, `clean` does not, so that comparing two frames never sees the pointer move. `screen` is the whole virtual
-    screen at that time; `number` rises with every capture.
-    """
-
-    number: int
+    number: int  # rises with every capture
     width: int
     height: int
-    pixels: bytes
-    clean: bytes
+    pixels: bytes  # width*height*4 of them, top row first, blue green red unused (BGRX)
+    clean: bytes  # the same without the mouse pointer, so that comparing two frames never sees it move
     area: Rect
-    screen: Rect
+    screen: Rect  # the whole virtual screen at that time
     taken_at: float
     window: Window | None = None
 
@@ -382,10 +371,9 @@ class Stop:
     def wait(self, seconds: float) -> bool:
         """Waits in slices, since a wait on Windows does not wake up for Ctrl+C; true if the flag is set."""
         end = time.monotonic() + seconds
-        while not self._event.wait(max(0.0, min(0.05, end - time.monotonic()))):
-            if time.monotonic() >= end:
-                return False
-        return True
+        while not self._event.is_set() and (left := end - time.monotonic()) > 0:
+            self._event.wait(min(0.05, left))
+        return self._event.is_set()
 
 
 class Secrets:
@@ -416,21 +404,16 @@ class Secrets:
 class Clock(Protocol):
     """Time as the program knows it, so that tests run in virtual time."""
 
-    def now(self) -> float:
-        """Monotonic seconds."""
-
-    def sleep(self, seconds: float) -> None:
-        """Returns after that time; raises Stopped as soon as the run is stopped."""
+    def now(self) -> float: ...  # monotonic seconds
+    def sleep(self, seconds: float) -> None: ...  # returns after that time; raises Stopped once the run is stopped
 
 
+@dataclass(frozen=True)
 class SystemClock:
     """The real Clock; sleeping ends at once when `stop` is set."""
 
-    def __init__(self, stop: Stop) -> None:
-        self.stop = stop
-
-    def now(self) -> float:
-        return time.perf_counter()
+    stop: Stop
+    now = staticmethod(time.perf_counter)
 
     def sleep(self, seconds: float) -> None:
         self.stop.wait(seconds)
@@ -440,7 +423,6 @@ class SystemClock:
 ########################################################################################################################
 # Room 4 - PNG: the picture format, written with zlib alone, and what is drawn into a picture
 ########################################################################################################################
-
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_MOST_PIXELS = 1 << 26  # 8192x8192: a picture that claims more is refused before its pixels are unpacked
@@ -468,8 +450,7 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
     return rgb
 
 
-@dataclass(frozen=True)
-class PngPiece:
+class PngPiece(NamedTuple):
     """Bytes of a PNG and their base64, for the journal and the request; Adler-32 and length of a strip's rows."""
 
     png: bytes
@@ -493,39 +474,38 @@ class PngEncoder:
 
     def __init__(self) -> None:
         self._size, self._pixels, self._picture = (0, 0), b"", PngPiece(b"", b"")
-        self._parts: list[bytes] = []
-        self._strips: list[PngPiece] = []
+        self._parts, self._strips = list[bytes](), list[PngPiece]()
 
     def encode(self, pixels: bytes, width: int, height: int) -> PngPiece:
         """A whole PNG of BGRX pixels, top row first; ValueError if they do not fill the picture."""
         if min(width, height) < 1 or len(pixels) != width * height * 4:
             raise ValueError(f"{len(pixels)} bytes are not a picture of {width}x{height} BGRX pixels")
-        if (width, height) == self._size and pixels == self._pixels:
+        if (width, height) != self._size:
+            self._size, self._pixels, self._parts = (width, height), b"", []
+        if pixels == self._pixels:
             return self._picture
-        step, known = width * 4 * STRIP_ROWS, (width, height) == self._size
+        step = width * 4 * STRIP_ROWS
         parts = [pixels[start : start + step] for start in range(0, len(pixels), step)]
-        kept = [known and part == self._parts[k] for k, part in enumerate(parts)]
-        twins = [k > 0 and part == parts[k - 1] for k, part in enumerate(parts)]  # empty ground repeats the strip above
-        missing = [k for k in range(len(parts)) if not kept[k] and not twins[k]]
+        done = {k: self._strips[k] for k, part in enumerate(self._parts) if part == parts[k]}
+        twins = {k for k in range(1, len(parts)) if parts[k] == parts[k - 1]}  # empty ground repeats the strip above
+        missing = [k for k in range(len(parts)) if k not in done and k not in twins]
         level = 6 if len(missing) * 4 <= len(parts) else 3  # 3: half the time of 6, 5 % more bytes
-        strips: list[PngPiece | None] = [self._strips[k] if kept[k] else None for k in range(len(parts))]
         jobs = iter(missing)
 
         def work() -> None:
             with suppress(MemoryError):  # tried again below, where it can be raised
                 for k in jobs:  # both threads draw from one iterator
-                    strips[k] = _png_strip(parts[k], width, level)
+                    done[k] = _png_strip(parts[k], width, level)
 
         if len(missing) > 2:  # zlib works without the interpreter's lock: a second thread gains a third
             helper = threading.Thread(target=work, daemon=True)
             helper.start()
             work()
             helper.join()
+        strips: list[PngPiece] = []
         for k, part in enumerate(parts):
-            strips[k] = strips[k] or (strips[k - 1] if twins[k] else _png_strip(part, width, level))
-        self._strips = [strip for strip in strips if strip]
-        self._parts, self._size, self._pixels = parts, (width, height), pixels
-        self._picture = _png_join(self._strips, width, height)
+            strips.append(done.get(k) or (strips[-1] if k in twins else _png_strip(part, width, level)))
+        self._parts, self._strips, self._pixels, self._picture = parts, strips, pixels, _png_join(strips, width, height)
         return self._picture
 
 
@@ -538,7 +518,7 @@ def _png_strip(pixels: bytes, width: int, level: int) -> PngPiece:
     stride, name, strategy, rgb = width * 3, b"\0", zlib.Z_DEFAULT_STRATEGY, bgrx_to_rgb(pixels)
     if _is_photo(pixels, width):
         rgb, name, strategy = _filter_up(rgb, stride), b"\2", zlib.Z_RLE
-    rows = b"\0" + name.join([rgb[at : at + stride] for at in range(0, len(rgb), stride)])  # the first one is plain
+    rows = b"\0" + name.join([memoryview(rgb)[at : at + stride] for at in range(0, len(rgb), stride)])  # first: plain
     packer = zlib.compressobj(level, zlib.DEFLATED, -15, 8, strategy)
     data = packer.compress(rows) + packer.flush(zlib.Z_SYNC_FLUSH)
     chunk = png_pack(b"IDAT", data + EMPTY_BLOCK * (len(data) % 3))  # 12 + len(data) + 5 * filling = 0 modulo 3
@@ -550,21 +530,18 @@ def _is_photo(pixels: bytes, width: int) -> bool:
     step = next(step for step in range(16, 0, -1) if width % step == 0)  # a divisor, so that columns stay columns
     green, row = pixels[1 :: 4 * step], width // step
     size = len(green) - row
-    if not size or len(set(green)) <= 100:
-        return False
     unlike = int.from_bytes(green[row:], "little") ^ int.from_bytes(green[:size], "little")
-    return unlike.to_bytes(size, "little").count(0) < 0.68 * size
+    return len(set(green)) > 100 and unlike.to_bytes(size, "little").count(0) < 0.68 * size
 
 
-# The integer with `size` bytes 0x7f, kept because making it costs a fifth of a photographic strip's time.
-_low_bits = lru_cache(maxsize=4)(lambda size: int.from_bytes(b"\x7f" * size, "little"))
+# The integer of `size` equal bytes, kept because making them costs a third of a photographic strip's filter.
+_repeated = lru_cache(maxsize=8)(lambda size, byte: int.from_bytes(byte * size, "little"))
 
 
 def _filter_up(rgb: bytearray, stride: int) -> bytearray:
     """Each byte less the one above; the first row stays. One big integer for all: with bit 7 apart, nothing borrows."""
     size, whole = len(rgb) - stride, int.from_bytes(rgb, "little")
-    low = _low_bits(size)
-    below, high = whole >> 8 * stride, low ^ ((1 << 8 * size) - 1)
+    below, low, high = whole >> 8 * stride, _repeated(size, b"\x7f"), _repeated(size, b"\x80")
     less = ((below | high) - (whole & low)) ^ ((below ^ whole ^ high) & high)
     return rgb[:stride] + less.to_bytes(size, "little")
 
@@ -574,9 +551,9 @@ def _png_join(strips: Sequence[PngPiece], width: int, height: int) -> PngPiece:
     header = png_pack(b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0))
     head = PNG_SIGNATURE + header + png_pack(b"IDAT", b"\x78\x01" + EMPTY_BLOCK * 2)  # 57 bytes, a multiple of three
     low, high = 1, 0  # RFC 1950: a sum of the bytes from 1, and a sum of those sums, each modulo 65521
-    for strip in strips:
-        high = (high + (strip.adler >> 16) + strip.length * (low - 1)) % 65521
-        low = (low + (strip.adler & 0xFFFF) - 1) % 65521
+    for _, _, adler, length in strips:
+        high = (high + (adler >> 16) + length * (low - 1)) % 65521
+        low = (low + (adler & 0xFFFF) - 1) % 65521
     tail = png_pack(b"IDAT", struct.pack(">2s2H", b"\3\0", high, low)) + png_pack(b"IEND", b"")
     pieces = [PngPiece(head, base64.b64encode(head)), *strips, PngPiece(tail, base64.b64encode(tail))]
     return PngPiece(b"".join([piece.png for piece in pieces]), b"".join([piece.base64 for piece in pieces]))
@@ -598,12 +575,10 @@ def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
     """(RGB bytes, width, height) of an 8-bit RGB PNG without interlace; anything else raises AgentError."""
-    chunks = list(_png_chunks(png))
-    if chunks[0][0] != b"IHDR" or len(chunks[0][1]) != 13:
-        raise AgentError("The PNG does not begin with a header of 13 bytes.")
-    width, height, *kind = struct.unpack(">2I5B", chunks[0][1])
-    if kind != [8, 2, 0, 0, 0]:
-        raise AgentError(f"Only 8-bit RGB PNGs without interlace can be read; this one's header says {kind}.")
+    (first, header), *chunks = _png_chunks(png)
+    if first != b"IHDR" or header[8:] != bytes([8, 2, 0, 0, 0]):
+        raise AgentError(f"Only 8-bit RGB PNGs without interlace can be read; here {first!r} says {[*header[8:13]]}.")
+    width, height = struct.unpack(">2I", header[:8])
     if not 0 < width * height <= PNG_MOST_PIXELS:
         raise AgentError(f"A PNG of {width}x{height} pixels is not read; at most {PNG_MOST_PIXELS} pixels are.")
     size, unpacker = (width * 3 + 1) * height, zlib.decompressobj()
@@ -617,31 +592,22 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
 
 
 def _unfilter(rows: bytes, stride: int) -> bytes:
-    """Pixels from filtered rows, each led by its filter's number."""
-    above, done = bytes(stride), []
+    """Pixels from rows that begin with their filter's number: what it took off each byte is added again."""
+    above, done, low, high = bytes(stride), [], _repeated(stride, b"\x7f"), _repeated(stride, b"\x80")
     for start in range(0, len(rows), stride + 1):
-        name, row = rows[start], rows[start + 1 : start + 1 + stride]
+        name, row = rows[start], bytearray(rows[start + 1 : start + 1 + stride])
         if name > 4:
             raise AgentError(f"The PNG uses filter {name}; there are only 0 to 4.")
-        above = row if name == 0 else _unfilter_row(name, row, above)
-        done.append(above)
-    return b"".join(done)
-
-
-def _unfilter_row(name: int, row: bytes, above: bytes) -> bytes:
-    """One row undone: 1 adds the pixel to the left, 2 the one above, 3 their mean, 4 the likeliest of three (Paeth)."""
-    if name == 2:  # the quick one, since our own encoder uses it: all bytes added at once, without their top bits
-        a, b, low = int.from_bytes(row, "big"), int.from_bytes(above, "big"), int.from_bytes(b"\x7f" * len(row), "big")
-        return (((a & low) + (b & low)) ^ ((a ^ b) & ~low)).to_bytes(len(row), "big")
-    out = bytearray(row)
-    for i, up in enumerate(above):
-        left, corner = (out[i - 3], above[i - 3]) if i > 2 else (0, 0)
-        if name == 4:
+        if name == 2:  # the quick one, since our own encoder uses it: all bytes at once, without their top bits
+            a, b = int.from_bytes(row, "little"), int.from_bytes(above, "little")
+            row[:] = (((a & low) + (b & low)) ^ ((a ^ b) & high)).to_bytes(stride, "little")
+        for i, up in enumerate(above if name in (1, 3, 4) else b""):
+            left, corner = (row[i - 3], above[i - 3]) if i > 2 else (0, 0)
             near = (abs(up - corner), abs(left - corner), abs(left + up - 2 * corner))
-            out[i] = (row[i] + (left, up, corner)[near.index(min(near))]) & 255  # ties: left, then up
-        else:
-            out[i] = (row[i] + (left if name == 1 else (left + up) // 2)) & 255
-    return bytes(out)
+            paeth = (left, up, corner)[near.index(min(near))]  # ties: left, then up
+            row[i] = (row[i] + (0, left, up, (left + up) // 2, paeth)[name]) & 255
+        done.append(above := bytes(row))
+    return b"".join(done)
 
 
 def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) -> bytes:
@@ -649,20 +615,18 @@ def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) 
 
     With part.width / width cut down to step / period, every period-th pixel comes from every step-th one: a few
     strided copies instead of a look-up for each pixel, 32 rows at a time, so that they stay in the processor's cache
-    (1280x720 to 1536x864: 5 ms, in one piece 11 ms).
+    (1280x720 to 1536x864: 6 ms, in one piece up to 14 ms).
     """
-    common, size, bands = math.gcd(part.width, width), width * 4, []
+    common, bands = math.gcd(part.width, width), []
     step, period = part.width // common, width // common
     for band in range(0, height, 32):
         lines = [part.top + y * part.height // height for y in range(band, min(band + 32, height))]
-        starts = {line: (line * stride + part.left) * 4 for line in lines}
-        source = array("I", b"".join([pixels[start : start + part.width * 4] for start in starts.values()]))
-        wide = array("I", bytes(len(starts) * size))
+        starts = [(line * stride + part.left) * 4 for line in lines]
+        source = array("I", b"".join([pixels[start : start + part.width * 4] for start in starts]))
+        wide = array("I", bytes(len(lines) * width * 4))
         for k in range(period):
             wide[k::period] = source[k * step // period :: step]
-        scaled = wide.tobytes()
-        rows = {line: scaled[n * size : n * size + size] for n, line in enumerate(starts)}
-        bands += [rows[line] for line in lines]
+        bands.append(wide)
     return b"".join(bands)
 
 
@@ -686,15 +650,13 @@ def _glyph(char: str, scale: int) -> tuple[int, tuple[tuple[int, int, int, int, 
     Where two cells touch at their corners only, both empty neighbours get a half-tone, which turns stairs into slopes.
     """
     code = ord(char) - 32 if " " <= char <= "~" else 95
-    rows = [int(digit, 32) for digit in FONT[code * 9 : code * 9 + 9]]
-    ink = {(x, y) for y, row in enumerate(rows) for x in range(5) if row & 16 >> x}
+    ink = {(x, y) for y, row in enumerate(FONT[code * 9 :][:9]) for x in range(5) if int(row, 32) & 16 >> x}
     parts = [(x * scale, y * scale, scale, scale, 1.0) for x, y in sorted(ink)]
     half = scale // 2
-    for x, y in sorted((x, y) for x in range(5) for y in range(9) if half and (x, y) not in ink):
-        for dx, dy in ((-1, -1), (1, -1), (-1, 1), (1, 1)):
-            if {(x + dx, y), (x, y + dy)} <= ink and (x + dx, y + dy) not in ink:
-                place = (x * scale + (dx + 1) // 2 * (scale - half), y * scale + (dy + 1) // 2 * (scale - half))
-                parts.append((*place, half, half, 0.5))
+    for x, y, dx, dy in product(range(5), range(9), (-1, 1), (-1, 1)):
+        if half and {(x + dx, y), (x, y + dy)} <= ink and not {(x, y), (x + dx, y + dy)} & ink:
+            place = (x * scale + (dx + 1) // 2 * (scale - half), y * scale + (dy + 1) // 2 * (scale - half))
+            parts.append((*place, half, half, 0.5))
     return (max((x for x, _ in ink), default=2) + 2) * scale, tuple(parts)
 
 
@@ -764,223 +726,138 @@ class Canvas:
 # Room 5 - Win32 table: structures, constants, and every function with its types and its check
 ########################################################################################################################
 
-
 # Fixed widths of our own: wintypes.DWORD is 8 bytes on 64-bit Linux, where the tests bind this same table.
 BOOL = LONG = ctypes.c_int32
-DWORD = ctypes.c_uint32
-WORD = ctypes.c_uint16
-HANDLE = ctypes.c_void_p
-ULONG_PTR = ctypes.c_size_t
+DWORD, WORD, HANDLE, ULONG_PTR = ctypes.c_uint32, ctypes.c_uint16, ctypes.c_void_p, ctypes.c_size_t
 
 
-class POINT(ctypes.Structure):
-    _fields_ = [("x", LONG), ("y", LONG)]
+def _struct(name: str, kind: type = ctypes.Structure, **members: Any) -> Any:
+    """A ctypes structure (or union) of these members, in this order; those of a member `u` are its own as well."""
+    return type(name, (kind,), {"_anonymous_": ("u",) if "u" in members else (), "_fields_": list(members.items())})
 
 
-class RECT(ctypes.Structure):
-    _fields_ = [("left", LONG), ("top", LONG), ("right", LONG), ("bottom", LONG)]
+POINT = _struct("POINT", x=LONG, y=LONG)
+RECT = _struct("RECT", left=LONG, top=LONG, right=LONG, bottom=LONG)
+CURSORINFO = _struct("CURSORINFO", cbSize=DWORD, flags=DWORD, hCursor=HANDLE, ptScreenPos=POINT)
+ICONINFO = _struct("ICONINFO", fIcon=BOOL, xHotspot=DWORD, yHotspot=DWORD, hbmMask=HANDLE, hbmColor=HANDLE)
+BITMAP = _struct("BITMAP", bmType=LONG, bmWidth=LONG, bmHeight=LONG, bmWidthBytes=LONG, bmPlanes=WORD, bmBitsPixel=WORD,
+                 bmBits=HANDLE)  # fmt: skip
+BITMAPINFOHEADER = _struct("BITMAPINFOHEADER", biSize=DWORD, biWidth=LONG, biHeight=LONG, biPlanes=WORD,
+                           biBitCount=WORD, biCompression=DWORD, biSizeImage=DWORD, biXPelsPerMeter=LONG,
+                           biYPelsPerMeter=LONG, biClrUsed=DWORD, biClrImportant=DWORD)  # fmt: skip
+MOUSEINPUT = _struct("MOUSEINPUT", dx=LONG, dy=LONG, mouseData=DWORD, dwFlags=DWORD, time=DWORD, dwExtraInfo=ULONG_PTR)
+KEYBDINPUT = _struct("KEYBDINPUT", wVk=WORD, wScan=WORD, dwFlags=DWORD, time=DWORD, dwExtraInfo=ULONG_PTR)
+HARDWAREINPUT = _struct("HARDWAREINPUT", uMsg=DWORD, wParamL=WORD, wParamH=WORD)
+INPUT_UNION = _struct("INPUT_UNION", ctypes.Union, mi=MOUSEINPUT, ki=KEYBDINPUT, hi=HARDWAREINPUT)
+INPUT = _struct("INPUT", type=DWORD, u=INPUT_UNION)
 
-
-class CURSORINFO(ctypes.Structure):
-    _fields_ = [("cbSize", DWORD), ("flags", DWORD), ("hCursor", HANDLE), ("ptScreenPos", POINT)]
-
-
-class ICONINFO(ctypes.Structure):
-    _fields_ = [("fIcon", BOOL), ("xHotspot", DWORD), ("yHotspot", DWORD), ("hbmMask", HANDLE), ("hbmColor", HANDLE)]
-
-
-class BITMAP(ctypes.Structure):
-    _fields_ = [("bmType", LONG), ("bmWidth", LONG), ("bmHeight", LONG), ("bmWidthBytes", LONG)]
-    _fields_ += [("bmPlanes", WORD), ("bmBitsPixel", WORD), ("bmBits", HANDLE)]
-
-
-class BITMAPINFOHEADER(ctypes.Structure):
-    _fields_ = [("biSize", DWORD), ("biWidth", LONG), ("biHeight", LONG), ("biPlanes", WORD), ("biBitCount", WORD)]
-    _fields_ += [("biCompression", DWORD), ("biSizeImage", DWORD), ("biXPelsPerMeter", LONG)]
-    _fields_ += [("biYPelsPerMeter", LONG), ("biClrUsed", DWORD), ("biClrImportant", DWORD)]
-
-
-class MOUSEINPUT(ctypes.Structure):
-    _fields_ = [("dx", LONG), ("dy", LONG), ("mouseData", DWORD), ("dwFlags", DWORD), ("time", DWORD)]
-    _fields_ += [("dwExtraInfo", ULONG_PTR)]
-
-
-class KEYBDINPUT(ctypes.Structure):
-    _fields_ = [("wVk", WORD), ("wScan", WORD), ("dwFlags", DWORD), ("time", DWORD), ("dwExtraInfo", ULONG_PTR)]
-
-
-class HARDWAREINPUT(ctypes.Structure):
-    _fields_ = [("uMsg", DWORD), ("wParamL", WORD), ("wParamH", WORD)]
-
-
-class INPUT_UNION(ctypes.Union):
-    _fields_ = [("mi", MOUSEINPUT), ("ki", KEYBDINPUT), ("hi", HARDWAREINPUT)]
-
-
-class INPUT(ctypes.Structure):
-    _anonymous_ = ("u",)
-    _fields_ = [("type", DWORD), ("u", INPUT_UNION)]
-
-
-INPUT_MOUSE, INPUT_KEYBOARD = 0, 1
+INPUT_MOUSE, INPUT_KEYBOARD, WM_HOTKEY, PM_REMOVE, WAIT_TIMEOUT = 0, 1, 0x0312, 1, 258
 MOUSEEVENTF_MOVE, MOUSEEVENTF_WHEEL, MOUSEEVENTF_HWHEEL = 0x0001, 0x0800, 0x1000
 MOUSEEVENTF_VIRTUALDESK, MOUSEEVENTF_ABSOLUTE = 0x4000, 0x8000
 MOUSEEVENTF_BUTTON = {"left": (0x0002, 0x0004), "right": (0x0008, 0x0010), "middle": (0x0020, 0x0040)}  # down, up
 KEYEVENTF_EXTENDEDKEY, KEYEVENTF_KEYUP, KEYEVENTF_UNICODE = 0x0001, 0x0002, 0x0004
 SM_CXSCREEN, SM_CYSCREEN, SM_SWAPBUTTON = 0, 1, 23
 SM_XVIRTUALSCREEN, SM_YVIRTUALSCREEN, SM_CXVIRTUALSCREEN, SM_CYVIRTUALSCREEN = 76, 77, 78, 79
-DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2 = -4
-PROCESS_PER_MONITOR_DPI_AWARE = 2
-SRCCOPY, HALFTONE, COLORONCOLOR, DIB_RGB_COLORS = 0x00CC0020, 4, 3, 0
-CURSOR_SHOWING, DI_NORMAL = 1, 3
-PROCESS_QUERY_LIMITED_INFORMATION = 0x1000
-DESKTOP_READOBJECTS = 0x0001
-TOKEN_QUERY, TokenIntegrityLevel, SECURITY_MANDATORY_MEDIUM_RID = 0x0008, 25, 0x2000
-GA_ROOT, GA_ROOTOWNER = 2, 3
+DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2, PROCESS_PER_MONITOR_DPI_AWARE = -4, 2
+SRCCOPY, HALFTONE, COLORONCOLOR, DIB_RGB_COLORS, CURSOR_SHOWING, DI_NORMAL = 0x00CC0020, 4, 3, 0, 1, 3
+PROCESS_QUERY_LIMITED_INFORMATION, DESKTOP_READOBJECTS, TOKEN_QUERY = 0x1000, 0x0001, 0x0008
+TokenIntegrityLevel, SECURITY_MANDATORY_MEDIUM_RID, GA_ROOT, GA_ROOTOWNER = 25, 0x2000, 2, 3
 MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}  # of RegisterHotKey: alt, ctrl, shift, win
-WM_HOTKEY, PM_REMOVE, WAIT_TIMEOUT = 0x0312, 1, 258
+ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE, E_ACCESSDENIED = 5, 1402, -2147024891
 INPUT_MARK = 0x41474E54  # "AGNT" in dwExtraInfo: tells the program's own events from the person's
 
-VK_MAP = {
-    **{chr(c): c - 32 for c in range(ord("a"), ord("z") + 1)},
-    **{chr(c): c for c in range(ord("0"), ord("9") + 1)},
-    **{f"f{n}": 0x6F + n for n in range(1, 25)},
-    **{f"num{n}": 0x60 + n for n in range(10)},
-    **{"numadd": 0x6B, "numsubtract": 0x6D, "nummultiply": 0x6A, "numdivide": 0x6F, "numdecimal": 0x6E},
-    **{"backspace": 0x08, "tab": 0x09, "enter": 0x0D, "pause": 0x13, "capslock": 0x14, "escape": 0x1B, "space": 0x20},
-    **{"pageup": 0x21, "pagedown": 0x22, "end": 0x23, "home": 0x24, "left": 0x25, "up": 0x26, "right": 0x27},
-    **{"down": 0x28, "printscreen": 0x2C, "insert": 0x2D, "delete": 0x2E, "numlock": 0x90, "scrolllock": 0x91},
-    **{"shift": 0x10, "ctrl": 0x11, "alt": 0x12, "lshift": 0xA0, "rshift": 0xA1, "lctrl": 0xA2, "rctrl": 0xA3},
-    **{"lalt": 0xA4, "ralt": 0xA5, "win": 0x5B, "rwin": 0x5C, "menu": 0x5D, "numenter": 0x0D},
-    # punctuation: the key that bears this sign on a US keyboard
-    **{";": 0xBA, "=": 0xBB, ",": 0xBC, "-": 0xBD, ".": 0xBE, "/": 0xBF, "`": 0xC0, "[": 0xDB, "\\": 0xDC, "]": 0xDD},
-    **{"'": 0xDE, "<": 0xE2, "volumemute": 0xAD, "volumedown": 0xAE, "volumeup": 0xAF, "medianext": 0xB0},
-    **{"mediaprevious": 0xB1, "mediastop": 0xB2, "mediaplay": 0xB3, "browserback": 0xA6, "browserforward": 0xA7},
-    **{"browserrefresh": 0xA8, "browserhome": 0xAC, "apps": 0x5D, "sleep": 0x5F, "help": 0x2F, "clear": 0x0C},
-}
-# Keys whose scan code carries the E0 prefix; without it Windows takes them for their numpad twins.
-EXTENDED_KEYS = frozenset(
-    "pageup pagedown end home left up right down insert delete printscreen numlock numdivide numenter rctrl ralt win"
-    " rwin menu apps volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay browserback"
-    " browserforward browserrefresh browserhome".split()
-)
+_KEY_ROWS = {  # a code and its key, then those of the codes that follow; a sign is the key that bears it in the US
+    0x08: "backspace tab", 0x0C: "clear enter", 0x0D: "numenter", 0x10: "shift ctrl alt pause capslock", 0x1B: "escape",
+    0x20: "space pageup pagedown end home left up right down", 0x2C: "printscreen insert delete help",
+    0x30: "0 1 2 3 4 5 6 7 8 9", 0x41: "a b c d e f g h i j k l m n o p q r s t u v w x y z", 0x5B: "win rwin apps",
+    0x5D: "menu", 0x5F: "sleep num0 num1 num2 num3 num4 num5 num6 num7 num8 num9 nummultiply numadd", 0xE2: "<",
+    0x6D: "numsubtract numdecimal numdivide", 0x70: " ".join(f"f{n}" for n in range(1, 25)), 0x90: "numlock scrolllock",
+    0xA0: "lshift rshift lctrl rctrl lalt ralt browserback browserforward browserrefresh", 0xBA: "; = , - . / `",
+    0xAC: "browserhome volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay", 0xDB: "[ \\ ] '",
+}  # fmt: skip
+VK_MAP = {name: first + n for first, names in _KEY_ROWS.items() for n, name in enumerate(names.split())}
+# Codes whose scan code carries the E0 prefix; without it Windows takes these keys for their numpad twins.
+_EXTENDED = {*range(0x21, 0x2F), 0x5B, 0x5C, 0x5D, 0x6F, 0x90, VK_MAP["rctrl"], *range(VK_MAP["ralt"], 0xB4)}
+EXTENDED_KEYS = frozenset(name for name, code in VK_MAP.items() if code in _EXTENDED) | {"numenter"}
 
-
-def _nonzero(result: Any) -> bool:
-    return bool(result)
-
-
-def _any(_result: Any) -> bool:
-    return True
-
-
-def _s_ok(result: Any) -> bool:
-    return bool(result == 0)
-
-
-Check = Callable[[Any], bool]
 _H, _P, _W = HANDLE, ctypes.c_void_p, ctypes.c_wchar_p
-# function: (dll, restype, argtypes, check of the result); one row is all that a new Win32 call needs
-WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Check]] = {
-    "SetProcessDpiAwarenessContext": ("user32", BOOL, (ctypes.c_ssize_t,), _nonzero),
-    "SetProcessDpiAwareness": ("shcore", LONG, (LONG,), _s_ok),
-    "SetProcessDPIAware": ("user32", BOOL, (), _nonzero),
-    "GetSystemMetrics": ("user32", LONG, (LONG,), _any),
-    "GetDoubleClickTime": ("user32", DWORD, (), _nonzero),
-    "OpenInputDesktop": ("user32", _H, (DWORD, BOOL, DWORD), _nonzero),
-    "CloseDesktop": ("user32", BOOL, (_H,), _nonzero),
-    "GetDC": ("user32", _H, (_H,), _nonzero),
-    "ReleaseDC": ("user32", LONG, (_H, _H), _nonzero),
-    "CreateCompatibleDC": ("gdi32", _H, (_H,), _nonzero),
-    "DeleteDC": ("gdi32", BOOL, (_H,), _nonzero),
-    "CreateDIBSection": ("gdi32", _H, (_H, _P, DWORD, _P, _H, DWORD), _nonzero),
-    "SelectObject": ("gdi32", _H, (_H, _H), _nonzero),
-    "DeleteObject": ("gdi32", BOOL, (_H,), _nonzero),
-    "SetStretchBltMode": ("gdi32", LONG, (_H, LONG), _nonzero),
-    "SetBrushOrgEx": ("gdi32", BOOL, (_H, LONG, LONG, _P), _nonzero),
-    "StretchBlt": ("gdi32", BOOL, (_H, LONG, LONG, LONG, LONG, _H, LONG, LONG, LONG, LONG, DWORD), _nonzero),
-    "GdiFlush": ("gdi32", BOOL, (), _nonzero),
-    "GetObjectW": ("gdi32", LONG, (_H, LONG, _P), _nonzero),
-    "GetCursorInfo": ("user32", BOOL, (_P,), _nonzero),
-    "GetIconInfo": ("user32", BOOL, (_H, _P), _nonzero),
-    "DrawIconEx": ("user32", BOOL, (_H, LONG, LONG, _H, LONG, LONG, DWORD, _H, DWORD), _nonzero),
-    "GetCursorPos": ("user32", BOOL, (_P,), _nonzero),
-    "SetCursorPos": ("user32", BOOL, (LONG, LONG), _nonzero),
-    "SendInput": ("user32", DWORD, (DWORD, _P, LONG), _any),
-    "MapVirtualKeyW": ("user32", DWORD, (DWORD, DWORD), _any),
-    "GetForegroundWindow": ("user32", _H, (), _any),
-    "GetWindowTextW": ("user32", LONG, (_H, _P, LONG), _any),
-    "GetWindowRect": ("user32", BOOL, (_H, _P), _nonzero),
-    "GetWindowThreadProcessId": ("user32", DWORD, (_H, _P), _nonzero),
-    "OpenProcess": ("kernel32", _H, (DWORD, BOOL, DWORD), _nonzero),
-    "CloseHandle": ("kernel32", BOOL, (_H,), _nonzero),
-    "QueryFullProcessImageNameW": ("kernel32", BOOL, (_H, DWORD, _P, _P), _nonzero),
-    "OpenProcessToken": ("advapi32", BOOL, (_H, DWORD, _P), _nonzero),
-    "GetTokenInformation": ("advapi32", BOOL, (_H, LONG, _P, DWORD, _P), _nonzero),
-    "WindowFromPoint": ("user32", _H, (POINT,), _any),
-    "GetAncestor": ("user32", _H, (_H, DWORD), _any),
-    "GetConsoleWindow": ("kernel32", _H, (), _any),
-    "GetLastInputInfo": ("user32", BOOL, (_P,), _nonzero),
-    "GetTickCount": ("kernel32", DWORD, (), _any),
-    "RegisterHotKey": ("user32", BOOL, (_H, LONG, DWORD, DWORD), _nonzero),
-    "PeekMessageW": ("user32", BOOL, (_P, _H, DWORD, DWORD, DWORD), _any),
-    "SetConsoleCtrlHandler": ("kernel32", BOOL, (_P, BOOL), _nonzero),
-    "CreateMutexW": ("kernel32", _H, (_P, BOOL, _W), _nonzero),
-    "WaitForSingleObject": ("kernel32", DWORD, (_H, DWORD), _any),
-}
-ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE, E_ACCESSDENIED = 5, 1402, -2147024891
-
-Resolve = Callable[[str, str, Any, tuple[Any, ...]], Callable[..., Any]]
+# dll: {function: (restype, argtypes, check of the result)}; an entry is all that a new Win32 call needs. The check:
+# bool where 0 is a failure, not_ for an HRESULT, where 0 is success, and None where every answer is one.
+_DLLS: dict[str, dict[str, tuple[Any, tuple[Any, ...], Callable[[Any], bool] | None]]] = {
+    "user32": {
+        "SetProcessDpiAwarenessContext": (BOOL, (ctypes.c_ssize_t,), bool), "SetProcessDPIAware": (BOOL, (), bool),
+        "OpenInputDesktop": (_H, (DWORD, BOOL, DWORD), bool), "CloseDesktop": (BOOL, (_H,), bool),
+        "GetSystemMetrics": (LONG, (LONG,), None), "GetDC": (_H, (_H,), bool), "ReleaseDC": (LONG, (_H, _H), bool),
+        "GetCursorInfo": (BOOL, (_P,), bool), "GetIconInfo": (BOOL, (_H, _P), bool),
+        "DrawIconEx": (BOOL, (_H, LONG, LONG, _H, LONG, LONG, DWORD, _H, DWORD), bool),
+        "GetCursorPos": (BOOL, (_P,), bool), "SetCursorPos": (BOOL, (LONG, LONG), bool),
+        "SendInput": (DWORD, (DWORD, _P, LONG), None), "MapVirtualKeyW": (DWORD, (DWORD, DWORD), None),
+        "GetForegroundWindow": (_H, (), None), "WindowFromPoint": (_H, (POINT,), None),
+        "GetAncestor": (_H, (_H, DWORD), None), "GetWindowTextW": (LONG, (_H, _P, LONG), None),
+        "GetWindowRect": (BOOL, (_H, _P), bool), "GetWindowThreadProcessId": (DWORD, (_H, _P), bool),
+        "GetDoubleClickTime": (DWORD, (), bool), "RegisterHotKey": (BOOL, (_H, LONG, DWORD, DWORD), bool),
+        "GetLastInputInfo": (BOOL, (_P,), bool), "PeekMessageW": (BOOL, (_P, _H, DWORD, DWORD, DWORD), None),
+    },
+    "gdi32": {
+        "CreateCompatibleDC": (_H, (_H,), bool), "DeleteDC": (BOOL, (_H,), bool),
+        "CreateDIBSection": (_H, (_H, _P, DWORD, _P, _H, DWORD), bool), "DeleteObject": (BOOL, (_H,), bool),
+        "SelectObject": (_H, (_H, _H), bool), "GetObjectW": (LONG, (_H, LONG, _P), bool), "GdiFlush": (BOOL, (), bool),
+        "SetStretchBltMode": (LONG, (_H, LONG), bool), "SetBrushOrgEx": (BOOL, (_H, LONG, LONG, _P), bool),
+        "StretchBlt": (BOOL, (_H, LONG, LONG, LONG, LONG, _H, LONG, LONG, LONG, LONG, DWORD), bool),
+    },
+    "kernel32": {
+        "OpenProcess": (_H, (DWORD, BOOL, DWORD), bool), "CloseHandle": (BOOL, (_H,), bool),
+        "QueryFullProcessImageNameW": (BOOL, (_H, DWORD, _P, _P), bool), "GetConsoleWindow": (_H, (), None),
+        "GetTickCount": (DWORD, (), None), "SetConsoleCtrlHandler": (BOOL, (_P, BOOL), bool),
+        "CreateMutexW": (_H, (_P, BOOL, _W), bool), "WaitForSingleObject": (DWORD, (_H, DWORD), None),
+    },
+    "advapi32": {"OpenProcessToken": (BOOL, (_H, DWORD, _P), bool),
+                 "GetTokenInformation": (BOOL, (_H, LONG, _P, DWORD, _P), bool)},
+    "shcore": {"SetProcessDpiAwareness": (LONG, (LONG,), not_)},
+}  # fmt: skip
+WIN32 = {name: (dll, *row) for dll, rows in _DLLS.items() for name, row in rows.items()}
 
 
 class Win32:
     """The table bound to functions: `api.GetDC(None)` calls one and raises Win32Error when its check fails.
 
     `resolve(dll, name, restype, argtypes)` gives the function, raising AttributeError or OSError where this Windows has
-    none (it then fails when called); `last_error()` gives GetLastError's value.
+    none; `last_error()` gives GetLastError's value.
     """
 
-    def __init__(self, resolve: Resolve, last_error: Callable[[], int]) -> None:
+    def __init__(self, resolve: Callable[..., Callable[..., Any]], last_error: Callable[[], int]) -> None:
         self._resolve, self._last_error = resolve, last_error
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Binds a function at its first use."""
+        """Binds a function at its first use; raises Win32Error if this Windows has none."""
         if name not in WIN32:
             raise AttributeError(f"{name} has no row in the WIN32 table")
-        setattr(self, name, self._bind(name))
-        return cast("Callable[..., Any]", getattr(self, name))
-
-    def _bind(self, name: str) -> Callable[..., Any]:
         dll, restype, argtypes, check = WIN32[name]
         try:
             function = self._resolve(dll, name, restype, argtypes)
         except (AttributeError, OSError):
-            return lambda *_: self._fail(name, 0, f"{name} is not available on this Windows.")
+            raise Win32Error(f"{name} is not available on this Windows.", name) from None
 
         def call(*arguments: Any) -> Any:
             result = function(*arguments)
-            if check(result):
-                return result
-            return self._fail(name, result if check is _s_ok else self._last_error() or 0)  # an HRESULT is the code
+            if check and not check(result):
+                code = result if check is not_ else self._last_error()  # an HRESULT is the code
+                text = f"Windows refused {name} (error {code})" if code else f"Windows refused {name}"
+                advice = "unlock the screen or close the secure prompt if there is one, then try again"
+                raise Win32Error(f"{text}; {advice}.", name, code)
+            return result
 
+        setattr(self, name, call)
         return call
-
-    def _fail(self, name: str, code: int, text: str = "") -> Any:
-        reason = f" (error {code})" if code else ""
-        advice = "unlock the screen or close the secure prompt if there is one, then try again"
-        raise Win32Error(text or f"Windows refused {name}{reason}; {advice}.", name, code)
 
 
 def load_win32() -> Win32:
     """The table bound to this machine's DLLs; anywhere but on Windows raises Win32Error."""
     if sys.platform != "win32":
         raise Win32Error("There is no Windows desktop here; run it on Windows 10/11, or try: python agent.py --demo")
-    dlls: dict[str, Any] = {}
 
     def resolve(dll: str, name: str, restype: Any, argtypes: tuple[Any, ...]) -> Callable[..., Any]:
-        if dll not in dlls:
-            dlls[dll] = ctypes.WinDLL(dll, use_last_error=True)
-        function: Any = getattr(dlls[dll], name)
+        function: Any = getattr(ctypes.WinDLL(dll, use_last_error=True), name)
         function.restype, function.argtypes = restype, argtypes
         return cast("Callable[..., Any]", function)
 
@@ -993,49 +870,22 @@ def load_win32() -> Win32:
 
 
 class Desktop(Protocol):
-    """A screen, a mouse and a keyboard. Only the actuator may call the five input methods."""
+    """A screen, a mouse and a keyboard. Only the actuator may call the five input methods, which come last."""
 
-    def screen(self) -> Rect:
-        """The whole virtual screen, all monitors, in pixels."""
-
-    def primary(self) -> Rect:
-        """The primary monitor."""
-
-    def capture(self, area: Rect, width: int, height: int) -> Frame:
-        """A look at `area`, scaled to width*height, with the mouse pointer; raises Win32Error."""
-
-    def glance(self, area: Rect, width: int, height: int) -> bytes:
-        """A small quick look without the pointer, BGRX bytes, only good for comparing with another one."""
-
-    def cursor(self) -> Point:
-        """Where the mouse is."""
-
-    def foreground(self) -> Window | None:
-        """The window that has the keyboard, if any; raises Win32Error while the desktop is locked."""
-
-    def window_at(self, point: Point) -> Window | None:
-        """The top-level window at that pixel, if any."""
-
-    def idle_s(self) -> float:
-        """Seconds since anybody last used mouse or keyboard, the program included."""
-
-    def double_click_ms(self) -> int:
-        """The longest time between two clicks that make a double click."""
-
-    def move(self, point: Point) -> None:
-        """Puts the mouse on exactly that pixel."""
-
-    def button(self, name: str, down: bool) -> None:
-        """Presses or releases `left`, `right` or `middle` where the mouse is."""
-
-    def wheel(self, units: int, horizontal: bool = False) -> None:
-        """Turns the wheel; 120 units are a notch, positive is up or right."""
-
-    def key(self, name: str, down: bool) -> None:
-        """Presses or releases a key by its name in VK_MAP."""
-
-    def text(self, text: str) -> None:
-        """Types one batch of characters, each pressed and released, whatever the keyboard layout."""
+    def screen(self) -> Rect: ...  # the whole virtual screen, all monitors, in pixels
+    def primary(self) -> Rect: ...  # the primary monitor
+    def capture(self, area: Rect, width: int, height: int) -> Frame: ...  # scaled, with the pointer; raises Win32Error
+    def glance(self, area: Rect, width: int, height: int) -> bytes: ...  # quick BGRX, to compare with another one only
+    def cursor(self) -> Point: ...  # where the mouse is
+    def foreground(self) -> Window | None: ...  # which has the keyboard; raises Win32Error while the desktop is locked
+    def window_at(self, point: Point) -> Window | None: ...  # the top-level window at that pixel
+    def idle_s(self) -> float: ...  # seconds since anybody last used mouse or keyboard, the program included
+    def double_click_ms(self) -> int: ...  # the longest time between two clicks that make a double click
+    def move(self, point: Point) -> None: ...  # puts the mouse on exactly that pixel
+    def button(self, name: str, down: bool) -> None: ...  # left, right or middle, where the mouse is
+    def wheel(self, units: int, horizontal: bool = False) -> None: ...  # 120 are a notch, positive is up or right
+    def key(self, name: str, down: bool) -> None: ...  # presses or releases a key by its name in VK_MAP
+    def text(self, text: str) -> None: ...  # types one batch of characters, whatever the keyboard layout
 
 
 def _twice(release: Callable[..., Any], *arguments: Any) -> None:
@@ -1053,18 +903,16 @@ class WindowsDesktop:
     """The real desktop through Win32; `api` is the bound table, so that tests can put their own functions behind it."""
 
     def __init__(self, api: Win32, clock: Clock) -> None:
-        self.api, self.clock, self._number = api, clock, 0
+        self.api, self.clock, self._numbers = api, clock, count(1)
         self._swapped, self._rights, self._own = False, 0, set[int | None]()
 
     def init_dpi(self) -> str:
         """Makes pixels mean pixels on scaled monitors; returns the way that worked. Already set is fine."""
-        for name, argument in (
-            ("SetProcessDpiAwarenessContext", (DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2,)),
-            ("SetProcessDpiAwareness", (PROCESS_PER_MONITOR_DPI_AWARE,)),
-            ("SetProcessDPIAware", ()),
-        ):
+        ways = {"SetProcessDpiAwarenessContext": [DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2]}
+        ways |= {"SetProcessDpiAwareness": [PROCESS_PER_MONITOR_DPI_AWARE], "SetProcessDPIAware": []}
+        for name, arguments in ways.items():
             try:
-                getattr(self.api, name)(*argument)
+                getattr(self.api, name)(*arguments)
                 return name
             except Win32Error as error:
                 if error.code in (ERROR_ACCESS_DENIED, E_ACCESSDENIED):
@@ -1074,98 +922,72 @@ class WindowsDesktop:
     # -- eyes
 
     def screen(self) -> Rect:
-        metric = self.api.GetSystemMetrics
-        left, top = metric(SM_XVIRTUALSCREEN), metric(SM_YVIRTUALSCREEN)
-        return self._sized(left, top, metric(SM_CXVIRTUALSCREEN), metric(SM_CYVIRTUALSCREEN))
+        return self._sized(SM_XVIRTUALSCREEN, SM_YVIRTUALSCREEN, SM_CXVIRTUALSCREEN, SM_CYVIRTUALSCREEN)
 
     def primary(self) -> Rect:
-        return self._sized(0, 0, self.api.GetSystemMetrics(SM_CXSCREEN), self.api.GetSystemMetrics(SM_CYSCREEN))
+        return self._sized(SM_CXSCREEN, SM_CYSCREEN, SM_CXSCREEN, SM_CYSCREEN)._replace(left=0, top=0)
 
-    @staticmethod
-    def _sized(left: int, top: int, width: int, height: int) -> Rect:
-        if width <= 0 or height <= 0:
+    def _sized(self, *metrics: int) -> Rect:
+        rect = Rect(*map(self.api.GetSystemMetrics, metrics))
+        if rect.width <= 0 or rect.height <= 0:
             raise Win32Error("Windows reports a screen of no size; connect a display or restore the session.")
-        return Rect(left, top, width, height)
+        return rect
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen, window = self.screen(), self.foreground()
-        with ExitStack() as undo:
-            memory, read = self._blit(undo, area, width, height, HALFTONE)
+        with self._blit(area, width, height, HALFTONE) as (memory, read):
             clean = read()
             pixels = read() if self._draw_cursor(memory, area, width, height) else clean
-        self._number += 1
-        return Frame(self._number, width, height, pixels, clean, area, screen, self.clock.now(), window)
+        return Frame(next(self._numbers), width, height, pixels, clean, area, screen, self.clock.now(), window)
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
-        with ExitStack() as undo:
-            return self._blit(undo, area, width, height, COLORONCOLOR)[1]()
+        with self._blit(area, width, height, COLORONCOLOR) as (_, read):
+            return read()
 
-    def _blit(
-        self, undo: ExitStack, area: Rect, width: int, height: int, mode: int
-    ) -> tuple[int, Callable[[], bytes]]:
-        """The screen's `area` in a top-down 32-bit DIB section; returns its DC and a reader. `undo` releases all."""
-        api = self.api
-        source = api.GetDC(None)
-        undo.callback(_twice, api.ReleaseDC, None, source)
-        header = BITMAPINFOHEADER(ctypes.sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
-        bits = HANDLE()
-        bitmap = api.CreateDIBSection(source, ctypes.byref(header), DIB_RGB_COLORS, ctypes.byref(bits), None, 0)
-        undo.callback(_twice, api.DeleteObject, bitmap)  # after its DC, which would keep it alive
-        memory = api.CreateCompatibleDC(source)
-        undo.callback(_twice, api.DeleteDC, memory)
-        previous = api.SelectObject(memory, bitmap)
-        undo.callback(_twice, api.SelectObject, memory, previous)
-        api.SetStretchBltMode(memory, mode)
-        api.SetBrushOrgEx(memory, 0, 0, None)  # HALFTONE misaligns its brush without it
-        box = (area.left, area.top, area.width, area.height)
-        api.StretchBlt(memory, 0, 0, width, height, source, *box, SRCCOPY)
+    @contextmanager
+    def _blit(self, area: Rect, width: int, height: int, mode: int) -> Iterator[tuple[int, Callable[[], bytes]]]:
+        """The screen's `area` in a top-down 32-bit DIB section: its DC and a reader."""
+        api, bits, header = self.api, HANDLE(), BITMAPINFOHEADER(ctypes.sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
 
         def read() -> bytes:
             api.GdiFlush()
             return ctypes.string_at(bits.value or 0, width * height * 4)
 
-        return memory, read
+        with ExitStack() as undo:
+            source = api.GetDC(None)
+            undo.callback(_twice, api.ReleaseDC, None, source)
+            bitmap = api.CreateDIBSection(source, ctypes.byref(header), DIB_RGB_COLORS, ctypes.byref(bits), None, 0)
+            undo.callback(_twice, api.DeleteObject, bitmap)  # after its DC, which would keep it alive
+            memory = api.CreateCompatibleDC(source)
+            undo.callback(_twice, api.DeleteDC, memory)
+            undo.callback(_twice, api.SelectObject, memory, api.SelectObject(memory, bitmap))
+            api.SetStretchBltMode(memory, mode)
+            api.SetBrushOrgEx(memory, 0, 0, None)  # HALFTONE misaligns its brush without it
+            api.StretchBlt(memory, 0, 0, width, height, source, *area, SRCCOPY)
+            yield memory, read
 
     def _draw_cursor(self, memory: int, area: Rect, width: int, height: int) -> bool:
         """Draws the mouse pointer at its scaled place, its hotspot on the spot; false if none is shown."""
-        info = CURSORINFO(ctypes.sizeof(CURSORINFO))
+        info, icon, bitmap = CURSORINFO(ctypes.sizeof(CURSORINFO)), ICONINFO(), BITMAP()
         self.api.GetCursorInfo(ctypes.byref(info))
         if not info.flags & CURSOR_SHOWING or not info.hCursor:
             return False
         try:
-            hot_x, hot_y, wide, high = self._cursor_shape(info.hCursor)
+            self.api.GetIconInfo(info.hCursor, ctypes.byref(icon))
         except Win32Error as error:
             if error.code == ERROR_INVALID_CURSOR_HANDLE:  # its program ended or changed it in this very moment
                 return False
             raise
-        x = (info.ptScreenPos.x - hot_x - area.left) * width // area.width
-        y = (info.ptScreenPos.y - hot_y - area.top) * height // area.height
-        size = max(1, wide * width // area.width), max(1, high * height // area.height)
+        with ExitStack() as undo:
+            for handle in filter(None, (icon.hbmMask, icon.hbmColor)):  # both are copies that the caller must delete
+                undo.callback(_twice, self.api.DeleteObject, handle)
+            self.api.GetObjectW(icon.hbmColor or icon.hbmMask, ctypes.sizeof(BITMAP), ctypes.byref(bitmap))
+        high = bitmap.bmHeight if icon.hbmColor else bitmap.bmHeight // 2  # monochrome: AND mask above XOR mask
+        x = (info.ptScreenPos.x - icon.xHotspot - area.left) * width // area.width
+        y = (info.ptScreenPos.y - icon.yHotspot - area.top) * height // area.height
+        size = max(1, bitmap.bmWidth * width // area.width), max(1, high * height // area.height)
         self.api.DrawIconEx(memory, x, y, info.hCursor, *size, 0, None, DI_NORMAL)
         return True
-
-    def _cursor_shape(self, cursor: int) -> tuple[int, int, int, int]:
-        """Hotspot x and y, width and height of a cursor, in pixels."""
-        icon, bitmap = ICONINFO(), BITMAP()
-        self.api.GetIconInfo(cursor, ctypes.byref(icon))
-        with ExitStack() as undo:
-            for handle in (icon.hbmMask, icon.hbmColor):  # both are copies that the caller must delete
-                if handle:
-                    undo.callback(_twice, self.api.DeleteObject, handle)
-            shape = icon.hbmColor or icon.hbmMask
-            self.api.GetObjectW(shape, ctypes.sizeof(BITMAP), ctypes.byref(bitmap))
-        # a monochrome cursor has one bitmap of double height: AND mask above XOR mask
-        high = bitmap.bmHeight if icon.hbmColor else bitmap.bmHeight // 2
-        return icon.xHotspot, icon.yHotspot, bitmap.bmWidth, high
-
-    def _require_input_desktop(self) -> None:
-        """The input desktop cannot be opened while the screen is locked or a UAC prompt has it."""
-        try:
-            desktop = self.api.OpenInputDesktop(0, False, DESKTOP_READOBJECTS)
-        except Win32Error as error:
-            text = "The desktop is out of reach (locked screen or a UAC prompt); unlock it or answer the prompt."
-            raise Win32Error(text, error.function, error.code) from None
-        _twice(self.api.CloseDesktop, desktop)
 
     def cursor(self) -> Point:
         point = POINT()
@@ -1173,7 +995,12 @@ class WindowsDesktop:
         return Point(point.x, point.y)
 
     def foreground(self) -> Window | None:
-        self._require_input_desktop()
+        try:  # the input desktop cannot be opened while the screen is locked or a UAC prompt has it
+            desktop = self.api.OpenInputDesktop(0, False, DESKTOP_READOBJECTS)
+        except Win32Error as error:
+            text = "The desktop is out of reach (locked screen or a UAC prompt); unlock it or answer the prompt."
+            raise Win32Error(text, error.function, error.code) from None
+        _twice(self.api.CloseDesktop, desktop)
         return self._window(self.api.GetForegroundWindow())
 
     def window_at(self, point: Point) -> Window | None:
@@ -1199,8 +1026,8 @@ class WindowsDesktop:
         """File name and integrity level of a process; one that Windows does not let us ask has more rights than we."""
         path, size, token, rights = ctypes.create_unicode_buffer(1024), DWORD(1024), HANDLE(), 0
         label = (ctypes.c_size_t * 16)()  # TOKEN_MANDATORY_LABEL: the address of the SID, attributes, the SID
-        with suppress(Win32Error), ExitStack() as undo:
-            try:
+        try:
+            with ExitStack() as undo:
                 process = self.api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
                 undo.callback(_twice, self.api.CloseHandle, process)
                 self.api.QueryFullProcessImageNameW(process, 0, path, ctypes.byref(size))
@@ -1209,8 +1036,8 @@ class WindowsDesktop:
                 length = ctypes.sizeof(label)
                 self.api.GetTokenInformation(token, TokenIntegrityLevel, label, length, ctypes.byref(size))
                 rights = DWORD.from_address(label[0] + 8).value  # behind revision, count and authority of S-1-16-LEVEL
-            except Win32Error as error:
-                rights = 1 << 16 if error.code == ERROR_ACCESS_DENIED else 0
+        except Win32Error as error:  # of a release, too, when the rights are known
+            rights = rights or (1 << 16 if error.code == ERROR_ACCESS_DENIED else 0)
         return path.value.replace("\\", "/").rpartition("/")[2], rights
 
     def own_console(self, in_front: bool) -> None:
@@ -1238,10 +1065,9 @@ class WindowsDesktop:
         # Windows maps 0..65536 onto the virtual screen; the middle of each pixel survives its rounding
         dx = (2 * (point.x - screen.left) + 1) * 65536 // (2 * screen.width)
         dy = (2 * (point.y - screen.top) + 1) * 65536 // (2 * screen.height)
-        flags = MOUSEEVENTF_MOVE | MOUSEEVENTF_ABSOLUTE | MOUSEEVENTF_VIRTUALDESK
         for attempt in range(MOVE_TRIES):
             if attempt < MOVE_TRIES // 2:
-                self._send([self._mouse(flags, dx, dy)])
+                self._mouse(MOUSEEVENTF_MOVE | MOUSEEVENTF_ABSOLUTE | MOUSEEVENTF_VIRTUALDESK, dx, dy)
             else:
                 self.api.SetCursorPos(point.x, point.y)
             if self._holds(point) and self._holds(point):
@@ -1258,50 +1084,44 @@ class WindowsDesktop:
             self._swapped = bool(self.api.GetSystemMetrics(SM_SWAPBUTTON))
         if self._swapped:  # SendInput speaks of physical buttons, we of logical ones
             name = {"left": "right", "right": "left"}.get(name, name)
-        self._send([self._mouse(MOUSEEVENTF_BUTTON[name][0 if down else 1])])
+        self._mouse(MOUSEEVENTF_BUTTON[name][0 if down else 1])
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
-        flag = MOUSEEVENTF_HWHEEL if horizontal else MOUSEEVENTF_WHEEL
-        self._send([self._mouse(flag, data=units & 0xFFFFFFFF)])
+        self._mouse(MOUSEEVENTF_HWHEEL if horizontal else MOUSEEVENTF_WHEEL, data=units & 0xFFFFFFFF)
 
     def key(self, name: str, down: bool) -> None:
         self._send([self._key(name, down)])
 
     def text(self, text: str) -> None:
-        events: list[INPUT] = []
+        events = []
         for character in text:
-            name = {"\n": "enter", "\t": "tab"}.get(character)
-            if name:
+            if name := {"\n": "enter", "\t": "tab"}.get(character):
                 events += [self._key(name, True), self._key(name, False)]
                 continue
-            code = character.encode("utf-16-le")
-            for unit in (code[i] | code[i + 1] << 8 for i in range(0, len(code), 2)):
-                events += [self._unit(unit, 0), self._unit(unit, KEYEVENTF_KEYUP)]
+            for (unit,) in struct.iter_unpack("<H", character.encode("utf-16-le")):
+                events += [self._typed(0, unit, KEYEVENTF_UNICODE | up) for up in (0, KEYEVENTF_KEYUP)]
         self._send(events)
 
-    @staticmethod
-    def _mouse(flags: int, dx: int = 0, dy: int = 0, data: int = 0) -> INPUT:
-        return INPUT(INPUT_MOUSE, INPUT_UNION(mi=MOUSEINPUT(dx, dy, data, flags, 0, INPUT_MARK)))
+    def _key(self, name: str, down: bool) -> Any:
+        code, flags = VK_MAP[name], KEYEVENTF_EXTENDEDKEY if name in EXTENDED_KEYS else 0
+        return self._typed(code, self.api.MapVirtualKeyW(code, 0), flags | (0 if down else KEYEVENTF_KEYUP))
 
     @staticmethod
-    def _unit(unit: int, flags: int) -> INPUT:
-        return INPUT(INPUT_KEYBOARD, INPUT_UNION(ki=KEYBDINPUT(0, unit, KEYEVENTF_UNICODE | flags, 0, INPUT_MARK)))
+    def _typed(code: int, scan: int, flags: int) -> Any:
+        return INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(code, scan, flags, 0, INPUT_MARK))
 
-    def _key(self, name: str, down: bool) -> INPUT:
-        code = VK_MAP[name]
-        flags = (KEYEVENTF_EXTENDEDKEY if name in EXTENDED_KEYS else 0) | (0 if down else KEYEVENTF_KEYUP)
-        event = KEYBDINPUT(code, self.api.MapVirtualKeyW(code, 0), flags, 0, INPUT_MARK)
-        return INPUT(INPUT_KEYBOARD, INPUT_UNION(ki=event))
+    def _mouse(self, flags: int, dx: int = 0, dy: int = 0, data: int = 0) -> None:
+        self._send([INPUT(INPUT_MOUSE, mi=MOUSEINPUT(dx, dy, data, flags, 0, INPUT_MARK))])
 
-    def _send(self, events: list[INPUT]) -> None:
+    def _send(self, events: list[Any]) -> None:
         """One SendInput; fewer events inserted than given means that another window blocks input."""
-        count = self.api.SendInput(len(events), (INPUT * len(events))(*events), ctypes.sizeof(INPUT))
-        if count != len(events):
+        taken = self.api.SendInput(len(events), (INPUT * len(events))(*events), ctypes.sizeof(INPUT))
+        if taken != len(events):
             # in a text each press is followed by its release, so an odd count leaves one down
-            tries = 3 if count % 2 else 0
-            while tries and not self.api.SendInput(1, (INPUT * 1)(events[count]), ctypes.sizeof(INPUT)):
-                tries -= 1
-            text = f"Windows took {count} of {len(events)} input events; a program with more rights blocks them."
+            for _ in range(3 if taken % 2 else 0):
+                if self.api.SendInput(1, ctypes.byref(events[taken]), ctypes.sizeof(INPUT)):
+                    break
+            text = f"Windows took {taken} of {len(events)} input events; a program with more rights blocks them."
             raise Win32Error(text, "SendInput")
 
 
