@@ -191,6 +191,8 @@ class Config:
     stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
     blank_secrets: bool = _setting(True, "grey out, in the pictures of its window, where a secret was typed")
+    # -- marks and panel
+    ui_config: str = _setting("", "JSON laid over UI_CONFIG, how marks look: {\"executed_heat\": {\"trail_turns\": 1}}")
     # -- files
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
     keep_megabytes: int = _setting(2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000)
@@ -717,9 +719,10 @@ def wrap_text(text: str, width: int, scale: int = 2) -> list[str]:
 
 
 @lru_cache(maxsize=1024)
-def _mixing(level: int, part: int) -> bytes:
-    """A table that moves each of the 256 channel values part/32 of the way to `level`."""
-    return bytes([value + (level - value) * part // 32 for value in range(256)])
+def _mixing(colour: int, part: int) -> list[bytes]:
+    """For blue, green and red a table that moves each of the 256 values part/32 of the way to that of `colour`."""
+    levels = colour.to_bytes(3, "little")
+    return [bytes([value + (level - value) * part // 32 for value in range(256)]) for level in levels]
 
 
 class Canvas:
@@ -738,9 +741,8 @@ class Canvas:
         if alpha >= 1:
             self.pixels[start:end] = colour.to_bytes(4, "little") * (right - left)
             return
-        for channel, level in enumerate(colour.to_bytes(3, "little")):
-            mixed = self.pixels[start + channel : end : 4].translate(_mixing(level, round(alpha * 32)))
-            self.pixels[start + channel : end : 4] = mixed
+        for channel, table in enumerate(_mixing(colour, round(alpha * 32)), start):
+            self.pixels[channel:end:4] = self.pixels[channel:end:4].translate(table)
 
     def fill(self, rect: Rect, colour: int, radius: int = 0, alpha: float = 1.0) -> None:
         """A rectangle, its corners rounded and smoothed when `radius` says so."""
@@ -763,6 +765,136 @@ class Canvas:
                     self.run(x + left, y + top + row, wide, colour, alpha)
             x += width
         return x
+
+
+# -- marks: what was done and what the model looks at, drawn into its next picture; the panel's page can do it instead
+
+UI_CONFIG: dict[str, Any] = {
+    "executed_heat": {
+        "enabled": True, "radius_scale": 0.024,  # of the picture's longer side
+        "stops": [[0.0, "rgba(255,90,0,0.70)"], [0.4, "rgba(255,120,0,0.48)"], [1.0, "rgba(255,165,0,0.03)"]],
+        "trail_turns": 4, "trail_shrink": 0.8,  # this turn's marks and those of the three before it
+    },
+    "bbox_heat": {
+        "enabled": True, "border": "rgba(30,110,255,0.9)", "border_width": 3,
+        "fill_stops": [[0.0, "rgba(30,110,255,0.25)"], [1.0, "rgba(30,110,255,0.06)"]],
+    },
+}  # fmt: skip
+
+
+def _tint(stops: Sequence[Any], at: float) -> tuple[int, float]:
+    """Colour and alpha of a gradient, from its centre (0) to its rim (1), where the first and the last stop lie."""
+    (low, one), (high, two) = next(pair for pair in zip(stops, stops[1:], strict=False) if at <= pair[1][0])
+    ends = zip(re.findall(r"[\d.]+", one), re.findall(r"[\d.]+", two), strict=True)
+    red, green, blue, alpha = (float(a) + (float(b) - float(a)) * (at - low) / (high - low) for a, b in ends)
+    if max(red, green, blue, alpha * 255) > 255:
+        raise ValueError(f"rgba takes 255 and an alpha of 1 at the most, not {one} or {two}")
+    return round(red) << 16 | round(green) << 8 | round(blue), alpha
+
+
+def _radial(canvas: Canvas, center: Point, radius: int, stops: Sequence[Any], fade: float, clip: Rect) -> None:
+    """A round gradient, in rings; nothing outside `clip`."""
+    rings = max(1, min(16, radius // 2))
+    tints = [(radius * (ring + 1) // rings, *_tint(stops, (ring + 0.5) / rings)) for ring in range(rings)]
+    for y in range(max(clip.top, center.y - radius), min(clip.top + clip.height, center.y + radius + 1)):
+        first = last = center.x
+        for reach, colour, alpha in tints:
+            if reach >= abs(y - center.y):
+                half = math.isqrt(reach**2 - (y - center.y) ** 2)
+                left, right = max(center.x - half, clip.left), min(center.x + half + 1, clip.left + clip.width)
+                canvas.run(left, y, first - left, colour, alpha * fade)
+                canvas.run(last, y, right - last, colour, alpha * fade)
+                first, last = left, right
+
+
+def _places(mark: Mapping[str, Any], canvas: Canvas) -> list[Point]:
+    """The pixels of a drag's two ends or a box's corners; of another act only its start; none for keys and text."""
+    ends = 2 if mark.get("name", "drag") == "drag" else int("x1" in mark)
+    places = [Coordinate(mark[f"x{n}"], mark[f"y{n}"]) for n in range(1, ends + 1)]
+    return [to_point(place, Rect(0, 0, canvas.width, canvas.height)) for place in places]
+
+
+def _draw_heat(canvas: Canvas, action: Mapping[str, Any], heat: Mapping[str, Any], age: int) -> None:
+    """One executed action, fainter and smaller with every turn since: spots, and a band between a drag's ends."""
+    shrink, fade, ends = heat["trail_shrink"] ** age, 1 - age / max(1, heat["trail_turns"]), _places(action, canvas)
+    radius = max(4, round(max(canvas.width, canvas.height) * heat["radius_scale"] * shrink))
+    if len(ends) == 2:
+        x, y, thick = (ends[0].x + ends[1].x) / 2, (ends[0].y + ends[1].y) / 2, radius // 8
+        ends = [Point(round(x + (end.x - x) * shrink), round(y + (end.y - y) * shrink)) for end in ends]
+        (top, bottom), (colour, alpha) = sorted(ends, key=lambda end: end.y), _tint(heat["stops"], 0.5)
+        slope = (bottom.x - top.x) / max(0.5, bottom.y - top.y)
+        half, (least, most) = (thick + 1) * max(1, abs(slope)), sorted([top.x, bottom.x])
+        for row in range(-thick, bottom.y - top.y + thick + 1):
+            left = max(math.floor(top.x + row * slope - half), least - thick)
+            right = min(math.floor(top.x + row * slope + half), most + thick)
+            canvas.run(left, top.y + row, right + 1 - left, colour, alpha * fade)
+    for end in ends:
+        _radial(canvas, end, radius, heat["stops"], fade, Rect(0, 0, canvas.width, canvas.height))
+
+
+def _draw_box(canvas: Canvas, box: Mapping[str, Any], look: Mapping[str, Any]) -> None:
+    """One box that the model named: a round fill and a border inside its edges."""
+    one, two = _places(box, canvas)
+    (left, right), (top, bottom) = sorted([one.x, two.x]), sorted([one.y, two.y])
+    place, border = Rect(left, top, right - left + 1, bottom - top + 1), [[0, look["border"]], [1, look["border"]]]
+    _radial(canvas, place.center, math.isqrt(place.width**2 + place.height**2) // 2 + 2, look["fill_stops"], 1, place)
+    thick, (colour, alpha) = min(look["border_width"], place.width, place.height), _tint(border, 0)
+    for row in range(place.height):
+        rim = min(row, place.height - 1 - row) < thick
+        canvas.run(left, top + row, place.width if rim else thick, colour, alpha)
+        canvas.run(right + 1 - thick, top + row, 0 if rim else thick, colour, alpha)
+
+
+def _draw_label(canvas: Canvas, text: str, at: Point, gap: int, taken: list[Rect]) -> None:
+    """A text on a dark plate below a place, above it at the lower edge, further down where another label stands."""
+    scale = max(1, min(4, max(canvas.width, canvas.height) // 640))
+    wide, high = sum(_glyph(char, scale)[0] for char in text) + 3 * scale, 10 * scale
+    top = at.y + gap if at.y + gap + high <= canvas.height else max(0, at.y - gap - high)
+    plate = Rect(max(0, min(at.x - wide // 2, canvas.width - wide)), top, wide, high)
+    while any(plate.intersection(other).width * plate.intersection(other).height for other in taken):
+        plate = replace(plate, top=plate.top + high)
+    taken.append(plate)
+    canvas.fill(plate, 0x0F141E, 0, 0.75)
+    canvas.text(plate.left + 2 * scale, plate.top + scale, text, 0xFFFFFF, scale)
+
+
+def annotate(
+    pixels: bytes, width: int, height: int, actions: Sequence[Mapping[str, Any]],
+    boxes: Sequence[Mapping[str, Any]] = (), trail: Sequence[Sequence[Mapping[str, Any]]] = (),
+    config: Mapping[str, Any] = UI_CONFIG,
+) -> bytearray:  # fmt: skip
+    """A copy of BGRX `pixels` with the marks of a turn: blue boxes, orange heat where actions were executed, labels.
+
+    Actions and boxes are on the grid ({"name": "drag", "x1", "y1", "x2", "y2"}); `trail`: earlier turns, latest first.
+    """
+    canvas, heat, taken = Canvas(width, height, pixels), config["executed_heat"], list[Rect]()
+    for box in boxes if config["bbox_heat"]["enabled"] else ():
+        _draw_box(canvas, box, config["bbox_heat"])
+    turns = [actions, *trail][: max(1, heat["trail_turns"]) if heat["enabled"] else 0]
+    for age, action in reversed([(age, action) for age, turn in enumerate(turns) for action in turn]):
+        _draw_heat(canvas, action, heat, age)
+    for number, action in enumerate(actions, 1):
+        for end, at in enumerate(_places(action, canvas), 1):
+            text = f"{number}{' to' * (end - 1)} ({action[f'x{end}']},{action[f'y{end}']})"
+            _draw_label(canvas, text, at, round(max(width, height) * heat["radius_scale"] * 0.75), taken)
+    return canvas.pixels
+
+
+def ui_config(text: str) -> dict[str, Any]:
+    """UI_CONFIG with the settings of a JSON text over it; raises ConfigError."""
+    box = {"name": "drag", "x1": 0, "y1": 0, "x2": GRID, "y2": GRID}
+    try:
+        given = json.loads(text or "{}")
+        if unknown := [f"{part}.{key}" for part in given for key in given[part] if key not in UI_CONFIG.get(part, {})]:
+            raise ConfigError(f"ui_config: there is no setting {unknown[0]!r}; see UI_CONFIG in agent.py.")
+        merged = {part: {**keys, **given.get(part, {})} for part, keys in UI_CONFIG.items()}
+        heat = merged["executed_heat"]
+        if not (0 <= heat["radius_scale"] <= 0.5 and 0 <= heat["trail_shrink"] <= 1):
+            raise ValueError("radius_scale takes 0 to 0.5 and trail_shrink 0 to 1")
+        annotate(bytes(256), 8, 8, [box], [box], [[box]], merged)  # whatever else can't be drawn shows here
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, StopIteration) as error:
+        raise ConfigError(f"ui_config cannot be drawn with ({type(error).__name__}: {error}); see UI_CONFIG.") from None
+    return merged
 
 
 ########################################################################################################################
