@@ -45,7 +45,7 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, astuple, dataclass, field, fields, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -587,6 +587,18 @@ def _png_join(strips: Sequence[PngPiece], width: int, height: int) -> PngPiece:
     tail = png_pack(b"IDAT", struct.pack(">2s2H", b"\3\0", high, low)) + png_pack(b"IEND", b"")
     pieces = [PngPiece(head, base64.b64encode(head)), *strips, PngPiece(tail, base64.b64encode(tail))]
     return PngPiece(b"".join([piece.png for piece in pieces]), b"".join([piece.base64 for piece in pieces]))
+
+
+def halved(rgb: bytes, width: int, height: int) -> tuple[bytes, int, int]:
+    """A picture at half its size, each pixel the mean of four; an odd last row or column is left out."""
+    rows, half = [rgb[start : start + width // 2 * 6] for start in range(0, len(rgb), width * 3)], bytearray()
+    for upper, lower in zip(rows[::2], rows[1::2], strict=False):
+        line = bytearray(width // 2 * 3)
+        for c in range(3):
+            four = zip(upper[c::6], upper[c + 3 :: 6], lower[c::6], lower[c + 3 :: 6], strict=True)
+            line[c::3] = bytes([sum(pixel) // 4 for pixel in four])
+        half += line
+    return bytes(half), width // 2, height // 2
 
 
 def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -3721,8 +3733,306 @@ def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
                 shutil.rmtree(run, ignore_errors=True)
 
 
+# -- looking back: the journal folded into turns, and the report made of them
+
+REPORT_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>A run of agent.py</title>
+<meta http-equiv="Content-Security-Policy" content="CSP"><meta name="color-scheme" content="light dark">
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>
+:root { --ground: #f4f6f9; --card: #fff; --ink: #1b2430; --soft: #5b6675; --line: #dde3eb; --tone: #8391a3;
+  --blue: #2457d6; --green: #1a7f37; --red: #c62828; --amber: #9a6700; --violet: #7c3aed }
+@media (prefers-color-scheme: dark) { :root { --ground: #10151c; --card: #19212b; --ink: #e4e9f0; --soft: #98a5b5;
+  --line: #2c3744; --blue: #7aa5ff; --green: #56c271; --red: #ff7b72; --amber: #e0a93b; --violet: #b794ff } }
+* { box-sizing: border-box }
+body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui; overflow-wrap: anywhere }
+#top, #turns { max-width: 1360px; margin: auto; padding: 18px clamp(12px, 3vw, 32px) }
+h1 { font-size: clamp(20px, 3vw, 29px); line-height: 1.25; margin: 10px 0 6px; max-height: 8em; overflow: auto }
+.sub, small, dt, .cost { color: var(--soft) } small, dt, .chip, .cost { font-size: 12.5px }
+.chip { border-radius: 99px; padding: 1px 10px; font-weight: 600; color: var(--card); background: var(--tone) }
+h1, .sub { unicode-bidi: plaintext } h1 + .sub { max-width: 80ch } .big { font-size: 15px; padding: 3px 14px }
+dl { display: flex; flex-wrap: wrap; gap: 8px; margin: 16px 0 0 } dd { margin: 0; font-weight: 600 }
+dl div, article, nav { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 5px 12px }
+dd, b, .cost, #where { font-variant-numeric: tabular-nums }
+nav { position: sticky; top: 0; z-index: 2; display: flex; gap: 6px; align-items: center; border-width: 1px 0;
+  border-radius: 0; padding: 8px clamp(12px, 3vw, 32px) }
+nav > button { font: inherit; color: inherit; background: none; border: 1px solid var(--line); border-radius: 8px;
+  min-width: 38px; height: 34px }
+#line { flex: 1; display: flex; gap: 2px; height: 34px; overflow-x: auto; scrollbar-width: none }
+#line button { flex: 1 0 5px; border: 0; padding: 0; border-radius: 3px; background: var(--tone); opacity: .5 }
+#line button:hover, #line .now { opacity: 1 } #line .now { box-shadow: inset 0 -6px var(--ink) }
+article { border-left: 5px solid var(--tone); margin-bottom: 16px; padding: 12px 16px 14px; scroll-margin-top: 62px }
+article.now { box-shadow: 0 0 0 2px var(--blue) }
+header { display: flex; flex-wrap: wrap; gap: 4px 10px; align-items: baseline } b { font-size: 20px }
+.cost { margin-left: auto } .body { display: grid; gap: 16px; margin-top: 10px }
+@media (min-width: 860px) { .seen:not(.wide) .body { grid-template-columns: 3fr 2fr } }
+figure { margin: 0 0 8px; position: relative; border: 1px solid var(--line); border-radius: 8px; overflow: hidden }
+img { display: block; width: 100%; height: auto } svg { position: absolute; inset: 0; width: 100%; height: 100% }
+.words p { margin: 0 0 10px; white-space: pre-wrap; unicode-bidi: plaintext; max-height: 22em; overflow: auto }
+small { display: block } .call { font: 13px/1.5 ui-monospace, Consolas, monospace }
+.call, .note { background: var(--ground); border-radius: 8px; padding: 6px 12px }
+.note { border-left: 4px solid var(--tone) } .good { --tone: var(--green) } .bad { --tone: var(--red) }
+.idle { --tone: var(--amber) } .plan { --tone: var(--violet) }
+.mark, .halo { fill: none; stroke: #e11d48; stroke-width: 5 } .halo { stroke: #fff; stroke-width: 11 }
+.off { stroke-dasharray: 14 10 } rect { fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif }
+@media (prefers-reduced-motion: no-preference) { .now .mark { animation: beat 1.1s ease-in-out 3 } }
+@keyframes beat { 50% { stroke-width: 14; opacity: .55 } }
+@media print { nav { display: none } article { break-inside: avoid } .words p { max-height: none } }
+</style><div id="top"></div><nav><button id="back" title="left arrow">&#9664;</button>
+<button id="play" title="space">play</button><button id="next" title="right arrow">&#9654;</button>
+<div id="line"></div><span id="where"></span></nav><main id="turns"></main><script>"use strict";
+const NOTES = {correction: "idle", failed: "bad", refused: "bad", plan: "plan", archive: "plan", verification: "good"};
+const ENDS = {completed: "good", stopped: "idle", max_steps: "idle"}, turns = [], pictures = new Map();
+const $ = (id) => document.getElementById(id);
+let head = {task: "", figures: [], size: [16, 9]}, current = 0, timer = 0;
+function add(parent, name, kind, text) {  // the only way text gets into the page: never as markup
+  const node = Object.assign(document.createElement(name), {className: kind || "", textContent: text || ""});
+  return parent.appendChild(node);
+}
+function draw(svg, name, values, text) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
+  node.textContent = text || "";
+  return svg.appendChild(node);
+}
+function mark(svg, act) {  // what was done; dashed if it was refused or broken off
+  const [wide, high] = head.size, {text, key, element_name} = act.args, off = act.changed === null ? " off" : "";
+  const places = Object.values(act.args).filter((value) => value && typeof value.x === "number");
+  const spots = places.map(({x, y}) => [x * wide / 1000, y * high / 1000]);
+  const [[x, y] = [wide / 2 - 350, high - 115], end] = spots;
+  for (const kind of ["halo", "mark" + off]) {
+    for (const [cx, cy] of spots) draw(svg, "circle", {cx, cy, r: act.tool === "double_click" ? 34 : 24, class: kind});
+    const way = end && Math.atan2(end[1] - y, end[0] - x);
+    const wing = (turn) => `M ${end} l ${-40 * Math.cos(way + turn)} ${-40 * Math.sin(way + turn)}`;
+    if (end) draw(svg, "path", {d: `M ${x} ${y} L ${end} ${wing(.5)} ${wing(-.5)}`, class: kind});
+  }
+  const label = [act.tool.replaceAll("_", " "), text || key || element_name].filter(Boolean).join(": ").slice(0, 60);
+  const size = label.length * 14 + 24, left = Math.max(4, Math.min(x + 32, wide - size - 4));  // inside the picture
+  const top = Math.max(4, Math.min(y + 32, high - 44));
+  draw(svg, "rect", {x: left, y: top, width: size, height: 38, rx: 9});
+  draw(svg, "text", {x: left + size / 2, y: top + 27, "text-anchor": "middle"}, label);
+}
+function picture(parent, name, acts) {
+  const figure = add(parent, "figure"), image = add(figure, "img"), [width, height] = head.size;
+  image.onerror = () => { figure.textContent = `The screenshot ${name} is missing.`; };
+  Object.assign(image, {width, height, loading: "lazy", alt: "The screen", src: pictures.get(name) || name});
+  const svg = draw(figure, "svg", {viewBox: `0 0 ${width} ${height}`});
+  for (const act of acts) mark(svg, act);
+  figure.onclick = () => figure.closest("article").classList.toggle("wide");
+}
+function card(turn, at) {
+  const kinds = [...new Set(turn.notes.map(([kind]) => kind))], tones = kinds.map((kind) => NOTES[kind]);
+  const good = turn.changed || tones.includes("good") ? "good" : "";
+  const tone = tones.includes("bad") ? "bad" : turn.plan ? "plan" : turn.wasted ? "idle" : good;
+  const node = add($("turns"), "article", tone), top = add(node, "header"), body = add(node, "div", "body");
+  add(top, "b", "", String(turn.turn));
+  add(top, "span", "", turn.role);
+  if (turn.changed !== null) add(top, "span", "chip", turn.changed ? "changed" : "unchanged");
+  for (const kind of kinds) add(top, "span", "chip " + (NOTES[kind] || ""), kind);
+  add(top, "span", "cost", `${turn.seconds.toFixed(1)} s, ${turn.prompt} + ${turn.completion} tokens`);
+  const done = (name) => turn.acts.filter((act) => act.screenshot === name);
+  const shots = turn.shots.filter((name, n) => !n || done(name).length), seen = shots.length && add(body, "div");
+  for (const name of shots) picture(seen, name, done(name));
+  node.classList.toggle("seen", !!seen);
+  const words = add(body, "div", "words");
+  const rows = [["the model said", turn.said], ["call", turn.call, "call"], ["result", turn.plan ? "" : turn.result]];
+  for (const [kind, text] of turn.notes) rows.push([kind, text, "note " + (NOTES[kind] || "")]);
+  for (const [label, text, kind] of rows) if (text) add(words, "p", kind, text).prepend(add(words, "small", "", label));
+  const bit = add($("line"), "button", tone), title = `Turn ${turn.turn}: ${turn.call || turn.result}`.slice(0, 120);
+  bit.style.flexGrow = String(Math.max(3, Math.min(300, turn.seconds * 10)));
+  Object.assign(bit, {title, onclick: () => go(at)});
+}
+function go(at) {
+  const [line, cards] = [$("line").children, $("turns").children];
+  for (const list of [line, cards]) list[current]?.classList.remove("now");
+  current = Math.max(0, Math.min(turns.length - 1, at));
+  for (const list of [line, cards]) list[current]?.classList.add("now");
+  $("where").textContent = `${current + 1} / ${turns.length}`;
+  line[current]?.scrollIntoView({block: "nearest", inline: "nearest"});
+  cards[current]?.scrollIntoView();
+}
+function play(on) {
+  clearInterval(timer);
+  timer = on && setInterval(() => current + 1 < turns.length ? go(current + 1) : play(0), 1500);
+  $("play").textContent = on ? "pause" : "play";
+  if (on) go(current + 1 < turns.length ? current : 0);
+}
+onkeydown = (event) => {
+  const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -1e9, End: 1e9, " ": 0}[event.key];
+  if (step === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
+  event.preventDefault();
+  play(step ? 0 : !timer);
+  if (step) go(current + step);
+};
+addEventListener("DOMContentLoaded", () => {
+  const book = new Map(), top = $("top");
+  for (const node of document.querySelectorAll("script[type='application/json']")) try {
+    const item = JSON.parse(node.textContent);
+    if (item.picture) pictures.set(item.picture, item.data); else book.set(item.turn, item);
+  } catch { /* the last line of a run that was killed while it was written */ }
+  head = book.get(-1) || head;
+  turns.push(...[...book.values()].filter((turn) => turn.turn >= 0).sort((a, b) => a.turn - b.turn));
+  document.title = `${head.outcome || "unfinished"}: ${head.task}`;
+  add(top, "span", "chip big " + (head.outcome ? ENDS[head.outcome] || "bad" : ""), head.outcome || "no end recorded");
+  add(top, "h1", "", head.task);
+  add(top, "div", "sub", head.text || "It is still running, or it was ended from outside.");
+  const list = add(top, "dl"), facts = [["run", head.name], ["started", new Date(head.began * 1000).toLocaleString()]];
+  for (const [name, value] of [...facts, ["profile", head.profile], ["model", head.model], ...head.figures])
+    add(add(list, "div"), "dt", "", name).after(add(list, "dd", "", value));
+  turns.forEach(card);
+  go(0);
+  scrollTo(0, 0);
+  $("back").onclick = () => go(current - 1);
+  $("next").onclick = () => go(current + 1);
+  $("play").onclick = () => play(!timer);
+});
+</script>
+"""
+
+PHASES = ("encode", "request", "model", "act", "settle", "capture")
+NOTES = {"no_call": "correction", "model_failed": "failed", "archive": "archive", "verification": "verification"}
+KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
+SUMS = (*PHASES, *"requests prompt completion reused reused_of computed corrections refused acted".split())
+
+
+def turns_of(folder: Path) -> list[dict[str, Any]]:
+    """What a run's journal says, for whatever looks back: first the run itself as turn -1, then its turns."""
+    book: list[dict[str, Any]] = []
+    try:
+        for record in read_journal(folder)[0]:
+            fold(book, record)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise AgentError(f"{folder / 'turns.jsonl'} is damaged: {error!r}.") from None
+    if not book:
+        raise AgentError(f"{folder} holds no run: its turns.jsonl is empty or damaged.")
+    book[0] |= {"name": folder.resolve().name, "figures": figures_of(book)}
+    return book
+
+
+def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
+    """Adds one record of turns.jsonl to a book as turns_of gives it."""
+    kind, when, number = record["kind"], float(record["time"]), int(record["turn"])
+    if kind == "run" and not book:
+        config = {name: value for name, value in record["config"].items() if name in KEPT_SETTINGS}
+        size = [int(config["screen_capture_w"]), int(config["screen_capture_h"])]
+        book.append({"turn": -1, "began": when, "size": size, "settings": config, "plan": "", "instructions": ""})
+    if not book:
+        return
+    if kind in ("run", "resume", "end"):
+        names = {"task", "profile", "model"} & record.keys()
+        book[0] |= {name: str(record.get(name, "")) for name in ("outcome", "text", *names)}
+        book[-1]["ended"] = when
+        return
+    if number != book[-1]["turn"]:
+        turn = {**dict.fromkeys(SUMS, 0), **dict.fromkeys(("role", "said", "call", "result"), ""), "wasted": False}
+        lists: dict[str, Any] = {name: [] for name in ("notes", "acts", "shots")}
+        book.append({"turn": number, "changed": None, "plan": False, "began": book[-1]["ended"], **turn, **lists})
+    book[-1] |= {"ended": when, "seconds": round(max(0.0, when - book[-1]["began"]), 3)}
+    _fold_turn(book[-1], kind, record)
+    if kind == "plan":
+        book[0] |= {"plan": str(record["plan"]), "instructions": str(record["instructions"])}
+
+
+def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> None:
+    notes, sums = turn["notes"], dict[str, Any]()
+    if kind == "look":
+        sums = {"capture": record["capture"], "encode": record["encode"]}
+        turn["shots"].append(str(record["screenshot"]))
+    elif kind == "reply":
+        sums = {"requests": 1, "model": record["seconds"], "request": record["request"], **record["tokens"]}
+        cached, shared, prompt = sums["cached"], record["shared"], sums["prompt"] or 0
+        sums |= {"computed": cached is None, "corrections": bool(notes) and notes[-1][0] == "correction"}
+        if cached is not None or shared is not None:  # what the server's cache gave, else what had not changed
+            sums |= {"reused": shared * prompt if cached is None else cached, "reused_of": prompt}
+        if turn["role"] in ("", record["role"]):
+            turn |= {"role": str(record["role"]), "said": _plain_text(record["message"].get("content"))}
+    elif kind == "intent":
+        shot, args = "".join(turn["shots"][-1:]), dict(record["args"])
+        turn["acts"].append({"tool": str(record["tool"]), "args": args, "screenshot": shot, "changed": None})
+        turn["call"] = turn["call"] or f"{record['tool']} {json.dumps(args, ensure_ascii=False)}"
+    elif kind == "result":
+        sums = {"refused": bool(record["refused"]), "act": record.get("act")}
+        sums["settle"] = (record["settle_ms"] or 0) / 1000
+        sums["acted"], turn["acts"][-1]["changed"] = record["changed"] is not None, record["changed"]
+        notes += [["refused", str(record["result"])]] * sums["refused"]
+        turn["result"] = turn["result"] or str(record["result"])
+    elif kind == "action":
+        idle = record["tool"] == "no_call" or record["changed"] is False or turn["refused"] > 0
+        turn |= {"wasted": idle, "result": str(record["result"]), "changed": record["changed"]}
+        turn |= {"call": f"{record['tool']} {record['args']}", "said": record["response_text"] or turn["said"]}
+    elif kind == "plan":
+        turn |= {"result": str(record["done"]), "plan": True}
+        notes.append(["plan", turn["result"].removeprefix("plan: ")])
+    elif kind in NOTES:
+        notes.append([NOTES[kind], str(record.get("text") or record["summary"])])
+    for name in SUMS:
+        turn[name] += sums.get(name) or 0
+
+
+def figures_of(book: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The figures of a run as (name, text), the same for report, statistics and the last line of a run."""
+    sums = {name: sum(turn[name] for turn in book[1:]) for name in (*SUMS, "wasted", "seconds")}
+    share = f"{sums['reused'] / max(1, sums['reused_of']):.0%}{', computed' * bool(sums['computed'])}"
+    counts = {"turns": len(book) - 1, "acts": sums["acted"], "refused": sums["refused"],
+              "corrections": sums["corrections"], "wasted turns": sums["wasted"], "requests": sums["requests"],
+              "prompt tokens": sums["prompt"], "completion tokens": sums["completion"],
+              "of the prompt reused": share}  # fmt: skip
+    seconds = {"time": sums["seconds"], "in the program": max(0.0, sums["seconds"] - sums["model"])}
+    seconds |= {name: sums[name] for name in PHASES}
+    return [(n, str(value)) for n, value in counts.items()] + [(n, f"{value:.1f} s") for n, value in seconds.items()]
+
+
+def report_page() -> str:
+    """The page up to its data, allowed to run its own script and to show pictures, and nothing else."""
+    script = REPORT_PAGE.split("<script>")[1].split("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    return REPORT_PAGE.replace("CSP", policy, 1)
+
+
+def report_block(item: Mapping[str, Any]) -> str:
+    """A turn as a block of data for the page; a later block of the same turn replaces it. Nothing in it is markup."""
+    data = json.dumps(item, default=str).replace("<", "\\u003c")
+    return f'<script type="application/json">{data}</script>\n'
+
+
+def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
+    """(RGB, width, height) of a run's screenshot, and no other file, whatever a journal says; raises AgentError."""
+    try:
+        if not re.fullmatch(r"screenshots/[\w-]+\.png", name):
+            raise AgentError("that is no name of a screenshot")
+        return png_to_rgb((folder / name).read_bytes())
+    except (AgentError, OSError) as error:
+        raise AgentError(f"The screenshot {name[:80]} of {folder} cannot be read: {error}") from None
+
+
+EXPORT_WIDTH = 1000  # most pixels of a picture in a shared report: text stays legible, a turn costs some 50 KB
+
+
+def write_report(folder: Path, target: Path | None = None) -> Path:
+    """Makes the run's report anew from its journal, or as one new file that holds its pictures; raises AgentError."""
+    items = turns_of(folder)
+    for name in dict.fromkeys(name for turn in items[1:] for name in turn["shots"]) if target else ():
+        with suppress(AgentError):  # the page says which one is missing
+            rgb, width, height = read_picture(folder, name)
+            while width > EXPORT_WIDTH:
+                rgb, width, height = halved(rgb, width, height)
+            data = base64.b64encode(rgb_to_png(rgb, width, height)).decode()
+            items.append({"picture": name, "data": f"data:image/png;base64,{data}"})
+    text = report_page() + "".join(map(report_block, items))
+    return write_text(target or folder / "report.html", text, "x" if target else "w")
+
+
+def write_text(path: Path, text: str, mode: str = "x") -> Path:
+    """Writes a file, one that is not there yet unless `mode` says so; raises ConfigError."""
+    try:
+        with path.open(mode, encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another name.") from None
+    return path
+
+
 class ExecutionLogger:
-    """The run's folder: execution_log.txt for people, turns.jsonl for programs, screenshots.
+    """The run's folder: execution_log.txt and report.html for people, turns.jsonl for programs, screenshots.
 
     turns.jsonl is append-only, one JSON object a line, flushed line by line, the intent of an act before the act and
     its result after it. A file that can't be written raises AgentError, and the run ends before it acts unrecorded.
@@ -3732,6 +4042,12 @@ class ExecutionLogger:
     def __init__(self, dump_dir: str, hide: Callable[[Any], Any] = lambda it: it, old: Path | None = None) -> None:
         self.folder, self.hide, self.api_calls = old or _new_run_folder(Path(dump_dir)), hide, 0
         self._writer, self._lost = threading.Thread(), list[OSError]()
+        self.echo: Callable[[str], None] = lambda text: None  # gets every entry of the log, too
+        self.listen: Callable[[], None] = lambda: None  # called whenever `book` has grown
+        self.turn, self.book = 0, list[dict[str, Any]]()  # what turns_of would give
+        if old:
+            with suppress(AgentError):
+                self.book = turns_of(old)
         try:
             (self.folder / "screenshots").mkdir(exist_ok=True)
             probe = self.folder / "screenshots" / "turn_0000000_recovery.png"
@@ -3739,6 +4055,7 @@ class ExecutionLogger:
             probe.unlink()
             self._log = (self.folder / "execution_log.txt").open("a", encoding="utf-8", errors="backslashreplace")
             self._turns = (self.folder / "turns.jsonl").open("a", encoding="utf-8")
+            self._report = (self.folder / "report.html").open("a", encoding="utf-8")
             name = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
             self._exchanges = (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace")
             if old:
@@ -3750,6 +4067,7 @@ class ExecutionLogger:
         """One entry of the log for people; further lines are indented."""
         stamp = datetime.now().strftime("%H:%M:%S.%f")[:-3]
         body = printable(redact(text)).rstrip().replace("\n", "\n    ")
+        self.echo(self.hide(text))
         self._write(self._log, f"{stamp} {body}\n")
 
     def section(self, title: str) -> None:
@@ -3762,10 +4080,25 @@ class ExecutionLogger:
         self._write(self._exchanges, f"{datetime.now():%H:%M:%S} {title}{body}\n\n")
 
     def record(self, kind: str, **values: Any) -> None:
-        """One line of turns.jsonl."""
+        """One line of turns.jsonl, which belongs to the present turn unless `values` name another."""
         self.flush()
-        entry = {"kind": kind, "time": round(time.time(), 3), **self.hide(values)}
-        self._write(self._turns, redact(json.dumps(entry, ensure_ascii=True, default=str)) + "\n")
+        entry = {"kind": kind, "time": round(time.time(), 3), "turn": self.turn, **self.hide(values)}
+        line = redact(json.dumps(entry, ensure_ascii=True, default=str))
+        self._write(self._turns, line + "\n")
+        fold(self.book, json.loads(line))
+        if self.book and kind in ("run", "resume", "intent", "result", "plan", "action", "end"):
+            self._show()
+        self.listen()
+
+    def _show(self) -> None:
+        """Adds to the report; a run does not end because of it."""
+        with suppress(OSError):
+            self.book[0] |= {"name": self.folder.name, "figures": figures_of(self.book)}
+            begun = self._report.tell() > 0
+            items = self.book[-1:] if begun else self.book[1:]
+            self._report.write("" if begun else report_page())
+            self._report.write("".join(map(report_block, [self.book[0], *items])))
+            self._report.flush()
 
     def save_screenshot(self, name: str, png: bytes) -> str:
         """Begins to write screenshots/NAME.png; returns its path inside the run's folder."""
@@ -3792,7 +4125,7 @@ class ExecutionLogger:
     def close(self) -> None:
         with suppress(AgentError):  # the record of the run's end has raised it
             self.flush()
-        for stream in (self._log, self._turns, self._exchanges):
+        for stream in (self._log, self._turns, self._exchanges, self._report):
             with suppress(OSError):
                 stream.close()
 
@@ -3946,6 +4279,13 @@ def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> R
     return Rect(left, bands[0][1], right - left, bands[-1][3] - bands[0][1])
 
 
+def sight(frame: Frame) -> dict[str, Any]:
+    """What the journal keeps of a frame beside its picture: area, box of the pointer in it, front window."""
+    pointer, window = changed_region(frame.clean, frame.pixels, frame.width), frame.window
+    front = {"title": window.title, "program": window.program, "rect": astuple(window.rect)} if window else None
+    return {"area": astuple(frame.area), "pointer": astuple(pointer) if pointer else None, "window": front}
+
+
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
     """The working area in pixels: primary, all, or LEFT,TOP,WIDTH,HEIGHT, which must lie on the virtual screen."""
     screen = desktop.screen()
@@ -3978,6 +4318,7 @@ class Engine:
     told: int = 0  # of them in the lines on the terminal
     warned: set[str] = field(default_factory=set)
     failures: int = 0  # failed exchanges in a row
+    phase: Callable[[str], None] = lambda text: None  # told what goes on, for a status line
     _typed: list[tuple[int, Rect]] = field(default_factory=list)  # window and place of each secret on its screenshots
     _image: bytes = b""
     _encoder: PngEncoder = field(default_factory=PngEncoder)
@@ -4002,11 +4343,12 @@ class Engine:
 
     def observe(self, turn: int, suffix: str = "", name: str = "") -> tuple[Frame, str]:
         """A fresh frame, saved and encoded for the next request; returns it with its screenshot's path."""
-        self.refused, self.region = "", None
+        self.phase("looking")
+        start, self.refused, self.region = self.clock.now(), "", None
         self._latest = frame = None if self.actuator.rest() else self._latest
         if frame is None or self.clock.now() - frame.taken_at > self.config.frame_reuse_ms / 1000:
             frame = self._look()
-        self._latest = None
+        self._latest, looked = None, self.clock.now()
         if self._typed:
             canvas = Canvas(frame.width, frame.height, frame.pixels)
             for handle, place in self._typed:
@@ -4014,7 +4356,10 @@ class Engine:
             frame = replace(frame, pixels=bytes(canvas.pixels))
         encoded = self._encoder.encode(frame.pixels, frame.width, frame.height)
         self._image = encoded.base64
-        return frame, self.logger.save_screenshot(name or f"turn_{turn:04d}{suffix}", encoded.png)
+        name = self.logger.save_screenshot(name or f"turn_{turn:04d}{suffix}", encoded.png)
+        seconds = {"capture": round(looked - start, 3), "encode": round(self.clock.now() - looked, 3)}
+        self.logger.record("look", turn=turn, screenshot=name, **seconds, **sight(frame))
+        return frame, name
 
     def _look(self) -> Frame:
         """A capture; while the screen can't be seen (locked, one colour) it waits, at most `blind_patience` seconds."""
@@ -4057,7 +4402,10 @@ class Engine:
         self.logger.exchange(f"REQUEST {number} to {role.name}: {about}", news)
         for message in messages:
             message.logged = True
+        self.phase(f"{role.name} is thinking")
+        start = self.clock.now()
         reply = self.server.complete(body)
+        lost = max(0.0, self.clock.now() - start - reply.seconds)  # by tries that failed
         reply, self.failures = replace(reply, message=self.logger.hide(reply.message)), 0
         self.logger.exchange(f"RESPONSE {number} in {reply.seconds:.2f} s, {reply.usage}", told(reply.message))
         least = config.screen_capture_w * config.screen_capture_h * images // 1024
@@ -4069,8 +4417,8 @@ class Engine:
         self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
         values = {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens, "cached": usage.cached_tokens}
         self.logger.record(
-            "reply", call=number, role=role.name, seconds=round(reply.seconds, 3), message=reply.message,
-            finish_reason=reply.finish_reason, shared=shared, tries=reply.tries, tokens=values,
+            "reply", call=number, role=role.name, seconds=round(reply.seconds, 3), request=round(lost, 3),
+            message=reply.message, finish_reason=reply.finish_reason, shared=shared, tries=reply.tries, tokens=values,
         )  # fmt: skip
         return reply
 
@@ -4119,16 +4467,19 @@ class Engine:
     def act(self, act: Act, frame: Frame, turn: int) -> tuple[str, bool | None]:
         """Carries an act out and waits for rest; its result (or refusal) and whether the screen changed."""
         self.logger.record("intent", turn=turn, tool=act.tool.name, args=asdict(act.args))
-        start, changed, self.refused, self.region, settle_ms = self.clock.now(), None, "", None, None
+        self.phase(f"doing {act.tool.name}")
+        start, changed, self.refused, self.region = self.clock.now(), None, "", None
+        more: dict[str, Any] = {"settle_ms": None}
         try:
             size = max(1, frame.width // 4), max(1, frame.height // 4)
             before = self.desktop.glance(frame.area, *size)
             result = self.actuator.perform(act, frame)
             if self.actuator.spent == frame.number:
+                self.phase("waiting for the screen to rest")
                 sent = self.clock.now()
                 self._latest = self._settle(frame.area, size, before)
                 self.actuator.settled()
-                settle_ms = round((self._latest.taken_at - sent) * 1000)
+                more = {"settle_ms": round((self._latest.taken_at - sent) * 1000), "act": round(sent - start, 3)}
                 box = changed_region(frame.clean, self._latest.clean, frame.width)
                 changed = box is not None
                 if box:
@@ -4144,7 +4495,7 @@ class Engine:
             result = f"{begun}: {error}"
         seconds = round(self.clock.now() - start, 3)
         result = self.logger.hide(result)
-        more = {"changed": changed, "region": self.region, "settle_ms": settle_ms, "seconds": seconds}
+        more |= {"changed": changed, "region": self.region, "refused": self.refused, "seconds": seconds}
         self.logger.record("result", turn=turn, result=result, **more)
         self.logger.log(f"TOOL {act} -> {result}; changed {changed}, {seconds} s")
         return result, changed
@@ -4245,6 +4596,7 @@ def run_turns(engine: Engine, state: AgentState, take_turn: Callable[[], Outcome
         state.increment_turn()
         engine.stop.check()
         engine.began = engine.clock.now()
+        engine.logger.turn = state.turn
         engine.logger.section(f"TURN {state.turn}")
         if outcome := take_turn():
             return outcome
