@@ -4451,15 +4451,17 @@ class Engine:
 
     # -- ask
 
-    def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
-        """One request to a role: its prompt, then `messages`; everything but images goes into the logs."""
+    def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
+        """One request to a role: its prompt, then `messages`; everything but images goes into the logs.
+
+        One failed exchange costs a turn and is returned; several in a row end the run.
+        """
         system, tools, config = self.profile.system(role), self.profile.schemas(role), self.config
         settings: dict[str, Any] = {"tools": tools, "tool_choice": "auto"} if tools else {}
         settings |= {"model": self.model.name, "temperature": getattr(config, role.temperature)}
         settings |= {"max_tokens": getattr(config, role.max_tokens)}
-        if self.panel and role.name != "verifier":  # which judges by the screen alone
-            hints = [Message("user", f"HINT: {self.logger.hide(hint)}") for hint in self.panel.take_hints()]
-            messages = [*messages, *hints]
+        hints = self.panel.take_hints() if self.panel and role.name != "verifier" else []  # who judges sees, no more
+        messages = [*messages, *(Message("user", f"HINT: {self.logger.hide(hint)}") for hint in hints)]
         text = system + json.dumps(tools) + "".join(f"{m.role}{m.thought}{m.text}{m.more or ''}" for m in messages)
         shared = None
         if role == self.profile.roles["executor"]:  # the share of its text that is, from the start, as before
@@ -4476,7 +4478,15 @@ class Engine:
             message.logged = True
         self.phase(f"{role.name} is thinking")
         start = self.clock.now()
-        reply = self.server.complete(body)
+        try:
+            reply = self.server.complete(body)
+        except ModelError as error:
+            self.failures += 1
+            if self.failures > config.model_failures:
+                raise
+            self.logger.record("model_failed", error=error.kind, text=str(error))
+            self.announce(f"warning: {error}")
+            return error
         lost = max(0.0, self.clock.now() - start - reply.seconds)  # by tries that failed
         reply, self.failures = replace(reply, message=self.logger.hide(reply.message)), 0
         self.logger.exchange(f"RESPONSE {number} in {reply.seconds:.2f} s, {reply.usage}", told(reply.message))
@@ -4485,9 +4495,8 @@ class Engine:
         for warning in [text for text in warnings if text not in self.warned]:
             self.warned.add(warning)
             self.announce(f"warning: {warning}")
-        usage = reply.usage
-        self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
-        values = {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens, "cached": usage.cached_tokens}
+        values = dict(zip(("prompt", "completion", "cached"), astuple(reply.usage), strict=True))
+        self.tokens += (values["prompt"] or 0) + (values["completion"] or 0)
         self.logger.record(
             "reply", call=number, role=role.name, seconds=round(reply.seconds, 3), request=round(lost, 3),
             message=reply.message, finish_reason=reply.finish_reason, shared=shared, tries=reply.tries, tokens=values,
@@ -4498,10 +4507,8 @@ class Engine:
         """The act, or None after so many short corrections on the cached prompt; what was said; how many requests."""
         tools, said, messages = self.profile.schemas(role), "", [Message("user", text, image)]
         for asked in range(1, corrections + 2):
-            try:
-                reply = self.ask(role, messages)
-            except ModelError as error:
-                self.bear(error)
+            reply = self.ask(role, messages)
+            if isinstance(reply, ModelError):
                 return None, "", asked
             said = cut_repetition(strip_think(_plain_text(reply.message.get("content"))))
             try:
@@ -4512,24 +4519,14 @@ class Engine:
                 messages += [Message("assistant", NO_CALL), Message("user", correction(error, tools))]
         return None, said, corrections + 1
 
-    def bear(self, error: ModelError) -> None:
-        """One failed exchange costs a turn; several in a row end the run."""
-        self.failures += 1
-        if self.failures > self.config.model_failures:
-            raise error
-        self.logger.record("model_failed", error=error.kind, text=str(error))
-        self.announce(f"warning: {error}")
-
     def verify(self, task: str, evidence: str, turn: int) -> tuple[bool, str]:
         """One fresh look at a claim of completion: whether it holds, and what was said. Only a plain YES agrees."""
         self._latest = None
         self.observe(turn, "_check")
         text = f"TASK: {task}\n\nCLAIM: {evidence}\n\nIs the task done? Answer YES or NO and the reason in one line."
-        try:
-            reply = self.ask(self.profile.roles["verifier"], [Message("user", text, self._image)])
-        except ModelError as error:
-            self.bear(error)
-            return False, str(error)
+        reply = self.ask(self.profile.roles["verifier"], [Message("user", text, self._image)])
+        if isinstance(reply, ModelError):
+            return False, str(reply)
         said = cut(strip_think(_plain_text(reply.message.get("content"))), 300)
         self.logger.record("verification", text=said)
         return bool(re.match(r"\W*yes\b", said, re.IGNORECASE)), said or "the verifier said nothing"
@@ -4720,16 +4717,31 @@ def resume(engine: Engine, state: AgentState) -> None:
 def plan_turn(engine: Engine, state: AgentState) -> None:
     """One turn of the planner; afterwards the executor has instructions and memory has room, whatever was said."""
     archiving, most = state.memory.needs_compression, engine.config.planner_in_a_row
-    role, text = engine.profile.roles["planner"], planner_text(state, archiving)
+    role, known, done = engine.profile.roles["planner"], state.memory.all_snapshots, "no usable plan"
+    wanted = "Review the recent actions: is there progress, failure, completion? Give the next instruction."
+    if archiving:
+        turns = [record.turn for record in state.memory.active_history]
+        wanted = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
+    elif not state.execution_instructions:
+        wanted = "Analyse the task, make a plan and give the first instruction."
+    notes = [f"Nothing has made progress for {state.stalled} turns; give another way."] if state.stalled > 1 else []
+    text = "\n".join([state.get_context(), "", f"CURRENT_TURN: {state.turn}", *notes, wanted])
     act, said, asked = engine.ask_for_call(role, text, b"", max(0, most - state.planner_streak - 1))
     state.planner_streak += asked
-    known = state.memory.all_snapshots
-    done = apply_plan(state, act, said)
+    archived = act if act and act.tool.name == "archive" else None
+    if archived:
+        args = archived.args
+        number = state.memory.apply_compression(args.summary, args.patterns_detected, args.archived_turns)
+        done = f"archived {number} turns"
+    elif act:
+        state.execution_instructions, state.needs_review = act.args.instructions, False
+        done = f"plan: {act.args.instructions}"
+    if not archived:
+        state.plan = said or (act.args.reasoning if act else "") or state.plan
     if archiving and state.memory.needs_compression:
-        count = state.memory.archive_by_itself(engine.config.memory_keep_actions)
-        done += f"; archived {count} turns by itself"
+        done += f"; archived {state.memory.archive_by_itself(engine.config.memory_keep_actions)} turns by itself"
     waiting = state.needs_review or not state.execution_instructions
-    if not (waiting and act and act.tool.name == "archive") or state.planner_streak >= most:
+    if not (waiting and archived) or state.planner_streak >= most:
         # without instructions the executor works on the task itself: a silent planner must not stop the run
         state.execution_instructions = state.execution_instructions or f"Carry out the task: {state.task}"
         state.mode, state.needs_review, state.since_review = EXECUTION, False, 0
@@ -4740,39 +4752,19 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     engine.tell(state.turn, role.name, done, "")
 
 
-def planner_text(state: AgentState, archiving: bool) -> str:
-    """The planner's request: the context, then what is wanted now."""
-    if archiving:
-        turns = [record.turn for record in state.memory.active_history]
-        wanted = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
-    elif not state.execution_instructions:
-        wanted = "Analyse the task, make a plan and give the first instruction."
-    else:
-        wanted = "Review the recent actions: is there progress, failure, completion? Give the next instruction."
-    notes = [f"Nothing has made progress for {state.stalled} turns; give another way."] if state.stalled > 1 else []
-    return "\n".join([state.get_context(), "", f"CURRENT_TURN: {state.turn}", *notes, wanted])
-
-
-def apply_plan(state: AgentState, act: Act | None, said: str) -> str:
-    """Takes over what the planner decided; returns a short line about it."""
-    if act is None:
-        state.plan = said or state.plan
-        return "no usable plan"
-    args = act.args
-    if act.tool.name == "archive":
-        count = state.memory.apply_compression(args.summary, args.patterns_detected, args.archived_turns)
-        return f"archived {count} turns"
-    state.execution_instructions, state.needs_review = args.instructions, False
-    state.plan = said or args.reasoning or state.plan
-    return f"plan: {args.instructions}"
-
-
 def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     """One look, one call, one act; returns an outcome when the run is over."""
     state.planner_streak, state.since_review = 0, state.since_review + 1
     frame, screenshot = engine.observe(state.turn)
-    role, text = engine.profile.roles["executor"], executor_text(engine, state, frame)
-    act, said, _ = engine.ask_for_call(role, text, engine._image, engine.config.reply_corrections)
+    last, config = state.memory.get_last_action_for_validation(), engine.config
+    lines = [state.get_context(), "", f"WINDOW: {frame.window.title if frame.window else 'none'}"]
+    lines += [f"LAST_ACTION: {cut(last.result, 300)}"] if last else []
+    lines += ["CHANGED: region {},{}-{},{} on the grid".format(*last.region)] if last and last.region else []
+    if state.stalled >= config.stall_tell:
+        lines.append(f"NOTE: the last {state.stalled} turns made no progress; do something different.")
+    lines += [f"CURRENT_TURN: {state.turn} of {config.max_steps}", "Check the last action, then call one tool."]
+    role, text = engine.profile.roles["executor"], "\n".join(lines)  # what changes every turn comes last
+    act, said, _ = engine.ask_for_call(role, text, engine._image, config.reply_corrections)
     name, args = (act.call.name, act.shown) if act else ("no_call", "")
     record = ActionRecord(state.turn, name, args, "No usable tool call in the reply.", screenshot, said)
     outcome, progress = None, False
@@ -4804,19 +4796,6 @@ def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None
     engine.logger.record("action", **asdict(record))
     effect = {True: "changed", False: "unchanged", None: record.result}[record.changed]
     engine.tell(state.turn, engine.profile.roles["executor"].name, f"{record.tool} {record.args}", effect)
-
-
-def executor_text(engine: Engine, state: AgentState, frame: Frame) -> str:
-    """The executor's request: the context, then what changes every turn, the question last."""
-    last, config = state.memory.get_last_action_for_validation(), engine.config
-    lines = [state.get_context(), "", f"WINDOW: {frame.window.title if frame.window else 'none'}"]
-    if last:
-        lines.append(f"LAST_ACTION: {cut(last.result, 300)}")
-        lines += ["CHANGED: region {},{}-{},{} on the grid".format(*last.region)] if last.region else []
-    if state.stalled >= config.stall_tell:
-        lines.append(f"NOTE: the last {state.stalled} turns made no progress; do something different.")
-    lines += [f"CURRENT_TURN: {state.turn} of {config.max_steps}", "Check the last action, then call one tool."]
-    return "\n".join(lines)
 
 
 def check_completion(engine: Engine, state: AgentState, evidence: str) -> tuple[Outcome | None, str]:
@@ -4877,14 +4856,12 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
     role, progress, engine.refused = engine.profile.roles["executor"], False, ""
     tools = engine.profile.schemas(role)
-    try:
-        reply = engine.ask(role, chat.messages())
-    except ModelError as error:
-        engine.bear(error)
-        if error.kind == "context":  # the least of the conversation may still fit
+    reply = engine.ask(role, chat.messages())
+    if isinstance(reply, ModelError):
+        if reply.kind == "context":  # the least of the conversation may still fit
             chat.prune(1, 0)
             condense(engine, state, chat, 2)
-        note_action(engine, state, ActionRecord(state.turn, "no_reply", error.kind, str(error)))
+        note_action(engine, state, ActionRecord(state.turn, "no_reply", reply.kind, str(reply)))
         return escalate(engine, state, False)
     said = cut_repetition(strip_think(_plain_text(reply.message.get("content")))).replace(NO_CALL, "")
     said, calls = _END_TOKENS.sub("", said).strip(), harmless_calls(reply.message, reply.finish_reason)
@@ -4981,19 +4958,14 @@ def run_story(engine: Engine, state: AgentState) -> Outcome:
         messages = [Message("user", f"TASK: {state.task}\n{limits}")]
         messages += [Message("assistant", state.plan or "I look.")]  # said by a user, it would be an order to itself
         messages += [Message("user", f"TURN {state.turn}.{note} The screen now, with your marks:", image)]
-        try:
-            reply = {} if outcome else engine.ask(engine.profile.roles["executor"], messages).message
-        except ModelError as error:
-            engine.bear(error)
-            reply = {}
+        answer = None if outcome else engine.ask(engine.profile.roles["executor"], messages)
+        reply = answer.message if isinstance(answer, Reply) else {}
         return outcome
 
     return run_turns(engine, state, take_turn)
 
 
-def carry_out_all(
-    engine: Engine, state: AgentState, actions: Sequence[Any]
-) -> tuple[list[dict[str, Any]], str, Outcome | None]:
+def carry_out_all(engine: Engine, state: AgentState, actions: list[Any]) -> tuple[list[Any], str, Outcome | None]:
     """A turn's actions up to the first that is not executed: those that were, what the model is told, the run's end."""
     words, done, progress, outcome = engine.profile.vocabulary, list[dict[str, Any]](), False, None
     last, most = state.memory.get_last_action_for_validation(), engine.config.max_actions
@@ -5029,9 +5001,7 @@ def carry_out_all(
     return done, note, outcome
 
 
-def marked_picture(
-    engine: Engine, state: AgentState, done: list[dict[str, Any]], boxes: list[dict[str, int]], heat: dict[str, Any]
-) -> bytes:
+def marked_picture(engine: Engine, state: AgentState, done: list[Any], boxes: list[Any], heat: Any) -> bytes:
     """The screen after the actions with their marks, drawn by the panel or the program, as base64; both are saved."""
     folders, panel, said = engine.config.log_layout == "turn_dirs", engine.panel, {"observation": state.plan}
     shown, start = {"bboxes": boxes, "actions": done}, f"turn_{state.turn:04d}{'/screenshot' * folders}"
