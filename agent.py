@@ -49,9 +49,12 @@ from dataclasses import MISSING, asdict, astuple, dataclass, field, fields, repl
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from http.server import BaseHTTPRequestHandler
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
+from secrets import compare_digest, token_urlsafe
+from socketserver import ThreadingTCPServer
 from typing import Any, Protocol, TextIO, cast
 
 __version__ = "0.1.0"
@@ -192,6 +195,8 @@ class Config:
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
     blank_secrets: bool = _setting(True, "grey out, in the pictures of its window, where a secret was typed")
     # -- marks and panel
+    panel_port: int = _setting(0, "port on 127.0.0.1; 0 = any free one", "", 0, 65535)
+    panel_patience: float = _setting(20.0, "seconds until the program draws the marks that the page owes", "", 0.1, 3600)
     ui_config: str = _setting("", "JSON laid over UI_CONFIG, how marks look: {\"executed_heat\": {\"trail_turns\": 1}}")
     # -- files
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
@@ -1754,9 +1759,6 @@ class DemoModel:
     """The model server of --demo on 127.0.0.1, started at once; it answers from the requests, knowing no desktop."""
 
     def __init__(self) -> None:
-        from http.server import BaseHTTPRequestHandler  # here, since nothing but a demo needs them
-        from socketserver import ThreadingTCPServer  # not HTTPServer: that one asks the name server for its own name
-
         model = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -1776,6 +1778,7 @@ class DemoModel:
             def log_message(self, format: str, *args: Any) -> None:
                 """Nothing: the terminal belongs to the run."""
 
+        # not HTTPServer, which asks the name server for its own name
         self._server = ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}/v1/chat/completions"
@@ -4043,7 +4046,7 @@ class ExecutionLogger:
         self.folder, self.hide, self.api_calls = old or _new_run_folder(Path(dump_dir)), hide, 0
         self._writer, self._lost = threading.Thread(), list[OSError]()
         self.echo: Callable[[str], None] = lambda text: None  # gets every entry of the log, too
-        self.listen: Callable[[], None] = lambda: None  # called whenever `book` has grown
+        self.listen: Callable[[str], None] = lambda kind: None  # called with the kind of each record, once in `book`
         self.turn, self.book = 0, list[dict[str, Any]]()  # what turns_of would give
         if old:
             with suppress(AgentError):
@@ -4088,7 +4091,7 @@ class ExecutionLogger:
         fold(self.book, json.loads(line))
         if self.book and kind in ("run", "resume", "intent", "result", "plan", "action", "end"):
             self._show()
-        self.listen()
+        self.listen(kind)
 
     def _show(self) -> None:
         """Adds to the report; a run does not end because of it."""
@@ -4328,6 +4331,7 @@ class Engine:
     _before: str = ""  # text of the executor's last request, to know how much of the next one is the same
     _seen: deque[tuple[str, bytes]] = field(default_factory=lambda: deque(maxlen=200))  # acts, and on what screen
     began: float = 0.0  # when the turn did
+    panel: Any = None  # a Panel, if one is open
 
     def tell(self, turn: int, role: str, done: str, effect: str) -> None:
         """The one line a turn leaves on the terminal, with its time and the tokens spent since the line before."""
@@ -4884,6 +4888,309 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
 
 
 ########################################################################################################################
+# Room 17 - Panel: the run in a browser, through a server that answers nobody but its own page
+########################################################################################################################
+
+PANEL_ROUTES = {  # (method, path): most bytes of a body
+    **{("GET", path): 0 for path in ("/", "/config", "/state", "/events")},
+    **{("POST", "/annotated"): 64 << 20, ("POST", "/inject"): 4 << 20, ("POST", "/control"): 1 << 16},
+}
+PANEL_SECONDS = 10.0  # for one whole request and its answer; events excepted
+PANEL_CONNECTIONS, PANEL_STREAMS = 64, 8  # open at once: requests (the oldest has to go then), event streams
+PANEL_TURNS, PANEL_TEXT = 300, 20_000  # latest turns, and characters of one text, that the page gets
+PANEL_GUARDS = (
+    ("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer"), ("X-Content-Type-Options", "nosniff"),
+    ("Cross-Origin-Resource-Policy", "same-origin"), ("Cross-Origin-Opener-Policy", "same-origin"),
+)  # fmt: skip
+PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+PANEL_ALLOWS = "; script-src 'nonce-{0}'; style-src 'nonce-{0}'; img-src data: blob:; connect-src 'self'"
+
+
+def _shown(value: Any) -> Any:
+    """Data from outside as the page gets it: control characters visible, at most PANEL_TEXT of a text."""
+    if isinstance(value, Mapping):
+        return {name: _shown(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_shown(item) for item in value]
+    rest = f" ... and {len(value) - PANEL_TEXT:,} more characters" * (len(value) > PANEL_TEXT) if value else ""
+    return printable(value[:PANEL_TEXT]) + rest if isinstance(value, str) else value
+
+
+def _png_size(png: bytes) -> tuple[int, int]:
+    """Width and height of a PNG whose chunks are whole; raises AgentError."""
+    tags = [tag for tag, _ in _png_chunks(png)]
+    if tags[0] != b"IHDR" or b"IDAT" not in tags:
+        raise AgentError("The PNG has no header or no pixels.")
+    width, height = struct.unpack_from(">2I", png, 16)
+    return width, height
+
+
+class PanelRequest(BaseHTTPRequestHandler):
+    """One request and its answer; its body is not read before the whole gate is passed."""
+
+    server: Panel
+    default_request_version = "HTTP/1.0"  # else HTTP/0.9, which has no status
+
+    def handle(self) -> None:
+        with suppress(OSError):  # the other side has gone, or was too slow
+            super().handle()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: the terminal belongs to the run."""
+
+    def _gate(self) -> tuple[str, int] | None:
+        """Path and length of the body of a request from our own page; every other one is refused in one sentence."""
+        panel, headers, words, post = self.server, self.headers, self.requestline.split(" "), self.command == "POST"
+        path = words[1] if len(words) == 3 else ""  # not self.path, which is tidied up already
+        own, limit = f"http://{headers['Host']}", PANEL_ROUTES.get((self.command, path))
+        odd = len({name.lower() for name in headers}) < len(headers) or not "".join(headers.values()).isprintable()
+        length = headers.get("Content-Length", "" if post else "0")
+        size = int(length) if re.fullmatch("[0-9]{1,12}", length) else -1
+        bearer = headers.get("Authorization", "").encode("latin-1", "replace")
+        kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        for refused, status, sentence in (
+            (odd or headers.defects, 400, "A header is malformed or given twice."),
+            (headers["Host"] not in panel.hosts, 403, "Wrong Host."),  # whoever's DNS points here: it is not our name
+            (headers.get("Origin", own) != own, 403, "Wrong Origin."),
+            (headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"), 403, "Other sites may not ask."),
+            (limit is None, 405 if path in dict(PANEL_ROUTES).values() else 404, "There is no such page."),
+            (path != "/" and not compare_digest(bearer, panel.bearer), 401, "Open the address that the program printed."),
+            ("Transfer-Encoding" in headers or not length, 411, "A plain Content-Length is needed."),
+            (size < 0, 400, "Content-Length is not a number."),
+            (size > (limit or 0), 413, f"At most {limit} bytes."),
+            (post and kind != "application/json", 415, "The body must be application/json."),
+        ):
+            if refused:
+                self.send_error(status, sentence)
+                return None
+        return path, size
+
+    def do_GET(self) -> None:
+        path, size = self._gate() or ("", 0)
+        body, self.server.seen = self.rfile.read(size), time.monotonic()
+        if path == "/events":
+            self._stream()
+        elif path == "/":
+            nonce = token_urlsafe(16)
+            page = REPORT_PAGE.replace("<script>", f'<script nonce="{nonce}">').replace("<style>", f'<style nonce="{nonce}">')
+            self._send(200, re.sub("<title>.*</title>", f"<title>{PANEL_TITLE}</title>", page).encode(), nonce)
+        elif path and len(body) == size:
+            status, answer = self.server.answer(path, body)
+            self._send(status, json.dumps(answer).encode())
+
+    do_POST = do_GET
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """A refusal, the server's own ones included."""
+        self._send(code, json.dumps({"error": message}).encode())
+
+    def _send(self, status: int, body: bytes | None, nonce: str = "") -> None:
+        """An answer with all its guards; `body` None begins a stream."""
+        kind = "text/html; charset=utf-8" if nonce else "application/json" if body is not None else "text/event-stream"
+        policy = PANEL_POLICY + PANEL_ALLOWS.format(nonce) * bool(nonce)
+        self.send_response_only(status)
+        for name, value in (*PANEL_GUARDS, ("Content-Security-Policy", policy), ("Content-Type", kind)):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def _stream(self) -> None:
+        """Server-sent events: what is new, the picture aside, until someone closes."""
+        panel, sent = self.server, (-1, "")
+        with panel.changed:
+            if panel.streams >= PANEL_STREAMS:
+                return self.send_error(503, f"{PANEL_STREAMS} panels are open already; close one.")
+            panel.streams += 1
+            panel.open.pop(self.connection, None)
+        try:
+            self.connection.settimeout(PANEL_SECONDS)
+            self._send(200, None)
+            while not panel.closed or sent != (panel.version, panel.stop.paused):
+                with panel.changed:  # a pause can come from elsewhere, unannounced
+                    panel.changed.wait_for(lambda: panel.closed or sent[0] != panel.version, 0.5)
+                    now, event = (panel.version, panel.stop.paused), panel.news(sent[0])
+                self.wfile.write(f"data: {event}\n\n".encode() if now != sent else b": still here\n\n")
+                sent = now
+        finally:
+            with panel.changed:
+                panel.streams -= 1
+                panel.changed.notify_all()
+
+
+class Panel(ThreadingTCPServer):
+    """Shows a run to a browser on this machine and takes its words: pause, resume, stop, hints, marks, replies.
+
+    `url` holds the token in its fragment, which a browser never sends. Every method may be called from any thread.
+    """
+
+    daemon_threads, request_queue_size = True, PANEL_CONNECTIONS
+
+    def __init__(self, config: Config, stop: Stop, task: str = "", profile: str = "") -> None:
+        self.config, self.stop, self.ui = config, stop, ui_config(config.ui_config)
+        self.changed, self.version, self.closed, token = threading.Condition(), 0, False, token_urlsafe(32)
+        self.open, self.streams, self.seen, self.bearer = dict[Any, float](), 0, 0.0, f"Bearer {token}".encode()
+        self._hints, self._injected, self._items, self._known = list[str](), list[str](), dict[int, Any](), 1
+        self._awaited, self._annotated, self._raw, self._size = cast("int | None", None), b"", "", (0, 0)
+        self._state: dict[str, Any] = {
+            "phase": "starting", "turn": 0, "msg_id": 0, "pending_seq": 0, "annotated_seq": 0, "profile": profile,
+            **dict.fromkeys(("error", "observation", "vlm_json"), ""), "actions": None, "bboxes": [], "trail": [],
+            "task": _shown(task),
+        }  # fmt: skip
+        try:
+            super().__init__(("127.0.0.1", config.panel_port), PanelRequest)
+        except OSError as error:
+            text = f"Port {config.panel_port} cannot be used for the panel ({error.strerror or error})"
+            raise ConfigError(f"{text}; choose another panel_port, or 0 for any.") from None
+        port = self.server_address[1]
+        self.url, self.hosts = f"http://127.0.0.1:{port}/#{token}", (f"127.0.0.1:{port}", f"localhost:{port}")
+        threading.Thread(target=self.serve_forever, args=(0.05,), name="panel", daemon=True).start()
+
+    def server_bind(self) -> None:
+        self.allow_reuse_address = sys.platform != "win32"
+        if sys.platform == "win32":  # or another program could take the same port and answer in our place
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        super().server_bind()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self.changed:
+            self.open[request] = time.monotonic() + PANEL_SECONDS
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Many times a second: hangs up on whoever took too long, and on the oldest of too many."""
+        with self.changed:
+            many, now = len(self.open) - PANEL_CONNECTIONS, time.monotonic()
+            for place, (connection, end) in enumerate(self.open.items()):
+                if place < many or end < now or self.closed:
+                    with suppress(OSError):
+                        connection.shutdown(socket.SHUT_RDWR)  # wakes up its thread
+
+    def close_request(self, request: Any) -> None:
+        with self.changed:
+            self.open.pop(request, None)
+        super().close_request(request)
+
+    def close(self) -> None:
+        """Tells the page how it ended, then ends the server."""
+        with self.changed:
+            self.closed = True
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: not self.streams, 1.0)
+        self.shutdown()
+        self.service_actions()
+        self.server_close()
+
+    # -- towards the run
+
+    def update(self, **values: Any) -> None:
+        """Changes what the page shows, such as phase="waiting_inject" or error="..."."""
+        with self.changed:
+            self._state |= _shown(values)
+            self.version += 1
+            self.changed.notify_all()
+
+    def show(
+        self, png: bytes, turn: int, actions: Sequence[Mapping[str, Any]] | None = None,
+        boxes: Sequence[Mapping[str, Any]] = (), observation: str = "",
+        trail: Sequence[Sequence[Mapping[str, Any]]] = (),
+    ) -> None:  # fmt: skip
+        """A new picture and what belongs on it; without `actions` the page marks the acts that were published."""
+        with self.changed:
+            self._raw, self._size = base64.b64encode(png).decode(), _png_size(png)
+            marks = {"actions": actions, "bboxes": boxes, "trail": trail, "observation": observation}
+            self.update(**marks, turn=turn, msg_id=self._state["msg_id"] + 1)
+
+    def publish(self, book: Sequence[Mapping[str, Any]], kind: str = "") -> None:
+        """Takes over what is new in the journal's book; `kind`: of its latest record."""
+        with self.changed:
+            for item in [*book[:1], *book[self._known :]]:
+                self._items[item["turn"]] = self.version + 1, json.dumps(_shown(item), default=str)
+            for turn in [*self._items][1:-PANEL_TURNS]:
+                del self._items[turn]
+            self._known = max(1, len(book) - 1)
+            self.update(phase={"intent": "acting", "result": "looking", "end": "ended"}.get(kind, "asking"))
+
+    def take_hints(self) -> list[str]:
+        """The person's hints since the last call."""
+        with self.changed:
+            hints, self._hints = self._hints, []
+            return hints
+
+    def take_injected(self) -> str | None:
+        """The next reply that was handed in through /inject, if any."""
+        with self.changed:
+            return self._injected.pop(0) if self._injected else None
+
+    def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
+        """The page's PNG of the picture shown last, or None: no page is there, or its time is over. Raises Stopped."""
+        start = time.monotonic()
+        with self.changed:
+            self._awaited, self._annotated = seq, b""
+            self.update(phase="waiting_annotated", pending_seq=seq)
+            try:
+                while not self._annotated and time.monotonic() - start < timeout:
+                    self.stop.check()
+                    if not self.streams and time.monotonic() - max(start, self.seen) > 2:
+                        break  # the page was closed, or never opened
+                    self.changed.wait(0.05)
+            finally:
+                self._awaited = None
+                self.update(phase="asking")
+            return self._annotated or None
+
+    # -- towards the page
+
+    def news(self, since: int) -> str:
+        """The state, and the turns that changed after version `since`, as JSON."""
+        items = ",".join(text for version, text in self._items.values() if version > since)
+        return json.dumps({**self._state, "paused": self.stop.paused, "items": []})[:-2] + items + "]}"
+
+    def answer(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
+        """(HTTP status, JSON) for a request that passed the gate."""
+        if path == "/config":
+            glyphs = {scale: {c: _glyph(c, scale) for c in "0123456789 (),to"} for scale in range(1, 5)}
+            size = {"capture_width": self.config.screen_capture_w, "capture_height": self.config.screen_capture_h}
+            return 200, {"ui": self.ui, **size, "glyphs": glyphs}
+        with self.changed:
+            if path == "/state":
+                return 200, {**self._state, "paused": self.stop.paused, "raw_b64": self._raw}
+            try:
+                status, text = getattr(self, f"_take_{path[1:]}")(**json.loads(body))  # only known paths come here
+            except (TypeError, ValueError, RecursionError, AgentError) as error:
+                status, text = 400, f"The body is not as described: {error}"
+            self.update()
+        return status, {"error": text} if text else {"ok": True}
+
+    def _take_annotated(self, seq: int, image_b64: str) -> tuple[int, str]:
+        if type(seq) is not int:
+            raise ValueError("seq takes a whole number")
+        if self._awaited is None or seq != self._awaited or self._annotated:
+            return 409, f"seq {seq} is not awaited; {'none is' if self._awaited is None else self._awaited}."
+        png = base64.b64decode(image_b64, validate=True)
+        if _png_size(png) != self._size:
+            raise ValueError(f"image_b64 is no PNG of {self._size}")
+        self._annotated, self._state["annotated_seq"] = png, seq
+        return 200, ""
+
+    def _take_inject(self, vlm_text: str) -> tuple[int, str]:
+        if not isinstance(vlm_text, str) or not vlm_text.strip() or len(self._injected) >= 100:
+            raise ValueError("vlm_text takes the text of a reply")
+        self._injected.append(vlm_text)
+        return 200, ""
+
+    def _take_control(self, action: str, text: str = "") -> tuple[int, str]:
+        if action in ("pause", "resume"):
+            self.stop.paused = "in the panel" if action == "pause" else ""
+        elif action == "stop":
+            self.stop.set("Stop in the panel")
+        elif action == "hint" and isinstance(text, str) and 0 < len(text.strip()) <= 2000 and len(self._hints) < 100:
+            self._hints.append(text.strip())
+        else:
+            raise ValueError("action takes pause, resume, stop, or hint with a text of at most 2000 characters")
+        return 200, ""
+
+
+########################################################################################################################
 # Room 18 - Command line: the only place where things are constructed and wired
 ########################################################################################################################
 
@@ -4931,6 +5238,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--model", dest="lmstudio_model", metavar="NAME", help="model to ask for")
     parser.add_argument("--max-steps", metavar="N", help="most turns of the run")
     parser.add_argument("--confirm", metavar="WHEN", help="ask before acts: never, risky (default) or always")
+    parser.add_argument("--panel", action="store_true", help="show the run in a browser, which can pause and stop it")
     parser.add_argument("--secret", action="append", default=[], metavar="NAME", help="value typed for {{NAME}}")
     parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="go on with a run, by default the latest")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting")
