@@ -48,7 +48,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, astuple, dataclass, field, fields, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
@@ -191,6 +191,10 @@ class Config:
     stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
     blank_secrets: bool = _setting(True, "grey out, in the pictures of its window, where a secret was typed")
+    # -- replay
+    replay_box: int = _setting(120, "frame pixels on each side of a target that must look as recorded", "", 4, 4096)
+    replay_tolerance: float = _setting(0.05, "share of them that may differ", "", 0, 1)
+    replay_patience: float = _setting(5.0, "seconds to wait until they look so", "", 0, 3600)
     # -- files
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
     keep_megabytes: int = _setting(2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000)
@@ -944,7 +948,11 @@ WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Check]] = {
     "SetConsoleCtrlHandler": ("kernel32", BOOL, (_P, BOOL), _nonzero),
     "CreateMutexW": ("kernel32", _H, (_P, BOOL, _W), _nonzero),
     "WaitForSingleObject": ("kernel32", DWORD, (_H, DWORD), _any),
+    "GetStdHandle": ("kernel32", _H, (DWORD,), _nonzero),
+    "GetConsoleMode": ("kernel32", BOOL, (_H, _P), _nonzero),
+    "SetConsoleMode": ("kernel32", BOOL, (_H, DWORD), _nonzero),
 }
+STD_OUTPUT_HANDLE, ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0xFFFFFFF5, 0x0004
 ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE, E_ACCESSDENIED = 5, 1402, -2147024891
 
 Resolve = Callable[[str, str, Any, tuple[Any, ...]], Callable[..., Any]]
@@ -1064,6 +1072,22 @@ def _twice(release: Callable[..., Any], *arguments: Any) -> None:
 
 
 MOVE_TRIES, MOVE_HOLD_S = 20, 0.006  # old places were seen 2 ms after a move; 2 x 6 ms left none of 200 clicks astray
+
+
+@contextmanager
+def escape_sequences(api: Win32) -> Iterator[bool]:
+    """Switches the console's escape sequences on for a while, then back to what it was; tells whether they work."""
+    mode, works = DWORD(), False
+    with suppress(Win32Error):  # no console, or one older than Windows 10
+        handle = api.GetStdHandle(STD_OUTPUT_HANDLE)
+        api.GetConsoleMode(handle, ctypes.byref(mode))
+        api.SetConsoleMode(handle, mode.value | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
+        works = True
+    try:
+        yield works
+    finally:
+        if works:
+            _twice(api.SetConsoleMode, handle, mode.value)
 
 
 class WindowsDesktop:
@@ -3782,7 +3806,7 @@ def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
         config = {name: value for name, value in record["config"].items() if name in KEPT_SETTINGS}
         size = [int(config["screen_capture_w"]), int(config["screen_capture_h"])]
         book.append({"turn": -1, "began": when, "size": size, "settings": config, "plan": "", "instructions": ""})
-    if not book:
+    if not book or kind == "state":
         return
     if kind in ("run", "resume", "end"):
         names = {"task", "profile", "model"} & record.keys()
@@ -3897,6 +3921,30 @@ def write_text(path: Path, text: str, mode: str = "x") -> Path:
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another name.") from None
     return path
+
+
+def find_run(root: Path, name: str) -> Path:
+    """The folder of a run given as its number, its name or a path; "" is the latest; raises ConfigError."""
+    number = name.removeprefix("run_").lstrip("0")
+    for folder in old_runs(root):
+        if not name or folder.name[4:].lstrip("0") == number:
+            return folder
+    if not name or not Path(name).is_dir():
+        raise ConfigError(f"There is no run {name} in {root}; --runs lists those that are there.")
+    return Path(name)
+
+
+def runs_table(root: Path) -> Iterator[str]:
+    """One line for each run, the newest last; a damaged or empty folder says so."""
+    yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
+    for folder in reversed(old_runs(root)):
+        try:
+            head, *turns = turns_of(folder)
+            when, facts = datetime.fromtimestamp(head["began"]), dict(head["figures"])
+            line = f"{folder.name:<9} {when:%Y-%m-%d %H:%M} {head['profile']:<9} {head['outcome'] or 'unfinished':<10}"
+            yield f"{line} {len(turns):>5} {facts['time']:>8}  {cut(head['task'], 60)}"
+        except AgentError as error:
+            yield f"{folder.name:<9} {error}"
 
 
 class ExecutionLogger:
@@ -4148,10 +4196,13 @@ def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> R
 
 
 def sight(frame: Frame) -> dict[str, Any]:
-    """What the journal keeps of a frame beside its picture: area, box of the pointer in it, front window."""
-    pointer, window = changed_region(frame.clean, frame.pixels, frame.width), frame.window
-    front = {"title": window.title, "program": window.program, "rect": astuple(window.rect)} if window else None
-    return {"area": astuple(frame.area), "pointer": astuple(pointer) if pointer else None, "window": front}
+    """What the journal keeps of a frame beside its picture: boxes in it of the pointer and of the front window."""
+    pointer, area = changed_region(frame.clean, frame.pixels, frame.width), frame.area
+    rect = frame.window.rect if frame.window else area
+    left, width = ((x * frame.width) // area.width for x in (rect.left - area.left, rect.width))
+    top, height = ((y * frame.height) // area.height for y in (rect.top - area.top, rect.height))
+    box, program = (left, top, width, height), frame.window.program if frame.window else ""
+    return {"pointer": astuple(pointer) if pointer else None, "window": box, "program": program}
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
@@ -4449,11 +4500,11 @@ class Conversation:
 ########################################################################################################################
 
 
-def run_agent(engine: Engine, state: AgentState) -> Outcome:
-    """Runs the profile's loop to its end; held input is released on every way out."""
+def run_agent(engine: Engine, state: AgentState, recording: Recording | None = None) -> Outcome:
+    """Runs the profile's loop, or a recording, to its end; held input is released on every way out."""
     loops, engine.began = {"two_agent": run_two_agent, "chat": run_chat}, engine.clock.now()
     try:
-        return loops[engine.profile.loop](engine, state)
+        return run_replay(engine, state, recording) if recording else loops[engine.profile.loop](engine, state)
     finally:
         engine.actuator.release()
 
@@ -4751,18 +4802,119 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
     chat.opening = Message("user", f"TASK: {state.task}" + (f"\n\nEARLIER STEPS: {done}" if done else ""))
 
 
+# -- without a model: the acts of a run once more
+
+VISIBLE, SAMPLES = 32, 10_000  # levels of a channel that count as a difference; pixels looked at, evenly spread
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Acts to repeat: (tool, arguments, screenshot it was done on). Without a `folder` nothing is compared."""
+
+    steps: Sequence[tuple[str, Mapping[str, Any], str]]
+    folder: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def acts(self) -> list[tuple[Act, str]]:
+        """The steps, checked like a model's calls; raises ToolError."""
+        words = Vocabulary({name: name for name, item in TOOLS.items() if item.run})
+        return [(words.parse(ToolCall(name, dict(arguments))), shot) for name, arguments, shot in self.steps]
+
+
+def recording_of(folder: Path) -> Recording:
+    """The acts of a run that were carried out whole, and the settings that say where it looked; raises AgentError."""
+    (head, *turns), steps = turns_of(folder), []
+    for act in [act for turn in turns for act in turn["acts"] if act["changed"] is not None]:
+        args = {name: [v["x"], v["y"]] if isinstance(v, dict) else v for name, v in act["args"].items()}
+        steps.append((act["tool"], {name: args[name] for name in args if name != "reasoning"}, act["screenshot"]))
+    if read_journal(folder)[1] or not steps:  # with a line lost, maybe an act
+        raise AgentError(f"{folder} cannot be repeated: {'it is damaged' if steps else 'nothing was done in it'}.")
+    return Recording(steps, str(folder), {**head["settings"], "max_steps": len(steps) + 5})
+
+
+def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
+    """Repeats the acts one by one, each only where the screen looks as it did then."""
+    folder, config, steps = Path(recording.folder), engine.config, deque(recording.acts())
+    records = read_journal(folder)[0] if recording.folder else []
+    looks = {record["screenshot"]: record for record in records if record["kind"] == "look"}
+
+    def take_turn() -> Outcome | None:
+        act, shot = steps[0]
+        if recording.folder and shot not in looks:
+            raise AgentError(f"{folder} has no record of {shot[:80] or 'the screenshot'}, on which {act} was done.")
+        start, share = engine.clock.now(), 1.0
+        while share > config.replay_tolerance:
+            if engine.clock.now() - start > config.replay_patience:
+                text = f"{act}: {share:.0%} of the screen around it is not as in {folder / shot}; "
+                return Outcome("differs", f"{text}at most {config.replay_tolerance:.0%} may differ.")
+            frame, screenshot = engine.observe(state.turn)
+            share = differing_share(config, frame, act, folder, looks[shot]) if recording.folder else 0.0
+            engine.clock.sleep(0.25 * (share > config.replay_tolerance))
+        record = ActionRecord(state.turn, act.tool.name, act.shown, "", screenshot)
+        carry_out(engine, state, act, frame, record)
+        note_action(engine, state, record)
+        if engine.refused:  # a pause in between only asks for another look
+            again = engine.refused == "stale_frame" and not engine.actuator.sent
+            return None if again else Outcome("refused", record.result)
+        steps.popleft()
+        return None if steps else Outcome("completed", f"Repeated {len(recording.steps)} acts.")
+
+    return run_turns(engine, state, take_turn)
+
+
+def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: Mapping[str, Any]) -> float:
+    """The largest share of pixels that differ from the recorded look around a target of the act, 0 to 1.
+
+    A keyboard act's target is the window that had the keyboard. The pointer does not count: the frame is compared
+    without it, and where it was drawn in the recorded picture is left out.
+    """
+    (rgb, width, height), now, reach = read_picture(folder, look["screenshot"]), sight(frame), config.replay_box
+    whole, clean, shares = Rect(0, 0, width, height), bgrx_to_rgb(frame.clean), [0.0]
+    places = [to_point(value, whole) for value in vars(act.args).values() if isinstance(value, Coordinate)]
+    boxes = [Rect(place.x - reach, place.y - reach, 2 * reach, 2 * reach) for place in places]
+    if (width, height) != (frame.width, frame.height) or not (boxes or look["program"] == now["program"]):
+        return 1.0
+    hidden = Rect(*(look["pointer"] or (0, 0, 0, 0)))
+    for box in [box.intersection(whole) for box in boxes or [Rect(*look["window"])]]:
+        step = max(1, math.isqrt(box.width * box.height // SAMPLES))
+        rows, columns = range(box.top, box.top + box.height, step), range(box.left, box.left + box.width, step)
+        spots = [(y * width + x) * 3 for y in rows for x in columns if not hidden.contains(Point(x, y))]
+        pairs = [zip(rgb[at : at + 3], clean[at : at + 3], strict=True) for at in spots]
+        unlike = sum(any(abs(old - new) > VISIBLE for old, new in pair) for pair in pairs)
+        shares.append(unlike / max(1, len(spots)))
+    return max(shares)
+
+
+SCRIPT = '''# Repeats {name} without a model: {task}
+# Each act needs the screen to look as in its screenshot; FOLDER = "" goes without comparing; --dry-run shows them.
+import agent
+
+FOLDER = {folder!r}
+SETTINGS = {settings!r}
+STEPS = [
+{steps}
+]
+if __name__ == "__main__":
+    raise SystemExit(agent.main(recording=agent.Recording(STEPS, FOLDER, SETTINGS)))
+'''
+
+
+def save_script(folder: Path, target: Path) -> Path:
+    """Writes a run as a new script that imports this file alone; raises AgentError."""
+    head, recording = turns_of(folder)[0], recording_of(folder)
+    steps, task = "\n".join(f"    {step!r}," for step in recording.steps), ascii(head["task"])[1:-1]
+    return write_text(target, SCRIPT.format(name=head["name"], task=task, **{**vars(recording), "steps": steps}))
+
+
 ########################################################################################################################
 # Room 18 - Command line: the only place where things are constructed and wired
 ########################################################################################################################
 
 
 EXAMPLES = """examples:
-  python agent.py                                   asks for the task
   python agent.py "Open Notepad and write: hello"
   python agent.py --demo                            a whole run without Windows, LM Studio or a model
-  python agent.py --profile commander --max-steps 20 "Open the calculator"
-  python agent.py --dry-run "Close the window"      look and ask, but touch nothing
-
+  python agent.py --profile commander --dry-run "Open the calculator"     look and ask, but touch nothing
 Settings come from --config FILE (JSON), then environment variables, then the command line. Every run leaves
 its log and screenshots in dumps/run_NNNN. Ctrl+C stops at once. Exit codes: 0 completed, 1 not completed,
 2 wrong usage, 3 no server or no desktop, 130 stopped."""
@@ -4783,7 +4935,7 @@ def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="agent.py", usage="python agent.py [options] [TASK]", epilog=f"{EXAMPLES}\n\n{environment_help()}",
         description="A small local vision model (LM Studio) carries out a task on your desktop.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=116),
     )  # fmt: skip
     parser.add_argument("task", nargs="?", metavar="TASK", help="what to do, in plain words; asked for if left out")
     names = ", ".join(PROFILES)
@@ -4804,6 +4956,14 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting")
     parser.add_argument("--config", metavar="FILE", help="settings from a JSON file")
     parser.add_argument("--tokens", action="store_true", help="count the tokens of each profile's requests")
+    parser.add_argument("--runs", action="store_true", help="list the runs")
+    parser.add_argument("--stats", metavar="RUN", help="what a run (number or folder) cost")
+    parser.add_argument("--report", nargs=1, metavar="RUN", help="make its report.html anew")
+    parser.add_argument("--export", nargs=2, metavar=("RUN", "FILE"), help="its report as one file, with its pictures")
+    parser.add_argument("--replay", metavar="RUN", help="repeat its acts without a model; --dry-run shows them")
+    parser.add_argument("--save-script", nargs=2, metavar=("RUN", "FILE"), help="its acts as a Python script")
+    parser.add_argument("-q", "--quiet", action="store_true", help="say only how it ended")
+    parser.add_argument("-v", "--verbose", action="store_true", help="say all that goes into the log")
     parser.add_argument("--version", action="version", version=f"agent.py {__version__}")
     return parser
 
@@ -4815,6 +4975,8 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
         layers |= file_layer(options.config)
     if options.demo:
         layers["demo"] = {"max_steps": 50, "turn_delay": 0}  # a conversation of this demo takes 22 turns
+    if options.recording:
+        layers["recording"] = options.recording.settings
     layers |= environment_layers(environ)
     named = {f.name for f in fields(Config)} & vars(options).keys()
     layers["command line"] = {name: getattr(options, name) for name in named if getattr(options, name) is not None}
@@ -4886,6 +5048,71 @@ def say(text: str) -> None:
     """One line on the terminal, whatever its code page; a closed pipe must not end the run."""
     with suppress(OSError, ValueError):
         print(printable(text), flush=True)
+
+
+PAINT = {  # colour: what of a line has it
+    32: r"^completed\b|(?<=  )changed(?=  )",
+    31: r"^(?:stuck|error|differs|refused)\b",
+    33: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )unchanged(?=  )|(?<=  )Not done:.*?(?=  )",
+}
+
+
+class Terminal:
+    """What a person sees of a run: lines that stay, and below them, if `live`, one that tells what goes on.
+
+    Lines of level 0 are always said, of 1 unless -q, of 2 with -v. After one of level 0 nothing goes on: it ends the
+    run or is a question, and the person answers there.
+    """
+
+    def __init__(self, clock: Clock, live: bool, colour: bool, level: int, hide: Callable[[str], str] = str) -> None:
+        self.clock, self.colour, self.level, self.hide = clock, colour, level, hide
+        self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
+        self._lock, self._end, self._shown, self._doing = threading.RLock(), threading.Event(), False, ("", 0.0)
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+        if live:
+            self._thread.start()
+
+    def say(self, text: str, level: int = 1) -> None:
+        text = printable(self.hide(text))
+        for code, pattern in PAINT.items() if self.colour else ():
+            text = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", text)
+        with self._lock:
+            self._doing = self._doing if level else ("", 0.0)
+            self._put((text + "\n") * (level <= self.level))
+
+    def phase(self, text: str) -> None:
+        self._doing = text, self.clock.now()
+
+    def close(self) -> None:
+        self._end.set()
+        if self._thread.ident:
+            self._thread.join()
+        self._put("")
+
+    def _tick(self) -> None:
+        while not self._end.wait(0.2):
+            with self._lock, suppress(OSError):
+                text, since = self._doing
+                if text and self.level:
+                    line = f"      {text}, {self.clock.now() - since:.0f} s   {self.watch()}"
+                    self._put(line[: os.get_terminal_size().columns - 1], live=True)
+
+    def _put(self, text: str, live: bool = False) -> None:
+        """Writes in place of the live line; a closed pipe must not end the run."""
+        with self._lock, suppress(OSError, ValueError):
+            print("\r\x1b[K" * self._shown + text, end="", flush=True)
+            self._shown = live
+
+
+@contextmanager
+def open_terminal(options: argparse.Namespace, clock: Clock, hide: Callable[[str], str] = str) -> Iterator[Terminal]:
+    """The terminal of a run: live where stdout is one, coloured unless NO_COLOR says no."""
+    with ExitStack() as undo:
+        live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
+        if live and sys.platform == "win32":
+            live = undo.enter_context(escape_sequences(load_win32()))
+        colour = live and not os.environ.get("NO_COLOR")
+        yield undo.enter_context(closing(Terminal(clock, live, colour, 1 + options.verbose - options.quiet, hide)))
 
 
 def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
@@ -5082,10 +5309,27 @@ def console_confirm(config: Config, clock: Clock, tell: Callable[[str], None]) -
     return confirm
 
 
+def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
+    """The lines of the options that look at runs and do nothing; none where no such option was given."""
+    root = Path(config.dump_dir)
+    if options.runs:
+        yield from runs_table(root)
+    if options.stats:
+        head = turns_of(find_run(root, options.stats))[0]
+        yield f"{head['name']}: {head['outcome'] or 'unfinished'}, {head['task']}"
+        yield from (f"{name:<24} {value:>18}" for name, value in head["figures"])
+    jobs = (options.report, write_report), (options.export, write_report), (options.save_script, save_script)
+    for given, write in jobs:
+        if given:
+            yield f"Written: {write(find_run(root, given[0]), *map(Path, given[1:]))}"
+    if options.recording and config.dry_run:
+        yield from (f"{n:>4}  {act}  {shot}".rstrip() for n, (act, shot) in enumerate(options.recording.acts(), 1))
+        yield f"Dry run of {len(options.recording.steps)} acts."
+
+
 def find_resumed(options: argparse.Namespace, root: Path) -> Path:
     """The folder of the run that --resume names; its task and profile become those of `options`."""
-    wanted = options.resume.removeprefix("run_").lstrip("0")
-    run = next((run for run in old_runs(root) if wanted in ("", run.name[4:].lstrip("0"))), root / f"run_{wanted}")
+    run = find_run(root, options.resume)
     kinds = {str(entry.get("kind")): entry for entry in read_journal(run)[0]}
     options.profile, options.task = (kinds.get("run", {}).get(name) for name in ("profile", "task"))
     if options.profile not in PROFILES or not isinstance(options.task, str):
@@ -5104,49 +5348,55 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         return print_tokens(config)
     if options.check:
         return doctor(options, config, stop, clock)
+    if options.replay:
+        options.recording = recording_of(find_run(Path(config.dump_dir), options.replay))
+    if lines := list(look_back(options, config)):
+        say("\n".join(lines))
+        return 0
     old = find_resumed(options, Path(config.dump_dir)) if options.resume is not None else None
-    config, secrets = read_config(options, os.environ), read_secrets(options.secret)
-
-    def tell(text: str) -> None:
-        say(secrets.hide(text))
-
-    with ExitStack() as undo:
+    config, secrets, recording = read_config(options, os.environ), read_secrets(options.secret), options.recording
+    with open_terminal(options, clock, secrets.hide) as terminal, ExitStack() as undo:
         desktop = open_desktop(options, clock)
         api = desktop.api if isinstance(desktop, WindowsDesktop) else None
         if api and api.WaitForSingleObject(api.CreateMutexW(None, False, "Local\\agent.py"), 0) == WAIT_TIMEOUT:
             raise ConfigError("Another agent.py works on this desktop; wait until it is done, or stop it.")
-        area = resolve_area(config.area, desktop)
-        desktop.capture(area, config.screen_capture_w, config.screen_capture_h)  # says now what would fail later
-        if options.demo:
+        size = config.screen_capture_w, config.screen_capture_h
+        desktop.capture(resolve_area(config.area, desktop), *size)  # says now what would fail later
+        if options.demo and not recording:
             config = replace(config, lmstudio_endpoint=undo.enter_context(closing(DemoModel())).endpoint)
-        server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""), tell, hide=secrets.hide)
-        info, task = server.discover(), secrets.hide(read_task(options))
+        key = os.environ.get("LMSTUDIO_API_KEY", "")
+        server = ModelServer(config, clock, stop, key, terminal.say, hide=secrets.hide)
+        info = ModelInfo("none") if recording else server.discover()
+        task = f"Repeat {recording.folder or 'a script'}" if recording else secrets.hide(read_task(options))
         logger = undo.enter_context(closing(ExecutionLogger(config.dump_dir, secrets.hide, old)))
-        if not options.demo and "//127." in server.where:  # else that log is about something else
+        if not (options.demo or recording) and "//127." in server.where:  # else that log is about something else
             undo.callback(keep_lmstudio_log, lmstudio_logs(), logger)
         delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
-        actuator = Actuator(desktop, config, clock, stop, tell, console_confirm(config, clock, tell), secrets)
+        confirm = console_confirm(config, clock, partial(terminal.say, level=0))
+        actuator = Actuator(desktop, config, clock, stop, terminal.say, confirm, secrets)
         if api:
             undo.enter_context(watched(api, actuator))
         profile = PROFILES[options.profile]
-        engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, tell)
+        engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, terminal.say)
+        engine.phase, logger.echo = terminal.phase, partial(terminal.say, level=2)
         state = AgentState(task, AgentMemory(config.memory_compression_threshold))
+        terminal.watch = lambda: f"turn {state.turn} of {config.max_steps}, {engine.tokens} tokens"
         logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
         begun = {"profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
         logger.record("resume" if old else "run", version=__version__, **begun)
         if info.note:
-            tell(info.note)
+            terminal.say(info.note)
         if old:
             resume(engine, state)
-        return finish(engine, state)
+        return finish(engine, state, terminal, recording)
 
 
-def finish(engine: Engine, state: AgentState) -> int:
+def finish(engine: Engine, state: AgentState, terminal: Terminal, recording: Recording | None) -> int:
     """Runs the loop, records how it ended on every way out, and prints the final line; returns the exit code."""
     began, logger = engine.clock.now(), engine.logger
     outcome, code = Outcome("error", "The program failed; execution_log.txt has the details."), 1
     try:
-        outcome = run_agent(engine, state)
+        outcome = run_agent(engine, state, recording)
         code = 0 if outcome.completed else 1
     except AgentError as error:
         outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
@@ -5159,18 +5409,20 @@ def finish(engine: Engine, state: AgentState) -> int:
         with suppress(AgentError):
             logger.record("end", outcome=outcome.kind, text=outcome.text, turns=state.turn, seconds=round(seconds, 3))
             logger.log(f"END {outcome.kind}: {outcome.text}")
-        engine.say(f"{outcome.kind}: {outcome.text}")
-        spent = f"{logger.api_calls} requests, {engine.tokens} tokens"
-        engine.say(f"{state.turn} turns, {seconds:.1f} s, {spent}; see {logger.folder}")
+        terminal.say(f"{outcome.kind}: {outcome.text}", 0)
+        f = dict(figures_of(logger.book))
+        done = f"{state.turn} turns, {f['acts']} acts, {f['refused']} refused, {f['time']}, of it {f['model']} model"
+        cost = f"{f['in the program']} program, {logger.api_calls} requests, {engine.tokens} tokens"
+        terminal.say(f"{done} and {cost}; see {logger.folder / 'report.html'}", 0)
     return code
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The program; returns its exit code. Every AgentError becomes one line on stderr."""
+def main(argv: Sequence[str] | None = None, recording: Recording | None = None) -> int:
+    """The program, or a saved script's acts; returns its exit code. Every AgentError becomes one line on stderr."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # no code page may end a run
-    options = command_line().parse_args(argv)
+    options = command_line().parse_args(argv, argparse.Namespace(recording=recording))
     stop = Stop()
     try:
         with stop_on_signals(stop):

@@ -164,7 +164,7 @@ class Report(CommandLineCase):
         self.assertGreater(len(set(rgb)), 50)
 
     def test_a_file_that_is_there_already_is_left_alone(self) -> None:
-        self.main("--demo", "--max-steps", "1")
+        self.main("--demo")
         target = self.folder / "mine.html"
         target.write_text("mine")
         for option in ("--export", "--save-script"):
