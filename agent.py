@@ -5229,7 +5229,7 @@ PANEL_ROUTES = {  # path: (method, most bytes of a body)
     **{"/annotated": ("POST", 64 << 20), "/inject": ("POST", 4 << 20), "/control": ("POST", 1 << 16)},
 }
 PANEL_SECONDS, PANEL_CONNECTIONS = 10.0, 64  # for a whole request and its answer; at once, then the oldest has to go
-PANEL_TURNS = 300  # the latest ones, which the page gets
+PANEL_TURNS, PANEL_GONE = 300, 2.0  # the latest ones, which the page gets; seconds in which a page asks again
 PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 PANEL_ALLOWS = "; script-src 'nonce-{0}'; style-src 'nonce-{0}'; img-src data: blob:; connect-src 'self'"
 PANEL_GUARDS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
@@ -5421,7 +5421,7 @@ class Panel(ThreadingTCPServer):
             end = start + timeout
             while not (self._annotated or self.stop.reason) and time.monotonic() < end:
                 self.changed.wait(0.05)
-                end = start + timeout if self.watched() else min(end, max(start, self.seen) + 2)  # closed, never opened
+                end = start + timeout if self.watched() else min(end, max(start, self.seen) + PANEL_GONE)
             self._awaited = None
             self.update(phase="asking")
         self.stop.check()

@@ -13,6 +13,8 @@ from typing import Any
 from unittest import mock
 
 import agent
+from tests.scripted import PLAN, EngineCase, call, role_of
+from tests.test_main import CommandLineCase
 
 SIZE = (64, 48)
 PICTURE = agent.rgb_to_png(bytes(64 * 48 * 3), *SIZE)
@@ -272,18 +274,19 @@ class Stalled(PanelTest):
         self.assertEqual(self.get("/state")[0], 200)
         self.assertEqual(stalled[0].recv(100), b"")
 
-    def test_too_many_event_streams_are_refused_and_their_places_come_back(self) -> None:
-        streams = [socket.create_connection(("127.0.0.1", self.port), 5) for _ in range(agent.PANEL_STREAMS)]
-        for connection in streams:
-            connection.sendall(self.head("GET /events HTTP/1.1"))
-            self.assertIn(b"200 OK", connection.recv(65536))
-        self.assertEqual(self.get("/events")[0], 503)
-        for connection in streams:
-            connection.close()
+    def test_an_event_stream_outlives_the_deadline_and_its_place_comes_back(self) -> None:
+        with mock.patch.object(agent, "PANEL_SECONDS", 0.5):
+            stream = socket.create_connection(("127.0.0.1", self.port), 5)
+            stream.sendall(self.head("GET /events HTTP/1.1"))
+            end = time.monotonic() + 1.5
+            while time.monotonic() < end:
+                self.assertTrue(stream.recv(65536))
+            self.assertTrue(self.panel.watched())
+            stream.close()
         end = time.monotonic() + 8
-        while self.panel._streams and time.monotonic() < end:
+        while self.panel.open and time.monotonic() < end:
             time.sleep(0.05)
-        self.assertEqual(self.panel._streams, 0)
+        self.assertEqual(self.panel.open, {})
 
 
 class Control(PanelTest):
@@ -352,7 +355,7 @@ class Annotated(PanelTest):
         for seq in (2, 4, -3, 10**30):
             self.assertEqual(self.send(seq), 409)
         for wrong in (True, "3", 3.0, None, [3]):
-            self.assertEqual(self.send(wrong), 400)
+            self.assertEqual(self.send(wrong), 409)
         self.assertEqual((self.state()["phase"], found), ("waiting_annotated", []))
         self.assertEqual(self.send(3), 200)
         thread.join()
@@ -389,11 +392,13 @@ class Annotated(PanelTest):
         self.assertLess(time.monotonic() - start, 2)
         self.assertEqual(self.send(3), 409)
 
-    def test_a_page_that_was_never_opened_is_waited_for_two_seconds(self) -> None:
+    @mock.patch.object(agent, "PANEL_GONE", 0.3)
+    def test_a_page_that_was_never_opened_is_not_waited_for_long(self) -> None:
         start = time.monotonic()
         self.assertIsNone(self.panel.wait_annotated(3, 60))
-        self.assertLess(time.monotonic() - start, 4)
+        self.assertLess(time.monotonic() - start, 2)
 
+    @mock.patch.object(agent, "PANEL_GONE", 0.3)
     def test_when_the_page_is_closed_nobody_waits_the_whole_time(self) -> None:
         stream = socket.create_connection(("127.0.0.1", self.port), 5)
         stream.sendall(self.head("GET /events HTTP/1.1"))
@@ -411,84 +416,84 @@ class Annotated(PanelTest):
             self.panel.wait_annotated(3, 30)
 
 
+def head(**more: Any) -> dict[str, Any]:
+    """The run itself, as it stands first in the journal's book."""
+    return {"turn": -1, "task": "Draw", "outcome": "", "text": "", "plan": "", "instructions": "", **more}
+
+
+def turn(number: int, *acts: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A turn as the journal's book has it."""
+    texts = dict.fromkeys(("role", "said", "call", "result"), "")
+    sums = {"seconds": 1.5, "prompt": 10, "completion": 2, "changed": None, "plan": False, "wasted": False}
+    return {"turn": number, **texts, **sums, "notes": [], "shots": [], "acts": list(acts), **more}
+
+
+def act(tool: str, changed: bool | None, **args: Any) -> dict[str, Any]:
+    return {"tool": tool, "args": args, "screenshot": "", "changed": changed}
+
+
 class Shown(PanelTest):
-    REPLY: dict[str, Any] = {"kind": "reply", "seconds": 2.5, "tokens": {"prompt": 900, "completion": None}}
+    def events(self) -> Any:
+        """What a page that opens now gets first."""
+        with socket.create_connection(("127.0.0.1", self.port), 5) as stream:
+            stream.sendall(self.head("GET /events HTTP/1.1"))
+            got = b""
+            while b"\n\n" not in got.partition(b"data: ")[2]:
+                got += stream.recv(65536)
+        return json.loads(got.partition(b"data: ")[2].partition(b"\n\n")[0])
 
-    def publish(self, *records: dict[str, Any]) -> Any:
-        for record in records:
-            self.panel.publish(record)
-        return self.state()
-
-    def test_a_turn_becomes_a_row_with_its_cost_and_its_mark(self) -> None:
+    def test_a_turn_reaches_the_page_with_its_mark_and_the_one_before_is_its_trail(self) -> None:
         self.panel.show(PICTURE, 2)
-        args = {"element_name": "Save", "position": {"x": 10, "y": 20}, "reasoning": "because"}
-        state = self.publish(
-            {**self.REPLY, "message": {"content": "I save", "tool_calls": [{"function": {"name": "click"}}]}},
-            {"kind": "intent", "turn": 2, "tool": "click", "args": args},
-            {"kind": "result", "turn": 2, "result": "Clicked: Save", "changed": True, "seconds": 0.25},
-            {
-                "kind": "action",
-                "turn": 2,
-                "tool": "click_it",
-                "args": "...",
-                "result": "Clicked: Save",
-                "changed": True,
-            },
-        )
-        row = {"turn": 2, "role": "executor", "action": "click", "target": "Save (10, 20)", "result": "Clicked: Save"}
-        self.assertEqual(state["rows"], [{**row, "seconds": 2.75, "tokens": 900, "changed": True}])
-        self.assertEqual(state["actions"], [{"name": "click", "x1": 10, "y1": 20}])
-        self.assertEqual(state["observation"], "I save")
-        self.assertIn("click", state["vlm_json"])
+        clicked = turn(2, act("click", True, element_name="Save", position={"x": 10, "y": 20}), said="I save")
+        self.panel.publish([head(), clicked])
+        self.assertEqual(self.events()["items"], [head(), clicked])
+        self.assertEqual(self.state()["actions"], [{"name": "click", "x1": 10, "y1": 20}])
+        dragged = turn(3, act("drag", False, start={"x": 1, "y": 2}, end={"x": 3, "y": 4}))
         self.panel.show(PICTURE, 3)
+        self.panel.publish([head(), clicked, dragged])
         state = self.state()
-        self.assertEqual((state["actions"], state["trail"][0]), ([], [{"name": "click", "x1": 10, "y1": 20}]))
+        self.assertEqual(state["actions"], [{"name": "drag", "x1": 1, "y1": 2, "x2": 3, "y2": 4}])
+        self.assertEqual(state["trail"], [[{"name": "click", "x1": 10, "y1": 20}]])
+        wanted = list(agent.marks(*SIZE, state["actions"], [], state["trail"]))
+        self.assertEqual(state["marks"], json.loads(json.dumps(wanted)))
+        self.assertGreater(len(wanted), 10)
 
     def test_an_act_that_was_refused_leaves_no_mark(self) -> None:
-        intent = {"kind": "intent", "turn": 2, "tool": "click", "args": {"position": {"x": 10, "y": 20}}}
-        state = self.publish(intent, {"kind": "result", "result": "Not done: blocked", "changed": None, "seconds": 0})
-        self.assertEqual((state["actions"], state["rows"][0]["result"]), ([], "Not done: blocked"))
+        self.panel.show(PICTURE, 2)
+        self.panel.publish([head(), turn(2, act("click", None, position={"x": 10, "y": 20}))])
+        self.assertEqual((self.state()["actions"], self.state()["marks"]), ([], []))
 
-    def test_plan_errors_and_end_are_shown(self) -> None:
-        state = self.publish(
-            {"kind": "plan", "turn": 1, "done": "plan: go", "plan": "three steps", "instructions": "go"},
-            {"kind": "no_call", "error": "none", "text": "There is no call."},
-        )
-        self.assertEqual(
-            (state["plan"], state["instructions"], state["error"]), ("three steps", "go", "There is no call.")
-        )
-        state = self.publish({"kind": "end", "outcome": "completed", "text": "proof"})
-        self.assertEqual((state["phase"], state["outcome"], state["error"]), ("ended", "completed: proof", ""))
+    def test_marks_that_were_given_are_not_those_of_the_acts(self) -> None:
+        given = [{"name": "click", "x1": 1, "y1": 2}]
+        self.panel.show(PICTURE, 2, given)
+        self.panel.publish([head(), turn(2, act("click", True, position={"x": 10, "y": 20}))])
+        self.assertEqual(self.state()["actions"], given)
 
-    def test_records_of_unknown_shape_are_ignored(self) -> None:
-        before = self.state()
-        odd: list[dict[str, Any]] = [
-            {},
-            {"kind": "new"},
-            {"kind": "reply"},
-            {"kind": "result"},
-            {"stage": "raw"},
-            {"kind": None},
-        ]
-        self.assertEqual(self.publish(*odd), before)
+    def test_each_event_has_only_what_is_new(self) -> None:
+        book = [head(), turn(1), turn(2)]
+        self.panel.publish(book)
+        since, first = self.panel.news(-1)
+        self.panel.publish([*book, turn(3)])
+        self.panel.update(phase="acting")
+        now, event = self.panel.news(since)
+        self.assertEqual([item["turn"] for item in json.loads(first)["items"]], [-1, 1, 2])
+        self.assertEqual([item["turn"] for item in json.loads(event)["items"]], [-1, 2, 3])  # 2 may have grown
+        self.assertEqual((json.loads(event)["phase"], json.loads(event)["raw_b64"]), ("acting", ""))
+        self.assertEqual(json.loads(self.panel.news(now)[1])["items"], [])
 
-    def test_a_megabyte_of_hostile_text_is_shortened_and_made_visible(self) -> None:
+    def test_a_megabyte_of_hostile_text_arrives_as_text(self) -> None:
         text = "</script><script>alert(1)</script>\x1b[31mred\u202e\ud800" + "A" * (1 << 20)
-        state = self.publish({**self.REPLY, "message": {"content": text}})
-        self.assertLess(len(state["observation"]), agent.PANEL_TEXT + 200)
-        self.assertIn("<script>alert(1)</script>\\x1b[31mred", state["observation"])
-        self.assertIn("more characters", state["observation"])
-        for hidden in ("\x1b", "\u202e", "\ud800"):
-            self.assertNotIn(hidden, state["observation"])
+        self.panel.publish([head(), turn(1, said=text)])
+        self.panel.update(observation=text)
+        event = self.events()
+        self.assertEqual((event["items"][1]["said"], event["observation"]), (text, text))
 
     def test_the_described_fields_are_there(self) -> None:
         self.panel.show(PICTURE, 4, [], [{"x1": 1, "y1": 1, "x2": 2, "y2": 2}], "seen")
         state = self.state()
         fields = "phase error turn msg_id pending_seq annotated_seq raw_b64 bboxes actions observation vlm_json".split()
         self.assertLessEqual(set(fields), state.keys())
-        self.assertEqual(
-            (base64.b64decode(state["raw_b64"]), state["turn"], state["task"]), (PICTURE, 4, "Draw a line")
-        )
+        self.assertEqual((base64.b64decode(state["raw_b64"]), state["turn"]), (PICTURE, 4))
         config = json.loads(self.get("/config")[1].partition(b"\r\n\r\n")[2])
         self.assertEqual((config["ui"], config["capture_width"]), (agent.UI_CONFIG, 1536))
 
@@ -503,19 +508,18 @@ class Shown(PanelTest):
             self.stop.paused = "the person moved the mouse"  # a pause that the panel was not told of
             while b"the person moved the mouse" not in got:
                 got += stream.recv(65536)
-            self.panel.publish({"kind": "end", "outcome": "stuck", "text": "no progress"})
+            self.panel.publish([head(outcome="stuck")])
             self.panel.close()
             while chunk := stream.recv(65536):
                 got += chunk
-        self.assertIn(b"stuck: no progress", got)
+        self.assertIn(b'"outcome": "stuck"', got)
         self.assertIn(b"Content-Type: text/event-stream", got)
-        self.assertNotIn(b"raw_b64", got)
+        self.assertNotIn(base64.b64encode(PICTURE)[:40], got)
 
-    def test_only_the_latest_rows_are_kept(self) -> None:
-        for turn in range(agent.PANEL_ROWS + 5):
-            self.panel.publish({"kind": "action", "turn": turn, "tool": "wait", "args": "", "result": ""})
-        turns = [row["turn"] for row in self.state()["rows"]]
-        self.assertEqual((turns[0], len(turns)), (5, agent.PANEL_ROWS))
+    def test_a_page_that_comes_late_gets_the_latest_turns_only(self) -> None:
+        self.panel.publish([head(), *map(turn, range(1, agent.PANEL_TURNS + 6))])
+        turns = [item["turn"] for item in self.events()["items"]]
+        self.assertEqual((turns[:2], len(turns)), ([-1, 6], agent.PANEL_TURNS + 1))
 
 
 class Port(PanelTest):
@@ -542,15 +546,97 @@ class Port(PanelTest):
         self.assertEqual(set(threading.enumerate()) - before, set())
 
     def test_only_this_machine_can_reach_it(self) -> None:
-        self.assertEqual(self.panel._listener.getsockname()[0], "127.0.0.1")
+        self.assertEqual(self.panel.server_address[0], "127.0.0.1")
 
     def test_on_windows_the_port_is_taken_exclusively(self) -> None:
         options: list[tuple[int, ...]] = []
-        with mock.patch.object(agent.socket, "socket") as made, mock.patch.object(sys, "platform", "win32"):
-            made.return_value.setsockopt.side_effect = lambda *option: options.append(option)
+        with mock.patch.object(sys, "platform", "win32"), mock.patch.object(self.panel, "socket") as ours:
+            ours.setsockopt.side_effect = lambda *option: options.append(option)
+            ours.getsockname.return_value = ("127.0.0.1", 1)
             with mock.patch.object(agent.socket, "SO_EXCLUSIVEADDRUSE", -5, create=True):
-                agent._listen(0)
-        self.assertEqual(options, [(socket.SOL_SOCKET, -5, 1)])
+                self.panel.server_bind()
+        self.assertEqual(options[0], (socket.SOL_SOCKET, -5, 1))
+
+    def test_elsewhere_a_port_just_left_can_be_taken_again(self) -> None:
+        self.assertEqual(agent.Panel.allow_reuse_address, sys.platform != "win32")
+
+
+class Hints(EngineCase):
+    def test_a_hint_reaches_the_next_request_of_the_acting_role_once(self) -> None:
+        hints, asked = ["press the green one"], list[tuple[str, bool]]()
+
+        class Given:
+            def __getattr__(self, name: str) -> Any:
+                return lambda *values, **more: [hints.pop()] if name == "take_hints" and hints else []
+
+        def decide(request: dict[str, Any]) -> Any:
+            asked.append((role_of(request), "HINT FROM THE PERSON: press the green one" in json.dumps(request["messages"][-1])))
+            return PLAN if role_of(request) == "planner" else call("scroll_screen_down")
+
+        engine, state = self.engine(decide, max_steps=3)
+        engine.panel = Given()
+        agent.run_agent(engine, state)
+        self.assertEqual(asked, [("planner", False), ("executor", True), ("executor", False)])
+
+    def test_a_hint_is_kept_when_the_request_failed(self) -> None:
+        engine, state = self.engine(lambda request: PLAN)
+        engine.hints = ["still there"]
+        engine.panel = mock.Mock()
+        engine.panel.take_hints.return_value = []
+        with mock.patch.object(engine.server, "complete", side_effect=agent.ModelError("down")), self.assertRaises(agent.ModelError):
+            engine.ask(engine.profile.roles["executor"], [agent.Message("user", "go")])
+        self.assertEqual(engine.hints, ["still there"])
+
+
+class Wired(CommandLineCase):
+    def run_with(self, person: Any, *arguments: str) -> tuple[int, str, agent.Panel]:
+        """A demo with a panel; `person(panel)` is called when the note is typed."""
+        panels: list[agent.Panel] = []
+
+        class Watched(agent.Panel):
+            def __init__(self, *given: Any) -> None:
+                super().__init__(*given)
+                panels.append(self)
+
+        text = agent.DemoDesktop.text
+
+        def typed(desktop: agent.DemoDesktop, batch: str) -> None:
+            person(panels[0])
+            text(desktop, batch)
+
+        with mock.patch.object(agent, "Panel", Watched), mock.patch.object(agent.DemoDesktop, "text", typed):
+            code, out, _ = self.main("--demo", "--panel", *arguments)
+        return code, out, panels[0]
+
+    def test_a_run_shows_itself_and_says_where_on_the_terminal_only(self) -> None:
+        seen: list[Any] = []
+        code, out, panel = self.run_with(lambda panel: seen.append(json.loads(panel.news(-1)[1])))
+        self.assertEqual((code, out.count(panel.url)), (0, 1))
+        self.assertEqual([item["turn"] for item in seen[0]["items"]], [-1, 1, 2, 3, 4])
+        self.assertEqual((seen[0]["phase"], seen[0]["items"][0]["task"]), ("doing type_text", agent.DEMO_TASK))
+        self.assertEqual(panel._state["turn"], 6)
+        token = panel.url.partition("#")[2]
+        for file in self.run_folder().rglob("*"):
+            self.assertFalse(file.is_file() and token.encode() in file.read_bytes(), file)
+
+    def test_a_panel_that_is_gone_in_the_middle_of_a_run_harms_nothing(self) -> None:
+        self.assertEqual(self.run_with(lambda panel: panel.close())[0], 0)
+
+    def test_stop_in_the_panel_ends_the_run(self) -> None:
+        code, out, _ = self.run_with(lambda panel: panel._take("/control", action="stop"))
+        self.assertEqual(code, 130)
+        self.assertIn("Stop in the panel", out)
+
+    def test_a_taken_port_is_said_in_one_line(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = other.getsockname()[1]
+            code, _, err = self.main("--demo", "--panel", "--set", f"panel_port={port}")
+        self.assertEqual((code, len(err.splitlines())), (2, 1))
+        self.assertIn(f"Port {port} cannot be used", err)
+
+    def test_without_the_option_there_is_no_server(self) -> None:
+        with mock.patch.object(agent, "Panel", side_effect=AssertionError):
+            self.assertEqual(self.main("--demo")[0], 0)
 
 
 if __name__ == "__main__":
