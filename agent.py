@@ -48,10 +48,13 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, astuple, dataclass, field, fields, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
+from http.server import BaseHTTPRequestHandler
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
+from secrets import compare_digest, token_urlsafe
+from socketserver import ThreadingTCPServer
 from typing import Any, Protocol, TextIO, cast
 
 __version__ = "0.1.0"
@@ -176,7 +179,6 @@ class Config:
     keep_last_thinks: int = _setting(2, "thoughts left after pruning", "AGENT_KEEP_LAST_THINKS", 0, 100)
     enable_loop_recovery: bool = _setting(True, "whether the recovery keys may be pressed")
     loop_recovery_cooldown: int = _setting(3, "turns between two recoveries", "", 0, 1000)
-    panel_patience: float = _setting(20.0, "seconds until the program draws marks that the page owes", "", 0.1, 3600)
     # -- profile story
     max_actions: int = _setting(5, "actions of a turn that are carried out; what follows is left out", "", 1, 100)
     max_bboxes: int = _setting(8, "boxes of a turn that are drawn", "", 0, 100)
@@ -199,7 +201,13 @@ class Config:
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
     blank_secrets: bool = _setting(True, "grey out, in the pictures of its window, where a secret was typed")
     # -- marks and panel
+    panel_port: int = _setting(0, "port on 127.0.0.1; 0 = any free one", "", 0, 65535)
+    panel_patience: float = _setting(20.0, "seconds until the program draws the marks itself", "", 0.1, 3600)
     ui_config: str = _setting("", "JSON laid over UI_CONFIG, how marks look: {\"executed_heat\": {\"trail_turns\": 1}}")
+    # -- replay
+    replay_box: int = _setting(120, "frame pixels on each side of a target that must look as recorded", "", 4, 4096)
+    replay_tolerance: float = _setting(0.05, "share of them that may differ", "", 0, 1)
+    replay_patience: float = _setting(5.0, "seconds to wait until they look so", "", 0, 3600)
     # -- files
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
     keep_megabytes: int = _setting(2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000)
@@ -786,7 +794,7 @@ class Canvas:
         return x
 
 
-# -- marks: what was done and what the model looks at, drawn into its next picture; the panel's page can do it instead
+# -- marks: what was done and what the model looks at, for its next picture; the panel's page paints the same ones
 
 UI_CONFIG: dict[str, Any] = {
     "executed_heat": {
@@ -799,11 +807,13 @@ UI_CONFIG: dict[str, Any] = {
         "fill_stops": [[0.0, "rgba(30,110,255,0.25)"], [1.0, "rgba(30,110,255,0.06)"]],
     },
 }  # fmt: skip
+# left, top, width, height, paint, alpha: a colour; or the stops of a round gradient, with its centre x, y and radius
+Patch = tuple[Any, ...]
 
 
 def _tint(stops: Sequence[Any], at: float) -> tuple[int, float]:
     """Colour and alpha of a gradient, from its centre (0) to its rim (1), where the first and the last stop lie."""
-    (low, one), (high, two) = next(pair for pair in zip(stops, stops[1:], strict=False) if at <= pair[1][0])
+    (low, one), (high, two) = [pair for pair in zip(stops, stops[1:], strict=False) if at <= pair[1][0]][0]
     ends = zip(re.findall(r"[\d.]+", one), re.findall(r"[\d.]+", two), strict=True)
     red, green, blue, alpha = (float(a) + (float(b) - float(a)) * (at - low) / (high - low) for a, b in ends)
     if max(red, green, blue, alpha * 255) > 255:
@@ -811,32 +821,31 @@ def _tint(stops: Sequence[Any], at: float) -> tuple[int, float]:
     return round(red) << 16 | round(green) << 8 | round(blue), alpha
 
 
-def _radial(canvas: Canvas, center: Point, radius: int, stops: Sequence[Any], fade: float, clip: Rect) -> None:
-    """A round gradient, in rings; nothing outside `clip`."""
+def _paint_round(canvas: Canvas, clip: Rect, stops: Sequence[Any], fade: float, x: int, y: int, radius: int) -> None:
+    """A round gradient, in rings; nothing outside `clip`, in which its centre lies."""
     rings = max(1, min(16, radius // 2))
     tints = [(radius * (ring + 1) // rings, *_tint(stops, (ring + 0.5) / rings)) for ring in range(rings)]
-    for y in range(max(clip.top, center.y - radius), min(clip.top + clip.height, center.y + radius + 1)):
-        first = last = center.x
+    for row in range(max(clip.top, y - radius), min(clip.top + clip.height, y + radius + 1)):
+        first = last = x
         for reach, colour, alpha in tints:
-            if reach >= abs(y - center.y):
-                half = math.isqrt(reach**2 - (y - center.y) ** 2)
-                left, right = max(center.x - half, clip.left), min(center.x + half + 1, clip.left + clip.width)
-                canvas.run(left, y, first - left, colour, alpha * fade)
-                canvas.run(last, y, right - last, colour, alpha * fade)
+            if reach >= abs(row - y):
+                half = math.isqrt(reach**2 - (row - y) ** 2)
+                left, right = max(x - half, clip.left), min(x + half + 1, clip.left + clip.width)
+                canvas.run(left, row, first - left, colour, alpha * fade)
+                canvas.run(last, row, right - last, colour, alpha * fade)
                 first, last = left, right
 
 
-def _places(mark: Mapping[str, Any], canvas: Canvas) -> list[Point]:
+def _places(mark: Mapping[str, Any], whole: Rect) -> list[Point]:
     """The pixels of a drag's two ends or a box's corners; of another act only its start; none for keys and text."""
     ends = 2 if mark.get("name", "drag") == "drag" else int("x1" in mark)
-    places = [Coordinate(mark[f"x{n}"], mark[f"y{n}"]) for n in range(1, ends + 1)]
-    return [to_point(place, Rect(0, 0, canvas.width, canvas.height)) for place in places]
+    return [to_point(Coordinate(mark[f"x{n}"], mark[f"y{n}"]), whole) for n in range(1, ends + 1)]
 
 
-def _draw_heat(canvas: Canvas, action: Mapping[str, Any], heat: Mapping[str, Any], age: int) -> None:
+def _heat(action: Mapping[str, Any], whole: Rect, heat: Mapping[str, Any], age: int) -> Iterator[Patch]:
     """One executed action, fainter and smaller with every turn since: spots, and a band between a drag's ends."""
-    shrink, fade, ends = heat["trail_shrink"] ** age, 1 - age / max(1, heat["trail_turns"]), _places(action, canvas)
-    radius = max(4, round(max(canvas.width, canvas.height) * heat["radius_scale"] * shrink))
+    shrink, fade, ends = heat["trail_shrink"] ** age, 1 - age / max(1, heat["trail_turns"]), _places(action, whole)
+    radius = max(4, round(max(whole.width, whole.height) * heat["radius_scale"] * shrink))
     if len(ends) == 2:
         x, y, thick = (ends[0].x + ends[1].x) / 2, (ends[0].y + ends[1].y) / 2, radius // 8
         ends = [Point(round(x + (end.x - x) * shrink), round(y + (end.y - y) * shrink)) for end in ends]
@@ -846,56 +855,68 @@ def _draw_heat(canvas: Canvas, action: Mapping[str, Any], heat: Mapping[str, Any
         for row in range(-thick, bottom.y - top.y + thick + 1):
             left = max(math.floor(top.x + row * slope - half), least - thick)
             right = min(math.floor(top.x + row * slope + half), most + thick)
-            canvas.run(left, top.y + row, right + 1 - left, colour, alpha * fade)
+            yield left, top.y + row, right + 1 - left, 1, colour, alpha * fade
     for end in ends:
-        _radial(canvas, end, radius, heat["stops"], fade, Rect(0, 0, canvas.width, canvas.height))
+        yield 0, 0, whole.width, whole.height, heat["stops"], fade, end.x, end.y, radius
 
 
-def _draw_box(canvas: Canvas, box: Mapping[str, Any], look: Mapping[str, Any]) -> None:
+def _box(box: Mapping[str, Any], whole: Rect, look: Mapping[str, Any]) -> Iterator[Patch]:
     """One box that the model named: a round fill and a border inside its edges."""
-    one, two = _places(box, canvas)
-    (left, right), (top, bottom) = sorted([one.x, two.x]), sorted([one.y, two.y])
-    place, border = Rect(left, top, right - left + 1, bottom - top + 1), [[0, look["border"]], [1, look["border"]]]
-    _radial(canvas, place.center, math.isqrt(place.width**2 + place.height**2) // 2 + 2, look["fill_stops"], 1, place)
-    thick, (colour, alpha) = min(look["border_width"], place.width, place.height), _tint(border, 0)
-    for row in range(place.height):
-        rim = min(row, place.height - 1 - row) < thick
-        canvas.run(left, top + row, place.width if rim else thick, colour, alpha)
-        canvas.run(right + 1 - thick, top + row, 0 if rim else thick, colour, alpha)
+    (left, right), (top, bottom) = (sorted(pair) for pair in zip(*map(astuple, _places(box, whole)), strict=True))
+    wide, high, border = right - left + 1, bottom - top + 1, _tint([[0, look["border"]], [1, look["border"]]], 0)
+    radius, thick = math.isqrt(wide**2 + high**2) // 2 + 2, min(look["border_width"], wide, high)
+    yield left, top, wide, high, look["fill_stops"], 1, left + wide // 2, top + high // 2, radius
+    for y in (top, bottom + 1 - thick):
+        yield left, y, wide, thick, *border
+    for x in (left, right + 1 - thick):
+        yield x, top + thick, thick, high - 2 * thick, *border
 
 
-def _draw_label(canvas: Canvas, text: str, at: Point, gap: int, taken: list[Rect]) -> None:
+def _label(text: str, at: Point, whole: Rect, gap: int, taken: list[Rect]) -> Iterator[Patch]:
     """A text on a dark plate below a place, above it at the lower edge, further down where another label stands."""
-    scale = max(1, min(4, max(canvas.width, canvas.height) // 640))
+    scale = max(1, min(4, max(whole.width, whole.height) // 640))
     wide, high = sum(_glyph(char, scale)[0] for char in text) + 3 * scale, 10 * scale
-    top = at.y + gap if at.y + gap + high <= canvas.height else max(0, at.y - gap - high)
-    plate = Rect(max(0, min(at.x - wide // 2, canvas.width - wide)), top, wide, high)
+    left, top = max(0, min(at.x - wide // 2, whole.width - wide)), at.y + gap
+    plate = Rect(left, top if top + high <= whole.height else max(0, at.y - gap - high), wide, high)
     while any(plate.intersection(other).width * plate.intersection(other).height for other in taken):
         plate = replace(plate, top=plate.top + high)
     taken.append(plate)
-    canvas.fill(plate, 0x0F141E, 0, 0.75)
-    canvas.text(plate.left + 2 * scale, plate.top + scale, text, 0xFFFFFF, scale)
+    yield *astuple(plate), 0x0F141E, 0.75
+    left += 2 * scale
+    for step, parts in (_glyph(char, scale) for char in text):
+        for dx, dy, *size, alpha in parts:
+            yield left + dx, plate.top + scale + dy, *size, 0xFFFFFF, alpha
+        left += step
 
 
-def annotate(
-    pixels: bytes, width: int, height: int, actions: Sequence[Mapping[str, Any]],
-    boxes: Sequence[Mapping[str, Any]] = (), trail: Sequence[Sequence[Mapping[str, Any]]] = (),
-    config: Mapping[str, Any] = UI_CONFIG,
-) -> bytearray:  # fmt: skip
-    """A copy of BGRX `pixels` with the marks of a turn: blue boxes, orange heat where actions were executed, labels.
+def marks(
+    width: int, height: int, actions: Sequence[Mapping[str, Any]], boxes: Sequence[Mapping[str, Any]] = (),
+    trail: Sequence[Sequence[Mapping[str, Any]]] = (), config: Mapping[str, Any] = UI_CONFIG,
+) -> Iterator[Patch]:  # fmt: skip
+    """The marks of a turn, in the order of painting: blue boxes, orange heat where actions were executed, labels.
 
     Actions and boxes are on the grid ({"name": "drag", "x1", "y1", "x2", "y2"}); `trail`: earlier turns, latest first.
     """
-    canvas, heat, taken = Canvas(width, height, pixels), config["executed_heat"], list[Rect]()
+    whole, heat, taken = Rect(0, 0, width, height), config["executed_heat"], list[Rect]()
     for box in boxes if config["bbox_heat"]["enabled"] else ():
-        _draw_box(canvas, box, config["bbox_heat"])
+        yield from _box(box, whole, config["bbox_heat"])
     turns = [actions, *trail][: max(1, heat["trail_turns"]) if heat["enabled"] else 0]
     for age, action in reversed([(age, action) for age, turn in enumerate(turns) for action in turn]):
-        _draw_heat(canvas, action, heat, age)
+        yield from _heat(action, whole, heat, age)
     for number, action in enumerate(actions, 1):
-        for end, at in enumerate(_places(action, canvas), 1):
+        for end, at in enumerate(_places(action, whole), 1):
             text = f"{number}{' to' * (end - 1)} ({action[f'x{end}']},{action[f'y{end}']})"
-            _draw_label(canvas, text, at, round(max(width, height) * heat["radius_scale"] * 0.75), taken)
+            yield from _label(text, at, whole, round(max(width, height) * heat["radius_scale"] * 0.75), taken)
+
+
+def annotate(pixels: bytes, width: int, height: int, *what: Any, **more: Any) -> bytearray:
+    """A copy of BGRX `pixels` with the marks of a turn, given as for `marks`."""
+    canvas = Canvas(width, height, pixels)
+    for left, top, wide, high, paint, alpha, *center in marks(width, height, *what, **more):
+        if center:
+            _paint_round(canvas, Rect(left, top, wide, high), paint, alpha, *center)
+        else:
+            canvas.fill(Rect(left, top, wide, high), paint, 0, alpha)
     return canvas.pixels
 
 
@@ -911,7 +932,7 @@ def ui_config(text: str) -> dict[str, Any]:
         if not (0 <= heat["radius_scale"] <= 0.5 and 0 <= heat["trail_shrink"] <= 1):
             raise ValueError("radius_scale takes 0 to 0.5 and trail_shrink 0 to 1")
         annotate(bytes(256), 8, 8, [box], [box], [[box]], merged)  # whatever else can't be drawn shows here
-    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, StopIteration) as error:
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise ConfigError(f"ui_config cannot be drawn with ({type(error).__name__}: {error}); see UI_CONFIG.") from None
     return merged
 
@@ -1083,7 +1104,11 @@ WIN32: dict[str, tuple[str, Any, tuple[Any, ...], Check]] = {
     "SetConsoleCtrlHandler": ("kernel32", BOOL, (_P, BOOL), _nonzero),
     "CreateMutexW": ("kernel32", _H, (_P, BOOL, _W), _nonzero),
     "WaitForSingleObject": ("kernel32", DWORD, (_H, DWORD), _any),
+    "GetStdHandle": ("kernel32", _H, (DWORD,), _nonzero),
+    "GetConsoleMode": ("kernel32", BOOL, (_H, _P), _nonzero),
+    "SetConsoleMode": ("kernel32", BOOL, (_H, DWORD), _nonzero),
 }
+STD_OUTPUT_HANDLE, ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0xFFFFFFF5, 0x0004
 ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE, E_ACCESSDENIED = 5, 1402, -2147024891
 
 Resolve = Callable[[str, str, Any, tuple[Any, ...]], Callable[..., Any]]
@@ -1203,6 +1228,22 @@ def _twice(release: Callable[..., Any], *arguments: Any) -> None:
 
 
 MOVE_TRIES, MOVE_HOLD_S = 20, 0.006  # old places were seen 2 ms after a move; 2 x 6 ms left none of 200 clicks astray
+
+
+@contextmanager
+def escape_sequences(api: Win32) -> Iterator[bool]:
+    """Switches the console's escape sequences on for a while, then back to what it was; tells whether they work."""
+    mode, works = DWORD(), False
+    with suppress(Win32Error):  # no console, or one older than Windows 10
+        handle = api.GetStdHandle(STD_OUTPUT_HANDLE)
+        api.GetConsoleMode(handle, ctypes.byref(mode))
+        api.SetConsoleMode(handle, mode.value | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
+        works = True
+    try:
+        yield works
+    finally:
+        if works:
+            _twice(api.SetConsoleMode, handle, mode.value)
 
 
 class WindowsDesktop:
@@ -1768,9 +1809,6 @@ class DemoModel:
     """The model server of --demo on 127.0.0.1, started at once; it answers from the requests, knowing no desktop."""
 
     def __init__(self) -> None:
-        from http.server import BaseHTTPRequestHandler  # here, since nothing but a demo needs them
-        from socketserver import ThreadingTCPServer  # not HTTPServer: that one asks the name server for its own name
-
         model = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -1790,6 +1828,7 @@ class DemoModel:
             def log_message(self, format: str, *args: Any) -> None:
                 """Nothing: the terminal belongs to the run."""
 
+        # not HTTPServer, which asks the name server for its own name
         self._server = ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}/v1/chat/completions"
@@ -3795,56 +3834,80 @@ def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
 
 # -- looking back: the journal folded into turns, and the report made of them
 
-REPORT_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>A run of agent.py</title>
+PAGE = r"""<!doctype html><html lang="en"><meta charset="utf-8"><title>TITLE</title>
 <meta http-equiv="Content-Security-Policy" content="CSP"><meta name="color-scheme" content="light dark">
-<meta name="viewport" content="width=device-width, initial-scale=1"><style>
+<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,"><style>
 :root { --ground: #f4f6f9; --card: #fff; --ink: #1b2430; --soft: #5b6675; --line: #dde3eb; --tone: #8391a3;
   --blue: #2457d6; --green: #1a7f37; --red: #c62828; --amber: #9a6700; --violet: #7c3aed }
 @media (prefers-color-scheme: dark) { :root { --ground: #10151c; --card: #19212b; --ink: #e4e9f0; --soft: #98a5b5;
   --line: #2c3744; --blue: #7aa5ff; --green: #56c271; --red: #ff7b72; --amber: #e0a93b; --violet: #b794ff } }
-* { box-sizing: border-box }
+* { box-sizing: border-box } [hidden] { display: none !important }
 body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui; overflow-wrap: anywhere }
-#top, #turns { max-width: 1360px; margin: auto; padding: 18px clamp(12px, 3vw, 32px) }
+#top, #turns, #live, #note { max-width: 1360px; margin: auto; padding: 18px clamp(12px, 3vw, 32px) }
 h1 { font-size: clamp(20px, 3vw, 29px); line-height: 1.25; margin: 10px 0 6px; max-height: 8em; overflow: auto }
-.sub, small, dt, .cost { color: var(--soft) } small, dt, .chip, .cost { font-size: 12.5px }
+.sub, small, dt, .cost, .res { color: var(--soft) } small, dt, .chip, .cost { font-size: 12.5px }
 .chip { border-radius: 99px; padding: 1px 10px; font-weight: 600; color: var(--card); background: var(--tone) }
 h1, .sub { unicode-bidi: plaintext } h1 + .sub { max-width: 80ch } .big { font-size: 15px; padding: 3px 14px }
 dl { display: flex; flex-wrap: wrap; gap: 8px; margin: 16px 0 0 } dd { margin: 0; font-weight: 600 }
-dl div, article, nav { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 5px 12px }
-dd, b, .cost, #where { font-variant-numeric: tabular-nums }
+dl div, article, nav, .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px }
+dl div { padding: 5px 12px } dd, b, .cost, #where { font-variant-numeric: tabular-nums }
 nav { position: sticky; top: 0; z-index: 2; display: flex; gap: 6px; align-items: center; border-width: 1px 0;
   border-radius: 0; padding: 8px clamp(12px, 3vw, 32px) }
-nav > button { font: inherit; color: inherit; background: none; border: 1px solid var(--line); border-radius: 8px;
-  min-width: 38px; height: 34px }
+button, input { font: inherit; color: inherit; background: none; border: 1px solid var(--line); border-radius: 8px;
+  min-width: 38px; height: 34px; padding: 0 12px } #stop { color: var(--red) } input { flex: 1; min-width: 0 }
+button:hover:enabled { border-color: var(--soft) } :disabled { opacity: .45 } ::placeholder { color: var(--soft) }
 #line { flex: 1; display: flex; gap: 2px; height: 34px; overflow-x: auto; scrollbar-width: none }
-#line button { flex: 1 0 5px; border: 0; padding: 0; border-radius: 3px; background: var(--tone); opacity: .5 }
-#line button:hover, #line .now { opacity: 1 } #line .now { box-shadow: inset 0 -6px var(--ink) }
+#line button { flex: 1 0 5px; border: 0; padding: 0; min-width: 0; border-radius: 3px; background: var(--tone);
+  opacity: .5 } #line button:hover, #line .now { opacity: 1 } #line .now { box-shadow: inset 0 -6px var(--ink) }
 article { border-left: 5px solid var(--tone); margin-bottom: 16px; padding: 12px 16px 14px; scroll-margin-top: 62px }
-article.now { box-shadow: 0 0 0 2px var(--blue) }
+article.now { box-shadow: 0 0 0 2px var(--blue) } :focus-visible { outline: 2px solid var(--blue) }
 header { display: flex; flex-wrap: wrap; gap: 4px 10px; align-items: baseline } b { font-size: 20px }
-.cost { margin-left: auto } .body { display: grid; gap: 16px; margin-top: 10px }
+.cost { margin-left: auto } .body { display: grid; gap: 16px; margin-top: 10px } .act, .res { display: none }
 @media (min-width: 860px) { .seen:not(.wide) .body { grid-template-columns: 3fr 2fr } }
 figure { margin: 0 0 8px; position: relative; border: 1px solid var(--line); border-radius: 8px; overflow: hidden }
 img { display: block; width: 100%; height: auto } svg { position: absolute; inset: 0; width: 100%; height: 100% }
-.words p { margin: 0 0 10px; white-space: pre-wrap; unicode-bidi: plaintext; max-height: 22em; overflow: auto }
+p { margin: 0 0 10px; white-space: pre-wrap; unicode-bidi: plaintext; max-height: 22em; overflow: auto }
 small { display: block } .call { font: 13px/1.5 ui-monospace, Consolas, monospace }
 .call, .note { background: var(--ground); border-radius: 8px; padding: 6px 12px }
 .note { border-left: 4px solid var(--tone) } .good { --tone: var(--green) } .bad { --tone: var(--red) }
-.idle { --tone: var(--amber) } .plan { --tone: var(--violet) }
+.idle { --tone: var(--amber) } .plan { --tone: var(--violet) } .busy { --tone: var(--blue) }
 .mark, .halo { fill: none; stroke: #e11d48; stroke-width: 5 } .halo { stroke: #fff; stroke-width: 11 }
 .off { stroke-dasharray: 14 10 } rect { fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif }
+#live { display: grid; gap: 14px; padding-bottom: 0 } .card { padding: 10px 14px } #side { display: grid; gap: 14px }
+canvas { display: block; width: 100%; border-radius: 6px } form { display: flex; gap: 8px; margin-top: 10px }
+#side p { margin: 2px 0 0; max-height: 12em } #side p:empty::after { content: "nothing yet"; color: var(--soft) }
+@media (min-width: 860px) { #live { grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); align-items: start } }
+.live dl { display: none } .live #turns { display: flex; flex-direction: column-reverse }
+.live #top { display: flex; gap: 14px; align-items: baseline; padding-bottom: 12px } .live .chip { flex: none }
+.live h1 { font-size: 17px; margin: 0; flex: 1; max-height: 4em } .live b { font-size: 15px }
+.live article { margin-bottom: 6px; padding: 7px 14px }
+.live .body { display: none } .live .open .body { display: grid } .live header { cursor: pointer }
+.live .act { display: block; font-weight: 600 } .live .res { display: block; flex: 1 1 14em } .live .cost { margin: 0 }
 @media (prefers-reduced-motion: no-preference) { .now .mark { animation: beat 1.1s ease-in-out 3 } }
 @keyframes beat { 50% { stroke-width: 14; opacity: .55 } }
-@media print { nav { display: none } article { break-inside: avoid } .words p { max-height: none } }
-</style><div id="top"></div><nav><button id="back" title="left arrow">&#9664;</button>
+@media print { nav { display: none } article { break-inside: avoid } p { max-height: none } }
+</style><body><div id="top"></div><nav><button id="back" title="left arrow">&#9664;</button>
 <button id="play" title="space">play</button><button id="next" title="right arrow">&#9654;</button>
-<div id="line"></div><span id="where"></span></nav><main id="turns"></main><script>"use strict";
+<button id="stop" hidden>Stop</button><div id="line"></div><span id="where"></span></nav>
+<p id="note" role="alert" hidden></p>
+<section id="live" hidden><div class="card"><canvas id="screen" width="1536" height="864" role="img"
+aria-label="The screen, with marks where it acted"></canvas><form id="say"><input id="hint" maxlength="2000"
+autocomplete="off" aria-label="Hint" placeholder="A hint for its next turn (h)"><button id="send">Send hint</button>
+</form></div><div id="side"><div class="card"><small>Instructions</small><p id="instructions"></p></div><div class="card">
+<small>Plan</small><p id="plan"></p></div><div class="card"><small>Last words</small><p id="words"></p></div></div>
+</section><main id="turns"></main><script>"use strict";
 const NOTES = {correction: "idle", failed: "bad", refused: "bad", plan: "plan", archive: "plan", verification: "good"};
-const ENDS = {completed: "good", stopped: "idle", max_steps: "idle"}, turns = [], pictures = new Map();
-const $ = (id) => document.getElementById(id);
-let head = {task: "", figures: [], size: [16, 9]}, current = 0, timer = 0;
+const ENDS = {completed: "good", stopped: "idle", max_steps: "idle"}, TEXT_MOST = 20000, pictures = new Map();
+const $ = (id) => document.getElementById(id), turns = [], nodes = [];  // nodes: article and piece of the line of each
+let head = {task: "", figures: [], size: [16, 9]}, live = false, state = {}, current = 0, timer = 0;
+function plain(text) {  // whatever a model or a screen said: not too much of it, and nothing that is not to be seen
+  const shown = text.slice(0, TEXT_MOST), rest = text.length - shown.length;
+  const escaped = (char) => "\\u" + char.codePointAt(0).toString(16).padStart(4, "0");
+  const seen = shown.replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
+  return seen + (rest ? ` ... and ${rest.toLocaleString("en")} more characters` : "");
+}
 function add(parent, name, kind, text) {  // the only way text gets into the page: never as markup
-  const node = Object.assign(document.createElement(name), {className: kind || "", textContent: text || ""});
+  const node = Object.assign(document.createElement(name), {className: kind || "", textContent: plain(text || "")});
   return parent.appendChild(node);
 }
 function draw(svg, name, values, text) {
@@ -3853,10 +3916,10 @@ function draw(svg, name, values, text) {
   node.textContent = text || "";
   return svg.appendChild(node);
 }
+const placesOf = (act) => Object.values(act.args).filter((value) => value && typeof value.x === "number");
 function mark(svg, act) {  // what was done; dashed if it was refused or broken off
   const [wide, high] = head.size, {text, key, element_name} = act.args, off = act.changed === null ? " off" : "";
-  const places = Object.values(act.args).filter((value) => value && typeof value.x === "number");
-  const spots = places.map(({x, y}) => [x * wide / 1000, y * high / 1000]);
+  const spots = placesOf(act).map(({x, y}) => [x * wide / 1000, y * high / 1000]);
   const [[x, y] = [wide / 2 - 350, high - 115], end] = spots;
   for (const kind of ["halo", "mark" + off]) {
     for (const [cx, cy] of spots) draw(svg, "circle", {cx, cy, r: act.tool === "double_click" ? 34 : 24, class: kind});
@@ -3868,7 +3931,7 @@ function mark(svg, act) {  // what was done; dashed if it was refused or broken 
   const size = label.length * 14 + 24, left = Math.max(4, Math.min(x + 32, wide - size - 4));  // inside the picture
   const top = Math.max(4, Math.min(y + 32, high - 44));
   draw(svg, "rect", {x: left, y: top, width: size, height: 38, rx: 9});
-  draw(svg, "text", {x: left + size / 2, y: top + 27, "text-anchor": "middle"}, label);
+  draw(svg, "text", {x: left + size / 2, y: top + 27, "text-anchor": "middle"}, plain(label));
 }
 function picture(parent, name, acts) {
   const figure = add(parent, "figure"), image = add(figure, "img"), [width, height] = head.size;
@@ -3878,36 +3941,57 @@ function picture(parent, name, acts) {
   for (const act of acts) mark(svg, act);
   figure.onclick = () => figure.closest("article").classList.toggle("wide");
 }
-function card(turn, at) {
+function card(turn) {  // a turn's article and its piece of the line; the panel shows it as a row that opens
   const kinds = [...new Set(turn.notes.map(([kind]) => kind))], tones = kinds.map((kind) => NOTES[kind]);
   const good = turn.changed || tones.includes("good") ? "good" : "";
   const tone = tones.includes("bad") ? "bad" : turn.plan ? "plan" : turn.wasted ? "idle" : good;
-  const node = add($("turns"), "article", tone), top = add(node, "header"), body = add(node, "div", "body");
+  const node = add(document.createDocumentFragment(), "article", tone), top = add(node, "header");
   add(top, "b", "", String(turn.turn));
   add(top, "span", "", turn.role);
-  if (turn.changed !== null) add(top, "span", "chip", turn.changed ? "changed" : "unchanged");
+  add(top, "span", "act", turn.call.slice(0, 300));
+  add(top, "span", "res", turn.result.slice(0, 300));
+  const effect = turn.changed ? "changed" : "unchanged";
+  if (turn.changed !== null) add(top, "span", turn.changed ? "chip good" : "chip", effect);
   for (const kind of kinds) add(top, "span", "chip " + (NOTES[kind] || ""), kind);
   add(top, "span", "cost", `${turn.seconds.toFixed(1)} s, ${turn.prompt} + ${turn.completion} tokens`);
-  const done = (name) => turn.acts.filter((act) => act.screenshot === name);
-  const shots = turn.shots.filter((name, n) => !n || done(name).length), seen = shots.length && add(body, "div");
+  const body = add(node, "div", "body"), done = (name) => turn.acts.filter((act) => act.screenshot === name);
+  const shots = live ? [] : turn.shots.filter((name, n) => !n || done(name).length);
+  const seen = shots.length && add(body, "div");
   for (const name of shots) picture(seen, name, done(name));
   node.classList.toggle("seen", !!seen);
   const words = add(body, "div", "words");
   const rows = [["the model said", turn.said], ["call", turn.call, "call"], ["result", turn.plan ? "" : turn.result]];
   for (const [kind, text] of turn.notes) rows.push([kind, text, "note " + (NOTES[kind] || "")]);
   for (const [label, text, kind] of rows) if (text) add(words, "p", kind, text).prepend(add(words, "small", "", label));
-  const bit = add($("line"), "button", tone), title = `Turn ${turn.turn}: ${turn.call || turn.result}`.slice(0, 120);
+  const bit = add(document.createDocumentFragment(), "button", tone), at = turns.indexOf(turn);
   bit.style.flexGrow = String(Math.max(3, Math.min(300, turn.seconds * 10)));
-  Object.assign(bit, {title, onclick: () => go(at)});
+  bit.title = plain(`Turn ${turn.turn}: ${turn.call || turn.result}`.slice(0, 120));
+  bit.onclick = () => go(at);
+  top.onclick = () => live && node.classList.toggle("open");
+  return [node, bit];
 }
-function go(at) {
-  const [line, cards] = [$("line").children, $("turns").children];
-  for (const list of [line, cards]) list[current]?.classList.remove("now");
+function take(item) {  // the run, a picture, or a turn, which may have been there before
+  if (item.picture) pictures.set(item.picture, item.data);
+  else if (item.turn < 0) head = item;
+  else {
+    const at = turns.findIndex((turn) => turn.turn === item.turn), open = nodes[at]?.[0].classList.contains("open");
+    if (at < 0) turns.push(item); else turns[at] = item;
+    return live && show(at < 0 ? turns.length - 1 : at, open);
+  }
+}
+function show(at, open) {
+  const made = card(turns[at]), old = nodes[at];
+  made[0].classList.toggle("open", !!open);
+  nodes[at] = made;
+  made.forEach((node, n) => old ? old[n].replaceWith(node) : [$("turns"), $("line")][n].append(node));
+}
+function go(at, quiet) {
+  for (const node of nodes[current] || []) node.classList.remove("now");
   current = Math.max(0, Math.min(turns.length - 1, at));
-  for (const list of [line, cards]) list[current]?.classList.add("now");
+  for (const node of nodes[current] || []) node.classList.add("now");
   $("where").textContent = `${current + 1} / ${turns.length}`;
-  line[current]?.scrollIntoView({block: "nearest", inline: "nearest"});
-  cards[current]?.scrollIntoView();
+  nodes[current]?.[1].scrollIntoView({block: "nearest", inline: "nearest"});
+  if (!quiet) nodes[current]?.[0].scrollIntoView();
 }
 function play(on) {
   clearInterval(timer);
@@ -3917,33 +4001,144 @@ function play(on) {
 }
 onkeydown = (event) => {
   const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -1e9, End: 1e9, " ": 0}[event.key];
-  if (step === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (event.ctrlKey || event.altKey || event.metaKey || (event.repeat && !step)) return;
+  if (event.target === $("hint")) return event.key === "Escape" && $("hint").blur();
+  if (live && event.key === "h") $("hint").focus();
+  else if (step === undefined || (live && event.key === " " && event.target.tagName === "BUTTON")) return;
+  else if (step) go(current + step);
+  else $("play").click();
+  if (!live && step) play(0);
   event.preventDefault();
-  play(step ? 0 : !timer);
-  if (step) go(current + step);
 };
-addEventListener("DOMContentLoaded", () => {
-  const book = new Map(), top = $("top");
-  for (const node of document.querySelectorAll("script[type='application/json']")) try {
-    const item = JSON.parse(node.textContent);
-    if (item.picture) pictures.set(item.picture, item.data); else book.set(item.turn, item);
-  } catch { /* the last line of a run that was killed while it was written */ }
-  head = book.get(-1) || head;
-  turns.push(...[...book.values()].filter((turn) => turn.turn >= 0).sort((a, b) => a.turn - b.turn));
-  document.title = `${head.outcome || "unfinished"}: ${head.task}`;
-  add(top, "span", "chip big " + (head.outcome ? ENDS[head.outcome] || "bad" : ""), head.outcome || "no end recorded");
+function showRun() {
+  const top = $("top"), phase = live ? state.paused ? "paused" : state.phase : "no end recorded";
+  const tone = head.outcome ? ENDS[head.outcome] || "bad" : live ? state.paused ? "idle" : "busy" : "";
+  top.replaceChildren();
+  add(top, "span", "chip big " + tone, head.outcome || phase).role = "status";
   add(top, "h1", "", head.task);
-  add(top, "div", "sub", head.text || "It is still running, or it was ended from outside.");
+  if (!live) add(top, "div", "sub", head.text || "It is still running, or it was ended from outside.");
   const list = add(top, "dl"), facts = [["run", head.name], ["started", new Date(head.began * 1000).toLocaleString()]];
-  for (const [name, value] of [...facts, ["profile", head.profile], ["model", head.model], ...head.figures])
+  for (const [name, value] of [...facts, ["profile", head.profile], ["model", head.model], ...head.figures || []])
     add(add(list, "div"), "dt", "", name).after(add(list, "dd", "", value));
-  turns.forEach(card);
-  go(0);
-  scrollTo(0, 0);
+}
+addEventListener("DOMContentLoaded", () => {
+  const blocks = document.querySelectorAll("script[type='application/json']");
   $("back").onclick = () => go(current - 1);
   $("next").onclick = () => go(current + 1);
+  if (!blocks.length && location.protocol === "http:") return follow();
+  for (const node of blocks) try { take(JSON.parse(node.textContent)); }
+  catch { /* the last line of a run that was killed while it was written */ }
+  turns.sort((a, b) => a.turn - b.turn);
+  document.title = `${head.outcome || "unfinished"}: ${head.task}`;
+  showRun();
+  turns.forEach((turn, at) => show(at));
   $("play").onclick = () => play(!timer);
+  go(0, true);
 });
+
+// -- live: the same items through the panel's event stream, the screen with its marks, and the person's words
+const token = location.hash.slice(1), pen = $("screen").getContext("2d", {alpha: false});
+let shown = 0, drawn = "", posted = 0, busy = false;
+function ask(path, body) {
+  const headers = {Authorization: "Bearer " + token, ...(body ? {"Content-Type": "application/json"} : {})};
+  return fetch(path, {method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), cache: "no-store"});
+}
+function note(text, tone) {
+  Object.assign($("note"), {hidden: !text, className: "card note " + tone, textContent: plain(text)});
+}
+async function tell(path, body, done) {
+  const answer = await ask(path, body).catch(() => null);
+  const said = !answer ? "The program does not answer." : answer.ok ? done : (await answer.json()).error;
+  note(said, answer?.ok ? "good" : "bad");
+  return answer?.ok;
+}
+function paint(patches) {  // as `annotate` in agent.py does: colours, and round gradients where there is a radius
+  for (const [left, top, wide, high, paint, alpha, x, y, radius] of patches) {
+    const round = radius && pen.createRadialGradient(x + .5, y + .5, 0, x + .5, y + .5, radius + .5);
+    if (round) for (const [at, colour] of [...paint, [1, "transparent"]]) round.addColorStop(at, colour);
+    pen.globalAlpha = alpha;
+    pen.fillStyle = round || "#" + paint.toString(16).padStart(6, "0");
+    pen.fillRect(left, top, wide, high);
+  }
+  pen.globalAlpha = 1;
+}
+async function screen() {  // the picture: fetched when it or its marks are new, handed back where it is waited for
+  if (busy || !state.msg_id) return;
+  busy = true;
+  try {
+    for (let wanted = null; wanted !== state;) {
+      wanted = state;
+      const marks = JSON.stringify([state.msg_id, state.actions, state.bboxes, state.trail]);
+      if (marks !== drawn) {
+        const all = await (await ask("/state")).json(), exact = {colorSpaceConversion: "none"};
+        const bytes = Uint8Array.from(atob(all.raw_b64), (char) => char.charCodeAt(0));
+        const base = await createImageBitmap(new Blob([bytes], {type: "image/png"}), exact);
+        Object.assign(pen.canvas, {width: base.width, height: base.height});
+        pen.drawImage(base, 0, 0);
+        paint(all.marks);
+        shown = all.msg_id;
+        drawn = JSON.stringify([all.msg_id, all.actions, all.bboxes, all.trail]);
+      }
+      if (state.phase === "waiting_annotated" && state.msg_id === shown && posted !== shown) {
+        posted = shown;
+        const image_b64 = pen.canvas.toDataURL("image/png").split(",")[1];
+        await ask("/annotated", {seq: state.pending_seq, image_b64});  // 409: another panel was quicker
+      }
+    }
+  } catch (error) {
+    if (!head.outcome) note("The picture cannot be shown: " + error.message, "bad");
+  }
+  busy = false;
+}
+function render() {
+  const over = Boolean(head.outcome);
+  showRun();
+  $("instructions").textContent = plain(head.instructions || "");
+  $("plan").textContent = plain(head.plan || "");
+  $("words").textContent = plain(state.observation || turns.findLast((turn) => turn.said)?.said || "");
+  if (over || state.error) note(over ? head.text : state.error, over ? ENDS[head.outcome] || "bad" : "bad");
+  $("play").textContent = state.paused ? "Resume" : "Pause";
+  $("send").textContent = state.phase === "waiting_inject" ? "Inject" : "Send hint";
+  for (const id of ["play", "stop", "send", "hint"]) $(id).disabled = over;
+}
+async function read() {
+  const answer = await ask("/events");
+  if (!answer.ok) return note((await answer.json()).error, "bad");
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let text = "";;) {
+    const {value, done} = await reader.read();
+    if (done) return;
+    const events = (text + value).split("\n\n");
+    text = events.pop();
+    for (const event of events.filter((it) => it.startsWith("data: "))) {
+      state = JSON.parse(event.slice(6));
+      state.items.forEach(take);
+      if (current >= turns.length - 2) go(turns.length - 1, true);
+    }
+    render();
+    screen();
+  }
+}
+async function follow() {
+  live = true;
+  history.replaceState(null, "", location.pathname);  // the token stays in memory only
+  document.body.classList.add("live");
+  $("live").hidden = $("stop").hidden = false;
+  $("play").onclick = () => tell("/control", {action: state.paused ? "resume" : "pause"}, "");
+  $("stop").onclick = () => tell("/control", {action: "stop"}, "Stopping.");
+  $("say").onsubmit = async (event) => {
+    event.preventDefault();
+    const text = $("hint").value.trim(), inject = state.phase === "waiting_inject";
+    if (text && await (inject ? tell("/inject", {vlm_text: text}, "Injected.") :
+      tell("/control", {action: "hint", text}, "The model gets your hint at its next turn."))) $("hint").value = "";
+  };
+  while (!head.outcome) {
+    await read().catch(() => null);
+    state.phase = "not connected";
+    render();
+    await new Promise((done) => setTimeout(done, 1000));
+  }
+}
 </script>
 """
 
@@ -3974,7 +4169,7 @@ def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
         config = {name: value for name, value in record["config"].items() if name in KEPT_SETTINGS}
         size = [int(config["screen_capture_w"]), int(config["screen_capture_h"])]
         book.append({"turn": -1, "began": when, "size": size, "settings": config, "plan": "", "instructions": ""})
-    if not book:
+    if not book or kind == "state":
         return
     if kind in ("run", "resume", "end"):
         names = {"task", "profile", "model"} & record.keys()
@@ -4042,10 +4237,10 @@ def figures_of(book: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 def report_page() -> str:
     """The page up to its data, allowed to run its own script and to show pictures, and nothing else."""
-    script = REPORT_PAGE.split("<script>")[1].split("</script>")[0]
+    script = PAGE.split("<script>")[1].split("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    return REPORT_PAGE.replace("CSP", policy, 1)
+    return PAGE.replace("CSP", policy, 1).replace("TITLE", "A run of agent.py", 1)
 
 
 def report_block(item: Mapping[str, Any]) -> str:
@@ -4089,6 +4284,30 @@ def write_text(path: Path, text: str, mode: str = "x") -> Path:
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another name.") from None
     return path
+
+
+def find_run(root: Path, name: str) -> Path:
+    """The folder of a run given as its number, its name or a path; "" is the latest; raises ConfigError."""
+    number = name.removeprefix("run_").lstrip("0")
+    for folder in old_runs(root):
+        if not name or folder.name[4:].lstrip("0") == number:
+            return folder
+    if not name or not Path(name).is_dir():
+        raise ConfigError(f"There is no run {name} in {root}; --runs lists those that are there.")
+    return Path(name)
+
+
+def runs_table(root: Path) -> Iterator[str]:
+    """One line for each run, the newest last; a damaged or empty folder says so."""
+    yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
+    for folder in reversed(old_runs(root)):
+        try:
+            head, *turns = turns_of(folder)
+            when, facts = datetime.fromtimestamp(head["began"]), dict(head["figures"])
+            line = f"{folder.name:<9} {when:%Y-%m-%d %H:%M} {head['profile']:<9} {head['outcome'] or 'unfinished':<10}"
+            yield f"{line} {len(turns):>5} {facts['time']:>8}  {cut(head['task'], 60)}"
+        except AgentError as error:
+            yield f"{folder.name:<9} {error}"
 
 
 class ExecutionLogger:
@@ -4341,10 +4560,13 @@ def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> R
 
 
 def sight(frame: Frame) -> dict[str, Any]:
-    """What the journal keeps of a frame beside its picture: area, box of the pointer in it, front window."""
-    pointer, window = changed_region(frame.clean, frame.pixels, frame.width), frame.window
-    front = {"title": window.title, "program": window.program, "rect": astuple(window.rect)} if window else None
-    return {"area": astuple(frame.area), "pointer": astuple(pointer) if pointer else None, "window": front}
+    """What the journal keeps of a frame beside its picture: boxes in it of the pointer and of the front window."""
+    pointer, area = changed_region(frame.clean, frame.pixels, frame.width), frame.area
+    rect = frame.window.rect if frame.window else area
+    left, width = ((x * frame.width) // area.width for x in (rect.left - area.left, rect.width))
+    top, height = ((y * frame.height) // area.height for y in (rect.top - area.top, rect.height))
+    box, program = (left, top, width, height), frame.window.program if frame.window else ""
+    return {"pointer": astuple(pointer) if pointer else None, "window": box, "program": program}
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
@@ -4389,7 +4611,8 @@ class Engine:
     _before: str = ""  # text of the executor's last request, to know how much of the next one is the same
     _seen: deque[tuple[str, bytes]] = field(default_factory=lambda: deque(maxlen=200))  # acts, and on what screen
     began: float = 0.0  # when the turn did
-    panel: Any = None  # the Panel of room 17, if one is open
+    panel: Any = None  # a Panel, if one is open
+    hints: list[str] = field(default_factory=list)  # from it, not yet answered
 
     def tell(self, turn: int, role: str, done: str, effect: str) -> None:
         """The one line a turn leaves on the terminal, with its time and the tokens spent since the line before."""
@@ -4423,9 +4646,9 @@ class Engine:
         start, frame, looked = self.clock.now(), self.fresh(), self.clock.now()
         encoded = self._encoder.encode(frame.pixels, frame.width, frame.height)
         self._image = encoded.base64
-        name = self.logger.save_screenshot(name or f"turn_{turn:04d}{suffix}", encoded.png)
         if self.panel:
             self.panel.show(encoded.png, turn)
+        name = self.logger.save_screenshot(name or f"turn_{turn:04d}{suffix}", encoded.png)
         seconds = {"capture": round(looked - start, 3), "encode": round(self.clock.now() - looked, 3)}
         self.logger.record("look", turn=turn, screenshot=name, **seconds, **sight(frame))
         return frame, name
@@ -4452,24 +4675,22 @@ class Engine:
     # -- ask
 
     def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
-        """One request to a role: its prompt, then `messages`; everything but images goes into the logs.
-
-        One failed exchange costs a turn and is returned; several in a row end the run.
-        """
-        system, tools, config = self.profile.system(role), self.profile.schemas(role), self.config
+        """One request to a role: its prompt, then `messages`; a failed one is returned, but several in a row raised."""
+        system, tools, config, shared = self.profile.system(role), self.profile.schemas(role), self.config, None
         settings: dict[str, Any] = {"tools": tools, "tool_choice": "auto"} if tools else {}
         settings |= {"model": self.model.name, "temperature": getattr(config, role.temperature)}
         settings |= {"max_tokens": getattr(config, role.max_tokens)}
-        hints = self.panel.take_hints() if self.panel and role.name != "verifier" else []  # who judges sees, no more
-        messages = [*messages, *(Message("user", f"HINT: {self.logger.hide(hint)}") for hint in hints)]
+        acting = role == self.profile.roles["executor"]
+        self.hints += self.panel.take_hints() if self.panel else []
+        hints = "\n".join(f"HINT FROM THE PERSON: {self.logger.hide(hint)}" for hint in self.hints if acting)
+        messages = [*messages, *[Message("user", hints)] * bool(hints)]
         text = system + json.dumps(tools) + "".join(f"{m.role}{m.thought}{m.text}{m.more or ''}" for m in messages)
-        shared = None
-        if role == self.profile.roles["executor"]:  # the share of its text that is, from the start, as before
+        if acting:  # the share of its text that is, from the start, as before
             same = len(os.path.commonprefix([self._before, text]))
             shared, self._before = round(same / len(text), 3) if self._before else None, text
         body = request_body(settings, [Message("system", system), *messages])
         self.logger.api_calls += 1
-        number, images = self.logger.api_calls, sum(bool(message.image) for message in messages)
+        number, images, start = self.logger.api_calls, sum(bool(m.image) for m in messages), self.clock.now()
         about = f"{len(messages)} messages, {images} images, {len(body)} bytes, shared {shared}; "
         about += f"prompt {len(system)} characters, tools {_tool_names(tools) or 'none'}"
         news = [str(message) for message in messages if not message.logged]
@@ -4477,7 +4698,6 @@ class Engine:
         for message in messages:
             message.logged = True
         self.phase(f"{role.name} is thinking")
-        start = self.clock.now()
         try:
             reply = self.server.complete(body)
         except ModelError as error:
@@ -4489,6 +4709,7 @@ class Engine:
             return error
         lost = max(0.0, self.clock.now() - start - reply.seconds)  # by tries that failed
         reply, self.failures = replace(reply, message=self.logger.hide(reply.message)), 0
+        self.hints = [] if acting else self.hints
         self.logger.exchange(f"RESPONSE {number} in {reply.seconds:.2f} s, {reply.usage}", told(reply.message))
         least = config.screen_capture_w * config.screen_capture_h * images // 1024
         warnings = reply_warnings(reply, self.model.name, self.model, least, len(text))
@@ -4650,11 +4871,11 @@ class Conversation:
 ########################################################################################################################
 
 
-def run_agent(engine: Engine, state: AgentState) -> Outcome:
-    """Runs the profile's loop to its end; held input is released on every way out."""
+def run_agent(engine: Engine, state: AgentState, recording: Recording | None = None) -> Outcome:
+    """Runs the profile's loop, or a recording, to its end; held input is released on every way out."""
     loops, engine.began = {"two_agent": run_two_agent, "chat": run_chat, "story": run_story}, engine.clock.now()
     try:
-        return loops[engine.profile.loop](engine, state)
+        return run_replay(engine, state, recording) if recording else loops[engine.profile.loop](engine, state)
     finally:
         engine.actuator.release()
 
@@ -5023,18 +5244,377 @@ def marked_picture(engine: Engine, state: AgentState, done: list[Any], boxes: li
     return base64.b64encode(drawn)
 
 
+# -- without a model: the acts of a run once more
+
+VISIBLE, SAMPLES = 32, 10_000  # levels of a channel that count as a difference; pixels looked at, evenly spread
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Acts to repeat: (tool, arguments, screenshot it was done on). Without a `folder` nothing is compared."""
+
+    steps: Sequence[tuple[str, Mapping[str, Any], str]]
+    folder: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def acts(self) -> list[tuple[Act, str]]:
+        """The steps, checked like a model's calls; raises ToolError."""
+        words = Vocabulary({name: name for name, item in TOOLS.items() if item.run})
+        return [(words.parse(ToolCall(name, dict(arguments))), shot) for name, arguments, shot in self.steps]
+
+
+def recording_of(folder: Path) -> Recording:
+    """The acts of a run that were carried out whole, and the settings that say where it looked; raises AgentError."""
+    (head, *turns), steps = turns_of(folder), []
+    for act in [act for turn in turns for act in turn["acts"] if act["changed"] is not None]:
+        args = {name: [v["x"], v["y"]] if isinstance(v, dict) else v for name, v in act["args"].items()}
+        steps.append((act["tool"], {name: args[name] for name in args if name != "reasoning"}, act["screenshot"]))
+    if read_journal(folder)[1] or not steps:  # with a line lost, maybe an act
+        raise AgentError(f"{folder} cannot be repeated: {'it is damaged' if steps else 'nothing was done in it'}.")
+    return Recording(steps, str(folder), {**head["settings"], "max_steps": len(steps) + 5})
+
+
+def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
+    """Repeats the acts one by one, each only where the screen looks as it did then."""
+    folder, config, steps = Path(recording.folder), engine.config, deque(recording.acts())
+    records = read_journal(folder)[0] if recording.folder else []
+    looks = {record["screenshot"]: record for record in records if record["kind"] == "look"}
+
+    def take_turn() -> Outcome | None:
+        act, shot = steps[0]
+        if recording.folder and shot not in looks:
+            raise AgentError(f"{folder} has no record of {shot[:80] or 'the screenshot'}, on which {act} was done.")
+        start, share = engine.clock.now(), 1.0
+        while share > config.replay_tolerance:
+            if engine.clock.now() - start > config.replay_patience:
+                text = f"{act}: {share:.0%} of the screen around it is not as in {folder / shot}; "
+                return Outcome("differs", f"{text}at most {config.replay_tolerance:.0%} may differ.")
+            frame, screenshot = engine.observe(state.turn)
+            share = differing_share(config, frame, act, folder, looks[shot]) if recording.folder else 0.0
+            engine.clock.sleep(0.25 * (share > config.replay_tolerance))
+        record = ActionRecord(state.turn, act.tool.name, act.shown, "", screenshot)
+        carry_out(engine, state, act, frame, record)
+        note_action(engine, state, record)
+        if engine.refused:  # a pause in between only asks for another look
+            again = engine.refused == "stale_frame" and not engine.actuator.sent
+            return None if again else Outcome("refused", record.result)
+        steps.popleft()
+        return None if steps else Outcome("completed", f"Repeated {len(recording.steps)} acts.")
+
+    return run_turns(engine, state, take_turn)
+
+
+def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: Mapping[str, Any]) -> float:
+    """The largest share of pixels that differ from the recorded look around a target of the act, 0 to 1.
+
+    A keyboard act's target is the window that had the keyboard. The pointer does not count: the frame is compared
+    without it, and where it was drawn in the recorded picture is left out.
+    """
+    (rgb, width, height), now, reach = read_picture(folder, look["screenshot"]), sight(frame), config.replay_box
+    whole, clean, shares = Rect(0, 0, width, height), bgrx_to_rgb(frame.clean), [0.0]
+    places = [to_point(value, whole) for value in vars(act.args).values() if isinstance(value, Coordinate)]
+    boxes = [Rect(place.x - reach, place.y - reach, 2 * reach, 2 * reach) for place in places]
+    if (width, height) != (frame.width, frame.height) or not (boxes or look["program"] == now["program"]):
+        return 1.0
+    hidden = Rect(*(look["pointer"] or (0, 0, 0, 0)))
+    for box in [box.intersection(whole) for box in boxes or [Rect(*look["window"])]]:
+        step = max(1, math.isqrt(box.width * box.height // SAMPLES))
+        rows, columns = range(box.top, box.top + box.height, step), range(box.left, box.left + box.width, step)
+        spots = [(y * width + x) * 3 for y in rows for x in columns if not hidden.contains(Point(x, y))]
+        pairs = [zip(rgb[at : at + 3], clean[at : at + 3], strict=True) for at in spots]
+        unlike = sum(any(abs(old - new) > VISIBLE for old, new in pair) for pair in pairs)
+        shares.append(unlike / max(1, len(spots)))
+    return max(shares)
+
+
+SCRIPT = '''# Repeats {name} without a model: {task}
+# Each act needs the screen to look as in its screenshot; FOLDER = "" goes without comparing; --dry-run shows them.
+import agent
+
+FOLDER = {folder!r}
+SETTINGS = {settings!r}
+STEPS = [
+{steps}
+]
+if __name__ == "__main__":
+    raise SystemExit(agent.main(recording=agent.Recording(STEPS, FOLDER, SETTINGS)))
+'''
+
+
+def save_script(folder: Path, target: Path) -> Path:
+    """Writes a run as a new script that imports this file alone; raises AgentError."""
+    head, recording = turns_of(folder)[0], recording_of(folder)
+    steps, task = "\n".join(f"    {step!r}," for step in recording.steps), ascii(head["task"])[1:-1]
+    return write_text(target, SCRIPT.format(name=head["name"], task=task, **{**vars(recording), "steps": steps}))
+
+
+########################################################################################################################
+# Room 17 - Panel: the run in a browser, through a server that answers nobody but its own page
+########################################################################################################################
+
+PANEL_ROUTES = {  # path: (method, most bytes of a body)
+    **dict.fromkeys(("/", "/config", "/state", "/events"), ("GET", 0)),
+    **{"/annotated": ("POST", 64 << 20), "/inject": ("POST", 4 << 20), "/control": ("POST", 1 << 16)},
+}
+PANEL_SECONDS, PANEL_CONNECTIONS = 10.0, 64  # for a whole request and its answer; at once, then the oldest has to go
+PANEL_TURNS, PANEL_GONE = 300, 2.0  # the latest ones, which the page gets; seconds in which a page asks again
+PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+PANEL_ALLOWS = "; script-src 'nonce-{0}'; style-src 'nonce-{0}'; img-src data: blob:; connect-src 'self'"
+PANEL_GUARDS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+                "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin"}  # fmt: skip
+
+
+def _action(act: Mapping[str, Any]) -> dict[str, Any]:
+    """An act of the book as an action for `marks`."""
+    places = [value for value in act["args"].values() if isinstance(value, Mapping) and value.keys() == {"x", "y"}]
+    ends = {f"{axis}{n}": place[axis] for n, place in enumerate(places, 1) for axis in "xy"}
+    return {"name": act["tool"], **ends}
+
+
+class PanelRequest(BaseHTTPRequestHandler):
+    """One request and its answer; its body is not read before the whole gate is passed."""
+
+    server: Panel
+    default_request_version = "HTTP/1.0"  # else HTTP/0.9, whose answers have no status
+
+    def handle(self) -> None:
+        self.server.open[self.connection] = time.monotonic() + PANEL_SECONDS
+        with suppress(OSError):  # the other side has gone, or was too slow
+            super().handle()
+        del self.server.open[self.connection]
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: the terminal belongs to the run."""
+
+    def _refusals(self, path: str, length: str) -> Iterator[tuple[Any, int, str]]:
+        """The gate: what is refused, with which status and sentence. Only our own page passes all of it."""
+        panel, headers, (method, limit) = self.server, self.headers, PANEL_ROUTES.get(path, ("", 0))
+        kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        bearer = headers.get("Authorization", "").encode("latin-1", "replace")
+        odd = len({name.lower() for name in headers}) < len(headers) or not "".join(headers.values()).isprintable()
+        yield odd or headers.defects, 400, "A header is malformed or given twice."
+        yield headers["Host"] != panel.host, 403, "Wrong Host."  # a name that someone's DNS points here is not ours
+        yield headers.get("Origin", f"http://{panel.host}") != f"http://{panel.host}", 403, "Wrong Origin."
+        yield headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"), 403, "Other sites may not ask."
+        yield not method, 404, "There is no such page."
+        yield self.command != method, 405, f"This takes {method}."
+        yield path != "/" and not compare_digest(bearer, panel.bearer), 401, "Open the address the program printed."
+        yield "Transfer-Encoding" in headers or not length, 411, "A plain Content-Length is needed."
+        yield not re.fullmatch("[0-9]{1,12}", length), 400, "Content-Length is not a number."
+        yield int(length) > limit, 413, f"At most {limit} bytes."
+        yield method == "POST" and kind != "application/json", 415, "The body must be application/json."
+
+    def do_GET(self) -> None:
+        words, length = self.requestline.split(" "), self.headers.get("Content-Length", "0" * (self.command == "GET"))
+        path = words[1] if len(words) == 3 else ""  # not self.path, which is tidied up already
+        for refused, status, sentence in self._refusals(path, length):
+            if refused:
+                return self.send_error(status, sentence)
+        body, self.server.seen, nonce = self.rfile.read(int(length)), time.monotonic(), token_urlsafe(16)
+        if path == "/events":
+            self._stream()
+        elif path == "/":
+            page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
+            page = re.sub("<(script|style)>", rf'<\1 nonce="{nonce}">', page)
+            self._send(200, page, "text/html; charset=utf-8", PANEL_ALLOWS.format(nonce))
+        elif len(body) == int(length):
+            self._send(*self.server.answer(path, body))
+
+    do_POST = do_GET
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """A refusal, be it the gate's or the module's own."""
+        self._send(code, json.dumps({"error": message}))
+
+    def _send(self, status: int, body: str, kind: str = "application/json", allows: str = "") -> None:
+        """An answer with all its guards, or how a stream begins."""
+        self.send_response_only(status)
+        guards = {**PANEL_GUARDS, "Content-Security-Policy": PANEL_POLICY + allows}
+        for name, value in {**guards, "Content-Type": kind}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def _stream(self) -> None:
+        """Server-sent events: what is new, the picture aside, until someone closes."""
+        panel, sent = self.server, -1
+        panel.open[self.connection] = math.inf  # no deadline for all of it, but one for each write
+        self.connection.settimeout(PANEL_SECONDS)
+        self._send(200, "", "text/event-stream")
+        while not panel.closed or sent != panel.version:
+            since, (sent, event) = sent, panel.news(sent)
+            self.wfile.write(f"data: {event}\n\n".encode() if sent != since else b": still here\n\n")
+
+
+class Panel(ThreadingTCPServer):
+    """Shows a run to a browser on this machine and takes its words: pause, resume, stop, hints, marks, replies.
+
+    `url` holds the token in its fragment, which a browser never sends. Every method may be called from any thread.
+    """
+
+    daemon_threads, request_queue_size, allow_reuse_address = True, PANEL_CONNECTIONS, sys.platform != "win32"
+
+    def __init__(self, config: Config, stop: Stop) -> None:
+        self.config, self.stop, self.ui = config, stop, ui_config(config.ui_config)
+        self.changed, self.version, self.closed, self.seen = threading.Condition(), 0, False, 0.0
+        self.open, self._hints, self._injected = dict[socket.socket, float](), list[str](), list[str]()
+        self._turns, self._known, self._size, self._annotated = dict[int, tuple[int, str]](), 1, b"", b""
+        self._awaited: int | None = None
+        self._own = True  # whether the marks are those of the published acts
+        self._state: dict[str, Any] = {"phase": "starting", "actions": [],
+            **dict.fromkeys(("turn", "msg_id", "pending_seq", "annotated_seq"), 0), "bboxes": [], "trail": [],
+            **dict.fromkeys(("error", "observation", "vlm_json", "raw_b64", "paused"), "")}  # fmt: skip
+        try:
+            super().__init__(("127.0.0.1", config.panel_port), PanelRequest)
+        except OSError as error:
+            text = f"Port {config.panel_port} cannot be used for the panel ({error.strerror})"
+            raise ConfigError(f"{text}; choose another panel_port, or 0 for any.") from None
+        token, self.host = token_urlsafe(32), f"127.0.0.1:{self.server_address[1]}"
+        self.url, self.bearer = f"http://{self.host}/#{token}", f"Bearer {token}".encode()
+        threading.Thread(target=self.serve_forever, args=(0.05,), name="panel", daemon=True).start()
+
+    def server_bind(self) -> None:
+        if sys.platform == "win32":  # or another program could take the same port and answer in our place
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        super().server_bind()
+
+    def service_actions(self) -> None:
+        """Many times a second: hangs up on whoever takes too long, and on the oldest of too many."""
+        connections = list(self.open.items())
+        for place, (connection, end) in enumerate(connections, PANEL_CONNECTIONS - len(connections)):
+            if place < 0 or end < time.monotonic() or self.closed:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)  # wakes up its thread
+
+    def watched(self) -> bool:
+        """Whether a page is open."""
+        return math.inf in list(self.open.values())
+
+    def close(self) -> None:
+        """Tells the page how it ended, then ends the server."""
+        with self.changed:
+            self.closed = True
+            self.changed.notify_all()
+        end = time.monotonic() + 1
+        while self.watched() and time.monotonic() < end:
+            time.sleep(0.01)
+        self.shutdown()
+        self.service_actions()
+        self.server_close()
+
+    # -- towards the run
+
+    def update(self, **values: Any) -> None:
+        """Changes what the page shows, such as phase="waiting_inject" or error="..."."""
+        with self.changed:
+            self._state |= values
+            self.version += 1
+            self.changed.notify_all()
+
+    def show(self, png: bytes, turn: int, actions: Any = None, boxes: Any = (), observation: str = "",
+             trail: Any = ()) -> None:  # fmt: skip
+        """A new picture and what belongs on it, as for annotate(); without `actions`, the published acts are marked."""
+        with self.changed:
+            self._size, self._own, number = png[16:24], actions is None, self._state["msg_id"] + 1
+            given = {"actions": actions or [], "bboxes": boxes, "trail": trail, "observation": observation}
+            self.update(raw_b64=base64.b64encode(png).decode(), turn=turn, msg_id=number, **given)
+
+    def publish(self, book: Sequence[Mapping[str, Any]]) -> None:
+        """Takes over what is new in the journal's book."""
+        with self.changed:
+            for item in [*book[:1], *book[self._known :]]:
+                self._turns[item["turn"]] = self.version + 1, json.dumps(item, default=str)
+            for turn in [*self._turns][1:-PANEL_TURNS]:
+                del self._turns[turn]
+            self._known = max(1, len(book) - 1)  # the last turn may still grow
+            done = [[_action(act) for act in turn["acts"] if act["changed"] is not None] for turn in book[1:][:-9:-1]]
+            self.update(**({"actions": done[0], "trail": done[1:]} if self._own and done else {}))
+
+    def take_hints(self) -> list[str]:
+        """The person's hints since the last call."""
+        with self.changed:
+            hints, self._hints = self._hints, []
+            return hints
+
+    def take_injected(self) -> str | None:
+        """The next reply that was handed in through /inject, if any."""
+        with self.changed:
+            return self._injected.pop(0) if self._injected else None
+
+    def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
+        """The page's PNG of the picture shown last, or None: no page is there, or its time is over. Raises Stopped."""
+        with self.changed:
+            start, self._awaited, self._annotated = time.monotonic(), seq, b""
+            self.update(phase="waiting_annotated", pending_seq=seq)
+            end = start + timeout
+            while not (self._annotated or self.stop.reason) and time.monotonic() < end:
+                self.changed.wait(0.05)
+                end = start + timeout if self.watched() else min(end, max(start, self.seen) + PANEL_GONE)
+            self._awaited = None
+            self.update(phase="asking")
+        self.stop.check()
+        return self._annotated or None
+
+    # -- towards the page
+
+    def news(self, since: int) -> tuple[int, str]:
+        """The present version, waiting half a second for another one than `since`; the state, the turns changed."""
+        with self.changed:
+            if not self.closed and self.version == since:
+                self.changed.wait(0.5)
+            if self._state["paused"] != self.stop.paused:
+                self.update(paused=self.stop.paused)
+            turns = ",".join(text for version, text in self._turns.values() if version > since)
+            return self.version, f'{json.dumps({**self._state, "raw_b64": ""})[:-1]}, "items": [{turns}]}}'
+
+    def answer(self, path: str, body: bytes) -> tuple[int, str]:
+        """(HTTP status, JSON) for a request that passed the gate."""
+        size, state = (self.config.screen_capture_w, self.config.screen_capture_h), self._state
+        if path == "/config":
+            return 200, json.dumps({"ui": self.ui, "capture_width": size[0], "capture_height": size[1]})
+        with self.changed:
+            if path == "/state":
+                wide, high = struct.unpack(">2I", self._size or bytes(8))
+                patches = list(marks(wide, high, state["actions"], state["bboxes"], state["trail"], self.ui))
+                return 200, json.dumps({**state, "paused": self.stop.paused, "marks": patches})
+            try:
+                status, text = self._take(path, **json.loads(body))
+            except (TypeError, ValueError, AttributeError, RecursionError, AgentError) as error:
+                status, text = 400, f"The body is not as described: {error}"
+            self.update()
+        return status, json.dumps({"error" if status > 200 else "done": text})
+
+    def _take(self, path: str, seq: int = -1, image_b64: str = "", vlm_text: str = "", action: str = "",
+              text: str = "") -> tuple[int, str]:  # fmt: skip
+        """What the page sent: a picture, a reply, or a command; (HTTP status, what is wrong with it)."""
+        queue, said, most = (self._hints, text, 2000) if action == "hint" else (self._injected, vlm_text, 4 << 20)
+        if path == "/annotated":
+            if type(seq) is not int or seq != self._awaited or self._annotated:
+                return 409, f"seq {seq} is not awaited, {self._awaited} is."
+            png = base64.b64decode(image_b64, validate=True)
+            if b"IDAT" not in dict(_png_chunks(png)) or png[16:24] != self._size:
+                raise ValueError("image_b64 is no PNG of the picture's size")
+            self._annotated, self._state["annotated_seq"] = png, seq
+        elif (path == "/inject" or action == "hint") and 0 < len(said.strip()) <= most and len(queue) < 100:
+            queue.append(said.strip())
+        elif path == "/control" and action in ("pause", "resume"):
+            self.stop.paused = "in the panel" * (action == "pause")
+        elif path == "/control" and action == "stop":
+            self.stop.set("Stop in the panel")
+        else:
+            raise ValueError("it takes vlm_text, or an action: pause, resume, stop, or hint with a text of 1 to 2000")
+        return 200, ""
+
+
 ########################################################################################################################
 # Room 18 - Command line: the only place where things are constructed and wired
 ########################################################################################################################
 
 
 EXAMPLES = """examples:
-  python agent.py                                   asks for the task
   python agent.py "Open Notepad and write: hello"
   python agent.py --demo                            a whole run without Windows, LM Studio or a model
-  python agent.py --profile commander --max-steps 20 "Open the calculator"
-  python agent.py --dry-run "Close the window"      look and ask, but touch nothing
-
+  python agent.py --profile commander --dry-run "Open the calculator"     look and ask, but touch nothing
 Settings come from --config FILE (JSON), then environment variables, then the command line. Every run leaves
 its log and screenshots in dumps/run_NNNN. Ctrl+C stops at once. Exit codes: 0 completed, 1 not completed,
 2 wrong usage, 3 no server or no desktop, 130 stopped."""
@@ -5055,7 +5635,7 @@ def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="agent.py", usage="python agent.py [options] [TASK]", epilog=f"{EXAMPLES}\n\n{environment_help()}",
         description="A small local vision model (LM Studio) carries out a task on your desktop.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=116),
     )  # fmt: skip
     parser.add_argument("task", nargs="?", metavar="TASK", help="what to do, in plain words; asked for if left out")
     names = ", ".join(PROFILES)
@@ -5071,11 +5651,20 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--model", dest="lmstudio_model", metavar="NAME", help="model to ask for")
     parser.add_argument("--max-steps", metavar="N", help="most turns of the run")
     parser.add_argument("--confirm", metavar="WHEN", help="ask before acts: never, risky (default) or always")
+    parser.add_argument("--panel", action="store_true", help="show the run in a browser, which can pause and stop it")
     parser.add_argument("--secret", action="append", default=[], metavar="NAME", help="value typed for {{NAME}}")
     parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="go on with a run, by default the latest")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting")
     parser.add_argument("--config", metavar="FILE", help="settings from a JSON file")
     parser.add_argument("--tokens", action="store_true", help="count the tokens of each profile's requests")
+    parser.add_argument("--runs", action="store_true", help="list the runs")
+    parser.add_argument("--stats", metavar="RUN", help="what a run (number or folder) cost")
+    parser.add_argument("--report", nargs=1, metavar="RUN", help="make its report.html anew")
+    parser.add_argument("--export", nargs=2, metavar=("RUN", "FILE"), help="its report as one file, with its pictures")
+    parser.add_argument("--replay", metavar="RUN", help="repeat its acts without a model; --dry-run shows them")
+    parser.add_argument("--save-script", nargs=2, metavar=("RUN", "FILE"), help="its acts as a Python script")
+    parser.add_argument("-q", "--quiet", action="store_true", help="say only how it ended")
+    parser.add_argument("-v", "--verbose", action="store_true", help="say all that goes into the log")
     parser.add_argument("--version", action="version", version=f"agent.py {__version__}")
     return parser
 
@@ -5087,6 +5676,8 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
         layers |= file_layer(options.config)
     if options.demo:
         layers["demo"] = {"max_steps": 50, "turn_delay": 0}  # a conversation of this demo takes 22 turns
+    if options.recording:
+        layers["recording"] = options.recording.settings
     layers |= environment_layers(environ)
     named = {f.name for f in fields(Config)} & vars(options).keys()
     layers["command line"] = {name: getattr(options, name) for name in named if getattr(options, name) is not None}
@@ -5158,6 +5749,71 @@ def say(text: str) -> None:
     """One line on the terminal, whatever its code page; a closed pipe must not end the run."""
     with suppress(OSError, ValueError):
         print(printable(text), flush=True)
+
+
+PAINT = {  # colour: what of a line has it
+    32: r"^completed\b|(?<=  )changed(?=  )",
+    31: r"^(?:stuck|error|differs|refused)\b",
+    33: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )unchanged(?=  )|(?<=  )Not done:.*?(?=  )",
+}
+
+
+class Terminal:
+    """What a person sees of a run: lines that stay, and below them, if `live`, one that tells what goes on.
+
+    Lines of level 0 are always said, of 1 unless -q, of 2 with -v. After one of level 0 nothing goes on: it ends the
+    run or is a question, and the person answers there.
+    """
+
+    def __init__(self, clock: Clock, live: bool, colour: bool, level: int, hide: Callable[[str], str] = str) -> None:
+        self.clock, self.colour, self.level, self.hide = clock, colour, level, hide
+        self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
+        self._lock, self._end, self._shown, self._doing = threading.RLock(), threading.Event(), False, ("", 0.0)
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+        if live:
+            self._thread.start()
+
+    def say(self, text: str, level: int = 1) -> None:
+        text = printable(self.hide(text))
+        for code, pattern in PAINT.items() if self.colour else ():
+            text = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", text)
+        with self._lock:
+            self._doing = self._doing if level else ("", 0.0)
+            self._put((text + "\n") * (level <= self.level))
+
+    def phase(self, text: str) -> None:
+        self._doing = text, self.clock.now()
+
+    def close(self) -> None:
+        self._end.set()
+        if self._thread.ident:
+            self._thread.join()
+        self._put("")
+
+    def _tick(self) -> None:
+        while not self._end.wait(0.2):
+            with self._lock, suppress(OSError):
+                text, since = self._doing
+                if text and self.level:
+                    line = f"      {text}, {self.clock.now() - since:.0f} s   {self.watch()}"
+                    self._put(line[: os.get_terminal_size().columns - 1], live=True)
+
+    def _put(self, text: str, live: bool = False) -> None:
+        """Writes in place of the live line; a closed pipe must not end the run."""
+        with self._lock, suppress(OSError, ValueError):
+            print("\r\x1b[K" * self._shown + text, end="", flush=True)
+            self._shown = live
+
+
+@contextmanager
+def open_terminal(options: argparse.Namespace, clock: Clock, hide: Callable[[str], str] = str) -> Iterator[Terminal]:
+    """The terminal of a run: live where stdout is one, coloured unless NO_COLOR says no."""
+    with ExitStack() as undo:
+        live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
+        if live and sys.platform == "win32":
+            live = undo.enter_context(escape_sequences(load_win32()))
+        colour = live and not os.environ.get("NO_COLOR")
+        yield undo.enter_context(closing(Terminal(clock, live, colour, 1 + options.verbose - options.quiet, hide)))
 
 
 def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
@@ -5354,10 +6010,27 @@ def console_confirm(config: Config, clock: Clock, tell: Callable[[str], None]) -
     return confirm
 
 
+def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
+    """The lines of the options that look at runs and do nothing; none where no such option was given."""
+    root = Path(config.dump_dir)
+    if options.runs:
+        yield from runs_table(root)
+    if options.stats:
+        head = turns_of(find_run(root, options.stats))[0]
+        yield f"{head['name']}: {head['outcome'] or 'unfinished'}, {head['task']}"
+        yield from (f"{name:<24} {value:>18}" for name, value in head["figures"])
+    jobs = (options.report, write_report), (options.export, write_report), (options.save_script, save_script)
+    for given, write in jobs:
+        if given:
+            yield f"Written: {write(find_run(root, given[0]), *map(Path, given[1:]))}"
+    if options.recording and config.dry_run:
+        yield from (f"{n:>4}  {act}  {shot}".rstrip() for n, (act, shot) in enumerate(options.recording.acts(), 1))
+        yield f"Dry run of {len(options.recording.steps)} acts."
+
+
 def find_resumed(options: argparse.Namespace, root: Path) -> Path:
     """The folder of the run that --resume names; its task and profile become those of `options`."""
-    wanted = options.resume.removeprefix("run_").lstrip("0")
-    run = next((run for run in old_runs(root) if wanted in ("", run.name[4:].lstrip("0"))), root / f"run_{wanted}")
+    run = find_run(root, options.resume)
     kinds = {str(entry.get("kind")): entry for entry in read_journal(run)[0]}
     options.profile, options.task = (kinds.get("run", {}).get(name) for name in ("profile", "task"))
     if options.profile not in PROFILES or not isinstance(options.task, str):
@@ -5365,6 +6038,24 @@ def find_resumed(options: argparse.Namespace, root: Path) -> Path:
     if kinds.get("end", {}).get("outcome") == "completed":
         raise ConfigError(f"{run.name} was completed; there is nothing to resume.")
     return run
+
+
+@contextmanager
+def open_panel(engine: Engine, wanted: bool) -> Iterator[None]:
+    """With --panel a panel that shows what the engine does; its address goes to the terminal and into no log."""
+    if not wanted:
+        yield
+        return
+    tell = engine.phase
+
+    def phase(text: str) -> None:
+        tell(text)
+        panel.update(phase=text)
+
+    with closing(Panel(engine.config, engine.stop)) as panel:
+        say(f"panel: {panel.url}")
+        engine.panel, engine.phase, engine.logger.listen = panel, phase, lambda: panel.publish(engine.logger.book)
+        yield
 
 
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
@@ -5376,49 +6067,56 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         return print_tokens(config)
     if options.check:
         return doctor(options, config, stop, clock)
+    if options.replay:
+        options.recording = recording_of(find_run(Path(config.dump_dir), options.replay))
+    if lines := list(look_back(options, config)):
+        say("\n".join(lines))
+        return 0
     old = find_resumed(options, Path(config.dump_dir)) if options.resume is not None else None
-    config, secrets = read_config(options, os.environ), read_secrets(options.secret)
-
-    def tell(text: str) -> None:
-        say(secrets.hide(text))
-
-    with ExitStack() as undo:
+    config, secrets, recording = read_config(options, os.environ), read_secrets(options.secret), options.recording
+    with open_terminal(options, clock, secrets.hide) as terminal, ExitStack() as undo:
         desktop = open_desktop(options, clock)
         api = desktop.api if isinstance(desktop, WindowsDesktop) else None
         if api and api.WaitForSingleObject(api.CreateMutexW(None, False, "Local\\agent.py"), 0) == WAIT_TIMEOUT:
             raise ConfigError("Another agent.py works on this desktop; wait until it is done, or stop it.")
-        area = resolve_area(config.area, desktop)
-        desktop.capture(area, config.screen_capture_w, config.screen_capture_h)  # says now what would fail later
-        if options.demo:
+        size = config.screen_capture_w, config.screen_capture_h
+        desktop.capture(resolve_area(config.area, desktop), *size)  # says now what would fail later
+        if options.demo and not recording:
             config = replace(config, lmstudio_endpoint=undo.enter_context(closing(DemoModel())).endpoint)
-        server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""), tell, hide=secrets.hide)
-        info, task = server.discover(), secrets.hide(read_task(options))
+        key = os.environ.get("LMSTUDIO_API_KEY", "")
+        server = ModelServer(config, clock, stop, key, terminal.say, hide=secrets.hide)
+        info = ModelInfo("none") if recording else server.discover()
+        task = f"Repeat {recording.folder or 'a script'}" if recording else secrets.hide(read_task(options))
         logger = undo.enter_context(closing(ExecutionLogger(config.dump_dir, secrets.hide, old)))
-        if not options.demo and "//127." in server.where:  # else that log is about something else
+        if not (options.demo or recording) and "//127." in server.where:  # else that log is about something else
             undo.callback(keep_lmstudio_log, lmstudio_logs(), logger)
         delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
-        actuator = Actuator(desktop, config, clock, stop, tell, console_confirm(config, clock, tell), secrets)
+        confirm = console_confirm(config, clock, partial(terminal.say, level=0))
+        actuator = Actuator(desktop, config, clock, stop, terminal.say, confirm, secrets)
         if api:
             undo.enter_context(watched(api, actuator))
         profile = PROFILES[options.profile]
-        engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, tell)
+        engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, terminal.say)
+        engine.phase, logger.echo = terminal.phase, partial(terminal.say, level=2)
+        undo.enter_context(open_panel(engine, options.panel))
         state = AgentState(task, AgentMemory(config.memory_compression_threshold))
+        terminal.watch = lambda: f"turn {state.turn} of {config.max_steps}, {engine.tokens} tokens"
         logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
         begun = {"profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
         logger.record("resume" if old else "run", version=__version__, **begun)
         if info.note:
-            tell(info.note)
+            terminal.say(info.note)
         if old:
             resume(engine, state)
-        return finish(engine, state)
+        return finish(engine, state, terminal, recording)
 
 
-def finish(engine: Engine, state: AgentState) -> int:
+def finish(engine: Engine, state: AgentState, terminal: Terminal, recording: Recording | None) -> int:
     """Runs the loop, records how it ended on every way out, and prints the final line; returns the exit code."""
     began, logger = engine.clock.now(), engine.logger
     outcome, code = Outcome("error", "The program failed; execution_log.txt has the details."), 1
     try:
-        outcome = run_agent(engine, state)
+        outcome = run_agent(engine, state, recording)
         code = 0 if outcome.completed else 1
     except AgentError as error:
         outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
@@ -5431,18 +6129,20 @@ def finish(engine: Engine, state: AgentState) -> int:
         with suppress(AgentError):
             logger.record("end", outcome=outcome.kind, text=outcome.text, turns=state.turn, seconds=round(seconds, 3))
             logger.log(f"END {outcome.kind}: {outcome.text}")
-        engine.say(f"{outcome.kind}: {outcome.text}")
-        spent = f"{logger.api_calls} requests, {engine.tokens} tokens"
-        engine.say(f"{state.turn} turns, {seconds:.1f} s, {spent}; see {logger.folder}")
+        terminal.say(f"{outcome.kind}: {outcome.text}", 0)
+        f = dict(figures_of(logger.book))
+        done = f"{state.turn} turns, {f['acts']} acts, {f['refused']} refused, {f['time']}, of it {f['model']} model"
+        cost = f"{f['in the program']} program, {logger.api_calls} requests, {engine.tokens} tokens"
+        terminal.say(f"{done} and {cost}; see {logger.folder / 'report.html'}", 0)
     return code
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The program; returns its exit code. Every AgentError becomes one line on stderr."""
+def main(argv: Sequence[str] | None = None, recording: Recording | None = None) -> int:
+    """The program, or a saved script's acts; returns its exit code. Every AgentError becomes one line on stderr."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # no code page may end a run
-    options = command_line().parse_args(argv)
+    options = command_line().parse_args(argv, argparse.Namespace(recording=recording))
     stop = Stop()
     try:
         with stop_on_signals(stop):

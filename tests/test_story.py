@@ -107,12 +107,12 @@ class Requests(StoryCase):
         panel = FakePanel()
         panel.hints = ["press the green one"]
         engine, _ = self.story(told(), told(), panel=panel)
-        self.assertEqual(engine.server.requests[0]["messages"][-1], {"role": "user", "content": "HINT: press the green one"})
+        self.assertEqual(engine.server.requests[0]["messages"][-1], {"role": "user", "content": "HINT FROM THE PERSON: press the green one"})
         self.assertNotIn("green one", str(engine.server.requests[1:]))
         engine, state = self.engine(lambda request: text("Done as you said."), "chat")
         engine.panel, panel.hints = panel, ["use the menu"]
         agent.run_agent(engine, state)
-        self.assertIn("HINT: use the menu", str(engine.server.requests[0]))
+        self.assertIn("HINT FROM THE PERSON: use the menu", str(engine.server.requests[0]))
 
     def test_a_request_that_fails_costs_a_turn_and_keeps_the_story(self) -> None:
         replies = iter([told("A story."), agent.ModelError("The server is away.", "reset"), told("Back.")])
