@@ -4483,10 +4483,9 @@ CARET_WIDTH, CARET_HEIGHT = 4, range(8, 49)  # frame pixels; a caret is 1 to 3 s
 NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken call sent back
 LEFT_OUT = "(left out)"
 _CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|(?:\A|\n)\s*[\[{]")
-ERROR_TYPES = {  # the described types where ours tell more apart
-    **{"cut": "invalid_json", "repetition": "invalid_json", "no_call": "invalid_json", "missing_text": "empty_text"},
-    **{"missing_x": "invalid_args", "missing_y": "invalid_args"},
-}
+ERROR_TYPES = {"cut": "invalid_json", "repetition": "invalid_json", "no_call": "invalid_json",  # the described types
+               "missing_text": "empty_text", "missing_x": "invalid_args", "missing_y": "invalid_args"}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -4740,18 +4739,6 @@ class Engine:
                 messages += [Message("assistant", NO_CALL), Message("user", correction(error, tools))]
         return None, said, corrections + 1
 
-    def verify(self, task: str, evidence: str, turn: int) -> tuple[bool, str]:
-        """One fresh look at a claim of completion: whether it holds, and what was said. Only a plain YES agrees."""
-        self._latest = None
-        self.observe(turn, "_check")
-        text = f"TASK: {task}\n\nCLAIM: {evidence}\n\nIs the task done? Answer YES or NO and the reason in one line."
-        reply = self.ask(self.profile.roles["verifier"], [Message("user", text, self._image)])
-        if isinstance(reply, ModelError):
-            return False, str(reply)
-        said = cut(strip_think(_plain_text(reply.message.get("content"))), 300)
-        self.logger.record("verification", text=said)
-        return bool(re.match(r"\W*yes\b", said, re.IGNORECASE)), said or "the verifier said nothing"
-
     # -- act
 
     def act(self, act: Act, frame: Frame, turn: int) -> tuple[str, bool | None]:
@@ -4773,9 +4760,9 @@ class Engine:
                 box = changed_region(frame.clean, self._latest.clean, frame.width)
                 changed = box is not None
                 if box:
-                    left, right = (round(x * GRID / frame.width) for x in (box.left, box.left + box.width))
-                    top, bottom = (round(y * GRID / frame.height) for y in (box.top, box.top + box.height))
-                    self.region = left, top, right, bottom
+                    x, y = GRID / frame.width, GRID / frame.height
+                    edges = box.left * x, box.top * y, (box.left + box.width) * x, (box.top + box.height) * y
+                    self.region = cast("tuple[int, int, int, int]", tuple(map(round, edges)))
                 text = getattr(act.args, "text", "")
                 if box and frame.window and self.config.blank_secrets and self.actuator.secrets.fill(text) != text:
                     self._typed.append((frame.window.handle, box))
@@ -4807,7 +4794,8 @@ class Engine:
 
     def repeated(self, act: Act, frame: Frame) -> bool:
         """Whether this very act was done before on a screen that looked like this, a caret or a clock aside."""
-        what, stride = str(act), frame.width * 4  # a look is every 8th pixel of every 8th row, one colour
+        what = f"{act.tool.name} {vars(act.args) | {'element_name': '', 'reasoning': ''}}"  # whatever it is called
+        stride = frame.width * 4  # a look is every 8th pixel of every 8th row, one colour
         look = b"".join(frame.clean[y * stride : (y + 1) * stride : 32] for y in range(0, frame.height, 8))
         looks = [seen for done, seen in self._seen if done == what and len(seen) == len(look)]
         self._seen.append((what, look))
@@ -4902,10 +4890,7 @@ def run_two_agent(engine: Engine, state: AgentState) -> Outcome:
         due = state.needs_review or state.since_review >= engine.config.review_interval
         if state.since_review and (due or state.memory.needs_compression):  # never twice without an executor's turn
             state.mode = PLANNING
-        if state.mode == EXECUTION:
-            return execute_turn(engine, state)
-        plan_turn(engine, state)
-        return None
+        return execute_turn(engine, state) if state.mode == EXECUTION else plan_turn(engine, state)
 
     return run_turns(engine, state, take_turn)
 
@@ -4935,7 +4920,7 @@ def resume(engine: Engine, state: AgentState) -> None:
         note_action(engine, state, pending)
 
 
-def plan_turn(engine: Engine, state: AgentState) -> None:
+def plan_turn(engine: Engine, state: AgentState) -> Outcome | None:
     """One turn of the planner; afterwards the executor has instructions and memory has room, whatever was said."""
     archiving, most = state.memory.needs_compression, engine.config.planner_in_a_row
     role, known, done = engine.profile.roles["planner"], state.memory.all_snapshots, "no usable plan"
@@ -4971,6 +4956,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     engine.logger.record("plan", turn=state.turn, done=done, plan=state.plan, instructions=state.execution_instructions)
     engine.logger.log(f"PLAN {done}\nInstructions: {state.execution_instructions}")
     engine.tell(state.turn, role.name, done, "")
+    return None
 
 
 def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
@@ -5021,14 +5007,23 @@ def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None
 
 def check_completion(engine: Engine, state: AgentState, evidence: str) -> tuple[Outcome | None, str]:
     """A completion report counts with enough evidence that a fresh look confirms; otherwise the planner hears of it."""
-    least = engine.config.evidence_chars
+    least, said = engine.config.evidence_chars, "yes"
     if len(evidence.strip()) < least:
         return None, f"Evidence has {len(evidence.strip())} characters; describe the visible proof in at least {least}."
-    agreed, said = engine.verify(state.task, evidence, state.turn) if engine.config.verify_completion else (True, "")
-    if agreed:
+    if engine.config.verify_completion:
+        engine._latest = None
+        engine.observe(state.turn, "_check")
+        question = "Is the task done? Answer YES or NO and the reason in one line."
+        text = f"TASK: {state.task}\n\nCLAIM: {evidence}\n\n{question}"
+        reply = engine.ask(engine.profile.roles["verifier"], [Message("user", text, engine._image)])
+        said = str(reply)
+        if isinstance(reply, Reply):
+            said = cut(strip_think(_plain_text(reply.message.get("content"))), 300)
+            engine.logger.record("verification", text=said)
+    if re.match(r"\W*yes\b", said, re.IGNORECASE):  # nothing else agrees
         return Outcome("completed", cut(evidence, 300)), "Mission complete"
     state.needs_review = True
-    return None, f"Completion not confirmed by a fresh look: {said}"
+    return None, f"Completion not confirmed by a fresh look: {said or 'the verifier said nothing'}"
 
 
 def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | None:
@@ -5076,7 +5071,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
     role, progress, engine.refused = engine.profile.roles["executor"], False, ""
-    tools = engine.profile.schemas(role)
+    tools, config = engine.profile.schemas(role), engine.config
     reply = engine.ask(role, chat.messages())
     if isinstance(reply, ModelError):
         if reply.kind == "context":  # the least of the conversation may still fit
@@ -5093,12 +5088,12 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     except ToolError as error:
         chat.silent += 1
         record = ActionRecord(state.turn, "no_call", error.kind, str(error))
-        if error.kind == "no_call" and is_answer(said, tools, chat.silent > engine.config.reply_corrections):
+        if error.kind == "no_call" and is_answer(said, tools, chat.silent > config.reply_corrections):
             note_action(engine, state, ActionRecord(state.turn, "final_answer", "", said))
             return Outcome("completed", said)
         engine.logger.record("no_call", error=error.kind, text=str(error))
         answer = refusal(error.kind, correction(error, tools))
-    if state.stalled >= engine.config.stall_tell:
+    if state.stalled >= config.stall_tell:
         answer["note"] = f"The last {state.stalled} steps made no progress; do something different."
     record.response_text = said
     chat.add(said, thoughts(reply.message), calls, answer, engine._image)
@@ -5106,13 +5101,18 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     outcome = escalate(engine, state, progress)
     if state.memory.last_recovery_turn == state.turn:
         chat.steps[-1].append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
-    tidy(engine, state, chat, reply.usage.prompt_tokens or 0)
+    # pruned seldom, and then all at once: after it the server reads the conversation anew
+    next_image = config.screen_capture_w * config.screen_capture_h // 1024
+    room = (engine.model.context_length or sys.maxsize) - next_image - config.executor_max_tokens
+    full = (reply.usage.prompt_tokens or 0) > room or len(chat.steps) > config.memory_compression_threshold
+    slack = 0 if full else max(0, config.prune_screenshots_at - config.keep_last_screenshots)
+    chat.prune(config.keep_last_screenshots, config.keep_last_thinks, slack)
+    if full:
+        condense(engine, state, chat, max(1, config.memory_keep_actions))
     return outcome
 
 
-def chat_act(
-    engine: Engine, state: AgentState, chat: Conversation, act: Act
-) -> tuple[ActionRecord, dict[str, Any], bool]:
+def chat_act(engine: Engine, state: AgentState, chat: Conversation, act: Act) -> tuple[ActionRecord, Any, bool]:
     """Carries a call out on a frame of its own; returns the record, the answer to the model, and whether it helped."""
     looks, config = act.tool.name == "observe", engine.config
     name = f"{config.dump_prefix}{config.dump_start + chat.shown:04d}" if looks else ""
@@ -5129,18 +5129,6 @@ def chat_act(
         return record, refusal(engine.refused, record.result), False
     effect = {True: {"screen": "changed"}, False: {"screen": "did not change"}, None: {}}[record.changed]
     return record, {"ok": True, "result": record.result, **effect}, progress
-
-
-def tidy(engine: Engine, state: AgentState, chat: Conversation, tokens: int) -> None:
-    """Prunes seldom, and then all at once: after it the server reads the conversation anew."""
-    config = engine.config
-    next_image = config.screen_capture_w * config.screen_capture_h // 1024
-    room = (engine.model.context_length or sys.maxsize) - next_image - config.executor_max_tokens
-    full = tokens > room or len(chat.steps) > config.memory_compression_threshold
-    slack = 0 if full else max(0, config.prune_screenshots_at - config.keep_last_screenshots)
-    chat.prune(config.keep_last_screenshots, config.keep_last_thinks, slack)
-    if full:
-        condense(engine, state, chat, max(1, config.memory_keep_actions))
 
 
 def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -> None:
@@ -5161,6 +5149,7 @@ def run_story(engine: Engine, state: AgentState) -> Outcome:
     panel, config, heat = engine.panel, engine.config, ui_config(engine.config.ui_config)
     reply = {"content": "" if state.turn else config.boot_vlm_output}  # a resumed one looks first
     while panel and not state.turn and not reply["content"]:
+        engine.phase("waiting_inject")
         engine.actuator.rest()
         engine.clock.sleep(0.1)
         reply = {"content": panel.take_injected() or ""}
