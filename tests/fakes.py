@@ -149,6 +149,7 @@ class Handle:
         self.pending: list[Callable[[Any], None]] = []  # GDI batches drawing until GdiFlush
 
 
+STDOUT = 0x7F00_0000_0004
 STOCK_BITMAP = 0x7F00_0000_0001
 
 
@@ -182,6 +183,8 @@ class FakeWin32:
         self.hotkeys = dict[int, tuple[int, int]]()  # id: (modifiers, VK code)
         self.messages = list[int]()  # ids of hotkeys that were pressed
         self.mutex_taken, self.on_close = False, None
+        self.old_console = False  # older than Windows 10
+        self.console_mode: int | None = None  # of a console on stdout: 3 or 7 with escape sequences; None is a file
         self.mouse_stuck = False  # another program holds the mouse: neither SendInput nor SetCursorPos moves it
         self.insert_at_most: int | None = None  # events that every SendInput takes at most
         # what happened
@@ -355,6 +358,22 @@ class FakeWin32:
 
     def _SetConsoleCtrlHandler(self, handler: int | None, add: int) -> int:
         self.on_close = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint32)(handler) if add and handler else None
+        return 1
+
+    def _GetStdHandle(self, which: int) -> int:
+        assert which == 0xFFFFFFF5, which  # STD_OUTPUT_HANDLE
+        return STDOUT
+
+    def _GetConsoleMode(self, handle: int, out: Any) -> int:
+        if handle != STDOUT or self.console_mode is None:
+            return self.refuse(6)  # ERROR_INVALID_HANDLE
+        ctypes.memmove(out, struct.pack("<I", self.console_mode), 4)
+        return 1
+
+    def _SetConsoleMode(self, handle: int, mode: int) -> int:
+        if handle != STDOUT or self.console_mode is None or (self.old_console and mode & 4):
+            return self.refuse(INVALID_PARAMETER)
+        self.console_mode = mode
         return 1
 
     def _CreateMutexW(self, _security: int | None, _owned: int, name: str) -> int:

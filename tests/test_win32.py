@@ -23,7 +23,7 @@ OFFSETS = {
     "KEYBDINPUT.wScan": 2, "KEYBDINPUT.dwFlags": 4, "KEYBDINPUT.time": 8, "KEYBDINPUT.dwExtraInfo": 16, "INPUT.u": 8,
 }  # fmt: skip
 HANDLES_RETURNED = """OpenInputDesktop GetDC CreateCompatibleDC CreateDIBSection SelectObject GetForegroundWindow
-    OpenProcess WindowFromPoint GetAncestor GetConsoleWindow CreateMutexW""".split()
+    OpenProcess WindowFromPoint GetAncestor GetConsoleWindow CreateMutexW GetStdHandle""".split()
 # Where each function takes a handle or a pointer; an int there would lose the upper half on 64-bit Windows.
 WIDE_ARGUMENTS = {
     "SetProcessDpiAwarenessContext": [0], "CloseDesktop": [0], "GetDC": [0], "ReleaseDC": [0, 1],
@@ -34,6 +34,7 @@ WIDE_ARGUMENTS = {
     "QueryFullProcessImageNameW": [0, 2, 3], "OpenProcessToken": [0, 2], "GetTokenInformation": [0, 2, 4],
     "WindowFromPoint": [0], "GetAncestor": [0], "GetLastInputInfo": [0], "RegisterHotKey": [0],
     "PeekMessageW": [0, 1], "SetConsoleCtrlHandler": [0], "CreateMutexW": [0, 2], "WaitForSingleObject": [0],
+    "GetConsoleMode": [0, 1], "SetConsoleMode": [0],
 }  # fmt: skip
 LIBRARIES = {"user32", "gdi32", "kernel32", "shcore", "advapi32"}
 

@@ -206,10 +206,11 @@ class Driver:
 class Target:
     """The program target_window.py on the desktop: what input arrives."""
 
-    def __init__(self, desktop: Desktop) -> None:
-        self.log, self.commands = desktop.folder / "target.jsonl", desktop.folder / "target.commands"
-        self.text_file = desktop.folder / "target.txt"
-        desktop.start(windows_path(HERE / "target_window.py"), "--log", self.log.name, "--commands", self.commands.name)
+    def __init__(self, desktop: Desktop, *options: str, name: str = "target") -> None:
+        self.log, self.commands = desktop.folder / f"{name}.jsonl", desktop.folder / f"{name}.commands"
+        self.text_file = desktop.folder / f"{name}.txt"
+        files = "--log", self.log.name, "--commands", self.commands.name
+        desktop.start(windows_path(HERE / "target_window.py"), *files, *options)
         until("the target window opens", lambda: self.events("READY"), 20)
         ready = self.events("READY")[0]
         self.edit: list[int] = ready["edit"]

@@ -1,10 +1,11 @@
 """A window that tells what input reaches it: the receiving end of the tests on a real Win32 desktop.
 
-    python.exe target_window.py --log OUT.jsonl --commands FILE [--at X,Y] [--size W,H] [--focus edit|log]
+    python.exe target_window.py --log OUT.jsonl --commands FILE [--at X,Y] [--size W,H] [--focus edit|log] [--paint]
 
 The window, titled "Target", holds an edit control (left) and an empty area (right). Every mouse and key message to
 either is one JSON object a line in the log, flushed at once; x and y are pixels of the screen. The first line is READY
-with the rectangles of both. Tests write FILE (under another name, then renamed) with one command a line:
+with the rectangles of both. With --paint the area fills the window, and a press with the left button leaves a black
+stroke until it is let go of. Tests write FILE (under another name, then renamed) with one command a line:
     focus edit | focus log | clear | dump PATH (the edit control's text as UTF-8) | slow N | quit
 "slow N" makes the empty area answer each click by N stripes, one every 30 ms, and log DRAWN after the last.
 and find a line {"message": "COMMAND", "command": ...} in the log when it is done.
@@ -41,6 +42,7 @@ KEYS = {
     0x104: "WM_SYSKEYDOWN", 0x105: "WM_SYSKEYUP", 0x106: "WM_SYSCHAR",
 }
 POLL_MS, STRIPE_MS = 50, 30
+MK_LBUTTON, PEN_WIDTH = 0x1, 8
 
 
 class POINT(ctypes.Structure):
@@ -114,6 +116,12 @@ class Target:
             function = getattr(self.user, name)
             function.restype, function.argtypes = result, arguments
         self.user.SetProcessDPIAware()
+        self.gdi: Any = ctypes.WinDLL("gdi32", use_last_error=True)  # type: ignore[attr-defined]
+        self.gdi.CreatePen.restype = self.gdi.SelectObject.restype = c_void_p
+        self.gdi.SelectObject.argtypes = [c_void_p, c_void_p]
+        self.gdi.MoveToEx.argtypes = [c_void_p, c_int32, c_int32, c_void_p]
+        self.gdi.LineTo.argtypes = [c_void_p, c_int32, c_int32]
+        self.paint, self.pen, self.last = options.paint, self.gdi.CreatePen(0, PEN_WIDTH, 0), (0, 0)
         # Kept in fields: a callback that is collected while Windows still holds its address ends the process.
         procedure = ctypes.WINFUNCTYPE(  # type: ignore[attr-defined]
             c_ssize_t, c_void_p, c_uint32, c_size_t, c_ssize_t)
@@ -134,7 +142,7 @@ class Target:
             0, "TargetMain", "Target", WS_OVERLAPPEDWINDOW | WS_VISIBLE, x, y, width, height, None, None, None, None))
         inner = RECT()
         self.user.GetClientRect(self.main, ctypes.byref(inner))
-        half = inner.right // 2
+        half = 0 if self.paint else inner.right // 2
         style = WS_CHILD | WS_VISIBLE
         edit_style = style | WS_VSCROLL | ES_MULTILINE | ES_AUTOVSCROLL | ES_AUTOHSCROLL | ES_NOHIDESEL | ES_WANTRETURN
         self.edit = self.checked(self.user.CreateWindowExW(
@@ -208,8 +216,22 @@ class Target:
             return int(self.user.DefWindowProcW(hwnd, message, wparam, lparam))
         return 0
 
+    def stroke(self, hwnd: int, x: int, y: int) -> None:
+        dc = self.user.GetDC(hwnd)
+        before = self.gdi.SelectObject(dc, self.pen)
+        self.gdi.MoveToEx(dc, *self.last, None)
+        self.gdi.LineTo(dc, x, y)
+        self.gdi.SelectObject(dc, before)
+        self.user.ReleaseDC(hwnd, dc)
+        self.last = x, y
+
     def on_area(self, hwnd: int, message: int, wparam: int, lparam: int) -> int:
         self.note("area", hwnd, message, wparam, lparam)
+        if self.paint and message in MOUSE:
+            here = low(lparam), low(lparam >> 16)
+            if wparam & MK_LBUTTON and MOUSE[message] == "WM_MOUSEMOVE":
+                self.stroke(hwnd, *here)
+            self.last = here
         if message in MOUSE:
             if MOUSE[message].endswith(("DOWN", "DBLCLK")):
                 self.focus("log")
@@ -296,6 +318,7 @@ def main() -> int:
     parser.add_argument("--at", type=pair, default=(100, 80))
     parser.add_argument("--size", type=pair, default=(1200, 700))
     parser.add_argument("--focus", choices=["edit", "log"], default="edit")
+    parser.add_argument("--paint", action="store_true")
     options = parser.parse_args()
     with open(options.log, "a", encoding="utf-8", newline="\n") as log:
         target = Target(options, log)

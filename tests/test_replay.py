@@ -1,0 +1,193 @@
+"""Repeating a run without a model: every act through the gates, on a screen that looks as it did, or not at all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.test_main import CommandLineCase
+
+SOURCE = Path(agent.__file__).resolve().parent
+
+
+class ReplayCase(CommandLineCase):
+    """Every test begins with a recorded demo."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        code, out, _ = self.main("--demo")
+        self.assertEqual(code, 0, out)
+        self.desktops: list[agent.DemoDesktop] = []
+
+    def replay(self, *argv: str, change: Any = None) -> tuple[int, str, str]:
+        """Replays run 1; `change(desktop)` prepares the desktop, which the test finds in `desktops`."""
+
+        def desktop(options: Any, clock: agent.Clock) -> agent.DemoDesktop:
+            self.desktops.append(agent.DemoDesktop(clock))
+            if change:
+                change(self.desktops[-1])
+            return self.desktops[-1]
+
+        with mock.patch.object(agent, "open_desktop", desktop), mock.patch.object(agent, "DemoModel", side_effect=AssertionError):
+            return self.main("--replay", "1", "--demo", *argv)
+
+
+class Replay(ReplayCase):
+    def test_the_acts_are_repeated_without_a_model_with_the_same_result(self) -> None:
+        code, out, err = self.replay()
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual(self.desktops[0].state.saved_text, "Hello from agent.py")
+        self.assertIn("completed: Repeated 4 acts.", out)
+        self.assertIn(" 0 requests, 0 tokens", out)
+
+    def test_a_replay_has_a_journal_and_a_report_of_its_own_and_can_be_replayed(self) -> None:
+        self.replay()
+        facts = dict(agent.turns_of(self.run_folder(2))[0]["figures"])
+        self.assertEqual((facts["turns"], facts["acts"], facts["requests"]), ("4", "4", "0"))
+        self.assertTrue((self.run_folder(2) / "report.html").exists())
+        code, out, _ = self.main("--replay", "2", "--demo")
+        self.assertEqual(code, 0, out)
+
+    def test_every_act_passes_all_gates_on_a_frame_of_its_own(self) -> None:
+        seen: list[tuple[int, str]] = []
+
+        def gate(actuator: agent.Actuator, act: agent.Act, frame: agent.Frame) -> None:
+            seen.append((frame.number, act.tool.name))
+
+        with mock.patch.object(agent, "GATES", (*agent.GATES, gate)):
+            self.replay()
+        self.assertEqual([name for _, name in seen], ["double_click", "click", "type_text", "click"])
+        self.assertEqual(len({number for number, _ in seen}), 4)
+
+    def test_a_gate_that_refuses_ends_the_replay(self) -> None:
+        code, out, _ = self.replay("--set", "text_chars_most=5")
+        self.assertEqual(code, 1)
+        self.assertIn("refused: Not done", out)
+        self.assertEqual(self.desktops[0].state.saved_text, "")
+
+    def test_a_covered_target_stops_it_before_the_act_with_a_clear_line(self) -> None:
+        original = agent.DemoDesktop.glance
+
+        def covered(desktop: agent.DemoDesktop, area: agent.Rect, width: int, height: int) -> bytes:
+            canvas = agent.Canvas(width, height, original(desktop, area, width, height))
+            if desktop.state.text:  # another window comes up before the last click
+                canvas.fill(agent.Rect(width // 2, height // 2, width // 2, height // 2), 0x303030)
+            return bytes(canvas.pixels)
+
+        with mock.patch.object(agent.DemoDesktop, "glance", covered):
+            code, out, _ = self.replay("--set", "replay_patience=0.5")
+        self.assertEqual(code, 1)
+        self.assertRegex(out, r'differs: click "Save button" \(74[56], 767\): \d+% of the screen around it is not as'
+                         r" in .*turn_0005.png; at most 5% may differ\.")  # fmt: skip
+        self.assertEqual(self.desktops[-1].state.saved_text, "")
+
+    def test_the_pointer_does_not_matter(self) -> None:
+        for place in (agent.Point(74, 64), agent.Point(1200, 20)):
+            def put(desktop: agent.DemoDesktop, place: agent.Point = place) -> None:
+                desktop._cursor = place
+
+            code, out, _ = self.replay("--set", "replay_tolerance=0", "--set", "replay_patience=0.3", change=put)
+            self.assertEqual(code, 0, out)
+
+    def test_it_waits_for_a_window_that_is_slow_to_come(self) -> None:
+        original, looks = agent.DemoDesktop.glance, [0]
+
+        def slow(desktop: agent.DemoDesktop, area: agent.Rect, width: int, height: int) -> bytes:
+            looks[0] += desktop.state.opened
+            state = desktop.state
+            if state.opened and looks[0] < 15:
+                desktop.state = agent.DemoState()
+            try:
+                return original(desktop, area, width, height)
+            finally:
+                desktop.state = state
+
+        with mock.patch.object(agent.DemoDesktop, "glance", slow):
+            code, out, _ = self.replay()
+        self.assertEqual(code, 0, out)
+
+    def test_another_program_with_the_keyboard_stops_a_typed_text(self) -> None:
+        original = agent.DemoDesktop.foreground
+
+        def other(desktop: agent.DemoDesktop) -> agent.Window | None:
+            window = original(desktop)
+            return replace(window, program="mail.exe") if window and desktop.state.focus else window
+
+        with mock.patch.object(agent.DemoDesktop, "foreground", other):
+            code, out, _ = self.replay("--set", "replay_patience=0.3")
+        self.assertEqual(code, 1)
+        self.assertIn("differs: type_text", out)
+        self.assertEqual(self.desktops[0].state.text, "")
+
+    def test_a_dry_run_shows_the_acts_and_touches_no_desktop(self) -> None:
+        with mock.patch.object(agent, "open_desktop", side_effect=AssertionError("touched")):
+            code, out, _ = self.main("--replay", "1", "--dry-run")
+        self.assertEqual((code, len(out.splitlines())), (0, 5))
+        self.assertRegex(out.splitlines()[2], r'^   3  type_text "Hello from agent\.py"  screenshots/turn_0004\.png$')
+
+    def test_acts_that_were_refused_or_not_finished_are_not_repeated(self) -> None:
+        self.main("--demo", "--dry-run", "--max-steps", "4")
+        with self.assertRaisesRegex(agent.AgentError, "cannot be repeated: nothing was done in it"):
+            agent.recording_of(self.run_folder(2))
+
+    def test_a_journal_with_a_damaged_line_is_not_repeated_since_an_act_may_be_lost(self) -> None:
+        journal = self.run_folder() / "turns.jsonl"
+        journal.write_bytes(journal.read_bytes().replace(b'{"kind": "intent"', b"\0\0", 1))
+        code, _, err = self.replay()
+        self.assertEqual((code, self.desktops), (1, []))
+        self.assertRegex(err, "damaged")
+
+    def test_a_missing_screenshot_or_an_odd_act_ends_it_with_one_line(self) -> None:
+        journal = self.run_folder() / "turns.jsonl"
+        whole = journal.read_text()
+        for old, new, wanted in (
+            ('"tool": "double_click"', '"tool": "format_disk"', "no tool 'format_disk'"),
+            ('"x": 57', '"x": 5700', "must lie between 0 and 1000"),
+            ("turn_0002.png", "../../x.png", "cannot be read"),
+        ):
+            journal.write_text(whole.replace(old, new))
+            code, out, err = self.replay()
+            self.assertEqual(code, 1)
+            self.assertIn(wanted, out + err)
+            self.assertFalse(any(act.startswith("button") for act in self.desktops[-1].acts))
+
+
+class Script(ReplayCase):
+    def test_a_saved_script_imports_agent_alone_and_repeats_the_run(self) -> None:
+        target = self.folder / "again.py"
+        code, out, _ = self.main("--save-script", "1", str(target))
+        self.assertEqual(code, 0, out)
+        source = target.read_text(encoding="utf-8")
+        self.assertEqual([line for line in source.splitlines() if "import " in line], ["import agent"])
+        self.assertLess(len(source.splitlines()), 30)
+        command = [sys.executable, str(target), "--demo", "--set", f"dump_dir={self.folder / 'again'}"]
+        done = subprocess.run(command, env={"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60, cwd=self.folder)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertIn("Repeated 4 acts", done.stdout)
+        shown = subprocess.run([*command, "--dry-run"], env={"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60)
+        self.assertEqual(len(shown.stdout.splitlines()), 5)
+
+    def test_a_script_of_a_hostile_task_is_still_that_script(self) -> None:
+        journal = self.run_folder() / "turns.jsonl"
+        lines = [json.loads(line) for line in journal.read_text().splitlines()]
+        lines[0]["task"] = '"""\nraise SystemExit(99)\n"""  {0} \\ \u202e'
+        journal.write_text("\n".join(map(json.dumps, lines)) + "\n")
+        target = self.folder / "again.py"
+        self.main("--save-script", "1", str(target))
+        names: dict[str, Any] = {"__name__": "loaded"}
+        exec(compile(target.read_text(encoding="utf-8"), "again.py", "exec"), names)
+        self.assertEqual(len(names["STEPS"]), 4)
+
+    def test_without_a_folder_nothing_is_compared(self) -> None:
+        steps = [("press_key", {"key": "enter"}, "")]
+        with mock.patch.object(agent, "main", partial(agent.main, recording=agent.Recording(steps))):
+            code, out, _ = self.main("--demo")
+        self.assertEqual(code, 0, out)
+        self.assertIn("Repeated 1 acts", out)

@@ -1,0 +1,230 @@
+"""Looking back: turns out of a journal, the report, the table of runs, statistics, and the file to share."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.scripted import PLAN, PROOF, EngineCase, call, role_of, text
+from tests.test_main import CommandLineCase
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \u202e\u05d0\u05d1\u05d2 <!-- " + "w" * 3000
+
+
+def blocks(page: str) -> list[dict[str, Any]]:
+    """The data in a page, in order."""
+    return [json.loads(data) for data in re.findall(r'<script type="application/json">(.*?)</script>', page)]
+
+
+class Turns(EngineCase):
+    def book(self, decide: Any, **settings: Any) -> list[dict[str, Any]]:
+        """The book of a run of the loop, the same from the journal as kept while it ran."""
+        engine, state = self.engine(decide, **settings)
+        engine.logger.record("run", version="1", profile="planner", model="m", task="Press", config=vars(engine.config))
+        outcome = agent.run_agent(engine, state)
+        engine.logger.record("end", outcome=outcome.kind, text=outcome.text, turns=state.turn, seconds=1.0)
+        self.folder_of_run = engine.logger.folder
+        book = agent.turns_of(engine.logger.folder)
+        plain = json.loads(json.dumps([engine.logger.book, book], default=str))
+        self.assertEqual(plain[0], plain[1])
+        return book
+
+    def test_a_turn_has_what_was_said_called_and_done_and_what_it_cost(self) -> None:
+        done = call("report_mission_complete", evidence=PROOF)
+        answers = iter([PLAN, {**call("click_screen_element", element_name="b", position=[500, 500]), "content": "I see b"}, done,
+                        text("YES")])  # fmt: skip
+        head, plan, click, end = self.book(lambda request: next(answers))
+        self.assertEqual((head["turn"], head["task"], head["outcome"], head["size"]), (-1, "Press", "completed", [64, 64]))
+        self.assertEqual((plan["turn"], plan["plan"], plan["notes"]), (1, True, [["plan", "Click the button."]]))
+        self.assertEqual((click["role"], click["said"], click["changed"]), ("executor", "I see b", True))
+        self.assertEqual(click["call"], 'click_screen_element "b" (500, 500)')
+        self.assertEqual([act["args"]["position"] for act in click["acts"]], [{"x": 500, "y": 500}])
+        self.assertEqual((click["prompt"], click["completion"], click["acts"][0]["screenshot"]), (100, 10, click["shots"][0]))
+        self.assertEqual((end["result"], end["notes"], end["requests"]), ("Mission complete", [["verification", "YES"]], 2))
+
+    def test_corrections_refusals_and_wasted_turns_are_counted(self) -> None:
+        answers = iter([PLAN, text("hm"), call("scroll_screen_down"), call("press_keyboard_key", key="win+l"),
+                        *[text("no")] * 3])  # fmt: skip
+        head, *turns = self.book(lambda request: next(answers), max_steps=4, blocked_keys="win+l")
+        facts = dict(head["figures"])
+        names = ("turns", "acts", "refused", "corrections", "wasted turns", "requests")
+        self.assertEqual([facts[name] for name in names], ["4", "1", "1", "3", "2", "7"])
+        kinds = [[kind for kind, _ in turn["notes"]] for turn in turns]
+        self.assertEqual(kinds, [["plan"], ["correction"], ["refused"], ["correction"] * 3])
+
+    def test_archives_stand_out(self) -> None:
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            return PLAN if role_of(request) == "planner" else call("scroll_screen_down")
+
+        book = self.book(decide, max_steps=8, memory_compression_threshold=3, memory_keep_actions=1)
+        self.assertIn("archive", [kind for turn in book[1:] for kind, _ in turn["notes"]])
+
+    def test_the_reused_share_is_the_servers_where_it_says_and_computed_elsewhere(self) -> None:
+        for cached, wanted in ((50, "50%"), (None, "25%, computed")):
+            tokens = {"prompt": 100, "completion": 1, "cached": cached}
+            reply = {"role": "executor", "message": {}, "tokens": tokens, "shared": 0.25, "seconds": 2.0, "request": 0}
+            book: list[dict[str, Any]] = []
+            run = {"task": "t", "profile": "p", "model": "m", "config": {"screen_capture_w": 1, "screen_capture_h": 1}}
+            for kind, values in (("run", run), ("reply", reply)):
+                agent.fold(book, {"kind": kind, "time": 5, "turn": 1, **values})
+            facts = dict(agent.figures_of(book))
+            self.assertEqual((facts["of the prompt reused"], facts["model"]), (wanted, "2.0 s"))
+
+    def test_phases_add_up_to_no_more_than_the_whole(self) -> None:
+        book = self.book(lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=3)
+        self.assertGreaterEqual(book[2]["settle"], 0.06)  # virtual seconds: the settle floor
+
+    def test_every_cut_of_a_journal_can_be_read_or_says_in_one_line_why_not(self) -> None:
+        self.book(lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=3)
+        path = self.folder_of_run / "turns.jsonl"
+        whole, turns = path.read_bytes(), 0
+        for end in [*range(0, len(whole), 97), len(whole)]:
+            path.write_bytes(whole[:end])
+            try:
+                turns = len(agent.turns_of(self.folder_of_run))
+            except agent.AgentError as error:
+                self.assertNotIn("\n", str(error))
+        self.assertEqual(turns, 4)
+
+    def test_a_journal_of_odd_records_says_in_one_line_that_it_is_damaged(self) -> None:
+        self.book(lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=3)
+        path = self.folder_of_run / "turns.jsonl"
+        whole = path.read_text()
+        for kind in ("run", "reply", "action", "plan", "result", "intent", "look"):
+            path.write_text(re.sub(rf'"kind": "{kind}", "time": [\d.]+.*', f'"kind": "{kind}", "time": 1}}', whole))
+            with self.assertRaisesRegex(agent.AgentError, "damaged|holds no run"):
+                agent.turns_of(self.folder_of_run)
+
+
+class Report(CommandLineCase):
+    def page(self, number: int = 1) -> str:
+        return (self.run_folder(number) / "report.html").read_text(encoding="utf-8")
+
+    def test_a_run_leaves_the_report_that_report_would_write(self) -> None:
+        self.main("--demo")
+        live = {item["turn"]: item for item in blocks(self.page())}
+        code, out, _ = self.main("--report", "1")
+        again = {item["turn"]: item for item in blocks(self.page())}
+        self.assertEqual((code, live, sorted(again)), (0, again, [-1, 1, 2, 3, 4, 5, 6]))
+        self.assertIn("report.html", out)
+
+    def test_the_report_stands_while_the_run_is_under_way(self) -> None:
+        acted: list[int] = []
+
+        def spy(desktop: agent.DemoDesktop, text: str) -> None:
+            items = {item["turn"]: item for item in blocks(self.page())}
+            acted.extend([max(items), len(items[4]["acts"]), items[-1]["outcome"] == ""])
+            raise KeyboardInterrupt
+
+        with mock.patch.object(agent.DemoDesktop, "text", spy):
+            self.main("--demo")
+        self.assertEqual(acted, [4, 1, True])
+
+    def test_a_report_that_cannot_be_written_does_not_end_the_run(self) -> None:
+        with mock.patch.object(agent, "report_page", side_effect=OSError("disk")):
+            self.assertEqual(self.main("--demo")[0], 0)
+
+    def test_nothing_from_outside_becomes_markup(self) -> None:
+        self.main("--demo", f'Open Notes, write "Hello" and save it. {HOSTILE}')
+        page = self.page()
+        self.assertEqual(len(re.findall("<script", page)), 1 + len(blocks(page)))
+        self.assertNotIn("<img", page)
+        self.assertIn(HOSTILE.split()[1], blocks(page)[0]["task"])
+
+    def test_the_page_allows_its_own_script_and_pictures_and_nothing_else(self) -> None:
+        self.main("--demo", "--max-steps", "1")
+        page = self.page()
+        script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
+        self.assertEqual(len(script), 1)
+        self.assertIn(f"default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'", page)
+        self.assertEqual(set(re.findall(r"https?://[^\s\"']+", page.partition("application/json")[0])), {"http://www.w3.org/2000/svg"})
+
+    def test_the_page_never_sets_markup(self) -> None:
+        self.assertNotRegex(agent.PAGE, r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(")
+        self.assertLessEqual(agent.PAGE.count("\n"), 300)
+
+    def test_one_file_holds_the_pictures_at_a_smaller_size(self) -> None:
+        self.main("--demo")
+        code, _, _ = self.main("--export", "1", str(self.folder / "run.html"))
+        items = blocks((self.folder / "run.html").read_text(encoding="utf-8"))
+        pictures = {item["picture"]: item["data"] for item in items if "picture" in item}
+        shots = {name for item in items for name in item.get("shots", ())}
+        self.assertEqual((code, set(pictures)), (0, shots))
+        rgb, width, height = agent.png_to_rgb(base64.b64decode(pictures["screenshots/turn_0003.png"].split(",")[1]))
+        self.assertEqual((width, height), (768, 432))
+        self.assertGreater(len(set(rgb)), 50)
+
+    def test_a_file_that_is_there_already_is_left_alone(self) -> None:
+        self.main("--demo")
+        target = self.folder / "mine.html"
+        target.write_text("mine")
+        for option in ("--export", "--save-script"):
+            code, _, err = self.main(option, "1", str(target))
+            self.assertEqual((code, len(err.splitlines()), target.read_text()), (2, 1, "mine"))
+
+    def test_a_missing_or_foreign_screenshot_is_left_out_of_the_file(self) -> None:
+        self.main("--demo")
+        (self.run_folder() / "screenshots" / "turn_0003.png").unlink()
+        (self.run_folder() / "screenshots" / "turn_0004.png").write_bytes(b"no picture")
+        journal = self.run_folder() / "turns.jsonl"
+        journal.write_text(journal.read_text().replace("screenshots/turn_0005.png", "../../secret.png"))
+        shutil.copy(self.run_folder() / "screenshots" / "turn_0002.png", self.folder / "secret.png")
+        self.assertEqual(self.main("--export", "1", str(self.folder / "run.html"))[0], 0)
+        names = [item["picture"] for item in blocks((self.folder / "run.html").read_text()) if "picture" in item]
+        self.assertEqual(names, ["screenshots/turn_0002.png", "screenshots/turn_0006.png", "screenshots/turn_0006_check.png"])
+
+
+class Halved(unittest.TestCase):
+    def test_each_pixel_is_the_mean_of_four(self) -> None:
+        rgb = bytes([0, 0, 0, 200, 100, 50, 9, 9, 9, 0, 0, 0, 200, 100, 50, 9, 9, 9])  # 3 x 2, the last column left out
+        self.assertEqual(agent.halved(rgb, 3, 2), (bytes([100, 50, 25]), 1, 1))
+        self.assertEqual(agent.halved(b"\xff" * 60, 4, 5), (b"\xff" * 12, 2, 2))
+
+
+class Runs(CommandLineCase):
+    def test_the_table_lists_runs_and_says_what_is_wrong_with_damaged_ones(self) -> None:
+        self.main("--demo")
+        self.main("--demo", "--max-steps", "2", "--profile", "commander")
+        (self.run_folder(3)).mkdir()
+        (self.run_folder(4)).mkdir()
+        (self.run_folder(4) / "turns.jsonl").write_bytes(b'{"kind": "run", "ti\xff')
+        code, out, err = self.main("--runs")
+        lines = out.splitlines()
+        self.assertEqual((code, err, len(lines)), (0, "", 5))
+        self.assertRegex(lines[1], r"^run_0001  \d{4}-\d\d-\d\d \d\d:\d\d planner   completed +6 +\d\.\d s  Open Notes")
+        self.assertRegex(lines[2], r"^run_0002 .* commander max_steps +2 ")
+        self.assertRegex(lines[3], r"^run_0003  .*holds no readable turns.jsonl")
+        self.assertRegex(lines[4], r"^run_0004  .*holds no run")
+
+    def test_statistics_are_the_figures_of_the_report(self) -> None:
+        self.main("--demo")
+        for name in ("1", "run_0001", str(self.run_folder())):
+            code, out, _ = self.main("--stats", name)
+            figures = blocks((self.run_folder() / "report.html").read_text())[-2]["figures"]
+            lines = [line.split("  ")[0] + "|" + line.split("  ")[-1].strip() for line in out.splitlines()[1:]]
+            self.assertEqual((code, lines), (0, [f"{name}|{value}" for name, value in figures]))
+        names = [name for name, _ in figures]
+        self.assertEqual(names[-6:], list(agent.PHASES))
+
+    def test_a_run_that_is_not_there_or_damaged_gets_one_clear_line(self) -> None:
+        (self.folder / "dumps" / "run_0002").mkdir(parents=True)
+        for option in ("--stats", "--report", "--replay"):
+            for name, wanted in (("7", "no run 7"), ("nowhere", "no run nowhere"), ("2", "holds no readable turns.jsonl")):
+                code, _, err = self.main(option, name, "--demo")
+                self.assertEqual(len(err.splitlines()), 1)
+                self.assertIn(wanted, err)
+                self.assertIn(code, (1, 2))
+        self.assertFalse(Path(self.folder / "dumps" / "run_0002" / "report.html").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,515 @@
+"""The story loop: act on the last reply, look, mark what was done, ask; the story and the marks are all there is."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+import unittest
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.scripted import EngineCase, text
+from tests.test_main import CommandLineCase
+
+Json = dict[str, Any]
+CLICK = {"name": "click", "x1": 500, "y1": 500, "label": "Button"}
+
+
+def told(observation: str = "I go on.", actions: list[Any] | None = None, bboxes: list[Any] | None = None) -> Json:
+    """A reply as the profile wants it."""
+    return text(json.dumps({"observation": observation, "bboxes": bboxes or [], "actions": actions or []}))
+
+
+class FakePanel:
+    """What the loop asks of a panel; `draw` gives the annotated PNG, or None when its time is over."""
+
+    def __init__(self, draw: Callable[[int, float], bytes | None] = lambda seq, timeout: None) -> None:
+        self.draw, self.shown, self.waited = draw, list[tuple[Any, ...]](), list[int]()
+        self.hints, self.injected = list[str](), list[str | None]()
+
+    def show(self, png: bytes, turn: int, actions: Any = None, boxes: Any = (), observation: Any = None, trail: Any = ()) -> None:
+        self.shown.append((png, turn, actions, boxes, observation, trail))
+
+    def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
+        self.waited.append(seq)
+        return self.draw(seq, timeout)
+
+    def take_hints(self) -> list[str]:
+        hints, self.hints = self.hints, []
+        return hints
+
+    def take_injected(self) -> str | None:
+        return self.injected.pop(0) if self.injected else None
+
+
+def picture(request: Json) -> tuple[bytes, int, int]:
+    """The picture of a request, as RGB, width, height."""
+    url = request["messages"][-1]["content"][0]["image_url"]["url"]
+    return agent.png_to_rgb(base64.b64decode(url.partition(",")[2]))
+
+
+def orange(rgb: bytes, width: int, x: int, y: int) -> bool:
+    """Whether that pixel is warmer than grey."""
+    red, _, blue = rgb[(y * width + x) * 3 :][:3]
+    return red > blue + 30
+
+
+class StoryCase(EngineCase):
+    def story(self, *replies: Json, panel: FakePanel | None = None, **settings: Any) -> tuple[Any, agent.Outcome]:
+        """A run in which the model says these one after the other, one turn more than there are replies."""
+        rest = iter(replies)
+        settings = {"max_steps": len(replies) + 1, "screen_capture_w": 320, "screen_capture_h": 180, **settings}
+        engine, self.state = self.engine(lambda request: next(rest, told("I wait.")), "story", **settings)
+        engine.panel = panel
+        return engine, agent.run_agent(engine, self.state)
+
+    def stages(self, engine: Any, stage: str = "raw") -> list[Json]:
+        return [entry for entry in self.records(engine, "stage") if entry["stage"] == stage]
+
+    def drawn(self, engine: Any) -> list[list[Json]]:
+        """The marked actions of each turn."""
+        return [entry["actions"] for entry in self.stages(engine)]
+
+
+class Requests(StoryCase):
+    def test_the_observation_goes_back_as_the_assistants_own_words_and_never_as_the_users(self) -> None:
+        engine, _ = self.story(told("I saw a door."), told("I opened it."))
+        first, second, third = (request["messages"] for request in engine.server.requests)
+        for messages, words in ((first, "I begin."), (second, "I saw a door."), (third, "I opened it.")):
+            self.assertEqual([m["role"] for m in messages], ["system", "user", "assistant", "user"])
+            self.assertEqual(messages[2]["content"], words)
+            self.assertNotIn(words, str([m for m in messages if m["role"] == "user"]))
+
+    def test_nothing_but_the_last_observation_and_one_picture_is_sent(self) -> None:
+        engine, _ = self.story(told("One."), told("Two."), told("Three."))
+        last = json.dumps(engine.server.requests[-1])
+        self.assertEqual((last.count("data:image/png"), "One." in last, "Two." in last), (1, False, False))
+        self.assertTrue(all("tools" not in request for request in engine.server.requests))
+
+    def test_what_comes_before_the_observation_is_the_same_in_every_request(self) -> None:
+        engine, _ = self.story(told("One."), told("Two."))
+        self.assertEqual(len({json.dumps(r["messages"][:2]) for r in engine.server.requests}), 1)
+        self.assertIn("At most 5 actions and 8 bboxes", engine.server.requests[0]["messages"][1]["content"])
+
+    def test_an_observation_that_is_missing_leaves_the_last_one(self) -> None:
+        engine, _ = self.story(told("A story."), told(""), text('{"actions": []}'))
+        self.assertEqual(engine.server.requests[-1]["messages"][2]["content"], "A story.")
+
+    def test_an_observation_is_cut_to_its_length(self) -> None:
+        engine, _ = self.story(told(" ".join(map(str, range(1000)))), observation_chars=50)
+        self.assertEqual(len(engine.server.requests[1]["messages"][2]["content"]), 50)
+
+    def test_a_hint_reaches_the_next_request_of_any_profile_as_the_users_line_and_only_that(self) -> None:
+        panel = FakePanel()
+        panel.hints = ["press the green one"]
+        engine, _ = self.story(told(), told(), panel=panel)
+        self.assertEqual(engine.server.requests[0]["messages"][-1], {"role": "user", "content": "HINT FROM THE PERSON: press the green one"})
+        self.assertNotIn("green one", str(engine.server.requests[1:]))
+        engine, state = self.engine(lambda request: text("Done as you said."), "chat")
+        engine.panel, panel.hints = panel, ["use the menu"]
+        agent.run_agent(engine, state)
+        self.assertIn("HINT FROM THE PERSON: use the menu", str(engine.server.requests[0]))
+
+    def test_a_request_that_fails_costs_a_turn_and_keeps_the_story(self) -> None:
+        replies = iter([told("A story."), agent.ModelError("The server is away.", "reset"), told("Back.")])
+
+        def decide(request: Json) -> Json:
+            reply = next(replies, told("End."))
+            if isinstance(reply, Exception):
+                raise reply
+            return reply
+
+        engine, state = self.engine(decide, "story", max_steps=4)
+        agent.run_agent(engine, state)
+        self.assertEqual([r["messages"][2]["content"] for r in engine.server.requests], ["I begin.", "A story.", "A story.", "Back."])
+
+
+class Reading(unittest.TestCase):
+    WHOLE = {"observation": "I see.", "bboxes": [{"x1": 1, "y1": 2, "x2": 3, "y2": 4}], "actions": [{"name": "wait"}]}
+    READ = ("I see.", [{"name": "wait"}], [{"x1": 1, "y1": 2, "x2": 3, "y2": 4}])
+
+    def test_the_object_is_found_in_every_wrapper_it_comes_in(self) -> None:
+        plain = json.dumps(self.WHOLE)
+        for said in (plain, f"```json\n{plain}\n```", f"Here it is: {plain} So I go on.", f"<think>{{}}</think>{plain}",
+                     f"<tool_call>{plain}</tool_call>", plain[:-1] + ",}", f"{plain}{plain}", f"{plain}<|im_end|>",
+                     repr(self.WHOLE), f"[{plain}]"):  # fmt: skip
+            with self.subTest(said=said):
+                self.assertEqual(agent.read_story(text(said)), self.READ)
+        self.assertEqual(agent.read_story({"content": [{"type": "text", "text": plain}]}), self.READ)
+
+    def test_what_cannot_be_read_is_an_observation_without_actions(self) -> None:
+        cases = ("I click the button.", '{"observation": "I see", "actions": [{"name": "cli', "{I see} nothing", "[1, 2]",
+                 '{"name": "click", "x1": 1, "y1": 1}', '{"actions": [], "actions": [1]}', "{" * 5000, "[" * 9999)  # fmt: skip
+        for said in cases:
+            with self.subTest(said=said[:40]):
+                self.assertEqual(agent.read_story(text(said)), (said, [], []))
+        self.assertEqual(agent.read_story(text("<think>hm</think> So.")), ("So.", [], []))
+        for nothing in ({}, text(""), {"content": None}, {"content": 7}):
+            self.assertEqual(agent.read_story(nothing), ("", [], []))
+
+    def test_values_of_a_wrong_kind_count_as_none(self) -> None:
+        self.assertEqual(agent.read_story(text('{"observation": 7, "bboxes": {}, "actions": "click"}')), ("", [], []))
+
+    def test_boxes_off_the_grid_or_incomplete_are_left_out_and_never_clamped(self) -> None:
+        boxes = [{"x1": 0, "y1": 0, "x2": 1000, "y2": 1001}, {"x1": -1, "y1": 0, "x2": 5, "y2": 5}, {"x1": 1}, 7, None,
+                 {"x1": "a", "y1": 0, "x2": 5, "y2": 5}, {"x1": True, "y1": 0, "x2": 5, "y2": 5},
+                 {"x1": 0, "y1": 0, "x2": 1000, "y2": 1000}]  # fmt: skip
+        self.assertEqual(agent.read_story(told(bboxes=boxes))[2], [boxes[-1]])
+
+    def test_a_megabyte_is_read_soon(self) -> None:
+        for said in ("{" * 1_000_000, '{"observation": "' + "x" * 1_000_000 + '"}', "x " * 500_000, "[{" * 500_000):
+            begun = time.monotonic()
+            agent.cut(agent.cut_repetition(agent.read_story(text(said))[0]), 1500)
+            self.assertLess(time.monotonic() - begun, 5, said[:20])
+
+
+class Acting(StoryCase):
+    def test_every_action_reaches_the_desktop_in_its_order(self) -> None:
+        actions = [{"name": "Move", "x1": 0, "y1": 0}, CLICK, {"name": "right_click", "x1": 0, "y1": 1000},
+                   {"name": "double_click", "x1": 1000, "y1": 0}, {"name": "drag", "x1": 0, "y1": 0, "x2": 1000, "y2": 1000},
+                   {"name": "type", "text": "Grüße 🐢"}, {"name": "key", "key": "ctrl+s"},
+                   {"name": "scroll", "x1": 500, "y1": 500}, {"name": "scroll_up"}, {"name": " WAIT "}]  # fmt: skip
+        engine, _ = self.story(told(actions=actions), max_actions=20, drag_steps=1, scroll_ticks=1)
+        left = [("button", "left", True), ("button", "left", False)]
+        self.assertEqual(engine.desktop.inputs, [
+            ("move", 0, 0), ("move", 32, 18), *left, ("move", 0, 35), ("button", "right", True), ("button", "right", False),
+            ("move", 63, 0), *left, *left, ("move", 0, 0), left[0], ("move", 63, 35), left[1], ("text", "Grüße 🐢"),
+            ("key", "ctrl", True), ("key", "s", True), ("key", "s", False), ("key", "ctrl", False),
+            ("move", 32, 18), ("wheel", -120, False), ("move", 32, 18), ("wheel", 120, False),
+        ])  # fmt: skip
+        self.assertEqual([action["name"] for action in self.drawn(engine)[1]], [
+            "move", "click", "right_click", "double_click", "drag", "type", "key", "scroll", "scroll_up", "wait"])
+
+    def test_each_action_is_taken_on_a_frame_of_its_own(self) -> None:
+        frames = list[int]()
+        engine, state = self.engine(lambda request: told(actions=[CLICK, {"name": "key", "key": "a"}]), "story", max_steps=2)
+        perform = engine.actuator.perform
+        engine.actuator.perform = lambda act, frame: frames.append(frame.number) or perform(act, frame)
+        agent.run_agent(engine, state)
+        self.assertEqual((len(frames), len(set(frames))), (2, 2))
+
+    def test_x2_and_y2_on_anything_but_a_drag_are_neither_executed_nor_drawn(self) -> None:
+        for name in ("click", "move", "right_click", "double_click"):
+            engine, _ = self.story(told(actions=[{"name": name, "x1": 500, "y1": 500, "x2": 900, "y2": 100}]))
+            self.assertEqual({entry[1:] for entry in engine.desktop.inputs if entry[0] == "move"}, {(32, 18)})
+            self.assertEqual(self.drawn(engine)[1], [{"name": name, "x1": 500, "y1": 500}])
+
+    def test_a_drag_of_no_length_and_a_place_off_the_grid_are_refused_told_and_never_drawn(self) -> None:
+        cases = (
+            ({"name": "drag", "x1": 5, "y1": 5, "x2": 5, "y2": 5}, "they must differ"),
+            ({"name": "drag", "x1": 5, "y1": 5}, "x2 is missing"),
+            ({"name": "click", "x1": 1001, "y1": 5}, "x1 must be a whole number in its range"),
+            ({"name": "click", "x1": -1, "y1": 5}, "x1 must be"), ({"name": "click", "x1": 5.5, "y1": 5}, "x1 must be"),
+            ({"name": "click", "x1": "five", "y1": 5}, "x1 must be"), ({"name": "click"}, "x1 is missing"),
+            ({"name": "drag", "x1": 5, "y1": 5, "x2": 9999, "y2": 5}, "x2, y2 must be"), ({"name": "type"}, "text is missing"),
+            ({"name": "key", "key": "any key"}, "There is no key"), ({"name": "type", "text": "\u0007"}, "cannot be typed"),
+            ({"name": "open_program"}, "There is no tool 'open_program'"), ({}, "There is no tool"), (7, "There is no tool"),
+            ({"name": {"a": 1}}, "There is no tool"), ({"name": "click_screen_element", "x1": 1, "y1": 1}, "no tool"),
+        )  # fmt: skip
+        for action, words in cases:
+            with self.subTest(action=action):
+                engine, _ = self.story(told(actions=[action]), told())
+                self.assertEqual((engine.desktop.inputs, self.drawn(engine)[1]), ([], []))
+                note = engine.server.requests[1]["messages"][-1]["content"][1]["text"]
+                self.assertIn("TURN 2. Action 1 was not executed: ", note)
+                self.assertIn(words, note)
+                rgb, width, height = picture(engine.server.requests[1])
+                self.assertFalse(any(orange(rgb, width, x, y) for x in range(width) for y in range(0, height, 5)))
+
+    def test_what_follows_a_refused_action_is_left_out(self) -> None:
+        engine, _ = self.story(told(actions=[CLICK, {"name": "click", "x1": 5000, "y1": 5}, {"name": "type", "text": "no"}]), told())
+        self.assertEqual([entry[0] for entry in engine.desktop.inputs], ["move", "button", "button"])
+        self.assertEqual(self.drawn(engine)[1], [{"name": "click", "x1": 500, "y1": 500}])
+        self.assertIn("Action 2 was not executed", str(engine.server.requests[1]["messages"][-1]))
+
+    def test_an_action_that_a_gate_refuses_is_not_drawn(self) -> None:
+        for settings in ({"blocked_windows": "Plain"}, {"dry_run": True}, {"confirm": "always"}):
+            with self.subTest(settings=settings):
+                engine, _ = self.story(told(actions=[CLICK, CLICK]), told(), **settings)
+                self.assertEqual((engine.desktop.inputs, self.drawn(engine)[1]), ([], []))
+                self.assertIn("Action 1 was not executed", str(engine.server.requests[1]["messages"][-1]))
+
+    def test_a_risky_label_asks_and_where_there_is_none_the_story_is_judged(self) -> None:
+        for action in ({**CLICK, "label": "Delete all"}, {"name": "click", "x1": 5, "y1": 5}):
+            engine, _ = self.story(told("I press Delete.", [action]), told())
+            self.assertEqual(engine.desktop.inputs, [])
+            self.assertIn("did not allow this (delete)", str(engine.server.requests[1]["messages"][-1]))
+        engine, _ = self.story(told("I press Delete.", [CLICK]), told())
+        self.assertTrue(engine.desktop.inputs)
+
+    def test_at_most_so_many_actions_and_boxes_a_turn(self) -> None:
+        boxes = [{"x1": n, "y1": n, "x2": 900, "y2": 900} for n in range(9)]
+        actions = [{"name": "click", "x1": 100 * n, "y1": 10} for n in range(9)]
+        engine, _ = self.story(told("I look.", actions, boxes), told(), max_actions=3, max_bboxes=2)
+        self.assertEqual((len(self.drawn(engine)[1]), self.stages(engine)[1]["bboxes"]), (3, boxes[:2]))
+        self.assertEqual(engine.desktop.inputs.count(("button", "left", True)), 3)
+        self.assertIn("Only 3 of 9 actions were carried out", str(engine.server.requests[1]["messages"][-1]))
+
+
+class Marks(StoryCase):
+    def test_the_picture_shows_the_screen_after_the_actions_with_heat_where_they_were(self) -> None:
+        engine, _ = self.story(told(actions=[{"name": "click", "x1": 250, "y1": 500}]), told())
+        rgb, width, height = picture(engine.server.requests[1])
+        self.assertEqual((width, height), (320, 180))
+        self.assertTrue(orange(rgb, width, 80, 90))
+        self.assertFalse(orange(rgb, width, 240, 90))
+        raw = agent.png_to_rgb((engine.logger.folder / "turn_0002_raw.png").read_bytes())[0]
+        self.assertFalse(orange(raw, width, 80, 90))
+
+    def test_earlier_turns_fade_and_leave_after_the_trail(self) -> None:
+        click = told(actions=[{"name": "click", "x1": 250, "y1": 500}])
+        ui = json.dumps({"executed_heat": {"trail_turns": 3}})
+        engine, _ = self.story(click, told(), told(), told(), told(), ui_config=ui)
+        warmth = []
+        for request in engine.server.requests[1:]:
+            rgb, width, _ = picture(request)
+            red, _, blue = rgb[(90 * width + 80) * 3 :][:3]
+            warmth.append(red - blue)
+        self.assertGreater(warmth[0], warmth[1])
+        self.assertGreater(warmth[1], warmth[2])
+        self.assertGreater(warmth[2], 0)
+        self.assertEqual(warmth[3:], [0, 0])
+
+    def test_without_a_trail_only_this_turns_marks_are_drawn(self) -> None:
+        ui = json.dumps({"executed_heat": {"trail_turns": 1}})
+        engine, _ = self.story(told(actions=[{"name": "click", "x1": 250, "y1": 500}]), told(), told(), ui_config=ui)
+        self.assertEqual([orange(picture(r)[0], 320, 80, 90) for r in engine.server.requests], [False, True, False, False])
+
+    def test_a_wrong_ui_config_is_said_before_anything_is_done(self) -> None:
+        with self.assertRaisesRegex(agent.ConfigError, "ui_config"):
+            self.story(told(actions=[CLICK]), ui_config='{"executed_heat": {"colour": 1}}')
+
+    def test_a_secret_is_grey_in_both_pictures_and_nameless_in_the_words(self) -> None:
+        rest = iter([told("I type it.", [{"name": "type", "text": "{{PIN}}"}]), told("It says hunter2, I think.")])
+        settings: Json = {"max_steps": 3, "screen_capture_w": 320, "screen_capture_h": 180, "confirm": "never"}
+        engine, state = self.engine(lambda request: next(rest, told("End.")), "story", **settings)
+        secrets = agent.Secrets({"PIN": "hunter2"})
+        engine.actuator.secrets, engine.logger.hide = secrets, secrets.hide
+        with mock.patch.object(agent.Canvas, "fill", autospec=True, side_effect=agent.Canvas.fill) as fill:
+            agent.run_agent(engine, state)
+        self.assertIn(("text", "hunter2"), engine.desktop.inputs)
+        self.assertTrue(any(call.args[2] == 0x808080 for call in fill.call_args_list))
+        written = (engine.logger.folder / "turns.jsonl").read_text() + json.dumps(engine.server.requests)
+        self.assertNotIn("hunter2", written)
+        self.assertEqual(engine.server.requests[-1]["messages"][2]["content"], "It says {{PIN}}, I think.")
+        self.assertEqual(self.drawn(engine)[1], [{"name": "type", "text": "{{PIN}}"}])
+
+
+class Files(StoryCase):
+    def test_flat_leaves_two_records_and_two_pictures_a_turn_beside_the_log(self) -> None:
+        box = {"x1": 1, "y1": 2, "x2": 300, "y2": 400}
+        engine, _ = self.story(told("I click.", [CLICK], [box]), told())
+        raw, annotated = self.stages(engine)[1], self.stages(engine, "annotated")[1]
+        wanted = {"turn": 2, "stage": "raw", "observation": "I click.", "bboxes": [box],
+                  "actions": [{"name": "click", "x1": 500, "y1": 500}], "raw_png": "turn_0002_raw.png"}  # fmt: skip
+        self.assertEqual(raw, raw | wanted)
+        self.assertEqual(annotated, annotated | {"turn": 2, "annotated_png": "turn_0002_annotated.png"})
+        for number in (1, 2, 3):
+            for stage in ("raw", "annotated"):
+                agent.png_to_rgb((engine.logger.folder / f"turn_{number:04d}_{stage}.png").read_bytes())
+
+    def test_turn_dirs_gives_every_turn_a_folder_with_the_described_names(self) -> None:
+        engine, _ = self.story(told("I click.", [CLICK]), log_layout="turn_dirs")
+        folder = engine.logger.folder / "turn_0002"
+        self.assertEqual(sorted(os.listdir(folder)), ["screenshot_annotated.png", "screenshot_raw.png", "vlm_output.json"])
+        output = json.loads((folder / "vlm_output.json").read_bytes())
+        self.assertEqual(output, {"observation": "I click.", "bboxes": [], "actions": [{"name": "click", "x1": 500, "y1": 500}]})
+        self.assertEqual(self.stages(engine)[1]["raw_png"], "turn_0002/screenshot_raw.png")
+        self.assertFalse(list(engine.logger.folder.glob("turn_*.png")))
+
+    def test_another_layout_is_refused(self) -> None:
+        with self.assertRaises(agent.ConfigError):
+            agent.load_config({"test": {"log_layout": "deep"}})
+
+
+class Hostile(StoryCase):
+    def test_a_script_tag_ansi_codes_and_a_megabyte_are_data(self) -> None:
+        for words in ("<script>alert(1)</script>", "\x1b[31mred\x1b]0;title\x07", "x" * 1_000_000, "\ud83d half", "../../etc"):
+            with self.subTest(words=words[:20]):
+                engine, _ = self.story(told(words, [CLICK]), told(words), log_layout="turn_dirs")
+                shown = agent.printable("\n".join(self.lines)) + (engine.logger.folder / "execution_log.txt").read_text(encoding="utf-8")
+                self.assertNotIn("\x1b", shown)
+                self.assertLessEqual(len(engine.server.requests[-1]["messages"][2]["content"]), 1500)
+                page = (engine.logger.folder / "report.html").read_text(encoding="utf-8")
+                self.assertNotIn("<script>alert", page)
+                self.assertEqual(len(self.drawn(engine)[1]), 1)
+
+    def test_a_million_actions_and_boxes_are_cut_to_their_limits(self) -> None:
+        many = {"observation": "x", "bboxes": [{"x1": 1, "y1": 1, "x2": 2, "y2": 2}] * 20_000, "actions": [CLICK] * 20_000}
+        engine, _ = self.story(text(json.dumps(many)), told())
+        self.assertEqual((len(self.drawn(engine)[1]), len(self.stages(engine)[1]["bboxes"])), (5, 8))
+
+
+class ThePanel(StoryCase):
+    def png(self) -> bytes:
+        return agent.rgb_to_png(b"\x01\x02\x03" * (320 * 180), 320, 180)
+
+    def test_it_gets_the_raw_picture_with_the_marks_and_its_picture_goes_to_the_model(self) -> None:
+        panel = FakePanel(lambda seq, timeout: self.png())
+        box = {"x1": 1, "y1": 2, "x2": 300, "y2": 400}
+        engine, _ = self.story(told("I click.", [CLICK], [box]), told("Again.", [CLICK]), panel=panel)
+        self.assertEqual(panel.waited, [1, 2, 3])
+        self.assertEqual({picture(request)[0][:3] for request in engine.server.requests}, {b"\x01\x02\x03"})
+        mark = [{"name": "click", "x1": 500, "y1": 500}]
+        shown = [entry for entry in panel.shown if entry[2] is not None]
+        self.assertEqual(shown[1][1:], (2, mark, [box], "I click.", [[]]))
+        self.assertEqual(shown[2][1:], (3, mark, [], "Again.", [mark, []]))
+        self.assertEqual(shown[1][0], (engine.logger.folder / "turn_0002_raw.png").read_bytes())
+        self.assertEqual((engine.logger.folder / "turn_0002_annotated.png").read_bytes(), self.png())
+
+    def test_after_its_time_the_program_draws_the_marks_and_says_so_every_turn(self) -> None:
+        waits = list[float]()
+        panel = FakePanel(lambda seq, timeout: waits.append(timeout))  # type: ignore[func-returns-value]
+        engine, _ = self.story(told(actions=[CLICK]), told(), panel=panel, panel_patience=7)
+        self.assertEqual((waits, sum("so the program drew the marks" in line for line in self.lines)), ([7.0] * 3, 3))
+        rgb, width, _ = picture(engine.server.requests[1])
+        self.assertTrue(orange(rgb, width, 157, 90))
+
+    def test_without_a_panel_nothing_is_said_about_one(self) -> None:
+        engine, _ = self.story(told(actions=[CLICK]))
+        self.assertNotIn("panel", "\n".join(self.lines).lower())
+
+    def test_an_injected_reply_takes_the_place_of_the_models(self) -> None:
+        panel = FakePanel()
+        rest = iter([told("The model's.", [CLICK]), told("The next.")])
+
+        def decide(request: Json) -> Json:
+            if len(engine.server.requests) == 1:
+                panel.injected = [told("By hand.", [{"name": "key", "key": "b"}])["content"]]
+            return next(rest, told("End."))
+
+        engine, state = self.engine(decide, "story", max_steps=3)
+        engine.panel = panel
+        agent.run_agent(engine, state)
+        self.assertEqual(engine.desktop.inputs, [("key", "b", True), ("key", "b", False)])
+        self.assertEqual(engine.server.requests[1]["messages"][2]["content"], "By hand.")
+
+    def test_a_stop_while_it_waits_for_the_panel_ends_the_run(self) -> None:
+        def draw(seq: int, timeout: float) -> None:
+            raise agent.Stopped("Stopped: test.")
+
+        with self.assertRaises(agent.Stopped):
+            self.story(told(), panel=FakePanel(draw))
+
+
+class Beginning(StoryCase):
+    def test_the_boot_output_is_what_counts_as_the_first_reply(self) -> None:
+        boot = json.dumps({"observation": "I draw.", "bboxes": [], "actions": [{"name": "key", "key": "a"}]})
+        engine, _ = self.story(boot_vlm_output=boot)
+        self.assertEqual(engine.desktop.inputs, [("key", "a", True), ("key", "a", False)])
+        self.assertEqual(engine.server.requests[0]["messages"][2]["content"], "I draw.")
+        self.assertEqual(self.drawn(engine), [[{"name": "key", "key": "a"}]])
+
+    def test_without_one_it_waits_for_what_the_panel_hands_in(self) -> None:
+        panel = FakePanel()
+        panel.injected = [None, None, told("Injected.")["content"]]
+        engine, _ = self.story(panel=panel, boot_vlm_output="")
+        self.assertEqual(engine.server.requests[0]["messages"][2]["content"], "Injected.")
+        self.assertGreaterEqual(engine.clock.now(), 0.3)
+
+    def test_while_it_waits_for_that_it_can_be_stopped(self) -> None:
+        engine, state = self.engine(lambda request: told(), "story", boot_vlm_output="")
+        engine.panel = FakePanel()
+        sleep = engine.clock.sleep
+        engine.clock.sleep = lambda seconds: (engine.stop.set("test") if engine.clock.now() > 5 else None, sleep(seconds))
+        with self.assertRaises(agent.Stopped):
+            agent.run_agent(engine, state)
+        self.assertEqual(engine.server.requests, [])
+
+    def test_without_one_and_without_a_panel_it_looks_first(self) -> None:
+        engine, _ = self.story(boot_vlm_output="")
+        self.assertEqual(engine.server.requests[0]["messages"][2]["content"], "I look.")
+
+
+class Ending(StoryCase):
+    def test_done_counts_when_a_fresh_look_confirms_the_observation(self) -> None:
+        for verdict, kind in (("YES: it says saved.", "completed"), ("NO: nothing is saved.", "max_steps")):
+            engine, outcome = self.story(told("The title says Saved.", [{"name": "done"}]), text(verdict), told())
+            self.assertEqual(outcome.kind, kind)
+            self.assertIn("CLAIM: The title says Saved.", str(engine.server.requests[1]))
+        self.assertEqual(outcome.kind, "max_steps")
+        self.assertIn("not confirmed by a fresh look: NO: nothing is saved.", str(engine.server.requests[2]["messages"][-1]))
+
+    def test_the_verifiers_picture_has_no_marks(self) -> None:
+        click = {"name": "click", "x1": 250, "y1": 500}
+        engine, _ = self.story(told("Saved.", [click]), told("Saved.", [{"name": "done"}]), text("YES"))
+        rgb, width, _ = picture(engine.server.requests[2])
+        self.assertFalse(orange(rgb, width, 80, 90))
+
+    def test_nothing_is_done_after_done(self) -> None:
+        engine, _ = self.story(told("Saved.", [{"name": "done"}, CLICK]), text("NO"), told())
+        self.assertEqual(engine.desktop.inputs, [])
+
+    def test_replies_without_actions_end_as_stuck(self) -> None:
+        for reply in (told("I think."), text("no JSON"), text(""), told("Off.", [{"name": "click", "x1": 9999, "y1": 1}]),
+                      told("I wait.", [{"name": "wait"}])):  # fmt: skip
+            engine, outcome = self.story(*[reply] * 30)
+            self.assertEqual((outcome.kind, self.state.turn <= 11, len(engine.server.requests) <= 11), ("stuck", True, True))
+        self.assertIn("made no progress; do something different", str(engine.server.requests[-1]["messages"][-1]))
+
+    def test_a_dead_spot_leads_to_the_recovery_keys_and_to_stuck(self) -> None:
+        engine, state = self.engine(lambda request: told("Again.", [CLICK]), "story", max_steps=40)
+        engine.desktop.dead = True
+        self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
+        self.assertIn(("key", "escape", True), engine.desktop.inputs)
+        self.assertIn("The program pressed Escape", str(engine.server.requests))
+
+    def test_it_goes_on_until_stopped_as_long_as_there_is_progress(self) -> None:
+        self.assertEqual(agent.PROFILES["story"].settings["max_steps"], 100000)
+        spot = iter(range(1, 999))
+        engine, state = self.engine(lambda request: told("On.", [{"name": "click", "x1": next(spot), "y1": 5}]), "story")
+        sleep = engine.clock.sleep
+        engine.clock.sleep = lambda seconds: (engine.stop.set("enough") if state.turn > 80 else None, sleep(seconds))
+        with self.assertRaises(agent.Stopped):
+            agent.run_agent(engine, state)
+        held = [entry for entry in engine.desktop.inputs if entry[0] == "button"]
+        self.assertEqual(sum(1 if entry[2] else -1 for entry in held), 0)
+        self.assertGreaterEqual(state.turn, 80)
+
+
+class GoingOn(StoryCase):
+    def test_story_and_trail_come_back_from_the_journal_and_nothing_is_repeated(self) -> None:
+        engine, _ = self.story(told("I clicked.", [CLICK]), told("Never done.", [{"name": "key", "key": "b"}]), max_steps=2)
+        engine.logger.close()
+        again, state = self.engine(lambda request: told("On."), "story", max_steps=3)
+        again.logger = agent.ExecutionLogger("unused", old=engine.logger.folder)
+        self.addCleanup(again.logger.close)
+        agent.resume(again, state)
+        self.assertEqual((state.plan, state.trail), ("I clicked.", [[{"name": "click", "x1": 500, "y1": 500}], []]))
+        agent.run_agent(again, state)
+        self.assertEqual(again.desktop.inputs, [])
+        self.assertEqual(again.server.requests[0]["messages"][2]["content"], "I clicked.")
+
+    def test_an_act_without_a_record_is_told_as_unknown(self) -> None:
+        folder = self.folder / "run_0001"
+        folder.mkdir()
+        intent = {"kind": "intent", "turn": 3, "tool": "type_text", "args": {"text": "hello"}}
+        (folder / "turns.jsonl").write_text(json.dumps(intent) + "\n")
+        engine, state = self.engine(lambda request: told("On."), "story", max_steps=4)
+        engine.logger = agent.ExecutionLogger("unused", old=folder)
+        self.addCleanup(engine.logger.close)
+        agent.resume(engine, state)
+        agent.run_agent(engine, state)
+        self.assertIn("TURN 4. Unknown: the program ended", str(engine.server.requests[0]["messages"][-1]))
+
+
+class TheDemo(CommandLineCase):
+    def test_the_demo_completes_from_the_marked_pictures(self) -> None:
+        for layout in ("flat", "turn_dirs"):
+            code, out, _ = self.main("--demo", "--profile", "story", "--set", f"log_layout={layout}")
+            self.assertEqual(code, 0, out)
+            self.assertIn("completed: Notes shows its green mark", out)
+
+    def test_it_can_be_resumed(self) -> None:
+        self.main("--demo", "--profile", "story", "--max-steps", "3")
+        code, out, _ = self.main("--demo", "--resume")
+        self.assertEqual(code, 0, out)
+        self.assertIn("Going on with run_0001 after turn 3.", out)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,193 @@
+"""The terminal of a run: lines that stay, the live line below them, colours, -q and -v, and the console's mode."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import re
+import sys
+import threading
+import unittest
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.fakes import FakeWin32
+from tests.scripted import VirtualClock
+from tests.test_main import CommandLineCase
+
+ERASE = "\r\x1b[K"
+
+
+class Screen(io.StringIO):
+    """A stdout that says it is a terminal and wakes whoever waits for a text in it."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def seen(self, text: str, seconds: float = 5.0) -> bool:
+        """Whether `text` appears within that time."""
+        waiting = threading.Event()
+        for _ in range(int(seconds / 0.02)):
+            if text in self.getvalue():
+                return True
+            waiting.wait(0.02)
+        return False
+
+
+def shown(written: str) -> list[str]:
+    """What is left on a real terminal: \\r goes to the line's start, ESC[K empties it."""
+    lines = [""]
+    for piece in re.split(r"(\r\x1b\[K|\n)", written):
+        if piece == "\n":
+            lines.append("")
+        elif piece == ERASE:
+            lines[-1] = ""
+        else:
+            lines[-1] += piece
+    return lines
+
+
+class Live(unittest.TestCase):
+    def terminal(self, live: bool = True, colour: bool = False, level: int = 1) -> tuple[agent.Terminal, Screen]:
+        screen = Screen()
+        clock = VirtualClock(agent.Stop())
+        self.enter(contextlib.redirect_stdout(screen))
+        self.enter(mock.patch.object(agent.os, "get_terminal_size", lambda: os.terminal_size((60, 20))))
+        terminal = agent.Terminal(clock, live, colour, level)
+        self.addCleanup(terminal.close)
+        return terminal, screen
+
+    def enter(self, context: Any) -> None:  # enterContext came with 3.11
+        context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+
+    def test_the_live_line_tells_phase_seconds_turn_and_tokens_and_is_gone_in_the_end(self) -> None:
+        terminal, screen = self.terminal()
+        terminal.watch = lambda: "turn 3 of 50, 812 tokens"
+        terminal.phase("executor is thinking")
+        terminal.clock.sleep(7)
+        self.assertTrue(screen.seen("executor is thinking, 7 s   turn 3 of 50, 812 tokens"))
+        terminal.phase("")
+        terminal.close()
+        self.assertEqual(shown(screen.getvalue()), [""])
+
+    def test_a_line_said_meanwhile_stands_alone_and_stays(self) -> None:
+        terminal, screen = self.terminal()
+        terminal.phase("looking")
+        for number in range(30):
+            self.assertTrue(screen.seen("looking"))
+            terminal.say(f"line {number}")
+            screen.seen("never", 0.02)
+        terminal.close()
+        self.assertEqual(shown(screen.getvalue()), [*(f"line {number}" for number in range(30)), ""])
+
+    def test_the_live_line_never_wraps(self) -> None:
+        terminal, screen = self.terminal()
+        terminal.watch = lambda: "x" * 200
+        terminal.phase("thinking")
+        self.assertTrue(screen.seen("thinking"))
+        terminal.close()
+        self.assertLess(max(len(piece) for piece in screen.getvalue().split(ERASE)), 60)
+
+    def test_a_question_at_the_prompt_is_not_wiped_while_nothing_goes_on(self) -> None:
+        terminal, screen = self.terminal()
+        print("Task: ", end="")
+        screen.seen("never", 0.5)
+        terminal.close()
+        self.assertEqual(screen.getvalue(), "Task: ")
+
+    def test_colours_mark_outcomes_and_control_characters_stay_text(self) -> None:
+        terminal, screen = self.terminal(live=False, colour=True)
+        for text in ("completed: done", "stuck: no", "warning: \x1b[31mred", "   2  executor  click   unchanged   0.1 s"):
+            terminal.say(text)
+        completed, stuck, warning, turn, _ = screen.getvalue().split("\n")
+        self.assertEqual(completed, "\x1b[32mcompleted\x1b[0m: done")
+        self.assertEqual(stuck, "\x1b[31mstuck\x1b[0m: no")
+        self.assertEqual(warning, "\x1b[33mwarning\x1b[0m: \\x1b[31mred")
+        self.assertIn("\x1b[33munchanged\x1b[0m", turn)
+
+    def test_a_closed_pipe_does_not_end_the_run(self) -> None:
+        terminal, screen = self.terminal(live=False)
+        screen.close()
+        terminal.say("nobody reads this")
+
+
+class Ability(unittest.TestCase):
+    def ability(self, stdout: Any, **environ: str) -> agent.Terminal:
+        options = argparse.Namespace(verbose=False, quiet=False)
+        with (
+            mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "", **environ}),
+            mock.patch.object(sys, "stdout", stdout),
+            mock.patch.object(agent.sys, "platform", "linux"),
+            agent.open_terminal(options, VirtualClock(agent.Stop())) as terminal,
+        ):
+            return terminal
+
+    def test_a_terminal_has_a_live_line_and_colours(self) -> None:
+        terminal = self.ability(Screen())
+        self.assertTrue(terminal.colour and terminal._thread.ident)
+
+    def test_no_color_takes_the_colours_only(self) -> None:
+        terminal = self.ability(Screen(), NO_COLOR="1")
+        self.assertTrue(terminal._thread.ident and not terminal.colour)
+
+    def test_a_file_a_dumb_terminal_and_no_output_at_all_get_plain_lines(self) -> None:
+        for stdout, term in ((io.StringIO(), "xterm"), (Screen(), "dumb"), (None, "xterm")):
+            terminal = self.ability(stdout, TERM=term)
+            self.assertFalse(terminal.colour or terminal._thread.ident)
+
+
+class Console(unittest.TestCase):
+    def test_escape_sequences_are_switched_on_and_the_old_mode_comes_back(self) -> None:
+        world = FakeWin32()
+        world.console_mode = 3
+        with self.assertRaises(ZeroDivisionError), agent.escape_sequences(world.api) as works:
+            self.assertTrue(works)
+            self.assertEqual(world.console_mode, 7)
+            raise ZeroDivisionError
+        self.assertEqual(world.console_mode, 3)
+
+    def test_a_file_and_an_old_console_have_none(self) -> None:
+        for mode, old in ((None, False), (3, True)):
+            world = FakeWin32()
+            world.console_mode, world.old_console = mode, old
+            with agent.escape_sequences(world.api) as works:
+                self.assertFalse(works)
+            self.assertEqual(world.console_mode, mode)
+
+
+class Loudness(CommandLineCase):
+    def test_quiet_says_only_how_it_ended_and_verbose_what_was_said(self) -> None:
+        _, quiet, _ = self.main("--demo", "-q")
+        self.assertEqual([line.split()[0] for line in quiet.splitlines()], ["completed:", "6"])
+        _, verbose, _ = self.main("--demo", "-v")
+        self.assertIn("SCREEN_SHOWS", verbose)
+
+    def test_the_last_line_counts_turns_acts_refusals_time_and_tokens_and_names_the_report(self) -> None:
+        _, out, _ = self.main("--demo")
+        self.assertRegex(out.splitlines()[-1], r"^6 turns, 4 acts, 0 refused, \d+\.\d s, of it \d+\.\d s model and \d+\.\d s program,"
+                         r" 7 requests, \d+ tokens; see .*run_0001.report\.html$")  # fmt: skip
+
+    def test_a_pipe_gets_no_escape_sequence(self) -> None:
+        _, out, _ = self.main("--demo")
+        self.assertNotIn("\x1b", out)
+        self.assertNotIn("\r", out)
+
+    def test_a_run_on_a_terminal_leaves_the_same_lines_as_in_a_pipe(self) -> None:
+        _, plain, _ = self.main("--demo")
+        screen = Screen()
+        with (
+            mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1"}),
+            mock.patch.object(io, "StringIO", lambda: screen),
+            mock.patch.object(agent.sys, "platform", "linux"),
+        ):
+            self.main("--demo")
+        words = [[re.sub(r"\d", "0", line) for line in text] for text in (plain.split("\n"), shown(screen.getvalue()))]
+        self.assertEqual(words[0], words[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
