@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -93,7 +92,7 @@ class Replay(ReplayCase):
             def put(desktop: agent.DemoDesktop, place: agent.Point = place) -> None:
                 desktop._cursor = place
 
-            code, out, _ = self.replay("--set", "replay_tolerance=0", "--set", "replay_patience=0.3", change=put)
+            code, out, _ = self.replay("--set", "replay_patience=0.3", change=put)
             self.assertEqual(code, 0, out)
 
     def test_it_waits_for_a_window_that_is_slow_to_come(self) -> None:
@@ -184,10 +183,3 @@ class Script(ReplayCase):
         names: dict[str, Any] = {"__name__": "loaded"}
         exec(compile(target.read_text(encoding="utf-8"), "again.py", "exec"), names)
         self.assertEqual(len(names["STEPS"]), 4)
-
-    def test_without_a_folder_nothing_is_compared(self) -> None:
-        steps = [("press_key", {"key": "enter"}, "")]
-        with mock.patch.object(agent, "main", partial(agent.main, recording=agent.Recording(steps))):
-            code, out, _ = self.main("--demo")
-        self.assertEqual(code, 0, out)
-        self.assertIn("Repeated 1 acts", out)

@@ -55,7 +55,7 @@ class Live(unittest.TestCase):
         screen = Screen()
         clock = VirtualClock(agent.Stop())
         self.enter(contextlib.redirect_stdout(screen))
-        self.enter(mock.patch.object(agent.os, "get_terminal_size", lambda: os.terminal_size((60, 20))))
+        self.enter(mock.patch.object(agent.shutil, "get_terminal_size", lambda: os.terminal_size((60, 20))))
         terminal = agent.Terminal(clock, live, colour, level)
         self.addCleanup(terminal.close)
         return terminal, screen
@@ -122,9 +122,9 @@ class Ability(unittest.TestCase):
             mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "", **environ}),
             mock.patch.object(sys, "stdout", stdout),
             mock.patch.object(agent.sys, "platform", "linux"),
-            agent.open_terminal(options, VirtualClock(agent.Stop())) as terminal,
+            contextlib.ExitStack() as undo,
         ):
-            return terminal
+            return agent.open_terminal(options, VirtualClock(agent.Stop()), str, undo)
 
     def test_a_terminal_has_a_live_line_and_colours(self) -> None:
         terminal = self.ability(Screen())
@@ -144,8 +144,8 @@ class Console(unittest.TestCase):
     def test_escape_sequences_are_switched_on_and_the_old_mode_comes_back(self) -> None:
         world = FakeWin32()
         world.console_mode = 3
-        with self.assertRaises(ZeroDivisionError), agent.escape_sequences(world.api) as works:
-            self.assertTrue(works)
+        with self.assertRaises(ZeroDivisionError), contextlib.ExitStack() as undo:
+            self.assertTrue(agent.escape_sequences(world.api, undo))
             self.assertEqual(world.console_mode, 7)
             raise ZeroDivisionError
         self.assertEqual(world.console_mode, 3)
@@ -154,8 +154,8 @@ class Console(unittest.TestCase):
         for mode, old in ((None, False), (3, True)):
             world = FakeWin32()
             world.console_mode, world.old_console = mode, old
-            with agent.escape_sequences(world.api) as works:
-                self.assertFalse(works)
+            with contextlib.ExitStack() as undo:
+                self.assertFalse(agent.escape_sequences(world.api, undo))
             self.assertEqual(world.console_mode, mode)
 
 
