@@ -52,7 +52,7 @@ from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Protocol, TextIO, cast
+from typing import Any, NamedTuple, Protocol, TextIO, cast
 
 __version__ = "0.1.0"
 
@@ -3574,12 +3574,10 @@ _DATA_URL = re.compile(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})")
 
 def redact(text: str) -> str:
     """Image data replaced by its length and SHA-256, so that a log stays readable."""
-
-    def summary(match: re.Match[str]) -> str:
-        digest = hashlib.sha256(match[1].encode()).hexdigest()[:16]
-        return f"<image {len(match[1])} base64 characters, sha256 {digest}>"
-
-    return _DATA_URL.sub(summary, text)
+    parts = _DATA_URL.split(text)
+    sums = [(len(data), hashlib.sha256(data.encode()).hexdigest()[:16]) for data in parts[1::2]]
+    parts[1::2] = [f"<image {size} base64 characters, sha256 {digest}>" for size, digest in sums]
+    return "".join(parts)
 
 
 def printable(text: str) -> str:
@@ -3783,15 +3781,13 @@ KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
 
 def turns_of(folder: Path) -> list[dict[str, Any]]:
     """What a run's journal says, for whatever looks back: first the run itself as turn -1, then its turns."""
-    book: list[dict[str, Any]] = []
+    records, book = read_journal(folder)[0], list[dict[str, Any]]()
     try:
-        for record in read_journal(folder)[0]:
+        for record in records:
             fold(book, record)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise AgentError(f"{folder / 'turns.jsonl'} is damaged: {error!r}.") from None
-    if not book:
-        raise AgentError(f"{folder} holds no run: its turns.jsonl is empty or damaged.")
-    book[0] |= {"name": folder.resolve().name, "figures": figures_of(book)}
+        book[0] |= {"name": folder.resolve().name, "figures": figures_of(book)}
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
+        raise AgentError(f"{folder} holds no run: its turns.jsonl is empty or damaged ({error!r}).") from None
     return book
 
 
@@ -3801,7 +3797,9 @@ def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
     if kind == "run" and not book:
         config = {name: value for name, value in record["config"].items() if name in KEPT_SETTINGS}
         size = [int(config["screen_capture_w"]), int(config["screen_capture_h"])]
-        book.append({"turn": -1, "began": when, "size": size, "settings": config, "plan": "", "instructions": ""})
+        begun = f"{datetime.fromtimestamp(when):%Y-%m-%d %H:%M}"
+        book.append({"turn": -1, "began": when, "begun": begun, "size": size, "settings": config})
+        book[0] |= {"plan": "", "instructions": ""}
     if not book or kind == "state":
         return
     if kind in ("run", "resume", "end"):
@@ -3909,22 +3907,10 @@ def find_run(root: Path, name: str) -> Path:
     """The folder of a run given as its number, its name or a path; "" is the latest; raises ConfigError."""
     number = name.removeprefix("run_").lstrip("0")
     found = [folder for folder in old_runs(root) if not name or folder.name[4:].lstrip("0") == number]
-    if not found and not (name and Path(name).is_dir()):
+    found += [Path(name)] if name and Path(name).is_dir() else []
+    if not found:
         raise ConfigError(f"There is no run {name} in {root}; --runs lists those that are there.")
-    return found[0] if found else Path(name)
-
-
-def runs_table(root: Path) -> Iterator[str]:
-    """One line for each run, the newest last; a damaged or empty folder says so."""
-    yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
-    for folder in reversed(old_runs(root)):
-        try:
-            head, *turns = turns_of(folder)
-            when, facts = datetime.fromtimestamp(head["began"]), dict(head["figures"])
-            line = f"{folder.name:<9} {when:%Y-%m-%d %H:%M} {head['profile']:<9} {head['outcome'] or 'unfinished':<10}"
-            yield f"{line} {len(turns):>5} {facts['time']:>8}  {cut(head['task'], 60)}"
-        except AgentError as error:
-            yield f"{folder.name:<9} {error}"
+    return found[0]
 
 
 class ExecutionLogger:
@@ -4778,7 +4764,7 @@ VISIBLE, SAMPLES = 32, 10_000  # levels of a channel that count as a difference;
 
 @dataclass(frozen=True)
 class Recording:
-    """Acts to repeat: (tool, arguments, screenshot that it was done on), the last one of the run in `folder`."""
+    """The acts of the run in `folder`, each (tool, arguments, screenshot that it was done on)."""
 
     folder: str
     steps: Sequence[tuple[str, Mapping[str, Any], str]]
@@ -4793,8 +4779,9 @@ def recording_of(folder: Path) -> Recording:
     """The acts of a run that were carried out whole; raises AgentError."""
     steps: list[tuple[str, Mapping[str, Any], str]] = []
     for act in [act for turn in turns_of(folder)[1:] for act in turn["acts"] if act["changed"] is not None]:
-        args = {name: [v["x"], v["y"]] if isinstance(v, dict) else v for name, v in act["args"].items()}
-        steps.append((act["tool"], {name: args[name] for name in args if name != "reasoning"}, act["screenshot"]))
+        given = {name: value for name, value in act["args"].items() if name != "reasoning"}
+        args = {name: [v["x"], v["y"]] if isinstance(v, dict) else v for name, v in given.items()}
+        steps.append((act["tool"], args, act["screenshot"]))
     if read_journal(folder)[1] or not steps:  # with a line lost, maybe an act
         raise AgentError(f"{folder} cannot be repeated: {'it is damaged' if steps else 'nothing was done in it'}.")
     return Recording(str(folder), steps)
@@ -5012,11 +4999,8 @@ def say(text: str) -> None:
         print(printable(text), flush=True)
 
 
-PAINT = {  # colour: what of a line has it
-    32: r"^completed\b|(?<=  )changed(?=  )",
-    31: r"^(?:stuck|error|differs|refused)\b",
-    33: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )unchanged(?=  )|(?<=  )Not done:.*?(?=  )",
-}
+PAINT = {32: r"^completed\b|(?<=  )changed(?=  )", 31: r"^(?:stuck|error|differs|refused)\b",  # colour: what has it
+         33: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )(?:unchanged|Not done:.*?)(?=  )"}  # fmt: skip
 
 
 class Terminal:
@@ -5085,9 +5069,10 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     return desktop
 
 
-def print_tokens(config: Config) -> int:
-    """--tokens: what each part of a request costs in the middle between two archives; returns the exit code."""
-    say("tokens: 4 characters of text, 1024 pixels of image\nprofile    role      prompt  tools  image  context    sum")
+def token_table(config: Config) -> Iterator[str]:
+    """--tokens: what each part of a request costs in the middle between two archives."""
+    yield "tokens: 4 characters of text, 1024 pixels of image"
+    yield "profile    role      prompt  tools  image  context    sum"
     turns, image = config.memory_compression_threshold // 2, config.screen_capture_w * config.screen_capture_h // 1024
     act = ActionRecord(1, "click_screen_element", '"the name" (500, 500)', "", "", "worked, the window shows it", True)
     state = AgentState(DEMO_TASK, AgentMemory(_history=[act] * turns), 1, EXECUTION, "plan, " * 40, "instruct, " * 15)
@@ -5096,15 +5081,13 @@ def print_tokens(config: Config) -> int:
             texts = profile.system(role), json.dumps(profile.schemas(role) or ""), state.get_context()
             prompt, tools, context = (len(text) // 4 for text in texts)
             parts = prompt, tools, image * (key != "planner"), context
-            say(f"{profile.name:<10} {role.name:<9}" + "{:>7} {:>6} {:>6} {:>8} {:>6}".format(*parts, sum(parts)))
-    return 0
+            yield f"{profile.name:<10} {role.name:<9}" + "{:>7} {:>6} {:>6} {:>8} {:>6}".format(*parts, sum(parts))
 
 
 # -- the doctor (--check): looks and asks, never acts
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One line of --check: what was looked at, whether it is fine, and what was seen or is to be done."""
 
     what: str
@@ -5152,11 +5135,9 @@ def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterat
         yield Finding("server", False, str(error))
 
 
-MARKS = {
-    **{"red": (0xE02020, Coordinate(150, 240)), "green": (0x20A040, Coordinate(820, 130))},
-    **{"blue": (0x2040E0, Coordinate(480, 520)), "orange": (0xF09010, Coordinate(240, 860))},
-    **{"black": (0x101010, Coordinate(900, 740))},
-}
+MARKS = {"red": (0xE02020, Coordinate(150, 240)), "green": (0x20A040, Coordinate(820, 130)),
+         "blue": (0x2040E0, Coordinate(480, 520)), "orange": (0xF09010, Coordinate(240, 860)),
+         "black": (0x101010, Coordinate(900, 740))}  # fmt: skip
 
 
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
@@ -5250,10 +5231,21 @@ def console_confirm(config: Config, clock: Clock, tell: Callable[[str], None]) -
 
 
 def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
-    """The lines of the options that look at runs and do nothing; none where no such option was given."""
+    """The lines of the options that only tell something; none where no such option was given."""
     root = Path(config.dump_dir)
+    if options.replay:
+        options.recording = recording_of(find_run(root, options.replay))
+    if options.tokens:
+        yield from token_table(config)
     if options.runs:
-        yield from runs_table(root)
+        yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
+    for run in reversed(old_runs(root)) if options.runs else ():
+        try:
+            head, *turns = turns_of(run)
+            line = f"{run.name:<9} {head['begun']} {head['profile']:<9} {head['outcome'] or 'unfinished':<10}"
+            yield f"{line} {len(turns):>5} {dict(head['figures'])['time']:>8}  {cut(head['task'], 60)}"
+        except AgentError as error:
+            yield f"{run.name:<9} {error}"
     if options.stats:
         head = turns_of(find_run(root, options.stats))[0]
         yield f"{head['name']}: {head['outcome'] or 'unfinished'}, {head['task']}"
@@ -5291,12 +5283,8 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     if pick_scenario(options):
         return 0
     config = read_config(options, os.environ)
-    if options.tokens:
-        return print_tokens(config)
     if options.check:
         return doctor(options, config, stop, clock)
-    if options.replay:
-        options.recording = recording_of(find_run(Path(config.dump_dir), options.replay))
     if lines := list(look_back(options, config)):
         say("\n".join(lines))
         return 0
