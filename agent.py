@@ -4230,10 +4230,10 @@ class Engine:
             frame = replace(frame, pixels=bytes(canvas.pixels))
         encoded = self._encoder.encode(frame.pixels, frame.width, frame.height)
         self._image = encoded.base64
-        name = self.logger.save_screenshot(name or f"turn_{turn:04d}{suffix}", encoded.png)
+        name = name or f"turn_{turn:04d}{suffix}"
         seconds = {"capture": round(looked - start, 3), "encode": round(self.clock.now() - looked, 3)}
-        self.logger.record("look", turn=turn, screenshot=name, **seconds, **sight(frame))
-        return frame, name
+        self.logger.record("look", turn=turn, screenshot=f"screenshots/{name}.png", **seconds, **sight(frame))
+        return frame, self.logger.save_screenshot(name, encoded.png)  # last, since a record waits for it
 
     def _look(self) -> Frame:
         """A capture; while the screen can't be seen (locked, one colour) it waits, at most `blind_patience` seconds."""
