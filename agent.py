@@ -3795,11 +3795,10 @@ def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
     """Adds one record of turns.jsonl to a book as turns_of gives it."""
     kind, when, number = record["kind"], float(record["time"]), int(record["turn"])
     if kind == "run" and not book:
-        config = {name: value for name, value in record["config"].items() if name in KEPT_SETTINGS}
-        size = [int(config["screen_capture_w"]), int(config["screen_capture_h"])]
-        begun = f"{datetime.fromtimestamp(when):%Y-%m-%d %H:%M}"
-        book.append({"turn": -1, "began": when, "begun": begun, "size": size, "settings": config})
-        book[0] |= {"plan": "", "instructions": ""}
+        settings = {name: value for name, value in record["config"].items() if name in KEPT_SETTINGS}
+        size = [int(settings["screen_capture_w"]), int(settings["screen_capture_h"])]
+        head = {"turn": -1, "began": when, "begun": f"{datetime.fromtimestamp(when):%Y-%m-%d %H:%M}"}
+        book.append({**head, "size": size, "settings": settings, "plan": "", "instructions": ""})
     if not book or kind == "state":
         return
     if kind in ("run", "resume", "end"):
@@ -5358,8 +5357,7 @@ def main(argv: Sequence[str] | None = None, recording: Recording | None = None) 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # no code page may end a run
-    options = command_line().parse_args(argv)
-    options.recording = recording
+    options = command_line().parse_args(argv, argparse.Namespace(recording=recording))
     stop = Stop()
     try:
         with stop_on_signals(stop):
