@@ -44,6 +44,7 @@ import zlib
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
@@ -154,10 +155,10 @@ class Config:
     char_input_delay: float = _setting(0.0, "seconds between batches of text (the described systems: 0.01)", "", 0, 5)
     scroll_ticks: int = _setting(3, "wheel notches a scroll tool turns (the described systems: 1)", "", 1, 50)
     # -- pace
-    settle_floor_ms: float = _setting(60.0, "milliseconds after an act before the first look", "", 0, 10000)
+    settle_floor_ms: float = _setting(50.0, "milliseconds after an act before the first look", "", 0, 10000)
     settle_patience_ms: float = _setting(250.0, "milliseconds to a first change before 'did not change'", "", 0, 10000)
     settle_cap_ms: float = _setting(2000.0, "milliseconds until a restless screen is taken as it is", "", 0, 60000)
-    settle_interval_ms: float = _setting(40.0, "milliseconds between two looks", "", 1, 5000)
+    settle_interval_ms: float = _setting(30.0, "milliseconds between two looks", "", 1, 5000)
     ui_settle_delay: float = _setting(0.0, "further fixed seconds after an act (the described systems: 0.3)", "", 0, 60)
     turn_delay: float = _setting(0.0, "seconds between turns (the described: 0.4 to 1.5)", "AGENT_STEP_DELAY", 0, 60)
     # -- limits of a run
@@ -210,17 +211,13 @@ def _convert(name: str, kind: str, value: Any, where: str) -> Any:
     words = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
     if kind == "bool" and str(value).strip().lower() in ("true", "1", "yes", "on", "false", "0", "no", "off"):
         return str(value).strip().lower() in ("true", "1", "yes", "on")
-    try:
-        if kind == "str" and isinstance(value, str):
-            return value
-        if kind in ("int", "float") and not isinstance(value, bool) and isinstance(value, (str, int, float)):
+    if kind == "str" and isinstance(value, str):
+        return value
+    with suppress(ValueError, OverflowError):
+        if kind in ("int", "float") and type(value) in (str, int, float):
             number = float(value)
-            if kind == "float" and number == number and abs(number) != float("inf"):
-                return number
-            if kind == "int" and number == int(number):
-                return int(number)
-    except (ValueError, OverflowError):
-        pass
+            if math.isfinite(number) and (kind == "float" or number.is_integer()):
+                return number if kind == "float" else int(number)
     raise ConfigError(f"{where}: {name} takes {words[kind]}, not {str(value)[:60]!r}.")
 
 
@@ -252,8 +249,7 @@ def environment_layers(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 def file_layer(path: str) -> dict[str, dict[str, Any]]:
     """The settings in a JSON file (one object); raises ConfigError naming the file and the place."""
     try:
-        with open(path, encoding="utf-8-sig") as source:
-            values = json.load(source)
+        values = json.loads(Path(path).read_text("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None
     except ValueError as error:
@@ -2015,11 +2011,7 @@ def _argument(f: Any, shown: str, value: Any) -> Any:
 # Room 9 - Actuator: the one place through which input leaves, with every gate before it
 ########################################################################################################################
 
-KEYBOARD = (TypeTextArgs, PressKeyArgs)
-WHEEL_DELTA = 120  # one notch, from winuser.h
-DRAG_THRESHOLD = 4  # pixels, Windows' default of SM_CXDRAG and SM_CXDOUBLECLK: a press moved less is a click
 SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command just given are still on their way up
-WATCH_S = 0.03  # a stop must be felt within 0.2 s
 IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
 PANEL_TITLE = "agent.py panel"  # of its page, and so of the browser's window
 # What makes an act risky: a regex on the lines label:, key: and text: of the act, title: and program: of its window.
@@ -2030,16 +2022,14 @@ RISKS = {
     "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",
     "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
     "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
-    "password": r"^(label|title):.*\b(pass(word|code|wort)|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b"
-    r"|credit card)",
+    "password": r"^(label|title):.*\b(pass(code|wor[dt])|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b|credit card)",
     "secret": r"^text:.*\{\{\s*\w+\s*\}\}",
     "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)"
     r"|^program:(consent|credentialui)",
     "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
     "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)"
     r"\.exe$|^title:.*(command prompt|powershell|registry editor)",
-    "command": r"^text:.*(\brm -|\bdel /|\brd /|\bformat [a-z]:|\bshutdown\b|\breg (add|delete)|\bnet user|powershell"
-    r"|cmd /)",
+    "command": r"^text:.*(\b(rm -|del /|rd /|format [a-z]:|shutdown\b|reg (add|delete)|net user)|powershell|cmd /)",
 }
 
 
@@ -2050,7 +2040,7 @@ def targets(act: Act, frame: Frame) -> list[Point]:
 
 def near(one: Point, other: Point) -> bool:
     """Whether Windows takes a press at the one and a release or press at the other for the same place."""
-    return max(abs(one.x - other.x), abs(one.y - other.y)) <= DRAG_THRESHOLD
+    return max(abs(one.x - other.x), abs(one.y - other.y)) <= 4  # pixels: defaults of SM_CXDRAG and SM_CXDOUBLECLK
 
 
 class Actuator:
@@ -2062,13 +2052,13 @@ class Actuator:
                  secrets: Secrets | None = None) -> None:  # fmt: skip
         self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
         self.notice, self.confirm, self.secrets = notice, confirm, secrets or Secrets()
-        self.approved = set[str]()  # questions that got a yes, for an act that then had to wait for a new look
+        # the windows that the present act is going to reach; questions that got a yes, for an act that must look again
+        self.reached, self.approved = list[Window](), set[str]()
         self.area, self.spent = Rect(0, 0, 0, 0), 0  # of the act's frame; the number of the last frame acted on
         chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
         self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
         self.began = self.last_own = clock.now()  # last_own: when its own last input ended; later input is the person's
         self.sent, self.aim = 0, Point(-1, -1)  # events of the present act; where the program itself last put the mouse
-        self.reached: list[Window] = []  # the windows that the present act is going to reach
         self.acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._place: Point | None = None  # where the mouse must be in the middle of an act
         self._held: list[tuple[Callable[[str, bool], None], str]] = []  # pressed, and let go of on every exit path
@@ -2078,8 +2068,7 @@ class Actuator:
         """What an act on a frame came to; if it raises after the first event `sent`, what was done is unknown."""
         self.sent = 0
         for gate in GATES if act.tool.run else ():
-            verdict = gate(self, act, frame)
-            if verdict is not None:
+            if (verdict := gate(self, act, frame)) is not None:
                 return verdict
         self.area, self.spent, self._place = frame.area, frame.number, self.desktop.cursor()
         self.acted.append(self.clock.now())
@@ -2107,6 +2096,74 @@ class Actuator:
                 error = refusal
         if error and self._held:
             raise error
+
+    # -- gates: each looks at an act before anything is sent. A text ends it with that result; ToolError refuses it.
+
+    def gate_limits(self, act: Act, _frame: Frame) -> None:
+        """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
+        if isinstance(act.args, TypeTextArgs) and len(act.args.text) > self.config.text_chars_most:
+            raise ToolError(f"The text has over {self.config.text_chars_most} characters; type less.", "too_long")
+        if isinstance(act.args, PressKeyArgs):
+            self.refuse_chord(parse_chord(act.args.key))
+        if len(self.acted) == self.acted.maxlen:
+            self.clock.sleep(max(0.0, self.acted[0] + 60 - self.clock.now()))
+
+    def gate_person(self, _act: Act, frame: Frame) -> None:
+        """No act after a stop; while paused or while the person is at work it waits, and then needs a new look."""
+        quiet, idle, now = self.config.takeover_quiet, self.desktop.idle_s(), self.clock.now()
+        used = quiet and not self.config.dry_run and idle + SLACK_S < now - self.last_own
+        if used and (idle < quiet or frame.taken_at < now - idle):
+            self.stop.paused = self.stop.paused or IN_USE
+        if self.rest():
+            raise ToolError("The run was paused.", "stale_frame")
+
+    def gate_seen(self, act: Act, frame: Frame) -> None:
+        """It reaches what the model saw: a fresh frame, the same screen and window, and none that is out of bounds."""
+        if frame.number <= self.spent:  # after an act the screen may be another one
+            raise ToolError("The screen was not looked at since the last action.", "stale_frame")
+        if self.desktop.screen() != frame.screen:  # its pixels mean other places now
+            raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
+        front, seen, places = self.desktop.foreground(), frame.window, targets(act, frame)
+        keyboard = isinstance(act.args, (TypeTextArgs, PressKeyArgs))
+        if not all(frame.screen.contains(place) for place in places):
+            raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
+        common = seen.rect.intersection(frame.area) if keyboard and seen else frame.area
+        if seen and not (common.width and common.height):
+            title = seen.title or "no title"
+            raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
+        hit = keyboard or (front and any(front.rect.contains(place) for place in places))
+        if hit and (front and front.handle) != (seen and seen.handle):
+            title = front.title if front else "none"
+            raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
+        under = [] if keyboard else map(self.desktop.window_at, places or [self.desktop.cursor()])
+        self.reached = [window for window in ([front] if keyboard else under) if window]
+        for window in self.reached:
+            self.refuse_window(window)
+
+    def gate_dry_run(self, act: Act, _frame: Frame) -> str | None:
+        """--dry-run: everything but the act itself."""
+        return f"Dry run, not done: {act}" if self.config.dry_run else None
+
+    def gate_confirm(self, act: Act, frame: Frame) -> None:
+        """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
+        label, key, text = (" ".join(getattr(act.args, name, "").split()) for name in ("element_name", "key", "text"))
+        facts = f"label:{label}\nkey:{key}\ntext:{text}"
+        facts += "".join(f"\ntitle:{window.title}\nprogram:{window.program}" for window in self.reached)
+        risks = [name for name, rule in RISKS.items() if re.search(rule, facts, re.IGNORECASE | re.MULTILINE)]
+        risks += [word for word in split_list(self.config.risky_words) if word in label.lower()]
+        risks = risks or ["any act"] * (self.config.confirm == "always")
+        risk = ", ".join(risks) * (self.config.confirm != "never")
+        windows = " and ".join(f"{window.title!r} ({window.program})" for window in self.reached)
+        question, rules = f"{risk}: {act} in {windows}", split_list(self.config.allow_risky)
+        allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
+        if risk and not allowed and question not in self.approved:
+            if not self.confirm(question):
+                no = f"The person did not allow this ({risk}); do it another way, or report it."
+                raise ToolError(no, "not_allowed")
+            self.approved.add(question)
+            self.last_own = self.clock.now()
+            self.gate_seen(act, frame)
+        self.approved.discard(question)
 
     # -- hands
 
@@ -2148,7 +2205,7 @@ class Actuator:
         self.move(place)
         for _ in range(abs(ticks) * self.config.scroll_ticks):
             self._ready(self.desktop.window_at(self.desktop.cursor()))
-            self.desktop.wheel(WHEEL_DELTA if ticks > 0 else -WHEEL_DELTA, horizontal)
+            self.desktop.wheel(120 if ticks > 0 else -120, horizontal)  # WHEEL_DELTA, one notch
 
     def type_text(self, text: str) -> None:
         first = self.desktop.foreground()
@@ -2205,15 +2262,13 @@ class Actuator:
         if not window:
             return
         names = (window.title.lower(), window.program.lower())
-        only, never = (
-            [any(fnmatchcase(name, rule) for name in names) for rule in split_list(setting)]
-            for setting in (self.config.allowed_windows, self.config.blocked_windows)
-        )
+        never, only = split_list(self.config.blocked_windows), split_list(self.config.allowed_windows)
+        hit = {rule for rule in never + only if any(fnmatchcase(name, rule) for name in names)}
         reasons = {
             "runs as administrator, so that Windows keeps input from it": window.elevated,
             "is the agent's own": window.own or window.title.startswith(PANEL_TITLE),
-            "is blocked": any(never),
-            "is not among the allowed ones": only and not any(only),
+            "is blocked": hit.intersection(never),
+            "is not among the allowed ones": only and not hit.intersection(only),
         }
         for reason in [text for text, holds in reasons.items() if holds]:
             raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
@@ -2235,101 +2290,19 @@ class Actuator:
         return True
 
 
+GATES: tuple[Callable[[Actuator, Act, Frame], str | None], ...] = (
+    Actuator.gate_limits, Actuator.gate_person, Actuator.gate_seen, Actuator.gate_dry_run, Actuator.gate_confirm,
+)  # the wait for the next minute and for the person come before what looks at the frame
+
+
 def text_batches(text: str, most_events: int) -> list[str]:
     """Cuts text so that each piece takes at most `most_events` keyboard events; a surrogate pair (4) stays whole."""
-    batches, room = [""], most_events
+    batches = [""]
     for character in text:
-        cost = 4 if ord(character) > 0xFFFF else 2
-        if cost > room and batches[-1]:
+        if len((batches[-1] + character).encode("utf-16-le", "surrogatepass")) > most_events:  # 2 bytes are 2 events
             batches.append("")
-            room = most_events
         batches[-1] += character
-        room -= cost
     return batches
-
-
-# -- gates: each looks at an act before anything is sent. A text ends the act with that result; ToolError refuses it.
-
-
-def gate_limits(actuator: Actuator, act: Act, _frame: Frame) -> None:
-    """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
-    most, acted = actuator.config.text_chars_most, actuator.acted
-    if isinstance(act.args, TypeTextArgs) and len(act.args.text) > most:
-        raise ToolError(f"The text has over {most} characters; type less.", "too_long")
-    if isinstance(act.args, PressKeyArgs):
-        actuator.refuse_chord(parse_chord(act.args.key))
-    if len(acted) == acted.maxlen:
-        actuator.clock.sleep(max(0.0, acted[0] + 60 - actuator.clock.now()))
-
-
-def gate_frame(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """One act a frame, since the screen may be another one after it, and none once its pixels mean other places."""
-    if frame.number <= actuator.spent:
-        raise ToolError("The screen was not looked at since the last action.", "stale_frame")
-    if actuator.desktop.screen() != frame.screen:
-        raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
-
-
-def gate_person(actuator: Actuator, _act: Act, frame: Frame) -> None:
-    """No act after a stop; while paused or while the person is at work it waits, and then needs a new look."""
-    quiet, idle, now = actuator.config.takeover_quiet, actuator.desktop.idle_s(), actuator.clock.now()
-    used = quiet and not actuator.config.dry_run and idle + SLACK_S < now - actuator.last_own
-    if used and (idle < quiet or frame.taken_at < now - idle):
-        actuator.stop.paused = actuator.stop.paused or IN_USE
-    if actuator.rest():
-        raise ToolError("The run was paused.", "stale_frame")
-
-
-def gate_area(_actuator: Actuator, act: Act, frame: Frame) -> None:
-    """It acts on what the model sees: targets lie on the screen, the keyboard's window reaches into the area."""
-    if not all(frame.screen.contains(point) for point in targets(act, frame)):
-        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
-    if isinstance(act.args, KEYBOARD) and frame.window:
-        common = frame.window.rect.intersection(frame.area)
-        if not (common.width and common.height):
-            title = frame.window.title or "no title"
-            raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
-
-
-def gate_windows(actuator: Actuator, act: Act, frame: Frame) -> None:
-    """Input reaches the window that the model saw, and none that is out of bounds."""
-    front, places, keyboard = actuator.desktop.foreground(), targets(act, frame), isinstance(act.args, KEYBOARD)
-    hit = keyboard or (front and any(front.rect.contains(place) for place in places))
-    if hit and (front and front.handle) != (frame.window and frame.window.handle):
-        title = front.title if front else "none"
-        raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
-    under = [] if keyboard else map(actuator.desktop.window_at, places or [actuator.desktop.cursor()])
-    actuator.reached = [window for window in ([front] if keyboard else under) if window]
-    for window in actuator.reached:
-        actuator.refuse_window(window)
-
-
-def gate_confirm(actuator: Actuator, act: Act, frame: Frame) -> None:
-    """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
-    config, windows = actuator.config, actuator.reached
-    label, key, text = (" ".join(getattr(act.args, name, "").split()) for name in ("element_name", "key", "text"))
-    lines = [f"label:{label}", f"key:{key}", f"text:{text}"]
-    lines += [f"title:{window.title}\nprogram:{window.program}" for window in windows]
-    risks = [name for name, rule in RISKS.items() if re.search(rule, "\n".join(lines), re.IGNORECASE | re.MULTILINE)]
-    risks += [word for word in split_list(config.risky_words) if word in label.lower()]
-    risks = risks or ["any act"] * (config.confirm == "always")
-    risk = ", ".join(risks) * (config.confirm != "never")
-    question = f"{risk}: {act} in " + " and ".join(f"{window.title!r} ({window.program})" for window in windows)
-    rules = split_list(config.allow_risky)
-    allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
-    if risk and not allowed and question not in actuator.approved:
-        if not actuator.confirm(question):
-            raise ToolError(f"The person did not allow this ({risk}); do it another way, or report it.", "not_allowed")
-        actuator.approved.add(question)
-        actuator.last_own = actuator.clock.now()
-        gate_frame(actuator, act, frame)
-        gate_windows(actuator, act, frame)
-    actuator.approved.discard(question)
-
-
-def gate_dry_run(actuator: Actuator, act: Act, _frame: Frame) -> str | None:
-    """--dry-run: everything but the act itself."""
-    return f"Dry run, not done: {act}" if actuator.config.dry_run else None
 
 
 def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
@@ -2343,7 +2316,7 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
             modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
             api.RegisterHotKey(None, number, modifiers, max(codes - MOD_KEYS.keys(), default=0))
         ready.set()
-        while not leave.wait(WATCH_S):
+        while not leave.wait(0.03):  # seconds; a stop must be felt within 0.2 s
             while api.PeekMessageW(message, None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
                 if message[2] == 0:  # MSG: window, message, wParam, which is the hotkey's number
                     stop.set(chords[0])
@@ -2388,11 +2361,6 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
         thread.join()
         with suppress(Win32Error):
             api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), False)
-
-
-GATES: tuple[Callable[[Actuator, Act, Frame], str | None], ...] = (
-    gate_limits, gate_frame, gate_person, gate_area, gate_windows, gate_dry_run, gate_confirm,
-)  # fmt: skip  # the wait for the next minute comes before what looks at frame and person
 
 
 ########################################################################################################################
@@ -2483,69 +2451,6 @@ _WIRE = {ConnectionRefusedError: "refused", ConnectionError: "reset", TimeoutErr
 # fmt: on
 
 
-class _Direct(urllib.request.AbstractHTTPHandler):
-    """urllib on a connection that is open already: no proxy, no redirect, no login, and every status comes back."""
-
-    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
-
-    def __init__(self, connection: http.client.HTTPConnection) -> None:
-        super().__init__()
-        self.connection = connection
-
-    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(lambda *_, **__: self.connection, request)
-
-    https_open = http_open
-
-
-class _Exchange(threading.Thread):
-    """One request and its answer, in a thread of its own: a blocked recv on Windows does not wake up for Ctrl+C."""
-
-    def __init__(self, request: urllib.request.Request, timeout_s: float) -> None:
-        super().__init__(name="model exchange", daemon=True)
-        kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
-        self._connection, self._end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
-        self._request, self._abandoned = request, False
-        self._socket: socket.socket | None = None
-        self._result: tuple[http.client.HTTPResponse, bytes] | Exception = AssertionError("it has not run")
-
-    def wait(self, stop: Stop) -> tuple[http.client.HTTPResponse, bytes]:
-        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
-        self.start()
-        try:
-            while self.is_alive():
-                if time.monotonic() >= self._end:
-                    raise TimeoutError
-                self.join(0.05)
-                stop.check()
-        finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
-            self._abandoned = True
-            if self._socket is not None:
-                with suppress(OSError):
-                    self._socket.shutdown(socket.SHUT_RDWR)
-        if isinstance(self._result, Exception):
-            raise self._result
-        return self._result
-
-    def run(self) -> None:
-        try:
-            with closing(self._connection) as connection:
-                connection.connect()
-                self._socket = connection.sock  # first this, then the look at _abandoned; wait() does the opposite
-                if self._abandoned:
-                    return
-                opener = urllib.request.OpenerDirector()
-                opener.add_handler(_Direct(connection))
-                with opener.open(self._request) as response:
-                    body = response.read(ANSWER_BYTES_MOST + 1)
-                    if response.length and len(body) <= ANSWER_BYTES_MOST:
-                        raise http.client.IncompleteRead(body, response.length)
-                    self._result = response, body
-        except Exception as error:  # raised again by wait()
-            reason = getattr(error, "reason", None)  # what urllib wraps
-            self._result = reason if isinstance(reason, OSError) else error
-
-
 def _strict_json(body: bytes) -> Any:
     """The value of a body in UTF-8 (a BOM may pass: some proxies add one), finite numbers, not nested deeply."""
 
@@ -2631,17 +2536,13 @@ class ModelServer:
         usage = Usage(_count(value, "usage", "prompt_tokens"), _count(value, "usage", "completion_tokens"), cached)
         reply = Reply(choice["message"], reason if isinstance(reason, str) else None, usage,
                       model if isinstance(model, str) else "", seconds, tries)  # fmt: skip
-        if self._overflowed(reply):
-            raise self._fault("context", "an empty reply")
+        context = (self.info and self.info.context_length) or math.inf
+        full = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) >= context
+        full = full or (reason == "length" and usage.completion_tokens == 0)
+        parts = ("content", "tool_calls", "function_call", "reasoning_content")
+        if full and not any(reply.message.get(part) for part in parts):
+            raise self._fault("context", "an empty reply")  # an overflow in disguise (lmstudio-bug-tracker #2339)
         return reply
-
-    def _overflowed(self, reply: Reply) -> bool:
-        """Whether an empty reply is an overflow in disguise (lmstudio-bug-tracker #2339)."""
-        said = ("content", "tool_calls", "function_call", "reasoning_content")
-        used, context = reply.usage, (self.info and self.info.context_length) or math.inf
-        full = (used.prompt_tokens or 0) + (used.completion_tokens or 0) >= context
-        full = full or (reply.finish_reason == "length" and used.completion_tokens == 0)
-        return full and not any(reply.message.get(key) for key in said)
 
     def _ask(self, path: str, body: bytes | None = None) -> tuple[dict[str, Any], float, int]:
         """One exchange, again where that is safe: the JSON object, the seconds of the last exchange, the tries."""
@@ -2649,7 +2550,7 @@ class ModelServer:
         while True:
             tries, started = tries + 1, self.clock.now()
             try:
-                return self._exchange(path, body), self.clock.now() - started, tries
+                return self._object(path, body), self.clock.now() - started, tries
             except ModelError as error:
                 hasty = not body and error.kind in ("refused", "unreachable")  # a try takes 2 s on Windows
                 if not error.retry or hasty or tries > min(_FAULTS[error.kind][0], self.config.request_retries):
@@ -2659,15 +2560,14 @@ class ModelServer:
                 self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
-    def _exchange(self, path: str, body: bytes | None) -> dict[str, Any]:
+    def _object(self, path: str, body: bytes | None) -> dict[str, Any]:
         """The JSON object of one exchange, with a message where a body asks for one; raises ModelError."""
         timeout_s = self.config.lmstudio_timeout if body else min(15.0, self.config.lmstudio_timeout)  # lists are quick
-        headers = {"Accept-Encoding": "identity", "Connection": "close", "Content-Type": "application/json"}
-        headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         self._retry_after_s = 0.0  # what the answer asks for
         try:
             request = urllib.request.Request(self.where + path, body, headers)
-            response, data = _Exchange(request, timeout_s).wait(self.stop)
+            response, data = self._exchange(request, timeout_s)
         except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a negative chunk size
             kind = next((kind for family, kind in _WIRE.items() if isinstance(error, family)), "incomplete")
             said = getattr(error, "strerror", None) or str(error)
@@ -2680,6 +2580,41 @@ class ModelServer:
             raise self._fault("bad_shape", "choices[0].message")
         return value
 
+    def _exchange(self, request: urllib.request.Request, timeout_s: float) -> tuple[http.client.HTTPResponse, bytes]:
+        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
+        kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
+        connection, end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
+        answer, sockets, abandoned = Future[tuple[http.client.HTTPResponse, bytes]](), [], threading.Event()
+        request.timeout = timeout_s
+
+        def work() -> None:
+            try:
+                with closing(connection):
+                    connection.connect()
+                    sockets.append(connection.sock)  # first this, then the look at `abandoned`; below the opposite
+                    if not abandoned.is_set():  # below: urllib without its proxies, redirects, logins and HTTPErrors
+                        with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
+                            data = response.read(ANSWER_BYTES_MOST + 1)
+                        answer.set_result((response, data))
+            except Exception as error:
+                reason = getattr(error, "reason", None)  # what urllib wraps
+                answer.set_exception(reason if isinstance(reason, OSError) else error)
+
+        # in a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C
+        threading.Thread(target=work, name="model exchange", daemon=True).start()
+        try:
+            while not answer.done():
+                if time.monotonic() >= end:
+                    raise TimeoutError
+                wait([answer], 0.05)
+                self.stop.check()
+            return answer.result()
+        finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
+            abandoned.set()
+            for connected in sockets:
+                with suppress(OSError):
+                    connected.shutdown(socket.SHUT_RDWR)
+
     def _value(self, response: http.client.HTTPResponse, data: bytes) -> Any:
         """The JSON of a good answer; raises ModelError for everything else."""
         status, encoding = response.status, response.headers.get("Content-Encoding", "").strip().lower()
@@ -2688,6 +2623,8 @@ class ModelServer:
             raise self._fault("encoding", encoding)
         if len(data) > ANSWER_BYTES_MOST:
             raise self._fault("too_big", f"{ANSWER_BYTES_MOST >> 20} MB")
+        if response.length:  # what is missing
+            raise self._fault("incomplete")
         try:
             value = _strict_json(data)
         except (ValueError, RecursionError) as error:
@@ -2799,7 +2736,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRING = r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
 _SLIP = r"\([-0-9.,\s]*\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None)\b"
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]|{_SLIP}", re.S)
-_DEPTH = {"[": 1, "{": 1, "]": -1, "}": -1}
 _MENDED = {"True": "true", "False": "false", "None": "null", **dict.fromkeys((",", "\\n", "\\r", "\\t"), " ")}
 _REQUOTED = {"\\'": "'", '"': '\\"', **dict.fromkeys(("\\/", "\\b", "\\f"), "\\?")}  # in a path, maybe: refused
 
@@ -2816,11 +2752,24 @@ _TAIL = re.compile(r"\s*(?:</tool_call>|</function_call>)?\s*\Z")
 _PARAMETER = rf"\s*<parameter{_NAME}([^<]*(?:<(?!/?parameter|/?function|tool_call>)[^<]*)*)</parameter>"
 _XML = re.compile(rf"((?:{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)")
 
+_WANTED = {  # what a property's type takes
+    "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels", "array": "a list such as [1, 2]",
+    "integer": "a whole number in its range", "number": "a number in its range",
+    "string": "a text of whole characters", "boolean": "true or false",
+}  # fmt: skip
+_ADVICE = {  # what to do about a kind of error
+    "cut": "Be brief: one tool call, a few words in each field, nothing else.",
+    "repetition": "Stop repeating; answer with one short tool call.",
+    "no_call": "Do not describe the step, call one tool: {tools}.",
+    "unknown_tool": "Call one of them with its exact name.",
+    "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
+}
+
 
 def _show(value: Any) -> str:
-    """A value as it can stand in a sentence: short, one line, no half characters."""
+    """A value as it can stand in a sentence: short, one line, no half characters (`repr` escapes them)."""
     with suppress(ValueError):  # an integer with more digits than Python prints
-        return repr(value).encode("utf-8", "replace").decode()[:60]
+        return repr(value)[:60]
     return "a huge number"
 
 
@@ -2832,27 +2781,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+# A line break inside a string is a line break; an integer of 19 digits is taken by no argument.
 _JSON = json.JSONDecoder(
-    object_pairs_hook=_unique,
-    parse_int=lambda digits: int(digits) if len(digits) < 19 else math.nan,  # which no argument takes
-    strict=False,  # a line break inside a string is a line break
+    object_pairs_hook=_unique, parse_int=lambda digits: int(digits) if len(digits) < 19 else math.nan, strict=False
 )
-
-
-def _mended(text: str, start: int) -> tuple[str, int, int]:
-    """The value that opens there with slips and Python's spellings made JSON, its end, and the brackets still open."""
-    parts, end, depth = [""], start, 0
-    for token in _TOKEN.finditer(text, start):
-        said = token[0]
-        if said[0] == "'":
-            said = '"' + re.sub(r'(?s)\\.|"', lambda mark: _REQUOTED.get(mark[0], mark[0]), said[1:-1]) + '"'
-        elif said[0] == "(":
-            said = f"[{said[1:-1]}]"
-        parts += [text[end : token.start()], _MENDED.get(said, said)]
-        end, depth = token.end(), depth + _DEPTH.get(said, 0)
-        if depth <= 0 and token[0][0] in "(]}":
-            break
-    return "".join(parts), end, depth
 
 
 def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int]:
@@ -2860,7 +2792,18 @@ def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int
     start += text.startswith("{{", start)  # doubled outer braces; _REST takes the spare closing one
     with suppress(ValueError):
         return _JSON.raw_decode(text, start)
-    body, end, depth = _mended(text, start)
+    parts, end, depth = [""], start, 0
+    for token in _TOKEN.finditer(text, start):  # slips and Python's spellings are made JSON
+        said = token[0]
+        if said[0] == "'":
+            said = '"' + re.sub(r'(?s)\\.|"', lambda mark: _REQUOTED.get(mark[0], mark[0]), said[1:-1]) + '"'
+        elif said[0] == "(":
+            said = f"[{said[1:-1]}]"
+        parts += [text[end : token.start()], _MENDED.get(said, said)]
+        end, depth = token.end(), depth + (said in "[{") - (said in "]}")
+        if depth <= 0 and token[0][0] in "(]}":
+            break
+    body = "".join(parts)
     closing = closable and depth == 1 and body.endswith("}") and _TAIL.match(text, end) is not None
     if not closing and (depth or not body.endswith(("}", "]"))):
         raise ReplyError("The call is incomplete: its JSON does not end.", "cut")
@@ -2874,19 +2817,6 @@ def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int
     return value, end
 
 
-def _objects(text: str, start: int, closable: bool) -> tuple[list[Any], int]:
-    """The call objects that follow each other from `start`, the further ones without repairs, and where they end."""
-    value, end = _decode(text, start, closable)
-    found = value if isinstance(value, list) else [value]
-    while (rest := _REST.match(text, end)) and text.startswith("{", end := rest.end()):
-        try:
-            value, end = _JSON.raw_decode(text, end)
-        except (ValueError, ReplyError):
-            break
-        found.append(value)
-    return found, end
-
-
 def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any], int]:
     """The calls behind one opening tag and where they end; none behind thoughts or a tag around <function=...>."""
     name, start, bare = opener["name"], opener.end(), opener["bare"] is not None
@@ -2895,7 +2825,12 @@ def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any]
     if opener["thought"] or (not name and text.startswith("<function", start)):
         return [], start
     if text.startswith("{", start) or (not name and text.startswith("[", start)):
-        calls, end = _objects(text, start, closable and not name)
+        value, end = _decode(text, start, closable and not name)
+        calls = value if isinstance(value, list) else [value]
+        with suppress(ValueError, ReplyError):  # further calls count only without repairs
+            while (rest := _REST.match(text, end)) and text.startswith("{", end := rest.end()):
+                value, end = _JSON.raw_decode(text, end)
+                calls.append(value)
         if not (_BARE_END if bare else _NEXT).match(text, end):
             raise ReplyError("Other text stands beside the call; send it alone.", "no_call" if bare else "invalid_json")
         return [{"name": name, "arguments": calls[0]}] if name else calls, end
@@ -2912,7 +2847,7 @@ def _spoken_calls(text: str, closable: bool) -> list[Any]:
     """The calls in a reply's text, in order; what stands before a </think> was only thought."""
     calls: list[Any] = []
     start = 0
-    for _ in range(1000):  # a reply with more tags is no answer to anything
+    for _ in range(1000):  # more tags are no answer, and for each slip json counts the lines before it: quadratic
         opener = _OPENER.search(text, start)
         if not opener:
             return calls
@@ -2942,13 +2877,11 @@ def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any
     if finish_reason in _CUT:
         raise ReplyError("The reply was cut.", "cut")
     text, ended = _plain_text(message.get("content")), finish_reason in ("stop", "tool_calls", "function_call")
-    calls = _spoken_calls(text, ended)
     thought = _plain_text(message.get("reasoning_content") or message.get("reasoning")).rstrip()
-    if not text.strip() and ended and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]")):
-        # Some servers sort a real call into the reasoning: it is then the only one, and the last thing said.
-        calls = _spoken_calls(thought, False)
-        calls = calls if len(calls) == 1 else []
-    if not calls:
+    # Some servers sort a real call into the reasoning: it is then the only one, and the last thing said.
+    hidden = ended and not text.strip() and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]"))
+    calls = _spoken_calls(thought if hidden else text, ended and not hidden)
+    if not calls or (hidden and len(calls) > 1):
         raise ReplyError(f"The reply {'holds no tool call' if text.strip() else 'is empty'}.", "no_call")
     whole = isinstance(calls[0], dict) and calls[0].keys() == {"tool_calls"}  # the message as the API shows it
     return _found_calls(calls[0], finish_reason) if whole else calls
@@ -2986,26 +2919,17 @@ def _arguments(value: Any, tool: str, known: dict[str, Any]) -> dict[str, Any]:
     return _unique([(str(key), item) for key, item in value.items() if item is not None])
 
 
-def _number(value: Any) -> int | float | None:
-    """A number, also one written as a string, or None; true and false are no numbers."""
+def _number(value: Any, least: float = -math.inf, most: float = math.inf) -> int | float | None:
+    """A number in its range, also one written as a string, or None; true and false are no numbers."""
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*", value):
         value = float(value) if "." in value else int(value)
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e18
+    good = type(value) in (int, float) and abs(value) < 1e18 and least <= value <= most
     return value if good else None
-
-
-def _listed(value: Any) -> Any:
-    """A string such as "[1, 2]", "(1, 2)" or "1, 2" as the list or object that it spells; other values unchanged."""
-    text = value.strip() if isinstance(value, str) else ""
-    with suppress(ReplyError):
-        found, end = _decode(text := text if text.startswith(("[", "(", "{")) else f"[{text}]")
-        return found if text != "[]" and _REST.fullmatch(text, end) else value
-    return value
 
 
 def _on_grid(values: list[Any]) -> list[int]:
     """Numbers on the 0..1000 grid, rounded, or []; fractions of the screen count if all are. Nothing is clamped."""
-    numbers = [number for number in map(_number, values) if number is not None and 0 <= number <= GRID]
+    numbers = [number for value in values if (number := _number(value, 0, GRID)) is not None]
     fractions = [0 < number < 1 for number in numbers]
     unclear = any(fractions) or (max(numbers, default=0) == 1 and any(isinstance(number, float) for number in numbers))
     if len(numbers) < len(values) or (unclear and not all(fractions)):
@@ -3013,121 +2937,88 @@ def _on_grid(values: list[Any]) -> list[int]:
     return [int(number * (GRID if unclear else 1) + 0.5) for number in numbers]
 
 
-def _place(_spec: dict[str, Any], value: Any) -> list[int] | None:
-    """[x, y] from a pair, an object with x and y, or a box, whose centre it is."""
-    value = _listed(value)
-    if isinstance(value, dict) and value.keys() == {"x", "y"}:
-        value = [value["x"], value["y"]]
-    if isinstance(value, list) and len(value) == 2 and all(isinstance(v, list) and len(v) == 2 for v in value):
-        value = [*value[0], *value[1]]
-    grid = _on_grid(value) if isinstance(value, list) and len(value) in (2, 4) else []
-    if not grid or grid[0] > grid[-2] or grid[1] > grid[-1]:  # four may also be x, y, width, height
-        return None
-    return [(grid[0] + grid[-2]) // 2, (grid[1] + grid[-1]) // 2]
-
-
-def _text(_spec: dict[str, Any], value: Any) -> str | None:
-    """A string exactly as said, less a template token that leaked in at its end."""
-    said = str(value) if isinstance(value, int) and _number(value) is not None else value
-    whole = isinstance(said, str) and not _SURROGATE.search(said)
-    return _END_TOKENS.sub("", said) if whole else None
-
-
-def _real(spec: dict[str, Any], value: Any) -> int | float | None:
-    """A number in its range; a whole one for type integer."""
-    number, whole = _number(value), spec["type"] == "integer"
-    if number is None or not spec.get("minimum", -math.inf) <= number <= spec.get("maximum", math.inf):
-        return None
-    return number if not whole else int(number) if number == int(number) else None
-
-
-def _items(spec: dict[str, Any], value: Any) -> list[Any] | None:
-    """A list, each item read by its own type."""
-    value, item = _listed(value), spec.get("items") or {}
+def _read(spec: dict[str, Any], value: Any) -> Any:
+    """A value as its property's schema wants it, or None if it is none of that type and range."""
+    kind, items = spec.get("type"), spec.get("items") or {}
+    if kind == "string":  # exactly as said, less a template token that leaked in at its end
+        said = str(value) if isinstance(value, int) and _number(value) is not None else value
+        whole = isinstance(said, str) and not _SURROGATE.search(said)
+        return _END_TOKENS.sub("", said) if whole else None
+    if kind in ("integer", "number"):
+        number = _number(value, spec.get("minimum", -math.inf), spec.get("maximum", math.inf))
+        return number if kind == "number" or number is None else int(number) if number == int(number) else None
+    if kind != "array":
+        return value if kind != "boolean" or isinstance(value, bool) else None
+    if isinstance(value, str):  # such as "[1, 2]", "(1, 2)" or "1, 2"
+        text = value.strip()
+        with suppress(ReplyError):
+            found, end = _decode(text := text if text.startswith(("[", "(", "{")) else f"[{text}]")
+            value = found if text != "[]" and _REST.fullmatch(text, end) else value
+    if items == AXIS:  # [x, y] from a pair, an object with x and y, or a box, whose centre it is
+        if isinstance(value, dict) and value.keys() == {"x", "y"}:
+            value = [value["x"], value["y"]]
+        if isinstance(value, list) and len(value) == 2 and all(isinstance(v, list) and len(v) == 2 for v in value):
+            value = [*value[0], *value[1]]
+        grid = _on_grid(value) if isinstance(value, list) and len(value) in (2, 4) else []
+        ordered = grid and grid[0] <= grid[-2] and grid[1] <= grid[-1]  # or four may be x, y, width, height
+        return [(grid[0] + grid[-2]) // 2, (grid[1] + grid[-1]) // 2] if ordered else None
     if not isinstance(value, list) or not spec.get("minItems", 0) <= len(value) <= spec.get("maxItems", math.inf):
         return None
-    found = [_READERS[_kind(item)][0](item, one) for one in value]
+    found = [_read(items, one) for one in value]
     return None if None in found else found
 
 
-_READERS: dict[str, tuple[Callable[[dict[str, Any], Any], Any], str]] = {
-    "place": (_place, f"[x, y] in whole numbers from 0 to {GRID}, never pixels"),
-    "string": (_text, "a text of whole characters"),
-    "integer": (_real, "a whole number in its range"),
-    "number": (_real, "a number in its range"),
-    "boolean": (lambda _spec, value: value if isinstance(value, bool) else None, "true or false"),
-    "array": (_items, "a list such as [1, 2]"),
-    "object": (lambda _spec, value: value, "given"),
-}
-
-
-def _kind(spec: dict[str, Any]) -> str:
-    """What a property is in _READERS: a list of numbers on the grid is a place."""
-    return "place" if (spec.get("items") or {}).get("maximum") == GRID else spec.get("type", "object")
-
-
-def _value(name: str, spec: dict[str, Any], value: Any) -> Any:
-    """One value as its property's schema wants it."""
-    kind, choices = _kind(spec), spec.get("enum")
-    read, wanted = _READERS[kind]
-    result = read(spec, value)
-    if result is None or (choices and result not in choices):
-        must = f"must be one of {', '.join(map(str, choices))}" if choices else f"must be {wanted}"
-        raise ReplyError(f"{name} {must}, not {_show(value)}.", "invalid_box" if kind == "place" else "invalid_args")
-    return result
-
-
-def _gathered(given: dict[str, Any], properties: dict[str, Any]) -> dict[str, Any]:
-    """x and y beside each other as the one place that the tool takes; those of a tool that has them, on the grid."""
-    places = [name for name, spec in properties.items() if _kind(spec) == "place"]
-    if len(places) == 1 and {"x", "y"} <= given.keys() - properties.keys():
+def _checked(given: dict[str, Any], properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    """The known arguments, each read by its schema; one that the tool does not have is left out."""
+    axes = ("x", "y", "x2", "y2")
+    places = [name for name, spec in properties.items() if spec.get("items") == AXIS]
+    if len(places) == 1 and {"x", "y"} <= given.keys() - properties.keys():  # beside each other they are the place
         if given.keys() & {*places, "x1", "y1", "x2", "y2", "width", "height"}:
             raise ReplyError(f"{places[0]} must be [x, y] alone.", "invalid_box")
-        return {**given, places[0]: [given["x"], given["y"]]}
-    own = [name for name in ("x", "y", "x2", "y2") if properties.get(name, {}).get("maximum") == GRID]
-    axes = {name: given[name] for name in own if name in given}
-    grid = _on_grid([*axes.values()])
-    if len(grid) < len(axes):
-        raise ReplyError(f"{', '.join(axes)} must be {_READERS['place'][1]}, not {_show(axes)}.", "invalid_box")
-    return {**given, **dict(zip(axes, grid, strict=True))}
-
-
-def _filled(given: dict[str, Any], properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    """The known arguments, each read by its schema; one that the tool does not have is left out."""
-    given = _gathered(given, properties)
-    found = {name: _value(name, spec, given[name]) for name, spec in properties.items() if name in given}
+        given[places[0]] = [given["x"], given["y"]]
+    own = {name: given[name] for name in axes if name in given and properties.get(name, {}).get("maximum") == GRID}
+    grid = _on_grid([*own.values()])
+    if len(grid) < len(own):
+        raise ReplyError(f"{', '.join(own)} must be {_WANTED['place']}, not {_show(own)}.", "invalid_box")
+    given.update(zip(own, grid, strict=True))
+    found = {name: _read(spec, given[name]) for name, spec in properties.items() if name in given}
+    for name, value in found.items():
+        choices = properties[name].get("enum")
+        if value is None or (choices and value not in choices):
+            kind = "place" if name in places else properties[name].get("type", "")
+            must = f"one of {', '.join(map(str, choices))}" if choices else _WANTED[kind]
+            error = "invalid_box" if name in places else "invalid_args"
+            raise ReplyError(f"{name} must be {must}, not {_show(given[name])}.", error)
     for name in required:
         said = str(found.get(name, ""))
         if not (said if name == "text" else said.strip()):
             kind = "empty_text" if name == "text" and name in found else f"missing_{name}"
             raise ReplyError(f"The argument {name} is {'empty' if name in found else 'missing'}.", kind)
-    if len({"x", "y", "x2", "y2"} & found.keys()) % 2:
+    if len(found.keys() & {*axes}) % 2:
         raise ReplyError("x and y come in pairs.", "invalid_box")
     return found
 
 
-def _checked(call: Any, tools: list[dict[str, Any]], ignored: int) -> ToolCall:
-    """A call object as a ToolCall that the tools allow, or ReplyError."""
-    name, arguments = _name_and_arguments(call)
-    schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
-    said = name.strip() if isinstance(name, str) else ""
-    tool = said if said in schemas else said.removeprefix("functions.")
-    if tool not in schemas:
-        raise ReplyError(f"There is no tool {_show(name)}; the tools are {', '.join(schemas)}.", "unknown_tool")
-    properties, required = schemas[tool].get("properties") or {}, schemas[tool].get("required") or []
-    given, identity = _arguments(arguments, tool, properties), call.get("id")
-    return ToolCall(tool, _filled(given, properties, required), identity if isinstance(identity, str) else "", ignored)
-
-
 def read_call(message: dict[str, Any], finish_reason: str | None, tools: list[dict[str, Any]]) -> ToolCall:
     """The first call in a reply, read with certainty against `tools` (as sent in the request); raises ReplyError."""
+    schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
     try:  # a broken first call is never skipped for a later one: what follows was meant for the screen after it
-        first, *further = _found_calls(message if isinstance(message, dict) else {}, finish_reason)
-        return _checked(first, tools, len(further))
+        call, *further = _found_calls(message if isinstance(message, dict) else {}, finish_reason)
+        name, arguments = _name_and_arguments(call)
+        said = name.strip() if isinstance(name, str) else ""
+        tool = said if said in schemas else said.removeprefix("functions.")
+        if tool not in schemas:
+            raise ReplyError(f"There is no tool {_show(name)}; the tools are {', '.join(schemas)}.", "unknown_tool")
+        properties, required = schemas[tool].get("properties") or {}, schemas[tool].get("required") or []
+        given = _checked(_arguments(arguments, tool, properties), properties, required)
+        return ToolCall(tool, given, call["id"] if isinstance(call.get("id"), str) else "", len(further))
     except (RecursionError, ReplyError) as caught:
         error = caught if isinstance(caught, ReplyError) else ReplyError("The call nests too deeply.", "invalid_json")
     if error.kind in ("no_call", "invalid_json", "cut"):
-        if _repeats(message):
+        values: list[Any] = [message]
+        for value in values:  # grows while it is read: whatever the reply's shape, its texts are in it
+            values += value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+        if any(cut_repetition(value) != value for value in values if isinstance(value, str)):
             error = ReplyError("The reply repeats itself without end.", "repetition")
         elif finish_reason in _CUT:
             error = ReplyError("The reply was cut before a call was complete.", "cut")
@@ -3141,8 +3032,6 @@ def cut_repetition(text: str) -> str:
         start, end = place, place + 40
         period = text.find(text[start:end], start + 1, start + 1000) - start
         if period > 0:
-            while text[end : end + 500] == text[end - period : end - period + 500]:
-                end += 500
             while end < len(text) and text[end] == text[end - period]:
                 end += 1
             while start > done and text[start - 1] == text[start - 1 + period]:
@@ -3154,14 +3043,6 @@ def cut_repetition(text: str) -> str:
     return "".join(parts) + text[done:]
 
 
-def _repeats(message: Any) -> bool:
-    """Whether any text of a reply, whatever its shape, repeats itself without end."""
-    values = [message]
-    for value in values:  # grows while it is read
-        values += value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
-    return any(cut_repetition(value) != value for value in values if isinstance(value, str))
-
-
 def strip_think(text: str) -> str:
     """A final text without its thinking: closed, unclosed, or with only its end marked."""
     return re.sub(r"(?s)<think>.*?(?:</think>|\Z)", "", text).rpartition("</think>")[2].strip()
@@ -3170,7 +3051,7 @@ def strip_think(text: str) -> str:
 def thoughts(message: dict[str, Any]) -> str:
     """What a reply only thought: between tags, closed or not, before a lone </think>, or in a field of its own."""
     text, field_text = _plain_text(message.get("content")), message.get("reasoning_content") or message.get("reasoning")
-    text = f"<think>{text}" if "</think>" in text and "<think>" not in text.partition("</think>")[0] else text
+    text = f"<think>{text}" if "</think>" in text.partition("<think>")[0] else text
     found = [_plain_text(field_text), *re.findall(r"<think>(.*?)(?:</think>|\Z)", text, re.S)]
     return "\n".join(part.strip() for part in found if part.strip())
 
@@ -3193,15 +3074,6 @@ def is_answer(said: str, tools: list[dict[str, Any]], insists: bool) -> bool:
     return bool(said) and not attempt and (insists or not any(tool["function"]["name"] in said for tool in tools))
 
 
-_ADVICE = {
-    "cut": "Be brief: one tool call, a few words in each field, nothing else.",
-    "repetition": "Stop repeating; answer with one short tool call.",
-    "no_call": "Do not describe the step, call one tool: {tools}.",
-    "unknown_tool": "Call one of them with its exact name.",
-    "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
-}
-
-
 def _tool_names(tools: list[dict[str, Any]]) -> str:
     return ", ".join(tool["function"]["name"] for tool in tools)
 
@@ -3216,6 +3088,9 @@ def correction(error: ToolError, tools: list[dict[str, Any]]) -> str:
 ########################################################################################################################
 # Room 12 - Memory and state: what was done, what was archived, where the run stands
 ########################################################################################################################
+
+PLANNING, EXECUTION = "PLANNING", "EXECUTION"  # the modes of a run
+HISTORY_MOST, SNAPSHOTS_MOST = 200, 10  # what is older is in the journal alone, so that no run outgrows a context
 
 
 def cut(text: str, most: int) -> str:
@@ -3256,17 +3131,14 @@ class MemorySnapshot:
     turns: tuple[int, ...] = ()
 
 
-HISTORY_MOST, SNAPSHOTS_MOST = 1000, 30  # what is older is in the journal alone, so that no run outgrows a context
-
-
 @dataclass
 class AgentMemory:
     """Everything that was done. Archived actions stay here, but the model is only told their snapshots."""
 
     threshold: int = 12
     last_recovery_turn: int = 0
+    all_snapshots: tuple[MemorySnapshot, ...] = ()
     _history: list[ActionRecord] = field(default_factory=list)
-    _snapshots: list[MemorySnapshot] = field(default_factory=list)
 
     def add_action(self, record: ActionRecord) -> None:
         self._history.append(record)
@@ -3275,10 +3147,6 @@ class AgentMemory:
     @property
     def active_history(self) -> tuple[ActionRecord, ...]:
         return tuple(record for record in self._history if not record.archived)
-
-    @property
-    def all_snapshots(self) -> tuple[MemorySnapshot, ...]:
-        return tuple(self._snapshots)
 
     @property
     def needs_compression(self) -> bool:
@@ -3290,17 +3158,15 @@ class AgentMemory:
         for record in chosen:
             record.archived = True
         if chosen:
-            turns = tuple(record.turn for record in chosen)
-            self._snapshots.append(MemorySnapshot(summary, patterns, len(chosen), turns))
-            del self._snapshots[:-SNAPSHOTS_MOST]
+            snapshot = MemorySnapshot(summary, patterns, len(chosen), tuple(record.turn for record in chosen))
+            self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
         return len(chosen)
 
     def archive_by_itself(self, keep: int) -> int:
         """Archives all but the last `keep` active actions under a summary made of what is known for certain."""
         active = self.active_history
         chosen = active[: max(1, len(active) - keep)]
-        counts = Counter(record.tool for record in chosen)
-        done = ", ".join(f"{tool} x{count}" for tool, count in counts.items())
+        done = ", ".join(f"{tool} x{count}" for tool, count in Counter(record.tool for record in chosen).items())
         summary = f"Turns {chosen[0].turn}-{chosen[-1].turn}: {done}; last: {cut(chosen[-1].result, 60)}"
         idle = sum(record.changed is False for record in chosen)
         patterns = f"{idle} of {len(chosen)} actions changed nothing" if idle else ""
@@ -3308,8 +3174,8 @@ class AgentMemory:
 
     def get_context_for_llm(self) -> str:
         """Archives, then active actions: between two archives this text only grows at its end (prefix cache)."""
-        lines = ["COMPLETED_WORK:"] if self._snapshots else []
-        for number, snapshot in enumerate(self._snapshots, 1):
+        lines = ["COMPLETED_WORK:"] if self.all_snapshots else []
+        for number, snapshot in enumerate(self.all_snapshots, 1):
             lines.append(f"  Archive_{number}: {cut(snapshot.summary, 180)}")
             lines += [f"    Patterns: {cut(snapshot.patterns, 120)}"] if snapshot.patterns else []
         lines.append("RECENT_ACTIONS:")
@@ -3317,17 +3183,13 @@ class AgentMemory:
         return "\n".join(lines)
 
     def get_last_action_for_validation(self) -> ActionRecord | None:
-        active = self.active_history
-        return active[-1] if active else None
+        return next(reversed(self.active_history), None)
 
     def mark_recovery(self, turn: int) -> None:
         self.last_recovery_turn = turn
 
     def should_recover(self, current_turn: int, cooldown: int) -> bool:
         return self.last_recovery_turn == 0 or current_turn - self.last_recovery_turn > cooldown
-
-
-PLANNING, EXECUTION = "PLANNING", "EXECUTION"
 
 
 @dataclass
@@ -3351,10 +3213,9 @@ class AgentState:
 
     def get_context(self) -> str:
         """The user text of a request up to its question: what changes least stands first."""
-        parts = [f"TASK: {self.task}"]
-        parts += [f"CURRENT_PLAN:\n{cut(self.plan, 400)}"] if self.plan else []
-        parts += [f"INSTRUCTIONS:\n{self.execution_instructions}"] if self.execution_instructions else []
-        return "\n\n".join([*parts, self.memory.get_context_for_llm()])
+        plan = f"CURRENT_PLAN:\n{cut(self.plan, 400)}" if self.plan else ""
+        steps = f"INSTRUCTIONS:\n{self.execution_instructions}" if self.execution_instructions else ""
+        return "\n\n".join(filter(None, [f"TASK: {self.task}", plan, steps, self.memory.get_context_for_llm()]))
 
 
 ########################################################################################################################
@@ -4375,17 +4236,21 @@ class Engine:
 
     def _settle(self, area: Rect, size: tuple[int, int], before: bytes) -> Frame:
         """A frame between two looks that agree, after a change or the patience; after the cap, the screen as it is."""
-        start, config, changed = self.clock.now(), self.config, False
+        start, config, changed, restless, agreed = self.clock.now(), self.config, False, False, 0
         self.clock.sleep(config.settle_floor_ms / 1000 + config.ui_settle_delay)
-        look = self.desktop.glance(area, *size)
+        look, frame = self.desktop.glance(area, *size), cast("Frame | None", None)
         while True:
             now = self.clock.now()
             passed = (now - start) * 1000
             changed = changed or changed_region(before, look, size[0], 4) is not None
-            frame = self._look() if changed or passed >= min(config.settle_patience_ms, config.settle_cap_ms) else None
+            waited = changed or passed >= min(config.settle_patience_ms, config.settle_cap_ms)
+            if not agreed:
+                frame = self._look() if waited else None
             self.clock.sleep(max(0.0, config.settle_interval_ms / 1000 - (self.clock.now() - now)))
             last, look = look, self.desktop.glance(area, *size)
-            if frame and (look == last or passed >= config.settle_cap_ms):
+            agreed = agreed + 1 if frame and look == last else 0
+            restless |= changed and look != last  # what goes on being drawn pauses, too: more looks must agree
+            if frame and (agreed >= (4 if restless else 2) or passed >= config.settle_cap_ms):
                 return frame
 
     def repeated(self, act: Act, frame: Frame) -> bool:
