@@ -4868,19 +4868,24 @@ PAINT = {32: r"^completed\b|(?<=  )changed(?=  )", 31: r"^(?:stuck|error|differs
 
 
 class Terminal:
-    """What a person sees of a run: lines that stay, and below them, if `live`, one that tells what goes on.
+    """What a person sees of a run: lines that stay, and below them, on a capable terminal, one that tells what goes on.
 
     Lines of level 0 are always said, of 1 unless -q, of 2 with -v. After one of level 0 nothing goes on: it ends the
-    run or is a question, and the person answers there.
+    run or is a question, and the person answers there. `undo` ends it.
     """
 
-    def __init__(self, clock: Clock, live: bool, colour: bool, level: int, hide: Callable[[str], str] = str) -> None:
-        self.clock, self.colour, self.level, self.hide = clock, colour, level, hide
+    def __init__(self, clock: Clock, level: int, hide: Callable[[str], str], undo: ExitStack) -> None:
+        self.clock, self.level, self.hide = clock, level, hide
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
         self._lock, self._end, self._erase, self._doing = threading.Lock(), threading.Event(), "", ("", 0.0)
         self._thread = threading.Thread(target=self._tick, daemon=True)
-        if live:
+        self.live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
+        if self.live and sys.platform == "win32":
+            self.live = escape_sequences(load_win32(), undo)
+        self.colour = self.live and not os.environ.get("NO_COLOR")
+        if self.live:
             self._thread.start()
+            undo.callback(self._close)
 
     def say(self, text: str, level: int = 1) -> None:
         text = printable(self.hide(text))
@@ -4893,10 +4898,9 @@ class Terminal:
     def phase(self, text: str) -> None:
         self._doing = text, self.clock.now()
 
-    def close(self) -> None:
+    def _close(self) -> None:
         self._end.set()
-        if self._thread.ident:
-            self._thread.join()
+        self._thread.join()
         self._write("", "")
 
     def _tick(self) -> None:
@@ -4912,15 +4916,6 @@ class Terminal:
         with suppress(OSError, ValueError):
             print(self._erase + text, end="", flush=True)
             self._erase = erase
-
-
-def open_terminal(options: argparse.Namespace, clock: Clock, hide: Callable[[str], str], undo: ExitStack) -> Terminal:
-    """The terminal of a run: live where stdout is one, coloured unless NO_COLOR says no."""
-    live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
-    if live and sys.platform == "win32":
-        live = escape_sequences(load_win32(), undo)
-    colour, level = live and not os.environ.get("NO_COLOR"), 1 + options.verbose - options.quiet
-    return undo.enter_context(closing(Terminal(clock, live, colour, level, hide)))
 
 
 def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
@@ -5155,7 +5150,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     old = find_resumed(options, Path(config.dump_dir)) if options.resume is not None else None
     config, secrets, recording = read_config(options, os.environ), read_secrets(options.secret), options.recording
     with ExitStack() as undo:
-        terminal = open_terminal(options, clock, secrets.hide, undo)
+        terminal = Terminal(clock, 1 + options.verbose - options.quiet, secrets.hide, undo)
         desktop = open_desktop(options, clock)
         api = desktop.api if isinstance(desktop, WindowsDesktop) else None
         if api and api.WaitForSingleObject(api.CreateMutexW(None, False, "Local\\agent.py"), 0) == WAIT_TIMEOUT:

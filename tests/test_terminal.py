@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import os
@@ -51,13 +50,15 @@ def shown(written: str) -> list[str]:
 
 
 class Live(unittest.TestCase):
-    def terminal(self, live: bool = True, colour: bool = False, level: int = 1) -> tuple[agent.Terminal, Screen]:
-        screen = Screen()
-        clock = VirtualClock(agent.Stop())
+    def terminal(self, **environ: str) -> tuple[agent.Terminal, Screen]:
+        screen, undo = Screen(), contextlib.ExitStack()
         self.enter(contextlib.redirect_stdout(screen))
         self.enter(mock.patch.object(agent.shutil, "get_terminal_size", lambda: os.terminal_size((60, 20))))
-        terminal = agent.Terminal(clock, live, colour, level)
-        self.addCleanup(terminal.close)
+        self.enter(mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1", **environ}))
+        self.enter(mock.patch.object(agent.sys, "platform", "linux"))
+        terminal = agent.Terminal(VirtualClock(agent.Stop()), 1, str, undo)
+        self.close = undo.close
+        self.addCleanup(undo.close)
         return terminal, screen
 
     def enter(self, context: Any) -> None:  # enterContext came with 3.11
@@ -71,7 +72,7 @@ class Live(unittest.TestCase):
         terminal.clock.sleep(7)
         self.assertTrue(screen.seen("executor is thinking, 7 s   turn 3 of 50, 812 tokens"))
         terminal.phase("")
-        terminal.close()
+        self.close()
         self.assertEqual(shown(screen.getvalue()), [""])
 
     def test_a_line_said_meanwhile_stands_alone_and_stays(self) -> None:
@@ -81,7 +82,7 @@ class Live(unittest.TestCase):
             self.assertTrue(screen.seen("looking"))
             terminal.say(f"line {number}")
             screen.seen("never", 0.02)
-        terminal.close()
+        self.close()
         self.assertEqual(shown(screen.getvalue()), [*(f"line {number}" for number in range(30)), ""])
 
     def test_the_live_line_never_wraps(self) -> None:
@@ -89,18 +90,18 @@ class Live(unittest.TestCase):
         terminal.watch = lambda: "x" * 200
         terminal.phase("thinking")
         self.assertTrue(screen.seen("thinking"))
-        terminal.close()
+        self.close()
         self.assertLess(max(len(piece) for piece in screen.getvalue().split(ERASE)), 60)
 
     def test_a_question_at_the_prompt_is_not_wiped_while_nothing_goes_on(self) -> None:
         terminal, screen = self.terminal()
         print("Task: ", end="")
         screen.seen("never", 0.5)
-        terminal.close()
+        self.close()
         self.assertEqual(screen.getvalue(), "Task: ")
 
     def test_colours_mark_outcomes_and_control_characters_stay_text(self) -> None:
-        terminal, screen = self.terminal(live=False, colour=True)
+        terminal, screen = self.terminal(NO_COLOR="")
         for text in ("completed: done", "stuck: no", "warning: \x1b[31mred", "   2  executor  click   unchanged   0.1 s"):
             terminal.say(text)
         completed, stuck, warning, turn, _ = screen.getvalue().split("\n")
@@ -110,21 +111,20 @@ class Live(unittest.TestCase):
         self.assertIn("\x1b[33munchanged\x1b[0m", turn)
 
     def test_a_closed_pipe_does_not_end_the_run(self) -> None:
-        terminal, screen = self.terminal(live=False)
+        terminal, screen = self.terminal()
         screen.close()
         terminal.say("nobody reads this")
 
 
 class Ability(unittest.TestCase):
     def ability(self, stdout: Any, **environ: str) -> agent.Terminal:
-        options = argparse.Namespace(verbose=False, quiet=False)
         with (
             mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "", **environ}),
             mock.patch.object(sys, "stdout", stdout),
             mock.patch.object(agent.sys, "platform", "linux"),
             contextlib.ExitStack() as undo,
         ):
-            return agent.open_terminal(options, VirtualClock(agent.Stop()), str, undo)
+            return agent.Terminal(VirtualClock(agent.Stop()), 1, str, undo)
 
     def test_a_terminal_has_a_live_line_and_colours(self) -> None:
         terminal = self.ability(Screen())
