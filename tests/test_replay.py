@@ -125,6 +125,30 @@ class Replay(ReplayCase):
         self.assertIn("differs: type_text", out)
         self.assertEqual(self.desktops[0].state.text, "")
 
+    def test_another_window_of_the_same_program_stops_it_too(self) -> None:
+        original = agent.DemoDesktop.foreground
+
+        def moved(desktop: agent.DemoDesktop) -> agent.Window | None:
+            window = original(desktop)
+            return replace(window, rect=agent.Rect(400, 300, 200, 100)) if window and desktop.state.focus else window
+
+        with mock.patch.object(agent.DemoDesktop, "foreground", moved):
+            code, out, _ = self.replay("--set", "replay_patience=0.3")
+        self.assertEqual((code, self.desktops[0].state.text), (1, ""))
+        self.assertIn("differs: type_text", out)
+
+    def test_a_pause_before_an_act_asks_for_another_look_and_the_act_is_done_once(self) -> None:
+        refusals = iter([True])
+
+        def gate(actuator: agent.Actuator, act: agent.Act, frame: agent.Frame) -> None:
+            if next(refusals, False):
+                raise agent.ToolError("The run was paused.", "stale_frame")
+
+        with mock.patch.object(agent, "GATES", (*agent.GATES, gate)):
+            code, out, _ = self.replay()
+        self.assertEqual(code, 0, out)
+        self.assertEqual(dict(agent.turns_of(self.run_folder(2))[0]["figures"])["acts"], "4")
+
     def test_a_dry_run_shows_the_acts_and_touches_no_desktop(self) -> None:
         with mock.patch.object(agent, "open_desktop", side_effect=AssertionError("touched")):
             code, out, _ = self.main("--replay", "1", "--dry-run")
