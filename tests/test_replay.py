@@ -162,10 +162,11 @@ class Replay(ReplayCase):
 
     def test_a_journal_with_a_damaged_line_is_not_repeated_since_an_act_may_be_lost(self) -> None:
         journal = self.run_folder() / "turns.jsonl"
-        journal.write_bytes(journal.read_bytes().replace(b'{"kind": "intent"', b"\0\0", 1))
+        for kind in (b"intent", b"result"):
+            journal.write_bytes(journal.read_bytes().replace(b'{"kind": "%s"' % kind, b"\0\0", 1))
         code, _, err = self.replay()
         self.assertEqual((code, self.desktops), (1, []))
-        self.assertRegex(err, "damaged")
+        self.assertRegex(err, "cannot be repeated: it is damaged")
 
     def test_a_missing_screenshot_or_an_odd_act_ends_it_with_one_line(self) -> None:
         journal = self.run_folder() / "turns.jsonl"

@@ -185,7 +185,7 @@ class Report(CommandLineCase):
         self.assertLessEqual(agent.REPORT_PAGE.count("\n"), 170)
 
     def test_one_file_holds_the_pictures_at_a_smaller_size(self) -> None:
-        self.main("--demo")
+        self.main("--demo", environ={"AGENT_IMAGE_W": "1536", "AGENT_IMAGE_H": "864"})
         code, _, _ = self.main("--export", "1", str(self.folder / "run.html"))
         items = blocks((self.folder / "run.html").read_text(encoding="utf-8"))
         pictures = {item["picture"]: item["data"] for item in items if "picture" in item}

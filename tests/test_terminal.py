@@ -75,6 +75,16 @@ class Live(unittest.TestCase):
         self.close()
         self.assertEqual(shown(screen.getvalue()), [""])
 
+    def test_after_a_question_nothing_is_written_until_something_goes_on_again(self) -> None:
+        terminal, screen = self.terminal()
+        terminal.phase("doing click")
+        self.assertTrue(screen.seen("doing click"))
+        terminal.say("Allow this?", 0)
+        screen.seen("never", 0.5)
+        self.assertEqual(shown(screen.getvalue()), ["Allow this?", ""])
+        terminal.phase("waiting")
+        self.assertTrue(screen.seen("waiting"))
+
     def test_a_line_said_meanwhile_stands_alone_and_stays(self) -> None:
         terminal, screen = self.terminal()
         terminal.phase("looking")
