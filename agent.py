@@ -5001,6 +5001,8 @@ MARKS = {"red": (0xE02020, Coordinate(150, 240)), "green": (0x20A040, Coordinate
 
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
     """Asks where the squares of a made-up picture are: a screenshot's cost, shrinking, the space of the answers."""
+    import statistics  # here: it takes a tenth of the time that importing takes
+
     whole = Rect(0, 0, config.screen_capture_w, config.screen_capture_h)
     canvas, size = Canvas(whole.width, whole.height), max(8, whole.height // 20)
     canvas.fill(whole, 0xFFFFFF)
@@ -5019,25 +5021,20 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
     number, said = r"(-?\d+(?:\.\d+)?)", _plain_text(reply.message.get("content"))
     found = re.findall(rf"({'|'.join(MARKS)})\W{{1,12}}?{number}\s*,\s*\W*{number}", said)
     answers = {name: (float(x), float(y)) for name, x, y in found}
-    wrong = "it did not say where the marks are; choose a model trained for that"
-    yield Finding("calibration", *(judge_space(answers, whole) if len(answers) > 2 else (False, wrong)))
-
-
-def judge_space(answers: Mapping[str, tuple[float, float]], whole: Rect) -> tuple[bool, str]:
-    """Fits the answers to the true places, axis by axis, and says whether they lie on the 0-1000 grid or elsewhere."""
-    import statistics  # here: it takes a tenth of the time that importing takes
-
+    if len(answers) < 3:
+        yield Finding("calibration", False, "it did not say where the marks are; choose a model trained for that")
+        return
     true = [(float(MARKS[name][1].x), float(MARKS[name][1].y)) for name in answers]
     (sx, ox), (sy, oy) = (
         statistics.linear_regression([t[axis] for t in true], [a[axis] for a in answers.values()]) for axis in (0, 1)
     )
     measured = f"scale {sx:.2f} x {sy:.2f}, offset {ox:+.0f}, {oy:+.0f}"
-    if all(abs(scale - 1) <= 0.04 for scale in (sx, sy)) and max(abs(ox), abs(oy)) <= 20:
-        return True, f"0-1000 grid, {measured}"
+    fine = all(abs(scale - 1) <= 0.04 for scale in (sx, sy)) and max(abs(ox), abs(oy)) <= 20
+    text = f"the answers lie elsewhere ({measured}); clicks would miss: use a larger or less quantised model"
     if sy > 0 and abs(sx / sy / (whole.width / whole.height) - 1) <= 0.06:
         shown = f"pixels of a {sx * GRID + 1:.0f}x{sy * GRID + 1:.0f} picture"
-        return False, f"the model answers in {shown} ({measured}), not on the grid; use Qwen3-VL, which answers on it"
-    return False, f"the answers lie elsewhere ({measured}); clicks would miss: use a larger or less quantised model"
+        text = f"the model answers in {shown} ({measured}), not on the grid; use Qwen3-VL, which answers on it"
+    yield Finding("calibration", fine, f"0-1000 grid, {measured}" if fine else text)
 
 
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
