@@ -580,11 +580,8 @@ def halved(rgb: bytes, width: int, height: int) -> tuple[bytes, int, int]:
     """A picture at half its size, each pixel the mean of four; an odd last row or column is left out."""
     rows, half = [rgb[start : start + width // 2 * 6] for start in range(0, len(rgb), width * 3)], bytearray()
     for upper, lower in zip(rows[::2], rows[1::2], strict=False):
-        line = bytearray(width // 2 * 3)
-        for c in range(3):
-            four = zip(upper[c::6], upper[c + 3 :: 6], lower[c::6], lower[c + 3 :: 6], strict=True)
-            line[c::3] = bytes([sum(pixel) // 4 for pixel in four])
-        half += line
+        fours = [zip(upper[c::6], upper[c + 3 :: 6], lower[c::6], lower[c + 3 :: 6], strict=True) for c in range(3)]
+        half += bytes([sum(four) // 4 for pixel in zip(*fours, strict=True) for four in pixel])
     return bytes(half), width // 2, height // 2
 
 
@@ -934,6 +931,7 @@ DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2, PROCESS_PER_MONITOR_DPI_AWARE = -4, 
 SRCCOPY, HALFTONE, COLORONCOLOR, DIB_RGB_COLORS, CURSOR_SHOWING, DI_NORMAL = 0x00CC0020, 4, 3, 0, 1, 3
 PROCESS_QUERY_LIMITED_INFORMATION, DESKTOP_READOBJECTS, TOKEN_QUERY = 0x1000, 0x0001, 0x0008
 TokenIntegrityLevel, SECURITY_MANDATORY_MEDIUM_RID, GA_ROOT, GA_ROOTOWNER = 25, 0x2000, 2, 3
+STD_OUTPUT_HANDLE, ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0xFFFFFFF5, 0x0004
 MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}  # of RegisterHotKey: alt, ctrl, shift, win
 ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE, E_ACCESSDENIED = 5, 1402, -2147024891
 INPUT_MARK = 0x41474E54  # "AGNT" in dwExtraInfo: tells the program's own events from the person's
@@ -990,7 +988,6 @@ _DLLS: dict[str, dict[str, tuple[Any, tuple[Any, ...], Callable[[Any], bool] | N
     "shcore": {"SetProcessDpiAwareness": (LONG, (LONG,), not_)},
 }  # fmt: skip
 WIN32 = {name: (dll, *row) for dll, rows in _DLLS.items() for name, row in rows.items()}
-STD_OUTPUT_HANDLE, ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0xFFFFFFF5, 0x0004
 
 
 class Win32:
@@ -1074,20 +1071,17 @@ def _twice(release: Callable[..., Any], *arguments: Any) -> None:
 MOVE_TRIES, MOVE_HOLD_S = 20, 0.006  # old places were seen 2 ms after a move; 2 x 6 ms left none of 200 clicks astray
 
 
-@contextmanager
-def escape_sequences(api: Win32) -> Iterator[bool]:
-    """Switches the console's escape sequences on for a while, then back to what it was; tells whether they work."""
-    mode, works = DWORD(), False
-    with suppress(Win32Error):  # no console, or one older than Windows 10
+def escape_sequences(api: Win32, undo: ExitStack) -> bool:
+    """Switches the console's escape sequences on until `undo` closes; tells whether they work."""
+    mode = DWORD()
+    try:
         handle = api.GetStdHandle(STD_OUTPUT_HANDLE)
         api.GetConsoleMode(handle, ctypes.byref(mode))
         api.SetConsoleMode(handle, mode.value | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
-        works = True
-    try:
-        yield works
-    finally:
-        if works:
-            _twice(api.SetConsoleMode, handle, mode.value)
+    except Win32Error:  # no console, or one older than Windows 10
+        return False
+    undo.callback(_twice, api.SetConsoleMode, handle, mode.value)
+    return True
 
 
 class WindowsDesktop:
@@ -3319,12 +3313,10 @@ _DATA_URL = re.compile(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})")
 
 def redact(text: str) -> str:
     """Image data replaced by its length and SHA-256, so that a log stays readable."""
-
-    def summary(match: re.Match[str]) -> str:
-        digest = hashlib.sha256(match[1].encode()).hexdigest()[:16]
-        return f"<image {len(match[1])} base64 characters, sha256 {digest}>"
-
-    return _DATA_URL.sub(summary, text)
+    parts = _DATA_URL.split(text)
+    sums = [(len(data), hashlib.sha256(data.encode()).hexdigest()[:16]) for data in parts[1::2]]
+    parts[1::2] = [f"<image {size} base64 characters, sha256 {digest}>" for size, digest in sums]
+    return "".join(parts)
 
 
 def printable(text: str) -> str:
@@ -3675,22 +3667,22 @@ async function follow() {
 """
 
 PHASES = ("encode", "request", "model", "act", "settle", "capture")
+COUNTS = {"acted": "acts", "refused": "refused", "corrections": "corrections", "wasted": "wasted turns",
+          "requests": "requests", "prompt": "prompt tokens", "completion": "completion tokens"}  # fmt: skip
+SUMS = (*COUNTS, *PHASES, "reused", "reused_of", "computed")
 NOTES = {"no_call": "correction", "model_failed": "failed", "archive": "archive", "verification": "verification"}
 KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
-SUMS = (*PHASES, *"requests prompt completion reused reused_of computed corrections refused acted".split())
 
 
 def turns_of(folder: Path) -> list[dict[str, Any]]:
     """What a run's journal says, for whatever looks back: first the run itself as turn -1, then its turns."""
-    book: list[dict[str, Any]] = []
+    records, book = read_journal(folder)[0], list[dict[str, Any]]()
     try:
-        for record in read_journal(folder)[0]:
+        for record in records:
             fold(book, record)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise AgentError(f"{folder / 'turns.jsonl'} is damaged: {error!r}.") from None
-    if not book:
-        raise AgentError(f"{folder} holds no run: its turns.jsonl is empty or damaged.")
-    book[0] |= {"name": folder.resolve().name, "figures": figures_of(book)}
+        book[0] |= {"name": folder.resolve().name, "figures": figures_of(book)}
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
+        raise AgentError(f"{folder} holds no run: its turns.jsonl is empty or damaged ({error!r}).") from None
     return book
 
 
@@ -3698,9 +3690,10 @@ def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
     """Adds one record of turns.jsonl to a book as turns_of gives it."""
     kind, when, number = record["kind"], float(record["time"]), int(record["turn"])
     if kind == "run" and not book:
-        config = {name: value for name, value in record["config"].items() if name in KEPT_SETTINGS}
-        size = [int(config["screen_capture_w"]), int(config["screen_capture_h"])]
-        book.append({"turn": -1, "began": when, "size": size, "settings": config, "plan": "", "instructions": ""})
+        settings = {name: value for name, value in record["config"].items() if name in KEPT_SETTINGS}
+        size = [int(settings["screen_capture_w"]), int(settings["screen_capture_h"])]
+        head = {"turn": -1, "began": when, "begun": f"{datetime.fromtimestamp(when):%Y-%m-%d %H:%M}"}
+        book.append({**head, "size": size, "settings": settings, "plan": "", "instructions": ""})
     if not book or kind == "state":
         return
     if kind in ("run", "resume", "end"):
@@ -3709,7 +3702,7 @@ def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
         book[-1]["ended"] = when
         return
     if number != book[-1]["turn"]:
-        turn = {**dict.fromkeys(SUMS, 0), **dict.fromkeys(("role", "said", "call", "result"), ""), "wasted": False}
+        turn = {**dict.fromkeys(SUMS, 0), **dict.fromkeys(("role", "said", "call", "result"), "")}
         lists: dict[str, Any] = {name: [] for name in ("notes", "acts", "shots")}
         book.append({"turn": number, "changed": None, "plan": False, "began": book[-1]["ended"], **turn, **lists})
     book[-1] |= {"ended": when, "seconds": round(max(0.0, when - book[-1]["began"]), 3)}
@@ -3740,7 +3733,6 @@ def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> No
         sums["settle"] = (record["settle_ms"] or 0) / 1000
         sums["acted"], turn["acts"][-1]["changed"] = record["changed"] is not None, record["changed"]
         notes += [["refused", str(record["result"])]] * sums["refused"]
-        turn["result"] = turn["result"] or str(record["result"])
     elif kind == "action":
         idle = record["tool"] == "no_call" or record["changed"] is False or turn["refused"] > 0
         turn |= {"wasted": idle, "result": str(record["result"]), "changed": record["changed"]}
@@ -3756,15 +3748,12 @@ def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> No
 
 def figures_of(book: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """The figures of a run as (name, text), the same for report, statistics and the last line of a run."""
-    sums = {name: sum(turn[name] for turn in book[1:]) for name in (*SUMS, "wasted", "seconds")}
+    sums = {name: sum(turn[name] for turn in book[1:]) for name in (*SUMS, "seconds")}
     share = f"{sums['reused'] / max(1, sums['reused_of']):.0%}{', computed' * bool(sums['computed'])}"
-    counts = {"turns": len(book) - 1, "acts": sums["acted"], "refused": sums["refused"],
-              "corrections": sums["corrections"], "wasted turns": sums["wasted"], "requests": sums["requests"],
-              "prompt tokens": sums["prompt"], "completion tokens": sums["completion"],
-              "of the prompt reused": share}  # fmt: skip
-    seconds = {"time": sums["seconds"], "in the program": max(0.0, sums["seconds"] - sums["model"])}
-    seconds |= {name: sums[name] for name in PHASES}
-    return [(n, str(value)) for n, value in counts.items()] + [(n, f"{value:.1f} s") for n, value in seconds.items()]
+    counts = {"turns": len(book) - 1, **{text: sums[name] for name, text in COUNTS.items()}}
+    times = {"time": sums["seconds"], "in the program": max(0.0, sums["seconds"] - sums["model"])}
+    texts = [(name, f"{seconds:.1f} s") for name, seconds in {**times, **{p: sums[p] for p in PHASES}}.items()]
+    return [*((name, str(value)) for name, value in counts.items()), ("of the prompt reused", share), *texts]
 
 
 def report_page() -> str:
@@ -3794,52 +3783,27 @@ def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
 EXPORT_WIDTH = 1000  # most pixels of a picture in a shared report: text stays legible, a turn costs some 50 KB
 
 
-def write_report(folder: Path, target: Path | None = None) -> Path:
-    """Makes the run's report anew from its journal, or as one new file that holds its pictures; raises AgentError."""
+def report_text(folder: Path, pictures: bool = False) -> str:
+    """The run's report made anew from its journal, its pictures in it if wanted; raises AgentError."""
     items = turns_of(folder)
-    for name in dict.fromkeys(name for turn in items[1:] for name in turn["shots"]) if target else ():
+    for name in dict.fromkeys(name for turn in items[1:] for name in turn["shots"]) if pictures else ():
         with suppress(AgentError):  # the page says which one is missing
             rgb, width, height = read_picture(folder, name)
             while width > EXPORT_WIDTH:
                 rgb, width, height = halved(rgb, width, height)
             data = base64.b64encode(rgb_to_png(rgb, width, height)).decode()
             items.append({"picture": name, "data": f"data:image/png;base64,{data}"})
-    text = report_page() + "".join(map(report_block, items))
-    return write_text(target or folder / "report.html", text, "x" if target else "w")
-
-
-def write_text(path: Path, text: str, mode: str = "x") -> Path:
-    """Writes a file, one that is not there yet unless `mode` says so; raises ConfigError."""
-    try:
-        with path.open(mode, encoding="utf-8") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another name.") from None
-    return path
+    return report_page() + "".join(map(report_block, items))
 
 
 def find_run(root: Path, name: str) -> Path:
     """The folder of a run given as its number, its name or a path; "" is the latest; raises ConfigError."""
     number = name.removeprefix("run_").lstrip("0")
-    for folder in old_runs(root):
-        if not name or folder.name[4:].lstrip("0") == number:
-            return folder
-    if not name or not Path(name).is_dir():
+    found = [folder for folder in old_runs(root) if not name or folder.name[4:].lstrip("0") == number]
+    found += [Path(name)] if name and Path(name).is_dir() else []
+    if not found:
         raise ConfigError(f"There is no run {name} in {root}; --runs lists those that are there.")
-    return Path(name)
-
-
-def runs_table(root: Path) -> Iterator[str]:
-    """One line for each run, the newest last; a damaged or empty folder says so."""
-    yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
-    for folder in reversed(old_runs(root)):
-        try:
-            head, *turns = turns_of(folder)
-            when, facts = datetime.fromtimestamp(head["began"]), dict(head["figures"])
-            line = f"{folder.name:<9} {when:%Y-%m-%d %H:%M} {head['profile']:<9} {head['outcome'] or 'unfinished':<10}"
-            yield f"{line} {len(turns):>5} {facts['time']:>8}  {cut(head['task'], 60)}"
-        except AgentError as error:
-            yield f"{folder.name:<9} {error}"
+    return found[0]
 
 
 class ExecutionLogger:
@@ -3856,9 +3820,8 @@ class ExecutionLogger:
         self.echo: Callable[[str], None] = lambda text: None  # gets every entry of the log, too
         self.listen: Callable[[], None] = lambda: None  # called whenever `book` has grown
         self.turn, self.book = 0, list[dict[str, Any]]()  # what turns_of would give
-        if old:
-            with suppress(AgentError):
-                self.book = turns_of(old)
+        with suppress(AgentError):
+            self.book += turns_of(old) if old else []
         try:
             (self.folder / "screenshots").mkdir(exist_ok=True)
             probe = self.folder / "screenshots" / "turn_0000000_recovery.png"
@@ -3959,11 +3922,9 @@ def _new_run_folder(root: Path) -> Path:
         root.mkdir(parents=True, exist_ok=True)
         numbers = [int(p.name[4:]) for p in root.glob("run_*") if p.name[4:].isdigit()]
         for number in count(max(numbers, default=0) + 1):
-            try:
+            with suppress(FileExistsError):
                 (root / f"run_{number:04d}").mkdir()
                 return root / f"run_{number:04d}"
-            except FileExistsError:
-                continue
     except OSError as error:
         reason = error.strerror or error
         raise ConfigError(f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir.") from None
@@ -3983,28 +3944,22 @@ def lmstudio_logs() -> dict[Path, int]:
     return dict(sorted(sizes.items()))
 
 
-def keep_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> None:
-    """At the end of a run, however it ended: the server's own log of it, and a line about that."""
-    with suppress(AgentError):
-        logger.log(export_lmstudio_log(before, logger.folder))
-
-
-def export_lmstudio_log(before: Mapping[Path, int], folder: Path) -> str:
-    """Copies what grew since `before` into the run's folder, raw and with images shortened; says what it did."""
+def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> None:
+    """At the end of a run, however it ended: what the server's log grew by, raw and with images shortened."""
     grown = {path: before.get(path, 0) for path, size in lmstudio_logs().items() if size > before.get(path, 0)}
-    if not grown:
-        return "LM Studio wrote no log of this run on this machine."
+    text = f"LM Studio's log of this run copied from {', '.join(map(str, grown))}."
+    raw, clean = (logger.folder / f"lmstudio_{name}.log" for name in ("raw", "clean"))
     try:
-        with (folder / "lmstudio_raw.log").open("wb") as raw, (folder / "lmstudio_clean.log").open("wb") as clean:
-            for path, start in grown.items():
-                with path.open("rb") as source:
-                    source.seek(start)
-                    while line := source.readline(1 << 24):
-                        raw.write(line)
-                        clean.write(re.sub(rb"[\w+/]{200,}=*", lambda run: b"<%d characters>" % len(run[0]), line))
+        for path, start in grown.items():
+            with path.open("rb") as source, raw.open("ab") as whole, clean.open("ab") as short:
+                source.seek(start)
+                while line := source.readline(1 << 24):
+                    whole.write(line)
+                    short.write(re.sub(rb"[\w+/]{200,}=*", lambda run: b"<%d characters>" % len(run[0]), line))
     except OSError as error:
-        return f"LM Studio's log could not be copied: {error}"
-    return f"LM Studio's log of this run copied from {', '.join(map(str, grown))}."
+        text = f"LM Studio's log could not be copied: {error}"
+    with suppress(AgentError):
+        logger.log(text if grown else "LM Studio wrote no log of this run on this machine.")
 
 
 ########################################################################################################################
@@ -4091,13 +4046,11 @@ def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> R
 
 
 def sight(frame: Frame) -> dict[str, Any]:
-    """What the journal keeps of a frame beside its picture: boxes in it of the pointer and of the front window."""
-    pointer, area = changed_region(frame.clean, frame.pixels, frame.width), frame.area
-    rect = frame.window.rect if frame.window else area
-    left, width = ((x * frame.width) // area.width for x in (rect.left - area.left, rect.width))
-    top, height = ((y * frame.height) // area.height for y in (rect.top - area.top, rect.height))
-    box, program = (left, top, width, height), frame.window.program if frame.window else ""
-    return {"pointer": pointer, "window": box, "program": program}
+    """What the journal keeps of a frame beside its picture: the front window's program and box in the frame."""
+    rect, area = frame.window.rect if frame.window else frame.area, frame.area
+    x, y = frame.width / area.width, frame.height / area.height
+    box = (rect.left - area.left) * x, (rect.top - area.top) * y, rect.width * x, rect.height * y
+    return {"window": [round(side) for side in box], "program": frame.window.program if frame.window else ""}
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
@@ -4179,10 +4132,10 @@ class Engine:
         self._image = encoded.base64
         if self.panel:
             self.panel.show(encoded.png, turn)
-        name = self.logger.save_screenshot(name or f"turn_{turn:04d}{suffix}", encoded.png)
+        name = name or f"turn_{turn:04d}{suffix}"
         seconds = {"capture": round(looked - start, 3), "encode": round(self.clock.now() - looked, 3)}
-        self.logger.record("look", turn=turn, screenshot=name, **seconds, **sight(frame))
-        return frame, name
+        self.logger.record("look", turn=turn, screenshot=f"screenshots/{name}.png", **seconds, **sight(frame))
+        return frame, self.logger.save_screenshot(name, encoded.png)  # last, since a record waits for it
 
     def _look(self) -> Frame:
         """A capture; while the screen can't be seen (locked, one colour) it waits, at most `blind_patience` seconds."""
@@ -4776,11 +4729,10 @@ VISIBLE, SAMPLES = 32, 10_000  # levels of a channel that count as a difference;
 
 @dataclass(frozen=True)
 class Recording:
-    """Acts to repeat: (tool, arguments, screenshot it was done on). Without a `folder` nothing is compared."""
+    """The acts of the run in `folder`, each (tool, arguments, screenshot that it was done on)."""
 
+    folder: str
     steps: Sequence[tuple[str, Mapping[str, Any], str]]
-    folder: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def acts(self) -> list[tuple[Act, str]]:
         """The steps, checked like a model's calls; raises ToolError."""
@@ -4789,33 +4741,32 @@ class Recording:
 
 
 def recording_of(folder: Path) -> Recording:
-    """The acts of a run that were carried out whole, and the settings that say where it looked; raises AgentError."""
-    (head, *turns), steps = turns_of(folder), []
-    for act in [act for turn in turns for act in turn["acts"] if act["changed"] is not None]:
-        args = {name: [v["x"], v["y"]] if isinstance(v, dict) else v for name, v in act["args"].items()}
-        steps.append((act["tool"], {name: args[name] for name in args if name != "reasoning"}, act["screenshot"]))
+    """The acts of a run that were carried out whole; raises AgentError."""
+    steps: list[tuple[str, Mapping[str, Any], str]] = []
+    for act in [act for turn in turns_of(folder)[1:] for act in turn["acts"] if act["changed"] is not None]:
+        given = {name: value for name, value in act["args"].items() if name != "reasoning"}
+        args = {name: [v["x"], v["y"]] if isinstance(v, dict) else v for name, v in given.items()}
+        steps.append((act["tool"], args, act["screenshot"]))
     if read_journal(folder)[1] or not steps:  # with a line lost, maybe an act
         raise AgentError(f"{folder} cannot be repeated: {'it is damaged' if steps else 'nothing was done in it'}.")
-    return Recording(steps, str(folder), {**head["settings"], "max_steps": len(steps) + 5})
+    return Recording(str(folder), steps)
 
 
 def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
     """Repeats the acts one by one, each only where the screen looks as it did then."""
     folder, config, steps = Path(recording.folder), engine.config, deque(recording.acts())
-    records = read_journal(folder)[0] if recording.folder else []
-    looks = {record["screenshot"]: record for record in records if record["kind"] == "look"}
+    looks = {record["screenshot"]: record for record in read_journal(folder)[0] if record["kind"] == "look"}
 
     def take_turn() -> Outcome | None:
-        act, shot = steps[0]
-        if recording.folder and shot not in looks:
+        (act, shot), start, share = steps[0], engine.clock.now(), 1.0
+        if shot not in looks:
             raise AgentError(f"{folder} has no record of {shot[:80] or 'the screenshot'}, on which {act} was done.")
-        start, share = engine.clock.now(), 1.0
         while share > config.replay_tolerance:
             if engine.clock.now() - start > config.replay_patience:
                 text = f"{act}: {share:.0%} of the screen around it is not as in {folder / shot}; "
                 return Outcome("differs", f"{text}at most {config.replay_tolerance:.0%} may differ.")
             frame, screenshot = engine.observe(state.turn)
-            share = differing_share(config, frame, act, folder, looks[shot]) if recording.folder else 0.0
+            share = differing_share(config, frame, act, folder, looks[shot])
             engine.clock.sleep(0.25 * (share > config.replay_tolerance))
         record = ActionRecord(state.turn, act.tool.name, act.shown, "", screenshot)
         carry_out(engine, state, act, frame, record)
@@ -4832,45 +4783,41 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
 def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: Mapping[str, Any]) -> float:
     """The largest share of pixels that differ from the recorded look around a target of the act, 0 to 1.
 
-    A keyboard act's target is the window that had the keyboard. The pointer does not count: the frame is compared
-    without it, and where it was drawn in the recorded picture is left out.
+    A keyboard act's target is the window with the keyboard, which must be the same one.
     """
     (rgb, width, height), now, reach = read_picture(folder, look["screenshot"]), sight(frame), config.replay_box
-    whole, clean, shares = Rect(0, 0, width, height), bgrx_to_rgb(frame.clean), [0.0]
+    whole, seen, shares = Rect(0, 0, width, height), bgrx_to_rgb(frame.pixels), [0.0]
     places = [to_point(value, whole) for value in vars(act.args).values() if isinstance(value, Coordinate)]
     boxes = [Rect(place.x - reach, place.y - reach, 2 * reach, 2 * reach) for place in places]
-    if (width, height) != (frame.width, frame.height) or not (boxes or look["program"] == now["program"]):
+    same = boxes or (look["program"], look["window"]) == (now["program"], now["window"])
+    if (width, height) != (frame.width, frame.height) or not same:
         return 1.0
-    hidden = Rect(*(look["pointer"] or (0, 0, 0, 0)))
     for box in [box.intersection(whole) for box in boxes or [Rect(*look["window"])]]:
         step = max(1, math.isqrt(box.width * box.height // SAMPLES))
         rows, columns = range(box.top, box.top + box.height, step), range(box.left, box.left + box.width, step)
-        spots = [(y * width + x) * 3 for y in rows for x in columns if not hidden.contains(Point(x, y))]
-        pairs = [zip(rgb[at : at + 3], clean[at : at + 3], strict=True) for at in spots]
-        unlike = sum(any(abs(old - new) > VISIBLE for old, new in pair) for pair in pairs)
-        shares.append(unlike / max(1, len(spots)))
+        pixels = [slice(at, at + 3) for at in ((y * width + x) * 3 for y in rows for x in columns)]
+        unlike = [any(abs(a - b) > VISIBLE for a, b in zip(rgb[p], seen[p], strict=True)) for p in pixels]
+        shares.append(sum(unlike) / max(1, len(unlike)))
     return max(shares)
 
 
 SCRIPT = '''# Repeats {name} without a model: {task}
-# Each act needs the screen to look as in its screenshot; FOLDER = "" goes without comparing; --dry-run shows them.
+# Each act needs the screen to look as in its screenshot, which stays in FOLDER; --dry-run shows the acts.
 import agent
 
 FOLDER = {folder!r}
-SETTINGS = {settings!r}
 STEPS = [
 {steps}
 ]
 if __name__ == "__main__":
-    raise SystemExit(agent.main(recording=agent.Recording(STEPS, FOLDER, SETTINGS)))
+    raise SystemExit(agent.main(recording=agent.Recording(FOLDER, STEPS)))
 '''
 
 
-def save_script(folder: Path, target: Path) -> Path:
-    """Writes a run as a new script that imports this file alone; raises AgentError."""
-    head, recording = turns_of(folder)[0], recording_of(folder)
-    steps, task = "\n".join(f"    {step!r}," for step in recording.steps), ascii(head["task"])[1:-1]
-    return write_text(target, SCRIPT.format(name=head["name"], task=task, **{**vars(recording), "steps": steps}))
+def script_text(folder: Path) -> str:
+    """A run as a script that imports this file alone; raises AgentError."""
+    head, steps = turns_of(folder)[0], "\n".join(f"    {step!r}," for step in recording_of(folder).steps)
+    return SCRIPT.format(name=head["name"], task=ascii(head["task"])[1:-1], folder=str(folder), steps=steps)
 
 
 ########################################################################################################################
@@ -5191,6 +5138,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("-q", "--quiet", action="store_true", help="say only how it ended")
     parser.add_argument("-v", "--verbose", action="store_true", help="say all that goes into the log")
     parser.add_argument("--version", action="version", version=f"agent.py {__version__}")
+    parser.set_defaults(recording=None)  # what --replay or a saved script repeats
     return parser
 
 
@@ -5202,7 +5150,8 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     if options.demo:
         layers["demo"] = {"max_steps": 50, "turn_delay": 0}  # a conversation of this demo takes 22 turns
     if options.recording:
-        layers["recording"] = options.recording.settings
+        settings = turns_of(Path(options.recording.folder))[0]["settings"]
+        layers["recording"] = {**settings, "max_steps": len(options.recording.steps) + 5}
     layers |= environment_layers(environ)
     named = {f.name for f in fields(Config)} & vars(options).keys()
     layers["command line"] = {name: getattr(options, name) for name in named if getattr(options, name) is not None}
@@ -5261,13 +5210,11 @@ def stop_on_signals(stop: Stop) -> Iterator[None]:
             raise KeyboardInterrupt
         stop.set("Ctrl+C" if number == signal.SIGINT else "told to end by the system")
 
-    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, handler) for number in numbers}
-    try:
+    with ExitStack() as undo:
+        for name in {"SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP"} & vars(signal).keys():
+            number = getattr(signal, name)
+            undo.callback(signal.signal, number, signal.signal(number, handler))
         yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
 
 
 def say(text: str) -> None:
@@ -5276,27 +5223,29 @@ def say(text: str) -> None:
         print(printable(text), flush=True)
 
 
-PAINT = {  # colour: what of a line has it
-    32: r"^completed\b|(?<=  )changed(?=  )",
-    31: r"^(?:stuck|error|differs|refused)\b",
-    33: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )unchanged(?=  )|(?<=  )Not done:.*?(?=  )",
-}
+PAINT = {32: r"^completed\b|(?<=  )changed(?=  )", 31: r"^(?:stuck|error|differs|refused)\b",  # colour: what has it
+         33: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )(?:unchanged|Not done:.*?)(?=  )"}  # fmt: skip
 
 
 class Terminal:
-    """What a person sees of a run: lines that stay, and below them, if `live`, one that tells what goes on.
+    """What a person sees of a run: lines that stay, and below them, on a capable terminal, one that tells what goes on.
 
     Lines of level 0 are always said, of 1 unless -q, of 2 with -v. After one of level 0 nothing goes on: it ends the
-    run or is a question, and the person answers there.
+    run or is a question, and the person answers there. `undo` ends it.
     """
 
-    def __init__(self, clock: Clock, live: bool, colour: bool, level: int, hide: Callable[[str], str] = str) -> None:
-        self.clock, self.colour, self.level, self.hide = clock, colour, level, hide
+    def __init__(self, clock: Clock, level: int, hide: Callable[[str], str], undo: ExitStack) -> None:
+        self.clock, self.level, self.hide = clock, level, hide
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
-        self._lock, self._end, self._shown, self._doing = threading.RLock(), threading.Event(), False, ("", 0.0)
+        self._lock, self._end, self._erase, self._doing = threading.Lock(), threading.Event(), "", ("", 0.0)
         self._thread = threading.Thread(target=self._tick, daemon=True)
-        if live:
+        self.live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
+        if self.live and sys.platform == "win32":
+            self.live = escape_sequences(load_win32(), undo)
+        self.colour = self.live and not os.environ.get("NO_COLOR")
+        if self.live:
             self._thread.start()
+            undo.callback(self._close)
 
     def say(self, text: str, level: int = 1) -> None:
         text = printable(self.hide(text))
@@ -5304,41 +5253,29 @@ class Terminal:
             text = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", text)
         with self._lock:
             self._doing = self._doing if level else ("", 0.0)
-            self._put((text + "\n") * (level <= self.level))
+            self._write(f"{text}\n" * (level <= self.level), "")
 
     def phase(self, text: str) -> None:
         self._doing = text, self.clock.now()
 
-    def close(self) -> None:
+    def _close(self) -> None:
         self._end.set()
-        if self._thread.ident:
-            self._thread.join()
-        self._put("")
+        self._thread.join()
+        self._write("", "")
 
     def _tick(self) -> None:
         while not self._end.wait(0.2):
-            with self._lock, suppress(OSError):
-                text, since = self._doing
-                if text and self.level:
-                    line = f"      {text}, {self.clock.now() - since:.0f} s   {self.watch()}"
-                    self._put(line[: os.get_terminal_size().columns - 1], live=True)
+            (text, since), width = self._doing, shutil.get_terminal_size().columns
+            line = f"      {text}, {self.clock.now() - since:.0f} s   {self.watch()}"
+            with self._lock:
+                if self._doing[0] and self.level:
+                    self._write(line[: width - 1], "\r\x1b[K")
 
-    def _put(self, text: str, live: bool = False) -> None:
-        """Writes in place of the live line; a closed pipe must not end the run."""
-        with self._lock, suppress(OSError, ValueError):
-            print("\r\x1b[K" * self._shown + text, end="", flush=True)
-            self._shown = live
-
-
-@contextmanager
-def open_terminal(options: argparse.Namespace, clock: Clock, hide: Callable[[str], str] = str) -> Iterator[Terminal]:
-    """The terminal of a run: live where stdout is one, coloured unless NO_COLOR says no."""
-    with ExitStack() as undo:
-        live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
-        if live and sys.platform == "win32":
-            live = undo.enter_context(escape_sequences(load_win32()))
-        colour = live and not os.environ.get("NO_COLOR")
-        yield undo.enter_context(closing(Terminal(clock, live, colour, 1 + options.verbose - options.quiet, hide)))
+    def _write(self, text: str, erase: str) -> None:
+        """In place of the live line, if there is one; a closed pipe must not end the run."""
+        with suppress(OSError, ValueError):
+            print(self._erase + text, end="", flush=True)
+            self._erase = erase
 
 
 def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
@@ -5351,9 +5288,10 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     return desktop
 
 
-def print_tokens(config: Config) -> int:
-    """--tokens: what each part of a request costs in the middle between two archives; returns the exit code."""
-    say("tokens: 4 characters of text, 1024 pixels of image\nprofile    role      prompt  tools  image  context    sum")
+def token_table(config: Config) -> Iterator[str]:
+    """--tokens: what each part of a request costs in the middle between two archives."""
+    yield "tokens: 4 characters of text, 1024 pixels of image"
+    yield "profile    role      prompt  tools  image  context    sum"
     turns, image = config.memory_compression_threshold // 2, config.screen_capture_w * config.screen_capture_h // 1024
     act = ActionRecord(1, "click_screen_element", '"the name" (500, 500)', "", "", "worked, the window shows it", True)
     state = AgentState(DEMO_TASK, AgentMemory(_history=[act] * turns), 1, EXECUTION, "plan, " * 40, "instruct, " * 15)
@@ -5362,15 +5300,13 @@ def print_tokens(config: Config) -> int:
             texts = profile.system(role), json.dumps(profile.schemas(role) or ""), state.get_context()
             prompt, tools, context = (len(text) // 4 for text in texts)
             parts = prompt, tools, image * (key != "planner"), context
-            say(f"{profile.name:<10} {role.name:<9}" + "{:>7} {:>6} {:>6} {:>8} {:>6}".format(*parts, sum(parts)))
-    return 0
+            yield f"{profile.name:<10} {role.name:<9}" + "{:>7} {:>6} {:>6} {:>8} {:>6}".format(*parts, sum(parts))
 
 
 # -- the doctor (--check): looks and asks, never acts
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One line of --check: what was looked at, whether it is fine, and what was seen or is to be done."""
 
     what: str
@@ -5382,108 +5318,83 @@ def check_desktop(config: Config, open_it: Callable[[], Desktop], clock: Clock) 
     """Screen, capture and foreground window; stops at the first thing that makes the rest pointless."""
     try:
         desktop = open_it()
-        screen, area = desktop.screen(), resolve_area(config.area, desktop)
+        screen, area, start = desktop.screen(), resolve_area(config.area, desktop), clock.now()
         yield Finding("screen", True, f"{screen.width}x{screen.height} in all, working area {area}")
-        start = clock.now()
         frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
-        seconds = clock.now() - start
-        text = "one colour; restore the remote session or wake the display" if frame.blank else f"{seconds:.2f} s"
-        yield Finding("capture", not frame.blank, f"{frame.width}x{frame.height}, {text}")
-        window = frame.window
-        locked = bool(window and window.elevated)
-        text = f"{window.title or 'no title'} ({window.program})" if window else "none"
-        yield Finding("window", not locked, text + " runs as administrator: input will not reach it" * locked)
+        wrong = "one colour; restore the remote session or wake the display"
+        yield Finding("capture", not frame.blank, wrong if frame.blank else f"{clock.now() - start:.2f} s")
+        window = frame.window or Window(0, "none")
+        wrong = " runs as administrator: input will not reach it" * window.elevated
+        yield Finding("window", not wrong, f"{window.title or 'no title'} ({window.program}){wrong}")
     except AgentError as error:
         yield Finding("desktop", False, str(error))
 
 
 def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterator[Finding]:
-    """Server, model, context, tool calls, vision and calibration, each with what to do about a failure."""
+    """Server, model, context, vision, calibration and a harmless call, each with what to do about a failure."""
     try:
         info = server.discover()
         yield Finding("server", True, config.lmstudio_endpoint)
         seen = {True: "sees pictures", False: "sees no pictures; load a vision model such as qwen3-vl-4b", None: "?"}
         yield Finding("model", info.vision is not False, f"{info.name}, {seen[info.vision]} {info.note}".strip())
-        length = info.context_length
-        enough = length is None or length >= CONTEXT_LEAST
-        text = "unknown" if length is None else f"{length} tokens" + ("" if enough else "; load it with 8192 or more")
-        yield Finding("context", enough, text)
+        small = info.context_length is not None and info.context_length < CONTEXT_LEAST
+        text = f"{info.context_length or 'unknown'} tokens{'; load it with 8192 or more' * small}"
+        yield Finding("context", not small, text)
         if info.vision is not False:
             yield from check_calibration(config, info, server)
-        yield check_tool_call(config, profile, info, server)
+        tools, name = profile.vocabulary.schemas(["press_key"]), profile.vocabulary.shown("press_key")
+        settings = {"model": info.name, "tools": tools, "tool_choice": "auto", "temperature": 0, "max_tokens": 300}
+        messages = [Message("system", "You test a keyboard."), Message("user", f"Call {name} with the key escape.")]
+        reply = server.complete(request_body(settings, messages))
+        call = read_call(reply.message, reply.finish_reason, tools)
+        yield Finding("tool calls", True, f"{call.name} {json.dumps(call.arguments)}, not carried out")
+    except ReplyError as error:
+        yield Finding("tool calls", False, f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct.")
     except AgentError as error:
         yield Finding("server", False, str(error))
 
 
-def check_tool_call(config: Config, profile: Profile, info: ModelInfo, server: ModelServer) -> Finding:
-    """A harmless call, which is read but not carried out."""
-    tools = profile.vocabulary.schemas(["press_key"])
-    name = profile.vocabulary.shown("press_key")
-    settings = {"model": info.name, "tools": tools, "tool_choice": "auto", "temperature": 0, "max_tokens": 300}
-    messages = [Message("system", "You test a keyboard."), Message("user", f"Call {name} with the key escape.")]
-    reply = server.complete(request_body(settings, messages))
-    try:
-        call = read_call(reply.message, reply.finish_reason, tools)
-        return Finding("tool calls", True, f"{call.name} {json.dumps(call.arguments)}, not carried out")
-    except ReplyError as error:
-        return Finding("tool calls", False, f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct.")
-
-
-MARKS = {
-    **{"red": (0xE02020, Coordinate(150, 240)), "green": (0x20A040, Coordinate(820, 130))},
-    **{"blue": (0x2040E0, Coordinate(480, 520)), "orange": (0xF09010, Coordinate(240, 860))},
-    **{"black": (0x101010, Coordinate(900, 740))},
-}
-
-
-def calibration_shot(width: int, height: int) -> bytes:
-    """A white picture with a coloured square at each of MARKS, as PNG."""
-    canvas, size = Canvas(width, height), max(8, height // 20)
-    canvas.fill(Rect(0, 0, width, height), 0xFFFFFF)
-    for colour, place in MARKS.values():
-        point = to_point(place, Rect(0, 0, width, height))
-        canvas.fill(Rect(point.x - size // 2, point.y - size // 2, size, size), colour)
-    return PngEncoder().encode(bytes(canvas.pixels), width, height).png
+MARKS = {"red": (0xE02020, Coordinate(150, 240)), "green": (0x20A040, Coordinate(820, 130)),
+         "blue": (0x2040E0, Coordinate(480, 520)), "orange": (0xF09010, Coordinate(240, 860)),
+         "black": (0x101010, Coordinate(900, 740))}  # fmt: skip
 
 
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
-    """Asks where the marks of a synthetic picture are: a screenshot's cost, shrinking, the space of the answers."""
-    width, height = config.screen_capture_w, config.screen_capture_h
+    """Asks where the squares of a made-up picture are: a screenshot's cost, shrinking, the space of the answers."""
+    import statistics  # here: it takes a tenth of the time that importing takes
+
+    whole = Rect(0, 0, config.screen_capture_w, config.screen_capture_h)
+    canvas, size = Canvas(whole.width, whole.height), max(8, whole.height // 20)
+    canvas.fill(whole, 0xFFFFFF)
+    for colour, place in MARKS.values():
+        point = to_point(place, whole)
+        canvas.fill(Rect(point.x - size // 2, point.y - size // 2, size, size), colour)
+    shot = PngEncoder().encode(bytes(canvas.pixels), whole.width, whole.height).base64
     question = f"The picture shows five squares. {GRID_RULES}\nAnswer with the centre of each as JSON, nothing else: "
     question += json.dumps(dict.fromkeys(MARKS, ["x", "y"]))
     system = "You find things in pictures."
     settings = {"model": info.name, "temperature": 0, "max_tokens": 300}
-    shot = base64.b64encode(calibration_shot(width, height))
     reply = server.complete(request_body(settings, [Message("system", system), Message("user", question, shot)]))
     cost = f"{reply.seconds:.1f} s, {reply.usage.prompt_tokens or '?'} tokens of prompt"
-    warnings = reply_warnings(reply, info.name, info, width * height // 1024, len(system + question))
+    warnings = reply_warnings(reply, info.name, info, whole.width * whole.height // 1024, len(system + question))
     yield Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
-    number = r"(-?\d+(?:\.\d+)?)"
-    said = _plain_text(reply.message.get("content"))
+    number, said = r"(-?\d+(?:\.\d+)?)", _plain_text(reply.message.get("content"))
     found = re.findall(rf"({'|'.join(MARKS)})\W{{1,12}}?{number}\s*,\s*\W*{number}", said)
     answers = {name: (float(x), float(y)) for name, x, y in found}
     if len(answers) < 3:
         yield Finding("calibration", False, "it did not say where the marks are; choose a model trained for that")
         return
-    fine, text = judge_space(answers, width, height)
-    yield Finding("calibration", fine, text)
-
-
-def judge_space(answers: Mapping[str, tuple[float, float]], width: int, height: int) -> tuple[bool, str]:
-    """Fits the answers to the true places, axis by axis, and says whether they lie on the 0-1000 grid or elsewhere."""
-    import statistics  # here: it takes a tenth of the time that importing takes
-
     true = [(float(MARKS[name][1].x), float(MARKS[name][1].y)) for name in answers]
     (sx, ox), (sy, oy) = (
         statistics.linear_regression([t[axis] for t in true], [a[axis] for a in answers.values()]) for axis in (0, 1)
     )
     measured = f"scale {sx:.2f} x {sy:.2f}, offset {ox:+.0f}, {oy:+.0f}"
-    if all(abs(scale - 1) <= 0.04 for scale in (sx, sy)) and max(abs(ox), abs(oy)) <= 20:
-        return True, f"0-1000 grid, {measured}"
-    if sy > 0 and abs(sx / sy / (width / height) - 1) <= 0.06:
+    fine = all(abs(scale - 1) <= 0.04 for scale in (sx, sy)) and max(abs(ox), abs(oy)) <= 20
+    text = f"the answers lie elsewhere ({measured}); clicks would miss: use a larger or less quantised model"
+    if sy > 0 and abs(sx / sy / (whole.width / whole.height) - 1) <= 0.06:
         shown = f"pixels of a {sx * GRID + 1:.0f}x{sy * GRID + 1:.0f} picture"
-        return False, f"the model answers in {shown} ({measured}), not on the grid; use Qwen3-VL, which answers on it"
-    return False, f"the answers lie elsewhere ({measured}); clicks would miss: use a larger or less quantised model"
+        text = f"the model answers in {shown} ({measured}), not on the grid; use Qwen3-VL, which answers on it"
+    yield Finding("calibration", fine, f"0-1000 grid, {measured}" if fine else text)
 
 
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
@@ -5536,18 +5447,36 @@ def console_confirm(config: Config, clock: Clock, tell: Callable[[str], None]) -
 
 
 def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
-    """The lines of the options that look at runs and do nothing; none where no such option was given."""
+    """The lines of the options that only tell something; none where no such option was given."""
     root = Path(config.dump_dir)
+    if options.replay:
+        options.recording = recording_of(find_run(root, options.replay))
+    if options.tokens:
+        yield from token_table(config)
     if options.runs:
-        yield from runs_table(root)
+        yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
+    for run in reversed(old_runs(root)) if options.runs else ():
+        try:
+            head, *turns = turns_of(run)
+            line = f"{run.name:<9} {head['begun']} {head['profile']:<9} {head['outcome'] or 'unfinished':<10}"
+            yield f"{line} {len(turns):>5} {dict(head['figures'])['time']:>8}  {cut(head['task'], 60)}"
+        except AgentError as error:
+            yield f"{run.name:<9} {error}"
     if options.stats:
         head = turns_of(find_run(root, options.stats))[0]
         yield f"{head['name']}: {head['outcome'] or 'unfinished'}, {head['task']}"
         yield from (f"{name:<24} {value:>18}" for name, value in head["figures"])
-    jobs = (options.report, write_report), (options.export, write_report), (options.save_script, save_script)
-    for given, write in jobs:
+    shared = (options.export, partial(report_text, pictures=True))
+    for given, make in ((options.report, report_text), shared, (options.save_script, script_text)):
         if given:
-            yield f"Written: {write(find_run(root, given[0]), *map(Path, given[1:]))}"
+            folder = find_run(root, given[0])
+            text, target = make(folder), Path(given[1]) if given[1:] else folder / "report.html"
+            try:
+                with target.open("x" if given[1:] else "w", encoding="utf-8") as stream:
+                    stream.write(text)
+            except OSError as error:
+                raise ConfigError(f"{target} cannot be written: {error.strerror}; choose another name.") from None
+            yield f"Written: {target}"
     if options.recording and config.dry_run:
         yield from (f"{n:>4}  {act}  {shot}".rstrip() for n, (act, shot) in enumerate(options.recording.acts(), 1))
         yield f"Dry run of {len(options.recording.steps)} acts."
@@ -5588,18 +5517,15 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     if pick_scenario(options):
         return 0
     config = read_config(options, os.environ)
-    if options.tokens:
-        return print_tokens(config)
     if options.check:
         return doctor(options, config, stop, clock)
-    if options.replay:
-        options.recording = recording_of(find_run(Path(config.dump_dir), options.replay))
     if lines := list(look_back(options, config)):
         say("\n".join(lines))
         return 0
     old = find_resumed(options, Path(config.dump_dir)) if options.resume is not None else None
     config, secrets, recording = read_config(options, os.environ), read_secrets(options.secret), options.recording
-    with open_terminal(options, clock, secrets.hide) as terminal, ExitStack() as undo:
+    with ExitStack() as undo:
+        terminal = Terminal(clock, 1 + options.verbose - options.quiet, secrets.hide, undo)
         desktop = open_desktop(options, clock)
         api = desktop.api if isinstance(desktop, WindowsDesktop) else None
         if api and api.WaitForSingleObject(api.CreateMutexW(None, False, "Local\\agent.py"), 0) == WAIT_TIMEOUT:
@@ -5611,10 +5537,10 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         key = os.environ.get("LMSTUDIO_API_KEY", "")
         server = ModelServer(config, clock, stop, key, terminal.say, hide=secrets.hide)
         info = ModelInfo("none") if recording else server.discover()
-        task = f"Repeat {recording.folder or 'a script'}" if recording else secrets.hide(read_task(options))
+        task = f"Repeat {recording.folder}" if recording else secrets.hide(read_task(options))
         logger = undo.enter_context(closing(ExecutionLogger(config.dump_dir, secrets.hide, old)))
         if not (options.demo or recording) and "//127." in server.where:  # else that log is about something else
-            undo.callback(keep_lmstudio_log, lmstudio_logs(), logger)
+            undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
         delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
         confirm = console_confirm(config, clock, partial(terminal.say, level=0))
         actuator = Actuator(desktop, config, clock, stop, terminal.say, confirm, secrets)
