@@ -3874,15 +3874,19 @@ class ExecutionLogger:
             self._report.write("".join(map(report_block, [self.book[0], *items])))
             self._report.flush()
 
-    def save_screenshot(self, name: str, png: bytes) -> str:
-        """Begins to write screenshots/NAME.png, or NAME if it is a file's; returns its path inside the run's folder."""
+    def save_screenshot(self, name: str, png: bytes, frame: Frame | None = None) -> str:
+        """Begins to write screenshots/NAME.png, or NAME if it is a file's; returns its path inside the run's folder.
+
+        With its frame, the smaller of two encodings is kept: while the model thinks there is time for the slow one.
+        """
         self.flush()
         name = name if "." in name else f"screenshots/{name}.png"
 
         def write() -> None:
             try:
+                slow = rgb_to_png(bgrx_to_rgb(frame.pixels), frame.width, frame.height) if frame else png
                 (self.folder / name).parent.mkdir(exist_ok=True)
-                (self.folder / name).write_bytes(png)
+                (self.folder / name).write_bytes(min(png, slow, key=len))
             except OSError as error:
                 self._lost.append(error)
 
@@ -4135,7 +4139,7 @@ class Engine:
         name = name or f"turn_{turn:04d}{suffix}"
         seconds = {"capture": round(looked - start, 3), "encode": round(self.clock.now() - looked, 3)}
         self.logger.record("look", turn=turn, screenshot=f"screenshots/{name}.png", **seconds, **sight(frame))
-        return frame, self.logger.save_screenshot(name, encoded.png)  # last, since a record waits for it
+        return frame, self.logger.save_screenshot(name, encoded.png, frame)  # last, since a record waits for it
 
     def _look(self) -> Frame:
         """A capture; while the screen can't be seen (locked, one colour) it waits, at most `blind_patience` seconds."""
@@ -4616,7 +4620,7 @@ def chat_act(engine: Engine, state: AgentState, chat: Conversation, act: Act) ->
     progress = carry_out(engine, state, act, frame, record)
     if engine.refused:
         return record, refusal(engine.refused, record.result), False
-    effect = {True: {"screen": "changed"}, False: {"screen": "did not change"}, None: {}}[record.changed]
+    effect = {True: {"screen": "changed", "region": record.region}, False: {"screen": "did not change"}, None: {}}[record.changed]
     return record, {"ok": True, "result": record.result, **effect}, progress
 
 
