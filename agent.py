@@ -3669,7 +3669,7 @@ async function follow() {
 PHASES = ("encode", "request", "model", "act", "settle", "capture")
 COUNTS = {"acted": "acts", "refused": "refused", "corrections": "corrections", "wasted": "wasted turns",
           "requests": "requests", "prompt": "prompt tokens", "completion": "completion tokens"}  # fmt: skip
-SUMS = (*COUNTS, *PHASES, "reused", "reused_of", "computed")
+SUMS = ("turns", "seconds", *COUNTS, *PHASES, "reused", "reused_of", "computed")
 NOTES = {"no_call": "correction", "model_failed": "failed", "archive": "archive", "verification": "verification"}
 KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
 
@@ -3692,8 +3692,8 @@ def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
     if kind == "run" and not book:
         settings = {name: value for name, value in record["config"].items() if name in KEPT_SETTINGS}
         size = [int(settings["screen_capture_w"]), int(settings["screen_capture_h"])]
-        head = {"turn": -1, "began": when, "begun": f"{datetime.fromtimestamp(when):%Y-%m-%d %H:%M}"}
-        book.append({**head, "size": size, "settings": settings, "plan": "", "instructions": ""})
+        book.append({"turn": -1, "size": size, "settings": settings, "plan": "", "instructions": "", "began": when})
+        book[0] |= {"begun": f"{datetime.fromtimestamp(when):%Y-%m-%d %H:%M}", "sums": dict.fromkeys(SUMS, 0)}
     if not book or kind == "state":
         return
     if kind in ("run", "resume", "end"):
@@ -3702,16 +3702,21 @@ def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
         book[-1]["ended"] = when
         return
     if number != book[-1]["turn"]:
-        turn = {**dict.fromkeys(SUMS, 0), **dict.fromkeys(("role", "said", "call", "result"), "")}
-        lists: dict[str, Any] = {name: [] for name in ("notes", "acts", "shots")}
-        book.append({"turn": number, "changed": None, "plan": False, "began": book[-1]["ended"], **turn, **lists})
-    book[-1] |= {"ended": when, "seconds": round(max(0.0, when - book[-1]["began"]), 3)}
-    _fold_turn(book[-1], kind, record)
+        empty = {**dict.fromkeys(SUMS, 0), **dict.fromkeys(("role", "said", "call", "result"), "")}
+        empty |= {"changed": None, "plan": False, "began": book[-1]["ended"], "notes": [], "acts": [], "shots": []}
+        book.append({"turn": number, **empty})
+        book[0]["sums"]["turns"] += 1
+    turn = book[-1]
+    sums = {"seconds": max(0.0, when - turn["began"]) - turn["seconds"], **_fold_turn(turn, kind, record)}
+    for item, name in product((book[0]["sums"], turn), SUMS):
+        item[name] += sums.get(name) or 0
+    turn["ended"] = when
     if kind == "plan":
         book[0] |= {"plan": str(record["plan"]), "instructions": str(record["instructions"])}
 
 
-def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> None:
+def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record says of a turn; returns what it adds to the sums."""
     notes, sums = turn["notes"], dict[str, Any]()
     if kind == "look":
         sums = {"capture": record["capture"], "encode": record["encode"]}
@@ -3734,23 +3739,22 @@ def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> No
         sums["acted"], turn["acts"][-1]["changed"] = record["changed"] is not None, record["changed"]
         notes += [["refused", str(record["result"])]] * sums["refused"]
     elif kind == "action":
-        idle = record["tool"] == "no_call" or record["changed"] is False or turn["refused"] > 0
-        turn |= {"wasted": idle, "result": str(record["result"]), "changed": record["changed"]}
+        sums["wasted"] = record["tool"] == "no_call" or record["changed"] is False or turn["refused"] > 0
+        turn |= {"result": str(record["result"]), "changed": record["changed"]}
         turn |= {"call": f"{record['tool']} {record['args']}", "said": record["response_text"] or turn["said"]}
     elif kind == "plan":
         turn |= {"result": str(record["done"]), "plan": True}
         notes.append(["plan", turn["result"].removeprefix("plan: ")])
     elif kind in NOTES:
         notes.append([NOTES[kind], str(record.get("text") or record["summary"])])
-    for name in SUMS:
-        turn[name] += sums.get(name) or 0
+    return sums
 
 
 def figures_of(book: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """The figures of a run as (name, text), the same for report, statistics and the last line of a run."""
-    sums = {name: sum(turn[name] for turn in book[1:]) for name in (*SUMS, "seconds")}
+    sums = book[0]["sums"]
     share = f"{sums['reused'] / max(1, sums['reused_of']):.0%}{', computed' * bool(sums['computed'])}"
-    counts = {"turns": len(book) - 1, **{text: sums[name] for name, text in COUNTS.items()}}
+    counts = {"turns": sums["turns"], **{text: sums[name] for name, text in COUNTS.items()}}
     times = {"time": sums["seconds"], "in the program": max(0.0, sums["seconds"] - sums["model"])}
     texts = [(name, f"{seconds:.1f} s") for name, seconds in {**times, **{p: sums[p] for p in PHASES}}.items()]
     return [*((name, str(value)) for name, value in counts.items()), ("of the prompt reused", share), *texts]
@@ -3819,7 +3823,7 @@ class ExecutionLogger:
         self._writer, self._lost = threading.Thread(), list[OSError]()
         self.echo: Callable[[str], None] = lambda text: None  # gets every entry of the log, too
         self.listen: Callable[[], None] = lambda: None  # called whenever `book` has grown
-        self.turn, self.book = 0, list[dict[str, Any]]()  # what turns_of would give
+        self.turn, self.book = 0, list[dict[str, Any]]()  # what turns_of would give, of the latest turns
         with suppress(AgentError):
             self.book += turns_of(old) if old else []
         try:
@@ -3860,6 +3864,7 @@ class ExecutionLogger:
         line = redact(json.dumps(entry, ensure_ascii=True, default=str))
         self._write(self._turns, line + "\n")
         fold(self.book, json.loads(line))
+        del self.book[1:-HISTORY_MOST]
         if self.book and kind in ("run", "resume", "intent", "result", "plan", "action", "end"):
             self._show()
         self.listen()
@@ -5461,9 +5466,9 @@ def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
         yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
     for run in reversed(old_runs(root)) if options.runs else ():
         try:
-            head, *turns = turns_of(run)
+            head = turns_of(run)[0]
             line = f"{run.name:<9} {head['begun']} {head['profile']:<9} {head['outcome'] or 'unfinished':<10}"
-            yield f"{line} {len(turns):>5} {dict(head['figures'])['time']:>8}  {cut(head['task'], 60)}"
+            yield f"{line} {head['sums']['turns']:>5} {dict(head['figures'])['time']:>8}  {cut(head['task'], 60)}"
         except AgentError as error:
             yield f"{run.name:<9} {error}"
     if options.stats:

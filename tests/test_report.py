@@ -90,6 +90,20 @@ class Turns(EngineCase):
         self.assertEqual(len(heard), len(records))
         self.assertEqual((heard[0], heard[-1]), ((-1, "", ""), (2, "1. press", "Click the button.")))
 
+    def test_a_long_run_keeps_its_latest_turns_and_the_sums_of_all(self) -> None:
+        engine, _ = self.engine(lambda request: PLAN)
+        logger = engine.logger
+        logger.record("run", version="1", profile="planner", model="m", task="Press", config=vars(engine.config))
+        for turn in range(1, 301):
+            logger.record("look", turn=turn, screenshot="screenshots/turn_0001.png", capture=0.5, encode=0)
+            logger.record("plan", turn=turn, done="plan", plan="", instructions="")
+        self.assertEqual([item["turn"] for item in logger.book], [-1, *range(101, 301)])
+        facts = dict(agent.turns_of(logger.folder)[0]["figures"])
+        self.assertEqual((facts["turns"], facts["capture"]), ("300", "150.0 s"))
+        self.assertEqual(dict(logger.book[0]["figures"]), facts)
+        shown = {item["turn"] for item in blocks((logger.folder / "report.html").read_text())}
+        self.assertEqual(shown, {-1, *range(1, 301)})
+
     def test_a_resumed_run_goes_on_in_the_same_book_and_the_time_between_does_not_count(self) -> None:
         def spoken(request: dict[str, Any]) -> dict[str, Any]:
             return PLAN if role_of(request) == "planner" else call("scroll_screen_down")
