@@ -4625,8 +4625,10 @@ def chat_act(engine: Engine, state: AgentState, chat: Conversation, act: Act) ->
     progress = carry_out(engine, state, act, frame, record)
     if engine.refused:
         return record, refusal(engine.refused, record.result), False
-    effect = {True: {"screen": "changed", "region": record.region}, False: {"screen": "did not change"}, None: {}}[record.changed]
-    return record, {"ok": True, "result": record.result, **effect}, progress
+    answer = {"ok": True, "result": record.result}
+    answer |= {} if record.changed is None else {"screen": "changed" if record.changed else "did not change"}
+    answer |= {"region": record.region} if record.region else {}  # the box of what changed, on the grid
+    return record, answer, progress
 
 
 def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -> None:
