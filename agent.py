@@ -4627,7 +4627,7 @@ def chat_act(engine: Engine, state: AgentState, chat: Conversation, act: Act) ->
         return record, refusal(engine.refused, record.result), False
     answer = {"ok": True, "result": record.result}
     answer |= {} if record.changed is None else {"screen": "changed" if record.changed else "did not change"}
-    answer |= {"region": record.region} if record.region else {}  # the box of what changed, on the grid
+    answer |= {"region": record.region} if record.changed else {}  # the box of what changed, on the grid
     return record, answer, progress
 
 
