@@ -741,9 +741,9 @@ def wrap_text(text: str, width: int, scale: int = 2) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _mixing(colour: int, part: int) -> list[bytes]:
-    """For blue, green and red a table that moves each of the 256 values part/32 of the way to that of `colour`."""
+    """For blue, green and red a table that moves each of the 256 values part/64 of the way to that of `colour`."""
     levels = colour.to_bytes(3, "little")
-    return [bytes([value + (level - value) * part // 32 for value in range(256)]) for level in levels]
+    return [bytes([value + (level - value) * part // 64 for value in range(256)]) for level in levels]
 
 
 class Canvas:
@@ -762,7 +762,7 @@ class Canvas:
         if alpha >= 1:
             self.pixels[start:end] = colour.to_bytes(4, "little") * (right - left)
             return
-        for channel, table in enumerate(_mixing(colour, round(alpha * 32)), start):
+        for channel, table in enumerate(_mixing(colour, round(alpha * 64)), start):
             self.pixels[channel:end:4] = self.pixels[channel:end:4].translate(table)
 
     def fill(self, rect: Rect, colour: int, radius: int = 0, alpha: float = 1.0) -> None:
