@@ -747,9 +747,9 @@ def wrap_text(text: str, width: int, scale: int = 2) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _mixing(colour: int, part: int) -> list[bytes]:
-    """For blue, green and red a table that moves each of the 256 values part/32 of the way to that of `colour`."""
+    """For blue, green and red a table that moves each of the 256 values part/64 of the way to that of `colour`."""
     levels = colour.to_bytes(3, "little")
-    return [bytes([value + (level - value) * part // 32 for value in range(256)]) for level in levels]
+    return [bytes([value + (level - value) * part // 64 for value in range(256)]) for level in levels]
 
 
 class Canvas:
@@ -768,7 +768,7 @@ class Canvas:
         if alpha >= 1:
             self.pixels[start:end] = colour.to_bytes(4, "little") * (right - left)
             return
-        for channel, table in enumerate(_mixing(colour, round(alpha * 32)), start):
+        for channel, table in enumerate(_mixing(colour, round(alpha * 64)), start):
             self.pixels[channel:end:4] = self.pixels[channel:end:4].translate(table)
 
     def fill(self, rect: Rect, colour: int, radius: int = 0, alpha: float = 1.0) -> None:
@@ -3947,7 +3947,7 @@ function card(turn) {  // a turn's article and its piece of the line; the panel 
   const tone = tones.includes("bad") ? "bad" : turn.plan ? "plan" : turn.wasted ? "idle" : good;
   const node = add(document.createDocumentFragment(), "article", tone), top = add(node, "header");
   add(top, "b", "", String(turn.turn));
-  add(top, "span", "", turn.role);
+  add(top, "span", "", turn.role.slice(0, 30));
   add(top, "span", "act", turn.call.slice(0, 300));
   add(top, "span", "res", turn.result.slice(0, 300));
   const effect = turn.changed ? "changed" : "unchanged";
@@ -4002,7 +4002,10 @@ function play(on) {
 onkeydown = (event) => {
   const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -1e9, End: 1e9, " ": 0}[event.key];
   if (event.ctrlKey || event.altKey || event.metaKey || (event.repeat && !step)) return;
-  if (event.target === $("hint")) return event.key === "Escape" && $("hint").blur();
+  if (event.target === $("hint")) {
+    if (event.key === "Escape") $("hint").blur();
+    return;
+  }
   if (live && event.key === "h") $("hint").focus();
   else if (step === undefined || (live && event.key === " " && event.target.tagName === "BUTTON")) return;
   else if (step) go(current + step);
@@ -4037,7 +4040,7 @@ addEventListener("DOMContentLoaded", () => {
 });
 
 // -- live: the same items through the panel's event stream, the screen with its marks, and the person's words
-const token = location.hash.slice(1), pen = $("screen").getContext("2d", {alpha: false});
+const pen = $("screen").getContext("2d", {alpha: false, willReadFrequently: true}), token = location.hash.slice(1);
 let shown = 0, drawn = "", posted = 0, busy = false;
 function ask(path, body) {
   const headers = {Authorization: "Bearer " + token, ...(body ? {"Content-Type": "application/json"} : {})};
@@ -4081,8 +4084,10 @@ async function screen() {  // the picture: fetched when it or its marks are new,
       }
       if (state.phase === "waiting_annotated" && state.msg_id === shown && posted !== shown) {
         posted = shown;
-        const image_b64 = pen.canvas.toDataURL("image/png").split(",")[1];
-        await ask("/annotated", {seq: state.pending_seq, image_b64});  // 409: another panel was quicker
+        const reader = new FileReader(), blob = await new Promise((done) => pen.canvas.toBlob(done));
+        await new Promise((done) => { reader.onload = done; reader.readAsDataURL(blob); });
+        const sent = {seq: state.pending_seq, image_b64: reader.result.split(",")[1]};
+        await ask("/annotated", sent);  // 409: another panel was quicker, or it was too late
       }
     }
   } catch (error) {
