@@ -3782,8 +3782,8 @@ PAGE = r"""<!doctype html><html lang="en"><meta charset="utf-8"><title>TITLE</ti
   --blue: #2457d6; --green: #1a7f37; --red: #c62828; --amber: #9a6700; --violet: #7c3aed }
 @media (prefers-color-scheme: dark) { :root { --ground: #10151c; --card: #19212b; --ink: #e4e9f0; --soft: #98a5b5;
   --line: #2c3744; --blue: #7aa5ff; --green: #56c271; --red: #ff7b72; --amber: #e0a93b; --violet: #b794ff } }
-* { box-sizing: border-box } [hidden] { display: none !important }
-body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui; overflow-wrap: anywhere }
+* { box-sizing: border-box; min-width: 0 } [hidden] { display: none !important }
+body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui; overflow-wrap: break-word }
 #top, #turns, #live { max-width: 1360px; margin: auto; padding: 18px clamp(12px, 3vw, 32px) }
 h1 { font-size: clamp(20px, 3vw, 29px); line-height: 1.25; margin: 10px 0 6px; max-height: 8em; overflow: auto }
 .sub, small, dt, .cost, .res { color: var(--soft) } small, dt, .chip, .cost { font-size: 12.5px }
@@ -3837,7 +3837,8 @@ aria-label="The screen, with marks where it acted"></canvas><form id="say"><inpu
 aria-label="Hint" autocomplete="off" placeholder="A hint for its next turn (h)"><button id="send">Send hint</button>
 </form></div><div id="side"><div class="card"><small>Instructions</small><p id="instructions"></p></div>
 <div class="card"><small>Plan</small><p id="plan"></p></div>
-<div class="card"><small>Last words</small><p id="words"></p></div></div></section><main id="turns"></main><script>"use strict";
+<div class="card"><small>Last words</small><p id="words"></p></div></div></section>
+<main id="turns"></main><script>"use strict";
 const NOTES = {correction: "idle", failed: "bad", refused: "bad", plan: "plan", archive: "plan", verification: "good"};
 const ENDS = {completed: "good", stopped: "idle", max_steps: "idle"}, TEXT_MOST = 8000, pictures = new Map();
 const $ = (id) => document.getElementById(id), turns = [], nodes = [];  // nodes: article and piece of the line of each
