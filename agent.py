@@ -3839,9 +3839,9 @@ PAGE = r"""<!doctype html><html lang="en"><meta charset="utf-8"><title>TITLE</ti
   --blue: #2457d6; --green: #1a7f37; --red: #c62828; --amber: #9a6700; --violet: #7c3aed }
 @media (prefers-color-scheme: dark) { :root { --ground: #10151c; --card: #19212b; --ink: #e4e9f0; --soft: #98a5b5;
   --line: #2c3744; --blue: #7aa5ff; --green: #56c271; --red: #ff7b72; --amber: #e0a93b; --violet: #b794ff } }
-* { box-sizing: border-box } [hidden] { display: none !important }
-body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui; overflow-wrap: anywhere }
-#top, #turns, #live, #note { max-width: 1360px; margin: auto; padding: 18px clamp(12px, 3vw, 32px) }
+* { box-sizing: border-box; min-width: 0 } [hidden] { display: none !important }
+body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui; overflow-wrap: break-word }
+#top, #turns, #live { max-width: 1360px; margin: auto; padding: 18px clamp(12px, 3vw, 32px) }
 h1 { font-size: clamp(20px, 3vw, 29px); line-height: 1.25; margin: 10px 0 6px; max-height: 8em; overflow: auto }
 .sub, small, dt, .cost, .res { color: var(--soft) } small, dt, .chip, .cost { font-size: 12.5px }
 .chip { border-radius: 99px; padding: 1px 10px; font-weight: 600; color: var(--card); background: var(--tone) }
@@ -3871,6 +3871,7 @@ small { display: block } .call { font: 13px/1.5 ui-monospace, Consolas, monospac
 .idle { --tone: var(--amber) } .plan { --tone: var(--violet) } .busy { --tone: var(--blue) }
 .mark, .halo { fill: none; stroke: #e11d48; stroke-width: 5 } .halo { stroke: #fff; stroke-width: 11 }
 .off { stroke-dasharray: 14 10 } rect { fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif }
+#note { margin: 14px auto -4px; max-width: min(1296px, 94vw) }
 #live { display: grid; gap: 14px; padding-bottom: 0 } .card { padding: 10px 14px } #side { display: grid; gap: 14px }
 canvas { display: block; width: 100%; border-radius: 6px } form { display: flex; gap: 8px; margin-top: 10px }
 #side p { margin: 2px 0 0; max-height: 12em } #side p:empty::after { content: "nothing yet"; color: var(--soft) }
@@ -3890,19 +3891,19 @@ canvas { display: block; width: 100%; border-radius: 6px } form { display: flex;
 <p id="note" role="alert" hidden></p>
 <section id="live" hidden><div class="card"><canvas id="screen" width="1536" height="864" role="img"
 aria-label="The screen, with marks where it acted"></canvas><form id="say"><input id="hint" maxlength="2000"
-autocomplete="off" aria-label="Hint" placeholder="A hint for its next turn (h)"><button id="send">Send hint</button>
-</form></div><div id="side"><div class="card"><small>Instructions</small><p id="instructions"></p></div><div class="card">
-<small>Plan</small><p id="plan"></p></div><div class="card"><small>Last words</small><p id="words"></p></div></div>
-</section><main id="turns"></main><script>"use strict";
+aria-label="Hint" autocomplete="off" placeholder="A hint for its next turn (h)"><button id="send">Send hint</button>
+</form></div><div id="side"><div class="card"><small>Instructions</small><p id="instructions"></p></div>
+<div class="card"><small>Plan</small><p id="plan"></p></div>
+<div class="card"><small>Last words</small><p id="words"></p></div></div></section>
+<main id="turns"></main><script>"use strict";
 const NOTES = {correction: "idle", failed: "bad", refused: "bad", plan: "plan", archive: "plan", verification: "good"};
-const ENDS = {completed: "good", stopped: "idle", max_steps: "idle"}, TEXT_MOST = 20000, pictures = new Map();
+const ENDS = {completed: "good", stopped: "idle", max_steps: "idle"}, TEXT_MOST = 8000, pictures = new Map();
 const $ = (id) => document.getElementById(id), turns = [], nodes = [];  // nodes: article and piece of the line of each
 let head = {task: "", figures: [], size: [16, 9]}, live = false, state = {}, current = 0, timer = 0;
 function plain(text) {  // whatever a model or a screen said: not too much of it, and nothing that is not to be seen
-  const shown = text.slice(0, TEXT_MOST), rest = text.length - shown.length;
+  const rest = text.length > TEXT_MOST ? ` ... and ${text.length - TEXT_MOST} more characters` : "";
   const escaped = (char) => "\\u" + char.codePointAt(0).toString(16).padStart(4, "0");
-  const seen = shown.replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
-  return seen + (rest ? ` ... and ${rest.toLocaleString("en")} more characters` : "");
+  return text.slice(0, TEXT_MOST).replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu, escaped) + rest;
 }
 function add(parent, name, kind, text) {  // the only way text gets into the page: never as markup
   const node = Object.assign(document.createElement(name), {className: kind || "", textContent: plain(text || "")});
@@ -3939,7 +3940,7 @@ function picture(parent, name, acts) {
   for (const act of acts) mark(svg, act);
   figure.onclick = () => figure.closest("article").classList.toggle("wide");
 }
-function card(turn) {  // a turn's article and its piece of the line; the panel shows it as a row that opens
+function card(turn, at) {  // a turn's article and its piece of the line; the panel shows it as a row that opens
   const kinds = [...new Set(turn.notes.map(([kind]) => kind))], tones = kinds.map((kind) => NOTES[kind]);
   const good = turn.changed || tones.includes("good") ? "good" : "";
   const tone = tones.includes("bad") ? "bad" : turn.plan ? "plan" : turn.wasted ? "idle" : good;
@@ -3948,8 +3949,8 @@ function card(turn) {  // a turn's article and its piece of the line; the panel 
   add(top, "span", "", turn.role.slice(0, 30));
   add(top, "span", "act", turn.call.slice(0, 300));
   add(top, "span", "res", turn.result.slice(0, 300));
-  const effect = turn.changed ? "changed" : "unchanged";
-  if (turn.changed !== null) add(top, "span", turn.changed ? "chip good" : "chip", effect);
+  if (turn.changed) add(top, "span", "chip good", "changed");
+  if (turn.changed === false) add(top, "span", "chip", "unchanged");
   for (const kind of kinds) add(top, "span", "chip " + (NOTES[kind] || ""), kind);
   add(top, "span", "cost", `${turn.seconds.toFixed(1)} s, ${turn.prompt} + ${turn.completion} tokens`);
   const body = add(node, "div", "body"), done = (name) => turn.acts.filter((act) => act.screenshot === name);
@@ -3961,26 +3962,20 @@ function card(turn) {  // a turn's article and its piece of the line; the panel 
   const rows = [["the model said", turn.said], ["call", turn.call, "call"], ["result", turn.plan ? "" : turn.result]];
   for (const [kind, text] of turn.notes) rows.push([kind, text, "note " + (NOTES[kind] || "")]);
   for (const [label, text, kind] of rows) if (text) add(words, "p", kind, text).prepend(add(words, "small", "", label));
-  const bit = add(document.createDocumentFragment(), "button", tone), at = turns.indexOf(turn);
+  const bit = add(document.createDocumentFragment(), "button", tone);
   bit.style.flexGrow = String(Math.max(3, Math.min(300, turn.seconds * 10)));
   bit.title = plain(`Turn ${turn.turn}: ${turn.call || turn.result}`.slice(0, 120));
   bit.onclick = () => go(at);
   top.onclick = () => live && node.classList.toggle("open");
   return [node, bit];
 }
-function take(item) {  // the run, a picture, or a turn, which may have been there before
-  if (item.picture) pictures.set(item.picture, item.data);
-  else if (item.turn < 0) head = item;
-  else {
-    const at = turns.findIndex((turn) => turn.turn === item.turn), open = nodes[at]?.[0].classList.contains("open");
-    if (at < 0) turns.push(item); else turns[at] = item;
-    return live && show(at < 0 ? turns.length - 1 : at, open);
-  }
-}
-function show(at, open) {
-  const made = card(turns[at]), old = nodes[at];
-  made[0].classList.toggle("open", !!open);
-  nodes[at] = made;
+function take(item) {  // the run, or a turn, which may have been there before
+  const found = turns.findIndex((turn) => turn.turn === item.turn), at = found < 0 ? turns.length : found;
+  if (item.turn < 0) head = item;
+  if (item.turn < 0) return;
+  const old = nodes[at], made = nodes[at] = card(item, at);
+  turns[at] = item;
+  made[0].classList.toggle("open", Boolean(old?.[0].classList.contains("open")));
   made.forEach((node, n) => old ? old[n].replaceWith(node) : [$("turns"), $("line")][n].append(node));
 }
 function go(at, quiet) {
@@ -4026,20 +4021,22 @@ addEventListener("DOMContentLoaded", () => {
   const blocks = document.querySelectorAll("script[type='application/json']");
   $("back").onclick = () => go(current - 1);
   $("next").onclick = () => go(current + 1);
+  $("play").onclick = () => play(!timer);
   if (!blocks.length && location.protocol === "http:") return follow();
-  for (const node of blocks) try { take(JSON.parse(node.textContent)); }
-  catch { /* the last line of a run that was killed while it was written */ }
-  turns.sort((a, b) => a.turn - b.turn);
+  const book = new Map();
+  for (const node of blocks) try {
+    const item = JSON.parse(node.textContent);
+    if (item.picture) pictures.set(item.picture, item.data); else book.set(item.turn, item);
+  } catch { /* the last line of a run that was killed while it was written */ }
+  [...book.values()].sort((a, b) => a.turn - b.turn).forEach(take);
   document.title = `${head.outcome || "unfinished"}: ${head.task}`;
   showRun();
-  turns.forEach((turn, at) => show(at));
-  $("play").onclick = () => play(!timer);
   go(0, true);
 });
 
 // -- live: the same items through the panel's event stream, the screen with its marks, and the person's words
 const pen = $("screen").getContext("2d", {alpha: false, willReadFrequently: true}), token = location.hash.slice(1);
-let shown = 0, drawn = "", posted = 0, busy = false;
+let shown = 0, drawn = "", posted = 0, busy = false, said = "";
 function ask(path, body) {
   const headers = {Authorization: "Bearer " + token, ...(body ? {"Content-Type": "application/json"} : {})};
   return fetch(path, {method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), cache: "no-store"});
@@ -4064,49 +4061,46 @@ function paint(patches) {  // as `annotate` in agent.py does: colours, and round
   pen.globalAlpha = 1;
 }
 async function screen() {  // the picture: fetched when it or its marks are new, handed back where it is waited for
+  const wanted = state, marks = ({msg_id, actions, bboxes, trail}) => JSON.stringify([msg_id, actions, bboxes, trail]);
   if (busy || !state.msg_id) return;
   busy = true;
   try {
-    for (let wanted = null; wanted !== state;) {
-      wanted = state;
-      const marks = JSON.stringify([state.msg_id, state.actions, state.bboxes, state.trail]);
-      if (marks !== drawn) {
-        const all = await (await ask("/state")).json(), exact = {colorSpaceConversion: "none"};
-        const bytes = Uint8Array.from(atob(all.raw_b64), (char) => char.charCodeAt(0));
-        const base = await createImageBitmap(new Blob([bytes], {type: "image/png"}), exact);
-        Object.assign(pen.canvas, {width: base.width, height: base.height});
-        pen.drawImage(base, 0, 0);
-        paint(all.marks);
-        shown = all.msg_id;
-        drawn = JSON.stringify([all.msg_id, all.actions, all.bboxes, all.trail]);
-      }
-      if (state.phase === "waiting_annotated" && state.msg_id === shown && posted !== shown) {
-        posted = shown;
-        const reader = new FileReader(), blob = await new Promise((done) => pen.canvas.toBlob(done));
-        await new Promise((done) => { reader.onload = done; reader.readAsDataURL(blob); });
-        const sent = {seq: state.pending_seq, image_b64: reader.result.split(",")[1]};
-        await ask("/annotated", sent);  // 409: another panel was quicker, or it was too late
-      }
+    if (marks(wanted) !== drawn) {
+      const all = await (await ask("/state")).json(), base = new Image();
+      base.src = "data:image/png;base64," + all.raw_b64;
+      await base.decode();
+      Object.assign(pen.canvas, {width: base.width, height: base.height});
+      pen.drawImage(base, 0, 0);
+      paint(all.marks);
+      [shown, drawn] = [all.msg_id, marks(all)];
+    }
+    if (wanted.phase === "waiting_annotated" && wanted.msg_id === shown && posted !== shown) {
+      posted = shown;
+      const reader = new FileReader(), blob = await new Promise((done) => pen.canvas.toBlob(done));
+      await new Promise((done) => { reader.onload = done; reader.readAsDataURL(blob); });
+      const sent = {seq: wanted.pending_seq, image_b64: reader.result.split(",")[1]};
+      await ask("/annotated", sent);  // 409: another panel was quicker, or it was too late
     }
   } catch (error) {
     if (!head.outcome) note("The picture cannot be shown: " + error.message, "bad");
   }
   busy = false;
+  if (wanted !== state) screen();
 }
 function render() {
-  const over = Boolean(head.outcome);
+  const over = Boolean(head.outcome), spoken = state.observation || turns.findLast((turn) => turn.said)?.said;
+  const news = head.text || state.error || "";
   showRun();
-  $("instructions").textContent = plain(head.instructions || "");
-  $("plan").textContent = plain(head.plan || "");
-  $("words").textContent = plain(state.observation || turns.findLast((turn) => turn.said)?.said || "");
-  if (over || state.error) note(over ? head.text : state.error, over ? ENDS[head.outcome] || "bad" : "bad");
+  for (const [id, text] of [["instructions", head.instructions], ["plan", head.plan], ["words", spoken]])
+    $(id).textContent = plain(text || "");
+  if (said !== news) note(said = news, over && ENDS[head.outcome] || "bad");
   $("play").textContent = state.paused ? "Resume" : "Pause";
   $("send").textContent = state.phase === "waiting_inject" ? "Inject" : "Send hint";
   for (const id of ["play", "stop", "send", "hint"]) $(id).disabled = over;
 }
 async function read() {
   const answer = await ask("/events");
-  if (!answer.ok) return note((await answer.json()).error, "bad");
+  if (answer.status === 401) return note((await answer.json()).error, "bad") || true;
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let text = "";;) {
     const {value, done} = await reader.read();
@@ -4135,8 +4129,8 @@ async function follow() {
     if (text && await (inject ? tell("/inject", {vlm_text: text}, "Injected.") :
       tell("/control", {action: "hint", text}, "The model gets your hint at its next turn."))) $("hint").value = "";
   };
-  while (!head.outcome) {
-    await read().catch(() => null);
+  for (let lost = false; !lost && !head.outcome;) {
+    lost = await read().catch(() => false);
     state.phase = "not connected";
     render();
     await new Promise((done) => setTimeout(done, 1000));
