@@ -3377,7 +3377,7 @@ def read_action(action: Any, words: str, tools: list[dict[str, Any]]) -> ToolCal
     given = {key: value for key, value in _dict(action).items() if value not in (None, "")}
     name = str(given.pop("name", "")).strip().lower()
     given = {**dict.fromkeys(("label", "evidence"), words or name), **given}
-    return _checked({"name": name, "arguments": given}, tools, 0)
+    return read_call({"tool_calls": [{"name": name, "arguments": given}]}, "stop", tools)
 
 
 _ADVICE = {
