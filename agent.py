@@ -3340,31 +3340,30 @@ small { display: block } .call { font: 13px/1.5 ui-monospace, Consolas, monospac
 .idle { --tone: var(--amber) } .plan { --tone: var(--violet) } .busy { --tone: var(--blue) }
 .mark, .halo { fill: none; stroke: #e11d48; stroke-width: 5 } .halo { stroke: #fff; stroke-width: 11 }
 .off { stroke-dasharray: 14 10 } rect { fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif }
-#note { margin: 14px auto -4px; max-width: min(1296px, 94vw) }
-#live { display: grid; gap: 14px; padding-bottom: 0 } .card { padding: 10px 14px } #side { display: grid; gap: 14px }
+#note { margin: 14px auto -4px; max-width: min(1296px, 94vw) } #live { display: grid; gap: 14px; padding-bottom: 0 }
+.card { padding: 10px 14px } #side { display: grid; gap: 14px }
 canvas { display: block; width: 100%; border-radius: 6px } form { display: flex; gap: 8px; margin-top: 10px }
 #side p { margin: 2px 0 0; max-height: 12em } #side p:empty::after { content: "nothing yet"; color: var(--soft) }
 @media (min-width: 860px) { #live { grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); align-items: start } }
 .live dl { display: none } .live #turns { display: flex; flex-direction: column-reverse }
 .live #top { display: flex; gap: 14px; align-items: baseline; padding-bottom: 12px } .live .chip { flex: none }
 .live h1 { font-size: 17px; margin: 0; flex: 1; max-height: 4em } .live b { font-size: 15px }
-.live article { margin-bottom: 6px; padding: 7px 14px }
-.live .body { display: none } .live .open .body { display: grid } .live header { cursor: pointer }
-.live .act { display: block; font-weight: 600 } .live .res { display: block; flex: 1 1 14em } .live .cost { margin: 0 }
+.live article { margin-bottom: 6px; padding: 7px 14px } .live .body { display: none }
+.live .open .body { display: grid } .live header { cursor: pointer } .live .act { display: block; font-weight: 600 }
+.live .res { display: block; flex: 1 1 14em } .live .cost { margin: 0 }
 @media (prefers-reduced-motion: no-preference) { .now .mark { animation: beat 1.1s ease-in-out 3 } }
 @keyframes beat { 50% { stroke-width: 14; opacity: .55 } }
 @media print { nav { display: none } article { break-inside: avoid } p { max-height: none } }
 </style><body><div id="top"></div><nav><button id="back" title="left arrow">&#9664;</button>
 <button id="play" title="space">play</button><button id="next" title="right arrow">&#9654;</button>
 <button id="stop" hidden>Stop</button><div id="line"></div><span id="where"></span></nav>
-<p id="note" role="alert" hidden></p>
-<section id="live" hidden><div class="card"><canvas id="screen" width="1536" height="864" role="img"
-aria-label="The screen, with marks where it acted"></canvas><form id="say"><input id="hint" maxlength="2000"
-aria-label="Hint" autocomplete="off" placeholder="A hint for its next turn (h)"><button id="send">Send hint</button>
-</form></div><div id="side"><div class="card"><small>Instructions</small><p id="instructions"></p></div>
+<p id="note" role="alert" hidden></p><section id="live" hidden><div class="card"><canvas id="screen" width="1536"
+height="864" role="img" aria-label="The screen, with marks where it acted"></canvas><form id="say"><input id="hint"
+maxlength="2000" aria-label="Hint" autocomplete="off" placeholder="A hint for its next turn (h)"><button id="send">Send
+hint</button></form></div><div id="side"><div class="card"><small>Instructions</small><p id="instructions"></p></div>
 <div class="card"><small>Plan</small><p id="plan"></p></div>
-<div class="card"><small>Last words</small><p id="words"></p></div></div></section>
-<main id="turns"></main><script>"use strict";
+<div class="card"><small>Last words</small><p id="words"></p></div></div></section><main id="turns"></main>
+<script>"use strict";
 const NOTES = {correction: "idle", failed: "bad", refused: "bad", plan: "plan", archive: "plan", verification: "good"};
 const ENDS = {completed: "good", stopped: "idle", max_steps: "idle"}, TEXT_MOST = 8000, pictures = new Map();
 const $ = (id) => document.getElementById(id), turns = [], nodes = [];  // nodes: article and piece of the line of each
@@ -3384,10 +3383,10 @@ function draw(svg, name, values, text) {
   node.textContent = text || "";
   return svg.appendChild(node);
 }
-const placesOf = (act) => Object.values(act.args).filter((value) => value && typeof value.x === "number");
 function mark(svg, act) {  // what was done; dashed if it was refused or broken off
   const [wide, high] = head.size, {text, key, element_name} = act.args, off = act.changed === null ? " off" : "";
-  const spots = placesOf(act).map(({x, y}) => [x * wide / 1000, y * high / 1000]);
+  const places = Object.values(act.args).filter((value) => value && typeof value.x === "number");
+  const spots = places.map(({x, y}) => [x * wide / 1000, y * high / 1000]);
   const [[x, y] = [wide / 2 - 350, high - 115], end] = spots;
   for (const kind of ["halo", "mark" + off]) {
     for (const [cx, cy] of spots) draw(svg, "circle", {cx, cy, r: act.tool === "double_click" ? 34 : 24, class: kind});
@@ -3440,8 +3439,7 @@ function card(turn, at) {  // a turn's article and its piece of the line; the pa
 }
 function take(item) {  // the run, or a turn, which may have been there before
   const found = turns.findIndex((turn) => turn.turn === item.turn), at = found < 0 ? turns.length : found;
-  if (item.turn < 0) head = item;
-  if (item.turn < 0) return;
+  if (item.turn < 0) return void (head = item);
   const old = nodes[at], made = nodes[at] = card(item, at);
   turns[at] = item;
   made[0].classList.toggle("open", Boolean(old?.[0].classList.contains("open")));
@@ -3464,10 +3462,8 @@ function play(on) {
 onkeydown = (event) => {
   const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -1e9, End: 1e9, " ": 0}[event.key];
   if (event.ctrlKey || event.altKey || event.metaKey || (event.repeat && !step)) return;
-  if (event.target === $("hint")) {
-    if (event.key === "Escape") $("hint").blur();
-    return;
-  }
+  if (event.key === "Escape") $("hint").blur();
+  if (event.target === $("hint")) return;
   if (live && event.key === "h") $("hint").focus();
   else if (step === undefined || (live && event.key === " " && event.target.tagName === "BUTTON")) return;
   else if (step) go(current + step);
