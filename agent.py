@@ -5380,22 +5380,24 @@ def find_resumed(options: argparse.Namespace, root: Path) -> Path:
     return run
 
 
-@contextmanager
-def open_panel(engine: Engine, wanted: bool) -> Iterator[None]:
-    """With --panel a panel that shows what the engine does; its address goes to the terminal and into no log."""
-    if not wanted:
-        yield
-        return
-    tell = engine.phase
+def open_panel(engine: Engine, undo: ExitStack) -> None:
+    """A panel that shows what the engine does; its address goes to the terminal and into no log."""
+    tell, ask = engine.phase, engine.actuator.confirm
+    panel = undo.enter_context(closing(Panel(engine.config, engine.stop)))
 
     def phase(text: str) -> None:
         tell(text)
         panel.update(phase=text)
 
-    with closing(Panel(engine.config, engine.stop)) as panel:
-        say(f"panel: {panel.url}")
-        engine.panel, engine.phase, engine.logger.listen = panel, phase, lambda: panel.publish(engine.logger.book)
-        yield
+    def confirm(question: str) -> bool:
+        panel.update(error=f"It waits for a yes at the terminal: {question}")
+        allowed = ask(question)
+        panel.update(error="")
+        return allowed
+
+    say(f"panel: {panel.url}")
+    engine.panel, engine.phase, engine.actuator.confirm = panel, phase, confirm
+    engine.logger.listen = lambda: panel.publish(engine.logger.book)
 
 
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
@@ -5435,7 +5437,8 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         profile = PROFILES[options.profile]
         engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, terminal.say)
         engine.phase, logger.echo = terminal.phase, partial(terminal.say, level=2)
-        undo.enter_context(open_panel(engine, options.panel))
+        if options.panel:
+            open_panel(engine, undo)
         state = AgentState(task, AgentMemory(config.memory_compression_threshold))
         terminal.watch = lambda: f"turn {state.turn} of {config.max_steps}, {engine.tokens} tokens"
         logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
