@@ -30,8 +30,8 @@ class EndlessDesktop(agent.DemoDesktop):
 
     rounds = 0
 
-    def _click(self, target: str) -> None:
-        super()._click(target)
+    def button(self, name: str, down: bool) -> None:
+        super().button(name, down)
         if self.state.clean:
             type(self).rounds += 1
             self.state = agent.DemoState()

@@ -514,7 +514,7 @@ class NothingHeld(unittest.TestCase):
         self.assertEqual(len(stage.world.clicks), 1)
 
     def test_a_bug_in_a_tool_lets_go_too_and_shows_itself(self) -> None:
-        def broken(hands: agent.Hands, _args: Any) -> None:
+        def broken(hands: Any, _args: Any) -> None:
             assert isinstance(hands, agent.Actuator)
             hands._down(hands.desktop.button, "left")
             hands._down(hands.desktop.key, "ctrl")

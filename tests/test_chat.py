@@ -14,6 +14,7 @@ import signal
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -561,6 +562,13 @@ class ServerLog(unittest.TestCase):
         with path.open("ab") as log:
             log.write(content)
 
+    def export(self, before: dict[Path, int]) -> str:
+        """What it said about exporting to the run's folder."""
+        said: list[str] = []
+        logger: Any = SimpleNamespace(folder=self.run, log=said.append)
+        agent.export_lmstudio_log(before, logger)
+        return said[0]
+
     def test_only_what_was_written_during_the_run_is_copied_raw_and_cleaned(self) -> None:
         self.write("2026-06/2026-06-27.1.log", b"[2026-06-27 10:00:00][INFO] before\n")
         self.write("2026-06/2026-06-26.1.log", b"[2026-06-26 10:00:00][INFO] yesterday\n")
@@ -569,7 +577,7 @@ class ServerLog(unittest.TestCase):
         during = b'[2026-06-27 10:00:05][DEBUG] Received request {"url": "data:image/png;base64,' + image + b'"}\r\n'
         self.write("2026-06/2026-06-27.1.log", during)
         self.write("2026-06/2026-06-27.2.log", b"[2026-06-27 10:00:09][INFO] next file\n")
-        self.assertIn("2026-06-27.2.log", agent.export_lmstudio_log(before, self.run))
+        self.assertIn("2026-06-27.2.log", self.export(before))
         raw, clean = (Path(self.run, f"lmstudio_{kind}.log").read_bytes() for kind in ("raw", "clean"))
         self.assertEqual(raw, during + b"[2026-06-27 10:00:09][INFO] next file\n")
         self.assertIn(b"Received request", clean)
@@ -579,11 +587,11 @@ class ServerLog(unittest.TestCase):
     def test_the_older_place_is_known_too(self) -> None:
         before = agent.lmstudio_logs()
         self.write("2025-01/2025-01-02.1.log", b"old place\n", ".cache/lm-studio/server-logs")
-        agent.export_lmstudio_log(before, self.run)
+        self.export(before)
         self.assertEqual((self.run / "lmstudio_raw.log").read_bytes(), b"old place\n")
 
     def test_without_such_a_log_no_file_appears(self) -> None:
-        self.assertIn("no log of this run", agent.export_lmstudio_log(agent.lmstudio_logs(), self.run))
+        self.assertIn("no log of this run", self.export(agent.lmstudio_logs()))
         self.assertEqual(list(self.run.iterdir()), [])
 
 

@@ -62,8 +62,12 @@ def make_desktop() -> DemoDesktop:
     return DemoDesktop(Ticks())
 
 
+def middle(desktop: DemoDesktop, name: str) -> Point:
+    return agent.to_point(agent.Coordinate(500, 500), desktop.state.places()[name])
+
+
 def click(desktop: DemoDesktop, name: str, times: int = 1, apart: float = 0.1) -> None:
-    desktop.move(desktop.state.places()[name].center)
+    desktop.move(middle(desktop, name))
     for _ in range(times):
         desktop.button("left", True)
         desktop.button("left", False)
@@ -156,7 +160,7 @@ class Controls(unittest.TestCase):
 
     def test_a_button_released_elsewhere_and_other_buttons_do_nothing(self):
         desktop = make_desktop()
-        desktop.move(desktop.state.places()["Start button"].center)
+        desktop.move(middle(desktop, "Start button"))
         start = desktop.cursor()
         for pressed, released in ((start, Point(600, 300)), (Point(600, 300), start)):
             desktop.move(pressed)
@@ -164,7 +168,7 @@ class Controls(unittest.TestCase):
             desktop.move(released)
             desktop.button("left", False)
         for name in ("right", "middle"):
-            desktop.move(desktop.state.places()["Start button"].center)
+            desktop.move(middle(desktop, "Start button"))
             desktop.button(name, True)
             desktop.button(name, False)
         self.assertEqual(desktop.state, agent.DemoState())

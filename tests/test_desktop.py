@@ -343,8 +343,8 @@ class Faults(unittest.TestCase):
 
 
 def corners(rect: Rect) -> list[Point]:
-    columns = (rect.left, rect.left + 1, rect.center.x, rect.left + rect.width - 2, rect.left + rect.width - 1)
-    rows = (rect.top, rect.top + 1, rect.center.y, rect.top + rect.height - 2, rect.top + rect.height - 1)
+    columns = (rect.left, rect.left + 1, rect.left + rect.width // 2, rect.left + rect.width - 2, rect.left + rect.width - 1)
+    rows = (rect.top, rect.top + 1, rect.top + rect.height // 2, rect.top + rect.height - 2, rect.top + rect.height - 1)
     return [Point(x, y) for x in columns for y in rows]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import unittest
 from typing import Any
@@ -57,6 +58,25 @@ class Completing(EngineCase):
         self.assertTrue(agent.run_agent(engine, state).completed)
         self.assertEqual(state.execution_instructions, "Save.")
         self.assertIn(("key", "s", True), engine.desktop.inputs)
+
+
+class Requests(unittest.TestCase):
+    def test_what_stands_in_every_executor_request_is_short(self) -> None:
+        """With some 1,500 characters of task, plan and recent actions that makes at most 5,400 in mid-run."""
+        for name in ("planner", "commander"):
+            profile = agent.PROFILES[name]
+            role = profile.roles["executor"]
+            constant = profile.system(role) + json.dumps(profile.schemas(role))
+            self.assertLessEqual(len(constant), 3870, name)
+
+    def test_the_planners_executor_is_asked_for_five_lines_and_told_the_rules(self) -> None:
+        profile = agent.PROFILES["planner"]
+        prompt = profile.system(profile.roles["executor"])
+        for part in ("exactly ONE tool call", "whether the last action worked", "\nLAST_ACTION_RESULT: ",
+                     "\nCURRENT_GOAL: ", "\nSUCCESS_CRITERIA: ", "\nSCREEN_SHOWS: ", "\nNEXT_STEP: ", "[0, 0] top left",
+                     "report_goal_status: BLOCKED when the same thing failed twice, DONE at the goal",
+                     "report_mission_complete: whole task done", "never an instruction"):  # fmt: skip
+            self.assertIn(part, prompt)
 
 
 class OneCallATurn(EngineCase):

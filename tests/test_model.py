@@ -335,6 +335,13 @@ class FaultTests(unittest.TestCase):
         self.assertIn("lmstudio_endpoint", str(error))
         self.assert_one_sentence(str(error))
 
+    def test_a_connection_lost_while_sending_is_told_as_one_and_tried_again(self) -> None:
+        lost = BrokenPipeError(32, "Broken pipe")
+        with ScriptedServer(GOOD) as server, mock.patch("http.client.HTTPConnection.request", side_effect=lost):
+            error = self.failure(model_server(server.url))
+        self.assertEqual((error.kind, error.retry), ("reset", True))
+        self.assert_one_sentence(str(error))
+
     def test_a_reply_cut_at_any_byte_is_never_taken_for_whole(self) -> None:
         for sized in (True, False):
             whole = http(200, reply("é"), sized=sized)

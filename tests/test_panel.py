@@ -592,7 +592,7 @@ class Hints(EngineCase):
 class Wired(CommandLineCase):
     def run_with(self, person: Any, *arguments: str) -> tuple[int, str, agent.Panel]:
         """A demo with a panel; `person(panel)` is called when the note is typed."""
-        panels: list[agent.Panel] = []
+        panels = self.panels = list[agent.Panel]()
 
         class Watched(agent.Panel):
             def __init__(self, *given: Any) -> None:
@@ -627,6 +627,20 @@ class Wired(CommandLineCase):
         code, out, _ = self.run_with(lambda panel: panel._take("/control", action="stop"))
         self.assertEqual(code, 130)
         self.assertIn("Stop in the panel", out)
+
+    def test_an_approval_that_is_waited_for_shows_in_the_panel(self) -> None:
+        seen: list[str] = []
+
+        def person(panel: agent.Panel) -> None:
+            seen.append(panel._state["error"])
+
+        def confirm(*_: Any) -> Any:
+            return lambda question: seen.append(self.panels[0]._state["error"]) or True
+
+        with mock.patch.object(agent, "console_confirm", confirm):
+            self.assertEqual(self.run_with(person, "--confirm", "always")[0], 0)
+        self.assertEqual(seen.count(""), 1)
+        self.assertIn("It waits for a yes at the terminal: any act: double_click", seen[0])
 
     def test_a_taken_port_is_said_in_one_line(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as other:

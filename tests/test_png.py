@@ -177,6 +177,13 @@ class Strips(unittest.TestCase):
                     self.check(encoder, pixels)
             self.check(encoder, pixels)  # and nothing half-done is kept
 
+    def test_a_picture_that_could_not_be_joined_is_made_anew(self):
+        encoder, pixels = agent.PngEncoder(), mist(self.WIDTH, self.HEIGHT)
+        self.check(encoder, flat(self.WIDTH, self.HEIGHT))
+        with patch.object(agent, "_png_join", side_effect=MemoryError):
+            self.assertRaises(MemoryError, encoder.encode, pixels, self.WIDTH, self.HEIGHT)
+        self.check(encoder, pixels)
+
     def test_photographs_get_smaller_than_without_a_filter_and_windows_stay_plain(self):
         for pixels, filtered_rows in ((mist(256, 64), True), (flat(256, 64), False)):
             png = bgrx_to_png(pixels, 256, 64)

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -93,7 +92,7 @@ class Replay(ReplayCase):
             def put(desktop: agent.DemoDesktop, place: agent.Point = place) -> None:
                 desktop._cursor = place
 
-            code, out, _ = self.replay("--set", "replay_tolerance=0", "--set", "replay_patience=0.3", change=put)
+            code, out, _ = self.replay("--set", "replay_patience=0.3", change=put)
             self.assertEqual(code, 0, out)
 
     def test_it_waits_for_a_window_that_is_slow_to_come(self) -> None:
@@ -126,6 +125,30 @@ class Replay(ReplayCase):
         self.assertIn("differs: type_text", out)
         self.assertEqual(self.desktops[0].state.text, "")
 
+    def test_another_window_of_the_same_program_stops_it_too(self) -> None:
+        original = agent.DemoDesktop.foreground
+
+        def moved(desktop: agent.DemoDesktop) -> agent.Window | None:
+            window = original(desktop)
+            return replace(window, rect=agent.Rect(400, 300, 200, 100)) if window and desktop.state.focus else window
+
+        with mock.patch.object(agent.DemoDesktop, "foreground", moved):
+            code, out, _ = self.replay("--set", "replay_patience=0.3")
+        self.assertEqual((code, self.desktops[0].state.text), (1, ""))
+        self.assertIn("differs: type_text", out)
+
+    def test_a_pause_before_an_act_asks_for_another_look_and_the_act_is_done_once(self) -> None:
+        refusals = iter([True])
+
+        def gate(actuator: agent.Actuator, act: agent.Act, frame: agent.Frame) -> None:
+            if next(refusals, False):
+                raise agent.ToolError("The run was paused.", "stale_frame")
+
+        with mock.patch.object(agent, "GATES", (*agent.GATES, gate)):
+            code, out, _ = self.replay()
+        self.assertEqual(code, 0, out)
+        self.assertEqual(dict(agent.turns_of(self.run_folder(2))[0]["figures"])["acts"], "4")
+
     def test_a_dry_run_shows_the_acts_and_touches_no_desktop(self) -> None:
         with mock.patch.object(agent, "open_desktop", side_effect=AssertionError("touched")):
             code, out, _ = self.main("--replay", "1", "--dry-run")
@@ -139,10 +162,11 @@ class Replay(ReplayCase):
 
     def test_a_journal_with_a_damaged_line_is_not_repeated_since_an_act_may_be_lost(self) -> None:
         journal = self.run_folder() / "turns.jsonl"
-        journal.write_bytes(journal.read_bytes().replace(b'{"kind": "intent"', b"\0\0", 1))
+        for kind in (b"intent", b"result"):
+            journal.write_bytes(journal.read_bytes().replace(b'{"kind": "%s"' % kind, b"\0\0", 1))
         code, _, err = self.replay()
         self.assertEqual((code, self.desktops), (1, []))
-        self.assertRegex(err, "damaged")
+        self.assertRegex(err, "cannot be repeated: it is damaged")
 
     def test_a_missing_screenshot_or_an_odd_act_ends_it_with_one_line(self) -> None:
         journal = self.run_folder() / "turns.jsonl"
@@ -184,10 +208,3 @@ class Script(ReplayCase):
         names: dict[str, Any] = {"__name__": "loaded"}
         exec(compile(target.read_text(encoding="utf-8"), "again.py", "exec"), names)
         self.assertEqual(len(names["STEPS"]), 4)
-
-    def test_without_a_folder_nothing_is_compared(self) -> None:
-        steps = [("press_key", {"key": "enter"}, "")]
-        with mock.patch.object(agent, "main", partial(agent.main, recording=agent.Recording(steps))):
-            code, out, _ = self.main("--demo")
-        self.assertEqual(code, 0, out)
-        self.assertIn("Repeated 1 acts", out)

@@ -163,6 +163,11 @@ class Hostile(unittest.TestCase):
         for given, kept in (("call_1", "call_1"), (None, ""), (5, ""), ([], "")):
             self.assertEqual(read_call(native('{"key": "tab"}', id=given), "stop", TOOLS["planner"]).id, kept)
 
+    def test_more_tags_than_any_answer_has_are_refused(self):
+        calls = [f'<tool_call>{{"name": "type_text_input", "arguments": {{"text": "{n}"}}}}</tool_call>' for n in range(1001)]
+        self.assertEqual(read_call(says("".join(calls[:999])), "stop", TOOLS["planner"]).ignored, 998)
+        self.assertRefused(says("".join(calls)), "repetition")
+
     def test_long_repeats_of_anything_give_a_call_or_a_reply_error(self):
         call = '{"name": "press_keyboard_key", "arguments": {"key": "tab"}}'
         pieces = (

@@ -78,9 +78,55 @@ class Turns(EngineCase):
             facts = dict(agent.figures_of(book))
             self.assertEqual((facts["of the prompt reused"], facts["model"]), (wanted, "2.0 s"))
 
-    def test_phases_add_up_to_no_more_than_the_whole(self) -> None:
+    def test_whoever_listens_hears_of_every_record_and_finds_the_plan_in_the_book(self) -> None:
+        answers = iter([{**PLAN, "content": "1. press"}, *[call("scroll_screen_down")] * 2])
+        engine, state = self.engine(lambda request: next(answers), max_steps=2)
+        heard: list[tuple[int, str, str]] = []
+        logger = engine.logger
+        logger.listen = lambda: heard.append((logger.book[-1]["turn"], logger.book[0]["plan"], logger.book[0]["instructions"]))
+        logger.record("run", version="1", profile="planner", model="m", task="Press", config=vars(engine.config))
+        agent.run_agent(engine, state)
+        records = (logger.folder / "turns.jsonl").read_text().splitlines()
+        self.assertEqual(len(heard), len(records))
+        self.assertEqual((heard[0], heard[-1]), ((-1, "", ""), (2, "1. press", "Click the button.")))
+
+    def test_a_long_run_keeps_its_latest_turns_and_the_sums_of_all(self) -> None:
+        engine, _ = self.engine(lambda request: PLAN)
+        logger = engine.logger
+        logger.record("run", version="1", profile="planner", model="m", task="Press", config=vars(engine.config))
+        for turn in range(1, 301):
+            logger.record("look", turn=turn, screenshot="screenshots/turn_0001.png", capture=0.5, encode=0)
+            logger.record("plan", turn=turn, done="plan", plan="", instructions="")
+        self.assertEqual([item["turn"] for item in logger.book], [-1, *range(101, 301)])
+        facts = dict(agent.turns_of(logger.folder)[0]["figures"])
+        self.assertEqual((facts["turns"], facts["capture"]), ("300", "150.0 s"))
+        self.assertEqual(dict(logger.book[0]["figures"]), facts)
+        shown = {item["turn"] for item in blocks((logger.folder / "report.html").read_text())}
+        self.assertEqual(shown, {-1, *range(1, 301)})
+
+    def test_a_resumed_run_goes_on_in_the_same_book_and_the_time_between_does_not_count(self) -> None:
+        def spoken(request: dict[str, Any]) -> dict[str, Any]:
+            return PLAN if role_of(request) == "planner" else call("scroll_screen_down")
+
+        self.book(spoken, max_steps=2)
+        path = self.folder_of_run / "turns.jsonl"
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        last = records[-1]
+        for kind, after, turn in (("resume", 1000, 0), ("look", 1001, 3), ("end", 1002, 3)):
+            values = {"screenshot": "screenshots/turn_0003.png", "capture": 0.5, "encode": 0} if kind == "look" else {}
+            records.append({"kind": kind, "time": last["time"] + after, "turn": turn, **values})
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        logger = agent.ExecutionLogger("unused", old=self.folder_of_run)
+        self.addCleanup(logger.close)
+        self.assertEqual([item["turn"] for item in logger.book], [-1, 1, 2, 3])
+        self.assertEqual((logger.book[3]["seconds"], logger.book[3]["capture"], logger.book[0]["outcome"]), (1.0, 0.5, ""))
+
+    def test_each_phase_has_the_seconds_that_it_took(self) -> None:
         book = self.book(lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=3)
-        self.assertGreaterEqual(book[2]["settle"], 0.06)  # virtual seconds: the settle floor
+        floor = agent.Config().settle_floor_ms / 1000  # of virtual time, the only one that passes
+        self.assertGreaterEqual(book[2]["settle"], floor)
+        self.assertAlmostEqual(book[2]["model"], 0.1)  # what the scripted server says of itself
+        self.assertEqual([book[2][name] for name in ("capture", "encode", "request", "act")], [0] * 4)
 
     def test_every_cut_of_a_journal_can_be_read_or_says_in_one_line_why_not(self) -> None:
         self.book(lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=3)
@@ -100,7 +146,7 @@ class Turns(EngineCase):
         whole = path.read_text()
         for kind in ("run", "reply", "action", "plan", "result", "intent", "look"):
             path.write_text(re.sub(rf'"kind": "{kind}", "time": [\d.]+.*', f'"kind": "{kind}", "time": 1}}', whole))
-            with self.assertRaisesRegex(agent.AgentError, "damaged|holds no run"):
+            with self.assertRaisesRegex(agent.AgentError, "empty or damaged"):
                 agent.turns_of(self.folder_of_run)
 
 
@@ -153,7 +199,7 @@ class Report(CommandLineCase):
         self.assertLessEqual(agent.PAGE.count("\n"), 300)
 
     def test_one_file_holds_the_pictures_at_a_smaller_size(self) -> None:
-        self.main("--demo")
+        self.main("--demo", environ={"AGENT_IMAGE_W": "1536", "AGENT_IMAGE_H": "864"})
         code, _, _ = self.main("--export", "1", str(self.folder / "run.html"))
         items = blocks((self.folder / "run.html").read_text(encoding="utf-8"))
         pictures = {item["picture"]: item["data"] for item in items if "picture" in item}
@@ -197,13 +243,18 @@ class Runs(CommandLineCase):
         (self.run_folder(3)).mkdir()
         (self.run_folder(4)).mkdir()
         (self.run_folder(4) / "turns.jsonl").write_bytes(b'{"kind": "run", "ti\xff')
+        for number, time in ((5, "1e300"), (6, "NaN"), (7, '"x"')):
+            shutil.copytree(self.run_folder(1), self.run_folder(number))
+            journal = self.run_folder(number) / "turns.jsonl"
+            journal.write_text(re.sub(r'"time": [\d.]+', f'"time": {time}', journal.read_text(), count=1))
         code, out, err = self.main("--runs")
         lines = out.splitlines()
-        self.assertEqual((code, err, len(lines)), (0, "", 5))
+        self.assertEqual((code, err, len(lines)), (0, "", 8))
         self.assertRegex(lines[1], r"^run_0001  \d{4}-\d\d-\d\d \d\d:\d\d planner   completed +6 +\d\.\d s  Open Notes")
         self.assertRegex(lines[2], r"^run_0002 .* commander max_steps +2 ")
         self.assertRegex(lines[3], r"^run_0003  .*holds no readable turns.jsonl")
-        self.assertRegex(lines[4], r"^run_0004  .*holds no run")
+        for line in lines[4:]:
+            self.assertRegex(line, r"^run_000[4-7]  .*holds no run: its turns.jsonl is empty or damaged")
 
     def test_statistics_are_the_figures_of_the_report(self) -> None:
         self.main("--demo")

@@ -148,7 +148,7 @@ class CommandLine(CommandLineCase):
     def test_what_cannot_be_resumed_is_said_in_one_line(self) -> None:
         folder = self.folder / "dumps" / "run_0003"
         for content, words in (
-            (None, "holds no readable turns.jsonl"), (b"", "record of its task is damaged"),
+            (None, "no run 3 in"), (b"", "record of its task is damaged"),
             (b'{"kind": "run", "task": 7, "profile": "planner"}\n', "record of its task is damaged"),
             (b'{"kind": ["run"], "task": "a"}\n', "record of its task is damaged"),
             (b'{"kind": "run", "task": "a", "profile": "nobody"}\n', "record of its task is damaged"),

@@ -107,6 +107,18 @@ class Settling(EngineCase):
             self.assertGreaterEqual(taken, rest)
             self.assertLessEqual(taken, rest + 2 * engine.config.settle_interval_ms + engine.config.settle_floor_ms)
 
+    def test_a_pause_in_what_is_being_drawn_is_not_taken_for_rest(self) -> None:
+        def shows(ms: float) -> int:  # a stripe every 30 ms, except for one pause of 80 ms; at rest from 600 on
+            return 0 if ms < 0 else 1 + int(min(ms, 600) if not 200 <= ms < 280 else 200) // 30
+
+        _, changed, taken = self.act(shows)
+        self.assertTrue(changed)
+        self.assertGreaterEqual(taken, 600)
+
+    def test_one_change_at_once_costs_no_more_than_two_looks_that_agree(self) -> None:
+        engine, _, taken = self.act(lambda ms: int(ms >= 0))
+        self.assertLessEqual(taken, engine.config.settle_floor_ms + 2 * engine.config.settle_interval_ms)
+
     def test_a_screen_that_does_not_react_is_given_the_patience_and_no_more(self) -> None:
         engine, changed, taken = self.act(lambda ms: 0x101010)
         self.assertFalse(changed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import os
@@ -51,13 +50,15 @@ def shown(written: str) -> list[str]:
 
 
 class Live(unittest.TestCase):
-    def terminal(self, live: bool = True, colour: bool = False, level: int = 1) -> tuple[agent.Terminal, Screen]:
-        screen = Screen()
-        clock = VirtualClock(agent.Stop())
+    def terminal(self, **environ: str) -> tuple[agent.Terminal, Screen]:
+        screen, undo = Screen(), contextlib.ExitStack()
         self.enter(contextlib.redirect_stdout(screen))
-        self.enter(mock.patch.object(agent.os, "get_terminal_size", lambda: os.terminal_size((60, 20))))
-        terminal = agent.Terminal(clock, live, colour, level)
-        self.addCleanup(terminal.close)
+        self.enter(mock.patch.object(agent.shutil, "get_terminal_size", lambda: os.terminal_size((60, 20))))
+        self.enter(mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1", **environ}))
+        self.enter(mock.patch.object(agent.sys, "platform", "linux"))
+        terminal = agent.Terminal(VirtualClock(agent.Stop()), 1, str, undo)
+        self.close = undo.close
+        self.addCleanup(undo.close)
         return terminal, screen
 
     def enter(self, context: Any) -> None:  # enterContext came with 3.11
@@ -71,8 +72,18 @@ class Live(unittest.TestCase):
         terminal.clock.sleep(7)
         self.assertTrue(screen.seen("executor is thinking, 7 s   turn 3 of 50, 812 tokens"))
         terminal.phase("")
-        terminal.close()
+        self.close()
         self.assertEqual(shown(screen.getvalue()), [""])
+
+    def test_after_a_question_nothing_is_written_until_something_goes_on_again(self) -> None:
+        terminal, screen = self.terminal()
+        terminal.phase("doing click")
+        self.assertTrue(screen.seen("doing click"))
+        terminal.say("Allow this?", 0)
+        screen.seen("never", 0.5)
+        self.assertEqual(shown(screen.getvalue()), ["Allow this?", ""])
+        terminal.phase("waiting")
+        self.assertTrue(screen.seen("waiting"))
 
     def test_a_line_said_meanwhile_stands_alone_and_stays(self) -> None:
         terminal, screen = self.terminal()
@@ -81,7 +92,7 @@ class Live(unittest.TestCase):
             self.assertTrue(screen.seen("looking"))
             terminal.say(f"line {number}")
             screen.seen("never", 0.02)
-        terminal.close()
+        self.close()
         self.assertEqual(shown(screen.getvalue()), [*(f"line {number}" for number in range(30)), ""])
 
     def test_the_live_line_never_wraps(self) -> None:
@@ -89,18 +100,18 @@ class Live(unittest.TestCase):
         terminal.watch = lambda: "x" * 200
         terminal.phase("thinking")
         self.assertTrue(screen.seen("thinking"))
-        terminal.close()
+        self.close()
         self.assertLess(max(len(piece) for piece in screen.getvalue().split(ERASE)), 60)
 
     def test_a_question_at_the_prompt_is_not_wiped_while_nothing_goes_on(self) -> None:
         terminal, screen = self.terminal()
         print("Task: ", end="")
         screen.seen("never", 0.5)
-        terminal.close()
+        self.close()
         self.assertEqual(screen.getvalue(), "Task: ")
 
     def test_colours_mark_outcomes_and_control_characters_stay_text(self) -> None:
-        terminal, screen = self.terminal(live=False, colour=True)
+        terminal, screen = self.terminal(NO_COLOR="")
         for text in ("completed: done", "stuck: no", "warning: \x1b[31mred", "   2  executor  click   unchanged   0.1 s"):
             terminal.say(text)
         completed, stuck, warning, turn, _ = screen.getvalue().split("\n")
@@ -110,21 +121,20 @@ class Live(unittest.TestCase):
         self.assertIn("\x1b[33munchanged\x1b[0m", turn)
 
     def test_a_closed_pipe_does_not_end_the_run(self) -> None:
-        terminal, screen = self.terminal(live=False)
+        terminal, screen = self.terminal()
         screen.close()
         terminal.say("nobody reads this")
 
 
 class Ability(unittest.TestCase):
     def ability(self, stdout: Any, **environ: str) -> agent.Terminal:
-        options = argparse.Namespace(verbose=False, quiet=False)
         with (
             mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "", **environ}),
             mock.patch.object(sys, "stdout", stdout),
             mock.patch.object(agent.sys, "platform", "linux"),
-            agent.open_terminal(options, VirtualClock(agent.Stop())) as terminal,
+            contextlib.ExitStack() as undo,
         ):
-            return terminal
+            return agent.Terminal(VirtualClock(agent.Stop()), 1, str, undo)
 
     def test_a_terminal_has_a_live_line_and_colours(self) -> None:
         terminal = self.ability(Screen())
@@ -144,8 +154,8 @@ class Console(unittest.TestCase):
     def test_escape_sequences_are_switched_on_and_the_old_mode_comes_back(self) -> None:
         world = FakeWin32()
         world.console_mode = 3
-        with self.assertRaises(ZeroDivisionError), agent.escape_sequences(world.api) as works:
-            self.assertTrue(works)
+        with self.assertRaises(ZeroDivisionError), contextlib.ExitStack() as undo:
+            self.assertTrue(agent.escape_sequences(world.api, undo))
             self.assertEqual(world.console_mode, 7)
             raise ZeroDivisionError
         self.assertEqual(world.console_mode, 3)
@@ -154,8 +164,8 @@ class Console(unittest.TestCase):
         for mode, old in ((None, False), (3, True)):
             world = FakeWin32()
             world.console_mode, world.old_console = mode, old
-            with agent.escape_sequences(world.api) as works:
-                self.assertFalse(works)
+            with contextlib.ExitStack() as undo:
+                self.assertFalse(agent.escape_sequences(world.api, undo))
             self.assertEqual(world.console_mode, mode)
 
 

@@ -6,7 +6,7 @@ import itertools
 import random
 import re
 import unittest
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import agent
@@ -67,7 +67,7 @@ class Values(unittest.TestCase):
 
     def test_a_rectangle_contains_its_first_but_not_the_pixel_after_its_last(self) -> None:
         rect = Rect(-10, 5, 20, 10)
-        inside = [Point(-10, 5), Point(9, 14), rect.center]
+        inside = [Point(-10, 5), Point(9, 14), Point(0, 10)]
         outside = [Point(-11, 5), Point(10, 5), Point(-10, 4), Point(-10, 15)]
         self.assertEqual([rect.contains(p) for p in inside + outside], [True] * 3 + [False] * 4)
 
@@ -187,15 +187,23 @@ def parse(name: str, /, **arguments: Any) -> agent.Act:
 class Schemas(unittest.TestCase):
     def test_a_schema_has_the_names_of_its_vocabulary(self) -> None:
         (schema,) = WORDS.schemas(["click"])
-        place = {"type": "integer", "minimum": 0, "maximum": 1000}
         self.assertEqual(schema["type"], "function")
         function = schema["function"]
         self.assertEqual((function["name"], function["parameters"]["required"]), ("click_it", ["label", "place"]))
         properties = function["parameters"]["properties"]
         self.assertEqual(list(properties), ["label", "place", "justification"])
         self.assertEqual(properties["label"], {"type": "string"})
-        self.assertEqual(properties["place"]["items"], place)
-        self.assertEqual((properties["place"]["minItems"], properties["place"]["maxItems"]), (2, 2))
+        self.assertEqual(properties["place"], {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 1000}})
+
+    def test_what_a_schema_leaves_to_the_prompt_is_checked_when_a_reply_is_read(self) -> None:
+        tools = WORDS.schemas(["click"])
+        for place in ([1], [1, 2, 3], [-1, 5], [5, -1], [], [1001, 5], [1, 2]):
+            function = {"name": "click_it", "arguments": {"label": "OK", "place": place}}
+            message = {"tool_calls": [{"type": "function", "function": function}]}
+            if place == [1, 2]:
+                self.assertEqual(agent.read_call(message, "stop", tools).arguments["place"], place)
+            else:
+                refused(self, "invalid_box", agent.read_call, message, "stop", tools)
 
     def test_schemas_come_in_the_order_asked_for_and_only_those(self) -> None:
         names = [schema["function"]["name"] for schema in WORDS.schemas(["report_complete", "click", "scroll_down"])]
@@ -313,7 +321,7 @@ class NewTool(unittest.TestCase):
     def test_a_tool_is_declared_once_and_named_by_each_vocabulary(self) -> None:
         @dataclass(frozen=True)
         class WaveArgs:
-            position: Coordinate = agent._arg("where")
+            position: Coordinate = field(metadata={"description": "where"})
 
         self.addCleanup(agent.TOOLS.pop, "wave")
         agent.TOOLS["wave"] = agent.Tool("wave", WaveArgs, "Wave at a place.")

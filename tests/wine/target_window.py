@@ -6,7 +6,8 @@ The window, titled "Target", holds an edit control (left) and an empty area (rig
 either is one JSON object a line in the log, flushed at once; x and y are pixels of the screen. The first line is READY
 with the rectangles of both. With --paint the area fills the window, and a press with the left button leaves a black
 stroke until it is let go of. Tests write FILE (under another name, then renamed) with one command a line:
-    focus edit | focus log | clear | dump PATH (the edit control's text as UTF-8) | quit
+    focus edit | focus log | clear | dump PATH (the edit control's text as UTF-8) | slow N | quit
+"slow N" makes the empty area answer each click by N stripes, one every 30 ms, and log DRAWN after the last.
 and find a line {"message": "COMMAND", "command": ...} in the log when it is done.
 """
 
@@ -40,8 +41,7 @@ KEYS = {
     0x100: "WM_KEYDOWN", 0x101: "WM_KEYUP", 0x102: "WM_CHAR",
     0x104: "WM_SYSKEYDOWN", 0x105: "WM_SYSKEYUP", 0x106: "WM_SYSCHAR",
 }
-POLL_MS = 50
-MK_LBUTTON, PEN_WIDTH = 0x1, 8
+POLL_MS, STRIPE_MS, PEN_WIDTH, MK_LBUTTON = 50, 30, 8, 0x1
 
 
 class POINT(ctypes.Structure):
@@ -67,7 +67,9 @@ class WNDCLASSW(ctypes.Structure):
 FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "CallWindowProcW": (c_ssize_t, [c_void_p, c_void_p, c_uint32, c_size_t, c_ssize_t]),
     "ClientToScreen": (c_int32, [c_void_p, c_void_p]),
+    "FillRect": (c_int32, [c_void_p, c_void_p, c_void_p]),
     "GetDC": (c_void_p, [c_void_p]),
+    "KillTimer": (c_int32, [c_void_p, c_size_t]),
     "ReleaseDC": (c_int32, [c_void_p, c_void_p]),
     "CreateWindowExW": (c_void_p, [c_uint32, c_wchar_p, c_wchar_p, c_uint32, c_int32, c_int32, c_int32, c_int32,
                                    c_void_p, c_void_p, c_void_p, c_void_p]),
@@ -126,6 +128,7 @@ class Target:
         self.edit_procedure = procedure(self.on_edit)
         self.main = self.edit = self.area = 0
         self.edit_before: Any = None
+        self.stripes = self.drawn = self.clicks = 0
         self.make_windows(*options.at, *options.size)
 
     def make_windows(self, x: int, y: int, width: int, height: int) -> None:
@@ -200,7 +203,9 @@ class Target:
     # ---- the windows ----
 
     def on_main(self, hwnd: int, message: int, wparam: int, lparam: int) -> int:
-        if message == WM_TIMER:
+        if message == WM_TIMER and wparam == 2:
+            self.draw_stripe()
+        elif message == WM_TIMER:
             self.obey()
         elif message == WM_SETFOCUS:  # the window became active again: the keyboard goes where it was
             self.focus(self.focused)
@@ -232,6 +237,9 @@ class Target:
                 self.user.SetCapture(hwnd)  # a drag is followed outside, too
             elif MOUSE[message].endswith("UP"):
                 self.user.ReleaseCapture()
+                if self.stripes:
+                    self.drawn, self.clicks = 0, self.clicks + 1
+                    self.user.SetTimer(self.main, 2, STRIPE_MS, None)
             return 0
         if message in WHEEL or message in KEYS:
             return 0  # not to the default: Alt+F4 or F10 must only be seen here, not act
@@ -240,6 +248,18 @@ class Target:
     def on_edit(self, hwnd: int, message: int, wparam: int, lparam: int) -> int:
         self.note("edit", hwnd, message, wparam, lparam)
         return int(self.user.CallWindowProcW(self.edit_before, hwnd, message, wparam, lparam))
+
+    def draw_stripe(self) -> None:
+        """The next of the stripes that answer a click, in another shade for every click."""
+        rect, device = RECT(), self.user.GetDC(self.area)
+        self.user.GetClientRect(self.area, ctypes.byref(rect))
+        rect.left, rect.right = self.drawn * rect.right // self.stripes, (self.drawn + 1) * rect.right // self.stripes
+        self.user.FillRect(device, ctypes.byref(rect), 1 + (self.clicks * 3 + self.drawn) % 20)  # a system colour + 1
+        self.user.ReleaseDC(self.area, device)
+        self.drawn += 1
+        if self.drawn == self.stripes:
+            self.user.KillTimer(self.main, 2)
+            self.write("DRAWN")
 
     # ---- commands ----
 
@@ -259,6 +279,8 @@ class Target:
                 self.user.SetWindowTextW(self.edit, "")
             elif verb == "dump":
                 self.dump(rest)
+            elif verb == "slow":
+                self.stripes = int(rest)
             self.write("COMMAND", command=line)
             if verb == "quit":
                 self.user.DestroyWindow(self.main)
