@@ -3562,9 +3562,8 @@ function ask(path, body) {
   const headers = {Authorization: "Bearer " + token, ...(body ? {"Content-Type": "application/json"} : {})};
   return fetch(path, {method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), cache: "no-store"});
 }
-function note(text, tone) {
+const note = (text, tone) =>
   Object.assign($("note"), {hidden: !text, className: "card note " + tone, textContent: plain(text)});
-}
 async function tell(path, body, done) {
   const answer = await ask(path, body).catch(() => null);
   const said = !answer ? "The program does not answer." : answer.ok ? done : (await answer.json()).error;
@@ -3612,14 +3611,14 @@ function render() {
   const over = Boolean(head.outcome), spoken = state.observation || turns.findLast((turn) => turn.said)?.said;
   const news = head.text || state.error || "";
   showRun();
-  for (const [id, text] of [["instructions", head.instructions], ["plan", head.plan], ["words", spoken]])
-    $(id).textContent = plain(text || "");
+  const cards = {instructions: head.instructions, plan: head.plan, words: spoken};
+  for (const id in cards) $(id).textContent = plain(cards[id] || "");
   if (said !== news) note(said = news, over && ENDS[head.outcome] || "bad");
   $("play").textContent = state.paused ? "Resume" : "Pause";
   $("send").textContent = state.phase === "waiting_inject" ? "Inject" : "Send hint";
   for (const id of ["play", "stop", "send", "hint"]) $(id).disabled = over;
 }
-async function read() {
+async function read() {  // true: there is no use in asking again
   const answer = await ask("/events");
   if (answer.status === 401) return note((await answer.json()).error, "bad") || true;
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -4927,7 +4926,7 @@ class Panel(ThreadingTCPServer):
         self.config, self.stop, self.ui = config, stop, ui_config(config.ui_config)
         self.changed, self.version, self.closed, self.seen = threading.Condition(), 0, False, 0.0
         self.open, self._hints, self._injected = dict[socket.socket, float](), list[str](), list[str]()
-        self._turns, self._known, self._size, self._annotated = dict[int, tuple[int, str]](), 1, b"", b""
+        self._turns, self._known, self._size, self._annotated = dict[int, tuple[int, str]](), 0, b"", b""
         self._awaited: int | None = None
         self._own = True  # whether the marks are those of the published acts
         self._state: dict[str, Any] = {"phase": "starting", "actions": [],
@@ -4991,11 +4990,11 @@ class Panel(ThreadingTCPServer):
     def publish(self, book: Sequence[Mapping[str, Any]]) -> None:
         """Takes over what is new in the journal's book."""
         with self.changed:
-            for item in [*book[:1], *book[self._known :]]:
+            for item in [item for item in book if item["turn"] < 0 or item["turn"] >= self._known]:
                 self._turns[item["turn"]] = self.version + 1, json.dumps(item, default=str)
             for turn in [*self._turns][1:-PANEL_TURNS]:
                 del self._turns[turn]
-            self._known = max(1, len(book) - 1)  # the last turn may still grow
+            self._known = book[-1]["turn"] if book else 0  # it may still grow
             done = [[_action(act) for act in turn["acts"] if act["changed"] is not None] for turn in book[1:][:-9:-1]]
             self.update(**({"actions": done[0], "trail": done[1:]} if self._own and done else {}))
 
@@ -5131,7 +5130,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--report", nargs=1, metavar="RUN", help="make its report.html anew")
     parser.add_argument("--export", nargs=2, metavar=("RUN", "FILE"), help="its report as one file, with its pictures")
     parser.add_argument("--replay", metavar="RUN", help="repeat its acts without a model; --dry-run shows them")
-    parser.add_argument("--save-script", nargs=2, metavar=("RUN", "FILE"), help="its acts as a Python script")
+    parser.add_argument("--save-script", nargs=2, metavar=("RUN", "PY"), help="its acts as a Python script")
     parser.add_argument("-q", "--quiet", action="store_true", help="say only how it ended")
     parser.add_argument("-v", "--verbose", action="store_true", help="say all that goes into the log")
     parser.add_argument("--version", action="version", version=f"agent.py {__version__}")

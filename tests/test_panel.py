@@ -481,6 +481,11 @@ class Shown(PanelTest):
         self.assertEqual((json.loads(event)["phase"], json.loads(event)["raw_b64"]), ("acting", ""))
         self.assertEqual(json.loads(self.panel.news(now)[1])["items"], [])
 
+    def test_a_journal_that_keeps_its_latest_turns_only_is_followed_all_the_same(self) -> None:
+        self.panel.publish([head(), turn(1), turn(2)])
+        self.panel.publish([head(), turn(3), turn(4, said="new")])
+        self.assertEqual([item["turn"] for item in self.events()["items"]], [-1, 1, 2, 3, 4])
+
     def test_a_megabyte_of_hostile_text_arrives_as_text(self) -> None:
         text = "</script><script>alert(1)</script>\x1b[31mred\u202e\ud800" + "A" * (1 << 20)
         self.panel.publish([head(), turn(1, said=text)])
