@@ -182,7 +182,7 @@ class Labels(unittest.TestCase):
             assert box
             self.assertEqual(box.height, 10)
             self.assertEqual(box.width, sum(agent._glyph(char, 1)[0] for char in f"1 ({x},{y})") + 3)
-            self.assertLessEqual(abs(box.center.y - y * HIGH // 1000), 14)
+            self.assertLessEqual(abs(box.top + box.height // 2 - y * HIGH // 1000), 14)
 
     def test_two_labels_at_one_place_do_not_cover_each_other(self) -> None:
         text = '{"executed_heat": {"enabled": false}}'

@@ -481,6 +481,11 @@ class Shown(PanelTest):
         self.assertEqual((json.loads(event)["phase"], json.loads(event)["raw_b64"]), ("acting", ""))
         self.assertEqual(json.loads(self.panel.news(now)[1])["items"], [])
 
+    def test_a_journal_that_keeps_its_latest_turns_only_is_followed_all_the_same(self) -> None:
+        self.panel.publish([head(), turn(1), turn(2)])
+        self.panel.publish([head(), turn(3), turn(4, said="new")])
+        self.assertEqual([item["turn"] for item in self.events()["items"]], [-1, 1, 2, 3, 4])
+
     def test_a_megabyte_of_hostile_text_arrives_as_text(self) -> None:
         text = "</script><script>alert(1)</script>\x1b[31mred\u202e\ud800" + "A" * (1 << 20)
         self.panel.publish([head(), turn(1, said=text)])
@@ -592,7 +597,7 @@ class Hints(EngineCase):
 class Wired(CommandLineCase):
     def run_with(self, person: Any, *arguments: str) -> tuple[int, str, agent.Panel]:
         """A demo with a panel; `person(panel)` is called when the note is typed."""
-        panels: list[agent.Panel] = []
+        panels = self.panels = list[agent.Panel]()
 
         class Watched(agent.Panel):
             def __init__(self, *given: Any) -> None:
@@ -627,6 +632,20 @@ class Wired(CommandLineCase):
         code, out, _ = self.run_with(lambda panel: panel._take("/control", action="stop"))
         self.assertEqual(code, 130)
         self.assertIn("Stop in the panel", out)
+
+    def test_an_approval_that_is_waited_for_shows_in_the_panel(self) -> None:
+        seen: list[str] = []
+
+        def person(panel: agent.Panel) -> None:
+            seen.append(panel._state["error"])
+
+        def confirm(*_: Any) -> Any:
+            return lambda question: seen.append(self.panels[0]._state["error"]) or True
+
+        with mock.patch.object(agent, "console_confirm", confirm):
+            self.assertEqual(self.run_with(person, "--confirm", "always")[0], 0)
+        self.assertEqual(seen.count(""), 1)
+        self.assertIn("It waits for a yes at the terminal: any act: double_click", seen[0])
 
     def test_a_taken_port_is_said_in_one_line(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as other:

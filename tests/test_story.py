@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import http.client
 import json
 import os
+import threading
 import time
 import unittest
 from collections.abc import Callable
@@ -395,6 +398,65 @@ class ThePanel(StoryCase):
 
         with self.assertRaises(agent.Stopped):
             self.story(told(), panel=FakePanel(draw))
+
+
+class ARealPanel(StoryCase):
+    """The program's own panel, with a thread in the place of its page."""
+
+    def page(self, panel: agent.Panel, over: threading.Event, statuses: list[int], offset: int = 0) -> None:
+        """Posts an inverted picture whenever one is awaited, first under a seq that is `offset` away."""
+        address, token = panel.url.removeprefix("http://").split("/#")
+        headers = {"Authorization": f"Bearer {token}", "Origin": f"http://{address}", "Content-Type": "application/json"}
+
+        def ask(method: str, path: str, body: Json | None = None) -> tuple[int, Json]:
+            with contextlib.closing(http.client.HTTPConnection(address, timeout=5)) as connection:
+                connection.request(method, path, json.dumps(body) if body else None, headers)
+                answer = connection.getresponse()
+                return answer.status, json.loads(answer.read() or b"{}")
+
+        with contextlib.suppress(OSError):  # the run is over
+            while not over.wait(0.01):
+                state = ask("GET", "/state")[1]
+                if state["phase"] == "waiting_annotated":
+                    rgb, width, height = agent.png_to_rgb(base64.b64decode(state["raw_b64"]))
+                    png = agent.rgb_to_png(bytes(255 - value for value in rgb), width, height)
+                    image = base64.b64encode(png).decode()
+                    for seq in {state["pending_seq"] + offset: 1, state["pending_seq"]: 1}:
+                        statuses.append(ask("POST", "/annotated", {"seq": seq, "image_b64": image})[0])
+
+    def with_page(self, offset: int) -> tuple[Any, list[int]]:
+        engine, state = self.engine(lambda request: told("I click.", [CLICK]), "story", max_steps=3)
+        engine.panel, over, statuses = agent.Panel(engine.config, engine.stop), threading.Event(), list[int]()
+        page = threading.Thread(target=self.page, args=(engine.panel, over, statuses, offset))
+        page.start()
+        try:
+            agent.run_agent(engine, state)
+        finally:
+            over.set()
+            engine.panel.close()
+            page.join()
+        return engine, statuses
+
+    def test_the_pages_picture_goes_to_the_model_turn_by_turn(self) -> None:
+        engine, statuses = self.with_page(0)
+        self.assertEqual(statuses.count(200), 3)
+        for number, request in enumerate(engine.server.requests, 1):
+            raw = agent.png_to_rgb((engine.logger.folder / f"turn_{number:04d}_raw.png").read_bytes())[0]
+            self.assertEqual(picture(request)[0], bytes(255 - value for value in raw))
+
+    def test_a_wrong_seq_is_refused_and_the_run_goes_on_with_the_right_one(self) -> None:
+        _, statuses = self.with_page(7)
+        self.assertEqual((statuses.count(200), set(statuses)), (3, {200, 409}))
+        self.assertNotIn("the program drew the marks", "\n".join(self.lines))
+
+    def test_what_is_drawn_in_the_panel_is_what_was_executed(self) -> None:
+        engine, state = self.engine(lambda request: told("I click.", [CLICK, {"name": "click", "x1": 5000, "y1": 1}]), "story",
+                                    max_steps=2, panel_patience=0.1)  # fmt: skip
+        engine.panel = agent.Panel(engine.config, engine.stop)
+        self.addCleanup(engine.panel.close)
+        agent.run_agent(engine, state)
+        self.assertEqual(engine.panel._state["actions"], [{"name": "click", "x1": 500, "y1": 500}])
+        self.assertEqual(engine.panel._state["observation"], "I click.")
 
 
 class Beginning(StoryCase):

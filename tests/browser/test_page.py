@@ -5,7 +5,9 @@ python -m unittest discover -s tests/browser
 
 from __future__ import annotations
 
-import base64
+import argparse
+import io
+import math
 import os
 import random
 import sys
@@ -14,7 +16,7 @@ import threading
 import time
 import unittest
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -25,8 +27,9 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 from chrome import Chrome, wait_for  # noqa: E402 - both lie elsewhere, and this folder is no package
 
 import agent  # noqa: E402
+from tests.test_panel import head, turn  # noqa: E402
 
-TOLERANCE = 0  # largest difference of a channel between the page's marks and the program's: both count in whole numbers
+TOLERANCE, MEAN = 40, 2  # of 255, between the page's marks and the program's: of any channel, of all that are marked
 SHOTS = os.environ.get("PANEL_SHOTS")  # a folder: the pictures that the tests look at are kept there
 
 
@@ -47,14 +50,14 @@ class Browser(unittest.TestCase):
 
     def setUp(self) -> None:
         self.stop = agent.Stop()
-        self.panel = agent.Panel(agent.Config(), self.stop, agent.DEMO_TASK, "planner")
+        self.panel = agent.Panel(agent.Config(), self.stop)
         self.addCleanup(self.panel.close)
         self.chrome.look(1440, 960)
         self.chrome.complaints()
 
     def open(self) -> None:
         self.chrome.open(self.panel.url)
-        wait_for(lambda: self.panel._streams, what="for the page to listen")
+        wait_for(self.panel.watched, what="for the page to listen")
 
     def see(self, selector: str, text: str) -> None:
         wait_for(lambda: text in self.chrome.text(selector), what=f"for {text!r} in {selector}")
@@ -67,15 +70,15 @@ class Page(Browser):
         self.assertEqual(self.chrome.run("return history.length && document.cookie + localStorage.length"), "0")
         self.assertEqual(self.chrome.complaints(), [])
         self.chrome.do("/refresh")
-        self.see("#note", "open the address that the program printed")
+        self.see("#note", "Open the address the program printed")
 
     def test_pause_resume_and_stop_by_button(self) -> None:
         self.open()
-        self.chrome.click("#pause")
+        self.chrome.click("#play")
         wait_for(lambda: self.stop.paused)
-        self.see("#phase", "Paused")
-        self.see("#pause", "Resume")
-        self.chrome.click("#pause")
+        self.see("#top .chip", "paused")
+        self.see("#play", "Resume")
+        self.chrome.click("#play")
         wait_for(lambda: not self.stop.paused)
         self.chrome.click("#stop")
         wait_for(lambda: self.stop.reason)
@@ -84,7 +87,7 @@ class Page(Browser):
         self.open()
         self.chrome.press(" ")
         wait_for(lambda: self.stop.paused)
-        self.see("#phase", "Paused")
+        self.see("#top .chip", "paused")
         self.chrome.press("h")
         self.assertEqual(self.chrome.run("return document.activeElement.id"), "hint")
         self.chrome.type("#hint", "try the h menu")  # blank and h are letters here
@@ -105,26 +108,40 @@ class Page(Browser):
         self.assertEqual(wait_for(self.panel.take_injected), '{"observation": "start"}')
 
     def test_text_from_a_model_is_shown_and_not_obeyed(self) -> None:
-        evil = "</pre><script>window.evil=1</script><img src=x onerror='window.evil=1'>\x1b[31m" + "A" * (1 << 20)
+        evil = "</pre><script>window.evil=1</script><img src=x onerror='window.evil=1'>\x1b[31m\u202e" + "A" * (1 << 20)
         self.open()
-        self.panel.publish({"kind": "reply", "message": {"content": evil}, "seconds": 1, "tokens": {}})
-        self.panel.publish({"kind": "plan", "turn": 1, "done": evil, "plan": evil, "instructions": evil})
-        args = {"element_name": evil, "position": {"x": 1, "y": 2}}
-        self.panel.publish({"kind": "intent", "turn": 2, "tool": evil[:80], "args": args})
-        self.panel.publish({"kind": "no_call", "text": evil})
-        for selector in ("#observation", "#plan", "#instructions", "#rows", "#note", "#vlm_json"):
+        notes = {"notes": [[evil[:60], evil], ["refused", evil]]}
+        self.panel.publish([head(task=evil, plan=evil, instructions=evil), turn(1, said=evil, call=evil, result=evil, role=evil, **notes)])
+        self.panel.update(error=evil, phase=evil[:90])
+        self.see("article header", "<script>")
+        self.chrome.click("article header")
+        for selector in ("h1", "#plan", "#instructions", "#words", "#note", "article header", "article .body"):
             self.see(selector, "<script>window.evil=1</script>")
-        self.see("#observation", "\\x1b[31m")
+        self.see("#words", "\\u001b[31m\\u202eAAA")
+        self.see("#words", "more characters")
+        self.assertLess(len(self.chrome.text("#words")), 20200)
         self.assertIsNone(self.chrome.run("return window.evil || null"))
         self.assertEqual(self.chrome.run("return document.querySelectorAll('script, img').length"), 1)
         self.assertEqual(self.chrome.complaints(), [])
 
+    def test_turns_are_rows_that_grow_open_and_can_be_stepped_through(self) -> None:
+        self.open()
+        self.panel.publish([head(), turn(1, result="plan: go", plan=True)])
+        self.panel.publish([head(), turn(1, result="plan: go", plan=True), turn(2, call='click "Save" (1, 2)')])
+        self.see("article:last-of-type .act", 'click "Save" (1, 2)')
+        self.chrome.click("article:last-of-type header")
+        self.panel.publish([head(), turn(1), turn(2, call='click "Save" (1, 2)', result="Clicked", changed=True)])
+        self.see("article:last-of-type .chip", "changed")
+        shown = "return [document.querySelectorAll('article').length, document.querySelectorAll('#line button').length,"
+        shown += " document.querySelectorAll('article.open').length, document.querySelector('.now b').textContent]"
+        self.assertEqual(self.chrome.run(shown), [2, 2, 1, "2"])
+        self.chrome.press("\ue012")  # left
+        self.assertEqual(self.chrome.run(shown)[3], "1")
+
     def test_it_is_readable_at_every_width_and_in_the_dark(self) -> None:
         self.open()
-        self.panel.publish({"kind": "plan", "turn": 1, "done": "", "plan": "w" * 300, "instructions": "go " * 80})
-        args = {"element_name": "w" * 200, "position": {"x": 1, "y": 2}}
-        self.panel.publish({"kind": "intent", "turn": 2, "tool": "double_click", "args": args})
-        self.see("#rows", "double_click")
+        self.panel.publish([head(plan="w" * 300, instructions="go " * 80), turn(2, call="double_click " + "w" * 200)])
+        self.see("article", "double_click")
         backs = set()
         for width in (1440, 1024, 390):
             for dark in (False, True):
@@ -139,18 +156,18 @@ class Page(Browser):
         second = self.chrome.do("/window/new", {"type": "tab"})["handle"]
         self.chrome.do("/window", {"handle": second})
         self.chrome.open(self.panel.url)
-        wait_for(lambda: self.panel._streams == 2)
+        wait_for(lambda: list(self.panel.open.values()).count(math.inf) == 2)
         self.chrome.do("/window", method="DELETE")
         self.chrome.do("/window", {"handle": first})
-        wait_for(lambda: self.panel._streams == 1, 15)
-        self.panel.publish({"kind": "plan", "turn": 1, "done": "", "plan": "still here", "instructions": ""})
+        wait_for(lambda: list(self.panel.open.values()).count(math.inf) == 1, 15)
+        self.panel.publish([head(plan="still here")])
         self.see("#plan", "still here")
 
     def test_when_the_run_ends_the_page_says_how(self) -> None:
         self.open()
-        self.panel.publish({"kind": "end", "outcome": "completed", "text": "The note is saved."})
+        self.panel.publish([head(outcome="completed", text="The note is saved.")])
         self.panel.close()
-        self.see("#phase", "completed")
+        self.see("#top .chip", "completed")
         self.see("#note", "The note is saved.")
         self.assertTrue(self.chrome.run("return document.getElementById('stop').disabled"))
 
@@ -158,7 +175,7 @@ class Page(Browser):
 class Marks(Browser):
     SCENES: tuple[tuple[int, int, list[dict[str, Any]], list[dict[str, Any]], list[list[dict[str, Any]]]], ...] = (
         (
-            1536, 864,
+            960, 540,
             [
                 {"name": "click", "x1": 300, "y1": 420}, {"name": "drag", "x1": 200, "y1": 250, "x2": 700, "y2": 640},
                 {"name": "double_click", "x1": 300, "y1": 421}, {"name": "type", "text": "hello"},
@@ -183,89 +200,101 @@ class Marks(Browser):
         (2600, 90, [{"name": "click", "x1": 999, "y1": 3}, {"name": "click", "x1": 998, "y1": 4}], [], [[]]),
     )  # fmt: skip
 
+    def compare(self, number: int, text: str = "") -> None:
+        """The page's picture of a scene against the program's, channel by channel."""
+        width, height, actions, boxes, trail = self.SCENES[number]
+        pixels = picture(width, height)
+        self.panel.show(agent.PngEncoder().encode(pixels, width, height).png, number + 1, actions, boxes, "", trail)
+        posted = self.panel.wait_annotated(number + 1, 20)
+        assert posted, self.chrome.complaints() + [self.chrome.text("#note")]
+        plain = agent.bgrx_to_rgb(pixels)
+        wanted = agent.bgrx_to_rgb(bytes(agent.annotate(pixels, width, height, actions, boxes, trail, agent.ui_config(text))))
+        rgb, *size = agent.png_to_rgb(posted)
+        self.assertEqual(size, [width, height])
+        self.assertNotEqual(wanted, plain)
+        unlike = [abs(a - b) for a, b, before in zip(rgb, wanted, plain, strict=True) if a != before or b != before]
+        print(f"scene {number + 1}: at most {max(unlike)}, in the mean {sum(unlike) / len(unlike):.2f} of 255", file=sys.stderr)
+        self.assertLessEqual(max(unlike), TOLERANCE)
+        self.assertLessEqual(sum(unlike) / len(unlike), MEAN)
+
     def test_the_page_makes_the_same_picture_as_the_program(self) -> None:
         self.open()
-        for seq, (width, height, actions, boxes, trail) in enumerate(self.SCENES, 1):
-            pixels = picture(width, height)
-            self.panel.show(agent.bgrx_to_png(pixels, width, height), seq, actions, boxes, "", trail)
-            posted = self.panel.wait_annotated(seq, 20)
-            assert posted, self.chrome.complaints() + [self.chrome.text("#note")]
-            expected = agent.bgrx_to_rgb(bytes(agent.annotate(pixels, width, height, actions, boxes, trail)))
-            rgb, *size = agent.png_to_rgb(posted)
-            self.assertEqual(size, [width, height])
-            self.assertLessEqual(max(abs(a - b) for a, b in zip(rgb, expected, strict=True)), TOLERANCE)
-            self.assertNotEqual(expected, agent.bgrx_to_rgb(pixels))
+        for number in range(len(self.SCENES)):
+            self.compare(number)
 
     def test_every_setting_of_the_look_reaches_the_page(self) -> None:
         text = """{"executed_heat": {"radius_scale": 0.06, "trail_turns": 2, "trail_shrink": 0.5,
-            "stops": [[0, "rgba(1,2,3,0.9)"], [0.2, "rgba(200,9,50,.5)"], [0.3, "rgba(9,9,9,0)"],
-            [1, "rgba(9,0,255,1)"]]},
+            "stops": [[0, "rgba(1,2,3,0.9)"], [0.5, "rgba(200,9,50,.5)"], [1, "rgba(9,0,255,0)"]]},
             "bbox_heat": {"border": "rgba(0,255,0,1)", "border_width": 9,
-            "fill_stops": [[0, "rgba(0,0,0,1)"], [1, "rgba(0,0,0,0)"]]}}"""
+            "fill_stops": [[0, "rgba(0,0,0,.6)"], [1, "rgba(0,0,0,0)"]]}}"""
         self.panel.close()
         self.panel = agent.Panel(agent.load_config({"test": {"ui_config": text}}), self.stop)
         self.addCleanup(self.panel.close)
         self.open()
-        width, height, actions, boxes, trail = self.SCENES[0]
-        pixels = picture(width, height)
-        self.panel.show(agent.bgrx_to_png(pixels, width, height), 1, actions, boxes, "", trail)
-        posted = self.panel.wait_annotated(1, 20)
-        assert posted
-        marked = agent.annotate(pixels, width, height, actions, boxes, trail, agent.ui_config(text))
-        self.assertEqual(agent.png_to_rgb(posted)[0], agent.bgrx_to_rgb(bytes(marked)))
+        self.compare(0, text)
 
 
 class Demo(Browser):
     def test_the_page_follows_a_whole_run(self) -> None:
-        """Its turns, its plan, its pictures and its end; a pause in the middle holds it up and harms nothing."""
-        self.open()
-        record, observe = agent.ExecutionLogger.record, agent.Engine.observe
+        """Its turns, its plan, its pictures and its end; a pause in the middle holds it up, a hint reaches the model."""
+        asked: list[str] = []
+        demo_reply = agent.demo_reply
 
-        def publish(logger: Any, kind: str, **values: Any) -> None:
-            record(logger, kind, **values)
-            self.panel.publish({"kind": kind, **values})
+        class Watched(agent.Panel):
+            def __init__(panel, *given: Any) -> None:
+                super().__init__(*given)
+                self.panel = panel
+                self.open()
 
-        def show(engine: Any, turn: int, *names: str) -> Any:
-            seen = observe(engine, turn, *names)
-            self.panel.show(base64.b64decode(engine._image), turn)
-            return seen
+        def reply(request: dict[str, Any]) -> Any:
+            asked.append(str(request["messages"][-1]["content"]))
+            return demo_reply(request if "HINT" not in asked[-1] else {**request, "messages": request["messages"][:-1]})
 
         with ExitStack() as undo:
             folder = undo.enter_context(tempfile.TemporaryDirectory())
-            undo.enter_context(mock.patch.object(agent.ExecutionLogger, "record", publish))
-            undo.enter_context(mock.patch.object(agent.Engine, "observe", show))
+            undo.enter_context(mock.patch.object(agent, "Panel", Watched))
+            undo.enter_context(mock.patch.object(agent, "demo_reply", reply))
             undo.enter_context(mock.patch.object(agent, "say", lambda text: None))
+            undo.enter_context(redirect_stdout(io.StringIO()))
             code: list[int] = []
-            options = agent.command_line().parse_args(
-                ["--demo", "--set", f"dump_dir={folder}", "--set", "turn_delay=0.2"]
-            )
-            run = threading.Thread(
-                target=lambda: code.append(agent.start(options, self.stop, agent.SystemClock(self.stop)))
-            )
+            arguments = ["--demo", "--panel", "--set", f"dump_dir={folder}", "--set", "turn_delay=0.2"]
+            options = agent.command_line().parse_args(arguments, argparse.Namespace(recording=None))
+            run = threading.Thread(target=lambda: code.append(agent.start(options, self.stop, agent.SystemClock(self.stop))))
             run.start()
-            self.see("#rows", "type_text")
+            self.see("#turns", "type_text")
             self.chrome.press(" ")
-            self.see("#phase", "Paused")
+            self.see("#top .chip", "paused")
             wait_for(lambda: self.chrome.run("return drawn.length > 20 && !busy"))
+            time.sleep(1)
             self.keep("paused", 1440, 880, False)
             self.keep("paused_dark", 1440, 880, True)
-            rows = self.chrome.text("#rows")
+            turns = self.chrome.text("#turns")
             time.sleep(1)
-            self.assertEqual(self.chrome.text("#rows"), rows)
-            self.chrome.click("#pause")
+            self.assertEqual(self.chrome.text("#turns"), turns)
+            self.chrome.type("#hint", "the button is blue\ue007")
+            self.see("#note", "at its next turn")
+            self.chrome.click("#play")
             run.join(60)
         self.assertEqual(code, [0])
-        self.see("#phase", "completed")
+        self.assertEqual([text.count("the button is blue") for text in asked if "HINT" in text], [1])
+        self.see("#top .chip", "completed")
         self.see("#instructions", "Open Notes")
-        rows = self.chrome.run("return [...document.querySelectorAll('#rows tr')].map(row => row.textContent)")
+        rows = self.chrome.run("return [...document.querySelectorAll('article header')].map(row => row.textContent)")
         self.assertEqual(len(rows), 6)
         self.assertIn("Hello from agent.py", "".join(rows))
-        self.assertEqual(self.chrome.run("return document.querySelectorAll('#rows .yes').length"), 4)
+        self.assertEqual(len([row for row in rows if "changed" in row and "unchanged" not in row]), 4)
         wait_for(lambda: self.chrome.run("return drawn.length > 20 && !busy"))
         self.assertEqual(self.chrome.complaints(), [])
         for name, width, height in (("wide", 1440, 1000), ("1024", 1024, 900), ("phone", 390, 1400)):
             self.keep(name, width, height, False)
             self.keep(f"{name}_dark", width, height, True)
+
+    def test_stop_on_the_page_ends_a_run(self) -> None:
+        self.open()
+        self.chrome.click("#stop")
+        self.see("#note", "Stopping.")
+        with self.assertRaisesRegex(agent.Stopped, "Stop in the panel"):
+            self.stop.check()
 
     def keep(self, name: str, width: int, height: int, dark: bool) -> None:
         """A picture of the page for README and reviewers, if a folder is given."""
@@ -345,14 +374,14 @@ class Strangers(Browser):
                     self.assertIn(results.pop("post_simple"), ("text:", "failed"))  # opaque: nothing to read
                     self.assertEqual(results.pop("frame"), "hidden")
                     self.assertEqual(set(results.values()), {"failed"}, results)
-                    self.assertEqual((self.stop.reason, self.stop.paused, self.panel._streams), ("", "", 0))
+                    self.assertEqual((self.stop.reason, self.stop.paused, self.panel.watched()), ("", "", False))
 
     def test_a_link_from_another_site_does_not_open_the_panel(self) -> None:
         port = self.serve(lambda: f'<a id="go" href="{self.panel.url}">go</a>')
         self.chrome.open(f"http://localhost:{port}/")
         self.chrome.click("#go")
         self.see("body", "Other sites may not ask.")
-        self.assertEqual(self.panel._streams, 0)
+        self.assertFalse(self.panel.watched())
 
     def test_a_name_that_points_here_is_not_served(self) -> None:
         """DNS rebinding: the browser believes that the page belongs to evil.localhost, which leads to 127.0.0.1."""

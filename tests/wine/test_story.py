@@ -14,6 +14,7 @@ import pixel_model as pm
 from rig import AGENT, Desktop, Target, json_lines, windows_path
 
 QUADRANT = (960, 0, 960, 540)  # the right upper one of 1920x1080
+AREA = ",".join(map(str, QUADRANT))
 TASK = pm.Task('Grüße, Åse! 5 € @ "home" & 100 %', r"C:\a story for Åse.txt")
 STORY = "You remember nothing but your last observation"  # in the system prompt
 
@@ -141,11 +142,11 @@ class OnARealDesktop(unittest.TestCase):
         return json_lines(desktop.folder / "dumps" / "run_0001" / "turns.jsonl")
 
     def in_the_quadrant(self) -> list[str]:
-        return ["--area", ",".join(map(str, QUADRANT)), "--set", "screen_capture_w=768", "--set", "screen_capture_h=432"]
+        return ["--area", AREA, "--set", "screen_capture_w=768", "--set", "screen_capture_h=432"]
 
-    def check_area(self, journal: list[dict[str, Any]], model: StoryModel, area: tuple[int, ...], size: tuple[int, int]) -> None:
-        """All that was seen and pointed at lies in the area."""
-        self.assertEqual({tuple(entry["area"]) for entry in journal if entry["kind"] == "look"}, {area})
+    def check_area(self, journal: list[dict[str, Any]], model: StoryModel, area: str, size: tuple[int, int]) -> None:
+        """Every picture was of the area, in its size, and every turn left both of its own."""
+        self.assertEqual([entry["config"]["area"] for entry in journal if entry["kind"] == "run"], [area])
         self.assertEqual(model.sizes, {size})
         raw = [entry for entry in journal if entry.get("stage") == "raw"]
         self.assertEqual(len(raw), len([entry for entry in journal if entry.get("stage") == "annotated"]))
@@ -156,7 +157,7 @@ class OnARealDesktop(unittest.TestCase):
             model = Painter()
             with target.watch() as events:
                 journal = self.carry_out(desktop, model, "Draw a cross", "--area", "primary")
-        self.check_area(journal, model, (0, 0, 1920, 1080), (1536, 864))
+        self.check_area(journal, model, "primary", (1536, 864))
         self.check_strokes(events, model, journal)
 
     def test_a_cross_is_drawn_in_two_turns_in_a_quadrant_and_nothing_outside_is_seen_or_touched(self) -> None:
@@ -166,8 +167,10 @@ class OnARealDesktop(unittest.TestCase):
             model = Painter()
             with other.watch() as outside, target.watch() as events:
                 journal = self.carry_out(desktop, model, "Draw a cross", *self.in_the_quadrant())
-        self.check_area(journal, model, QUADRANT, (768, 432))
+        self.check_area(journal, model, AREA, (768, 432))
         self.check_strokes(events, model, journal)
+        seen = {tuple(entry["window"]) for entry in journal if entry["kind"] == "look"}
+        self.assertEqual(seen, {(32, 32, 688, 368)})  # 0.8 times its place in the quadrant: nothing else is in front
         self.assertEqual([event for event in outside if "x" in event or "vk" in event or "char" in event], [])
         left, top, width, height = QUADRANT
         for event in events:
@@ -189,7 +192,7 @@ class OnARealDesktop(unittest.TestCase):
             journal = self.carry_out(desktop, model, f"Write {TASK.text!r} as {TASK.path}", "--set", ui)
             saved = desktop.file(TASK.path).read_bytes()
         self.assertEqual(saved, TASK.file_bytes)
-        self.check_area(journal, model, (0, 0, 1920, 1080), (1536, 864))
+        self.check_area(journal, model, "primary", (1536, 864))
         self.assertEqual(set(model.heat), {True})
 
     def test_the_notepad_task_in_a_quadrant_and_nothing_outside_is_seen_or_touched(self) -> None:
@@ -203,7 +206,7 @@ class OnARealDesktop(unittest.TestCase):
                 journal = self.carry_out(desktop, model, f"Write {TASK.text!r} as {TASK.path}", *self.in_the_quadrant(), "--set", ui)
             saved = desktop.file(TASK.path).read_bytes()
         self.assertEqual(saved, TASK.file_bytes)
-        self.check_area(journal, model, QUADRANT, (768, 432))
+        self.check_area(journal, model, AREA, (768, 432))
         self.assertEqual([event for event in outside if "x" in event or "vk" in event or "char" in event], [])
 
 

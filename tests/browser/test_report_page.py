@@ -1,18 +1,18 @@
-"""Opens reports in a headless Chromium: of a good run, a killed one, a hostile one and a long one, from disk and alone.
+"""Reports in a headless Chromium: of a good run, a killed one, a hostile one and a long one, from disk and alone.
 
-    python tests/browser/report_check.py [FOLDER]      screenshots go to FOLDER
-
-No console message and no request to anywhere; ends with 1 if anything is not as it should be.
+No console message and no request to anywhere. PANEL_SHOTS names a folder for the pictures that are looked at.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
+import unittest
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +76,10 @@ def lengthened(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 class Check:
     def __init__(self, shots: Path) -> None:
-        self.shots, self.wrong, self.chrome = shots, 0, Chrome()
+        self.shots, self.wrong, self.chrome = shots, list[str](), Chrome()
 
     def expect(self, fine: bool, what: str) -> None:
-        self.wrong += not fine
-        print("ok  " if fine else "FAIL", what, flush=True)
+        self.wrong += [] if fine else [what]
 
     def open(self, page: Path, name: str, turns: int, width: int = 1400, height: int = 1100, dark: bool = False) -> None:
         """Opens a page and expects the usual: its turns, pictures that come, no message, nothing asked of anybody."""
@@ -120,45 +119,43 @@ class Check:
         self.expect(self.chrome.text("#play") == "play", "and it stops")
 
 
-def main() -> int:
-    with tempfile.TemporaryDirectory() as scratch:
-        root = Path(scratch)
-        shots = Path(sys.argv[1]) if len(sys.argv) > 1 else root
-        shots.mkdir(parents=True, exist_ok=True)
+class Reports(unittest.TestCase):
+    def test_every_kind_of_run_can_be_read(self) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            self.look(Path(scratch), Path(os.environ.get("PANEL_SHOTS", scratch)))
+
+    def look(self, root: Path, shots: Path) -> None:
         check = Check(shots)
-        try:
-            good = run(root / "good")
-            check.open(good / "report.html", "demo", 6)
-            check.keys()
-            check.chrome.press("\ue014")
-            (shots / "demo_turn.png").write_bytes(check.chrome.screenshot())
-            check.open(good / "report.html", "demo_dark", 6, dark=True)
-            check.open(good / "report.html", "demo_phone", 6, 390, 1400)
-            crashed = run(root / "crashed", kill='"kind": "intent", "time": ')
-            check.open(crashed / "report.html", "crashed", 2)
-            check.expect("no end recorded" in check.chrome.text("#top"), "crashed: says that there is no end")
-            text = (good / "report.html").read_text()
-            (good / "torn.html").write_text(text[:-40])
-            check.open(good / "torn.html", "torn", 6)
-            check.open(rewrite(run(root / "hostile"), hostile) / "report.html", "hostile", 6)
-            shown = check.chrome.run("return [document.title, document.querySelectorAll('h1 *, .words p > :not(small)').length]")
-            check.expect(shown[0].startswith("completed: </script>") and shown[1] == 0, f"hostile: text only, {shown[0][:40]!r}")
-            check.open(rewrite(run(root / "long"), lengthened) / "report.html", "long", 200)
-            loaded = check.chrome.run("return [...document.images].filter(i => i.complete && i.naturalWidth).length")
-            check.expect(loaded < 60, f"long: {loaded} of 199 pictures loaded so far")
-            check.open(root / "long" / "run_0001" / "report.html", "long_phone", 200, 390, 900)
-            alone = root / "alone.html"
-            subprocess.run([sys.executable, agent.__file__, "--export", str(good), str(alone)], check=True, stdout=subprocess.DEVNULL)
-            for file in (good / "screenshots").iterdir():
-                file.unlink()
-            check.open(alone, "exported", 6)
-            pages = check.chrome.do("/print", {"page": {}})
-            check.expect(len(pages) > 20_000, f"printed: {len(pages) * 3 // 4096} KB")
-        finally:
-            check.chrome.close()
-        print("all fine" if not check.wrong else f"{check.wrong} wrong")
-        return bool(check.wrong)
+        self.addCleanup(check.chrome.close)
+        good = run(root / "good")
+        check.open(good / "report.html", "report", 6)
+        check.keys()
+        check.chrome.press("\ue014")
+        (shots / "report_turn.png").write_bytes(check.chrome.screenshot())
+        check.open(good / "report.html", "report_dark", 6, dark=True)
+        check.open(good / "report.html", "report_phone", 6, 390, 1400)
+        crashed = run(root / "crashed", kill='"kind": "intent", "time": ')
+        check.open(crashed / "report.html", "crashed", 2)
+        check.expect("no end recorded" in check.chrome.text("#top"), "crashed: says that there is no end")
+        text = (good / "report.html").read_text()
+        (good / "torn.html").write_text(text[:-40])
+        check.open(good / "torn.html", "torn", 6)
+        check.open(rewrite(run(root / "hostile"), hostile) / "report.html", "hostile", 6)
+        shown = check.chrome.run("return [document.title, document.querySelectorAll('h1 *, .words p > :not(small)').length]")
+        check.expect(shown[0].startswith("completed: </script>") and shown[1] == 0, f"hostile: text only, {shown[0][:40]!r}")
+        check.open(rewrite(run(root / "long"), lengthened) / "report.html", "long", 200)
+        loaded = check.chrome.run("return [...document.images].filter(i => i.complete && i.naturalWidth).length")
+        check.expect(loaded < 60, f"long: {loaded} of 199 pictures loaded so far")
+        check.open(root / "long" / "run_0001" / "report.html", "long_phone", 200, 390, 900)
+        alone = root / "alone.html"
+        subprocess.run([sys.executable, agent.__file__, "--export", str(good), str(alone)], check=True, stdout=subprocess.DEVNULL)
+        for file in (good / "screenshots").iterdir():
+            file.unlink()
+        check.open(alone, "exported", 6)
+        pages = check.chrome.do("/print", {"page": {}})
+        check.expect(len(pages) > 20_000, f"printed: {len(pages) * 3 // 4096} KB")
+        self.assertEqual(check.wrong, [])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    unittest.main()
