@@ -3477,7 +3477,8 @@ function card(turn, at) {  // a turn's article and its piece of the line; the pa
   if (turn.changed === false) add(top, "span", "chip", "unchanged");
   for (const kind of kinds) add(top, "span", "chip " + (NOTES[kind] || ""), kind);
   add(top, "span", "cost", `${turn.seconds.toFixed(1)} s, ${turn.prompt} + ${turn.completion} tokens`);
-  const body = add(node, "div", "body"), done = (name) => turn.acts.filter((act) => act.screenshot === name);
+  const body = add(node, "div", "body"), last = turn.shots.at(-1);
+  const done = (name) => turn.acts.filter((act) => (act.screenshot || last) === name);  // a story's: on what came of it
   const shots = live ? [] : turn.shots.filter((name, n) => !n || done(name).length);
   const seen = shots.length && add(body, "div");
   for (const name of shots) picture(seen, name, done(name));
@@ -4132,9 +4133,9 @@ class Engine:
         self._image = encoded.base64
         if self.panel:
             self.panel.show(encoded.png, turn)
-        name = name or f"turn_{turn:04d}{suffix}"
+        name = name if "." in name else f"screenshots/{name or f'turn_{turn:04d}{suffix}'}.png"
         seconds = {"capture": round(looked - start, 3), "encode": round(self.clock.now() - looked, 3)}
-        self.logger.record("look", turn=turn, screenshot=f"screenshots/{name}.png", **seconds, **sight(frame))
+        self.logger.record("look", turn=turn, screenshot=name, **seconds, **sight(frame))
         return frame, self.logger.save_screenshot(name, encoded.png, frame)  # last, since a record waits for it
 
     def _look(self) -> Frame:

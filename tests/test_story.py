@@ -324,6 +324,13 @@ class Files(StoryCase):
         self.assertEqual(self.stages(engine)[1]["raw_png"], "turn_0002/screenshot_raw.png")
         self.assertFalse(list(engine.logger.folder.glob("turn_*.png")))
 
+    def test_every_look_in_the_journal_names_a_picture_that_is_there(self) -> None:
+        for layout in ("flat", "turn_dirs"):
+            engine, _ = self.story(told("I click.", [CLICK]), log_layout=layout)
+            looks = [r["screenshot"] for r in agent.read_journal(engine.logger.folder)[0] if r["kind"] == "look"]
+            self.assertEqual(len(looks), 2)
+            self.assertTrue(all((engine.logger.folder / name).is_file() for name in looks), looks)
+
     def test_another_layout_is_refused(self) -> None:
         with self.assertRaises(agent.ConfigError):
             agent.load_config({"test": {"log_layout": "deep"}})
