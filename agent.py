@@ -3399,7 +3399,7 @@ small { display: block } .call { font: 13px/1.5 ui-monospace, Consolas, monospac
 #note { margin: 14px auto -4px; max-width: min(1296px, 94vw) } #live { display: grid; gap: 14px; padding-bottom: 0 }
 .card { padding: 10px 14px } #side { display: grid; gap: 14px }
 canvas { display: block; width: 100%; border-radius: 6px } form { display: flex; gap: 8px; margin-top: 10px }
-#side p { margin: 2px 0 0; max-height: 12em } #side p:empty::after { content: "nothing yet"; color: var(--soft) }
+#side p { margin: 2px 0 0; max-height: 12em } #side .card:has(p:empty) { display: none }
 @media (min-width: 860px) { #live { grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); align-items: start } }
 .live dl { display: none } .live #turns { display: flex; flex-direction: column-reverse }
 .live #top { display: flex; gap: 14px; align-items: baseline; padding-bottom: 12px } .live .chip { flex: none }

@@ -235,10 +235,8 @@ class Marks(Browser):
 
 
 class Demo(Browser):
-    def test_the_page_follows_a_whole_run(self) -> None:
-        """Its turns, its plan, its pictures and its end; a pause in the middle holds it up, a hint reaches the model."""
-        asked: list[str] = []
-        demo_reply = agent.demo_reply
+    def begin(self, undo: ExitStack, folder: str, *more: str) -> tuple[threading.Thread, list[int], io.StringIO]:
+        """A demo in a thread, its panel open in the browser before the first turn; its exit code, what it prints."""
 
         class Watched(agent.Panel):
             def __init__(panel, *given: Any) -> None:
@@ -246,21 +244,41 @@ class Demo(Browser):
                 self.panel = panel
                 self.open()
 
+        code, out = list[int](), io.StringIO()
+        undo.enter_context(mock.patch.object(agent, "Panel", Watched))
+        undo.enter_context(redirect_stdout(out))
+        arguments = ["--demo", "--panel", "--set", f"dump_dir={folder}", *more]
+        options = agent.command_line().parse_args(arguments, argparse.Namespace(recording=None))
+        run = threading.Thread(target=lambda: code.append(agent.start(options, self.stop, agent.SystemClock(self.stop))))
+        run.start()
+        return run, code, out
+
+    @unittest.skipUnless("story" in agent.PROFILES, "there is no profile story")
+    def test_the_page_draws_the_marks_of_a_story(self) -> None:
+        with ExitStack() as undo:
+            folder = undo.enter_context(tempfile.TemporaryDirectory())
+            run, code, out = self.begin(undo, folder, "--profile", "story")
+            run.join(60)
+            pictures = [path.read_bytes() for path in Path(folder).rglob("*annotated.png")]
+        self.assertEqual((code, "drew the marks" in out.getvalue()), ([0], False))
+        self.assertGreaterEqual(len(pictures), 5)
+        for png in pictures:
+            self.assertEqual(agent.png_to_rgb(png)[1:], (1536, 864))
+        self.assertEqual(self.chrome.complaints(), [])
+
+    def test_the_page_follows_a_whole_run(self) -> None:
+        """Its turns, its plan, its pictures and its end; a pause in the middle holds it up, a hint reaches the model."""
+        asked: list[str] = []
+        demo_reply = agent.demo_reply
+
         def reply(request: dict[str, Any]) -> Any:
             asked.append(str(request["messages"][-1]["content"]))
             return demo_reply(request if "HINT" not in asked[-1] else {**request, "messages": request["messages"][:-1]})
 
         with ExitStack() as undo:
             folder = undo.enter_context(tempfile.TemporaryDirectory())
-            undo.enter_context(mock.patch.object(agent, "Panel", Watched))
             undo.enter_context(mock.patch.object(agent, "demo_reply", reply))
-            undo.enter_context(mock.patch.object(agent, "say", lambda text: None))
-            undo.enter_context(redirect_stdout(io.StringIO()))
-            code: list[int] = []
-            arguments = ["--demo", "--panel", "--set", f"dump_dir={folder}", "--set", "turn_delay=0.2"]
-            options = agent.command_line().parse_args(arguments, argparse.Namespace(recording=None))
-            run = threading.Thread(target=lambda: code.append(agent.start(options, self.stop, agent.SystemClock(self.stop))))
-            run.start()
+            run, code, _ = self.begin(undo, folder, "--set", "turn_delay=0.2")
             self.see("#turns", "type_text")
             self.chrome.press(" ")
             self.see("#top .chip", "paused")
