@@ -3477,8 +3477,8 @@ function card(turn, at) {  // a turn's article and its piece of the line; the pa
   if (turn.changed === false) add(top, "span", "chip", "unchanged");
   for (const kind of kinds) add(top, "span", "chip " + (NOTES[kind] || ""), kind);
   add(top, "span", "cost", `${turn.seconds.toFixed(1)} s, ${turn.prompt} + ${turn.completion} tokens`);
-  const body = add(node, "div", "body"), last = turn.shots.at(-1);
-  const done = (name) => turn.acts.filter((act) => (act.screenshot || last) === name);  // a story's: on what came of it
+  const body = add(node, "div", "body"), last = turn.shots.at(-1);  // where a story's acts are marked
+  const done = (name) => turn.acts.filter((act) => (act.screenshot || last) === name);
   const shots = live ? [] : turn.shots.filter((name, n) => !n || done(name).length);
   const seen = shots.length && add(body, "div");
   for (const name of shots) picture(seen, name, done(name));
