@@ -3477,8 +3477,7 @@ function card(turn, at) {  // a turn's article and its piece of the line; the pa
   if (turn.changed === false) add(top, "span", "chip", "unchanged");
   for (const kind of kinds) add(top, "span", "chip " + (NOTES[kind] || ""), kind);
   add(top, "span", "cost", `${turn.seconds.toFixed(1)} s, ${turn.prompt} + ${turn.completion} tokens`);
-  const body = add(node, "div", "body"), last = turn.shots.at(-1);  // where a story's acts are marked
-  const done = (name) => turn.acts.filter((act) => (act.screenshot || last) === name);
+  const body = add(node, "div", "body"), done = (name) => turn.acts.filter((act) => act.screenshot === name);
   const shots = live ? [] : turn.shots.filter((name, n) => !n || done(name).length);
   const seen = shots.length && add(body, "div");
   for (const name of shots) picture(seen, name, done(name));
@@ -3665,6 +3664,7 @@ COUNTS = {"acted": "acts", "refused": "refused", "corrections": "corrections", "
           "requests": "requests", "prompt": "prompt tokens", "completion": "completion tokens"}  # fmt: skip
 SUMS = ("turns", "seconds", *COUNTS, *PHASES, "reused", "reused_of", "computed")
 NOTES = {"no_call": "correction", "model_failed": "failed", "archive": "archive", "verification": "verification"}
+SHOT_NAME = r"(?:[\w-]+/)?[\w-]+\.png"  # in the run's folder and nowhere else, whatever a journal says
 KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
 
 
@@ -3714,7 +3714,7 @@ def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> di
     notes, sums = turn["notes"], dict[str, Any]()
     if kind == "look":
         sums = {"capture": record["capture"], "encode": record["encode"]}
-        turn["shots"].append(str(record["screenshot"]))
+        turn["shots"] += re.findall(rf"\A{SHOT_NAME}\Z", str(record["screenshot"]))
     elif kind == "reply":
         sums = {"requests": 1, "model": record["seconds"], "request": record["request"], **record["tokens"]}
         cached, shared, prompt = sums["cached"], record["shared"], sums["prompt"] or 0
@@ -3725,17 +3725,18 @@ def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> di
             turn |= {"role": str(record["role"]), "said": _plain_text(record["message"].get("content"))}
     elif kind == "intent":
         shot, args = "".join(turn["shots"][-1:]), dict(record["args"])
-        turn["acts"].append({"tool": str(record["tool"]), "args": args, "screenshot": shot, "changed": None})
+        act = {"tool": str(record["tool"]), "args": args, "screenshot": shot, "changed": None, "settle": 0}
+        turn["acts"].append(act)
         turn["call"] = turn["call"] or f"{record['tool']} {json.dumps(args, ensure_ascii=False)}"
     elif kind == "result":
         sums = {"refused": bool(record["refused"]), "act": record.get("act")}
-        sums["settle"] = (record["settle_ms"] or 0) / 1000
+        sums["settle"] = turn["acts"][-1]["settle"] = (record["settle_ms"] or 0) / 1000
         sums["acted"], turn["acts"][-1]["changed"] = record["changed"] is not None, record["changed"]
         notes += [["refused", str(record["result"])]] * sums["refused"]
     elif kind == "action":
         sums["wasted"] = record["tool"] == "no_call" or record["changed"] is False or turn["refused"] > 0
         turn |= {"result": str(record["result"]), "changed": record["changed"]}
-        turn |= {"call": f"{record['tool']} {record['args']}", "said": record["response_text"] or turn["said"]}
+        turn |= {"call": f"{record['tool']} {record['args']}", "said": str(record["response_text"] or turn["said"])}
     elif kind == "plan":
         turn |= {"result": str(record["done"]), "plan": True}
         notes.append(["plan", turn["result"].removeprefix("plan: ")])
@@ -3746,12 +3747,15 @@ def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> di
 
 def figures_of(book: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """The figures of a run as (name, text), the same for report, statistics and the last line of a run."""
-    sums = book[0]["sums"]
+    sums = book[0]["sums"] if book else dict.fromkeys((*SUMS, "turns"), 0)  # a resumed journal may be damaged
+    settled = sorted(act["settle"] for turn in book[1:] for act in turn["acts"] if act["settle"]) or [0.0]
+    middle, most = (settled[len(settled) * part // 100] for part in (50, 95))  # of the turns that the book has
     share = f"{sums['reused'] / max(1, sums['reused_of']):.0%}{', computed' * bool(sums['computed'])}"
     counts = {"turns": sums["turns"], **{text: sums[name] for name, text in COUNTS.items()}}
     times = {"time": sums["seconds"], "in the program": max(0.0, sums["seconds"] - sums["model"])}
     texts = [(name, f"{seconds:.1f} s") for name, seconds in {**times, **{p: sums[p] for p in PHASES}}.items()]
-    return [*((name, str(value)) for name, value in counts.items()), ("of the prompt reused", share), *texts]
+    return [*((name, str(value)) for name, value in counts.items()), ("of the prompt reused", share), *texts,
+            ("settled within", f"{middle:.2f} s, 95 % {most:.2f} s")]  # fmt: skip
 
 
 def report_page() -> str:
@@ -3771,7 +3775,7 @@ def report_block(item: Mapping[str, Any]) -> str:
 def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
     """(RGB, width, height) of a run's screenshot, and no other file, whatever a journal says; raises AgentError."""
     try:
-        if not re.fullmatch(r"([\w-]+/)?[\w-]+\.png", name):
+        if not re.fullmatch(SHOT_NAME, name):
             raise AgentError("that is no name of a screenshot")
         return png_to_rgb((folder / name).read_bytes())
     except (AgentError, OSError) as error:
@@ -4095,6 +4099,7 @@ class Engine:
     refused: str = ""  # the type of the error by which the last act was refused, or nothing
     _before: str = ""  # text of the executor's last request, to know how much of the next one is the same
     _seen: deque[tuple[str, bytes]] = field(default_factory=lambda: deque(maxlen=200))  # acts, and on what screen
+    shown: Frame | None = None  # the last look that the model of a story has seen
     began: float = 0.0  # when the turn did
     panel: Any = None  # a Panel, if one is open
     hints: list[str] = field(default_factory=list)  # from it, not yet answered
@@ -4121,8 +4126,10 @@ class Engine:
         self._latest = None
         if self._typed:
             canvas = Canvas(frame.width, frame.height, frame.pixels)
+            front = Rect(*sight(frame)["window"])
             for handle, place in self._typed:
-                canvas.fill(place, 0x808080, 0, float(frame.window is not None and handle == frame.window.handle))
+                covered = frame.window and frame.window.handle != handle and front.intersection(place) == place
+                canvas.fill(place, 0x808080, 0, 0.0 if covered else 1.0)
             frame = replace(frame, pixels=bytes(canvas.pixels))
         return frame
 
@@ -4639,8 +4646,9 @@ def run_story(engine: Engine, state: AgentState) -> Outcome:
     """Acts on the last reply, looks, marks what was done, asks; its story and the marks are all the model remembers."""
     panel, config, heat = engine.panel, engine.config, ui_config(engine.config.ui_config)
     reply = {"content": "" if state.turn else config.boot_vlm_output}  # a resumed one looks first
-    while panel and not state.turn and not reply["content"]:
+    if panel and not state.turn and not reply["content"]:
         engine.phase("waiting_inject")
+    while panel and not state.turn and not reply["content"]:
         engine.actuator.rest()
         engine.clock.sleep(0.1)
         reply = {"content": panel.take_injected() or ""}
@@ -4648,7 +4656,10 @@ def run_story(engine: Engine, state: AgentState) -> Outcome:
     def take_turn() -> Outcome | None:
         nonlocal reply
         injected = panel.take_injected() if panel else None
-        said, actions, boxes = read_story(engine.logger.hide({"content": injected} if injected else reply))
+        reply = engine.logger.hide({"content": injected} if injected else reply)
+        said, actions, boxes = read_story(reply)
+        if panel:
+            panel.update(vlm_json=_plain_text(reply.get("content")))
         state.plan = cut(cut_repetition(said), config.observation_chars) or state.plan
         done, note, outcome = carry_out_all(engine, state, actions)
         image = marked_picture(engine, state, done, boxes[: config.max_bboxes], heat)
@@ -4674,9 +4685,12 @@ def carry_out_all(engine: Engine, state: AgentState, actions: list[Any]) -> tupl
     if not actions:
         note_action(engine, state, ActionRecord(state.turn, "look", "", cut(state.plan, 100)))
     for action in actions[:most]:
-        frame, executed = engine.fresh(), False
-        record = ActionRecord(state.turn, "no_call", "", "Waited", response_text=state.plan)
+        (frame, screenshot), executed = engine.observe(state.turn, f"_{len(done) + 1}"), False
+        told, now = ((it.area, it.screen, it.window and it.window.handle) for it in (engine.shown or frame, frame))
+        record = ActionRecord(state.turn, "no_call", "", "Waited", screenshot=screenshot, response_text=state.plan)
         try:
+            if not done and told != now:
+                raise ToolError("Another window or another screen has come up since your picture.", "stale_frame")
             call = read_action(action, cut(state.plan, 300), words.schemas([*words.tools]))
             act = words.parse(call)
             record.tool, record.args, executed = call.name, act.shown, act.tool.name == "wait"
@@ -4710,6 +4724,7 @@ def marked_picture(engine: Engine, state: AgentState, done: list[Any], boxes: li
         engine.logger.save_screenshot(f"{name}/vlm_output.json", json.dumps(engine.logger.hide(said)).encode())
         name += "/screenshot"
     frame, raw = engine.observe(state.turn, name=f"{name}_raw.png")
+    engine.shown = frame
     engine.logger.record("stage", stage="raw", **said, raw_png=raw)
     if panel:
         panel.show(base64.b64decode(engine._image), state.turn, done, boxes, state.plan, state.trail)
@@ -4747,7 +4762,7 @@ def recording_of(folder: Path) -> Recording:
     steps: list[tuple[str, Mapping[str, Any], str]] = []
     for act in [act for turn in turns_of(folder)[1:] for act in turn["acts"] if act["changed"] is not None]:
         given = {name: value for name, value in act["args"].items() if name != "reasoning"}
-        args = {name: [v["x"], v["y"]] if isinstance(v, dict) else v for name, v in given.items()}
+        args = {name: [v.get("x"), v.get("y")] if isinstance(v, dict) else v for name, v in given.items()}
         steps.append((act["tool"], args, act["screenshot"]))
     if read_journal(folder)[1] or not steps:  # with a line lost, maybe an act
         raise AgentError(f"{folder} cannot be repeated: {'it is damaged' if steps else 'nothing was done in it'}.")
@@ -4757,7 +4772,13 @@ def recording_of(folder: Path) -> Recording:
 def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
     """Repeats the acts one by one, each only where the screen looks as it did then."""
     folder, config, steps = Path(recording.folder), engine.config, deque(recording.acts())
-    looks = {record["screenshot"]: record for record in read_journal(folder)[0] if record["kind"] == "look"}
+    try:
+        found = [record for record in read_journal(folder)[0] if record["kind"] == "look"]
+        looks = {r["screenshot"]: (r["screenshot"], str(r["program"]), Rect(*map(int, r["window"]))) for r in found}
+    except (LookupError, TypeError, ValueError):
+        raise AgentError(f"{folder / 'turns.jsonl'} cannot be repeated: a record of a look is damaged.") from None
+    for act in [act for act, _ in steps if "{{" in engine.actuator.secrets.fill(getattr(act.args, "text", ""))]:
+        raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
 
     def take_turn() -> Outcome | None:
         (act, shot), start, share = steps[0], engine.clock.now(), 1.0
@@ -4782,19 +4803,19 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
     return run_turns(engine, state, take_turn)
 
 
-def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: Mapping[str, Any]) -> float:
+def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: tuple[str, str, Rect]) -> float:
     """The largest share of pixels that differ from the recorded look around a target of the act, 0 to 1.
 
     A keyboard act's target is the window with the keyboard, which must be the same one.
     """
-    (rgb, width, height), now, reach = read_picture(folder, look["screenshot"]), sight(frame), config.replay_box
+    (rgb, width, height), now, reach = read_picture(folder, look[0]), sight(frame), config.replay_box
     whole, seen, shares = Rect(0, 0, width, height), bgrx_to_rgb(frame.pixels), [0.0]
     places = [to_point(value, whole) for value in vars(act.args).values() if isinstance(value, Coordinate)]
     boxes = [Rect(place.x - reach, place.y - reach, 2 * reach, 2 * reach) for place in places]
-    same = boxes or (look["program"], look["window"]) == (now["program"], now["window"])
+    same = boxes or look[1:] == (now["program"], Rect(*now["window"]))
     if (width, height) != (frame.width, frame.height) or not same:
         return 1.0
-    for box in [box.intersection(whole) for box in boxes or [Rect(*look["window"])]]:
+    for box in [box.intersection(whole) for box in boxes or [look[2]]]:
         step = max(1, math.isqrt(box.width * box.height // SAMPLES))
         rows, columns = range(box.top, box.top + box.height, step), range(box.left, box.left + box.width, step)
         pixels = [slice(at, at + 3) for at in ((y * width + x) * 3 for y in rows for x in columns)]
@@ -4803,7 +4824,8 @@ def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: 
     return max(shares)
 
 
-SCRIPT = '''# Repeats {name} without a model: {task}
+SCRIPT = '''# coding: utf-8
+# Repeats {name} without a model: {task}
 # Each act needs the screen to look as in its screenshot, which stays in FOLDER; --dry-run shows the acts.
 import agent
 
@@ -4819,7 +4841,8 @@ if __name__ == "__main__":
 def script_text(folder: Path) -> str:
     """A run as a script that imports this file alone; raises AgentError."""
     head, steps = turns_of(folder)[0], "\n".join(f"    {step!r}," for step in recording_of(folder).steps)
-    return SCRIPT.format(name=head["name"], task=ascii(head["task"])[1:-1], folder=str(folder), steps=steps)
+    name, task = ascii(head["name"])[1:-1], ascii(head["task"])[1:-1]  # neither can leave its comment
+    return SCRIPT.format(name=name, task=task, folder=str(folder.resolve()), steps=steps)
 
 
 ########################################################################################################################
@@ -4853,9 +4876,12 @@ class PanelRequest(BaseHTTPRequestHandler):
 
     def handle(self) -> None:
         self.server.open[self.connection] = time.monotonic() + PANEL_SECONDS
-        with suppress(OSError):  # the other side has gone, or was too slow
+        try:
             super().handle()
-        del self.server.open[self.connection]
+        except OSError:
+            pass  # the other side has gone, or was too slow
+        finally:
+            del self.server.open[self.connection]
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: the terminal belongs to the run."""
@@ -4955,7 +4981,7 @@ class Panel(ThreadingTCPServer):
 
     def service_actions(self) -> None:
         """Many times a second: hangs up on whoever takes too long, and on the oldest of too many."""
-        connections = list(self.open.items())
+        connections = sorted(self.open.items(), key=lambda item: item[1] == math.inf)  # pages go last
         for place, (connection, end) in enumerate(connections, PANEL_CONNECTIONS - len(connections)):
             if place < 0 or end < time.monotonic() or self.closed:
                 with suppress(OSError):
@@ -5054,7 +5080,7 @@ class Panel(ThreadingTCPServer):
                 return 200, json.dumps({**state, "paused": self.stop.paused, "marks": patches})
             try:
                 status, text = self._take(path, **json.loads(body))
-            except (TypeError, ValueError, AttributeError, RecursionError, AgentError) as error:
+            except (TypeError, ValueError, AttributeError, RecursionError, AgentError, zlib.error) as error:
                 status, text = 400, f"The body is not as described: {error}"
             self.update()
         return status, json.dumps({"error" if status > 200 else "done": text})
@@ -5067,7 +5093,8 @@ class Panel(ThreadingTCPServer):
             if type(seq) is not int or seq != self._awaited or self._annotated:
                 return 409, f"seq {seq} is not awaited, {self._awaited} is."
             png = base64.b64decode(image_b64, validate=True)
-            if b"IDAT" not in dict(_png_chunks(png)) or png[16:24] != self._size:
+            data = b"".join([data for tag, data in _png_chunks(png) if tag == b"IDAT"])
+            if png[16:24] != self._size or not zlib.decompressobj().decompress(data, 1 << 28):
                 raise ValueError("image_b64 is no PNG of the picture's size")
             self._annotated, self._state["annotated_seq"] = png, seq
         elif (path == "/inject" or action == "hint") and 0 < len(said.strip()) <= most and len(queue) < 100:
@@ -5452,7 +5479,7 @@ def console_confirm(config: Config, clock: Clock, tell: Callable[[str], None]) -
 def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
     """The lines of the options that only tell something; none where no such option was given."""
     root = Path(config.dump_dir)
-    if options.replay:
+    if options.replay is not None:
         options.recording = recording_of(find_run(root, options.replay))
     if options.tokens:
         yield from token_table(config)
@@ -5465,7 +5492,7 @@ def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
             yield f"{line} {head['sums']['turns']:>5} {dict(head['figures'])['time']:>8}  {cut(head['task'], 60)}"
         except AgentError as error:
             yield f"{run.name:<9} {error}"
-    if options.stats:
+    if options.stats is not None:
         head = turns_of(find_run(root, options.stats))[0]
         yield f"{head['name']}: {head['outcome'] or 'unfinished'}, {head['task']}"
         yield from (f"{name:<24} {value:>18}" for name, value in head["figures"])
@@ -5507,7 +5534,7 @@ def open_panel(engine: Engine, undo: ExitStack) -> None:
         panel.update(phase=text)
 
     def confirm(question: str) -> bool:
-        panel.update(error=f"It waits for a yes at the terminal: {question}")
+        panel.update(error=engine.logger.hide(f"It waits for a yes at the terminal: {question}"))
         allowed = ask(question)
         panel.update(error="")
         return allowed

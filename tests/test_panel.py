@@ -276,6 +276,23 @@ class Stalled(PanelTest):
         self.assertEqual(self.get("/state")[0], 200)
         self.assertEqual(stalled[0].recv(100), b"")
 
+    def test_many_connections_of_others_do_not_cut_off_the_page(self) -> None:
+        with socket.create_connection(("127.0.0.1", self.port), 5) as stream:
+            stream.sendall(self.head("GET /events HTTP/1.1"))
+            self.assertTrue(stream.recv(1000).startswith(b"HTTP/1.0 200"))
+            stalled = [socket.create_connection(("127.0.0.1", self.port), 5) for _ in range(agent.PANEL_CONNECTIONS + 20)]
+            self.addCleanup(lambda: [connection.close() for connection in stalled])
+            self.assertEqual(stalled[0].recv(100), b"")
+            self.assertTrue(self.panel.watched())
+
+    def test_a_picture_whose_pixels_cannot_be_unpacked_is_refused(self) -> None:
+        self.panel.show(PICTURE, 1)
+        self.panel._awaited = 1
+        parts = [(tag, b"\x78\x01garbage" if tag == b"IDAT" else data) for tag, data in agent._png_chunks(PICTURE)]
+        png = agent.PNG_SIGNATURE + b"".join(agent.png_pack(tag, data) for tag, data in parts)
+        status, _ = self.panel.answer("/annotated", json.dumps({"seq": 1, "image_b64": base64.b64encode(png).decode()}).encode())
+        self.assertEqual(status, 400)
+
     def test_an_event_stream_outlives_the_deadline_and_its_place_comes_back(self) -> None:
         with mock.patch.object(agent, "PANEL_SECONDS", 0.5):
             stream = socket.create_connection(("127.0.0.1", self.port), 5)

@@ -174,7 +174,7 @@ class Replay(ReplayCase):
         for old, new, wanted in (
             ('"tool": "double_click"', '"tool": "format_disk"', "no tool 'format_disk'"),
             ('"x": 57', '"x": 5700', "must lie between 0 and 1000"),
-            ("turn_0002.png", "../../x.png", "cannot be read"),
+            ("turn_0002.png", "../../x.png", "has no record of the screenshot"),
         ):
             journal.write_text(whole.replace(old, new))
             code, out, err = self.replay()
@@ -183,7 +183,48 @@ class Replay(ReplayCase):
             self.assertFalse(any(act.startswith("button") for act in self.desktops[-1].acts))
 
 
+    def test_a_story_is_repeated_too(self) -> None:
+        self.assertEqual(self.main("--demo", "--profile", "story")[0], 0)
+        code, out, _ = self.main("--replay", "2", "--demo")
+        self.assertEqual(code, 0, out)
+        self.assertIn("Repeated 4 acts", out)
+
+    def test_a_text_with_a_secret_needs_its_value(self) -> None:
+        journal = self.run_folder() / "turns.jsonl"
+        journal.write_text(journal.read_text().replace("Hello from agent.py", "{{WORD}}"))
+        code, out, _ = self.replay("--confirm", "never")
+        self.assertEqual(code, 1)
+        self.assertIn("needs the value of a secret", out)
+        self.assertFalse(self.desktops[0].acts)
+
+    def test_a_damaged_record_of_a_look_or_an_act_gets_one_line(self) -> None:
+        journal = self.run_folder() / "turns.jsonl"
+        whole = journal.read_text()
+        for old, new in (('"program":', '"programme":'), ('"window": [', '"window": ["a", '), ('{"x": 57, ', '{"z": 57, ')):
+            journal.write_text(whole.replace(old, new))
+            code, out, err = self.replay()
+            self.assertEqual(code, 1, (old, out))
+            self.assertNotIn("Traceback", out + err)
+            self.assertFalse(self.desktops and self.desktops[-1].acts)
+
+
 class Script(ReplayCase):
+    def test_a_task_that_looks_like_a_coding_cookie_cannot_change_the_script(self) -> None:
+        journal = self.run_folder() / "turns.jsonl"
+        lines = [json.loads(line) for line in journal.read_text().splitlines()]
+        lines[0]["task"] = "write to Bob, coding: unicode_escape"
+        for line in lines:
+            if line["kind"] == "intent" and "text" in line["args"]:
+                line["args"]["text"] = "'}, print('PWNED'), {'"
+        journal.write_text("\n".join(map(json.dumps, lines)) + "\n")
+        target = self.folder / "again.py"
+        self.main("--save-script", "1", str(target))
+        command = [sys.executable, str(target), "--demo", "--dry-run"]
+        done = subprocess.run(command, env={"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60, cwd="/")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertNotIn("PWNED", [*done.stdout.split(), done.stdout.splitlines()[0]])
+        self.assertEqual(len(done.stdout.splitlines()), 5)
+
     def test_a_saved_script_imports_agent_alone_and_repeats_the_run(self) -> None:
         target = self.folder / "again.py"
         code, out, _ = self.main("--save-script", "1", str(target))

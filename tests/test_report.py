@@ -264,7 +264,7 @@ class Runs(CommandLineCase):
             lines = [line.split("  ")[0] + "|" + line.split("  ")[-1].strip() for line in out.splitlines()[1:]]
             self.assertEqual((code, lines), (0, [f"{name}|{value}" for name, value in figures]))
         names = [name for name, _ in figures]
-        self.assertEqual(names[-6:], list(agent.PHASES))
+        self.assertEqual(names[-7:], [*agent.PHASES, "settled within"])
 
     def test_a_run_that_is_not_there_or_damaged_gets_one_clear_line(self) -> None:
         (self.folder / "dumps" / "run_0002").mkdir(parents=True)

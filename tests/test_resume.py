@@ -140,6 +140,15 @@ class CommandLine(CommandLineCase):
         self.assertIn(code, (0, 1), out)
         self.assertIn("EARLIER STEPS", (self.run_folder() / "execution_log.txt").read_text(encoding="utf-8"))
 
+    def test_a_run_with_a_lost_line_in_its_journal_is_resumed_to_its_end_and_summed_up(self) -> None:
+        self.main("--demo", "--max-steps", "3")
+        journal = self.run_folder() / "turns.jsonl"
+        lines = journal.read_text().splitlines(keepends=True)
+        journal.write_text("".join(line if '"intent"' not in line else "{torn\n" for line in lines))
+        code, out, err = self.main("--demo", "--resume", "--max-steps", "30")
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn("turns, ", out.splitlines()[-1])
+
     def test_the_latest_run_is_meant_if_none_is_named(self) -> None:
         for _ in range(2):
             self.main("--demo", "--max-steps", "2")

@@ -107,6 +107,19 @@ class Blanking(EngineCase):
                 self.assertEqual(pixels[bright : bright + 3], b"\x80\x80\x80" if grey else b"\xff\xff\xff")
 
 
+    def test_a_small_window_in_front_does_not_uncover_it(self) -> None:
+        engine, _ = self.engine(lambda r: text("-"), confirm="never")
+        engine.actuator.secrets = agent.Secrets({"PASSWORD": PLAIN})
+        windows = [agent.Window(1, "Login", "plain.exe", engine.desktop.screen())]
+        engine.desktop.foreground = lambda: windows[-1]
+        frame, _ = engine.observe(1)
+        engine.act(engine.profile.vocabulary.parse(agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})), frame, 1)
+        bright = engine._latest.pixels.index(b"\xff\xff\xff")  # a square that the typing made
+        for rect in (agent.Rect(0, 0, 2, 2), agent.Rect(-5, -5, 4, 4)):
+            windows.append(agent.Window(2, "Save as", "plain.exe", rect))
+            self.assertEqual(engine.observe(2)[0].pixels[bright : bright + 3], b"\x80\x80\x80")
+
+
 class Leaky(ScriptedServer):
     """A model that has the secrets and says them everywhere, in errors too; typing is by name and by value."""
 

@@ -34,6 +34,9 @@ class FakePanel:
         self.draw, self.shown, self.waited = draw, list[tuple[Any, ...]](), list[int]()
         self.hints, self.injected = list[str](), list[str | None]()
 
+    def update(self, **values: Any) -> None:
+        self.state = vars(self).get("state", {}) | values
+
     def show(self, png: bytes, turn: int, actions: Any = None, boxes: Any = (), observation: Any = None, trail: Any = ()) -> None:
         self.shown.append((png, turn, actions, boxes, observation, trail))
 
@@ -328,12 +331,29 @@ class Files(StoryCase):
         for layout in ("flat", "turn_dirs"):
             engine, _ = self.story(told("I click.", [CLICK]), log_layout=layout)
             looks = [r["screenshot"] for r in agent.read_journal(engine.logger.folder)[0] if r["kind"] == "look"]
-            self.assertEqual(len(looks), 2)
+            self.assertEqual(len(looks), 3)  # one before the click
             self.assertTrue(all((engine.logger.folder / name).is_file() for name in looks), looks)
 
     def test_another_layout_is_refused(self) -> None:
         with self.assertRaises(agent.ConfigError):
             agent.load_config({"test": {"log_layout": "deep"}})
+
+
+class Since(StoryCase):
+    def test_nothing_is_done_in_a_window_that_came_up_while_the_model_was_thinking(self) -> None:
+        windows = [agent.Window(1, "Editor", "e.exe", agent.Rect(0, 0, 64, 36)), agent.Window(2, "Bank", "b.exe", agent.Rect(0, 0, 64, 36))]
+        front = [windows[0]]
+
+        def decide(request: Json) -> Json:
+            front[0] = windows[len(engine.server.requests) > 1]  # the other one comes up during the second request
+            return told("I type.", [{"name": "type", "text": "a letter"}])
+
+        engine, state = self.engine(decide, "story", max_steps=4, screen_capture_w=320, screen_capture_h=180)
+        engine.desktop.foreground = lambda: front[0]
+        agent.run_agent(engine, state)
+        self.assertEqual([kind for kind, *_ in engine.desktop.inputs].count("text"), 2)  # before, and once it was seen
+        self.assertIn("has come up since your picture", str(engine.server.requests[2]["messages"][-1]))
+        self.assertEqual([len(turn) for turn in self.drawn(engine)], [0, 1, 0, 1])
 
 
 class Hostile(StoryCase):
