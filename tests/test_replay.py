@@ -215,7 +215,7 @@ class Script(ReplayCase):
         lines[0]["task"] = "write to Bob, coding: unicode_escape"
         for line in lines:
             if line["kind"] == "intent" and "text" in line["args"]:
-                line["args"]["text"] = "'}, print('PWNED'), {'"
+                line["args"]["text"] = "'}, print(\"PWNED\"), {'"
         journal.write_text("\n".join(map(json.dumps, lines)) + "\n")
         target = self.folder / "again.py"
         self.main("--save-script", "1", str(target))
