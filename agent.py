@@ -213,8 +213,7 @@ class Config:
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
     keep_megabytes: int = _setting(2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000)
     dump_dir: str = _setting("dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR")
-    dump_prefix: str = _setting("screen_", "begins a conversation's screenshots' names; up to 40 letters, digits, _, -",
-                                "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}")
+    dump_prefix: str = _setting("screen_", "begins a chat's screenshots", "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}")
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
     # fmt: on
 
@@ -236,19 +235,17 @@ def _convert(name: str, kind: str, value: Any, where: str) -> Any:
 
 def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
     """A Config from layers, later ones win: {where it stands (for messages): {field: value}}; raises ConfigError."""
-    known = {f.name: f for f in fields(Config)}
-    values: dict[str, Any] = {}
+    known, values = {f.name: f for f in fields(Config)}, dict[str, Any]()
     for where, layer in layers.items():
         for name, value in layer.items():
-            spec = known.get(name)
-            if spec is None:
+            if name not in known:
                 raise ConfigError(f"{where}: there is no setting {name!r}; `--help` names the page that lists them.")
-            values[name] = value = _convert(name, str(spec.type), value, where)
-            least, most = spec.metadata["least"], spec.metadata["most"]
-            if (least is not None and value < least) or (most is not None and value > most):
+            values[name] = value = _convert(name, str(known[name].type), value, where)
+            text, _, least, most, pattern = known[name].metadata.values()
+            if least is not None and not least <= value <= most:
                 raise ConfigError(f"{where}: {name} must lie between {least} and {most}, not {value}.")
-            if not re.fullmatch(spec.metadata["pattern"], str(value), re.DOTALL):
-                wanted = f"{spec.metadata['text']}: {spec.metadata['pattern'].replace('|', ' or ')}"
+            if not re.fullmatch(pattern, str(value), re.DOTALL):
+                wanted = f"{text}: {pattern.replace('|', ' or ')}"
                 raise ConfigError(f"{where}: {name} ({wanted}) cannot be {str(value)[:60]!r}.")
     return replace(Config(), **values)
 
@@ -330,8 +327,8 @@ def to_coordinate(point: Point, area: Rect) -> Coordinate:
     """Pixel to grid, the nearest grid place; a pixel outside `area` raises ToolError."""
     if not area.contains(point):
         raise ToolError(f"Pixel ({point.x}, {point.y}) is outside the working area.", "invalid_box")
-    wide, high = max(1, area.width - 1), max(1, area.height - 1)
-    return Coordinate(round((point.x - area.left) * GRID / wide), round((point.y - area.top) * GRID / high))
+    x = round((point.x - area.left) * GRID / max(1, area.width - 1))
+    return Coordinate(x, round((point.y - area.top) * GRID / max(1, area.height - 1)))
 
 
 @dataclass(frozen=True)
@@ -520,25 +517,20 @@ def _png_strip(pixels: bytes, width: int, level: int) -> PngPiece:
     """Some rows as an IDAT chunk.
 
     Text and controls repeat, which zlib finds best in plain rows. Photographs don't, but each row resembles the one
-    above: their differences (filter Up), coded with mere runs, take two thirds of the bytes and half the time.
+    above: their differences (filter Up), coded with mere runs, take two thirds of the bytes and half the time. A probe
+    of 30 microseconds, green of every 16th column, tells them: over 100 levels, a third of them unlike the row above.
     """
     stride, name, strategy, rgb = width * 3, b"\0", zlib.Z_DEFAULT_STRATEGY, bgrx_to_rgb(pixels)
-    if _is_photo(pixels, width):
+    step = next(step for step in range(16, 0, -1) if width % step == 0)  # a divisor, so that columns stay columns
+    green, row = pixels[1 :: 4 * step], width // step
+    unlike, size = int.from_bytes(green[row:], "little") ^ int.from_bytes(green[:-row], "little"), len(green) - row
+    if len(set(green)) > 100 and unlike.to_bytes(size, "little").count(0) < 0.68 * size:
         rgb, name, strategy = _filter_up(rgb, stride), b"\2", zlib.Z_RLE
     rows = b"\0" + name.join([memoryview(rgb)[at : at + stride] for at in range(0, len(rgb), stride)])  # first: plain
     packer = zlib.compressobj(level, zlib.DEFLATED, -15, 8, strategy)
     data = packer.compress(rows) + packer.flush(zlib.Z_SYNC_FLUSH)
     chunk = png_pack(b"IDAT", data + EMPTY_BLOCK * (len(data) % 3))  # 12 + len(data) + 5 * filling = 0 modulo 3
     return PngPiece(chunk, base64.b64encode(chunk), zlib.adler32(rows), len(rows))
-
-
-def _is_photo(pixels: bytes, width: int) -> bool:
-    """A probe of 30 microseconds, green of every 16th column: over 100 levels, a third of them unlike the row above."""
-    step = next(step for step in range(16, 0, -1) if width % step == 0)  # a divisor, so that columns stay columns
-    green, row = pixels[1 :: 4 * step], width // step
-    size = len(green) - row
-    unlike = int.from_bytes(green[row:], "little") ^ int.from_bytes(green[:size], "little")
-    return len(set(green)) > 100 and unlike.to_bytes(size, "little").count(0) < 0.68 * size
 
 
 # The integer of `size` equal bytes, kept because making them costs a third of a photographic strip's filter.
@@ -722,21 +714,6 @@ def _tint(stops: Sequence[Any], at: float) -> tuple[int, float]:
     return round(red) << 16 | round(green) << 8 | round(blue), alpha
 
 
-def _paint_round(canvas: Canvas, clip: Rect, stops: Sequence[Any], fade: float, x: int, y: int, radius: int) -> None:
-    """A round gradient, in rings; nothing outside `clip`, in which its centre lies."""
-    rings = max(1, min(16, radius // 2))
-    tints = [(radius * (ring + 1) // rings, *_tint(stops, (ring + 0.5) / rings)) for ring in range(rings)]
-    for row in range(max(clip.top, y - radius), min(clip.top + clip.height, y + radius + 1)):
-        first = last = x
-        for reach, colour, alpha in tints:
-            if reach >= abs(row - y):
-                half = math.isqrt(reach**2 - (row - y) ** 2)
-                left, right = max(x - half, clip.left), min(x + half + 1, clip.left + clip.width)
-                canvas.run(left, row, first - left, colour, alpha * fade)
-                canvas.run(last, row, right - last, colour, alpha * fade)
-                first, last = left, right
-
-
 def _places(mark: Mapping[str, Any], whole: Rect) -> list[Point]:
     """The pixels of a drag's two ends or a box's corners; of another act only its start; none for keys and text."""
     ends = 2 if mark.get("name", "drag") == "drag" else int("x1" in mark)
@@ -759,18 +736,6 @@ def _heat(action: Mapping[str, Any], whole: Rect, heat: Mapping[str, Any], age: 
             yield left, top.y + row, right + 1 - left, 1, colour, alpha * fade
     for end in ends:
         yield 0, 0, whole.width, whole.height, heat["stops"], fade, end.x, end.y, radius
-
-
-def _box(box: Mapping[str, Any], whole: Rect, look: Mapping[str, Any]) -> Iterator[Patch]:
-    """One box that the model named: a round fill and a border inside its edges."""
-    (left, right), (top, bottom) = (sorted(pair) for pair in zip(*_places(box, whole), strict=True))
-    wide, high, border = right - left + 1, bottom - top + 1, _tint([[0, look["border"]], [1, look["border"]]], 0)
-    radius, thick = math.isqrt(wide**2 + high**2) // 2 + 2, min(look["border_width"], wide, high)
-    yield left, top, wide, high, look["fill_stops"], 1, left + wide // 2, top + high // 2, radius
-    for y in (top, bottom + 1 - thick):
-        yield left, y, wide, thick, *border
-    for x in (left, right + 1 - thick):
-        yield x, top + thick, thick, high - 2 * thick, *border
 
 
 def _label(text: str, at: Point, whole: Rect, gap: int, taken: list[Rect]) -> Iterator[Patch]:
@@ -798,8 +763,16 @@ def marks(
     Actions and boxes are on the grid ({"name": "drag", "x1", "y1", "x2", "y2"}); `trail`: earlier turns, latest first.
     """
     whole, heat, taken = Rect(0, 0, width, height), config["executed_heat"], list[Rect]()
-    for box in boxes if config["bbox_heat"]["enabled"] else ():
-        yield from _box(box, whole, config["bbox_heat"])
+    look = config["bbox_heat"]
+    for box in boxes if look["enabled"] else ():  # a round fill, and a border inside its edges
+        (left, right), (top, bottom) = (sorted(pair) for pair in zip(*_places(box, whole), strict=True))
+        wide, high, border = right - left + 1, bottom - top + 1, _tint([[0, look["border"]], [1, look["border"]]], 0)
+        radius, thick = math.isqrt(wide**2 + high**2) // 2 + 2, min(look["border_width"], wide, high)
+        yield left, top, wide, high, look["fill_stops"], 1, left + wide // 2, top + high // 2, radius
+        for y in (top, bottom + 1 - thick):
+            yield left, y, wide, thick, *border
+        for x in (left, right + 1 - thick):
+            yield x, top + thick, thick, high - 2 * thick, *border
     turns = [actions, *trail][: max(1, heat["trail_turns"]) if heat["enabled"] else 0]
     for age, action in reversed([(age, action) for age, turn in enumerate(turns) for action in turn]):
         yield from _heat(action, whole, heat, age)
@@ -813,10 +786,20 @@ def annotate(pixels: bytes, width: int, height: int, *what: Any, **more: Any) ->
     """A copy of BGRX `pixels` with the marks of a turn, given as for `marks`."""
     canvas = Canvas(width, height, pixels)
     for left, top, wide, high, paint, alpha, *center in marks(width, height, *what, **more):
-        if center:
-            _paint_round(canvas, Rect(left, top, wide, high), paint, alpha, *center)
-        else:
+        if not center:
             canvas.fill(Rect(left, top, wide, high), paint, 0, alpha)
+            continue
+        x, y, radius = center  # a round gradient in rings, around a place inside the patch
+        rings = max(1, min(16, radius // 2))
+        tints = [(radius * (ring + 1) // rings, *_tint(paint, (ring + 0.5) / rings)) for ring in range(rings)]
+        for row in range(max(top, y - radius), min(top + high, y + radius + 1)):
+            first = last = x
+            for reach, colour, strength in [tint for tint in tints if tint[0] >= abs(row - y)]:
+                half = math.isqrt(reach**2 - (row - y) ** 2)
+                start, end = max(x - half, left), min(x + half + 1, left + wide)
+                canvas.run(start, row, first - start, colour, strength * alpha)
+                canvas.run(last, row, end - last, colour, strength * alpha)
+                first, last = start, end
     return canvas.pixels
 
 
@@ -1365,16 +1348,12 @@ class DemoDesktop:
         self.acts: deque[str] = deque(maxlen=10_000)  # bounded, since a run may take any number of turns
         self._cursor, self._pressed, self._clicked, self._captures = Point(640, 620), "", ("", -1e9, Point(0, 0)), 0
 
-    def screen(self) -> Rect:
-        return DEMO_SCREEN
-
-    primary = screen
+    screen = primary = staticmethod(lambda: DEMO_SCREEN)
+    double_click_ms = staticmethod(lambda: 500)
+    idle_s = staticmethod(lambda: math.inf)  # nobody else sits there
 
     def cursor(self) -> Point:
         return self._cursor
-
-    def double_click_ms(self) -> int:
-        return 500
 
     def window_at(self, point: Point | None = None) -> Window | None:
         """The topmost window, or the topmost at a point."""
@@ -1385,9 +1364,6 @@ class DemoDesktop:
         return None
 
     foreground = window_at
-
-    def idle_s(self) -> float:
-        return math.inf
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
         if area.intersection(DEMO_SCREEN) != area or min(area.width, area.height, width, height) < 1:
@@ -1476,27 +1452,21 @@ def _demo_sights(png: bytes) -> dict[str, tuple[int, int]]:
     return sights
 
 
-def _demo_read(messages: list[dict[str, Any]], looking: bool) -> tuple[list[str], bytes]:
-    """(the user's lines, the latest screenshot); who can look has no use for a screenshot from before a call."""
-    lines, png = list[str](), b""
-    for message in messages:
-        content = message.get("content") or ""
-        for part in [dict[str, Any](text=content)] if isinstance(content, str) else content:
-            if "image_url" in part:
-                png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
-            elif message["role"] == "user":
-                lines += part["text"].splitlines()
-        png = b"" if looking and message.get("tool_calls") else png
-    return lines, png
-
-
 def demo_reply(request: dict[str, Any]) -> dict[str, Any]:
     """The assistant's message, decided from this one request alone."""
     tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in request.get("tools") or []}
     if story := not tools and '"observation"' in str(request["messages"][0]):
         tools = {name: {"properties": names.split(), "required": []} for name, names in DEMO_STORY.items()}
     able = {step: name for step, words in DEMO_TOOLS.items() for name in tools if re.search(words, name)}
-    lines, png = _demo_read(request["messages"], "look" in able)
+    lines, png = list[str](), b""  # the user's, and the latest screenshot
+    for said in request["messages"]:
+        content = said.get("content") or ""
+        for part in [dict[str, Any](text=content)] if isinstance(content, str) else content:
+            if "image_url" in part:
+                png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
+            elif said["role"] == "user":
+                lines += part["text"].splitlines()
+        png = b"" if "look" in able and said.get("tool_calls") else png  # who can look again must after an act
     sights = _demo_sights(png) if png else {"no picture": (0, 0)}
     if not tools:  # a verification
         verdict = "YES: the green mark says Saved." if "saved mark" in sights else "NO: there is no mark of saving."
@@ -1512,9 +1482,10 @@ def demo_reply(request: dict[str, Any]) -> dict[str, Any]:
         arguments = _demo_arguments(tools[able[step]], "\n".join(lines), target, why, place)
         if story:
             words = {"observation": why, "bboxes": [], "actions": [{"name": able[step], **arguments}]}
-            return {"role": "assistant", "content": json.dumps(words)}
-        call = {"name": able[step], "arguments": json.dumps(arguments)}
-        message["tool_calls"] = [{"id": f"call_{len(request['messages'])}", "type": "function", "function": call}]
+            message["content"] = json.dumps(words)
+        else:
+            call = {"name": able[step], "arguments": json.dumps(arguments)}
+            message["tool_calls"] = [{"id": f"call_{len(request['messages'])}", "type": "function", "function": call}]
     return message
 
 
