@@ -365,13 +365,11 @@ class Frame:
 
 
 class Stop:
-    """The one flag that ends a run: set from a signal handler or any thread, looked at between single events.
-
-    `paused` is the reason for a pause, or empty: acts wait then, and go on with a fresh frame.
-    """
+    """The one flag that ends a run: set from a signal handler or any thread, looked at between single events."""
 
     def __init__(self) -> None:
-        self._event, self.reason, self.paused = threading.Event(), "", ""
+        self._event, self.reason = threading.Event(), ""
+        self.paused = ""  # the reason for a pause: acts wait then, and go on with a fresh frame
 
     def set(self, reason: str) -> None:
         self.reason = self.reason or reason
@@ -609,11 +607,8 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
 
 
 def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) -> bytes:
-    """`part` of a picture of `stride` pixels a row, at width*height, nearest neighbour; `part` must lie inside it.
-
-    With part.width / width cut down to step / period, every period-th pixel comes from every step-th one: a few
-    strided copies instead of a look-up for each pixel.
-    """
+    """`part` of a picture of `stride` pixels a row, at width*height, nearest neighbour; `part` must lie inside it."""
+    # every period-th pixel comes from every step-th one: a few strided copies instead of a look-up for each
     step, period = (size // math.gcd(part.width, width) for size in (part.width, width))
     starts = [((part.top + y * part.height // height) * stride + part.left) * 4 for y in range(height)]
     source = array("I", b"".join([pixels[start : start + part.width * 4] for start in starts]))
@@ -708,9 +703,8 @@ def _tint(stops: Sequence[Any], at: float) -> tuple[int, float]:
     """Colour and alpha of a gradient, from its centre (0) to its rim (1), where the first and the last stop lie."""
     (low, one), (high, two) = [pair for pair in zip(stops, stops[1:], strict=False) if at <= pair[1][0]][0]
     ends = zip(re.findall(r"[\d.]+", one), re.findall(r"[\d.]+", two), strict=True)
-    red, green, blue, alpha = (float(a) + (float(b) - float(a)) * (at - low) / (high - low) for a, b in ends)
-    if max(red, green, blue, alpha * 255) > 255:
-        raise ValueError(f"rgba takes 255 and an alpha of 1 at the most, not {one} or {two}")
+    share = (at - low) / (high - low)
+    red, green, blue, alpha = (min(255.0, float(a) + (float(b) - float(a)) * share) for a, b in ends)
     return round(red) << 16 | round(green) << 8 | round(blue), alpha
 
 
@@ -727,13 +721,10 @@ def _heat(action: Mapping[str, Any], whole: Rect, heat: Mapping[str, Any], age: 
     if len(ends) == 2:
         x, y, thick = (ends[0].x + ends[1].x) / 2, (ends[0].y + ends[1].y) / 2, radius // 8
         ends = [Point(round(x + (end.x - x) * shrink), round(y + (end.y - y) * shrink)) for end in ends]
-        (top, bottom), (colour, alpha) = sorted(ends, key=lambda end: end.y), _tint(heat["stops"], 0.5)
-        slope = (bottom.x - top.x) / max(0.5, bottom.y - top.y)
-        half, (least, most) = (thick + 1) * max(1, abs(slope)), sorted([top.x, bottom.x])
-        for row in range(-thick, bottom.y - top.y + thick + 1):
-            left = max(math.floor(top.x + row * slope - half), least - thick)
-            right = min(math.floor(top.x + row * slope + half), most + thick)
-            yield left, top.y + row, right + 1 - left, 1, colour, alpha * fade
+        (x1, y1), (x2, y2), side, (colour, alpha) = *ends, 2 * thick + 1, _tint(heat["stops"], 0.5)
+        steps = max(1, max(abs(x2 - x1), abs(y2 - y1)) // side)  # squares side by side
+        for left, top in [(x1 + (x2 - x1) * k // steps, y1 + (y2 - y1) * k // steps) for k in range(steps + 1)]:
+            yield left - thick, top - thick, side, side, colour, alpha * fade
     for end in ends:
         yield 0, 0, whole.width, whole.height, heat["stops"], fade, end.x, end.y, radius
 
@@ -758,10 +749,7 @@ def marks(
     width: int, height: int, actions: Sequence[Mapping[str, Any]], boxes: Sequence[Mapping[str, Any]] = (),
     trail: Sequence[Sequence[Mapping[str, Any]]] = (), config: Mapping[str, Any] = UI_CONFIG,
 ) -> Iterator[Patch]:  # fmt: skip
-    """The marks of a turn, in the order of painting: blue boxes, orange heat where actions were executed, labels.
-
-    Actions and boxes are on the grid ({"name": "drag", "x1", "y1", "x2", "y2"}); `trail`: earlier turns, latest first.
-    """
+    """A turn's marks in the order of painting; all places are on the grid, `trail` has earlier turns, latest first."""
     whole, heat, taken = Rect(0, 0, width, height), config["executed_heat"], list[Rect]()
     look = config["bbox_heat"]
     for box in boxes if look["enabled"] else ():  # a round fill, and a border inside its edges
