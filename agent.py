@@ -245,8 +245,8 @@ def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
             if least is not None and not least <= value <= most:
                 raise ConfigError(f"{where}: {name} must lie between {least} and {most}, not {value}.")
             if not re.fullmatch(pattern, str(value), re.DOTALL):
-                wanted = f"{text}: {pattern.replace('|', ' or ')}"
-                raise ConfigError(f"{where}: {name} ({wanted}) cannot be {str(value)[:60]!r}.")
+                text += ": " + pattern.replace("|", " or ")
+                raise ConfigError(f"{where}: {name} ({text}) cannot be {str(value)[:60]!r}.")
     return replace(Config(), **values)
 
 
@@ -380,12 +380,12 @@ class Stop:
         if self._event.is_set():
             raise Stopped(f"Stopped: {self.reason}.")
 
-    def wait(self, seconds: float) -> bool:
-        """Waits in slices, since a wait on Windows does not wake up for Ctrl+C; true if the flag is set."""
+    def sleep(self, seconds: float) -> None:
+        """Waits in slices, since a wait on Windows does not wake up for Ctrl+C; raises Stopped as soon as it is set."""
         end = time.monotonic() + seconds
         while not self._event.is_set() and (left := end - time.monotonic()) > 0:
             self._event.wait(min(0.05, left))
-        return self._event.is_set()
+        self.check()
 
 
 class Secrets:
@@ -420,16 +420,11 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None: ...  # returns after that time; raises Stopped once the run is stopped
 
 
-@dataclass(frozen=True)
 class SystemClock:
     """The real Clock; sleeping ends at once when `stop` is set."""
 
-    stop: Stop
-    now = staticmethod(time.perf_counter)
-
-    def sleep(self, seconds: float) -> None:
-        self.stop.wait(seconds)
-        self.stop.check()
+    def __init__(self, stop: Stop) -> None:
+        self.now, self.sleep = time.perf_counter, stop.sleep
 
 
 ########################################################################################################################
@@ -437,7 +432,6 @@ class SystemClock:
 ########################################################################################################################
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-PNG_MOST_PIXELS = 1 << 26  # 8192x8192: a picture that claims more is refused before its pixels are unpacked
 
 
 def png_pack(tag: bytes, data: bytes) -> bytes:
@@ -583,8 +577,9 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
     """(RGB bytes, width, height) of an 8-bit RGB PNG without interlace; anything else raises AgentError."""
     (first, header), *chunks = _png_chunks(png)
     width, height = struct.unpack(">2I", header[:8].ljust(8, b"\0"))
-    if first != b"IHDR" or header[8:] != bytes([8, 2, 0, 0, 0]) or not 0 < width * height <= PNG_MOST_PIXELS:
-        raise AgentError(f"Only 8-bit RGB PNGs without interlace can be read; here {first!r} says {[*header[:13]]}.")
+    if first != b"IHDR" or header[8:] != bytes([8, 2, 0, 0, 0]) or not 0 < width * height <= 8192**2:
+        facts = [width, height, *header[8:13]]
+        raise AgentError(f"Only 8-bit RGB PNGs without interlace, to 8192x8192, can be read; {first!r} says {facts}.")
     stride, unpacker, rows = width * 3, zlib.decompressobj(), b""
     size, packed = (stride + 1) * height, b"".join([data for tag, data in chunks if tag == b"IDAT"])
     with suppress(zlib.error):  # no more than the header promises, so that a small file cannot fill the memory
@@ -697,6 +692,7 @@ UI_CONFIG: dict[str, Any] = {
 }  # fmt: skip
 # left, top, width, height, paint, alpha: a colour; or the stops of a round gradient, with its centre x, y and radius
 Patch = tuple[Any, ...]
+Acts = Sequence[Mapping[str, Any]]
 
 
 def _tint(stops: Sequence[Any], at: float) -> tuple[int, float]:
@@ -745,10 +741,8 @@ def _label(text: str, at: Point, whole: Rect, gap: int, taken: list[Rect]) -> It
         left += step
 
 
-def marks(
-    width: int, height: int, actions: Sequence[Mapping[str, Any]], boxes: Sequence[Mapping[str, Any]] = (),
-    trail: Sequence[Sequence[Mapping[str, Any]]] = (), config: Mapping[str, Any] = UI_CONFIG,
-) -> Iterator[Patch]:  # fmt: skip
+def marks(width: int, height: int, actions: Acts, boxes: Acts = (), trail: Sequence[Acts] = (),
+          config: Mapping[str, Any] = UI_CONFIG) -> Iterator[Patch]:  # fmt: skip
     """A turn's marks in the order of painting; all places are on the grid, `trail` has earlier turns, latest first."""
     whole, heat, taken = Rect(0, 0, width, height), config["executed_heat"], list[Rect]()
     look = config["bbox_heat"]
@@ -1454,7 +1448,7 @@ def demo_reply(request: dict[str, Any]) -> dict[str, Any]:
                 png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
             elif said["role"] == "user":
                 lines += part["text"].splitlines()
-        png = b"" if "look" in able and said.get("tool_calls") else png  # who can look again must after an act
+        png = b"" if "look" in able and said.get("tool_calls") else png  # who can look must look again after an act
     sights = _demo_sights(png) if png else {"no picture": (0, 0)}
     if not tools:  # a verification
         verdict = "YES: the green mark says Saved." if "saved mark" in sights else "NO: there is no mark of saving."
@@ -1499,14 +1493,12 @@ class DemoModel:
             body = json.dumps(said).encode()
             with suppress(ConnectionError):  # the run may have ended meanwhile
                 handler.send_response(status)
-                handler.send_header("Content-Length", str(len(body)))
                 handler.end_headers()
                 handler.wfile.write(body)
 
-        parts = {"protocol_version": "HTTP/1.1", "disable_nagle_algorithm": True, "do_GET": answer, "do_POST": answer}
-        parts["log_message"] = lambda *_: None  # the terminal belongs to the run
+        kind = {"disable_nagle_algorithm": True, "do_GET": answer, "do_POST": answer, "log_message": lambda *_: None}
         # not HTTPServer, which asks the name server for its own name
-        self._server = ThreadingTCPServer(("127.0.0.1", 0), type("Handler", (BaseHTTPRequestHandler,), parts))
+        self._server = ThreadingTCPServer(("127.0.0.1", 0), type("Handler", (BaseHTTPRequestHandler,), kind))
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}/v1/chat/completions"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
