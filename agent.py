@@ -120,8 +120,7 @@ class Stopped(AgentError):
 ########################################################################################################################
 
 
-def _setting(default: Any, text: str, env: str = "", least: float | None = None, most: float | None = None,
-             pattern: str = ".*") -> Any:  # fmt: skip
+def _setting(default: Any, text: str, env: str = "", least: Any = None, most: Any = None, pattern: str = ".*") -> Any:
     """One field of Config: its default, what it means (with unit), its environment variable, its range or pattern."""
     return field(default=default, metadata={"text": text, "env": env, "least": least, "most": most, "pattern": pattern})
 
@@ -201,11 +200,10 @@ class Config:
     stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
     blank_secrets: bool = _setting(True, "grey out, in the pictures of its window, where a secret was typed")
-    # -- marks and panel
+    # -- marks, panel, replay
     panel_port: int = _setting(0, "port on 127.0.0.1; 0 = any free one", "", 0, 65535)
     panel_patience: float = _setting(20.0, "seconds until the program draws the marks itself", "", 0.1, 3600)
     ui_config: str = _setting("", "JSON laid over UI_CONFIG, how marks look: {\"executed_heat\": {\"trail_turns\": 1}}")
-    # -- replay
     replay_box: int = _setting(120, "frame pixels on each side of a target that must look as recorded", "", 4, 4096)
     replay_tolerance: float = _setting(0.05, "share of them that may differ", "", 0, 1)
     replay_patience: float = _setting(5.0, "seconds to wait until they look so", "", 0, 3600)
@@ -245,8 +243,8 @@ def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
             if least is not None and not least <= value <= most:
                 raise ConfigError(f"{where}: {name} must lie between {least} and {most}, not {value}.")
             if not re.fullmatch(pattern, str(value), re.DOTALL):
-                text += ": " + pattern.replace("|", " or ")
-                raise ConfigError(f"{where}: {name} ({text}) cannot be {str(value)[:60]!r}.")
+                wanted = pattern.replace("|", " or ")
+                raise ConfigError(f"{where}: {name} ({text}: {wanted}) cannot be {str(value)[:60]!r}.")
     return replace(Config(), **values)
 
 
@@ -578,8 +576,7 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
     (first, header), *chunks = _png_chunks(png)
     width, height = struct.unpack(">2I", header[:8].ljust(8, b"\0"))
     if first != b"IHDR" or header[8:] != bytes([8, 2, 0, 0, 0]) or not 0 < width * height <= 8192**2:
-        facts = [width, height, *header[8:13]]
-        raise AgentError(f"Only 8-bit RGB PNGs without interlace, to 8192x8192, can be read; {first!r} says {facts}.")
+        raise AgentError(f"Only 8-bit RGB PNGs without interlace, to 8192x8192, can be read, not {header[:13].hex()}.")
     stride, unpacker, rows = width * 3, zlib.decompressobj(), b""
     size, packed = (stride + 1) * height, b"".join([data for tag, data in chunks if tag == b"IDAT"])
     with suppress(zlib.error):  # no more than the header promises, so that a small file cannot fill the memory
@@ -680,15 +677,11 @@ class Canvas:
 # -- marks: what was done and what the model looks at, for its next picture; the panel's page paints the same ones
 
 UI_CONFIG: dict[str, Any] = {
-    "executed_heat": {
-        "enabled": True, "radius_scale": 0.024,  # of the picture's longer side
-        "stops": [[0.0, "rgba(255,90,0,0.70)"], [0.4, "rgba(255,120,0,0.48)"], [1.0, "rgba(255,165,0,0.03)"]],
-        "trail_turns": 4, "trail_shrink": 0.8,  # this turn's marks and those of the three before it
-    },
-    "bbox_heat": {
-        "enabled": True, "border": "rgba(30,110,255,0.9)", "border_width": 3,
-        "fill_stops": [[0.0, "rgba(30,110,255,0.25)"], [1.0, "rgba(30,110,255,0.06)"]],
-    },
+    "executed_heat": {"enabled": True, "trail_turns": 4, "trail_shrink": 0.8,  # this turn's marks and three before it
+                      "radius_scale": 0.024,  # of the picture's longer side
+                      "stops": [[0, "rgba(255,90,0,0.7)"], [0.4, "rgba(255,120,0,0.48)"], [1, "rgba(255,165,0,0.03)"]]},
+    "bbox_heat": {"enabled": True, "border": "rgba(30,110,255,0.9)", "border_width": 3,
+                  "fill_stops": [[0.0, "rgba(30,110,255,0.25)"], [1.0, "rgba(30,110,255,0.06)"]]},
 }  # fmt: skip
 # left, top, width, height, paint, alpha: a colour; or the stops of a round gradient, with its centre x, y and radius
 Patch = tuple[Any, ...]
@@ -1233,7 +1226,6 @@ DEMO_SIGNS = {"Notes icon": 0xF5B83D, "Notes in the menu": 0xF0A92B, "Start butt
               "caret": 0x4C8DF6, "text": 0x1B2430, "Save button": 0x2457D6, "saved mark": 0x2DA44E,
               "pointer": 0xFFFFFF}  # fmt: skip
 DEMO_LIGHT, DEMO_PANE, DEMO_LINE, DEMO_GREY = 0xF8FAFC, 0xEEF2F7, 0xD3DBE6, 0x5B6675
-DEMO_POINTER = "X XX X.X X..X X...X X....X X.....X X......X X.......X X........X X.....XXXXX X..X..X X.X_X..X XX__XX"
 
 
 @dataclass(frozen=True)
@@ -1303,14 +1295,12 @@ def _demo_draw(state: DemoState) -> bytes:
             canvas.fill(Rect(left + 9, top + down, width, 4), 0x8A5A00)
         canvas.text(x, y, "Notes", colour)
     if state.opened:
-        paper = places["text area"]
-        x, y = paper.left, paper.top
+        x, y, wide, high = paper = places["text area"]
         canvas.text(x, y - 42, state.title, DEMO_GREY)
         canvas.text(1002, 110, "x", DEMO_GREY)
         canvas.fill(paper, DEMO_SIGNS["caret"] if state.focus else DEMO_LINE, 6)
-        canvas.fill(Rect(x + 2, y + 2, paper.width - 4, paper.height - 4), DEMO_SIGNS["text area"], 5)
-        wrapped = [re.findall(".{1,51}", line) or [""] for line in state.text[-2000:].split("\n")]  # its end is enough
-        lines = [line for part in wrapped for line in part][-13:]
+        canvas.fill(Rect(x + 2, y + 2, wide - 4, high - 4), DEMO_SIGNS["text area"], 5)
+        lines = [part for line in state.text[-2000:].split("\n") for part in re.findall(".{1,51}", line) or [""]][-13:]
         for number, line in enumerate(lines):
             end = canvas.text(x + 16, y + 16 + number * 26, line, DEMO_SIGNS["text"])
         if state.focus:
@@ -1357,9 +1347,9 @@ class DemoDesktop:
         canvas, self._captures = Canvas(width, height, clean), self._captures + 1
         left = ((self._cursor.x - area.left) * 2 + 1) * width // (2 * area.width)
         top = ((self._cursor.y - area.top) * 2 + 1) * height // (2 * area.height)
-        for y, row in enumerate(DEMO_POINTER.split()):
-            for x, mark in enumerate(row):
-                canvas.run(left + x, top + y, int(mark != "_"), DEMO_SIGNS["pointer"] if mark == "." else 0x000000)
+        for y in range(14):  # an arrow head with a black rim
+            canvas.run(left, top + y, min(y, 22 - y) + 1, 0x000000)
+            canvas.run(left + 1, top + y, min(y, 22 - y) - 1, DEMO_SIGNS["pointer"])
         pixels, now, window = bytes(canvas.pixels), self.clock.now(), self.foreground()
         return Frame(self._captures, width, height, pixels, clean, area, DEMO_SCREEN, now, window)
 
