@@ -243,8 +243,7 @@ def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
             if least is not None and not least <= value <= most:
                 raise ConfigError(f"{where}: {name} must lie between {least} and {most}, not {value}.")
             if not re.fullmatch(pattern, str(value), re.DOTALL):
-                wanted = pattern.replace("|", " or ")
-                raise ConfigError(f"{where}: {name} ({text}: {wanted}) cannot be {str(value)[:60]!r}.")
+                raise ConfigError(f"{where}: {name} ({text}: {pattern.replace('|', ' or ')}) cannot be {value[:60]!r}.")
     return replace(Config(), **values)
 
 
@@ -692,8 +691,7 @@ def _tint(stops: Sequence[Any], at: float) -> tuple[int, float]:
     """Colour and alpha of a gradient, from its centre (0) to its rim (1), where the first and the last stop lie."""
     (low, one), (high, two) = [pair for pair in zip(stops, stops[1:], strict=False) if at <= pair[1][0]][0]
     ends = zip(re.findall(r"[\d.]+", one), re.findall(r"[\d.]+", two), strict=True)
-    share = (at - low) / (high - low)
-    red, green, blue, alpha = (min(255.0, float(a) + (float(b) - float(a)) * share) for a, b in ends)
+    red, green, blue, alpha = (min(255, float(a) + (float(b) - float(a)) * (at - low) / (high - low)) for a, b in ends)
     return round(red) << 16 | round(green) << 8 | round(blue), alpha
 
 
