@@ -43,7 +43,7 @@ import zlib
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields, make_dataclass, replace
 from datetime import datetime
@@ -120,8 +120,7 @@ class Stopped(AgentError):
 ########################################################################################################################
 
 
-def _setting(default: Any, text: str, env: str = "", least: float | None = None, most: float | None = None,
-             pattern: str = ".*") -> Any:  # fmt: skip
+def _setting(default: Any, text: str, env: str = "", least: Any = None, most: Any = None, pattern: str = ".*") -> Any:
     """One field of Config: its default, what it means (with unit), its environment variable, its range or pattern."""
     return field(default=default, metadata={"text": text, "env": env, "least": least, "most": most, "pattern": pattern})
 
@@ -201,11 +200,10 @@ class Config:
     stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
     blank_secrets: bool = _setting(True, "grey out, in the pictures of its window, where a secret was typed")
-    # -- marks and panel
+    # -- marks, panel, replay
     panel_port: int = _setting(0, "port on 127.0.0.1; 0 = any free one", "", 0, 65535)
     panel_patience: float = _setting(20.0, "seconds until the program draws the marks itself", "", 0.1, 3600)
     ui_config: str = _setting("", "JSON laid over UI_CONFIG, how marks look: {\"executed_heat\": {\"trail_turns\": 1}}")
-    # -- replay
     replay_box: int = _setting(120, "frame pixels on each side of a target that must look as recorded", "", 4, 4096)
     replay_tolerance: float = _setting(0.05, "share of them that may differ", "", 0, 1)
     replay_patience: float = _setting(5.0, "seconds to wait until they look so", "", 0, 3600)
@@ -213,8 +211,7 @@ class Config:
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
     keep_megabytes: int = _setting(2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000)
     dump_dir: str = _setting("dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR")
-    dump_prefix: str = _setting("screen_", "begins a conversation's screenshots' names; up to 40 letters, digits, _, -",
-                                "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}")
+    dump_prefix: str = _setting("screen_", "begins a chat's screenshots", "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}")
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
     # fmt: on
 
@@ -236,20 +233,17 @@ def _convert(name: str, kind: str, value: Any, where: str) -> Any:
 
 def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
     """A Config from layers, later ones win: {where it stands (for messages): {field: value}}; raises ConfigError."""
-    known = {f.name: f for f in fields(Config)}
-    values: dict[str, Any] = {}
+    known, values = {f.name: f for f in fields(Config)}, dict[str, Any]()
     for where, layer in layers.items():
         for name, value in layer.items():
-            spec = known.get(name)
-            if spec is None:
+            if name not in known:
                 raise ConfigError(f"{where}: there is no setting {name!r}; `--help` names the page that lists them.")
-            values[name] = value = _convert(name, str(spec.type), value, where)
-            least, most = spec.metadata["least"], spec.metadata["most"]
-            if (least is not None and value < least) or (most is not None and value > most):
+            values[name] = value = _convert(name, str(known[name].type), value, where)
+            text, _, least, most, pattern = known[name].metadata.values()
+            if least is not None and not least <= value <= most:
                 raise ConfigError(f"{where}: {name} must lie between {least} and {most}, not {value}.")
-            if not re.fullmatch(spec.metadata["pattern"], str(value), re.DOTALL):
-                wanted = f"{spec.metadata['text']}: {spec.metadata['pattern'].replace('|', ' or ')}"
-                raise ConfigError(f"{where}: {name} ({wanted}) cannot be {str(value)[:60]!r}.")
+            if not re.fullmatch(pattern, str(value), re.DOTALL):
+                raise ConfigError(f"{where}: {name} ({text}: {pattern.replace('|', ' or ')}) cannot be {value[:60]!r}.")
     return replace(Config(), **values)
 
 
@@ -330,8 +324,8 @@ def to_coordinate(point: Point, area: Rect) -> Coordinate:
     """Pixel to grid, the nearest grid place; a pixel outside `area` raises ToolError."""
     if not area.contains(point):
         raise ToolError(f"Pixel ({point.x}, {point.y}) is outside the working area.", "invalid_box")
-    wide, high = max(1, area.width - 1), max(1, area.height - 1)
-    return Coordinate(round((point.x - area.left) * GRID / wide), round((point.y - area.top) * GRID / high))
+    x = round((point.x - area.left) * GRID / max(1, area.width - 1))
+    return Coordinate(x, round((point.y - area.top) * GRID / max(1, area.height - 1)))
 
 
 @dataclass(frozen=True)
@@ -368,13 +362,11 @@ class Frame:
 
 
 class Stop:
-    """The one flag that ends a run: set from a signal handler or any thread, looked at between single events.
-
-    `paused` is the reason for a pause, or empty: acts wait then, and go on with a fresh frame.
-    """
+    """The one flag that ends a run: set from a signal handler or any thread, looked at between single events."""
 
     def __init__(self) -> None:
-        self._event, self.reason, self.paused = threading.Event(), "", ""
+        self._event, self.reason = threading.Event(), ""
+        self.paused = ""  # the reason for a pause: acts wait then, and go on with a fresh frame
 
     def set(self, reason: str) -> None:
         self.reason = self.reason or reason
@@ -385,12 +377,12 @@ class Stop:
         if self._event.is_set():
             raise Stopped(f"Stopped: {self.reason}.")
 
-    def wait(self, seconds: float) -> bool:
-        """Waits in slices, since a wait on Windows does not wake up for Ctrl+C; true if the flag is set."""
+    def sleep(self, seconds: float) -> None:
+        """Waits in slices, since a wait on Windows does not wake up for Ctrl+C; raises Stopped as soon as it is set."""
         end = time.monotonic() + seconds
         while not self._event.is_set() and (left := end - time.monotonic()) > 0:
             self._event.wait(min(0.05, left))
-        return self._event.is_set()
+        self.check()
 
 
 class Secrets:
@@ -425,16 +417,11 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None: ...  # returns after that time; raises Stopped once the run is stopped
 
 
-@dataclass(frozen=True)
 class SystemClock:
     """The real Clock; sleeping ends at once when `stop` is set."""
 
-    stop: Stop
-    now = staticmethod(time.perf_counter)
-
-    def sleep(self, seconds: float) -> None:
-        self.stop.wait(seconds)
-        self.stop.check()
+    def __init__(self, stop: Stop) -> None:
+        self.now, self.sleep = time.perf_counter, stop.sleep
 
 
 ########################################################################################################################
@@ -442,7 +429,6 @@ class SystemClock:
 ########################################################################################################################
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-PNG_MOST_PIXELS = 1 << 26  # 8192x8192: a picture that claims more is refused before its pixels are unpacked
 
 
 def png_pack(tag: bytes, data: bytes) -> bytes:
@@ -507,21 +493,11 @@ class PngEncoder:
         twins = {k for k in range(1, len(parts)) if parts[k] == parts[k - 1]}  # empty ground repeats the strip above
         missing = [k for k in range(len(parts)) if k not in done and k not in twins]
         level = 6 if len(missing) * 4 <= len(parts) else 3  # 3: half the time of 6, 5 % more bytes
-        jobs = iter(missing)
-
-        def work() -> None:
-            with suppress(MemoryError):  # tried again below, where it can be raised
-                for k in jobs:  # both threads draw from one iterator
-                    done[k] = _png_strip(parts[k], width, level)
-
-        if len(missing) > 2:  # zlib works without the interpreter's lock: a second thread gains a third
-            helper = threading.Thread(target=work, daemon=True)
-            helper.start()
-            work()
-            helper.join()
+        with ThreadPoolExecutor(2) as pool:  # zlib works without the interpreter's lock: a second thread gains a third
+            done |= zip(missing, pool.map(lambda k: _png_strip(parts[k], width, level), missing), strict=True)
         strips: list[PngPiece] = []
-        for k, part in enumerate(parts):
-            strips.append(done.get(k) or (strips[-1] if k in twins else _png_strip(part, width, level)))
+        for k in range(len(parts)):
+            strips.append(done.get(k) or strips[-1])
         self._parts, self._strips, self._pixels, self._picture = parts, strips, pixels, _png_join(strips, width, height)
         return self._picture
 
@@ -530,25 +506,20 @@ def _png_strip(pixels: bytes, width: int, level: int) -> PngPiece:
     """Some rows as an IDAT chunk.
 
     Text and controls repeat, which zlib finds best in plain rows. Photographs don't, but each row resembles the one
-    above: their differences (filter Up), coded with mere runs, take two thirds of the bytes and half the time.
+    above: their differences (filter Up), coded with mere runs, take two thirds of the bytes and half the time. A probe
+    of 30 microseconds, green of every 16th column, tells them: over 100 levels, a third of them unlike the row above.
     """
     stride, name, strategy, rgb = width * 3, b"\0", zlib.Z_DEFAULT_STRATEGY, bgrx_to_rgb(pixels)
-    if _is_photo(pixels, width):
+    step = next(step for step in range(16, 0, -1) if width % step == 0)  # a divisor, so that columns stay columns
+    green, row = pixels[1 :: 4 * step], width // step
+    unlike, size = int.from_bytes(green[row:], "little") ^ int.from_bytes(green[:-row], "little"), len(green) - row
+    if len(set(green)) > 100 and unlike.to_bytes(size, "little").count(0) < 0.68 * size:
         rgb, name, strategy = _filter_up(rgb, stride), b"\2", zlib.Z_RLE
     rows = b"\0" + name.join([memoryview(rgb)[at : at + stride] for at in range(0, len(rgb), stride)])  # first: plain
     packer = zlib.compressobj(level, zlib.DEFLATED, -15, 8, strategy)
     data = packer.compress(rows) + packer.flush(zlib.Z_SYNC_FLUSH)
     chunk = png_pack(b"IDAT", data + EMPTY_BLOCK * (len(data) % 3))  # 12 + len(data) + 5 * filling = 0 modulo 3
     return PngPiece(chunk, base64.b64encode(chunk), zlib.adler32(rows), len(rows))
-
-
-def _is_photo(pixels: bytes, width: int) -> bool:
-    """A probe of 30 microseconds, green of every 16th column: over 100 levels, a third of them unlike the row above."""
-    step = next(step for step in range(16, 0, -1) if width % step == 0)  # a divisor, so that columns stay columns
-    green, row = pixels[1 :: 4 * step], width // step
-    size = len(green) - row
-    unlike = int.from_bytes(green[row:], "little") ^ int.from_bytes(green[:size], "little")
-    return len(set(green)) > 100 and unlike.to_bytes(size, "little").count(0) < 0.68 * size
 
 
 # The integer of `size` equal bytes, kept because making them costs a third of a photographic strip's filter.
@@ -602,28 +573,18 @@ def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
 def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
     """(RGB bytes, width, height) of an 8-bit RGB PNG without interlace; anything else raises AgentError."""
     (first, header), *chunks = _png_chunks(png)
-    if first != b"IHDR" or header[8:] != bytes([8, 2, 0, 0, 0]):
-        raise AgentError(f"Only 8-bit RGB PNGs without interlace can be read; here {first!r} says {[*header[8:13]]}.")
-    width, height = struct.unpack(">2I", header[:8])
-    if not 0 < width * height <= PNG_MOST_PIXELS:
-        raise AgentError(f"A PNG of {width}x{height} pixels is not read; at most {PNG_MOST_PIXELS} pixels are.")
-    size, unpacker = (width * 3 + 1) * height, zlib.decompressobj()
-    try:  # no more than the header promises, so that a small file cannot fill the memory
-        rows = unpacker.decompress(b"".join([data for tag, data in chunks if tag == b"IDAT"]), size + 1)
-    except zlib.error as error:
-        raise AgentError(f"The PNG's pixels cannot be unpacked: {error}.") from None
-    if len(rows) != size or not unpacker.eof:
-        raise AgentError(f"The PNG's pixels do not fill {width}x{height} exactly.")
-    return _unfilter(rows, width * 3), width, height
-
-
-def _unfilter(rows: bytes, stride: int) -> bytes:
-    """Pixels from rows that begin with their filter's number: what it took off each byte is added again."""
+    width, height = struct.unpack(">2I", header[:8].ljust(8, b"\0"))
+    if first != b"IHDR" or header[8:] != bytes([8, 2, 0, 0, 0]) or not 0 < width * height <= 8192**2:
+        raise AgentError(f"Only 8-bit RGB PNGs without interlace, to 8192x8192, can be read, not {header[:13].hex()}.")
+    stride, unpacker, rows = width * 3, zlib.decompressobj(), b""
+    size, packed = (stride + 1) * height, b"".join([data for tag, data in chunks if tag == b"IDAT"])
+    with suppress(zlib.error):  # no more than the header promises, so that a small file cannot fill the memory
+        rows = unpacker.decompress(packed, size + 1)
+    if len(rows) != size or not unpacker.eof or max(rows[:: stride + 1]) > 4:
+        raise AgentError(f"The PNG's pixels are damaged: they do not fill {width}x{height} exactly.")
     above, done, low, high = bytes(stride), [], _repeated(stride, b"\x7f"), _repeated(stride, b"\x80")
-    for start in range(0, len(rows), stride + 1):
+    for start in range(0, len(rows), stride + 1):  # what a row's filter, 0 to 4, took off each byte is added again
         name, row = rows[start], bytearray(rows[start + 1 : start + 1 + stride])
-        if name > 4:
-            raise AgentError(f"The PNG uses filter {name}; there are only 0 to 4.")
         if name == 2:  # the quick one, since our own encoder uses it: all bytes at once, without their top bits
             a, b = int.from_bytes(row, "little"), int.from_bytes(above, "little")
             row[:] = (((a & low) + (b & low)) ^ ((a ^ b) & high)).to_bytes(stride, "little")
@@ -633,27 +594,19 @@ def _unfilter(rows: bytes, stride: int) -> bytes:
             paeth = (left, up, corner)[near.index(min(near))]  # ties: left, then up
             row[i] = (row[i] + (0, left, up, (left + up) // 2, paeth)[name]) & 255
         done.append(above := bytes(row))
-    return b"".join(done)
+    return b"".join(done), width, height
 
 
 def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) -> bytes:
-    """`part` of a picture of `stride` pixels a row, at width*height, nearest neighbour; `part` must lie inside it.
-
-    With part.width / width cut down to step / period, every period-th pixel comes from every step-th one: a few
-    strided copies instead of a look-up for each pixel, 32 rows at a time, so that they stay in the processor's cache
-    (1280x720 to 1536x864: 6 ms, in one piece up to 14 ms).
-    """
-    common, bands = math.gcd(part.width, width), []
-    step, period = part.width // common, width // common
-    for band in range(0, height, 32):
-        lines = [part.top + y * part.height // height for y in range(band, min(band + 32, height))]
-        starts = [(line * stride + part.left) * 4 for line in lines]
-        source = array("I", b"".join([pixels[start : start + part.width * 4] for start in starts]))
-        wide = array("I", bytes(len(lines) * width * 4))
-        for k in range(period):
-            wide[k::period] = source[k * step // period :: step]
-        bands.append(wide)
-    return b"".join(bands)
+    """`part` of a picture of `stride` pixels a row, at width*height, nearest neighbour; `part` must lie inside it."""
+    # every period-th pixel comes from every step-th one: a few strided copies instead of a look-up for each
+    step, period = (size // math.gcd(part.width, width) for size in (part.width, width))
+    starts = [((part.top + y * part.height // height) * stride + part.left) * 4 for y in range(height)]
+    source = array("I", b"".join([pixels[start : start + part.width * 4] for start in starts]))
+    scaled = array("I", bytes(width * height * 4))
+    for k in range(period):
+        scaled[k::period] = source[k * step // period :: step]
+    return scaled.tobytes()
 
 
 # A 5x7 font with two rows for descenders: nine digits to base 32 a character, one a row, from blank to a box (127).
@@ -670,33 +623,11 @@ FONT = (
 
 
 @lru_cache(maxsize=1024)
-def _glyph(char: str, scale: int) -> tuple[int, tuple[tuple[int, int, int, int, float], ...]]:
-    """(width, rectangles (x, y, width, height, alpha)) of a character; whatever the font lacks is the box.
-
-    Where two cells touch at their corners only, both empty neighbours get a half-tone, which turns stairs into slopes.
-    """
+def _glyph(char: str, scale: int) -> tuple[int, list[Rect]]:
+    """(width, inked squares) of a character from its top left corner; whatever the font lacks is the box."""
     code = ord(char) - 32 if " " <= char <= "~" else 95
-    ink = {(x, y) for y, row in enumerate(FONT[code * 9 :][:9]) for x in range(5) if int(row, 32) & 16 >> x}
-    parts = [(x * scale, y * scale, scale, scale, 1.0) for x, y in sorted(ink)]
-    half = scale // 2
-    for x, y, dx, dy in product(range(5), range(9), (-1, 1), (-1, 1)):
-        if half and {(x + dx, y), (x, y + dy)} <= ink and not {(x, y), (x + dx, y + dy)} & ink:
-            place = (x * scale + (dx + 1) // 2 * (scale - half), y * scale + (dy + 1) // 2 * (scale - half))
-            parts.append((*place, half, half, 0.5))
-    return (max((x for x, _ in ink), default=2) + 2) * scale, tuple(parts)
-
-
-def wrap_text(text: str, width: int, scale: int = 2) -> list[str]:
-    """Lines of at most `width` pixels, broken between any two characters, since text may have no blanks."""
-    lines, used = [""], 0
-    for char in text:
-        if char == "\n" or used + _glyph(char, scale)[0] > width:
-            lines.append("")
-            used = 0
-        if char != "\n":
-            lines[-1] += char
-            used += _glyph(char, scale)[0]
-    return lines
+    ink = [(x, y) for y, row in enumerate(FONT[code * 9 :][:9]) for x in range(5) if int(row, 32) & 16 >> x]
+    return (max((x for x, _ in ink), default=2) + 2) * scale, [Rect(x * scale, y * scale, scale, scale) for x, y in ink]
 
 
 @lru_cache(maxsize=1024)
@@ -726,24 +657,18 @@ class Canvas:
             self.pixels[channel:end:4] = self.pixels[channel:end:4].translate(table)
 
     def fill(self, rect: Rect, colour: int, radius: int = 0, alpha: float = 1.0) -> None:
-        """A rectangle, its corners rounded and smoothed when `radius` says so."""
+        """A rectangle, its corners rounded when `radius` says so."""
         for row in range(rect.height):
-            depth = radius - 0.5 - min(row, rect.height - 1 - row)
-            inset = radius - math.sqrt(max(0.0, radius * radius - depth * depth)) if depth > 0 else 0.0
-            whole = math.ceil(inset)
-            left, right, y = rect.left + whole, rect.left + rect.width - whole, rect.top + row
-            self.run(left, y, right - left, colour, alpha)
-            if whole > inset:
-                self.run(left - 1, y, 1, colour, alpha * (whole - inset))
-                self.run(right, y, 1, colour, alpha * (whole - inset))
+            depth = max(0.0, radius - 0.5 - min(row, rect.height - 1 - row))
+            inset = round(radius - math.sqrt(radius * radius - depth * depth))
+            self.run(rect.left + inset, rect.top + row, rect.width - 2 * inset, colour, alpha)
 
     def text(self, x: int, y: int, text: str, colour: int, scale: int = 2) -> int:
         """One line of text from its top left corner, 9*scale high; returns the x after it."""
         for char in text:
-            width, parts = _glyph(char, scale)
-            for left, top, wide, high, alpha in parts:
-                for row in range(high):
-                    self.run(x + left, y + top + row, wide, colour, alpha)
+            width, squares = _glyph(char, scale)
+            for square in squares:
+                self.fill(square._replace(left=x + square.left, top=y + square.top), colour)
             x += width
         return x
 
@@ -751,43 +676,23 @@ class Canvas:
 # -- marks: what was done and what the model looks at, for its next picture; the panel's page paints the same ones
 
 UI_CONFIG: dict[str, Any] = {
-    "executed_heat": {
-        "enabled": True, "radius_scale": 0.024,  # of the picture's longer side
-        "stops": [[0.0, "rgba(255,90,0,0.70)"], [0.4, "rgba(255,120,0,0.48)"], [1.0, "rgba(255,165,0,0.03)"]],
-        "trail_turns": 4, "trail_shrink": 0.8,  # this turn's marks and those of the three before it
-    },
-    "bbox_heat": {
-        "enabled": True, "border": "rgba(30,110,255,0.9)", "border_width": 3,
-        "fill_stops": [[0.0, "rgba(30,110,255,0.25)"], [1.0, "rgba(30,110,255,0.06)"]],
-    },
+    "executed_heat": {"enabled": True, "trail_turns": 4, "trail_shrink": 0.8,  # this turn's marks and three before it
+                      "radius_scale": 0.024,  # of the picture's longer side
+                      "stops": [[0, "rgba(255,90,0,0.7)"], [0.4, "rgba(255,120,0,0.48)"], [1, "rgba(255,165,0,0.03)"]]},
+    "bbox_heat": {"enabled": True, "border": "rgba(30,110,255,0.9)", "border_width": 3,
+                  "fill_stops": [[0.0, "rgba(30,110,255,0.25)"], [1.0, "rgba(30,110,255,0.06)"]]},
 }  # fmt: skip
 # left, top, width, height, paint, alpha: a colour; or the stops of a round gradient, with its centre x, y and radius
 Patch = tuple[Any, ...]
+Acts = Sequence[Mapping[str, Any]]
 
 
 def _tint(stops: Sequence[Any], at: float) -> tuple[int, float]:
     """Colour and alpha of a gradient, from its centre (0) to its rim (1), where the first and the last stop lie."""
     (low, one), (high, two) = [pair for pair in zip(stops, stops[1:], strict=False) if at <= pair[1][0]][0]
     ends = zip(re.findall(r"[\d.]+", one), re.findall(r"[\d.]+", two), strict=True)
-    red, green, blue, alpha = (float(a) + (float(b) - float(a)) * (at - low) / (high - low) for a, b in ends)
-    if max(red, green, blue, alpha * 255) > 255:
-        raise ValueError(f"rgba takes 255 and an alpha of 1 at the most, not {one} or {two}")
+    red, green, blue, alpha = (min(255, float(a) + (float(b) - float(a)) * (at - low) / (high - low)) for a, b in ends)
     return round(red) << 16 | round(green) << 8 | round(blue), alpha
-
-
-def _paint_round(canvas: Canvas, clip: Rect, stops: Sequence[Any], fade: float, x: int, y: int, radius: int) -> None:
-    """A round gradient, in rings; nothing outside `clip`, in which its centre lies."""
-    rings = max(1, min(16, radius // 2))
-    tints = [(radius * (ring + 1) // rings, *_tint(stops, (ring + 0.5) / rings)) for ring in range(rings)]
-    for row in range(max(clip.top, y - radius), min(clip.top + clip.height, y + radius + 1)):
-        first = last = x
-        for reach, colour, alpha in tints:
-            if reach >= abs(row - y):
-                half = math.isqrt(reach**2 - (row - y) ** 2)
-                left, right = max(x - half, clip.left), min(x + half + 1, clip.left + clip.width)
-                canvas.run(left, row, first - left, colour, alpha * fade)
-                canvas.run(last, row, right - last, colour, alpha * fade)
-                first, last = left, right
 
 
 def _places(mark: Mapping[str, Any], whole: Rect) -> list[Point]:
@@ -803,27 +708,12 @@ def _heat(action: Mapping[str, Any], whole: Rect, heat: Mapping[str, Any], age: 
     if len(ends) == 2:
         x, y, thick = (ends[0].x + ends[1].x) / 2, (ends[0].y + ends[1].y) / 2, radius // 8
         ends = [Point(round(x + (end.x - x) * shrink), round(y + (end.y - y) * shrink)) for end in ends]
-        (top, bottom), (colour, alpha) = sorted(ends, key=lambda end: end.y), _tint(heat["stops"], 0.5)
-        slope = (bottom.x - top.x) / max(0.5, bottom.y - top.y)
-        half, (least, most) = (thick + 1) * max(1, abs(slope)), sorted([top.x, bottom.x])
-        for row in range(-thick, bottom.y - top.y + thick + 1):
-            left = max(math.floor(top.x + row * slope - half), least - thick)
-            right = min(math.floor(top.x + row * slope + half), most + thick)
-            yield left, top.y + row, right + 1 - left, 1, colour, alpha * fade
+        (x1, y1), (x2, y2), side, (colour, alpha) = *ends, 2 * thick + 1, _tint(heat["stops"], 0.5)
+        steps = max(1, max(abs(x2 - x1), abs(y2 - y1)) // side)  # squares side by side
+        for left, top in [(x1 + (x2 - x1) * k // steps, y1 + (y2 - y1) * k // steps) for k in range(steps + 1)]:
+            yield left - thick, top - thick, side, side, colour, alpha * fade
     for end in ends:
         yield 0, 0, whole.width, whole.height, heat["stops"], fade, end.x, end.y, radius
-
-
-def _box(box: Mapping[str, Any], whole: Rect, look: Mapping[str, Any]) -> Iterator[Patch]:
-    """One box that the model named: a round fill and a border inside its edges."""
-    (left, right), (top, bottom) = (sorted(pair) for pair in zip(*_places(box, whole), strict=True))
-    wide, high, border = right - left + 1, bottom - top + 1, _tint([[0, look["border"]], [1, look["border"]]], 0)
-    radius, thick = math.isqrt(wide**2 + high**2) // 2 + 2, min(look["border_width"], wide, high)
-    yield left, top, wide, high, look["fill_stops"], 1, left + wide // 2, top + high // 2, radius
-    for y in (top, bottom + 1 - thick):
-        yield left, y, wide, thick, *border
-    for x in (left, right + 1 - thick):
-        yield x, top + thick, thick, high - 2 * thick, *border
 
 
 def _label(text: str, at: Point, whole: Rect, gap: int, taken: list[Rect]) -> Iterator[Patch]:
@@ -837,23 +727,25 @@ def _label(text: str, at: Point, whole: Rect, gap: int, taken: list[Rect]) -> It
     taken.append(plate)
     yield *plate, 0x0F141E, 0.75
     left += 2 * scale
-    for step, parts in (_glyph(char, scale) for char in text):
-        for dx, dy, *size, alpha in parts:
-            yield left + dx, plate.top + scale + dy, *size, 0xFFFFFF, alpha
+    for step, squares in (_glyph(char, scale) for char in text):
+        yield from ((left + x, plate.top + scale + y, *size, 0xFFFFFF, 1) for x, y, *size in squares)
         left += step
 
 
-def marks(
-    width: int, height: int, actions: Sequence[Mapping[str, Any]], boxes: Sequence[Mapping[str, Any]] = (),
-    trail: Sequence[Sequence[Mapping[str, Any]]] = (), config: Mapping[str, Any] = UI_CONFIG,
-) -> Iterator[Patch]:  # fmt: skip
-    """The marks of a turn, in the order of painting: blue boxes, orange heat where actions were executed, labels.
-
-    Actions and boxes are on the grid ({"name": "drag", "x1", "y1", "x2", "y2"}); `trail`: earlier turns, latest first.
-    """
+def marks(width: int, height: int, actions: Acts, boxes: Acts = (), trail: Sequence[Acts] = (),
+          config: Mapping[str, Any] = UI_CONFIG) -> Iterator[Patch]:  # fmt: skip
+    """A turn's marks in the order of painting; all places are on the grid, `trail` has earlier turns, latest first."""
     whole, heat, taken = Rect(0, 0, width, height), config["executed_heat"], list[Rect]()
-    for box in boxes if config["bbox_heat"]["enabled"] else ():
-        yield from _box(box, whole, config["bbox_heat"])
+    look = config["bbox_heat"]
+    for box in boxes if look["enabled"] else ():  # a round fill, and a border inside its edges
+        (left, right), (top, bottom) = (sorted(pair) for pair in zip(*_places(box, whole), strict=True))
+        wide, high, border = right - left + 1, bottom - top + 1, _tint([[0, look["border"]], [1, look["border"]]], 0)
+        radius, thick = math.isqrt(wide**2 + high**2) // 2 + 2, min(look["border_width"], wide, high)
+        yield left, top, wide, high, look["fill_stops"], 1, left + wide // 2, top + high // 2, radius
+        for y in (top, bottom + 1 - thick):
+            yield left, y, wide, thick, *border
+        for x in (left, right + 1 - thick):
+            yield x, top + thick, thick, high - 2 * thick, *border
     turns = [actions, *trail][: max(1, heat["trail_turns"]) if heat["enabled"] else 0]
     for age, action in reversed([(age, action) for age, turn in enumerate(turns) for action in turn]):
         yield from _heat(action, whole, heat, age)
@@ -867,10 +759,20 @@ def annotate(pixels: bytes, width: int, height: int, *what: Any, **more: Any) ->
     """A copy of BGRX `pixels` with the marks of a turn, given as for `marks`."""
     canvas = Canvas(width, height, pixels)
     for left, top, wide, high, paint, alpha, *center in marks(width, height, *what, **more):
-        if center:
-            _paint_round(canvas, Rect(left, top, wide, high), paint, alpha, *center)
-        else:
+        if not center:
             canvas.fill(Rect(left, top, wide, high), paint, 0, alpha)
+            continue
+        x, y, radius = center  # a round gradient in rings, around a place inside the patch
+        rings = max(1, min(16, radius // 2))
+        tints = [(radius * (ring + 1) // rings, *_tint(paint, (ring + 0.5) / rings)) for ring in range(rings)]
+        for row in range(max(top, y - radius), min(top + high, y + radius + 1)):
+            first = last = x
+            for reach, colour, strength in [tint for tint in tints if tint[0] >= abs(row - y)]:
+                half = math.isqrt(reach**2 - (row - y) ** 2)
+                start, end = max(x - half, left), min(x + half + 1, left + wide)
+                canvas.run(start, row, first - start, colour, strength * alpha)
+                canvas.run(last, row, end - last, colour, strength * alpha)
+                first, last = start, end
     return canvas.pixels
 
 
@@ -1322,7 +1224,6 @@ DEMO_SIGNS = {"Notes icon": 0xF5B83D, "Notes in the menu": 0xF0A92B, "Start butt
               "caret": 0x4C8DF6, "text": 0x1B2430, "Save button": 0x2457D6, "saved mark": 0x2DA44E,
               "pointer": 0xFFFFFF}  # fmt: skip
 DEMO_LIGHT, DEMO_PANE, DEMO_LINE, DEMO_GREY = 0xF8FAFC, 0xEEF2F7, 0xD3DBE6, 0x5B6675
-DEMO_POINTER = "X XX X.X X..X X...X X....X X.....X X......X X.......X X........X X.....XXXXX X..X..X X.X_X..X XX__XX"
 
 
 @dataclass(frozen=True)
@@ -1392,13 +1293,12 @@ def _demo_draw(state: DemoState) -> bytes:
             canvas.fill(Rect(left + 9, top + down, width, 4), 0x8A5A00)
         canvas.text(x, y, "Notes", colour)
     if state.opened:
-        paper = places["text area"]
-        x, y = paper.left, paper.top
+        x, y, wide, high = paper = places["text area"]
         canvas.text(x, y - 42, state.title, DEMO_GREY)
         canvas.text(1002, 110, "x", DEMO_GREY)
         canvas.fill(paper, DEMO_SIGNS["caret"] if state.focus else DEMO_LINE, 6)
-        canvas.fill(Rect(x + 2, y + 2, paper.width - 4, paper.height - 4), DEMO_SIGNS["text area"], 5)
-        lines = wrap_text(state.text[-2000:], paper.width - 40)[-13:]  # its end, so that a long text costs no more
+        canvas.fill(Rect(x + 2, y + 2, wide - 4, high - 4), DEMO_SIGNS["text area"], 5)
+        lines = [part for line in state.text[-2000:].split("\n") for part in re.findall(".{1,51}", line) or [""]][-13:]
         for number, line in enumerate(lines):
             end = canvas.text(x + 16, y + 16 + number * 26, line, DEMO_SIGNS["text"])
         if state.focus:
@@ -1418,16 +1318,12 @@ class DemoDesktop:
         self.acts: deque[str] = deque(maxlen=10_000)  # bounded, since a run may take any number of turns
         self._cursor, self._pressed, self._clicked, self._captures = Point(640, 620), "", ("", -1e9, Point(0, 0)), 0
 
-    def screen(self) -> Rect:
-        return DEMO_SCREEN
-
-    primary = screen
+    screen = primary = staticmethod(lambda: DEMO_SCREEN)
+    double_click_ms = staticmethod(lambda: 500)
+    idle_s = staticmethod(lambda: math.inf)  # nobody else sits there
 
     def cursor(self) -> Point:
         return self._cursor
-
-    def double_click_ms(self) -> int:
-        return 500
 
     def window_at(self, point: Point | None = None) -> Window | None:
         """The topmost window, or the topmost at a point."""
@@ -1439,9 +1335,6 @@ class DemoDesktop:
 
     foreground = window_at
 
-    def idle_s(self) -> float:
-        return math.inf
-
     def glance(self, area: Rect, width: int, height: int) -> bytes:
         if area.intersection(DEMO_SCREEN) != area or min(area.width, area.height, width, height) < 1:
             raise Win32Error(f"{area} does not lie on the demo desktop, which has 1280x720 pixels.")
@@ -1452,9 +1345,9 @@ class DemoDesktop:
         canvas, self._captures = Canvas(width, height, clean), self._captures + 1
         left = ((self._cursor.x - area.left) * 2 + 1) * width // (2 * area.width)
         top = ((self._cursor.y - area.top) * 2 + 1) * height // (2 * area.height)
-        for y, row in enumerate(DEMO_POINTER.split()):
-            for x, mark in enumerate(row):
-                canvas.run(left + x, top + y, int(mark != "_"), DEMO_SIGNS["pointer"] if mark == "." else 0x000000)
+        for y in range(14):  # an arrow head with a black rim
+            canvas.run(left, top + y, min(y, 22 - y) + 1, 0x000000)
+            canvas.run(left + 1, top + y, min(y, 22 - y) - 1, DEMO_SIGNS["pointer"])
         pixels, now, window = bytes(canvas.pixels), self.clock.now(), self.foreground()
         return Frame(self._captures, width, height, pixels, clean, area, DEMO_SCREEN, now, window)
 
@@ -1529,27 +1422,21 @@ def _demo_sights(png: bytes) -> dict[str, tuple[int, int]]:
     return sights
 
 
-def _demo_read(messages: list[dict[str, Any]], looking: bool) -> tuple[list[str], bytes]:
-    """(the user's lines, the latest screenshot); who can look has no use for a screenshot from before a call."""
-    lines, png = list[str](), b""
-    for message in messages:
-        content = message.get("content") or ""
-        for part in [dict[str, Any](text=content)] if isinstance(content, str) else content:
-            if "image_url" in part:
-                png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
-            elif message["role"] == "user":
-                lines += part["text"].splitlines()
-        png = b"" if looking and message.get("tool_calls") else png
-    return lines, png
-
-
 def demo_reply(request: dict[str, Any]) -> dict[str, Any]:
     """The assistant's message, decided from this one request alone."""
     tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in request.get("tools") or []}
     if story := not tools and '"observation"' in str(request["messages"][0]):
         tools = {name: {"properties": names.split(), "required": []} for name, names in DEMO_STORY.items()}
     able = {step: name for step, words in DEMO_TOOLS.items() for name in tools if re.search(words, name)}
-    lines, png = _demo_read(request["messages"], "look" in able)
+    lines, png = list[str](), b""  # the user's, and the latest screenshot
+    for said in request["messages"]:
+        content = said.get("content") or ""
+        for part in [dict[str, Any](text=content)] if isinstance(content, str) else content:
+            if "image_url" in part:
+                png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
+            elif said["role"] == "user":
+                lines += part["text"].splitlines()
+        png = b"" if "look" in able and said.get("tool_calls") else png  # who can look must look again after an act
     sights = _demo_sights(png) if png else {"no picture": (0, 0)}
     if not tools:  # a verification
         verdict = "YES: the green mark says Saved." if "saved mark" in sights else "NO: there is no mark of saving."
@@ -1565,9 +1452,10 @@ def demo_reply(request: dict[str, Any]) -> dict[str, Any]:
         arguments = _demo_arguments(tools[able[step]], "\n".join(lines), target, why, place)
         if story:
             words = {"observation": why, "bboxes": [], "actions": [{"name": able[step], **arguments}]}
-            return {"role": "assistant", "content": json.dumps(words)}
-        call = {"name": able[step], "arguments": json.dumps(arguments)}
-        message["tool_calls"] = [{"id": f"call_{len(request['messages'])}", "type": "function", "function": call}]
+            message["content"] = json.dumps(words)
+        else:
+            call = {"name": able[step], "arguments": json.dumps(arguments)}
+            message["tool_calls"] = [{"id": f"call_{len(request['messages'])}", "type": "function", "function": call}]
     return message
 
 
@@ -1593,14 +1481,12 @@ class DemoModel:
             body = json.dumps(said).encode()
             with suppress(ConnectionError):  # the run may have ended meanwhile
                 handler.send_response(status)
-                handler.send_header("Content-Length", str(len(body)))
                 handler.end_headers()
                 handler.wfile.write(body)
 
-        parts = {"protocol_version": "HTTP/1.1", "disable_nagle_algorithm": True, "do_GET": answer, "do_POST": answer}
-        parts["log_message"] = lambda *_: None  # the terminal belongs to the run
+        kind = {"disable_nagle_algorithm": True, "do_GET": answer, "do_POST": answer, "log_message": lambda *_: None}
         # not HTTPServer, which asks the name server for its own name
-        self._server = ThreadingTCPServer(("127.0.0.1", 0), type("Handler", (BaseHTTPRequestHandler,), parts))
+        self._server = ThreadingTCPServer(("127.0.0.1", 0), type("Handler", (BaseHTTPRequestHandler,), kind))
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}/v1/chat/completions"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()

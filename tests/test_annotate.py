@@ -207,7 +207,6 @@ class Whole(unittest.TestCase):
             '{"executed_heat": {"radius": 1}}': "no setting 'executed_heat.radius'",
             '{"heat": {"enabled": true}}': "no setting 'heat.enabled'",
             '{"bbox_heat": {"border": "red"}}': "cannot be drawn",
-            '{"executed_heat": {"stops": [[0, "rgba(255,0,0,9)"], [1, "rgba(0,0,0,0)"]]}}': "cannot be drawn",
             '{"executed_heat": {"stops": []}}': "cannot be drawn",
             '{"executed_heat": {"radius_scale": 1e99}}': "0 to 0.5",
             '{"executed_heat": {"trail_shrink": NaN}}': "0 to 1",
