@@ -38,7 +38,6 @@ import threading
 import time
 import traceback
 import urllib.parse
-import urllib.request
 import zlib
 from array import array
 from collections import Counter, deque
@@ -2433,42 +2432,57 @@ class ModelServer:
     def _object(self, path: str, body: bytes | None) -> dict[str, Any]:
         """The JSON object of one exchange, with a message where a body asks for one; raises ModelError."""
         timeout_s = self.config.lmstudio_timeout if body else min(15.0, self.config.lmstudio_timeout)  # lists are quick
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         self._retry_after_s = 0.0  # what the answer asks for
         try:
-            request = urllib.request.Request(self.where + path, body, headers)
-            response, data = self._exchange(request, timeout_s)
+            response, data = self._exchange(path, body, timeout_s)
         except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a negative chunk size
             kind = next((kind for family, kind in _WIRE.items() if isinstance(error, family)), "incomplete")
             said = getattr(error, "strerror", None) or str(error)
             raise self._fault(kind, f"{timeout_s:g}" if kind == "timeout" else said) from None
-        after = response.headers.get("Retry-After", "").strip()
+        after, status = response.headers.get("Retry-After", "").strip(), response.status
         self._retry_after_s = min(60.0, float(after)) if after.isdecimal() else 0.0
-        value = _dict(self._value(response, data))
-        first = (_list(value.get("choices")) or [None])[0]
-        if body and not isinstance(_dict(first).get("message"), dict):
+        good, encoding = 200 <= status < 300, response.headers.get("Content-Encoding", "").strip().lower()
+        if encoding not in ("", "identity"):
+            raise self._fault("encoding", encoding)
+        if len(data) > ANSWER_BYTES_MOST:
+            raise self._fault("too_big", f"{ANSWER_BYTES_MOST >> 20} MB")
+        if response.length:  # what is missing
+            raise self._fault("incomplete")
+        try:
+            value = _strict_json(data)
+        except (ValueError, RecursionError) as error:
+            if good:  # without a length it may be cut, even inside the headers
+                sized = response.chunked or response.length is not None
+                kind = "incomplete" if not sized else "not_json" if data.strip() else "empty"
+                raise self._fault(kind, str(error)) from None
+            value = data[:1000].decode("utf-8", "replace")  # error pages may be anything
+        if (said := _error_text(value)) or not good:
+            known = [kind for kind, words in _SAID if re.search(words, said, re.IGNORECASE) and status // 100 != 3]
+            kind = (known + [kind for kind, codes in _STATUS.items() if status in codes] + ["error"])[0]
+            raise self._fault(kind, said if good else f"status {status}: {said}", good or kind != "error")
+        if body and not isinstance(_dict((_list(_dict(value).get("choices")) or [None])[0]).get("message"), dict):
             raise self._fault("bad_shape", "choices[0].message")
-        return value
+        return _dict(value)
 
-    def _exchange(self, request: urllib.request.Request, timeout_s: float) -> tuple[http.client.HTTPResponse, bytes]:
+    def _exchange(self, path: str, body: bytes | None, timeout_s: float) -> tuple[http.client.HTTPResponse, bytes]:
         """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
-        kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
-        connection, end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
+        kind = http.client.HTTPSConnection if self.url.scheme == "https" else http.client.HTTPConnection
+        connection, end = kind(self.url.netloc, timeout=timeout_s), time.monotonic() + timeout_s
+        headers = {"Content-Type": "application/json", "Connection": "close"}
+        headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
         answer, sockets, abandoned = Future[tuple[http.client.HTTPResponse, bytes]](), [], threading.Event()
-        request.timeout = timeout_s
 
         def work() -> None:
             try:
                 with closing(connection):
                     connection.connect()
                     sockets.append(connection.sock)  # first this, then the look at `abandoned`; below the opposite
-                    if not abandoned.is_set():  # below: urllib without its proxies, redirects, logins and HTTPErrors
-                        with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
-                            data = response.read(ANSWER_BYTES_MOST + 1)
-                        answer.set_result((response, data))
+                    if not abandoned.is_set():
+                        connection.request("POST" if body else "GET", path, body, headers)
+                        response = connection.getresponse()
+                        answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
             except Exception as error:
-                reason = getattr(error, "reason", None)  # what urllib wraps
-                answer.set_exception(reason if isinstance(reason, OSError) else error)
+                answer.set_exception(error)
 
         # in a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C
         threading.Thread(target=work, name="model exchange", daemon=True).start()
@@ -2484,30 +2498,6 @@ class ModelServer:
             for connected in sockets:
                 with suppress(OSError):
                     connected.shutdown(socket.SHUT_RDWR)
-
-    def _value(self, response: http.client.HTTPResponse, data: bytes) -> Any:
-        """The JSON of a good answer; raises ModelError for everything else."""
-        status, encoding = response.status, response.headers.get("Content-Encoding", "").strip().lower()
-        good, sized = 200 <= status < 300, response.chunked or response.length is not None
-        if encoding not in ("", "identity"):
-            raise self._fault("encoding", encoding)
-        if len(data) > ANSWER_BYTES_MOST:
-            raise self._fault("too_big", f"{ANSWER_BYTES_MOST >> 20} MB")
-        if response.length:  # what is missing
-            raise self._fault("incomplete")
-        try:
-            value = _strict_json(data)
-        except (ValueError, RecursionError) as error:
-            if good:  # without a length it may be cut, even inside the headers
-                kind = "incomplete" if not sized else "not_json" if data.strip() else "empty"
-                raise self._fault(kind, str(error)) from None
-            value = data[:1000].decode("utf-8", "replace")  # error pages may be anything
-        said = _error_text(value)
-        if good and not said:
-            return value
-        known = [kind for kind, words in _SAID if re.search(words, said, re.IGNORECASE) and not 300 <= status < 400]
-        kind = (known + [kind for kind, codes in _STATUS.items() if status in codes] + ["error"])[0]
-        raise self._fault(kind, said if good else f"status {status}: {said}", good or kind != "error")
 
     def _fault(self, kind: str, said: str = "", again: bool = True) -> ModelError:
         """A fault as an error; a server that repeats the key does not get it into a message."""
