@@ -949,44 +949,32 @@ VK_MAP = {name: first + n for first, names in _KEY_ROWS.items() for n, name in e
 _EXTENDED = {*range(0x21, 0x2F), 0x5B, 0x5C, 0x5D, 0x6F, 0x90, VK_MAP["rctrl"], *range(VK_MAP["ralt"], 0xB4)}
 EXTENDED_KEYS = frozenset(name for name, code in VK_MAP.items() if code in _EXTENDED) | {"numenter"}
 
-_H, _P, _W = HANDLE, ctypes.c_void_p, ctypes.c_wchar_p
-# dll: {function: (restype, argtypes, check of the result)}; an entry is all that a new Win32 call needs. The check:
-# bool where 0 is a failure, not_ for an HRESULT, where 0 is success, and None where every answer is one.
-_DLLS: dict[str, dict[str, tuple[Any, tuple[Any, ...], Callable[[Any], bool] | None]]] = {
-    "user32": {
-        "SetProcessDpiAwarenessContext": (BOOL, (ctypes.c_ssize_t,), bool), "SetProcessDPIAware": (BOOL, (), bool),
-        "OpenInputDesktop": (_H, (DWORD, BOOL, DWORD), bool), "CloseDesktop": (BOOL, (_H,), bool),
-        "GetSystemMetrics": (LONG, (LONG,), None), "GetDC": (_H, (_H,), bool), "ReleaseDC": (LONG, (_H, _H), bool),
-        "GetCursorInfo": (BOOL, (_P,), bool), "GetIconInfo": (BOOL, (_H, _P), bool),
-        "DrawIconEx": (BOOL, (_H, LONG, LONG, _H, LONG, LONG, DWORD, _H, DWORD), bool),
-        "GetCursorPos": (BOOL, (_P,), bool), "SetCursorPos": (BOOL, (LONG, LONG), bool),
-        "SendInput": (DWORD, (DWORD, _P, LONG), None), "MapVirtualKeyW": (DWORD, (DWORD, DWORD), None),
-        "GetForegroundWindow": (_H, (), None), "WindowFromPoint": (_H, (POINT,), None),
-        "GetAncestor": (_H, (_H, DWORD), None), "GetWindowTextW": (LONG, (_H, _P, LONG), None),
-        "GetWindowRect": (BOOL, (_H, _P), bool), "GetWindowThreadProcessId": (DWORD, (_H, _P), bool),
-        "GetDoubleClickTime": (DWORD, (), bool), "RegisterHotKey": (BOOL, (_H, LONG, DWORD, DWORD), bool),
-        "GetLastInputInfo": (BOOL, (_P,), bool), "PeekMessageW": (BOOL, (_P, _H, DWORD, DWORD, DWORD), None),
-    },
-    "gdi32": {
-        "CreateCompatibleDC": (_H, (_H,), bool), "DeleteDC": (BOOL, (_H,), bool),
-        "CreateDIBSection": (_H, (_H, _P, DWORD, _P, _H, DWORD), bool), "DeleteObject": (BOOL, (_H,), bool),
-        "SelectObject": (_H, (_H, _H), bool), "GetObjectW": (LONG, (_H, LONG, _P), bool), "GdiFlush": (BOOL, (), bool),
-        "SetStretchBltMode": (LONG, (_H, LONG), bool), "SetBrushOrgEx": (BOOL, (_H, LONG, LONG, _P), bool),
-        "StretchBlt": (BOOL, (_H, LONG, LONG, LONG, LONG, _H, LONG, LONG, LONG, LONG, DWORD), bool),
-    },
-    "kernel32": {
-        "OpenProcess": (_H, (DWORD, BOOL, DWORD), bool), "CloseHandle": (BOOL, (_H,), bool),
-        "QueryFullProcessImageNameW": (BOOL, (_H, DWORD, _P, _P), bool), "GetConsoleWindow": (_H, (), None),
-        "GetTickCount": (DWORD, (), None), "SetConsoleCtrlHandler": (BOOL, (_P, BOOL), bool),
-        "CreateMutexW": (_H, (_P, BOOL, _W), bool), "WaitForSingleObject": (DWORD, (_H, DWORD), None),
-        "GetStdHandle": (_H, (DWORD,), bool), "GetConsoleMode": (BOOL, (_H, _P), bool),
-        "SetConsoleMode": (BOOL, (_H, DWORD), bool),
-    },
-    "advapi32": {"OpenProcessToken": (BOOL, (_H, DWORD, _P), bool),
-                 "GetTokenInformation": (BOOL, (_H, LONG, _P, DWORD, _P), bool)},
-    "shcore": {"SetProcessDpiAwareness": (LONG, (LONG,), not_)},
-}  # fmt: skip
-WIN32 = {name: (dll, *row) for dll, rows in _DLLS.items() for name, row in rows.items()}
+# DLL, result, its check, and the functions so, with a letter for each argument; a new Win32 call is one more word here.
+# The check: bool where 0 is a failure, not_ for an HRESULT, where 0 is success, and None where every answer is one.
+_LETTERS = {"p": HANDLE, "t": ctypes.c_wchar_p, "l": LONG, "d": DWORD, "s": ctypes.c_ssize_t, "o": POINT}
+_FUNCTIONS: tuple[tuple[str, Any, Callable[[Any], bool] | None, str], ...] = (
+    ("user32", BOOL, bool, "SetProcessDpiAwarenessContext(s) SetProcessDPIAware() CloseDesktop(p) ReleaseDC(pp)"
+     " GetCursorInfo(p) GetIconInfo(pp) DrawIconEx(pllplldpd) GetCursorPos(p) SetCursorPos(ll) GetWindowRect(pp)"
+     " RegisterHotKey(pldd) GetLastInputInfo(p)"),
+    ("user32", LONG, None, "GetSystemMetrics(l) GetWindowTextW(ppl) PeekMessageW(ppddd)"),
+    ("user32", DWORD, bool, "GetWindowThreadProcessId(pp) GetDoubleClickTime()"),
+    ("user32", DWORD, None, "SendInput(dpl) MapVirtualKeyW(dd)"),
+    ("user32", HANDLE, bool, "OpenInputDesktop(dld) GetDC(p)"),
+    ("user32", HANDLE, None, "GetForegroundWindow() WindowFromPoint(o) GetAncestor(pd)"),
+    ("gdi32", HANDLE, bool, "CreateCompatibleDC(p) CreateDIBSection(ppdppd) SelectObject(pp)"),
+    ("gdi32", BOOL, bool, "DeleteDC(p) DeleteObject(p) GetObjectW(plp) GdiFlush() SetStretchBltMode(pl)"
+     " SetBrushOrgEx(pllp) StretchBlt(pllllplllld)"),
+    ("kernel32", HANDLE, bool, "OpenProcess(dld) CreateMutexW(plt) GetStdHandle(d)"),
+    ("kernel32", HANDLE, None, "GetConsoleWindow()"),
+    ("kernel32", BOOL, bool, "CloseHandle(p) QueryFullProcessImageNameW(pdpp) SetConsoleCtrlHandler(pl)"
+     " GetConsoleMode(pp) SetConsoleMode(pd)"),
+    ("kernel32", DWORD, None, "GetTickCount() WaitForSingleObject(pd)"),
+    ("advapi32", BOOL, bool, "OpenProcessToken(pdp) GetTokenInformation(plpdp)"),
+    ("shcore", LONG, not_, "SetProcessDpiAwareness(l)"),
+)  # fmt: skip
+WIN32 = {name: (dll, restype, tuple(_LETTERS[letter] for letter in letters), check)
+         for dll, restype, check, functions in _FUNCTIONS
+         for name, letters in re.findall(r"(\w+)\((\w*)\)", functions)}  # fmt: skip
 
 
 class Win32:
@@ -1902,11 +1890,6 @@ RISKS = {
 }
 
 
-def targets(act: Act, frame: Frame) -> list[Point]:
-    """The pixels that an act names."""
-    return [to_point(getattr(act.args, f.name), frame.area) for f in fields(act.args) if f.type == "Coordinate"]
-
-
 def near(one: Point, other: Point) -> bool:
     """Whether Windows takes a press at the one and a release or press at the other for the same place."""
     return max(abs(one.x - other.x), abs(one.y - other.y)) <= 4  # pixels: defaults of SM_CXDRAG and SM_CXDOUBLECLK
@@ -1955,16 +1938,14 @@ class Actuator:
             self.last_own = self.clock.now()
 
     def release(self) -> None:
-        """Lets go of everything held, last first, three tries each; raises the refusal if something stays held."""
-        error: Win32Error | None = None
+        """Lets go of everything held, last first, three tries each; raises Win32Error if something stays held."""
         for held in 3 * self._held[::-1]:
-            try:
+            with suppress(Win32Error):
                 if held in self._held:
                     self._up(*held)
-            except Win32Error as refusal:
-                error = refusal
-        if error and self._held:
-            raise error
+        if self._held:
+            names = " and ".join(name for _, name in self._held)
+            raise Win32Error(f"Windows does not let go of {names}; press and release it yourself.", "SendInput")
 
     # -- gates: each looks at an act before anything is sent. A text ends it with that result; ToolError refuses it.
 
@@ -1992,7 +1973,8 @@ class Actuator:
             raise ToolError("The screen was not looked at since the last action.", "stale_frame")
         if self.desktop.screen() != frame.screen:  # its pixels mean other places now
             raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
-        front, seen, places = self.desktop.foreground(), frame.window, targets(act, frame)
+        front, seen = self.desktop.foreground(), frame.window
+        places = [to_point(getattr(act.args, f.name), frame.area) for f in fields(act.args) if f.type == "Coordinate"]
         keyboard = isinstance(act.args, (TypeTextArgs, PressKeyArgs))
         if not all(frame.screen.contains(place) for place in places):
             raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
@@ -2077,8 +2059,12 @@ class Actuator:
             self.desktop.wheel(120 if ticks > 0 else -120, horizontal)  # WHEEL_DELTA, one notch
 
     def type_text(self, text: str) -> None:
-        first = self.desktop.foreground()
-        for batch in text_batches(self.secrets.fill(text), self.config.text_batch_events):
+        first, batches = self.desktop.foreground(), [""]
+        for character in self.secrets.fill(text):  # 2 bytes are 2 events; a surrogate pair stays whole
+            if len((batches[-1] + character).encode("utf-16-le")) > self.config.text_batch_events:
+                batches.append("")
+            batches[-1] += character
+        for batch in batches:
             window = self.desktop.foreground()
             if (window and window.handle) != (first and first.handle):
                 raise ToolError("Another window took the keyboard in the middle of the text.", "stale_frame")
@@ -2162,16 +2148,6 @@ class Actuator:
 GATES: tuple[Callable[[Actuator, Act, Frame], str | None], ...] = (
     Actuator.gate_limits, Actuator.gate_person, Actuator.gate_seen, Actuator.gate_dry_run, Actuator.gate_confirm,
 )  # the wait for the next minute and for the person come before what looks at the frame
-
-
-def text_batches(text: str, most_events: int) -> list[str]:
-    """Cuts text so that each piece takes at most `most_events` keyboard events; a surrogate pair (4) stays whole."""
-    batches = [""]
-    for character in text:
-        if len((batches[-1] + character).encode("utf-16-le", "surrogatepass")) > most_events:  # 2 bytes are 2 events
-            batches.append("")
-        batches[-1] += character
-    return batches
 
 
 def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
