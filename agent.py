@@ -1015,10 +1015,8 @@ def load_win32() -> Win32:
     if sys.platform != "win32":
         raise Win32Error("There is no Windows desktop here; run it on Windows 10/11, or try: python agent.py --demo")
 
-    def resolve(dll: str, name: str, restype: Any, argtypes: tuple[Any, ...]) -> Callable[..., Any]:
-        function: Any = getattr(ctypes.WinDLL(dll, use_last_error=True), name)
-        function.restype, function.argtypes = restype, argtypes
-        return cast("Callable[..., Any]", function)
+    def resolve(dll: str, name: str, restype: Any, argtypes: tuple[Any, ...]) -> Any:
+        return ctypes.WINFUNCTYPE(restype, *argtypes, use_last_error=True)((name, ctypes.WinDLL(dll)))
 
     return Win32(resolve, ctypes.get_last_error)
 
@@ -1055,7 +1053,8 @@ def _twice(release: Callable[..., Any], *arguments: Any) -> None:
         release(*arguments)
 
 
-MOVE_TRIES, MOVE_HOLD_S = 20, 0.006  # old places were seen 2 ms after a move; 2 x 6 ms left none of 200 clicks astray
+# Remote screens report old places 2 ms after a move, and a click goes there; 2 x 6 ms left none of 200 clicks astray.
+MOVE_TRIES, MOVE_HOLD_S = 20, 0.006
 
 
 def escape_sequences(api: Win32, undo: ExitStack) -> bool:
@@ -1107,24 +1106,15 @@ class WindowsDesktop:
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen, window = self.screen(), self.foreground()
-        with self._blit(area, width, height, HALFTONE) as (memory, read):
-            clean = read()
-            pixels = read() if self._draw_cursor(memory, area, width, height) else clean
+        clean, pixels = self._blit(area, width, height, HALFTONE)
         return Frame(next(self._numbers), width, height, pixels, clean, area, screen, self.clock.now(), window)
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
-        with self._blit(area, width, height, COLORONCOLOR) as (_, read):
-            return read()
+        return self._blit(area, width, height, COLORONCOLOR)[0]
 
-    @contextmanager
-    def _blit(self, area: Rect, width: int, height: int, mode: int) -> Iterator[tuple[int, Callable[[], bytes]]]:
-        """The screen's `area` in a top-down 32-bit DIB section: its DC and a reader."""
+    def _blit(self, area: Rect, width: int, height: int, mode: int) -> tuple[bytes, bytes]:
+        """The screen's `area`, through a top-down 32-bit DIB section; with HALFTONE also with the pointer on it."""
         api, bits, header = self.api, HANDLE(), BITMAPINFOHEADER(ctypes.sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
-
-        def read() -> bytes:
-            api.GdiFlush()
-            return ctypes.string_at(bits.value or 0, width * height * 4)
-
         with ExitStack() as undo:
             source = api.GetDC(None)
             undo.callback(_twice, api.ReleaseDC, None, source)
@@ -1136,7 +1126,12 @@ class WindowsDesktop:
             api.SetStretchBltMode(memory, mode)
             api.SetBrushOrgEx(memory, 0, 0, None)  # HALFTONE misaligns its brush without it
             api.StretchBlt(memory, 0, 0, width, height, source, *area, SRCCOPY)
-            yield memory, read
+            api.GdiFlush()
+            clean = pixels = ctypes.string_at(bits.value or 0, width * height * 4)
+            if mode == HALFTONE and self._draw_cursor(memory, area, width, height):
+                api.GdiFlush()
+                pixels = ctypes.string_at(bits.value or 0, width * height * 4)
+            return clean, pixels
 
     def _draw_cursor(self, memory: int, area: Rect, width: int, height: int) -> bool:
         """Draws the mouse pointer at its scaled place, its hotspot on the spot; false if none is shown."""
@@ -1229,10 +1224,7 @@ class WindowsDesktop:
     # -- hands: only the actuator calls these
 
     def move(self, point: Point) -> None:
-        """Absolute move by SendInput, which applications see as a real one; repeated until the place holds.
-
-        Remote and virtual screens can report an old place some milliseconds after a move, and a click goes there.
-        """
+        """Absolute move by SendInput, which applications see as a real one; repeated until the place holds."""
         screen = self.screen()
         # Windows maps 0..65536 onto the virtual screen; the middle of each pixel survives its rounding
         dx = (2 * (point.x - screen.left) + 1) * 65536 // (2 * screen.width)
@@ -2336,14 +2328,6 @@ def _plain(text: str) -> str:
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text[:1000]).split())[:120].rstrip(" .:,;")
 
 
-def _error_text(value: Any) -> str:
-    """What went wrong, if anything: `error` is text or an object; vLLM and FastAPI write at the top."""
-    value = value if isinstance(value, dict) else {"message": value}
-    error = value.get("error") or ("choices" not in value and (value.get("message") or value.get("detail"))) or ""
-    words = [error.get(key) for key in ("message", "code")] if isinstance(error, dict) else [str(error)]
-    return " ".join(word for word in words if isinstance(word, str)) or str(error)
-
-
 def _endpoint(text: str) -> urllib.parse.SplitResult:
     """The chat completions URL, with 127.0.0.1 for localhost (IPv6 delay on Windows); raises ConfigError."""
     try:
@@ -2432,7 +2416,12 @@ class ModelServer:
                 kind = "incomplete" if not sized else "not_json" if data.strip() else "empty"
                 raise self._fault(kind, str(error)) from None
             value = data[:1000].decode("utf-8", "replace")  # error pages may be anything
-        if (said := _error_text(value)) or not good:
+        # `error` is text or an object; vLLM and FastAPI write at the top
+        top = value if isinstance(value, dict) else {"message": value}
+        wrong = top.get("error") or ("choices" not in top and (top.get("message") or top.get("detail"))) or ""
+        words = [wrong.get(key) for key in ("message", "code")] if isinstance(wrong, dict) else [str(wrong)]
+        said = " ".join(word for word in words if isinstance(word, str)) or str(wrong)
+        if said or not good:
             known = [kind for kind, words in _SAID if re.search(words, said, re.IGNORECASE) and status // 100 != 3]
             kind = (known + [kind for kind, codes in _STATUS.items() if status in codes] + ["error"])[0]
             raise self._fault(kind, said if good else f"status {status}: {said}", good or kind != "error")
@@ -2482,7 +2471,7 @@ class ModelServer:
         return ModelError(f"The server at {self.where} {text}.", kind, again and tries > 0)
 
     def discover(self) -> ModelInfo:
-        """The model to use, with a note if it is not the configured one; raises ModelError. LM Studio's lists first."""
+        """The model to use, with a note if it is not the configured one; raises ModelError."""
         prefix, found, failures = self.url.path.removesuffix("/chat/completions"), list[ModelInfo](), []
         root = prefix.removesuffix("/v1")
         for path in (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models"):
@@ -2494,11 +2483,7 @@ class ModelServer:
                 failures.append(error)  # another kind of server has no such page, and says so in its own way
         if len(failures) == 3:
             raise failures[-1]
-        self.info = self._choose(found)
-        return self.info
-
-    def _choose(self, found: list[ModelInfo]) -> ModelInfo:
-        """The configured model, else the loaded one that sees, else the only one; raises ModelError."""
+        # the configured model, else the loaded one that sees, else the only one
         wanted, loaded = self.config.lmstudio_model, [info for info in found if info.loaded]
         named = [info for info in found if wanted in (info.name, info.stored)]
         named += [info for info in found if _same_model(wanted, info.stored)]
@@ -2510,7 +2495,8 @@ class ModelServer:
             name, kind = _plain(info.name), "loaded" if info.loaded else "only"
             note = f"The configured model {wanted} is not there; using the {kind} one, {name}."
             late = f"The model {name} is not loaded yet, so that the first reply may take a minute."
-            return replace(info, note=note if not named else late if info.loaded is False else "")
+            self.info = replace(info, note=note if not named else late if info.loaded is False else "")
+            return self.info
         names = ", ".join(info.name for info in found if info.vision is not False)[:100] or "none that sees images"
         unsure = any(info.loaded is None for info in found)
         raise self._fault("wrong_model" if unsure else "no_model", f"{wanted} is not there; listed: {names}")
@@ -2523,22 +2509,19 @@ def _same_model(one: str, other: str) -> bool:
 
 def _models(value: dict[str, Any]) -> list[ModelInfo]:
     """The models in any server's list, loaded ones first."""
-    found, stored = [], [_dict(model) for model in _list(value.get("models"))]
-    for model in stored:  # LM Studio v1; llama.cpp tells here which can take images
-        key, vision = model.get("key"), _dict(model.get("capabilities")).get("vision")
-        if isinstance(key, str) and model.get("type") != "embedding":
-            running, vision = _list(model.get("loaded_instances")), vision if isinstance(vision, bool) else None
-            for item in running or [{}]:
-                name, length = _dict(item).get("id") or key, _count(item, "config", "context_length")
-                found.append(ModelInfo(str(name), vision, bool(running), length, stored=key))
-    seeing = [model.get("name") for model in stored if "multimodal" in _list(model.get("capabilities"))]
-    for model in map(_dict, _list(value.get("data"))):  # OpenAI's list, to which LM Studio v0 and others add
-        name, kind = model.get("id"), str(model.get("type"))
-        if isinstance(name, str) and name and kind != "embeddings" and not name.startswith("text-embedding-"):
-            sees = True if name in seeing else {"vlm": True, "llm": False}.get(kind)
+    found, listed = [], [_dict(model) for part in ("models", "data") for model in _list(value.get(part))]
+    seeing = [model.get("name") for model in listed if "multimodal" in _list(model.get("capabilities"))]  # llama.cpp
+    lengths = (("config", "context_length"), ("loaded_context_length",), ("max_model_len",), ("meta", "n_ctx"))
+    for model in listed:  # LM Studio tells more in its own lists: v1 by loaded_instances, v0 by type and state
+        name, kind, running = model.get("key") or model.get("id"), str(model.get("type")), model.get("loaded_instances")
+        if name and isinstance(name, str) and "embedding" not in kind + name:
+            vision = True if name in seeing else {"vlm": True, "llm": False}.get(kind)
             state = {"loaded": True, "not-loaded": False}.get(str(model.get("state")))
-            length = _count(model, "loaded_context_length") or _count(model, "max_model_len")
-            found.append(ModelInfo(name, sees, state, length or _count(model, "meta", "n_ctx"), stored=name))
+            if running is not None:
+                vision, state = _dict(model.get("capabilities")).get("vision"), bool(running)
+            for item in _list(running) or [model]:
+                length = next(filter(None, (_count(item, *path) for path in lengths)), None)
+                found.append(ModelInfo(str(_dict(item).get("id") or name), vision, state, length, stored=name))
     return sorted(found, key=lambda info: info.loaded is not True)
 
 
