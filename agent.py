@@ -932,7 +932,7 @@ PROCESS_QUERY_LIMITED_INFORMATION, DESKTOP_READOBJECTS, TOKEN_QUERY = 0x1000, 0x
 TokenIntegrityLevel, SECURITY_MANDATORY_MEDIUM_RID, GA_ROOT, GA_ROOTOWNER = 25, 0x2000, 2, 3
 STD_OUTPUT_HANDLE, ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0xFFFFFFF5, 0x0004
 MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}  # of RegisterHotKey: alt, ctrl, shift, win
-ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE, E_ACCESSDENIED = 5, 1402, -2147024891
+ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE = 5, 1402
 INPUT_MARK = 0x41474E54  # "AGNT" in dwExtraInfo: tells the program's own events from the person's
 
 _KEY_ROWS = {  # a code and its key, then those of the codes that follow; a sign is the key that bears it in the US
@@ -978,11 +978,7 @@ WIN32 = {name: (dll, restype, tuple(_LETTERS[letter] for letter in letters), che
 
 
 class Win32:
-    """The table bound to functions: `api.GetDC(None)` calls one and raises Win32Error when its check fails.
-
-    `resolve(dll, name, restype, argtypes)` gives the function, raising AttributeError or OSError where this Windows has
-    none; `last_error()` gives GetLastError's value.
-    """
+    """The table bound to functions: `api.GetDC(None)` calls one and raises Win32Error when its check fails."""
 
     def __init__(self, resolve: Callable[..., Callable[..., Any]], last_error: Callable[[], int]) -> None:
         self._resolve, self._last_error = resolve, last_error
@@ -1060,14 +1056,13 @@ MOVE_TRIES, MOVE_HOLD_S = 20, 0.006
 def escape_sequences(api: Win32, undo: ExitStack) -> bool:
     """Switches the console's escape sequences on until `undo` closes; tells whether they work."""
     mode = DWORD()
-    try:
+    with suppress(Win32Error):  # no console, or one older than Windows 10
         handle = api.GetStdHandle(STD_OUTPUT_HANDLE)
         api.GetConsoleMode(handle, ctypes.byref(mode))
         api.SetConsoleMode(handle, mode.value | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
-    except Win32Error:  # no console, or one older than Windows 10
-        return False
-    undo.callback(_twice, api.SetConsoleMode, handle, mode.value)
-    return True
+        undo.callback(_twice, api.SetConsoleMode, handle, mode.value)
+        return True
+    return False
 
 
 class WindowsDesktop:
@@ -1078,31 +1073,26 @@ class WindowsDesktop:
         self._swapped, self._rights, self._own = False, 0, set[int | None]()
 
     def init_dpi(self) -> str:
-        """Makes pixels mean pixels on scaled monitors; returns the way that worked. Already set is fine."""
+        """Makes pixels mean pixels on scaled monitors; returns the way that worked, the last if already set."""
         ways = {"SetProcessDpiAwarenessContext": [DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2]}
         ways |= {"SetProcessDpiAwareness": [PROCESS_PER_MONITOR_DPI_AWARE], "SetProcessDPIAware": []}
         for name, arguments in ways.items():
-            try:
+            with suppress(Win32Error):
                 getattr(self.api, name)(*arguments)
                 return name
-            except Win32Error as error:
-                if error.code in (ERROR_ACCESS_DENIED, E_ACCESSDENIED):
-                    return f"{name} (already set)"
         return "none"
 
     # -- eyes
 
     def screen(self) -> Rect:
-        return self._sized(SM_XVIRTUALSCREEN, SM_YVIRTUALSCREEN, SM_CXVIRTUALSCREEN, SM_CYVIRTUALSCREEN)
-
-    def primary(self) -> Rect:
-        return self._sized(SM_CXSCREEN, SM_CYSCREEN, SM_CXSCREEN, SM_CYSCREEN)._replace(left=0, top=0)
-
-    def _sized(self, *metrics: int) -> Rect:
+        metrics = (SM_XVIRTUALSCREEN, SM_YVIRTUALSCREEN, SM_CXVIRTUALSCREEN, SM_CYVIRTUALSCREEN)
         rect = Rect(*map(self.api.GetSystemMetrics, metrics))
         if rect.width <= 0 or rect.height <= 0:
             raise Win32Error("Windows reports a screen of no size; connect a display or restore the session.")
         return rect
+
+    def primary(self) -> Rect:
+        return Rect(0, 0, self.api.GetSystemMetrics(SM_CXSCREEN), self.api.GetSystemMetrics(SM_CYSCREEN))
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen, window = self.screen(), self.foreground()
@@ -1263,16 +1253,14 @@ class WindowsDesktop:
                 events += [self._key(name, True), self._key(name, False)]
                 continue
             for (unit,) in struct.iter_unpack("<H", character.encode("utf-16-le")):
-                events += [self._typed(0, unit, KEYEVENTF_UNICODE | up) for up in (0, KEYEVENTF_KEYUP)]
+                strokes = [KEYBDINPUT(0, unit, KEYEVENTF_UNICODE | up, 0, INPUT_MARK) for up in (0, KEYEVENTF_KEYUP)]
+                events += [INPUT(INPUT_KEYBOARD, ki=stroke) for stroke in strokes]
         self._send(events)
 
     def _key(self, name: str, down: bool) -> Any:
         code, flags = VK_MAP[name], KEYEVENTF_EXTENDEDKEY if name in EXTENDED_KEYS else 0
-        return self._typed(code, self.api.MapVirtualKeyW(code, 0), flags | (0 if down else KEYEVENTF_KEYUP))
-
-    @staticmethod
-    def _typed(code: int, scan: int, flags: int) -> Any:
-        return INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(code, scan, flags, 0, INPUT_MARK))
+        flags |= 0 if down else KEYEVENTF_KEYUP
+        return INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(code, self.api.MapVirtualKeyW(code, 0), flags, 0, INPUT_MARK))
 
     def _mouse(self, flags: int, dx: int = 0, dy: int = 0, data: int = 0) -> None:
         self._send([INPUT(INPUT_MOUSE, mi=MOUSEINPUT(dx, dy, data, flags, 0, INPUT_MARK))])
@@ -1970,8 +1958,7 @@ class Actuator:
         keyboard = isinstance(act.args, (TypeTextArgs, PressKeyArgs))
         if not all(frame.screen.contains(place) for place in places):
             raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
-        common = seen.rect.intersection(frame.area) if keyboard and seen else frame.area
-        if seen and not (common.width and common.height):
+        if keyboard and seen and 0 in seen.rect.intersection(frame.area)[2:]:  # its width or height
             title = seen.title or "no title"
             raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
         hit = keyboard or (front and any(front.rect.contains(place) for place in places))
@@ -2019,17 +2006,15 @@ class Actuator:
 
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
         here, (when, where, what) = to_point(place, self.area) if place else self.desktop.cursor(), self._last_click
-        rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
+        rest = when + self.desktop.double_click_ms() / 1000 + 0.05 - self.clock.now()
         if rest > 0 and what == button and near(here, where):
             # two clicks must not become a double click; the wait is before the move, or the mouse could be moved in it
             self.clock.sleep(rest)
         self.move(place)
-        try:
-            for _ in range(count):
-                self._down(self.desktop.button, button)
-                self._up(self.desktop.button, button)
-        finally:
-            self._last_click = (self.clock.now(), here, button)
+        for _ in range(count):
+            self._last_click = (self.clock.now(), here, button)  # first: what Windows refuses may have arrived
+            self._down(self.desktop.button, button)
+            self._up(self.desktop.button, button)
 
     def drag(self, start: Coordinate, end: Coordinate) -> None:
         first, last, steps = to_point(start, self.area), to_point(end, self.area), self.config.drag_steps
@@ -2038,8 +2023,7 @@ class Actuator:
         self._move(first)
         self._down(self.desktop.button, "left")
         for step in range(1, steps + 1):
-            x, y = (a + (b - a) * step // steps for a, b in ((first.x, last.x), (first.y, last.y)))
-            self._move(Point(x, y))
+            self._move(Point(*(a + (b - a) * step // steps for a, b in zip(first, last, strict=True))))
             self.clock.sleep(self.config.drag_step_ms / 1000)
         self.clock.sleep(self.config.drag_step_ms / 1000)  # targets look at the place only after a short rest
         self._up(self.desktop.button, "left")
@@ -2095,7 +2079,8 @@ class Actuator:
         self.stop.check()
         if self._place and not near(self._place, self.desktop.cursor()):
             raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
-        self.refuse_window(window)
+        if window:
+            self.refuse_window(window)
         self.sent += 1
 
     def refuse_chord(self, keys: Sequence[str]) -> None:
@@ -2104,10 +2089,8 @@ class Actuator:
             if blocked <= chord_codes(keys):
                 raise ToolError(f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key")
 
-    def refuse_window(self, window: Window | None) -> None:
+    def refuse_window(self, window: Window) -> None:
         """Raises ToolError if input must not reach this window."""
-        if not window:
-            return
         names = (window.title.lower(), window.program.lower())
         never, only = split_list(self.config.blocked_windows), split_list(self.config.allowed_windows)
         hit = {rule for rule in never + only if any(fnmatchcase(name, rule) for name in names)}
@@ -2328,20 +2311,6 @@ def _plain(text: str) -> str:
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text[:1000]).split())[:120].rstrip(" .:,;")
 
 
-def _endpoint(text: str) -> urllib.parse.SplitResult:
-    """The chat completions URL, with 127.0.0.1 for localhost (IPv6 delay on Windows); raises ConfigError."""
-    try:
-        url = urllib.parse.urlsplit(text)
-        if not re.fullmatch(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?", text) or not url.hostname or url.port == 0:
-            raise ValueError("http:// or https://, a host, no login, no blanks")
-    except ValueError as error:
-        text = re.sub(r"//.*@", "//***@", text)[:100]
-        raise ConfigError(f"lmstudio_endpoint {text!r} is unusable: {error}; try {Config.lmstudio_endpoint}.") from None
-    path = url.path.rstrip("/")
-    path += {"": "/v1/chat/completions", "/v1": "/chat/completions"}.get(path, "")
-    return url._replace(netloc=re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower()), path=path, fragment="")
-
-
 class ModelServer:
     """The client of one model server: strict, patient where that is safe, stoppable at any time."""
 
@@ -2350,7 +2319,18 @@ class ModelServer:
                  hide: Callable[[Any], Any] = lambda value: value) -> None:  # fmt: skip
         self.config, self.clock, self.stop = config, clock, stop
         self.notice, self.jitter, self.hide = notice, jitter, hide
-        self.url, self._key = _endpoint(config.lmstudio_endpoint), api_key.strip()
+        text, self._key = config.lmstudio_endpoint, api_key.strip()
+        try:
+            url = urllib.parse.urlsplit(text)
+            if not re.fullmatch(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?", text) or not url.hostname or url.port == 0:
+                raise ValueError("http:// or https://, a host, no login, no blanks")
+        except ValueError as error:
+            text = f"{re.sub('//.*@', '//***@', text)[:100]!r} is unusable: {error}"
+            raise ConfigError(f"lmstudio_endpoint {text}; try {Config.lmstudio_endpoint}.") from None
+        path = url.path.rstrip("/")
+        path += {"": "/v1/chat/completions", "/v1": "/chat/completions"}.get(path, "")
+        host = re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower())  # IPv6 delays it on Windows
+        self.url = url._replace(netloc=host, path=path, fragment="")
         if not re.fullmatch(r"[!-~]*", self._key):
             raise ConfigError("LMSTUDIO_API_KEY holds blanks or unusual characters; copy it once more.")
         self.where = f"{self.url.scheme}://{self.url.netloc}"
@@ -2366,10 +2346,9 @@ class ModelServer:
         reply = Reply(choice["message"], reason if isinstance(reason, str) else None, usage,
                       model if isinstance(model, str) else "", seconds, tries)  # fmt: skip
         context = (self.info and self.info.context_length) or math.inf
-        full = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) >= context
-        full = full or (reason == "length" and usage.completion_tokens == 0)
-        parts = ("content", "tool_calls", "function_call", "reasoning_content")
-        if full and not any(reply.message.get(part) for part in parts):
+        used = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+        parts = map(reply.message.get, ("content", "tool_calls", "function_call", "reasoning_content"))
+        if not any(parts) and (used >= context or (reason == "length" and usage.completion_tokens == 0)):
             raise self._fault("context", "an empty reply")  # an overflow in disguise (lmstudio-bug-tracker #2339)
         return reply
 
@@ -2525,10 +2504,9 @@ def _models(value: dict[str, Any]) -> list[ModelInfo]:
     return sorted(found, key=lambda info: info.loaded is not True)
 
 
-def reply_warnings(reply: Reply, asked: str, info: ModelInfo | None = None, image_tokens: int = 0,
-                   text_chars: int = 0) -> list[str]:  # fmt: skip
+def reply_warnings(reply: Reply, asked: str, info: ModelInfo, image_tokens: int = 0, text_chars: int = 0) -> list[str]:
     """What a person should know about a reply, a sentence each; `text_chars` is the length of all but the image."""
-    warnings, length, counted = [], info.context_length if info else None, reply.usage.prompt_tokens
+    warnings, length, counted = [], info.context_length, reply.usage.prompt_tokens
     if reply.model and not _same_model(asked, reply.model):
         warnings.append(f"The server answered with the model {_plain(reply.model)} instead of {asked}.")
     if length is not None and length < CONTEXT_LEAST:
