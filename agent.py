@@ -933,7 +933,6 @@ TokenIntegrityLevel, SECURITY_MANDATORY_MEDIUM_RID, GA_ROOT, GA_ROOTOWNER = 25, 
 STD_OUTPUT_HANDLE, ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0xFFFFFFF5, 0x0004
 MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}  # of RegisterHotKey: alt, ctrl, shift, win
 ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE = 5, 1402
-INPUT_MARK = 0x41474E54  # "AGNT" in dwExtraInfo: tells the program's own events from the person's
 
 _KEY_ROWS = {  # a code and its key, then those of the codes that follow; a sign is the key that bears it in the US
     0x08: "backspace tab", 0x0C: "clear enter", 0x0D: "numenter", 0x10: "shift ctrl alt pause capslock", 0x1B: "escape",
@@ -1253,17 +1252,17 @@ class WindowsDesktop:
                 events += [self._key(name, True), self._key(name, False)]
                 continue
             for (unit,) in struct.iter_unpack("<H", character.encode("utf-16-le")):
-                strokes = [KEYBDINPUT(0, unit, KEYEVENTF_UNICODE | up, 0, INPUT_MARK) for up in (0, KEYEVENTF_KEYUP)]
-                events += [INPUT(INPUT_KEYBOARD, ki=stroke) for stroke in strokes]
+                for flags in (KEYEVENTF_UNICODE, KEYEVENTF_UNICODE | KEYEVENTF_KEYUP):
+                    events.append(INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(0, unit, flags)))
         self._send(events)
 
     def _key(self, name: str, down: bool) -> Any:
         code, flags = VK_MAP[name], KEYEVENTF_EXTENDEDKEY if name in EXTENDED_KEYS else 0
         flags |= 0 if down else KEYEVENTF_KEYUP
-        return INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(code, self.api.MapVirtualKeyW(code, 0), flags, 0, INPUT_MARK))
+        return INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(code, self.api.MapVirtualKeyW(code, 0), flags))
 
     def _mouse(self, flags: int, dx: int = 0, dy: int = 0, data: int = 0) -> None:
-        self._send([INPUT(INPUT_MOUSE, mi=MOUSEINPUT(dx, dy, data, flags, 0, INPUT_MARK))])
+        self._send([INPUT(INPUT_MOUSE, mi=MOUSEINPUT(dx, dy, data, flags))])
 
     def _send(self, events: list[Any]) -> None:
         """One SendInput; fewer events inserted than given means that another window blocks input."""
@@ -2120,9 +2119,8 @@ class Actuator:
         return True
 
 
-GATES: tuple[Callable[[Actuator, Act, Frame], str | None], ...] = (
-    Actuator.gate_limits, Actuator.gate_person, Actuator.gate_seen, Actuator.gate_dry_run, Actuator.gate_confirm,
-)  # the wait for the next minute and for the person come before what looks at the frame
+# The wait for the next minute and for the person come before what looks at the frame.
+GATES = (Actuator.gate_limits, Actuator.gate_person, Actuator.gate_seen, Actuator.gate_dry_run, Actuator.gate_confirm)
 
 
 def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:

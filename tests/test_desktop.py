@@ -395,15 +395,6 @@ class Moving(unittest.TestCase):
         with self.assertRaises(agent.Win32Error):
             desktop.move(Point(-5, 0))  # the left monitor begins 200 pixels lower
 
-    def test_events_bear_the_programs_mark(self) -> None:
-        world, desktop, _ = windows_desktop()
-        desktop.move(Point(1, 1))
-        desktop.button("left", True)
-        desktop.button("left", False)
-        desktop.wheel(120)
-        desktop.text("a\n")
-        self.assertEqual({event.mark for event in world.events}, {agent.INPUT_MARK})
-
 
 class ButtonsAndWheel(unittest.TestCase):
     def pressed(self, swapped: bool) -> list[tuple[str, bool]]:
