@@ -1084,14 +1084,16 @@ class WindowsDesktop:
     # -- eyes
 
     def screen(self) -> Rect:
-        metrics = (SM_XVIRTUALSCREEN, SM_YVIRTUALSCREEN, SM_CXVIRTUALSCREEN, SM_CYVIRTUALSCREEN)
+        return self._sized(SM_XVIRTUALSCREEN, SM_YVIRTUALSCREEN, SM_CXVIRTUALSCREEN, SM_CYVIRTUALSCREEN)
+
+    def primary(self) -> Rect:
+        return self._sized(SM_CXSCREEN, SM_CYSCREEN, SM_CXSCREEN, SM_CYSCREEN)._replace(left=0, top=0)
+
+    def _sized(self, *metrics: int) -> Rect:
         rect = Rect(*map(self.api.GetSystemMetrics, metrics))
         if rect.width <= 0 or rect.height <= 0:
             raise Win32Error("Windows reports a screen of no size; connect a display or restore the session.")
         return rect
-
-    def primary(self) -> Rect:
-        return Rect(0, 0, self.api.GetSystemMetrics(SM_CXSCREEN), self.api.GetSystemMetrics(SM_CYSCREEN))
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen, window = self.screen(), self.foreground()

@@ -98,8 +98,9 @@ class Screen(unittest.TestCase):
 
     def test_a_screen_of_no_size_is_an_error(self) -> None:
         _, desktop, _ = windows_desktop(monitors=[Rect(0, 0, 0, 0)])
-        with self.assertRaisesRegex(agent.Win32Error, "no size"):
-            desktop.screen()
+        for look in (desktop.screen, desktop.primary):
+            with self.assertRaisesRegex(agent.Win32Error, "no size"):
+                look()
 
 
 class Capture(unittest.TestCase):
