@@ -1880,8 +1880,7 @@ class Actuator:
     """Carries acts out on a desktop; it alone calls the desktop's input methods, and only behind GATES."""
 
     def __init__(self, desktop: Desktop, config: Config, clock: Clock, stop: Stop,
-                 notice: Callable[[str], None] = lambda text: None,
-                 confirm: Callable[[str], bool] = lambda question: False,
+                 notice: Callable[[str], None] = lambda text: None, confirm: Callable[[str], bool] = lambda _: False,
                  secrets: Secrets | None = None) -> None:  # fmt: skip
         self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
         self.notice, self.confirm, self.secrets = notice, confirm, secrets or Secrets()
@@ -2439,9 +2438,8 @@ class ModelServer:
             return answer.result()
         finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
             abandoned.set()
-            for connected in sockets:
-                with suppress(OSError):
-                    connected.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError, IndexError):  # it may not be connected yet
+                sockets[0].shutdown(socket.SHUT_RDWR)
 
     def _fault(self, kind: str, said: str = "", again: bool = True) -> ModelError:
         """A fault as an error; a server that repeats the key does not get it into a message."""
