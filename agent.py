@@ -38,7 +38,6 @@ import threading
 import time
 import traceback
 import urllib.parse
-import urllib.request
 import zlib
 from array import array
 from collections import Counter, deque
@@ -835,8 +834,7 @@ PROCESS_QUERY_LIMITED_INFORMATION, DESKTOP_READOBJECTS, TOKEN_QUERY = 0x1000, 0x
 TokenIntegrityLevel, SECURITY_MANDATORY_MEDIUM_RID, GA_ROOT, GA_ROOTOWNER = 25, 0x2000, 2, 3
 STD_OUTPUT_HANDLE, ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0xFFFFFFF5, 0x0004
 MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}  # of RegisterHotKey: alt, ctrl, shift, win
-ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE, E_ACCESSDENIED = 5, 1402, -2147024891
-INPUT_MARK = 0x41474E54  # "AGNT" in dwExtraInfo: tells the program's own events from the person's
+ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE = 5, 1402
 
 _KEY_ROWS = {  # a code and its key, then those of the codes that follow; a sign is the key that bears it in the US
     0x08: "backspace tab", 0x0C: "clear enter", 0x0D: "numenter", 0x10: "shift ctrl alt pause capslock", 0x1B: "escape",
@@ -852,52 +850,36 @@ VK_MAP = {name: first + n for first, names in _KEY_ROWS.items() for n, name in e
 _EXTENDED = {*range(0x21, 0x2F), 0x5B, 0x5C, 0x5D, 0x6F, 0x90, VK_MAP["rctrl"], *range(VK_MAP["ralt"], 0xB4)}
 EXTENDED_KEYS = frozenset(name for name, code in VK_MAP.items() if code in _EXTENDED) | {"numenter"}
 
-_H, _P, _W = HANDLE, ctypes.c_void_p, ctypes.c_wchar_p
-# dll: {function: (restype, argtypes, check of the result)}; an entry is all that a new Win32 call needs. The check:
-# bool where 0 is a failure, not_ for an HRESULT, where 0 is success, and None where every answer is one.
-_DLLS: dict[str, dict[str, tuple[Any, tuple[Any, ...], Callable[[Any], bool] | None]]] = {
-    "user32": {
-        "SetProcessDpiAwarenessContext": (BOOL, (ctypes.c_ssize_t,), bool), "SetProcessDPIAware": (BOOL, (), bool),
-        "OpenInputDesktop": (_H, (DWORD, BOOL, DWORD), bool), "CloseDesktop": (BOOL, (_H,), bool),
-        "GetSystemMetrics": (LONG, (LONG,), None), "GetDC": (_H, (_H,), bool), "ReleaseDC": (LONG, (_H, _H), bool),
-        "GetCursorInfo": (BOOL, (_P,), bool), "GetIconInfo": (BOOL, (_H, _P), bool),
-        "DrawIconEx": (BOOL, (_H, LONG, LONG, _H, LONG, LONG, DWORD, _H, DWORD), bool),
-        "GetCursorPos": (BOOL, (_P,), bool), "SetCursorPos": (BOOL, (LONG, LONG), bool),
-        "SendInput": (DWORD, (DWORD, _P, LONG), None), "MapVirtualKeyW": (DWORD, (DWORD, DWORD), None),
-        "GetForegroundWindow": (_H, (), None), "WindowFromPoint": (_H, (POINT,), None),
-        "GetAncestor": (_H, (_H, DWORD), None), "GetWindowTextW": (LONG, (_H, _P, LONG), None),
-        "GetWindowRect": (BOOL, (_H, _P), bool), "GetWindowThreadProcessId": (DWORD, (_H, _P), bool),
-        "GetDoubleClickTime": (DWORD, (), bool), "RegisterHotKey": (BOOL, (_H, LONG, DWORD, DWORD), bool),
-        "GetLastInputInfo": (BOOL, (_P,), bool), "PeekMessageW": (BOOL, (_P, _H, DWORD, DWORD, DWORD), None),
-    },
-    "gdi32": {
-        "CreateCompatibleDC": (_H, (_H,), bool), "DeleteDC": (BOOL, (_H,), bool),
-        "CreateDIBSection": (_H, (_H, _P, DWORD, _P, _H, DWORD), bool), "DeleteObject": (BOOL, (_H,), bool),
-        "SelectObject": (_H, (_H, _H), bool), "GetObjectW": (LONG, (_H, LONG, _P), bool), "GdiFlush": (BOOL, (), bool),
-        "SetStretchBltMode": (LONG, (_H, LONG), bool), "SetBrushOrgEx": (BOOL, (_H, LONG, LONG, _P), bool),
-        "StretchBlt": (BOOL, (_H, LONG, LONG, LONG, LONG, _H, LONG, LONG, LONG, LONG, DWORD), bool),
-    },
-    "kernel32": {
-        "OpenProcess": (_H, (DWORD, BOOL, DWORD), bool), "CloseHandle": (BOOL, (_H,), bool),
-        "QueryFullProcessImageNameW": (BOOL, (_H, DWORD, _P, _P), bool), "GetConsoleWindow": (_H, (), None),
-        "GetTickCount": (DWORD, (), None), "SetConsoleCtrlHandler": (BOOL, (_P, BOOL), bool),
-        "CreateMutexW": (_H, (_P, BOOL, _W), bool), "WaitForSingleObject": (DWORD, (_H, DWORD), None),
-        "GetStdHandle": (_H, (DWORD,), bool), "GetConsoleMode": (BOOL, (_H, _P), bool),
-        "SetConsoleMode": (BOOL, (_H, DWORD), bool),
-    },
-    "advapi32": {"OpenProcessToken": (BOOL, (_H, DWORD, _P), bool),
-                 "GetTokenInformation": (BOOL, (_H, LONG, _P, DWORD, _P), bool)},
-    "shcore": {"SetProcessDpiAwareness": (LONG, (LONG,), not_)},
-}  # fmt: skip
-WIN32 = {name: (dll, *row) for dll, rows in _DLLS.items() for name, row in rows.items()}
+# DLL, result, its check, and the functions so, with a letter for each argument; a new Win32 call is one more word here.
+# The check: bool where 0 is a failure, not_ for an HRESULT, where 0 is success, and None where every answer is one.
+_LETTERS = {"p": HANDLE, "t": ctypes.c_wchar_p, "l": LONG, "d": DWORD, "s": ctypes.c_ssize_t, "o": POINT}
+_FUNCTIONS: tuple[tuple[str, Any, Callable[[Any], bool] | None, str], ...] = (
+    ("user32", BOOL, bool, "SetProcessDpiAwarenessContext(s) SetProcessDPIAware() CloseDesktop(p) ReleaseDC(pp)"
+     " GetCursorInfo(p) GetIconInfo(pp) DrawIconEx(pllplldpd) GetCursorPos(p) SetCursorPos(ll) GetWindowRect(pp)"
+     " RegisterHotKey(pldd) GetLastInputInfo(p)"),
+    ("user32", LONG, None, "GetSystemMetrics(l) GetWindowTextW(ppl) PeekMessageW(ppddd)"),
+    ("user32", DWORD, bool, "GetWindowThreadProcessId(pp) GetDoubleClickTime()"),
+    ("user32", DWORD, None, "SendInput(dpl) MapVirtualKeyW(dd)"),
+    ("user32", HANDLE, bool, "OpenInputDesktop(dld) GetDC(p)"),
+    ("user32", HANDLE, None, "GetForegroundWindow() WindowFromPoint(o) GetAncestor(pd)"),
+    ("gdi32", HANDLE, bool, "CreateCompatibleDC(p) CreateDIBSection(ppdppd) SelectObject(pp)"),
+    ("gdi32", BOOL, bool, "DeleteDC(p) DeleteObject(p) GetObjectW(plp) GdiFlush() SetStretchBltMode(pl)"
+     " SetBrushOrgEx(pllp) StretchBlt(pllllplllld)"),
+    ("kernel32", HANDLE, bool, "OpenProcess(dld) CreateMutexW(plt) GetStdHandle(d)"),
+    ("kernel32", HANDLE, None, "GetConsoleWindow()"),
+    ("kernel32", BOOL, bool, "CloseHandle(p) QueryFullProcessImageNameW(pdpp) SetConsoleCtrlHandler(pl)"
+     " GetConsoleMode(pp) SetConsoleMode(pd)"),
+    ("kernel32", DWORD, None, "GetTickCount() WaitForSingleObject(pd)"),
+    ("advapi32", BOOL, bool, "OpenProcessToken(pdp) GetTokenInformation(plpdp)"),
+    ("shcore", LONG, not_, "SetProcessDpiAwareness(l)"),
+)  # fmt: skip
+WIN32 = {name: (dll, restype, tuple(_LETTERS[letter] for letter in letters), check)
+         for dll, restype, check, functions in _FUNCTIONS
+         for name, letters in re.findall(r"(\w+)\((\w*)\)", functions)}  # fmt: skip
 
 
 class Win32:
-    """The table bound to functions: `api.GetDC(None)` calls one and raises Win32Error when its check fails.
-
-    `resolve(dll, name, restype, argtypes)` gives the function, raising AttributeError or OSError where this Windows has
-    none; `last_error()` gives GetLastError's value.
-    """
+    """The table bound to functions: `api.GetDC(None)` calls one and raises Win32Error when its check fails."""
 
     def __init__(self, resolve: Callable[..., Callable[..., Any]], last_error: Callable[[], int]) -> None:
         self._resolve, self._last_error = resolve, last_error
@@ -930,10 +912,8 @@ def load_win32() -> Win32:
     if sys.platform != "win32":
         raise Win32Error("There is no Windows desktop here; run it on Windows 10/11, or try: python agent.py --demo")
 
-    def resolve(dll: str, name: str, restype: Any, argtypes: tuple[Any, ...]) -> Callable[..., Any]:
-        function: Any = getattr(ctypes.WinDLL(dll, use_last_error=True), name)
-        function.restype, function.argtypes = restype, argtypes
-        return cast("Callable[..., Any]", function)
+    def resolve(dll: str, name: str, restype: Any, argtypes: tuple[Any, ...]) -> Any:
+        return ctypes.WINFUNCTYPE(restype, *argtypes, use_last_error=True)((name, ctypes.WinDLL(dll)))
 
     return Win32(resolve, ctypes.get_last_error)
 
@@ -970,20 +950,20 @@ def _twice(release: Callable[..., Any], *arguments: Any) -> None:
         release(*arguments)
 
 
-MOVE_TRIES, MOVE_HOLD_S = 20, 0.006  # old places were seen 2 ms after a move; 2 x 6 ms left none of 200 clicks astray
+# Remote screens report old places 2 ms after a move, and a click goes there; 2 x 6 ms left none of 200 clicks astray.
+MOVE_TRIES, MOVE_HOLD_S = 20, 0.006
 
 
 def escape_sequences(api: Win32, undo: ExitStack) -> bool:
     """Switches the console's escape sequences on until `undo` closes; tells whether they work."""
     mode = DWORD()
-    try:
+    with suppress(Win32Error):  # no console, or one older than Windows 10
         handle = api.GetStdHandle(STD_OUTPUT_HANDLE)
         api.GetConsoleMode(handle, ctypes.byref(mode))
         api.SetConsoleMode(handle, mode.value | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
-    except Win32Error:  # no console, or one older than Windows 10
-        return False
-    undo.callback(_twice, api.SetConsoleMode, handle, mode.value)
-    return True
+        undo.callback(_twice, api.SetConsoleMode, handle, mode.value)
+        return True
+    return False
 
 
 class WindowsDesktop:
@@ -994,16 +974,13 @@ class WindowsDesktop:
         self._swapped, self._rights, self._own = False, 0, set[int | None]()
 
     def init_dpi(self) -> str:
-        """Makes pixels mean pixels on scaled monitors; returns the way that worked. Already set is fine."""
+        """Makes pixels mean pixels on scaled monitors; returns the way that worked, the last if already set."""
         ways = {"SetProcessDpiAwarenessContext": [DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2]}
         ways |= {"SetProcessDpiAwareness": [PROCESS_PER_MONITOR_DPI_AWARE], "SetProcessDPIAware": []}
         for name, arguments in ways.items():
-            try:
+            with suppress(Win32Error):
                 getattr(self.api, name)(*arguments)
                 return name
-            except Win32Error as error:
-                if error.code in (ERROR_ACCESS_DENIED, E_ACCESSDENIED):
-                    return f"{name} (already set)"
         return "none"
 
     # -- eyes
@@ -1022,24 +999,15 @@ class WindowsDesktop:
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen, window = self.screen(), self.foreground()
-        with self._blit(area, width, height, HALFTONE) as (memory, read):
-            clean = read()
-            pixels = read() if self._draw_cursor(memory, area, width, height) else clean
+        clean, pixels = self._blit(area, width, height, HALFTONE)
         return Frame(next(self._numbers), width, height, pixels, clean, area, screen, self.clock.now(), window)
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
-        with self._blit(area, width, height, COLORONCOLOR) as (_, read):
-            return read()
+        return self._blit(area, width, height, COLORONCOLOR)[0]
 
-    @contextmanager
-    def _blit(self, area: Rect, width: int, height: int, mode: int) -> Iterator[tuple[int, Callable[[], bytes]]]:
-        """The screen's `area` in a top-down 32-bit DIB section: its DC and a reader."""
+    def _blit(self, area: Rect, width: int, height: int, mode: int) -> tuple[bytes, bytes]:
+        """The screen's `area`, through a top-down 32-bit DIB section; with HALFTONE also with the pointer on it."""
         api, bits, header = self.api, HANDLE(), BITMAPINFOHEADER(ctypes.sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
-
-        def read() -> bytes:
-            api.GdiFlush()
-            return ctypes.string_at(bits.value or 0, width * height * 4)
-
         with ExitStack() as undo:
             source = api.GetDC(None)
             undo.callback(_twice, api.ReleaseDC, None, source)
@@ -1051,7 +1019,12 @@ class WindowsDesktop:
             api.SetStretchBltMode(memory, mode)
             api.SetBrushOrgEx(memory, 0, 0, None)  # HALFTONE misaligns its brush without it
             api.StretchBlt(memory, 0, 0, width, height, source, *area, SRCCOPY)
-            yield memory, read
+            api.GdiFlush()
+            clean = pixels = ctypes.string_at(bits.value or 0, width * height * 4)
+            if mode == HALFTONE and self._draw_cursor(memory, area, width, height):
+                api.GdiFlush()
+                pixels = ctypes.string_at(bits.value or 0, width * height * 4)
+            return clean, pixels
 
     def _draw_cursor(self, memory: int, area: Rect, width: int, height: int) -> bool:
         """Draws the mouse pointer at its scaled place, its hotspot on the spot; false if none is shown."""
@@ -1144,10 +1117,7 @@ class WindowsDesktop:
     # -- hands: only the actuator calls these
 
     def move(self, point: Point) -> None:
-        """Absolute move by SendInput, which applications see as a real one; repeated until the place holds.
-
-        Remote and virtual screens can report an old place some milliseconds after a move, and a click goes there.
-        """
+        """Absolute move by SendInput, which applications see as a real one; repeated until the place holds."""
         screen = self.screen()
         # Windows maps 0..65536 onto the virtual screen; the middle of each pixel survives its rounding
         dx = (2 * (point.x - screen.left) + 1) * 65536 // (2 * screen.width)
@@ -1186,19 +1156,17 @@ class WindowsDesktop:
                 events += [self._key(name, True), self._key(name, False)]
                 continue
             for (unit,) in struct.iter_unpack("<H", character.encode("utf-16-le")):
-                events += [self._typed(0, unit, KEYEVENTF_UNICODE | up) for up in (0, KEYEVENTF_KEYUP)]
+                for flags in (KEYEVENTF_UNICODE, KEYEVENTF_UNICODE | KEYEVENTF_KEYUP):
+                    events.append(INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(0, unit, flags)))
         self._send(events)
 
     def _key(self, name: str, down: bool) -> Any:
         code, flags = VK_MAP[name], KEYEVENTF_EXTENDEDKEY if name in EXTENDED_KEYS else 0
-        return self._typed(code, self.api.MapVirtualKeyW(code, 0), flags | (0 if down else KEYEVENTF_KEYUP))
-
-    @staticmethod
-    def _typed(code: int, scan: int, flags: int) -> Any:
-        return INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(code, scan, flags, 0, INPUT_MARK))
+        flags |= 0 if down else KEYEVENTF_KEYUP
+        return INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(code, self.api.MapVirtualKeyW(code, 0), flags))
 
     def _mouse(self, flags: int, dx: int = 0, dy: int = 0, data: int = 0) -> None:
-        self._send([INPUT(INPUT_MOUSE, mi=MOUSEINPUT(dx, dy, data, flags, 0, INPUT_MARK))])
+        self._send([INPUT(INPUT_MOUSE, mi=MOUSEINPUT(dx, dy, data, flags))])
 
     def _send(self, events: list[Any]) -> None:
         """One SendInput; fewer events inserted than given means that another window blocks input."""
@@ -1789,11 +1757,6 @@ RISKS = {
 }
 
 
-def targets(act: Act, frame: Frame) -> list[Point]:
-    """The pixels that an act names."""
-    return [to_point(getattr(act.args, f.name), frame.area) for f in fields(act.args) if f.type == "Coordinate"]
-
-
 def near(one: Point, other: Point) -> bool:
     """Whether Windows takes a press at the one and a release or press at the other for the same place."""
     return max(abs(one.x - other.x), abs(one.y - other.y)) <= 4  # pixels: defaults of SM_CXDRAG and SM_CXDOUBLECLK
@@ -1803,8 +1766,7 @@ class Actuator:
     """Carries acts out on a desktop; it alone calls the desktop's input methods, and only behind GATES."""
 
     def __init__(self, desktop: Desktop, config: Config, clock: Clock, stop: Stop,
-                 notice: Callable[[str], None] = lambda text: None,
-                 confirm: Callable[[str], bool] = lambda question: False,
+                 notice: Callable[[str], None] = lambda text: None, confirm: Callable[[str], bool] = lambda _: False,
                  secrets: Secrets | None = None) -> None:  # fmt: skip
         self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
         self.notice, self.confirm, self.secrets = notice, confirm, secrets or Secrets()
@@ -1842,16 +1804,14 @@ class Actuator:
             self.last_own = self.clock.now()
 
     def release(self) -> None:
-        """Lets go of everything held, last first, three tries each; raises the refusal if something stays held."""
-        error: Win32Error | None = None
+        """Lets go of everything held, last first, three tries each; raises Win32Error if something stays held."""
         for held in 3 * self._held[::-1]:
-            try:
+            with suppress(Win32Error):
                 if held in self._held:
                     self._up(*held)
-            except Win32Error as refusal:
-                error = refusal
-        if error and self._held:
-            raise error
+        if self._held:
+            names = " and ".join(name for _, name in self._held)
+            raise Win32Error(f"Windows does not let go of {names}; press and release it yourself.", "SendInput")
 
     # -- gates: each looks at an act before anything is sent. A text ends it with that result; ToolError refuses it.
 
@@ -1879,12 +1839,12 @@ class Actuator:
             raise ToolError("The screen was not looked at since the last action.", "stale_frame")
         if self.desktop.screen() != frame.screen:  # its pixels mean other places now
             raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
-        front, seen, places = self.desktop.foreground(), frame.window, targets(act, frame)
+        front, seen = self.desktop.foreground(), frame.window
+        places = [to_point(getattr(act.args, f.name), frame.area) for f in fields(act.args) if f.type == "Coordinate"]
         keyboard = isinstance(act.args, (TypeTextArgs, PressKeyArgs))
         if not all(frame.screen.contains(place) for place in places):
             raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
-        common = seen.rect.intersection(frame.area) if keyboard and seen else frame.area
-        if seen and not (common.width and common.height):
+        if keyboard and seen and 0 in seen.rect.intersection(frame.area)[2:]:  # its width or height
             title = seen.title or "no title"
             raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
         hit = keyboard or (front and any(front.rect.contains(place) for place in places))
@@ -1932,17 +1892,15 @@ class Actuator:
 
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
         here, (when, where, what) = to_point(place, self.area) if place else self.desktop.cursor(), self._last_click
-        rest = when + self.desktop.double_click_ms() / 1000 + 0.02 - self.clock.now()
+        rest = when + self.desktop.double_click_ms() / 1000 + 0.05 - self.clock.now()
         if rest > 0 and what == button and near(here, where):
             # two clicks must not become a double click; the wait is before the move, or the mouse could be moved in it
             self.clock.sleep(rest)
         self.move(place)
-        try:
-            for _ in range(count):
-                self._down(self.desktop.button, button)
-                self._up(self.desktop.button, button)
-        finally:
-            self._last_click = (self.clock.now(), here, button)
+        for _ in range(count):
+            self._last_click = (self.clock.now(), here, button)  # first: what Windows refuses may have arrived
+            self._down(self.desktop.button, button)
+            self._up(self.desktop.button, button)
 
     def drag(self, start: Coordinate, end: Coordinate) -> None:
         first, last, steps = to_point(start, self.area), to_point(end, self.area), self.config.drag_steps
@@ -1951,8 +1909,7 @@ class Actuator:
         self._move(first)
         self._down(self.desktop.button, "left")
         for step in range(1, steps + 1):
-            x, y = (a + (b - a) * step // steps for a, b in ((first.x, last.x), (first.y, last.y)))
-            self._move(Point(x, y))
+            self._move(Point(*(a + (b - a) * step // steps for a, b in zip(first, last, strict=True))))
             self.clock.sleep(self.config.drag_step_ms / 1000)
         self.clock.sleep(self.config.drag_step_ms / 1000)  # targets look at the place only after a short rest
         self._up(self.desktop.button, "left")
@@ -1964,8 +1921,12 @@ class Actuator:
             self.desktop.wheel(120 if ticks > 0 else -120, horizontal)  # WHEEL_DELTA, one notch
 
     def type_text(self, text: str) -> None:
-        first = self.desktop.foreground()
-        for batch in text_batches(self.secrets.fill(text), self.config.text_batch_events):
+        first, batches = self.desktop.foreground(), [""]
+        for character in self.secrets.fill(text):  # 2 bytes are 2 events; a surrogate pair stays whole
+            if len((batches[-1] + character).encode("utf-16-le")) > self.config.text_batch_events:
+                batches.append("")
+            batches[-1] += character
+        for batch in batches:
             window = self.desktop.foreground()
             if (window and window.handle) != (first and first.handle):
                 raise ToolError("Another window took the keyboard in the middle of the text.", "stale_frame")
@@ -2004,7 +1965,8 @@ class Actuator:
         self.stop.check()
         if self._place and not near(self._place, self.desktop.cursor()):
             raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
-        self.refuse_window(window)
+        if window:
+            self.refuse_window(window)
         self.sent += 1
 
     def refuse_chord(self, keys: Sequence[str]) -> None:
@@ -2013,10 +1975,8 @@ class Actuator:
             if blocked <= chord_codes(keys):
                 raise ToolError(f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key")
 
-    def refuse_window(self, window: Window | None) -> None:
+    def refuse_window(self, window: Window) -> None:
         """Raises ToolError if input must not reach this window."""
-        if not window:
-            return
         names = (window.title.lower(), window.program.lower())
         never, only = split_list(self.config.blocked_windows), split_list(self.config.allowed_windows)
         hit = {rule for rule in never + only if any(fnmatchcase(name, rule) for name in names)}
@@ -2046,19 +2006,8 @@ class Actuator:
         return True
 
 
-GATES: tuple[Callable[[Actuator, Act, Frame], str | None], ...] = (
-    Actuator.gate_limits, Actuator.gate_person, Actuator.gate_seen, Actuator.gate_dry_run, Actuator.gate_confirm,
-)  # the wait for the next minute and for the person come before what looks at the frame
-
-
-def text_batches(text: str, most_events: int) -> list[str]:
-    """Cuts text so that each piece takes at most `most_events` keyboard events; a surrogate pair (4) stays whole."""
-    batches = [""]
-    for character in text:
-        if len((batches[-1] + character).encode("utf-16-le", "surrogatepass")) > most_events:  # 2 bytes are 2 events
-            batches.append("")
-        batches[-1] += character
-    return batches
+# The wait for the next minute and for the person come before what looks at the frame.
+GATES = (Actuator.gate_limits, Actuator.gate_person, Actuator.gate_seen, Actuator.gate_dry_run, Actuator.gate_confirm)
 
 
 def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
@@ -2247,28 +2196,6 @@ def _plain(text: str) -> str:
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text[:1000]).split())[:120].rstrip(" .:,;")
 
 
-def _error_text(value: Any) -> str:
-    """What went wrong, if anything: `error` is text or an object; vLLM and FastAPI write at the top."""
-    value = value if isinstance(value, dict) else {"message": value}
-    error = value.get("error") or ("choices" not in value and (value.get("message") or value.get("detail"))) or ""
-    words = [error.get(key) for key in ("message", "code")] if isinstance(error, dict) else [str(error)]
-    return " ".join(word for word in words if isinstance(word, str)) or str(error)
-
-
-def _endpoint(text: str) -> urllib.parse.SplitResult:
-    """The chat completions URL, with 127.0.0.1 for localhost (IPv6 delay on Windows); raises ConfigError."""
-    try:
-        url = urllib.parse.urlsplit(text)
-        if not re.fullmatch(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?", text) or not url.hostname or url.port == 0:
-            raise ValueError("http:// or https://, a host, no login, no blanks")
-    except ValueError as error:
-        text = re.sub(r"//.*@", "//***@", text)[:100]
-        raise ConfigError(f"lmstudio_endpoint {text!r} is unusable: {error}; try {Config.lmstudio_endpoint}.") from None
-    path = url.path.rstrip("/")
-    path += {"": "/v1/chat/completions", "/v1": "/chat/completions"}.get(path, "")
-    return url._replace(netloc=re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower()), path=path, fragment="")
-
-
 class ModelServer:
     """The client of one model server: strict, patient where that is safe, stoppable at any time."""
 
@@ -2277,7 +2204,18 @@ class ModelServer:
                  hide: Callable[[Any], Any] = lambda value: value) -> None:  # fmt: skip
         self.config, self.clock, self.stop = config, clock, stop
         self.notice, self.jitter, self.hide = notice, jitter, hide
-        self.url, self._key = _endpoint(config.lmstudio_endpoint), api_key.strip()
+        text, self._key = config.lmstudio_endpoint, api_key.strip()
+        try:
+            url = urllib.parse.urlsplit(text)
+            if not re.fullmatch(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?", text) or not url.hostname or url.port == 0:
+                raise ValueError("http:// or https://, a host, no login, no blanks")
+        except ValueError as error:
+            text = f"{re.sub('//.*@', '//***@', text)[:100]!r} is unusable: {error}"
+            raise ConfigError(f"lmstudio_endpoint {text}; try {Config.lmstudio_endpoint}.") from None
+        path = url.path.rstrip("/")
+        path += {"": "/v1/chat/completions", "/v1": "/chat/completions"}.get(path, "")
+        host = re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower())  # IPv6 delays it on Windows
+        self.url = url._replace(netloc=host, path=path, fragment="")
         if not re.fullmatch(r"[!-~]*", self._key):
             raise ConfigError("LMSTUDIO_API_KEY holds blanks or unusual characters; copy it once more.")
         self.where = f"{self.url.scheme}://{self.url.netloc}"
@@ -2293,10 +2231,9 @@ class ModelServer:
         reply = Reply(choice["message"], reason if isinstance(reason, str) else None, usage,
                       model if isinstance(model, str) else "", seconds, tries)  # fmt: skip
         context = (self.info and self.info.context_length) or math.inf
-        full = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) >= context
-        full = full or (reason == "length" and usage.completion_tokens == 0)
-        parts = ("content", "tool_calls", "function_call", "reasoning_content")
-        if full and not any(reply.message.get(part) for part in parts):
+        used = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+        parts = map(reply.message.get, ("content", "tool_calls", "function_call", "reasoning_content"))
+        if not any(parts) and (used >= context or (reason == "length" and usage.completion_tokens == 0)):
             raise self._fault("context", "an empty reply")  # an overflow in disguise (lmstudio-bug-tracker #2339)
         return reply
 
@@ -2319,42 +2256,62 @@ class ModelServer:
     def _object(self, path: str, body: bytes | None) -> dict[str, Any]:
         """The JSON object of one exchange, with a message where a body asks for one; raises ModelError."""
         timeout_s = self.config.lmstudio_timeout if body else min(15.0, self.config.lmstudio_timeout)  # lists are quick
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         self._retry_after_s = 0.0  # what the answer asks for
         try:
-            request = urllib.request.Request(self.where + path, body, headers)
-            response, data = self._exchange(request, timeout_s)
+            response, data = self._exchange(path, body, timeout_s)
         except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a negative chunk size
             kind = next((kind for family, kind in _WIRE.items() if isinstance(error, family)), "incomplete")
             said = getattr(error, "strerror", None) or str(error)
             raise self._fault(kind, f"{timeout_s:g}" if kind == "timeout" else said) from None
-        after = response.headers.get("Retry-After", "").strip()
+        after, status = response.headers.get("Retry-After", "").strip(), response.status
         self._retry_after_s = min(60.0, float(after)) if after.isdecimal() else 0.0
-        value = _dict(self._value(response, data))
-        first = (_list(value.get("choices")) or [None])[0]
-        if body and not isinstance(_dict(first).get("message"), dict):
+        good, encoding = 200 <= status < 300, response.headers.get("Content-Encoding", "").strip().lower()
+        if encoding not in ("", "identity"):
+            raise self._fault("encoding", encoding)
+        if len(data) > ANSWER_BYTES_MOST:
+            raise self._fault("too_big", f"{ANSWER_BYTES_MOST >> 20} MB")
+        if response.length:  # what is missing
+            raise self._fault("incomplete")
+        try:
+            value = _strict_json(data)
+        except (ValueError, RecursionError) as error:
+            if good:  # without a length it may be cut, even inside the headers
+                sized = response.chunked or response.length is not None
+                kind = "incomplete" if not sized else "not_json" if data.strip() else "empty"
+                raise self._fault(kind, str(error)) from None
+            value = data[:1000].decode("utf-8", "replace")  # error pages may be anything
+        # `error` is text or an object; vLLM and FastAPI write at the top
+        top = value if isinstance(value, dict) else {"message": value}
+        wrong = top.get("error") or ("choices" not in top and (top.get("message") or top.get("detail"))) or ""
+        words = [wrong.get(key) for key in ("message", "code")] if isinstance(wrong, dict) else [str(wrong)]
+        said = " ".join(word for word in words if isinstance(word, str)) or str(wrong)
+        if said or not good:
+            known = [kind for kind, words in _SAID if re.search(words, said, re.IGNORECASE) and status // 100 != 3]
+            kind = (known + [kind for kind, codes in _STATUS.items() if status in codes] + ["error"])[0]
+            raise self._fault(kind, said if good else f"status {status}: {said}", good or kind != "error")
+        if body and not isinstance(_dict((_list(_dict(value).get("choices")) or [None])[0]).get("message"), dict):
             raise self._fault("bad_shape", "choices[0].message")
-        return value
+        return _dict(value)
 
-    def _exchange(self, request: urllib.request.Request, timeout_s: float) -> tuple[http.client.HTTPResponse, bytes]:
+    def _exchange(self, path: str, body: bytes | None, timeout_s: float) -> tuple[http.client.HTTPResponse, bytes]:
         """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
-        kind = http.client.HTTPSConnection if request.type == "https" else http.client.HTTPConnection
-        connection, end = kind(request.host, timeout=timeout_s), time.monotonic() + timeout_s
+        kind = http.client.HTTPSConnection if self.url.scheme == "https" else http.client.HTTPConnection
+        connection, end = kind(self.url.netloc, timeout=timeout_s), time.monotonic() + timeout_s
+        headers = {"Content-Type": "application/json", "Connection": "close"}
+        headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
         answer, sockets, abandoned = Future[tuple[http.client.HTTPResponse, bytes]](), [], threading.Event()
-        request.timeout = timeout_s
 
         def work() -> None:
             try:
                 with closing(connection):
                     connection.connect()
                     sockets.append(connection.sock)  # first this, then the look at `abandoned`; below the opposite
-                    if not abandoned.is_set():  # below: urllib without its proxies, redirects, logins and HTTPErrors
-                        with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
-                            data = response.read(ANSWER_BYTES_MOST + 1)
-                        answer.set_result((response, data))
+                    if not abandoned.is_set():
+                        connection.request("POST" if body else "GET", path, body, headers)
+                        response = connection.getresponse()
+                        answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
             except Exception as error:
-                reason = getattr(error, "reason", None)  # what urllib wraps
-                answer.set_exception(reason if isinstance(reason, OSError) else error)
+                answer.set_exception(error)
 
         # in a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C
         threading.Thread(target=work, name="model exchange", daemon=True).start()
@@ -2367,33 +2324,8 @@ class ModelServer:
             return answer.result()
         finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
             abandoned.set()
-            for connected in sockets:
-                with suppress(OSError):
-                    connected.shutdown(socket.SHUT_RDWR)
-
-    def _value(self, response: http.client.HTTPResponse, data: bytes) -> Any:
-        """The JSON of a good answer; raises ModelError for everything else."""
-        status, encoding = response.status, response.headers.get("Content-Encoding", "").strip().lower()
-        good, sized = 200 <= status < 300, response.chunked or response.length is not None
-        if encoding not in ("", "identity"):
-            raise self._fault("encoding", encoding)
-        if len(data) > ANSWER_BYTES_MOST:
-            raise self._fault("too_big", f"{ANSWER_BYTES_MOST >> 20} MB")
-        if response.length:  # what is missing
-            raise self._fault("incomplete")
-        try:
-            value = _strict_json(data)
-        except (ValueError, RecursionError) as error:
-            if good:  # without a length it may be cut, even inside the headers
-                kind = "incomplete" if not sized else "not_json" if data.strip() else "empty"
-                raise self._fault(kind, str(error)) from None
-            value = data[:1000].decode("utf-8", "replace")  # error pages may be anything
-        said = _error_text(value)
-        if good and not said:
-            return value
-        known = [kind for kind, words in _SAID if re.search(words, said, re.IGNORECASE) and not 300 <= status < 400]
-        kind = (known + [kind for kind, codes in _STATUS.items() if status in codes] + ["error"])[0]
-        raise self._fault(kind, said if good else f"status {status}: {said}", good or kind != "error")
+            with suppress(OSError, IndexError):  # it may not be connected yet
+                sockets[0].shutdown(socket.SHUT_RDWR)
 
     def _fault(self, kind: str, said: str = "", again: bool = True) -> ModelError:
         """A fault as an error; a server that repeats the key does not get it into a message."""
@@ -2402,7 +2334,7 @@ class ModelServer:
         return ModelError(f"The server at {self.where} {text}.", kind, again and tries > 0)
 
     def discover(self) -> ModelInfo:
-        """The model to use, with a note if it is not the configured one; raises ModelError. LM Studio's lists first."""
+        """The model to use, with a note if it is not the configured one; raises ModelError."""
         prefix, found, failures = self.url.path.removesuffix("/chat/completions"), list[ModelInfo](), []
         root = prefix.removesuffix("/v1")
         for path in (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models"):
@@ -2414,11 +2346,7 @@ class ModelServer:
                 failures.append(error)  # another kind of server has no such page, and says so in its own way
         if len(failures) == 3:
             raise failures[-1]
-        self.info = self._choose(found)
-        return self.info
-
-    def _choose(self, found: list[ModelInfo]) -> ModelInfo:
-        """The configured model, else the loaded one that sees, else the only one; raises ModelError."""
+        # the configured model, else the loaded one that sees, else the only one
         wanted, loaded = self.config.lmstudio_model, [info for info in found if info.loaded]
         named = [info for info in found if wanted in (info.name, info.stored)]
         named += [info for info in found if _same_model(wanted, info.stored)]
@@ -2430,7 +2358,8 @@ class ModelServer:
             name, kind = _plain(info.name), "loaded" if info.loaded else "only"
             note = f"The configured model {wanted} is not there; using the {kind} one, {name}."
             late = f"The model {name} is not loaded yet, so that the first reply may take a minute."
-            return replace(info, note=note if not named else late if info.loaded is False else "")
+            self.info = replace(info, note=note if not named else late if info.loaded is False else "")
+            return self.info
         names = ", ".join(info.name for info in found if info.vision is not False)[:100] or "none that sees images"
         unsure = any(info.loaded is None for info in found)
         raise self._fault("wrong_model" if unsure else "no_model", f"{wanted} is not there; listed: {names}")
@@ -2443,29 +2372,25 @@ def _same_model(one: str, other: str) -> bool:
 
 def _models(value: dict[str, Any]) -> list[ModelInfo]:
     """The models in any server's list, loaded ones first."""
-    found, stored = [], [_dict(model) for model in _list(value.get("models"))]
-    for model in stored:  # LM Studio v1; llama.cpp tells here which can take images
-        key, vision = model.get("key"), _dict(model.get("capabilities")).get("vision")
-        if isinstance(key, str) and model.get("type") != "embedding":
-            running, vision = _list(model.get("loaded_instances")), vision if isinstance(vision, bool) else None
-            for item in running or [{}]:
-                name, length = _dict(item).get("id") or key, _count(item, "config", "context_length")
-                found.append(ModelInfo(str(name), vision, bool(running), length, stored=key))
-    seeing = [model.get("name") for model in stored if "multimodal" in _list(model.get("capabilities"))]
-    for model in map(_dict, _list(value.get("data"))):  # OpenAI's list, to which LM Studio v0 and others add
-        name, kind = model.get("id"), str(model.get("type"))
-        if isinstance(name, str) and name and kind != "embeddings" and not name.startswith("text-embedding-"):
-            sees = True if name in seeing else {"vlm": True, "llm": False}.get(kind)
+    found, listed = [], [_dict(model) for part in ("models", "data") for model in _list(value.get(part))]
+    seeing = [model.get("name") for model in listed if "multimodal" in _list(model.get("capabilities"))]  # llama.cpp
+    lengths = (("config", "context_length"), ("loaded_context_length",), ("max_model_len",), ("meta", "n_ctx"))
+    for model in listed:  # LM Studio tells more in its own lists: v1 by loaded_instances, v0 by type and state
+        name, kind, running = model.get("key") or model.get("id"), str(model.get("type")), model.get("loaded_instances")
+        if name and isinstance(name, str) and "embedding" not in kind + name:
+            vision = True if name in seeing else {"vlm": True, "llm": False}.get(kind)
             state = {"loaded": True, "not-loaded": False}.get(str(model.get("state")))
-            length = _count(model, "loaded_context_length") or _count(model, "max_model_len")
-            found.append(ModelInfo(name, sees, state, length or _count(model, "meta", "n_ctx"), stored=name))
+            if running is not None:
+                vision, state = _dict(model.get("capabilities")).get("vision"), bool(running)
+            for item in _list(running) or [model]:
+                length = next(filter(None, (_count(item, *path) for path in lengths)), None)
+                found.append(ModelInfo(str(_dict(item).get("id") or name), vision, state, length, stored=name))
     return sorted(found, key=lambda info: info.loaded is not True)
 
 
-def reply_warnings(reply: Reply, asked: str, info: ModelInfo | None = None, image_tokens: int = 0,
-                   text_chars: int = 0) -> list[str]:  # fmt: skip
+def reply_warnings(reply: Reply, asked: str, info: ModelInfo, image_tokens: int = 0, text_chars: int = 0) -> list[str]:
     """What a person should know about a reply, a sentence each; `text_chars` is the length of all but the image."""
-    warnings, length, counted = [], info.context_length if info else None, reply.usage.prompt_tokens
+    warnings, length, counted = [], info.context_length, reply.usage.prompt_tokens
     if reply.model and not _same_model(asked, reply.model):
         warnings.append(f"The server answered with the model {_plain(reply.model)} instead of {asked}.")
     if length is not None and length < CONTEXT_LEAST:

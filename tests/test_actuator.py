@@ -6,6 +6,7 @@ import unittest
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any
+from unittest import mock
 
 import agent
 from agent import Coordinate, Point, Rect, ToolCall, ToolError
@@ -343,13 +344,20 @@ class Typing(unittest.TestCase):
     def test_batches_are_full_and_never_cut_a_pair(self) -> None:
         text = self.long_text()
         for most in (4, 6, 7, 100):
-            batches = agent.text_batches(text, most)
+            batches = self.batches(text, most)
             self.assertEqual("".join(batches), text)
             costs = [sum(4 if ord(c) > 0xFFFF else 2 for c in batch) for batch in batches]
             self.assertLessEqual(max(costs), most)
             self.assertTrue(all(cost > most - 4 for cost in costs[:-1]))
-        self.assertEqual(agent.text_batches("😀" * 3, 4), ["😀"] * 3)
-        self.assertEqual(agent.text_batches("abc", 100), ["abc"])
+        self.assertEqual(self.batches("😀" * 3, 4), ["😀"] * 3)
+        self.assertEqual(self.batches("abc", 100), ["abc"])
+
+    def batches(self, text: str, most: int) -> list[str]:
+        """The pieces in which a text reaches the desktop."""
+        stage, pieces = Stage(config={"text_batch_events": most}), list[str]()
+        with mock.patch.object(stage.desktop, "text", pieces.append):
+            stage.do("type_text", text=text)
+        return pieces
 
     def test_both_halves_of_an_emoji_are_in_one_call(self) -> None:
         stage = Stage(config={"text_batch_events": 6})
