@@ -38,6 +38,7 @@ import threading
 import time
 import traceback
 import urllib.parse
+import urllib.request
 import zlib
 from array import array
 from collections import Counter, deque
@@ -2297,8 +2298,9 @@ class ModelServer:
         """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
         kind = http.client.HTTPSConnection if self.url.scheme == "https" else http.client.HTTPConnection
         connection, end = kind(self.url.netloc, timeout=timeout_s), time.monotonic() + timeout_s
-        headers = {"Content-Type": "application/json", "Connection": "close"}
-        headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
+        request = urllib.request.Request(self.where + path, body, headers)
+        request.timeout = timeout_s
         answer, sockets, abandoned = Future[tuple[http.client.HTTPResponse, bytes]](), [], threading.Event()
 
         def work() -> None:
@@ -2306,12 +2308,13 @@ class ModelServer:
                 with closing(connection):
                     connection.connect()
                     sockets.append(connection.sock)  # first this, then the look at `abandoned`; below the opposite
-                    if not abandoned.is_set():
-                        connection.request("POST" if body else "GET", path, body, headers)
-                        response = connection.getresponse()
-                        answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
+                    if not abandoned.is_set():  # below: urllib without its proxies, redirects, logins and HTTPErrors
+                        with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
+                            data = response.read(ANSWER_BYTES_MOST + 1)
+                        answer.set_result((response, data))
             except Exception as error:
-                answer.set_exception(error)
+                reason = getattr(error, "reason", None)  # what urllib wraps
+                answer.set_exception(reason if isinstance(reason, OSError) else error)
 
         # in a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C
         threading.Thread(target=work, name="model exchange", daemon=True).start()
