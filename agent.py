@@ -3977,16 +3977,11 @@ ERROR_TYPES = {"cut": "invalid_json", "repetition": "invalid_json", "no_call": "
                "missing_text": "empty_text", "missing_x": "invalid_args", "missing_y": "invalid_args"}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How a run ended: `kind` is a word for programs (completed, max_steps, stuck), `text` says why."""
 
     kind: str
     text: str
-
-    @property
-    def completed(self) -> bool:
-        return self.kind == "completed"
 
 
 @dataclass
@@ -4059,13 +4054,12 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
     screen = desktop.screen()
     if setting in ("primary", "all"):
         return desktop.primary() if setting == "primary" else screen
-    try:
-        area = Rect(*(int(part) for part in setting.split(",")))
-    except (TypeError, ValueError):
-        raise ConfigError(f"area takes primary, all or LEFT,TOP,WIDTH,HEIGHT in pixels, not {setting!r}.") from None
-    if area.width < 1 or area.height < 1 or area.intersection(screen) != area:
-        raise ConfigError(f"area {setting} is not inside the screen {screen}; choose a smaller one.")
-    return area
+    with suppress(TypeError, ValueError):  # no four numbers
+        area = Rect(*map(int, setting.split(",")))
+        if area.width and area.height and area.intersection(screen) == area:
+            return area
+    wrong = f"{setting!r} is not inside the screen {screen}"
+    raise ConfigError(f"area takes primary, all or LEFT,TOP,WIDTH,HEIGHT in pixels; {wrong}.")
 
 
 @dataclass
@@ -4161,9 +4155,9 @@ class Engine:
     def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
         """One request to a role: its prompt, then `messages`; a failed one is returned, but several in a row raised."""
         system, tools, config, shared = self.profile.system(role), self.profile.schemas(role), self.config, None
-        settings: dict[str, Any] = {"tools": tools, "tool_choice": "auto"} if tools else {}
-        settings |= {"model": self.model.name, "temperature": getattr(config, role.temperature)}
+        settings = {"model": self.model.name, "temperature": getattr(config, role.temperature)}
         settings |= {"max_tokens": getattr(config, role.max_tokens)}
+        settings |= {"tools": tools, "tool_choice": "auto"} if tools else {}
         acting = role == self.profile.roles["executor"]
         self.hints += self.panel.take_hints() if self.panel else []
         hints = "\n".join(f"HINT FROM THE PERSON: {self.logger.hide(hint)}" for hint in self.hints if acting)
@@ -4177,8 +4171,7 @@ class Engine:
         number, images, start = self.logger.api_calls, sum(bool(m.image) for m in messages), self.clock.now()
         about = f"{len(messages)} messages, {images} images, {len(body)} bytes, shared {shared}; "
         about += f"prompt {len(system)} characters, tools {_tool_names(tools) or 'none'}"
-        news = [str(message) for message in messages if not message.logged]
-        self.logger.exchange(f"REQUEST {number} to {role.name}: {about}", news)
+        self.logger.exchange(f"REQUEST {number} to {role.name}: {about}", [str(m) for m in messages if not m.logged])
         for message in messages:
             message.logged = True
         self.phase(f"{role.name} is thinking")
@@ -4231,9 +4224,8 @@ class Engine:
         self.logger.record("intent", turn=turn, tool=act.tool.name, args=asdict(act.args))
         self.phase(f"doing {act.tool.name}")
         start, changed, self.refused, self.region = self.clock.now(), None, "", None
-        more: dict[str, Any] = {"settle_ms": None}
+        more, size = dict[str, Any](settle_ms=None), (max(1, frame.width // 4), max(1, frame.height // 4))
         try:
-            size = max(1, frame.width // 4), max(1, frame.height // 4)
             before = self.desktop.glance(frame.area, *size)
             result = self.actuator.perform(act, frame)
             if self.actuator.spent == frame.number:
@@ -4246,8 +4238,8 @@ class Engine:
                 changed = box is not None
                 if box:
                     x, y = GRID / frame.width, GRID / frame.height
-                    edges = box.left * x, box.top * y, (box.left + box.width) * x, (box.top + box.height) * y
-                    self.region = cast("tuple[int, int, int, int]", tuple(map(round, edges)))
+                    end = round((box.left + box.width) * x), round((box.top + box.height) * y)
+                    self.region = round(box.left * x), round(box.top * y), *end
                 text = getattr(act.args, "text", "")
                 if box and frame.window and self.config.blank_secrets and self.actuator.secrets.fill(text) != text:
                     self._typed.append((frame.window.handle, box))
@@ -4255,8 +4247,7 @@ class Engine:
             self.refused = getattr(error, "kind", "windows")
             begun = "Failed half-way, so look before doing it again" if self.actuator.sent else "Not done"
             result = f"{begun}: {error}"
-        seconds = round(self.clock.now() - start, 3)
-        result = self.logger.hide(result)
+        result, seconds = self.logger.hide(result), round(self.clock.now() - start, 3)
         more |= {"changed": changed, "region": self.region, "refused": self.refused, "seconds": seconds}
         self.logger.record("result", turn=turn, result=result, **more)
         self.logger.log(f"TOOL {act} -> {result}; changed {changed}, {seconds} s")
@@ -5098,10 +5089,9 @@ its log and screenshots in dumps/run_NNNN. Ctrl+C stops at once. Exit codes: 0 c
 def environment_help() -> str:
     """The environment variables with their defaults, those of the profiles too, on a few lines."""
     shown = []
-    for spec in fields(Config):
-        own = [f"{name} {p.settings[spec.name]}" for name, p in PROFILES.items() if spec.name in p.settings]
-        if spec.metadata["env"]:
-            shown.append(f"{spec.metadata['env']}={spec.default}" + (f" ({', '.join(own)})" if own else ""))
+    for spec in [spec for spec in fields(Config) if spec.metadata["env"]]:
+        own = [f" ({name} {p.settings[spec.name]})" for name, p in PROFILES.items() if spec.name in p.settings]
+        shown.append(f"{spec.metadata['env']}={spec.default}{''.join(own)}")
     return textwrap.fill("environment: " + "; ".join(shown), 116, subsequent_indent="  ", break_on_hyphens=False)
 
 
@@ -5113,8 +5103,7 @@ def command_line() -> argparse.ArgumentParser:
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=116),
     )  # fmt: skip
     parser.add_argument("task", nargs="?", metavar="TASK", help="what to do, in plain words; asked for if left out")
-    names = ", ".join(PROFILES)
-    parser.add_argument("--profile", choices=PROFILES, metavar="NAME", help=f"{names} (default planner)")
+    parser.add_argument("--profile", choices=PROFILES, metavar="NAME", help=f"{', '.join(PROFILES)} (default planner)")
     parser.add_argument("--demo", action="store_true", help="run against a drawn desktop and a built-in model server")
     parser.add_argument("--check", action="store_true", help="examine desktop, server and model; touches nothing")
     parser.add_argument("--scenario", metavar="N", help="a prepared task, by number or name; --scenarios lists them")
@@ -5187,18 +5176,13 @@ def read_task(options: argparse.Namespace) -> str:
     """The task: given, demo's own, typed at the prompt, or one line of a pipe (UTF-8, else the console's encoding)."""
     if options.task or options.demo:
         return options.task or DEMO_TASK
-    if sys.stdin is None:
-        raise ConfigError("There is no task; give it as an argument.")
     print("Task: ", end="", flush=True)
-    if sys.stdin.isatty():
-        task = sys.stdin.readline()
-    else:
-        line = sys.stdin.buffer.readline()
-        try:
-            task = line.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            task = line.decode(locale.getpreferredencoding(False), errors="replace")
-        print()
+    line = sys.stdin.buffer.readline() if sys.stdin else b""  # of a console, too, which Python reads as UTF-8
+    try:
+        task = line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        task = line.decode(locale.getpreferredencoding(False), errors="replace")
+    print(end="" if sys.stdin and sys.stdin.isatty() else "\n")
     if not task.strip():
         raise ConfigError("There is no task; type what to do, or give it as an argument.")
     return task.strip()
@@ -5242,13 +5226,13 @@ class Terminal:
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
         self._lock, self._end, self._erase, self._doing = threading.Lock(), threading.Event(), "", ("", 0.0)
         self._thread = threading.Thread(target=self._tick, daemon=True)
-        self.live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
-        if self.live and sys.platform == "win32":
-            self.live = escape_sequences(load_win32(), undo)
-        self.colour = self.live and not os.environ.get("NO_COLOR")
-        if self.live:
+        live = sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        live = live and (sys.platform != "win32" or escape_sequences(load_win32(), undo))
+        self.colour = bool(live) and not os.environ.get("NO_COLOR")
+        if live:
             self._thread.start()
-            undo.callback(self._close)
+            for last in (partial(self._write, "", ""), self._thread.join, self._end.set):  # the other way round
+                undo.callback(last)
 
     def say(self, text: str, level: int = 1) -> None:
         text = printable(self.hide(text))
@@ -5260,11 +5244,6 @@ class Terminal:
 
     def phase(self, text: str) -> None:
         self._doing = text, self.clock.now()
-
-    def _close(self) -> None:
-        self._end.set()
-        self._thread.join()
-        self._write("", "")
 
     def _tick(self) -> None:
         while not self._end.wait(0.2):
@@ -5309,12 +5288,8 @@ def token_table(config: Config) -> Iterator[str]:
 # -- the doctor (--check): looks and asks, never acts
 
 
-class Finding(NamedTuple):
-    """One line of --check: what was looked at, whether it is fine, and what was seen or is to be done."""
-
-    what: str
-    fine: bool
-    text: str
+# One line of --check: what was looked at, whether it is fine, and what was seen or is to be done.
+Finding = NamedTuple("Finding", [("what", str), ("fine", bool), ("text", str)])  # noqa: UP014
 
 
 def check_desktop(config: Config, open_it: Callable[[], Desktop], clock: Clock) -> Iterator[Finding]:
@@ -5387,10 +5362,8 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
     if len(answers) < 3:
         yield Finding("calibration", False, "it did not say where the marks are; choose a model trained for that")
         return
-    true = [(float(MARKS[name][1].x), float(MARKS[name][1].y)) for name in answers]
-    (sx, ox), (sy, oy) = (
-        statistics.linear_regression([t[axis] for t in true], [a[axis] for a in answers.values()]) for axis in (0, 1)
-    )
+    true = [MARKS[name][1].x for name in answers], [MARKS[name][1].y for name in answers]
+    (sx, ox), (sy, oy) = map(statistics.linear_regression, true, zip(*answers.values(), strict=True))
     measured = f"scale {sx:.2f} x {sy:.2f}, offset {ox:+.0f}, {oy:+.0f}"
     fine = all(abs(scale - 1) <= 0.04 for scale in (sx, sy)) and max(abs(ox), abs(oy)) <= 20
     text = f"the answers lie elsewhere ({measured}); clicks would miss: use a larger or less quantised model"
@@ -5402,12 +5375,9 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
 
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
     """Prints the table of --check; 0 if everything is fine, else 3."""
-    bits = 64 if sys.maxsize > 2**32 else 32
-    system: str = sys.platform
-    if sys.platform == "win32":  # not platform.platform(), which asks WMI and may wait for it
-        system = "Windows " + ".".join(map(str, sys.getwindowsversion()[:3]))
-    text = f"{system}, Python {sys.version.split()[0]}, {bits} bit"
-    findings = [Finding("system", bits == 64, text)]
+    windows: Any = getattr(sys, "getwindowsversion", tuple)()[:3]  # not platform.platform(), which may wait for WMI
+    system, bits = f"{sys.platform} {'.'.join(map(str, windows))}".strip(), 64 if sys.maxsize > 2**32 else 32
+    findings = [Finding("system", bits == 64, f"{system}, Python {sys.version.split()[0]}, {bits} bit")]
     findings += check_desktop(config, lambda: open_desktop(options, clock), clock)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
     findings += check_model(config, PROFILES[options.profile], ModelServer(config, clock, stop, key))
@@ -5574,7 +5544,7 @@ def finish(engine: Engine, state: AgentState, terminal: Terminal, recording: Rec
     outcome, code = Outcome("error", "The program failed; execution_log.txt has the details."), 1
     try:
         outcome = run_agent(engine, state, recording)
-        code = 0 if outcome.completed else 1
+        code = 0 if outcome.kind == "completed" else 1
     except AgentError as error:
         outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
         code = error.exit_code
