@@ -4103,8 +4103,6 @@ class Engine:
         self.logger.log(text)
         self.say(text)
 
-    # -- observe
-
     def fresh(self) -> Frame:
         """A frame to act on, once no pause holds; where a secret was typed it is grey."""
         self.phase("looking")
@@ -4149,8 +4147,6 @@ class Engine:
             if not told:
                 self.announce(f"paused: {reason}")
             self.clock.sleep(0.5)
-
-    # -- ask
 
     def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
         """One request to a role: its prompt, then `messages`; a failed one is returned, but several in a row raised."""
@@ -4216,8 +4212,6 @@ class Engine:
                 self.logger.record("no_call", error=error.kind, text=str(error))
                 messages += [Message("assistant", NO_CALL), Message("user", correction(error, tools))]
         return None, said, corrections + 1
-
-    # -- act
 
     def act(self, act: Act, frame: Frame, turn: int) -> tuple[str, bool | None]:
         """Carries an act out and waits for rest; its result (or refusal) and whether the screen changed."""
@@ -4306,19 +4300,17 @@ class Conversation:
 
     def add(self, said: str, thought: str, calls: Sequence[ToolCall], answer: Mapping[str, Any], image: bytes) -> None:
         """One step: a broken call is not repeated, of several the first is answered, a screenshot brings `image`."""
-        step, extra = list[Message](), refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
-        shown: list[dict[str, Any]] = []
+        content, shown = json.dumps(answer, ensure_ascii=False), list[dict[str, Any]]()
+        step = [Message("assistant", NO_CALL), Message("user", content)]
+        if calls:
+            said, thought = (_CALL_BEGINS.split(text)[0].strip() for text in (said[:2000], thought))
+            step = [Message("assistant", said, thought=thought, more={"tool_calls": shown})]
         for call in calls:
             identity = f"call{next(self._numbers):05d}"  # nine letters and digits: the strictest templates want that
             function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
-            text = json.dumps(extra if shown else answer, ensure_ascii=False)
             shown.append({"id": identity, "type": "function", "function": function})
-            step.append(Message("tool", text, more={"tool_call_id": identity, "name": call.name}))
-        if calls:
-            said, thought = (_CALL_BEGINS.split(text)[0].strip() for text in (said[:2000], thought))
-            step.insert(0, Message("assistant", said, thought=thought, more={"tool_calls": shown}))
-        else:
-            step = [Message("assistant", NO_CALL), Message("user", json.dumps(answer, ensure_ascii=False))]
+            step.append(Message("tool", content, more={"tool_call_id": identity, "name": call.name}))
+            content = json.dumps(refusal("too_many_tool_calls", "Only the first call of a reply is carried out."))
         if "screenshot" in answer:
             step.append(Message("user", f"Screenshot {answer['screenshot']}: the screen now.", image))
         self.steps.append(step)
@@ -4774,14 +4766,12 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
 
 
 def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: Mapping[str, Any]) -> float:
-    """The largest share of pixels that differ from the recorded look around a target of the act, 0 to 1.
-
-    A keyboard act's target is the window with the keyboard, which must be the same one.
-    """
+    """The largest share of pixels that differ from the recorded look around a target of the act, 0 to 1."""
     (rgb, width, height), now, reach = read_picture(folder, look["screenshot"]), sight(frame), config.replay_box
     whole, seen, shares = Rect(0, 0, width, height), bgrx_to_rgb(frame.pixels), [0.0]
     places = [to_point(value, whole) for value in vars(act.args).values() if isinstance(value, Coordinate)]
     boxes = [Rect(place.x - reach, place.y - reach, 2 * reach, 2 * reach) for place in places]
+    # the target of an act without a place is the window with the keyboard, which must be the same one
     same = boxes or (look["program"], look["window"]) == (now["program"], now["window"])
     if (width, height) != (frame.width, frame.height) or not same:
         return 1.0
@@ -5137,8 +5127,7 @@ def command_line() -> argparse.ArgumentParser:
 def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Config:
     """The Config of a run: defaults <- profile <- file <- environment <- command line; raises ConfigError."""
     layers: dict[str, Mapping[str, Any]] = {f"profile {options.profile}": PROFILES[options.profile].settings}
-    if options.config:
-        layers |= file_layer(options.config)
+    layers |= file_layer(options.config) if options.config else {}
     if options.demo:
         layers["demo"] = {"max_steps": 50, "turn_delay": 0}  # a conversation of this demo takes 22 turns
     if options.recording:
@@ -5474,13 +5463,11 @@ def open_panel(engine: Engine, undo: ExitStack) -> None:
 
     def phase(text: str) -> None:
         tell(text)
-        panel.update(phase=text)
+        panel.update(phase=text, error="")
 
     def confirm(question: str) -> bool:
         panel.update(error=f"It waits for a yes at the terminal: {question}")
-        allowed = ask(question)
-        panel.update(error="")
-        return allowed
+        return ask(question)
 
     say(f"panel: {panel.url}")
     engine.panel, engine.phase, engine.actuator.confirm = panel, phase, confirm
@@ -5574,12 +5561,9 @@ def main(argv: Sequence[str] | None = None, recording: Recording | None = None) 
     try:
         with stop_on_signals(stop):
             return start(options, stop, SystemClock(stop))
-    except AgentError as error:
-        print(f"agent.py: {printable(str(error))}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("agent.py: stopped.", file=sys.stderr)
-        return Stopped.exit_code
+    except (AgentError, KeyboardInterrupt) as error:
+        print(f"agent.py: {printable(str(error)) or 'stopped.'}", file=sys.stderr)
+        return error.exit_code if isinstance(error, AgentError) else Stopped.exit_code
 
 
 if __name__ == "__main__":
