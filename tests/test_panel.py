@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import unittest
+from contextlib import suppress
 from typing import Any
 from unittest import mock
 
@@ -36,8 +37,9 @@ class PanelTest(unittest.TestCase):
         with socket.create_connection(("127.0.0.1", self.port), seconds) as connection:
             connection.sendall(request)
             answer = b""
-            while chunk := connection.recv(65536):
-                answer += chunk
+            with suppress(ConnectionResetError):  # what was refused before its body was read ends so
+                while chunk := connection.recv(65536):
+                    answer += chunk
         return (int(answer.split()[1]) if answer.startswith(b"HTTP/1.0 ") else 0), answer
 
     def head(self, line: str, **changed: str | None) -> bytes:
@@ -245,17 +247,17 @@ class Gate(PanelTest):
 class Stalled(PanelTest):
     def test_fifty_stalled_connections_hold_up_nobody_and_are_cut_off(self) -> None:
         beginnings = (b"", b"G", b"GET / HTTP/1.1\r\nHost: ", self.head("POST /control HTTP/1.1") + b'{"act')
-        with mock.patch.object(agent, "PANEL_SECONDS", 1.5):
+        with mock.patch.object(agent, "PANEL_SECONDS", 2.5):
             stalled = [socket.create_connection(("127.0.0.1", self.port), 5) for _ in range(50)]
             self.addCleanup(lambda: [connection.close() for connection in stalled])
             for number, connection in enumerate(stalled):
                 connection.sendall(beginnings[number % len(beginnings)])
             start = time.monotonic()
             self.assertEqual(self.get("/state")[0], 200)
-            self.assertLess(time.monotonic() - start, 1)
+            self.assertLess(time.monotonic() - start, 2)
             for connection in stalled:
                 self.assertEqual(connection.recv(100), b"")
-            self.assertLess(time.monotonic() - start, 5)
+            self.assertLess(time.monotonic() - start, 7)
 
     def test_a_drip_of_single_bytes_ends_at_the_total_deadline(self) -> None:
         with mock.patch.object(agent, "PANEL_SECONDS", 0.6):
