@@ -23,7 +23,6 @@ import hashlib
 import http.client
 import io
 import json
-import locale
 import math
 import os
 import random
@@ -4107,10 +4106,9 @@ class Engine:
         """A frame to act on, once no pause holds; where a secret was typed it is grey."""
         self.phase("looking")
         self.refused, self.region = "", None
-        self._latest = frame = None if self.actuator.rest() else self._latest
+        frame, self._latest = None if self.actuator.rest() else self._latest, None
         if frame is None or self.clock.now() - frame.taken_at > self.config.frame_reuse_ms / 1000:
             frame = self._look()
-        self._latest = None
         if self._typed:
             canvas = Canvas(frame.width, frame.height, frame.pixels)
             for handle, place in self._typed:
@@ -4165,8 +4163,7 @@ class Engine:
         body = request_body(settings, [Message("system", system), *messages])
         self.logger.api_calls += 1
         number, images, start = self.logger.api_calls, sum(bool(m.image) for m in messages), self.clock.now()
-        about = f"{len(messages)} messages, {images} images, {len(body)} bytes, shared {shared}; "
-        about += f"prompt {len(system)} characters, tools {_tool_names(tools) or 'none'}"
+        about = f"{len(messages)} messages, {images} images, {len(body)} bytes, shared {shared}, {_tool_names(tools)}"
         self.logger.exchange(f"REQUEST {number} to {role.name}: {about}", [str(m) for m in messages if not m.logged])
         for message in messages:
             message.logged = True
@@ -4191,10 +4188,9 @@ class Engine:
             self.announce(f"warning: {warning}")
         values = {name.removesuffix("_tokens"): value for name, value in vars(reply.usage).items()}
         self.tokens += (values["prompt"] or 0) + (values["completion"] or 0)
-        self.logger.record(
-            "reply", call=number, role=role.name, seconds=round(reply.seconds, 3), request=round(lost, 3),
-            message=reply.message, finish_reason=reply.finish_reason, shared=shared, tries=reply.tries, tokens=values,
-        )  # fmt: skip
+        times = {"seconds": round(reply.seconds, 3), "request": round(lost, 3), "tries": reply.tries}
+        more = {"finish_reason": reply.finish_reason, "shared": shared, "tokens": values, **times}
+        self.logger.record("reply", call=number, role=role.name, message=reply.message, **more)
         return reply
 
     def ask_for_call(self, role: Role, text: str, image: bytes, corrections: int) -> tuple[Act | None, str, int]:
@@ -4206,8 +4202,7 @@ class Engine:
                 return None, "", asked
             said = cut_repetition(strip_think(_plain_text(reply.message.get("content"))))
             try:
-                call = read_call(reply.message, reply.finish_reason, tools)
-                return self.profile.vocabulary.parse(call), said, asked
+                return self.profile.vocabulary.parse(read_call(reply.message, reply.finish_reason, tools)), said, asked
             except ToolError as error:
                 self.logger.record("no_call", error=error.kind, text=str(error))
                 messages += [Message("assistant", NO_CALL), Message("user", correction(error, tools))]
@@ -4344,9 +4339,7 @@ def run_turns(engine: Engine, state: AgentState, take_turn: Callable[[], Outcome
     """Turn after turn, until one ends the run or there are no more."""
     while state.turn < engine.config.max_steps:
         state.increment_turn()
-        engine.stop.check()
-        engine.began = engine.clock.now()
-        engine.logger.turn = state.turn
+        engine.began, engine.logger.turn = engine.clock.now(), state.turn
         engine.logger.section(f"TURN {state.turn}")
         if outcome := take_turn():
             return outcome
@@ -4485,8 +4478,7 @@ def check_completion(engine: Engine, state: AgentState, evidence: str) -> tuple[
     if engine.config.verify_completion:
         engine._latest = None
         engine.observe(state.turn, "_check")
-        question = "Is the task done? Answer YES or NO and the reason in one line."
-        text = f"TASK: {state.task}\n\nCLAIM: {evidence}\n\n{question}"
+        text = f"TASK: {state.task}\n\nCLAIM: {evidence}\n\nIs it done? Answer YES or NO and the reason in one line."
         reply = engine.ask(engine.profile.roles["verifier"], [Message("user", text, engine._image)])
         said = str(reply)
         if isinstance(reply, Reply):
@@ -4518,8 +4510,7 @@ def loop_recovery_action(engine: Engine, state: AgentState) -> None:
     if config.enable_loop_recovery and state.memory.should_recover(state.turn, config.loop_recovery_cooldown):
         state.memory.mark_recovery(state.turn)
         frame, _ = engine.observe(state.turn, "_recovery")
-        act = Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {}))
-        result, _ = engine.act(act, frame, state.turn)
+        result, _ = engine.act(Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {})), frame, state.turn)
         engine.tell(state.turn, "program", "recovery keys", result)
 
 
@@ -4712,8 +4703,7 @@ def marked_picture(engine: Engine, state: AgentState, done: list[Any], boxes: li
 VISIBLE, SAMPLES = 32, 10_000  # levels of a channel that count as a difference; pixels looked at, evenly spread
 
 
-@dataclass(frozen=True)
-class Recording:
+class Recording(NamedTuple):
     """The acts of the run in `folder`, each (tool, arguments, screenshot that it was done on)."""
 
     folder: str
@@ -4807,10 +4797,8 @@ def script_text(folder: Path) -> str:
 # Room 17 - Panel: the run in a browser, through a server that answers nobody but its own page
 ########################################################################################################################
 
-PANEL_ROUTES = {  # path: (method, most bytes of a body)
-    **dict.fromkeys(("/", "/config", "/state", "/events"), ("GET", 0)),
-    **{"/annotated": ("POST", 64 << 20), "/inject": ("POST", 4 << 20), "/control": ("POST", 1 << 16)},
-}
+PANEL_ROUTES = {**dict.fromkeys(("/", "/config", "/state", "/events"), ("GET", 0)), "/annotated": ("POST", 64 << 20),
+                "/inject": ("POST", 4 << 20), "/control": ("POST", 1 << 16)}  # path: (method, most bytes of a body)
 PANEL_SECONDS, PANEL_CONNECTIONS = 10.0, 64  # for a whole request and its answer; at once, then the oldest has to go
 PANEL_TURNS, PANEL_GONE = 300, 2.0  # the latest ones, which the page gets; seconds in which a page asks again
 PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -4822,8 +4810,7 @@ PANEL_GUARDS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "
 def _action(act: Mapping[str, Any]) -> dict[str, Any]:
     """An act of the book as an action for `marks`."""
     places = [value for value in act["args"].values() if isinstance(value, Mapping) and value.keys() == {"x", "y"}]
-    ends = {f"{axis}{n}": place[axis] for n, place in enumerate(places, 1) for axis in "xy"}
-    return {"name": act["tool"], **ends}
+    return {"name": act["tool"], **{f"{axis}{n}": place[axis] for n, place in enumerate(places, 1) for axis in "xy"}}
 
 
 class PanelRequest(BaseHTTPRequestHandler):
@@ -4866,15 +4853,21 @@ class PanelRequest(BaseHTTPRequestHandler):
             if refused:
                 self.send_error(status, sentence)
                 return
-        body, self.server.seen, nonce = self.rfile.read(int(length)), time.monotonic(), token_urlsafe(16)
-        if path == "/events":
-            self._stream()
+        body, panel, nonce, sent = self.rfile.read(int(length)), self.server, token_urlsafe(16), -1
+        panel.seen = time.monotonic()
+        if path == "/events":  # server-sent: what is new, the picture aside, until someone closes
+            panel.open[self.connection] = math.inf  # no deadline for all of it, but one for each write
+            self.connection.settimeout(PANEL_SECONDS)
+            self._send(200, "", "text/event-stream")
+            while not panel.closed or sent != panel.version:
+                since, (sent, event) = sent, panel.news(sent)
+                self.wfile.write(f"data: {event}\n\n".encode() if sent != since else b": still here\n\n")
         elif path == "/":
             page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
             page = re.sub("<(script|style)>", rf'<\1 nonce="{nonce}">', page)
             self._send(200, page, "text/html; charset=utf-8", PANEL_ALLOWS.format(nonce))
         elif len(body) == int(length):
-            self._send(*self.server.answer(path, body))
+            self._send(*panel.answer(path, body))
 
     do_POST = do_GET
 
@@ -4890,16 +4883,6 @@ class PanelRequest(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body.encode())
-
-    def _stream(self) -> None:
-        """Server-sent events: what is new, the picture aside, until someone closes."""
-        panel, sent = self.server, -1
-        panel.open[self.connection] = math.inf  # no deadline for all of it, but one for each write
-        self.connection.settimeout(PANEL_SECONDS)
-        self._send(200, "", "text/event-stream")
-        while not panel.closed or sent != panel.version:
-            since, (sent, event) = sent, panel.news(sent)
-            self.wfile.write(f"data: {event}\n\n".encode() if sent != since else b": still here\n\n")
 
 
 class Panel(ThreadingTCPServer):
@@ -5066,7 +5049,6 @@ class Panel(ThreadingTCPServer):
 # Room 18 - Command line: the only place where things are constructed and wired
 ########################################################################################################################
 
-
 EXAMPLES = """examples:
   python agent.py "Open Notepad and write: hello"
   python agent.py --demo                            a whole run without Windows, LM Studio or a model
@@ -5076,22 +5058,17 @@ its log and screenshots in dumps/run_NNNN. Ctrl+C stops at once. Exit codes: 0 c
 2 wrong usage, 3 no server or no desktop, 130 stopped."""
 
 
-def environment_help() -> str:
-    """The environment variables with their defaults, those of the profiles too, on a few lines."""
-    shown = []
-    for spec in [spec for spec in fields(Config) if spec.metadata["env"]]:
-        own = [f" ({name} {p.settings[spec.name]})" for name, p in PROFILES.items() if spec.name in p.settings]
-        shown.append(f"{spec.metadata['env']}={spec.default}{''.join(own)}")
-    return textwrap.fill("environment: " + "; ".join(shown), 116, subsequent_indent="  ", break_on_hyphens=False)
-
-
 def command_line() -> argparse.ArgumentParser:
     """What can be said on the command line; options that name a setting use the setting's name as their `dest`."""
+    environment = []
+    for spec in [spec for spec in fields(Config) if spec.metadata["env"]]:
+        own = [f" ({name} {p.settings[spec.name]})" for name, p in PROFILES.items() if spec.name in p.settings]
+        environment.append(f"{spec.metadata['env']}={spec.default}{''.join(own)}")
+    text = textwrap.fill("environment: " + "; ".join(environment), 116, subsequent_indent="  ", break_on_hyphens=False)
     parser = argparse.ArgumentParser(
-        prog="agent.py", usage="python agent.py [options] [TASK]", epilog=f"{EXAMPLES}\n\n{environment_help()}",
+        prog="agent.py", usage="python agent.py [options] [TASK]", epilog=f"{EXAMPLES}\n\n{text}",
         description="A small local vision model (LM Studio) carries out a task on your desktop.",
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=116),
-    )  # fmt: skip
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=116))  # fmt: skip
     parser.add_argument("task", nargs="?", metavar="TASK", help="what to do, in plain words; asked for if left out")
     parser.add_argument("--profile", choices=PROFILES, metavar="NAME", help=f"{', '.join(PROFILES)} (default planner)")
     parser.add_argument("--demo", action="store_true", help="run against a drawn desktop and a built-in model server")
@@ -5128,8 +5105,7 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     """The Config of a run: defaults <- profile <- file <- environment <- command line; raises ConfigError."""
     layers: dict[str, Mapping[str, Any]] = {f"profile {options.profile}": PROFILES[options.profile].settings}
     layers |= file_layer(options.config) if options.config else {}
-    if options.demo:
-        layers["demo"] = {"max_steps": 50, "turn_delay": 0}  # a conversation of this demo takes 22 turns
+    layers["demo"] = {"max_steps": 50, "turn_delay": 0} if options.demo else {}  # its conversations take 22 turns
     if options.recording:
         settings = turns_of(Path(options.recording.folder))[0]["settings"]
         layers["recording"] = {**settings, "max_steps": len(options.recording.steps) + 5}
@@ -5154,23 +5130,19 @@ def pick_scenario(options: argparse.Namespace) -> bool:
         wanted = options.scenario.strip().lower()
         found = [s for number, s in enumerate(known, 1) if wanted in (str(number), s.name.lower())]
         if not found or options.task:
-            wrong = "takes no further TASK" if found else f"{options.scenario!r} is not there; --scenarios lists them"
-            raise ConfigError(f"--scenario {wrong}.")
+            raise ConfigError(f"--scenario {options.scenario} takes one that --scenarios lists, and no further TASK.")
         options.task, options.profile = found[-1].task_prompt, options.profile or found[-1].profile
     options.profile = options.profile or "planner"
     return bool(options.scenarios)
 
 
 def read_task(options: argparse.Namespace) -> str:
-    """The task: given, demo's own, typed at the prompt, or one line of a pipe (UTF-8, else the console's encoding)."""
+    """The task: given, demo's own, typed at the prompt, or one line of a pipe (UTF-8)."""
     if options.task or options.demo:
         return options.task or DEMO_TASK
     print("Task: ", end="", flush=True)
     line = sys.stdin.buffer.readline() if sys.stdin else b""  # of a console, too, which Python reads as UTF-8
-    try:
-        task = line.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        task = line.decode(locale.getpreferredencoding(False), errors="replace")
+    task = line.decode("utf-8-sig", "replace")
     print(end="" if sys.stdin and sys.stdin.isatty() else "\n")
     if not task.strip():
         raise ConfigError("There is no task; type what to do, or give it as an argument.")
@@ -5463,11 +5435,13 @@ def open_panel(engine: Engine, undo: ExitStack) -> None:
 
     def phase(text: str) -> None:
         tell(text)
-        panel.update(phase=text, error="")
+        panel.update(phase=text)
 
     def confirm(question: str) -> bool:
         panel.update(error=f"It waits for a yes at the terminal: {question}")
-        return ask(question)
+        allowed = ask(question)
+        panel.update(error="")
+        return allowed
 
     say(f"panel: {panel.url}")
     engine.panel, engine.phase, engine.actuator.confirm = panel, phase, confirm
