@@ -4283,23 +4283,18 @@ def refusal(kind: str, text: str) -> dict[str, Any]:
 class Conversation:
     """What a chat keeps: the task, then steps, which leave as a whole, lest an answer stand without its call."""
 
-    opening: Message
+    messages: list[Message]  # the task's, then of each step an assistant's, its answers, at most one screenshot
     shown: int = 0  # screenshots so far
     frame: Frame | None = None  # the last one
     silent: int = 0  # replies without a call in a row
-    steps: list[list[Message]] = field(default_factory=list)  # an assistant's, its answers, at most one screenshot
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))  # of the calls
-
-    def messages(self) -> list[Message]:
-        return [self.opening, *(message for step in self.steps for message in step)]
 
     def add(self, said: str, thought: str, calls: Sequence[ToolCall], answer: Mapping[str, Any], image: bytes) -> None:
         """One step: a broken call is not repeated, of several the first is answered, a screenshot brings `image`."""
         content, shown = json.dumps(answer, ensure_ascii=False), list[dict[str, Any]]()
-        step = [Message("assistant", NO_CALL), Message("user", content)]
-        if calls:
-            said, thought = (_CALL_BEGINS.split(text)[0].strip() for text in (said[:2000], thought))
-            step = [Message("assistant", said, thought=thought, more={"tool_calls": shown})]
+        said, thought = (_CALL_BEGINS.split(text)[0].strip() for text in (said[:2000], thought))
+        step = [Message("assistant", said, thought=thought, more={"tool_calls": shown})]
+        step = step if calls else [Message("assistant", NO_CALL), Message("user", content)]
         for call in calls:
             identity = f"call{next(self._numbers):05d}"  # nine letters and digits: the strictest templates want that
             function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
@@ -4308,12 +4303,12 @@ class Conversation:
             content = json.dumps(refusal("too_many_tool_calls", "Only the first call of a reply is carried out."))
         if "screenshot" in answer:
             step.append(Message("user", f"Screenshot {answer['screenshot']}: the screen now.", image))
-        self.steps.append(step)
+        self.messages += step
 
     def prune(self, screenshots: int, thinks: int, slack: int = 0) -> None:
         """Once there are `slack` more, leaves the latest screenshots and thoughts, and placeholders for the others."""
-        images = [message for message in self.messages() if message.image]
-        thoughtful = [message for message in self.messages() if message.thought not in ("", LEFT_OUT)]
+        images = [message for message in self.messages if message.image]
+        thoughtful = [message for message in self.messages if message.thought not in ("", LEFT_OUT)]
         if len(images) > screenshots + slack or len(thoughtful) > thinks + slack:
             for message in images[: max(0, len(images) - screenshots)]:
                 message.image, message.text = b"", "(An earlier screenshot, left out.)"
@@ -4521,7 +4516,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
     """One conversation, one call a step, screenshots on demand; a reply without a call is the final answer."""
     words, opening = engine.profile.vocabulary, engine.profile.opening
     earlier = (engine.logger.folder / "screenshots").glob(f"{engine.config.dump_prefix}*")
-    chat = Conversation(Message("user", ""), shown=len(list(earlier)))
+    chat = Conversation([Message("user", "")], shown=len(list(earlier)))
     condense(engine, state, chat, 0)
     if opening:
         call = ToolCall(words.shown(opening), {})
@@ -4535,7 +4530,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
     role, progress, engine.refused = engine.profile.roles["executor"], False, ""
     tools, config = engine.profile.schemas(role), engine.config
-    reply = engine.ask(role, chat.messages())
+    reply = engine.ask(role, chat.messages)
     if isinstance(reply, ModelError):
         if reply.kind == "context":  # the least of the conversation may still fit
             chat.prune(1, 0)
@@ -4563,11 +4558,12 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     note_action(engine, state, record)
     outcome = escalate(engine, state, progress)
     if state.memory.last_recovery_turn == state.turn:
-        chat.steps[-1].append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
+        chat.messages.append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
     # pruned seldom, and then all at once: after it the server reads the conversation anew
     next_image = config.screen_capture_w * config.screen_capture_h // 1024
     room = (engine.model.context_length or sys.maxsize) - next_image - config.executor_max_tokens
-    full = (reply.usage.prompt_tokens or 0) > room or len(chat.steps) > config.memory_compression_threshold
+    steps = sum(message.role == "assistant" for message in chat.messages)
+    full = (reply.usage.prompt_tokens or 0) > room or steps > config.memory_compression_threshold
     slack = 0 if full else max(0, config.prune_screenshots_at - config.keep_last_screenshots)
     chat.prune(config.keep_last_screenshots, config.keep_last_thinks, slack)
     if full:
@@ -4601,9 +4597,10 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
     if len(state.memory.active_history) > keep:
         state.memory.archive_by_itself(keep)
         engine.logger.record("archive", turn=state.turn, **asdict(state.memory.all_snapshots[-1]))
-    del chat.steps[: max(0, len(chat.steps) - keep)]
+    steps = [place for place, message in enumerate(chat.messages) if message.role == "assistant"]
+    del chat.messages[1 : [*steps, len(chat.messages)][max(0, len(steps) - keep)]]
     done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
-    chat.opening = Message("user", f"TASK: {state.task}" + (f"\n\nEARLIER STEPS: {done}" if done else ""))
+    chat.messages[0] = Message("user", f"TASK: {state.task}" + (f"\n\nEARLIER STEPS: {done}" if done else ""))
 
 
 # -- the story
@@ -4651,9 +4648,8 @@ def carry_out_all(engine: Engine, state: AgentState, actions: list[Any]) -> tupl
         frame, executed = engine.fresh(), False
         record = ActionRecord(state.turn, "no_call", "", "Waited", response_text=state.plan)
         try:
-            call = read_action(action, cut(state.plan, 300), words.schemas([*words.tools]))
-            act = words.parse(call)
-            record.tool, record.args, executed = call.name, act.shown, act.tool.name == "wait"
+            act = words.parse(read_action(action, cut(state.plan, 300), words.schemas([*words.tools])))
+            record.tool, record.args, executed = act.call.name, act.shown, act.tool.name == "wait"
             if act.tool.name == "report_complete":
                 outcome, record.result = check_completion(engine, state, act.args.evidence)
             elif executed:
@@ -4668,8 +4664,8 @@ def carry_out_all(engine: Engine, state: AgentState, actions: list[Any]) -> tupl
         if not executed:  # what follows was meant for the screen after it
             note = f" Action {len(done) + 1} was not executed: {record.result}"
             break
-        mark = {name: value for name, value in call.arguments.items() if name not in ("label", "evidence")}
-        done.append({"name": call.name, **mark})
+        mark = {name: value for name, value in act.call.arguments.items() if name not in ("label", "evidence")}
+        done.append({"name": act.call.name, **mark})
     note += f" Only {most} of {len(actions)} actions were carried out." * (len(done) == most < len(actions))
     outcome = outcome or escalate(engine, state, progress)
     note += " The program pressed Escape and Start." * (state.memory.last_recovery_turn == state.turn)
@@ -5141,9 +5137,9 @@ def read_task(options: argparse.Namespace) -> str:
     if options.task or options.demo:
         return options.task or DEMO_TASK
     print("Task: ", end="", flush=True)
-    line = sys.stdin.buffer.readline() if sys.stdin else b""  # of a console, too, which Python reads as UTF-8
-    task = line.decode("utf-8-sig", "replace")
-    print(end="" if sys.stdin and sys.stdin.isatty() else "\n")
+    source = sys.stdin or io.TextIOWrapper(io.BytesIO())  # a program without a console has none
+    task = source.readline() if source.isatty() else source.buffer.readline().decode("utf-8-sig", "replace")
+    print(end="" if source.isatty() else "\n")
     if not task.strip():
         raise ConfigError("There is no task; type what to do, or give it as an argument.")
     return task.strip()
