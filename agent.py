@@ -5229,7 +5229,7 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
 
 def token_table(config: Config) -> Iterator[str]:
     """--tokens: what each part of a request costs in the middle between two archives."""
-    yield "tokens: 4 characters of text, 1024 pixels of image\nprofile    role      prompt  tools  image  context    sum"
+    yield "tokens: 4 characters of text, 1024 image pixels\nprofile    role      prompt  tools  image  context    sum"
     turns, image = config.memory_compression_threshold // 2, config.screen_capture_w * config.screen_capture_h // 1024
     act = ActionRecord(1, "click_screen_element", '"the name" (500, 500)', "", "", "worked, the window shows it", True)
     state = AgentState(DEMO_TASK, AgentMemory(_history=[act] * turns), 1, EXECUTION, "plan, " * 40, "instruct, " * 15)
