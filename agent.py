@@ -4715,8 +4715,7 @@ def recording_of(folder: Path) -> Recording:
     """The acts of a run that were carried out whole; raises AgentError."""
     steps: list[tuple[str, Mapping[str, Any], str]] = []
     for act in [act for turn in turns_of(folder)[1:] for act in turn["acts"] if act["changed"] is not None]:
-        given = {name: value for name, value in act["args"].items() if name != "reasoning"}
-        args = {name: [v["x"], v["y"]] if isinstance(v, dict) else v for name, v in given.items()}
+        args = {k: [v["x"], v["y"]] if isinstance(v, dict) else v for k, v in act["args"].items() if k != "reasoning"}
         steps.append((act["tool"], args, act["screenshot"]))
     if read_journal(folder)[1] or not steps:  # with a line lost, maybe an act
         raise AgentError(f"{folder} cannot be repeated: {'it is damaged' if steps else 'nothing was done in it'}.")
