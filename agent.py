@@ -23,7 +23,6 @@ import hashlib
 import http.client
 import io
 import json
-import locale
 import math
 import os
 import random
@@ -3795,16 +3794,11 @@ ERROR_TYPES = {"cut": "invalid_json", "repetition": "invalid_json", "no_call": "
                "missing_text": "empty_text", "missing_x": "invalid_args", "missing_y": "invalid_args"}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How a run ended: `kind` is a word for programs (completed, max_steps, stuck), `text` says why."""
 
     kind: str
     text: str
-
-    @property
-    def completed(self) -> bool:
-        return self.kind == "completed"
 
 
 @dataclass
@@ -3877,13 +3871,12 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
     screen = desktop.screen()
     if setting in ("primary", "all"):
         return desktop.primary() if setting == "primary" else screen
-    try:
-        area = Rect(*(int(part) for part in setting.split(",")))
-    except (TypeError, ValueError):
-        raise ConfigError(f"area takes primary, all or LEFT,TOP,WIDTH,HEIGHT in pixels, not {setting!r}.") from None
-    if area.width < 1 or area.height < 1 or area.intersection(screen) != area:
-        raise ConfigError(f"area {setting} is not inside the screen {screen}; choose a smaller one.")
-    return area
+    with suppress(TypeError, ValueError):  # no four numbers
+        area = Rect(*map(int, setting.split(",")))
+        if area.width and area.height and area.intersection(screen) == area:
+            return area
+    wrong = f"{setting!r} is not inside the screen {screen}"
+    raise ConfigError(f"area takes primary, all or LEFT,TOP,WIDTH,HEIGHT in pixels; {wrong}.")
 
 
 @dataclass
@@ -3928,16 +3921,13 @@ class Engine:
         self.logger.log(text)
         self.say(text)
 
-    # -- observe
-
     def fresh(self) -> Frame:
         """A frame to act on, once no pause holds; where a secret was typed it is grey."""
         self.phase("looking")
         self.refused, self.region = "", None
-        self._latest = frame = None if self.actuator.rest() else self._latest
+        frame, self._latest = None if self.actuator.rest() else self._latest, None
         if frame is None or self.clock.now() - frame.taken_at > self.config.frame_reuse_ms / 1000:
             frame = self._look()
-        self._latest = None
         if self._typed:
             canvas = Canvas(frame.width, frame.height, frame.pixels)
             front = Rect(*sight(frame)["window"])
@@ -3977,14 +3967,12 @@ class Engine:
                 self.announce(f"paused: {reason}")
             self.clock.sleep(0.5)
 
-    # -- ask
-
     def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
         """One request to a role: its prompt, then `messages`; a failed one is returned, but several in a row raised."""
         system, tools, config, shared = self.profile.system(role), self.profile.schemas(role), self.config, None
-        settings: dict[str, Any] = {"tools": tools, "tool_choice": "auto"} if tools else {}
-        settings |= {"model": self.model.name, "temperature": getattr(config, role.temperature)}
+        settings = {"model": self.model.name, "temperature": getattr(config, role.temperature)}
         settings |= {"max_tokens": getattr(config, role.max_tokens)}
+        settings |= {"tools": tools, "tool_choice": "auto"} if tools else {}
         acting = role == self.profile.roles["executor"]
         self.hints += self.panel.take_hints() if self.panel else []
         hints = "\n".join(f"HINT FROM THE PERSON: {self.logger.hide(hint)}" for hint in self.hints if acting)
@@ -3996,10 +3984,8 @@ class Engine:
         body = request_body(settings, [Message("system", system), *messages])
         self.logger.api_calls += 1
         number, images, start = self.logger.api_calls, sum(bool(m.image) for m in messages), self.clock.now()
-        about = f"{len(messages)} messages, {images} images, {len(body)} bytes, shared {shared}; "
-        about += f"prompt {len(system)} characters, tools {_tool_names(tools) or 'none'}"
-        news = [str(message) for message in messages if not message.logged]
-        self.logger.exchange(f"REQUEST {number} to {role.name}: {about}", news)
+        about = f"{len(messages)} messages, {images} images, {len(body)} bytes, shared {shared}, {_tool_names(tools)}"
+        self.logger.exchange(f"REQUEST {number} to {role.name}: {about}", [str(m) for m in messages if not m.logged])
         for message in messages:
             message.logged = True
         self.phase(f"{role.name} is thinking")
@@ -4023,10 +4009,9 @@ class Engine:
             self.announce(f"warning: {warning}")
         values = {name.removesuffix("_tokens"): value for name, value in vars(reply.usage).items()}
         self.tokens += (values["prompt"] or 0) + (values["completion"] or 0)
-        self.logger.record(
-            "reply", call=number, role=role.name, seconds=round(reply.seconds, 3), request=round(lost, 3),
-            message=reply.message, finish_reason=reply.finish_reason, shared=shared, tries=reply.tries, tokens=values,
-        )  # fmt: skip
+        times = {"seconds": round(reply.seconds, 3), "request": round(lost, 3), "tries": reply.tries}
+        more = {"finish_reason": reply.finish_reason, "shared": shared, "tokens": values, **times}
+        self.logger.record("reply", call=number, role=role.name, message=reply.message, **more)
         return reply
 
     def ask_for_call(self, role: Role, text: str, image: bytes, corrections: int) -> tuple[Act | None, str, int]:
@@ -4038,23 +4023,19 @@ class Engine:
                 return None, "", asked
             said = cut_repetition(strip_think(_plain_text(reply.message.get("content"))))
             try:
-                call = read_call(reply.message, reply.finish_reason, tools)
-                return self.profile.vocabulary.parse(call), said, asked
+                return self.profile.vocabulary.parse(read_call(reply.message, reply.finish_reason, tools)), said, asked
             except ToolError as error:
                 self.logger.record("no_call", error=error.kind, text=str(error))
                 messages += [Message("assistant", NO_CALL), Message("user", correction(error, tools))]
         return None, said, corrections + 1
-
-    # -- act
 
     def act(self, act: Act, frame: Frame, turn: int) -> tuple[str, bool | None]:
         """Carries an act out and waits for rest; its result (or refusal) and whether the screen changed."""
         self.logger.record("intent", turn=turn, tool=act.tool.name, args=asdict(act.args))
         self.phase(f"doing {act.tool.name}")
         start, changed, self.refused, self.region = self.clock.now(), None, "", None
-        more: dict[str, Any] = {"settle_ms": None}
+        more, size = dict[str, Any](settle_ms=None), (max(1, frame.width // 4), max(1, frame.height // 4))
         try:
-            size = max(1, frame.width // 4), max(1, frame.height // 4)
             before = self.desktop.glance(frame.area, *size)
             result = self.actuator.perform(act, frame)
             if self.actuator.spent == frame.number:
@@ -4067,8 +4048,8 @@ class Engine:
                 changed = box is not None
                 if box:
                     x, y = GRID / frame.width, GRID / frame.height
-                    edges = box.left * x, box.top * y, (box.left + box.width) * x, (box.top + box.height) * y
-                    self.region = cast("tuple[int, int, int, int]", tuple(map(round, edges)))
+                    end = round((box.left + box.width) * x), round((box.top + box.height) * y)
+                    self.region = round(box.left * x), round(box.top * y), *end
                 text = getattr(act.args, "text", "")
                 if box and frame.window and self.config.blank_secrets and self.actuator.secrets.fill(text) != text:
                     self._typed.append((frame.window.handle, box))
@@ -4076,8 +4057,7 @@ class Engine:
             self.refused = getattr(error, "kind", "windows")
             begun = "Failed half-way, so look before doing it again" if self.actuator.sent else "Not done"
             result = f"{begun}: {error}"
-        seconds = round(self.clock.now() - start, 3)
-        result = self.logger.hide(result)
+        result, seconds = self.logger.hide(result), round(self.clock.now() - start, 3)
         more |= {"changed": changed, "region": self.region, "refused": self.refused, "seconds": seconds}
         self.logger.record("result", turn=turn, result=result, **more)
         self.logger.log(f"TOOL {act} -> {result}; changed {changed}, {seconds} s")
@@ -4124,39 +4104,32 @@ def refusal(kind: str, text: str) -> dict[str, Any]:
 class Conversation:
     """What a chat keeps: the task, then steps, which leave as a whole, lest an answer stand without its call."""
 
-    opening: Message
+    messages: list[Message]  # the task's, then of each step an assistant's, its answers, at most one screenshot
     shown: int = 0  # screenshots so far
     frame: Frame | None = None  # the last one
     silent: int = 0  # replies without a call in a row
-    steps: list[list[Message]] = field(default_factory=list)  # an assistant's, its answers, at most one screenshot
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))  # of the calls
-
-    def messages(self) -> list[Message]:
-        return [self.opening, *(message for step in self.steps for message in step)]
 
     def add(self, said: str, thought: str, calls: Sequence[ToolCall], answer: Mapping[str, Any], image: bytes) -> None:
         """One step: a broken call is not repeated, of several the first is answered, a screenshot brings `image`."""
-        step, extra = list[Message](), refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
-        shown: list[dict[str, Any]] = []
+        content, shown = json.dumps(answer, ensure_ascii=False), list[dict[str, Any]]()
+        said, thought = (_CALL_BEGINS.split(text)[0].strip() for text in (said[:2000], thought))
+        step = [Message("assistant", said, thought=thought, more={"tool_calls": shown})]
+        step = step if calls else [Message("assistant", NO_CALL), Message("user", content)]
         for call in calls:
             identity = f"call{next(self._numbers):05d}"  # nine letters and digits: the strictest templates want that
             function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
-            text = json.dumps(extra if shown else answer, ensure_ascii=False)
             shown.append({"id": identity, "type": "function", "function": function})
-            step.append(Message("tool", text, more={"tool_call_id": identity, "name": call.name}))
-        if calls:
-            said, thought = (_CALL_BEGINS.split(text)[0].strip() for text in (said[:2000], thought))
-            step.insert(0, Message("assistant", said, thought=thought, more={"tool_calls": shown}))
-        else:
-            step = [Message("assistant", NO_CALL), Message("user", json.dumps(answer, ensure_ascii=False))]
+            step.append(Message("tool", content, more={"tool_call_id": identity, "name": call.name}))
+            content = json.dumps(refusal("too_many_tool_calls", "Only the first call of a reply is carried out."))
         if "screenshot" in answer:
             step.append(Message("user", f"Screenshot {answer['screenshot']}: the screen now.", image))
-        self.steps.append(step)
+        self.messages += step
 
     def prune(self, screenshots: int, thinks: int, slack: int = 0) -> None:
         """Once there are `slack` more, leaves the latest screenshots and thoughts, and placeholders for the others."""
-        images = [message for message in self.messages() if message.image]
-        thoughtful = [message for message in self.messages() if message.thought not in ("", LEFT_OUT)]
+        images = [message for message in self.messages if message.image]
+        thoughtful = [message for message in self.messages if message.thought not in ("", LEFT_OUT)]
         if len(images) > screenshots + slack or len(thoughtful) > thinks + slack:
             for message in images[: max(0, len(images) - screenshots)]:
                 message.image, message.text = b"", "(An earlier screenshot, left out.)"
@@ -4182,9 +4155,7 @@ def run_turns(engine: Engine, state: AgentState, take_turn: Callable[[], Outcome
     """Turn after turn, until one ends the run or there are no more."""
     while state.turn < engine.config.max_steps:
         state.increment_turn()
-        engine.stop.check()
-        engine.began = engine.clock.now()
-        engine.logger.turn = state.turn
+        engine.began, engine.logger.turn = engine.clock.now(), state.turn
         engine.logger.section(f"TURN {state.turn}")
         if outcome := take_turn():
             return outcome
@@ -4323,8 +4294,7 @@ def check_completion(engine: Engine, state: AgentState, evidence: str) -> tuple[
     if engine.config.verify_completion:
         engine._latest = None
         engine.observe(state.turn, "_check")
-        question = "Is the task done? Answer YES or NO and the reason in one line."
-        text = f"TASK: {state.task}\n\nCLAIM: {evidence}\n\n{question}"
+        text = f"TASK: {state.task}\n\nCLAIM: {evidence}\n\nIs it done? Answer YES or NO and the reason in one line."
         reply = engine.ask(engine.profile.roles["verifier"], [Message("user", text, engine._image)])
         said = str(reply)
         if isinstance(reply, Reply):
@@ -4356,8 +4326,7 @@ def loop_recovery_action(engine: Engine, state: AgentState) -> None:
     if config.enable_loop_recovery and state.memory.should_recover(state.turn, config.loop_recovery_cooldown):
         state.memory.mark_recovery(state.turn)
         frame, _ = engine.observe(state.turn, "_recovery")
-        act = Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {}))
-        result, _ = engine.act(act, frame, state.turn)
+        result, _ = engine.act(Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {})), frame, state.turn)
         engine.tell(state.turn, "program", "recovery keys", result)
 
 
@@ -4368,7 +4337,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
     """One conversation, one call a step, screenshots on demand; a reply without a call is the final answer."""
     words, opening = engine.profile.vocabulary, engine.profile.opening
     earlier = (engine.logger.folder / "screenshots").glob(f"{engine.config.dump_prefix}*")
-    chat = Conversation(Message("user", ""), shown=len(list(earlier)))
+    chat = Conversation([Message("user", "")], shown=len(list(earlier)))
     condense(engine, state, chat, 0)
     if opening:
         call = ToolCall(words.shown(opening), {})
@@ -4382,7 +4351,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
     role, progress, engine.refused = engine.profile.roles["executor"], False, ""
     tools, config = engine.profile.schemas(role), engine.config
-    reply = engine.ask(role, chat.messages())
+    reply = engine.ask(role, chat.messages)
     if isinstance(reply, ModelError):
         if reply.kind == "context":  # the least of the conversation may still fit
             chat.prune(1, 0)
@@ -4410,11 +4379,12 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     note_action(engine, state, record)
     outcome = escalate(engine, state, progress)
     if state.memory.last_recovery_turn == state.turn:
-        chat.steps[-1].append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
+        chat.messages.append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
     # pruned seldom, and then all at once: after it the server reads the conversation anew
     next_image = config.screen_capture_w * config.screen_capture_h // 1024
     room = (engine.model.context_length or sys.maxsize) - next_image - config.executor_max_tokens
-    full = (reply.usage.prompt_tokens or 0) > room or len(chat.steps) > config.memory_compression_threshold
+    steps = sum(message.role == "assistant" for message in chat.messages)
+    full = (reply.usage.prompt_tokens or 0) > room or steps > config.memory_compression_threshold
     slack = 0 if full else max(0, config.prune_screenshots_at - config.keep_last_screenshots)
     chat.prune(config.keep_last_screenshots, config.keep_last_thinks, slack)
     if full:
@@ -4448,9 +4418,10 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
     if len(state.memory.active_history) > keep:
         state.memory.archive_by_itself(keep)
         engine.logger.record("archive", turn=state.turn, **asdict(state.memory.all_snapshots[-1]))
-    del chat.steps[: max(0, len(chat.steps) - keep)]
+    steps = [place for place, message in enumerate(chat.messages) if message.role == "assistant"]
+    del chat.messages[1 : [*steps, len(chat.messages)][max(0, len(steps) - keep)]]
     done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
-    chat.opening = Message("user", f"TASK: {state.task}" + (f"\n\nEARLIER STEPS: {done}" if done else ""))
+    chat.messages[0] = Message("user", f"TASK: {state.task}" + (f"\n\nEARLIER STEPS: {done}" if done else ""))
 
 
 # -- the story
@@ -4505,9 +4476,8 @@ def carry_out_all(engine: Engine, state: AgentState, actions: list[Any]) -> tupl
         try:
             if not done and told != now:
                 raise ToolError("Another window or another screen has come up since your picture.", "stale_frame")
-            call = read_action(action, cut(state.plan, 300), words.schemas([*words.tools]))
-            act = words.parse(call)
-            record.tool, record.args, executed = call.name, act.shown, act.tool.name == "wait"
+            act = words.parse(read_action(action, cut(state.plan, 300), words.schemas([*words.tools])))
+            record.tool, record.args, executed = act.call.name, act.shown, act.tool.name == "wait"
             if act.tool.name == "report_complete":
                 outcome, record.result = check_completion(engine, state, act.args.evidence)
             elif executed:
@@ -4522,8 +4492,8 @@ def carry_out_all(engine: Engine, state: AgentState, actions: list[Any]) -> tupl
         if not executed:  # what follows was meant for the screen after it
             note = f" Action {len(done) + 1} was not executed: {record.result}"
             break
-        mark = {name: value for name, value in call.arguments.items() if name not in ("label", "evidence")}
-        done.append({"name": call.name, **mark})
+        mark = {name: value for name, value in act.call.arguments.items() if name not in ("label", "evidence")}
+        done.append({"name": act.call.name, **mark})
     note += f" Only {most} of {len(actions)} actions were carried out." * (len(done) == most < len(actions))
     outcome = outcome or escalate(engine, state, progress)
     note += " The program pressed Escape and Start." * (state.memory.last_recovery_turn == state.turn)
@@ -4558,8 +4528,7 @@ def marked_picture(engine: Engine, state: AgentState, done: list[Any], boxes: li
 VISIBLE, SAMPLES = 32, 10_000  # levels of a channel that count as a difference; pixels looked at, evenly spread
 
 
-@dataclass(frozen=True)
-class Recording:
+class Recording(NamedTuple):
     """The acts of the run in `folder`, each (tool, arguments, screenshot that it was done on)."""
 
     folder: str
@@ -4618,14 +4587,12 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
 
 
 def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: tuple[str, str, Rect]) -> float:
-    """The largest share of pixels that differ from the recorded look around a target of the act, 0 to 1.
-
-    A keyboard act's target is the window with the keyboard, which must be the same one.
-    """
+    """The largest share of pixels that differ from the recorded look around a target of the act, 0 to 1."""
     (rgb, width, height), now, reach = read_picture(folder, look[0]), sight(frame), config.replay_box
     whole, seen, shares = Rect(0, 0, width, height), bgrx_to_rgb(frame.pixels), [0.0]
     places = [to_point(value, whole) for value in vars(act.args).values() if isinstance(value, Coordinate)]
     boxes = [Rect(place.x - reach, place.y - reach, 2 * reach, 2 * reach) for place in places]
+    # the target of an act without a place is the window with the keyboard, which must be the same one
     same = boxes or look[1:] == (now["program"], Rect(*now["window"]))
     if (width, height) != (frame.width, frame.height) or not same:
         return 1.0
@@ -4663,10 +4630,8 @@ def script_text(folder: Path) -> str:
 # Room 17 - Panel: the run in a browser, through a server that answers nobody but its own page
 ########################################################################################################################
 
-PANEL_ROUTES = {  # path: (method, most bytes of a body)
-    **dict.fromkeys(("/", "/config", "/state", "/events"), ("GET", 0)),
-    **{"/annotated": ("POST", 64 << 20), "/inject": ("POST", 4 << 20), "/control": ("POST", 1 << 16)},
-}
+PANEL_ROUTES = {**dict.fromkeys(("/", "/config", "/state", "/events"), ("GET", 0)), "/annotated": ("POST", 64 << 20),
+                "/inject": ("POST", 4 << 20), "/control": ("POST", 1 << 16)}  # path: (method, most bytes of a body)
 PANEL_SECONDS, PANEL_CONNECTIONS = 10.0, 64  # for a whole request and its answer; at once, then the oldest has to go
 PANEL_TURNS, PANEL_GONE = 300, 2.0  # the latest ones, which the page gets; seconds in which a page asks again
 PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -4678,8 +4643,7 @@ PANEL_GUARDS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "
 def _action(act: Mapping[str, Any]) -> dict[str, Any]:
     """An act of the book as an action for `marks`."""
     places = [value for value in act["args"].values() if isinstance(value, Mapping) and value.keys() == {"x", "y"}]
-    ends = {f"{axis}{n}": place[axis] for n, place in enumerate(places, 1) for axis in "xy"}
-    return {"name": act["tool"], **ends}
+    return {"name": act["tool"], **{f"{axis}{n}": place[axis] for n, place in enumerate(places, 1) for axis in "xy"}}
 
 
 class PanelRequest(BaseHTTPRequestHandler):
@@ -4725,15 +4689,21 @@ class PanelRequest(BaseHTTPRequestHandler):
             if refused:
                 self.send_error(status, sentence)
                 return
-        body, self.server.seen, nonce = self.rfile.read(int(length)), time.monotonic(), token_urlsafe(16)
-        if path == "/events":
-            self._stream()
+        body, panel, nonce, sent = self.rfile.read(int(length)), self.server, token_urlsafe(16), -1
+        panel.seen = time.monotonic()
+        if path == "/events":  # server-sent: what is new, the picture aside, until someone closes
+            panel.open[self.connection] = math.inf  # no deadline for all of it, but one for each write
+            self.connection.settimeout(PANEL_SECONDS)
+            self._send(200, "", "text/event-stream")
+            while not panel.closed or sent != panel.version:
+                since, (sent, event) = sent, panel.news(sent)
+                self.wfile.write(f"data: {event}\n\n".encode() if sent != since else b": still here\n\n")
         elif path == "/":
             page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
             page = re.sub("<(script|style)>", rf'<\1 nonce="{nonce}">', page)
             self._send(200, page, "text/html; charset=utf-8", PANEL_ALLOWS.format(nonce))
         elif len(body) == int(length):
-            self._send(*self.server.answer(path, body))
+            self._send(*panel.answer(path, body))
 
     do_POST = do_GET
 
@@ -4749,16 +4719,6 @@ class PanelRequest(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body.encode())
-
-    def _stream(self) -> None:
-        """Server-sent events: what is new, the picture aside, until someone closes."""
-        panel, sent = self.server, -1
-        panel.open[self.connection] = math.inf  # no deadline for all of it, but one for each write
-        self.connection.settimeout(PANEL_SECONDS)
-        self._send(200, "", "text/event-stream")
-        while not panel.closed or sent != panel.version:
-            since, (sent, event) = sent, panel.news(sent)
-            self.wfile.write(f"data: {event}\n\n".encode() if sent != since else b": still here\n\n")
 
 
 class Panel(ThreadingTCPServer):
@@ -4926,7 +4886,6 @@ class Panel(ThreadingTCPServer):
 # Room 18 - Command line: the only place where things are constructed and wired
 ########################################################################################################################
 
-
 EXAMPLES = """examples:
   python agent.py "Open Notepad and write: hello"
   python agent.py --demo                            a whole run without Windows, LM Studio or a model
@@ -4936,26 +4895,19 @@ its log and screenshots in dumps/run_NNNN. Ctrl+C stops at once. Exit codes: 0 c
 2 wrong usage, 3 no server or no desktop, 130 stopped."""
 
 
-def environment_help() -> str:
-    """The environment variables with their defaults, those of the profiles too, on a few lines."""
-    shown = []
-    for spec in fields(Config):
-        own = [f"{name} {p.settings[spec.name]}" for name, p in PROFILES.items() if spec.name in p.settings]
-        if spec.metadata["env"]:
-            shown.append(f"{spec.metadata['env']}={spec.default}" + (f" ({', '.join(own)})" if own else ""))
-    return textwrap.fill("environment: " + "; ".join(shown), 116, subsequent_indent="  ", break_on_hyphens=False)
-
-
 def command_line() -> argparse.ArgumentParser:
     """What can be said on the command line; options that name a setting use the setting's name as their `dest`."""
+    environment = []
+    for spec in [spec for spec in fields(Config) if spec.metadata["env"]]:
+        own = [f" ({name} {p.settings[spec.name]})" for name, p in PROFILES.items() if spec.name in p.settings]
+        environment.append(f"{spec.metadata['env']}={spec.default}{''.join(own)}")
+    text = textwrap.fill("environment: " + "; ".join(environment), 116, subsequent_indent="  ", break_on_hyphens=False)
     parser = argparse.ArgumentParser(
-        prog="agent.py", usage="python agent.py [options] [TASK]", epilog=f"{EXAMPLES}\n\n{environment_help()}",
+        prog="agent.py", usage="python agent.py [options] [TASK]", epilog=f"{EXAMPLES}\n\n{text}",
         description="A small local vision model (LM Studio) carries out a task on your desktop.",
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=116),
-    )  # fmt: skip
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=116))  # fmt: skip
     parser.add_argument("task", nargs="?", metavar="TASK", help="what to do, in plain words; asked for if left out")
-    names = ", ".join(PROFILES)
-    parser.add_argument("--profile", choices=PROFILES, metavar="NAME", help=f"{names} (default planner)")
+    parser.add_argument("--profile", choices=PROFILES, metavar="NAME", help=f"{', '.join(PROFILES)} (default planner)")
     parser.add_argument("--demo", action="store_true", help="run against a drawn desktop and a built-in model server")
     parser.add_argument("--check", action="store_true", help="examine desktop, server and model; touches nothing")
     parser.add_argument("--scenario", metavar="N", help="a prepared task, by number or name; --scenarios lists them")
@@ -4989,10 +4941,8 @@ def command_line() -> argparse.ArgumentParser:
 def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Config:
     """The Config of a run: defaults <- profile <- file <- environment <- command line; raises ConfigError."""
     layers: dict[str, Mapping[str, Any]] = {f"profile {options.profile}": PROFILES[options.profile].settings}
-    if options.config:
-        layers |= file_layer(options.config)
-    if options.demo:
-        layers["demo"] = {"max_steps": 50, "turn_delay": 0}  # a conversation of this demo takes 22 turns
+    layers |= file_layer(options.config) if options.config else {}
+    layers["demo"] = {"max_steps": 50, "turn_delay": 0} if options.demo else {}  # its conversations take 22 turns
     if options.recording:
         settings = turns_of(Path(options.recording.folder))[0]["settings"]
         layers["recording"] = {**settings, "max_steps": len(options.recording.steps) + 5}
@@ -5017,29 +4967,20 @@ def pick_scenario(options: argparse.Namespace) -> bool:
         wanted = options.scenario.strip().lower()
         found = [s for number, s in enumerate(known, 1) if wanted in (str(number), s.name.lower())]
         if not found or options.task:
-            wrong = "takes no further TASK" if found else f"{options.scenario!r} is not there; --scenarios lists them"
-            raise ConfigError(f"--scenario {wrong}.")
+            raise ConfigError(f"--scenario {options.scenario} takes one that --scenarios lists, and no further TASK.")
         options.task, options.profile = found[-1].task_prompt, options.profile or found[-1].profile
     options.profile = options.profile or "planner"
     return bool(options.scenarios)
 
 
 def read_task(options: argparse.Namespace) -> str:
-    """The task: given, demo's own, typed at the prompt, or one line of a pipe (UTF-8, else the console's encoding)."""
+    """The task: given, demo's own, typed at the prompt, or one line of a pipe (UTF-8)."""
     if options.task or options.demo:
         return options.task or DEMO_TASK
-    if sys.stdin is None:
-        raise ConfigError("There is no task; give it as an argument.")
     print("Task: ", end="", flush=True)
-    if sys.stdin.isatty():
-        task = sys.stdin.readline()
-    else:
-        line = sys.stdin.buffer.readline()
-        try:
-            task = line.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            task = line.decode(locale.getpreferredencoding(False), errors="replace")
-        print()
+    source = sys.stdin or io.TextIOWrapper(io.BytesIO())  # a program without a console has none
+    task = source.readline() if source.isatty() else source.buffer.readline().decode("utf-8-sig", "replace")
+    print(end="" if source.isatty() else "\n")
     if not task.strip():
         raise ConfigError("There is no task; type what to do, or give it as an argument.")
     return task.strip()
@@ -5083,13 +5024,13 @@ class Terminal:
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
         self._lock, self._end, self._erase, self._doing = threading.Lock(), threading.Event(), "", ("", 0.0)
         self._thread = threading.Thread(target=self._tick, daemon=True)
-        self.live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
-        if self.live and sys.platform == "win32":
-            self.live = escape_sequences(load_win32(), undo)
-        self.colour = self.live and not os.environ.get("NO_COLOR")
-        if self.live:
+        live = sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        live = live and (sys.platform != "win32" or escape_sequences(load_win32(), undo))
+        self.colour = bool(live) and not os.environ.get("NO_COLOR")
+        if live:
             self._thread.start()
-            undo.callback(self._close)
+            for last in (partial(self._write, "", ""), self._thread.join, self._end.set):  # the other way round
+                undo.callback(last)
 
     def say(self, text: str, level: int = 1) -> None:
         text = printable(self.hide(text))
@@ -5101,11 +5042,6 @@ class Terminal:
 
     def phase(self, text: str) -> None:
         self._doing = text, self.clock.now()
-
-    def _close(self) -> None:
-        self._end.set()
-        self._thread.join()
-        self._write("", "")
 
     def _tick(self) -> None:
         while not self._end.wait(0.2):
@@ -5134,8 +5070,7 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
 
 def token_table(config: Config) -> Iterator[str]:
     """--tokens: what each part of a request costs in the middle between two archives."""
-    yield "tokens: 4 characters of text, 1024 pixels of image"
-    yield "profile    role      prompt  tools  image  context    sum"
+    yield "tokens: 4 characters of text, 1024 image pixels\nprofile    role      prompt  tools  image  context    sum"
     turns, image = config.memory_compression_threshold // 2, config.screen_capture_w * config.screen_capture_h // 1024
     act = ActionRecord(1, "click_screen_element", '"the name" (500, 500)', "", "", "worked, the window shows it", True)
     state = AgentState(DEMO_TASK, AgentMemory(_history=[act] * turns), 1, EXECUTION, "plan, " * 40, "instruct, " * 15)
@@ -5150,12 +5085,8 @@ def token_table(config: Config) -> Iterator[str]:
 # -- the doctor (--check): looks and asks, never acts
 
 
-class Finding(NamedTuple):
-    """One line of --check: what was looked at, whether it is fine, and what was seen or is to be done."""
-
-    what: str
-    fine: bool
-    text: str
+# One line of --check: what was looked at, whether it is fine, and what was seen or is to be done.
+Finding = NamedTuple("Finding", [("what", str), ("fine", bool), ("text", str)])  # noqa: UP014
 
 
 def check_desktop(config: Config, open_it: Callable[[], Desktop], clock: Clock) -> Iterator[Finding]:
@@ -5228,10 +5159,8 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
     if len(answers) < 3:
         yield Finding("calibration", False, "it did not say where the marks are; choose a model trained for that")
         return
-    true = [(float(MARKS[name][1].x), float(MARKS[name][1].y)) for name in answers]
-    (sx, ox), (sy, oy) = (
-        statistics.linear_regression([t[axis] for t in true], [a[axis] for a in answers.values()]) for axis in (0, 1)
-    )
+    true = [MARKS[name][1].x for name in answers], [MARKS[name][1].y for name in answers]
+    (sx, ox), (sy, oy) = map(statistics.linear_regression, true, zip(*answers.values(), strict=True))
     measured = f"scale {sx:.2f} x {sy:.2f}, offset {ox:+.0f}, {oy:+.0f}"
     fine = all(abs(scale - 1) <= 0.04 for scale in (sx, sy)) and max(abs(ox), abs(oy)) <= 20
     text = f"the answers lie elsewhere ({measured}); clicks would miss: use a larger or less quantised model"
@@ -5243,12 +5172,9 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
 
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
     """Prints the table of --check; 0 if everything is fine, else 3."""
-    bits = 64 if sys.maxsize > 2**32 else 32
-    system: str = sys.platform
-    if sys.platform == "win32":  # not platform.platform(), which asks WMI and may wait for it
-        system = "Windows " + ".".join(map(str, sys.getwindowsversion()[:3]))
-    text = f"{system}, Python {sys.version.split()[0]}, {bits} bit"
-    findings = [Finding("system", bits == 64, text)]
+    windows: Any = getattr(sys, "getwindowsversion", tuple)()[:3]  # not platform.platform(), which may wait for WMI
+    system, bits = f"{sys.platform} {'.'.join(map(str, windows))}".strip(), 64 if sys.maxsize > 2**32 else 32
+    findings = [Finding("system", bits == 64, f"{system}, Python {sys.version.split()[0]}, {bits} bit")]
     findings += check_desktop(config, lambda: open_desktop(options, clock), clock)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
     findings += check_model(config, PROFILES[options.profile], ModelServer(config, clock, stop, key))
@@ -5415,7 +5341,7 @@ def finish(engine: Engine, state: AgentState, terminal: Terminal, recording: Rec
     outcome, code = Outcome("error", "The program failed; execution_log.txt has the details."), 1
     try:
         outcome = run_agent(engine, state, recording)
-        code = 0 if outcome.completed else 1
+        code = 0 if outcome.kind == "completed" else 1
     except AgentError as error:
         outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
         code = error.exit_code
@@ -5445,12 +5371,9 @@ def main(argv: Sequence[str] | None = None, recording: Recording | None = None) 
     try:
         with stop_on_signals(stop):
             return start(options, stop, SystemClock(stop))
-    except AgentError as error:
-        print(f"agent.py: {printable(str(error))}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("agent.py: stopped.", file=sys.stderr)
-        return Stopped.exit_code
+    except (AgentError, KeyboardInterrupt) as error:
+        print(f"agent.py: {printable(str(error)) or 'stopped.'}", file=sys.stderr)
+        return error.exit_code if isinstance(error, AgentError) else Stopped.exit_code
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class Completing(EngineCase):
     def test_verification_can_be_switched_off(self) -> None:
         answers = {"planner": PLAN, "executor": call("report_mission_complete", evidence=PROOF)}
         engine, state = self.engine(lambda r: answers[role_of(r)], verify_completion=False)
-        self.assertTrue(agent.run_agent(engine, state).completed)
+        self.assertTrue(agent.run_agent(engine, state).kind == "completed")
 
     def test_the_commander_profile_speaks_its_own_vocabulary(self) -> None:
         acts = iter([call("press_key", key="ctrl+s", justification="save")])
@@ -55,7 +55,7 @@ class Completing(EngineCase):
         answers |= {"verifier": lambda: text("yes, saved")}
         answers["executor"] = lambda: next(acts, call("report_completion", evidence=PROOF))
         engine, state = self.engine(lambda r: answers[role_of(r)](), profile="commander")
-        self.assertTrue(agent.run_agent(engine, state).completed)
+        self.assertTrue(agent.run_agent(engine, state).kind == "completed")
         self.assertEqual(state.execution_instructions, "Save.")
         self.assertIn(("key", "s", True), engine.desktop.inputs)
 
