@@ -1736,7 +1736,8 @@ def clean_text(text: str) -> str:
 
 # -- arguments and tools: the types of arguments that are no texts, and what the model is told beyond their names
 
-_TYPES = {"position": "Coordinate", "start": "Coordinate", "end": "Coordinate", "archived_turns": "tuple[int, ...]"}
+_TYPES = {**dict.fromkeys(("position", "start", "end"), "Coordinate"), "archived_turns": "tuple[int, ...]",
+          "text": "Text", "key": "Chord"}  # fmt: skip
 _TOLD = {"key": "like enter, ctrl+s, win+r", "completion_status": "DONE, BLOCKED or IN_PROGRESS",
          "summary": "what was achieved", "patterns_detected": "repeats and failures worth knowing",
          "archived_turns": "turn numbers to archive",
@@ -1761,10 +1762,8 @@ NoArgs = _args("NoArgs", "")
 ClickArgs = _args("ClickArgs", "element_name position reasoning?")
 DragArgs = _args("DragArgs", "element_name start end reasoning?", _differ)
 MoveArgs = _args("MoveArgs", "position")
-TypeTextArgs = _args("TypeTextArgs", "text reasoning?",
-                     lambda args: object.__setattr__(args, "text", clean_text(args.text)))  # fmt: skip
-PressKeyArgs = _args("PressKeyArgs", "key reasoning?",
-                     lambda args: object.__setattr__(args, "key", "+".join(parse_chord(args.key))))  # fmt: skip
+TypeTextArgs = _args("TypeTextArgs", "text reasoning?")
+PressKeyArgs = _args("PressKeyArgs", "key reasoning?")
 ScrollArgs = _args("ScrollArgs", "reasoning?")
 ReportCompletionArgs = _args("ReportCompletionArgs", "evidence")
 ReportProgressArgs = _args("ReportProgressArgs", "goal_identifier completion_status evidence?")
@@ -1813,10 +1812,12 @@ TOOLS: dict[str, Tool] = {item.name: item for item in (
 # -- vocabularies and schemas
 
 AXIS: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": GRID}  # that it comes in pairs, the prompt says
-KINDS: dict[str, tuple[dict[str, Any], str, str]] = {  # type of an argument: its schema, in words, kind of error
-    "str": ({"type": "string"}, "text", "invalid_args"),
-    "Coordinate": ({"type": "array", "items": AXIS}, f"[x, y] with whole numbers 0 to {GRID}", "invalid_box"),
-    "tuple[int, ...]": ({"type": "array", "items": {"type": "integer"}}, "a list of whole numbers", "invalid_args"),
+KINDS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {  # type of an argument: its schema, how it is made
+    "str": ({"type": "string"}, str),
+    "Text": ({"type": "string"}, clean_text),
+    "Chord": ({"type": "string"}, lambda text: "+".join(parse_chord(text))),
+    "Coordinate": ({"type": "array", "items": AXIS}, lambda place: Coordinate(*place)),
+    "tuple[int, ...]": ({"type": "array", "items": {"type": "integer"}}, tuple),
 }
 
 
@@ -1848,33 +1849,17 @@ class Vocabulary:
         return self.shapes.get(f.name, {shown: {**KINDS[f.type][0], **f.metadata}})
 
     def parse(self, call: ToolCall) -> Act:
-        """A call in this vocabulary as an Act; raises ToolError naming what is wrong and what is valid."""
-        found = next((TOOLS[name] for name, shown in self.tools.items() if shown == call.name), None)
-        if found is None:
-            names = ", ".join(self.tools.values())
-            raise ToolError(f"There is no tool {call.name!r}; the tools are {names}.", "unknown_tool")
-        values = {}
-        for f in fields(found.args):
-            shown = list(self._shown(found, f))
-            given = [call.arguments[name] for name in shown if name in call.arguments]
-            if given and len(given) == len(shown):
-                values[f.name] = _argument(f, shown[0], given if len(given) > 1 else given[0])
-            elif f.default is MISSING:
-                missing = next(name for name in shown if name not in call.arguments)
-                raise ToolError(f"{call.name} needs the argument {missing!r}.", f"missing_{missing}")
-        return Act(found, found.args(**values), call)
-
-
-def _argument(f: Any, shown: str, value: Any) -> Any:
-    """One argument in its field's type; raises ToolError (invalid_args, invalid_box)."""
-    integers = isinstance(value, (list, tuple)) and all(type(item) is int for item in value)  # True is none
-    if f.type == "str" and isinstance(value, str):
-        return value
-    if f.type == "Coordinate" and integers and len(value) == 2:
-        return Coordinate(*value)
-    if f.type == "tuple[int, ...]" and integers:
-        return tuple(value)
-    raise ToolError(f"Argument {shown!r} takes {KINDS[f.type][1]}.", KINDS[f.type][2])
+        """A call in this vocabulary, which its schema has checked, as an Act; raises ToolError for what is left."""
+        try:
+            item = next(TOOLS[name] for name, shown in self.tools.items() if shown == call.name)
+            values = {}
+            for f in fields(item.args):
+                given = [call.arguments[name] for name in self._shown(item, f) if name in call.arguments]
+                if given:
+                    values[f.name] = KINDS[str(f.type)][1](given[0] if len(given) == 1 else given)
+            return Act(item, item.args(**values), call)
+        except (StopIteration, TypeError, AttributeError):  # of a journal or a script that somebody changed
+            raise ToolError(f"There is no tool {call.name!r} that takes {call.arguments!r:.200}.") from None
 
 
 ########################################################################################################################
@@ -2624,8 +2609,7 @@ _XML = re.compile(rf"((?:{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter
 
 _WANTED = {  # what a property's type takes
     "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels", "array": "a list such as [1, 2]",
-    "integer": "a whole number in its range", "number": "a number in its range",
-    "string": "a text of whole characters", "boolean": "true or false",
+    "integer": "a whole number in its range", "string": "a text of whole characters",
 }  # fmt: skip
 _ADVICE = {  # what to do about a kind of error
     "cut": "Be brief: one tool call, a few words in each field, nothing else.",
@@ -2636,18 +2620,11 @@ _ADVICE = {  # what to do about a kind of error
 }
 
 
-def _show(value: Any) -> str:
-    """A value as it can stand in a sentence: short, one line, no half characters (`repr` escapes them)."""
-    with suppress(ValueError):  # an integer with more digits than Python prints
-        return repr(value)[:60]
-    return "a huge number"
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys, stray blanks aside, stand there once each."""
     found = {key.strip(): value for key, value in pairs}
     if len(found) < len(pairs):
-        raise ReplyError(f"The call gives one of {_show([*found])} twice.", "invalid_args")
+        raise ReplyError(f"The call gives one of {[*found]!r:.60} twice.", "invalid_args")
     return found
 
 
@@ -2760,7 +2737,7 @@ def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any
 def _name_and_arguments(call: Any) -> tuple[Any, Any]:
     """Name and arguments (None if it has none) of a call object in any of its spellings."""
     if not isinstance(call, dict):
-        raise ReplyError(f"A call must be an object with name and arguments, not {_show(call)}.", "invalid_json")
+        raise ReplyError(f"A call must be an object with name and arguments, not {call!r:.60}.", "invalid_json")
     inner = call["function"] if isinstance(call.get("function"), dict) else {}
     said = [*call.items(), *inner.items()]
     names = [value for key, value in said if key in _NAME_KEYS and value is not inner]
@@ -2809,22 +2786,20 @@ def _on_grid(values: list[Any]) -> list[int]:
 
 def _read(spec: dict[str, Any], value: Any) -> Any:
     """A value as its property's schema wants it, or None if it is none of that type and range."""
-    kind, items = spec.get("type"), spec.get("items") or {}
+    kind = spec["type"]
     if kind == "string":  # exactly as said, less a template token that leaked in at its end
         said = str(value) if isinstance(value, int) and _number(value) is not None else value
         whole = isinstance(said, str) and not _SURROGATE.search(said)
         return _END_TOKENS.sub("", said) if whole else None
-    if kind in ("integer", "number"):
-        number = _number(value, spec.get("minimum", -math.inf), spec.get("maximum", math.inf))
-        return number if kind == "number" or number is None else int(number) if number == int(number) else None
     if kind != "array":
-        return value if kind != "boolean" or isinstance(value, bool) else None
+        number = _number(value, spec.get("minimum", -math.inf), spec.get("maximum", math.inf))
+        return int(number) if number is not None and number == int(number) else None
     if isinstance(value, str):  # such as "[1, 2]", "(1, 2)" or "1, 2"
         text = value.strip()
         with suppress(ReplyError):
             found, end = _decode(text := text if text.startswith(("[", "(", "{")) else f"[{text}]")
             value = found if text != "[]" and _REST.fullmatch(text, end) else value
-    if items == AXIS:  # [x, y] from a pair, an object with x and y, or a box, whose centre it is
+    if spec["items"] == AXIS:  # [x, y] from a pair, an object with x and y, or a box, whose centre it is
         if isinstance(value, dict) and value.keys() == {"x", "y"}:
             value = [value["x"], value["y"]]
         if isinstance(value, list) and len(value) == 2 and all(isinstance(v, list) and len(v) == 2 for v in value):
@@ -2832,9 +2807,7 @@ def _read(spec: dict[str, Any], value: Any) -> Any:
         grid = _on_grid(value) if isinstance(value, list) and len(value) in (2, 4) else []
         ordered = grid and grid[0] <= grid[-2] and grid[1] <= grid[-1]  # or four may be x, y, width, height
         return [(grid[0] + grid[-2]) // 2, (grid[1] + grid[-1]) // 2] if ordered else None
-    if not isinstance(value, list) or not spec.get("minItems", 0) <= len(value) <= spec.get("maxItems", math.inf):
-        return None
-    found = [_read(items, one) for one in value]
+    found = [_read(spec["items"], one) for one in value] if isinstance(value, list) else [None]
     return None if None in found else found
 
 
@@ -2849,16 +2822,13 @@ def _checked(given: dict[str, Any], properties: dict[str, Any], required: list[s
     own = {name: given[name] for name in axes if name in given and properties.get(name, {}).get("maximum") == GRID}
     grid = _on_grid([*own.values()])
     if len(grid) < len(own):
-        raise ReplyError(f"{', '.join(own)} must be {_WANTED['place']}, not {_show(own)}.", "invalid_box")
+        raise ReplyError(f"{', '.join(own)} must be {_WANTED['place']}, not {own!r:.60}.", "invalid_box")
     given.update(zip(own, grid, strict=True))
     found = {name: _read(spec, given[name]) for name, spec in properties.items() if name in given}
-    for name, value in found.items():
-        choices = properties[name].get("enum")
-        if value is None or (choices and value not in choices):
-            kind = "place" if name in places else properties[name].get("type", "")
-            must = f"one of {', '.join(map(str, choices))}" if choices else _WANTED[kind]
-            error = "invalid_box" if name in places else "invalid_args"
-            raise ReplyError(f"{name} must be {must}, not {_show(given[name])}.", error)
+    for name in found:
+        if found[name] is None:
+            wanted, kind = ("place", "invalid_box") if name in places else (properties[name]["type"], "invalid_args")
+            raise ReplyError(f"{name} must be {_WANTED[wanted]}, not {given[name]!r:.60}.", kind)
     for name in required:
         said = str(found.get(name, ""))
         if not (said if name == "text" else said.strip()):
@@ -2878,12 +2848,14 @@ def read_call(message: dict[str, Any], finish_reason: str | None, tools: list[di
         said = name.strip() if isinstance(name, str) else ""
         tool = said if said in schemas else said.removeprefix("functions.")
         if tool not in schemas:
-            raise ReplyError(f"There is no tool {_show(name)}; the tools are {', '.join(schemas)}.", "unknown_tool")
+            raise ReplyError(f"There is no tool {name!r:.60}; the tools are {', '.join(schemas)}.", "unknown_tool")
         properties, required = schemas[tool].get("properties") or {}, schemas[tool].get("required") or []
         given = _checked(_arguments(arguments, tool, properties), properties, required)
         return ToolCall(tool, given, call["id"] if isinstance(call.get("id"), str) else "", len(further))
-    except (RecursionError, ReplyError) as caught:
-        error = caught if isinstance(caught, ReplyError) else ReplyError("The call nests too deeply.", "invalid_json")
+    except ReplyError as caught:
+        error = caught
+    except (RecursionError, ValueError):
+        error = ReplyError("The call nests too deeply or holds a huge number.", "invalid_json")
     if error.kind in ("no_call", "invalid_json", "cut"):
         values: list[Any] = [message]
         for value in values:  # grows while it is read: whatever the reply's shape, its texts are in it
@@ -2929,7 +2901,7 @@ def thoughts(message: dict[str, Any]) -> str:
 def harmless_calls(message: dict[str, Any], finish_reason: str | None) -> list[ToolCall]:
     """A reply's first calls that a history can repeat, carried out or not; none if the first is broken."""
     calls: list[ToolCall] = []
-    with suppress(ReplyError, RecursionError):
+    with suppress(ReplyError, RecursionError, ValueError):
         for call in _found_calls(message, finish_reason)[:4]:
             name, arguments = _name_and_arguments(call)
             if not isinstance(name, str) or not re.fullmatch(r"[\w.-]{1,64}", name):
@@ -3000,7 +2972,6 @@ class ActionRecord:
     response_text: str = ""
     changed: bool | None = None
     region: tuple[int, int, int, int] | None = None  # left, top, right, bottom on the grid of what changed
-    archived: bool = False
 
     def __str__(self) -> str:
         # what was sent says as much as its result; of the response its beginning, the verdict on the last action
@@ -3022,7 +2993,7 @@ class MemorySnapshot:
 
 @dataclass
 class AgentMemory:
-    """Everything that was done. Archived actions stay here, but the model is only told their snapshots."""
+    """What was done, of archived actions their snapshots."""
 
     threshold: int = 12
     last_recovery_turn: int = 0
@@ -3035,7 +3006,7 @@ class AgentMemory:
 
     @property
     def active_history(self) -> tuple[ActionRecord, ...]:
-        return tuple(record for record in self._history if not record.archived)
+        return tuple(self._history)
 
     @property
     def needs_compression(self) -> bool:
@@ -3043,9 +3014,8 @@ class AgentMemory:
 
     def apply_compression(self, summary: str, patterns: str, archived_turns: Sequence[int]) -> int:
         """Archives the active actions of these turns under one snapshot; returns how many there were."""
-        chosen = [record for record in self.active_history if record.turn in archived_turns]
-        for record in chosen:
-            record.archived = True
+        chosen = [record for record in self._history if record.turn in archived_turns]
+        self._history = [record for record in self._history if record.turn not in archived_turns]
         if chosen:
             snapshot = MemorySnapshot(summary, patterns, len(chosen), tuple(record.turn for record in chosen))
             self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
@@ -3312,10 +3282,8 @@ _DATA_URL = re.compile(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})")
 
 def redact(text: str) -> str:
     """Image data replaced by its length and SHA-256, so that a log stays readable."""
-    parts = _DATA_URL.split(text)
-    sums = [(len(data), hashlib.sha256(data.encode()).hexdigest()[:16]) for data in parts[1::2]]
-    parts[1::2] = [f"<image {size} base64 characters, sha256 {digest}>" for size, digest in sums]
-    return "".join(parts)
+    told = "<image {} base64 characters, sha256 {:.16}>".format
+    return _DATA_URL.sub(lambda url: told(len(url[1]), hashlib.sha256(url[1].encode()).hexdigest()), text)
 
 
 def printable(text: str) -> str:
@@ -3923,15 +3891,15 @@ def _new_run_folder(root: Path) -> Path:
     """The next free run_NNNN in `root`; mkdir decides, so that two runs never share one."""
     try:
         root.mkdir(parents=True, exist_ok=True)
-        numbers = [int(p.name[4:]) for p in root.glob("run_*") if p.name[4:].isdigit()]
-        for number in count(max(numbers, default=0) + 1):
+        number = max((int(run.name[4:]) for run in old_runs(root)), default=0)
+        while True:
+            number += 1
             with suppress(FileExistsError):
                 (root / f"run_{number:04d}").mkdir()
                 return root / f"run_{number:04d}"
     except OSError as error:
         reason = error.strerror or error
         raise ConfigError(f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir.") from None
-    raise AssertionError("count() ends never")
 
 
 # LM Studio's own log: ~/.lmstudio/server-logs/2026-06/2026-06-27.1.log, in older versions under ~/.cache/lm-studio. Its
