@@ -1729,8 +1729,6 @@ def clean_text(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if bad := re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", text):
         raise ToolError(f"Character {bad.start() + 1} of the text (U+{ord(bad[0]):04X}) cannot be typed; omit it.")
-    if not text:
-        raise ToolError("The text to type is empty; give the exact text.", "empty_text")
     return text
 
 
@@ -1760,15 +1758,10 @@ def _differ(args: Any) -> None:
 
 NoArgs = _args("NoArgs", "")
 ClickArgs = _args("ClickArgs", "element_name position reasoning?")
-DragArgs = _args("DragArgs", "element_name start end reasoning?", _differ)
 MoveArgs = _args("MoveArgs", "position")
 TypeTextArgs = _args("TypeTextArgs", "text reasoning?")
 PressKeyArgs = _args("PressKeyArgs", "key reasoning?")
 ScrollArgs = _args("ScrollArgs", "reasoning?")
-ReportCompletionArgs = _args("ReportCompletionArgs", "evidence")
-ReportProgressArgs = _args("ReportProgressArgs", "goal_identifier completion_status evidence?")
-ArchiveHistoryArgs = _args("ArchiveHistoryArgs", "summary archived_turns patterns_detected?")
-UpdatePlanArgs = _args("UpdatePlanArgs", "instructions reasoning?")
 CENTRE = Coordinate(GRID // 2, GRID // 2)
 
 
@@ -1786,7 +1779,7 @@ TOOLS: dict[str, Tool] = {item.name: item for item in (
          lambda do, args: do.click(args.position, count=2), "Double-clicked: {element_name}"),
     Tool("right_click", ClickArgs, "Right-click.",
          lambda do, args: do.click(args.position, button="right"), "Right-clicked: {element_name}"),
-    Tool("drag", DragArgs, "Drag start to end.",
+    Tool("drag", _args("DragArgs", "element_name start end reasoning?", _differ), "Drag start to end.",
          lambda do, args: do.drag(args.start, args.end), "Dragged: {element_name}"),
     Tool("type_text", TypeTextArgs, "Type at caret.", lambda do, args: do.type_text(args.text), "Typed: {text:.50}"),
     Tool("press_key", PressKeyArgs, "Press keys.",
@@ -1802,10 +1795,11 @@ TOOLS: dict[str, Tool] = {item.name: item for item in (
     Tool("recover", NoArgs, "Press the recovery keys, to get out of dialogs.", recover, "Pressed the recovery keys"),
     Tool("observe", NoArgs, "Take a screenshot."),
     Tool("wait", NoArgs, "Wait a second."),
-    Tool("report_complete", ReportCompletionArgs, "Whole task done; visible proof, 100 or more characters."),
-    Tool("report_status", ReportProgressArgs, "Goal done or blocked."),
-    Tool("update_plan", UpdatePlanArgs, "Give the executor its next instructions."),
-    Tool("archive", ArchiveHistoryArgs, "Replace finished turns by a summary."),
+    Tool("report_complete", _args("DoneArgs", "evidence"), "Whole task done; visible proof, 100 or more characters."),
+    Tool("report_status", _args("StatusArgs", "goal_identifier completion_status evidence?"), "Goal done or blocked."),
+    Tool("update_plan", _args("PlanArgs", "instructions reasoning?"), "Give the executor its next instructions."),
+    Tool("archive", _args("ArchiveArgs", "summary archived_turns patterns_detected?"),
+         "Replace finished turns by a summary."),
 )}  # fmt: skip
 
 
@@ -2902,8 +2896,7 @@ def harmless_calls(message: dict[str, Any], finish_reason: str | None) -> list[T
     """A reply's first calls that a history can repeat, carried out or not; none if the first is broken."""
     calls: list[ToolCall] = []
     with suppress(ReplyError, RecursionError, ValueError):
-        for call in _found_calls(message, finish_reason)[:4]:
-            name, arguments = _name_and_arguments(call)
+        for name, arguments in map(_name_and_arguments, _found_calls(message, finish_reason)[:4]):
             if not isinstance(name, str) or not re.fullmatch(r"[\w.-]{1,64}", name):
                 break
             calls.append(ToolCall(name, _arguments(arguments, name, {})))
@@ -3276,7 +3269,6 @@ def load_scenarios(path: str) -> list[Scenario]:
 # Room 14 - Journal: the run's folder, log, records and screenshots
 ########################################################################################################################
 
-
 _DATA_URL = re.compile(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})")
 
 
@@ -3629,9 +3621,9 @@ async function follow() {
 """
 
 PHASES = ("encode", "request", "model", "act", "settle", "capture")
-COUNTS = {"acted": "acts", "refused": "refused", "corrections": "corrections", "wasted": "wasted turns",
-          "requests": "requests", "prompt": "prompt tokens", "completion": "completion tokens"}  # fmt: skip
-SUMS = ("turns", "seconds", *COUNTS, *PHASES, "reused", "reused_of", "computed")
+COUNTS = {"turns": "turns", "acted": "acts", "refused": "refused", "corrections": "corrections",
+    "wasted": "wasted turns", "requests": "requests", "prompt": "prompt tokens", "completion": "completion tokens"}
+SUMS = ("seconds", *COUNTS, *PHASES, "reused", "reused_of", "computed")
 NOTES = {"no_call": "correction", "model_failed": "failed", "archive": "archive", "verification": "verification"}
 KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
 
@@ -3716,24 +3708,19 @@ def figures_of(book: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """The figures of a run as (name, text), the same for report, statistics and the last line of a run."""
     sums = book[0]["sums"]
     share = f"{sums['reused'] / max(1, sums['reused_of']):.0%}{', computed' * bool(sums['computed'])}"
-    counts = {"turns": sums["turns"], **{text: sums[name] for name, text in COUNTS.items()}}
     times = {"time": sums["seconds"], "in the program": max(0.0, sums["seconds"] - sums["model"])}
     texts = [(name, f"{seconds:.1f} s") for name, seconds in {**times, **{p: sums[p] for p in PHASES}}.items()]
-    return [*((name, str(value)) for name, value in counts.items()), ("of the prompt reused", share), *texts]
+    return [*((text, str(sums[name])) for name, text in COUNTS.items()), ("of the prompt reused", share), *texts]
 
 
-def report_page() -> str:
-    """The page up to its data, allowed to run its own script and to show pictures, and nothing else."""
-    script = PAGE.split("<script>")[1].split("</script>")[0]
+def report(items: Iterable[Mapping[str, Any]], begun: bool = False) -> str:
+    """The page with these turns, or what is added to one `begun`: a later block of a turn replaces the earlier."""
+    script = PAGE.split("<script>")[1].split("</script>")[0]  # its own one, which alone may run
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    return PAGE.replace("CSP", policy, 1).replace("TITLE", "A run of agent.py", 1)
-
-
-def report_block(item: Mapping[str, Any]) -> str:
-    """A turn as a block of data for the page; a later block of the same turn replaces it. Nothing in it is markup."""
-    data = json.dumps(item, default=str).replace("<", "\\u003c")
-    return f'<script type="application/json">{data}</script>\n'
+    page = PAGE.replace("CSP", policy, 1).replace("TITLE", "A run of agent.py", 1)
+    blocks = [json.dumps(item, default=str).replace("<", "\\u003c") for item in items]  # nothing in it is markup
+    return page * (not begun) + "".join(f'<script type="application/json">{data}</script>\n' for data in blocks)
 
 
 def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
@@ -3759,7 +3746,7 @@ def report_text(folder: Path, pictures: bool = False) -> str:
                 rgb, width, height = halved(rgb, width, height)
             data = base64.b64encode(rgb_to_png(rgb, width, height)).decode()
             items.append({"picture": name, "data": f"data:image/png;base64,{data}"})
-    return report_page() + "".join(map(report_block, items))
+    return report(items)
 
 
 def find_run(root: Path, name: str) -> Path:
@@ -3773,10 +3760,8 @@ def find_run(root: Path, name: str) -> Path:
 
 
 class ExecutionLogger:
-    """The run's folder: execution_log.txt and report.html for people, turns.jsonl for programs, screenshots.
+    """The run's folder. A file that can't be written raises AgentError, so that the run does not act unrecorded.
 
-    turns.jsonl is append-only, one JSON object a line, flushed line by line, the intent of an act before the act and
-    its result after it. A file that can't be written raises AgentError, and the run ends before it acts unrecorded.
     A screenshot is written beside the turn, one at a time; the next record waits for it, and raises what went wrong.
     """
 
@@ -3793,11 +3778,9 @@ class ExecutionLogger:
             probe = self.folder / "screenshots" / "turn_0000000_recovery.png"
             probe.write_bytes(bytes(1 << 16))  # else the path is too long, or the disk full
             probe.unlink()
-            self._log = (self.folder / "execution_log.txt").open("a", encoding="utf-8", errors="backslashreplace")
-            self._turns = (self.folder / "turns.jsonl").open("a", encoding="utf-8")
-            self._report = (self.folder / "report.html").open("a", encoding="utf-8")
-            name = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
-            self._exchanges = (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace")
+            names = ("execution_log.txt", "turns.jsonl", "report.html", f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log")
+            self._streams = [(self.folder / n).open("a", encoding="utf-8", errors="backslashreplace") for n in names]
+            self._log, self._turns, self._report, self._exchanges = self._streams
             if old:
                 self._turns.truncate(read_journal(old)[2])
         except OSError as error:
@@ -3837,20 +3820,16 @@ class ExecutionLogger:
             self.book[0] |= {"name": self.folder.name, "figures": figures_of(self.book)}
             begun = self._report.tell() > 0
             items = self.book[-1:] if begun else self.book[1:]
-            self._report.write("" if begun else report_page())
-            self._report.write("".join(map(report_block, [self.book[0], *items])))
+            self._report.write(report([self.book[0], *items], begun))
             self._report.flush()
 
     def save_screenshot(self, name: str, png: bytes, frame: Frame | None = None) -> str:
-        """Begins to write screenshots/NAME.png, or NAME if it is a file's; returns its path inside the run's folder.
-
-        With its frame, the smaller of two encodings is kept: while the model thinks there is time for the slow one.
-        """
+        """Begins to write screenshots/NAME.png, or NAME if it is a file's; returns its path inside the run's folder."""
         self.flush()
         name = name if "." in name else f"screenshots/{name}.png"
 
         def write() -> None:
-            try:
+            try:  # of a frame the smaller of two encodings: while the model thinks there is time for the slow one
                 slow = rgb_to_png(bgrx_to_rgb(frame.pixels), frame.width, frame.height) if frame else png
                 (self.folder / name).parent.mkdir(exist_ok=True)
                 (self.folder / name).write_bytes(min(png, slow, key=len))
@@ -3871,7 +3850,7 @@ class ExecutionLogger:
     def close(self) -> None:
         with suppress(AgentError):  # the record of the run's end has raised it
             self.flush()
-        for stream in (self._log, self._turns, self._exchanges, self._report):
+        for stream in self._streams:
             with suppress(OSError):
                 stream.close()
 
