@@ -1671,8 +1671,6 @@ class Tool:
     done: str = ""  # tells the model and the log that it was carried out, with {arguments}
 
 
-# -- keys and text
-
 _SPELLINGS = r"""ctrl control ctl strg | lctrl lcontrol | rctrl rcontrol | alt option | ralt altgr | escape esc
     win windows super meta cmd command lwin | enter return ret newline | delete del | insert ins | pageup pgup prior
     pagedown pgdn pgdown next | backspace bksp back | space spacebar | capslock caps | left arrowleft leftarrow
@@ -1732,8 +1730,7 @@ def clean_text(text: str) -> str:
     return text
 
 
-# -- arguments and tools: the types of arguments that are no texts, and what the model is told beyond their names
-
+# The types of arguments that are no mere texts, and what the model is told beyond their names.
 _TYPES = {**dict.fromkeys(("position", "start", "end"), "Coordinate"), "archived_turns": "tuple[int, ...]",
           "text": "Text", "key": "Chord"}  # fmt: skip
 _TOLD = {"key": "like enter, ctrl+s, win+r", "completion_status": "DONE, BLOCKED or IN_PROGRESS",
@@ -1799,11 +1796,7 @@ TOOLS: dict[str, Tool] = {item.name: item for item in (
     Tool("report_status", _args("StatusArgs", "goal_identifier completion_status evidence?"), "Goal done or blocked."),
     Tool("update_plan", _args("PlanArgs", "instructions reasoning?"), "Give the executor its next instructions."),
     Tool("archive", _args("ArchiveArgs", "summary archived_turns patterns_detected?"),
-         "Replace finished turns by a summary."),
-)}  # fmt: skip
-
-
-# -- vocabularies and schemas
+         "Replace finished turns by a summary."))}  # fmt: skip
 
 AXIS: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": GRID}  # that it comes in pairs, the prompt says
 KINDS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {  # type of an argument: its schema, how it is made
@@ -2603,8 +2596,7 @@ _XML = re.compile(rf"((?:{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter
 
 _WANTED = {  # what a property's type takes
     "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels", "array": "a list such as [1, 2]",
-    "integer": "a whole number in its range", "string": "a text of whole characters",
-}  # fmt: skip
+    "integer": "a whole number in its range", "string": "a text of whole characters"}  # fmt: skip
 _ADVICE = {  # what to do about a kind of error
     "cut": "Be brief: one tool call, a few words in each field, nothing else.",
     "repetition": "Stop repeating; answer with one short tool call.",
@@ -2623,9 +2615,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # A line break inside a string is a line break; an integer of 19 digits is taken by no argument.
-_JSON = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_int=lambda digits: int(digits) if len(digits) < 19 else math.nan, strict=False
-)
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, strict=False,
+                         parse_int=lambda digits: int(digits) if len(digits) < 19 else math.nan)  # fmt: skip
 
 
 def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int]:
@@ -2807,13 +2798,12 @@ def _read(spec: dict[str, Any], value: Any) -> Any:
 
 def _checked(given: dict[str, Any], properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     """The known arguments, each read by its schema; one that the tool does not have is left out."""
-    axes = ("x", "y", "x2", "y2")
     places = [name for name, spec in properties.items() if spec.get("items") == AXIS]
     if len(places) == 1 and {"x", "y"} <= given.keys() - properties.keys():  # beside each other they are the place
         if given.keys() & {*places, "x1", "y1", "x2", "y2", "width", "height"}:
             raise ReplyError(f"{places[0]} must be [x, y] alone.", "invalid_box")
         given[places[0]] = [given["x"], given["y"]]
-    own = {name: given[name] for name in axes if name in given and properties.get(name, {}).get("maximum") == GRID}
+    own = {name: given[name] for name in ("x", "y", "x2", "y2") if name in given and properties.get(name) == AXIS}
     grid = _on_grid([*own.values()])
     if len(grid) < len(own):
         raise ReplyError(f"{', '.join(own)} must be {_WANTED['place']}, not {own!r:.60}.", "invalid_box")
@@ -2828,8 +2818,6 @@ def _checked(given: dict[str, Any], properties: dict[str, Any], required: list[s
         if not (said if name == "text" else said.strip()):
             kind = "empty_text" if name == "text" and name in found else f"missing_{name}"
             raise ReplyError(f"The argument {name} is {'empty' if name in found else 'missing'}.", kind)
-    if len(found.keys() & {*axes}) % 2:
-        raise ReplyError("x and y come in pairs.", "invalid_box")
     return found
 
 
@@ -3178,11 +3166,11 @@ class Profile:
         """The `tools` list of the role's requests."""
         return self.vocabulary.schemas(role.tools)
 
-_ACTING = "click double_click right_click drag type_text press_key scroll_down scroll_up report_status report_complete"
+_ACTING = ("click", "double_click", "right_click", "drag", "type_text", "press_key", "scroll_down", "scroll_up",
+           "report_status", "report_complete")
 _PLANNING = (("update_plan", "archive"), "planner_temperature", "planner_max_tokens")
 _VERIFIER = Role("verifier", VERIFIER_PROMPT, (), "planner_temperature", "verifier_max_tokens")
 _BOX = {"type": "array", "minItems": 2, "maxItems": 4, "items": AXIS, "description": "[x, y] or [x1, y1, x2, y2]"}
-# fmt: off
 PLANNER_WORDS = Vocabulary({
     "click": "click_screen_element", "double_click": "double_click_screen_element", "drag": "drag_screen_element",
     "right_click": "right_click_screen_element", "type_text": "type_text_input", "press_key": "press_keyboard_key",
@@ -3212,26 +3200,23 @@ STORY_WORDS = Vocabulary(
 _CHAT: dict[str, Any] = {"executor_max_tokens": 2048, "max_steps": 10, "turn_delay": 0.4,
                          "memory_compression_threshold": 24, "memory_keep_actions": 8}
 PROFILES = {profile.name: profile for profile in (
-    Profile("planner", "a planner that cannot see and an executor that can (default)", "two_agent", PLANNER_WORDS, {
-        "planner": Role("planner", PLANNER_PROMPT, *_PLANNING), "verifier": _VERIFIER,
-        "executor": Role("executor", EXECUTOR_PROMPT, tuple(_ACTING.split())),
-    }),
-    Profile("commander", "a team leader and an operator: short briefs, reports", "two_agent", COMMANDER_WORDS, {
-        "planner": Role("leader", TEAM_LEADER_PROMPT, *_PLANNING), "verifier": _VERIFIER,
-        "executor": Role("operator", OPERATOR_PROMPT, tuple(_ACTING.split())),
-    }, {"max_steps": 30, "review_interval": 5, "memory_compression_threshold": 8,
-        "executor_max_tokens": 1024, "planner_max_tokens": 1200}),
-    Profile("chat", "one conversation that clicks what it names", "chat", CHAT_WORDS, {
-        "executor": Role("chat", CHAT_PROMPT, tuple(CHAT_WORDS.tools)),
-    }, {**_CHAT, "lmstudio_model": "qwen3-vl-8b-instruct", "lmstudio_temperature": 0.6}, "observe"),
-    Profile("pointer", "one conversation that moves the mouse, looks, then clicks", "chat", POINTER_WORDS, {
-        "executor": Role("pointer", POINTER_PROMPT, tuple(POINTER_WORDS.tools)),
-    }, {**_CHAT, "lmstudio_temperature": 0.2, "screen_capture_w": 1344, "screen_capture_h": 756}),
-    Profile("story", "its own story and the marks of what it did are its memory; until stopped", "story", STORY_WORDS, {
-        "executor": Role("story", STORY_PROMPT), "verifier": _VERIFIER,
-    }, {"max_steps": 100000, "evidence_chars": 1}),
-)}
-# fmt: on
+    Profile("planner", "a planner that cannot see and an executor that can (default)", "two_agent", PLANNER_WORDS,
+            {"planner": Role("planner", PLANNER_PROMPT, *_PLANNING), "verifier": _VERIFIER,
+             "executor": Role("executor", EXECUTOR_PROMPT, _ACTING)}),
+    Profile("commander", "a team leader and an operator: short briefs, reports", "two_agent", COMMANDER_WORDS,
+            {"planner": Role("leader", TEAM_LEADER_PROMPT, *_PLANNING), "verifier": _VERIFIER,
+             "executor": Role("operator", OPERATOR_PROMPT, _ACTING)},
+            {"max_steps": 30, "review_interval": 5, "memory_compression_threshold": 8,
+             "executor_max_tokens": 1024, "planner_max_tokens": 1200}),
+    Profile("chat", "one conversation that clicks what it names", "chat", CHAT_WORDS,
+            {"executor": Role("chat", CHAT_PROMPT, tuple(CHAT_WORDS.tools))},
+            {**_CHAT, "lmstudio_model": "qwen3-vl-8b-instruct", "lmstudio_temperature": 0.6}, "observe"),
+    Profile("pointer", "one conversation that moves the mouse, looks, then clicks", "chat", POINTER_WORDS,
+            {"executor": Role("pointer", POINTER_PROMPT, tuple(POINTER_WORDS.tools))},
+            {**_CHAT, "lmstudio_temperature": 0.2, "screen_capture_w": 1344, "screen_capture_h": 756}),
+    Profile("story", "its own story and the marks of what it did are its memory; until stopped", "story", STORY_WORDS,
+            {"executor": Role("story", STORY_PROMPT), "verifier": _VERIFIER},
+            {"max_steps": 100000, "evidence_chars": 1}))}  # fmt: skip
 
 
 class Scenario(NamedTuple):
@@ -3314,8 +3299,6 @@ def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
             if place and (0 < most_runs <= place or 0 < most_megabytes << 20 < total):
                 shutil.rmtree(run, ignore_errors=True)
 
-
-# -- looking back: the journal folded into turns, and the report made of them
 
 PAGE = r"""<!doctype html><html lang="en"><meta charset="utf-8"><title>TITLE</title>
 <meta http-equiv="Content-Security-Policy" content="CSP"><meta name="color-scheme" content="light dark">
