@@ -41,7 +41,7 @@ import urllib.parse
 import urllib.request
 import zlib
 from array import array
-from collections import Counter, deque
+from collections import Counter, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -1660,8 +1660,7 @@ class Act:
         return f"{self.tool.name} {self.shown}".strip()
 
 
-@dataclass(frozen=True)
-class Tool:
+class Tool(NamedTuple):
     """One thing a model can call."""
 
     name: str
@@ -1804,8 +1803,7 @@ KINDS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {  # type of an 
     "Text": ({"type": "string"}, clean_text),
     "Chord": ({"type": "string"}, lambda text: "+".join(parse_chord(text))),
     "Coordinate": ({"type": "array", "items": AXIS}, lambda place: Coordinate(*place)),
-    "tuple[int, ...]": ({"type": "array", "items": {"type": "integer"}}, tuple),
-}
+    "tuple[int, ...]": ({"type": "array", "items": {"type": "integer"}}, tuple)}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -2602,8 +2600,7 @@ _ADVICE = {  # what to do about a kind of error
     "repetition": "Stop repeating; answer with one short tool call.",
     "no_call": "Do not describe the step, call one tool: {tools}.",
     "unknown_tool": "Call one of them with its exact name.",
-    "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
-}
+    "invalid_box": "Call again with the coordinates of what you see in the screenshot."}  # fmt: skip
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -3135,15 +3132,9 @@ VERIFIER_PROMPT = """You check whether a task on a Windows desktop is done. You 
 a claim. Answer in one line: "YES: what on the screenshot proves it" or "NO: what is missing". In doubt answer NO."""
 
 
-@dataclass(frozen=True)
-class Role:
-    """One voice of a profile: its prompt, its tools (canonical), and the Config fields of its sampling."""
-
-    name: str
-    prompt: str
-    tools: tuple[str, ...] = ()
-    temperature: str = "lmstudio_temperature"
-    max_tokens: str = "executor_max_tokens"
+# One voice of a profile: its prompt, its tools (canonical), and the Config fields of its sampling.
+Role = namedtuple("Role", "name prompt tools temperature max_tokens",
+                  defaults=((), "lmstudio_temperature", "executor_max_tokens"))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -3160,14 +3151,12 @@ class Profile:
 
     def system(self, role: Role) -> str:
         """The role's system prompt with the tools' names of this vocabulary."""
-        return role.prompt.format(grid=GRID_RULES, **self.vocabulary.tools)
+        return str(role.prompt.format(grid=GRID_RULES, **self.vocabulary.tools))
 
     def schemas(self, role: Role) -> list[dict[str, Any]]:
         """The `tools` list of the role's requests."""
         return self.vocabulary.schemas(role.tools)
 
-_ACTING = ("click", "double_click", "right_click", "drag", "type_text", "press_key", "scroll_down", "scroll_up",
-           "report_status", "report_complete")
 _PLANNING = (("update_plan", "archive"), "planner_temperature", "planner_max_tokens")
 _VERIFIER = Role("verifier", VERIFIER_PROMPT, (), "planner_temperature", "verifier_max_tokens")
 _BOX = {"type": "array", "minItems": 2, "maxItems": 4, "items": AXIS, "description": "[x, y] or [x1, y1, x2, y2]"}
@@ -3197,6 +3186,7 @@ STORY_WORDS = Vocabulary(
      "type_text": "type", "press_key": "key", "scroll_at": "scroll", "scroll_up": "scroll_up", "wait": "wait",
      "report_complete": "done"}, {"element_name": "label"}, {"reasoning": {}, "end": {"x2": AXIS, "y2": AXIS},
     **dict.fromkeys(("position", "start"), {"x1": AXIS, "y1": AXIS})})
+_ACTING = tuple(COMMANDER_WORDS.tools)[:-2]  # all but the planner's
 _CHAT: dict[str, Any] = {"executor_max_tokens": 2048, "max_steps": 10, "turn_delay": 0.4,
                          "memory_compression_threshold": 24, "memory_keep_actions": 8}
 PROFILES = {profile.name: profile for profile in (
@@ -3218,15 +3208,7 @@ PROFILES = {profile.name: profile for profile in (
             {"executor": Role("story", STORY_PROMPT), "verifier": _VERIFIER},
             {"max_steps": 100000, "evidence_chars": 1}))}  # fmt: skip
 
-
-class Scenario(NamedTuple):
-    """A task with a name, and the profile it is meant for."""
-
-    name: str
-    task_prompt: str
-    profile: str = ""
-
-
+Scenario = namedtuple("Scenario", "name task_prompt profile", defaults=("",))  # a task, and whom it is meant for
 SCENARIOS = tuple(Scenario(*row) for row in (
     ("start-menu", "Open the Start menu, verify on a screenshot that it is open, then close it again.", "chat"),
     ("notepad", "Open Notepad from the Start menu, write a line, select all, copy it; verify each step.", "chat"),
@@ -3234,8 +3216,7 @@ SCENARIOS = tuple(Scenario(*row) for row in (
     ("see-cursor", "Take a screenshot and say where the mouse pointer is and what it points at.", "pointer"),
     ("centre-cursor", "Move the mouse pointer to the centre of the screen and verify it.", "pointer"),
     ("click", "Move the mouse pointer onto the Start button, verify, click, and say what opened.", "pointer"),
-    ("type", "Click into the text field that is on the screen and type: Hello from agent.py", "pointer"),
-))  # fmt: skip
+    ("type", "Click into the text field that is on the screen and type: Hello from agent.py", "pointer")))  # fmt: skip
 
 
 def load_scenarios(path: str) -> list[Scenario]:
@@ -3794,17 +3775,13 @@ class ExecutionLogger:
         fold(self.book, json.loads(line))
         del self.book[1:-HISTORY_MOST]
         if self.book and kind in ("run", "resume", "intent", "result", "plan", "action", "end"):
-            self._show()
-        self.listen()
-
-    def _show(self) -> None:
-        """Adds to the report; a run does not end because of it."""
-        with suppress(OSError):
             self.book[0] |= {"name": self.folder.name, "figures": figures_of(self.book)}
-            begun = self._report.tell() > 0
-            items = self.book[-1:] if begun else self.book[1:]
-            self._report.write(report([self.book[0], *items], begun))
-            self._report.flush()
+            with suppress(OSError):  # a run does not end because of its report
+                begun = self._report.tell() > 0
+                items = self.book[-1:] if begun else self.book[1:]
+                self._report.write(report([self.book[0], *items], begun))
+                self._report.flush()
+        self.listen()
 
     def save_screenshot(self, name: str, png: bytes, frame: Frame | None = None) -> str:
         """Begins to write screenshots/NAME.png, or NAME if it is a file's; returns its path inside the run's folder."""
