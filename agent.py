@@ -1688,8 +1688,7 @@ def key_name(name: str) -> str | None:
     plain = name.strip().lower() or name[:1]
     words = re.split(r"[-_]|\s+", plain)
     spellings = (plain, "".join(words) if all(words) else plain)  # "page-up", but not "ctrl-"
-    found = (KEY_ALIASES.get(spelling, spelling) for spelling in spellings)
-    return next((name for name in found if name in VK_MAP), None)
+    return next((key for key in (KEY_ALIASES.get(said, said) for said in spellings) if key in VK_MAP), None)
 
 
 def parse_chord(text: str) -> tuple[str, ...]:
@@ -2674,8 +2673,7 @@ def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any]
 
 def _spoken_calls(text: str, closable: bool) -> list[Any]:
     """The calls in a reply's text, in order; what stands before a </think> was only thought."""
-    calls: list[Any] = []
-    start = 0
+    calls, start = list[Any](), 0
     for _ in range(1000):  # more tags are no answer, and for each slip json counts the lines before it: quadratic
         opener = _OPENER.search(text, start)
         if not opener:
@@ -2700,8 +2698,7 @@ def _plain_text(content: Any) -> str:
 
 def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any]:
     """All call objects of a reply, in order, as written; ReplyError when there is none."""
-    native = message.get("tool_calls") or message.get("function_call")
-    if native:
+    if native := message.get("tool_calls") or message.get("function_call"):
         return native if isinstance(native, list) else [native]
     if finish_reason in _CUT:
         raise ReplyError("The reply was cut.", "cut")
@@ -2752,8 +2749,7 @@ def _number(value: Any, least: float = -math.inf, most: float = math.inf) -> int
     """A number in its range, also one written as a string, or None; true and false are no numbers."""
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*", value):
         value = float(value) if "." in value else int(value)
-    good = type(value) in (int, float) and abs(value) < 1e18 and least <= value <= most
-    return value if good else None
+    return value if type(value) in (int, float) and abs(value) < 1e18 and least <= value <= most else None
 
 
 def _on_grid(values: list[Any]) -> list[int]:
@@ -2850,13 +2846,10 @@ def cut_repetition(text: str) -> str:
     """The text with all that repeats itself 6 times or more, over 240 characters, cut to its first two rounds."""
     parts, done, place = [""], 0, 0
     while place + 40 < len(text):
-        start, end = place, place + 40
-        period = text.find(text[start:end], start + 1, start + 1000) - start
+        period = text.find(text[place : place + 40], place + 1, place + 1000) - place
         if period > 0:
-            while end < len(text) and text[end] == text[end - period]:
-                end += 1
-            while start > done and text[start - 1] == text[start - 1 + period]:
-                start -= 1
+            end = next((n for n in range(place + 40, len(text)) if text[n] != text[n - period]), len(text))
+            start = next((n for n in range(place, done, -1) if text[n - 1] != text[n - 1 + period]), done)
             if end - start >= max(240, 6 * period):
                 parts.append(f"{text[done : start + 2 * period]} [repeated {(end - start) // period} times] ")
                 done = end
@@ -3014,8 +3007,7 @@ class AgentMemory:
         for number, snapshot in enumerate(self.all_snapshots, 1):
             lines.append(f"  Archive_{number}: {cut(snapshot.summary, 180)}")
             lines += [f"    Patterns: {cut(snapshot.patterns, 120)}"] if snapshot.patterns else []
-        lines.append("RECENT_ACTIONS:")
-        lines += [str(record) for record in self.active_history] or ["  none yet"]
+        lines += ["RECENT_ACTIONS:", *(map(str, self._history) if self._history else ["  none yet"])]
         return "\n".join(lines)
 
     def get_last_action_for_validation(self) -> ActionRecord | None:
@@ -3646,9 +3638,8 @@ def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> di
         turn["acts"].append({"tool": str(record["tool"]), "args": args, "screenshot": shot, "changed": None})
         turn["call"] = turn["call"] or f"{record['tool']} {json.dumps(args, ensure_ascii=False)}"
     elif kind == "result":
-        sums = {"refused": bool(record["refused"]), "act": record.get("act")}
-        sums["settle"] = (record["settle_ms"] or 0) / 1000
-        sums["acted"], turn["acts"][-1]["changed"] = record["changed"] is not None, record["changed"]
+        sums = {"refused": bool(record["refused"]), "acted": record["changed"] is not None, "act": record.get("act")}
+        sums["settle"], turn["acts"][-1]["changed"] = (record["settle_ms"] or 0) / 1000, record["changed"]
         notes += [["refused", str(record["result"])]] * sums["refused"]
     elif kind == "action":
         sums["wasted"] = record["tool"] == "no_call" or record["changed"] is False or turn["refused"] > 0
@@ -3715,10 +3706,7 @@ def find_run(root: Path, name: str) -> Path:
 
 
 class ExecutionLogger:
-    """The run's folder. A file that can't be written raises AgentError, so that the run does not act unrecorded.
-
-    A screenshot is written beside the turn, one at a time; the next record waits for it, and raises what went wrong.
-    """
+    """The run's folder. A file that can't be written raises AgentError, so that the run does not act unrecorded."""
 
     def __init__(self, dump_dir: str, hide: Callable[[Any], Any] = lambda it: it, old: Path | None = None) -> None:
         self.folder, self.hide, self.api_calls = old or _new_run_folder(Path(dump_dir)), hide, 0
@@ -3775,7 +3763,7 @@ class ExecutionLogger:
 
     def save_screenshot(self, name: str, png: bytes, frame: Frame | None = None) -> str:
         """Begins to write screenshots/NAME.png, or NAME if it is a file's; returns its path inside the run's folder."""
-        self.flush()
+        self.flush()  # one at a time
         name = name if "." in name else f"screenshots/{name}.png"
 
         def write() -> None:
@@ -3791,7 +3779,7 @@ class ExecutionLogger:
         return name
 
     def flush(self) -> None:
-        """Waits until the last screenshot is on disk; raises AgentError if one is not."""
+        """Waits until the last screenshot, written beside the turn, is on disk; raises AgentError if one is not."""
         if self._writer.ident:
             self._writer.join()
         if self._lost:
