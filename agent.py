@@ -1731,18 +1731,17 @@ def clean_text(text: str) -> str:
 # The types of arguments that are no mere texts, and what the model is told beyond their names.
 _TYPES = {**dict.fromkeys(("position", "start", "end"), "Coordinate"), "archived_turns": "tuple[int, ...]",
           "text": "Text", "key": "Chord"}  # fmt: skip
-_TOLD = {"key": "like enter, ctrl+s, win+r", "completion_status": "DONE, BLOCKED or IN_PROGRESS",
-         "summary": "what was achieved", "patterns_detected": "repeats and failures worth knowing",
-         "archived_turns": "turn numbers to archive",
-         "instructions": "one concrete next goal and how its success looks"}  # fmt: skip
+_TOLD = {argument: {"description": text} for argument, text in {
+    "key": "like enter, ctrl+s, win+r", "completion_status": "DONE, BLOCKED or IN_PROGRESS",
+    "summary": "what was achieved", "patterns_detected": "repeats and failures worth knowing",
+    "archived_turns": "turn numbers to archive", "instructions": "one concrete next goal and how its success looks",
+}.items()}  # fmt: skip
 
 
 def _args(name: str, arguments: str, check: Callable[[Any], None] = lambda args: None) -> Any:
     """A frozen dataclass of texts and what else _TYPES says; `name?` is optional; `check` may raise ToolError."""
-    rows = []
-    for argument, optional in re.findall(r"(\w+)(\??)", arguments):
-        told = {"description": _TOLD[argument]} if argument in _TOLD else {}
-        rows.append((argument, _TYPES.get(argument, "str"), field(default="" if optional else MISSING, metadata=told)))
+    rows = [(named, _TYPES.get(named, "str"), field(default="" if optional else MISSING, metadata=_TOLD.get(named)))
+            for named, optional in re.findall(r"(\w+)(\??)", arguments)]
     return make_dataclass(name, rows, frozen=True, namespace={"__post_init__": check})
 
 
@@ -3611,17 +3610,15 @@ def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
         book.append({"turn": number, **empty})
         book[0]["sums"]["turns"] += 1
     turn = book[-1]
-    sums = {"seconds": max(0.0, when - turn["began"]) - turn["seconds"], **_fold_turn(turn, kind, record)}
+    sums = {"seconds": max(0.0, when - turn["began"]) - turn["seconds"], **_fold_turn(book, kind, record)}
     for item, name in product((book[0]["sums"], turn), SUMS):
         item[name] += sums.get(name) or 0
     turn["ended"] = when
-    if kind == "plan":
-        book[0] |= {"plan": str(record["plan"]), "instructions": str(record["instructions"])}
 
 
-def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record says of a turn; returns what it adds to the sums."""
-    notes, sums = turn["notes"], dict[str, Any]()
+def _fold_turn(book: list[dict[str, Any]], kind: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record says of the latest turn; returns what it adds to the sums."""
+    turn, notes, sums = book[-1], book[-1]["notes"], dict[str, Any]()
     if kind == "look":
         sums = {"capture": record["capture"], "encode": record["encode"]}
         turn["shots"].append(str(record["screenshot"]))
@@ -3647,6 +3644,7 @@ def _fold_turn(turn: dict[str, Any], kind: str, record: Mapping[str, Any]) -> di
         turn |= {"call": f"{record['tool']} {record['args']}", "said": record["response_text"] or turn["said"]}
     elif kind == "plan":
         turn |= {"result": str(record["done"]), "plan": True}
+        book[0] |= {"plan": str(record["plan"]), "instructions": str(record["instructions"])}
         notes.append(["plan", turn["result"].removeprefix("plan: ")])
     elif kind in NOTES:
         notes.append([NOTES[kind], str(record.get("text") or record["summary"])])
