@@ -1794,7 +1794,6 @@ TOOLS: dict[str, Tool] = {item.name: item for item in (
     Tool("update_plan", _args("PlanArgs", "instructions reasoning?"), "Give the executor its next instructions."),
     Tool("archive", _args("ArchiveArgs", "summary archived_turns patterns_detected?"),
          "Replace finished turns by a summary."))}  # fmt: skip
-
 AXIS: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": GRID}  # that it comes in pairs, the prompt says
 KINDS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {  # type of an argument: its schema, how it is made
     "str": ({"type": "string"}, str),
@@ -3052,7 +3051,6 @@ class AgentState:
 
 # A prompt is constant for a whole run, so that the server's prefix cache keeps it: task, plan and history come in the
 # user message, after the image. {names} are the tools' names in the profile's vocabulary.
-
 GRID_RULES = """Positions are [x, y] on a grid over the screenshot: [0, 0] top left, [1000, 0] top right, \
 [1000, 1000] bottom right. Aim at an element's centre."""
 PLANNER_PROMPT = """You are the Computer Task Planner. You plan; an executor that sees the screen of a Windows desktop \
