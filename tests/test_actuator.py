@@ -53,7 +53,7 @@ def act(name: str, /, **arguments: Any) -> agent.Act:
     for number, f in enumerate(fields(agent.TOOLS[name].args)):
         if f.name not in arguments:
             place = [100 + 300 * number, 200 + 100 * number]
-            plain = {"str": "sample", "Coordinate": place, "tuple[int, ...]": [1]}[str(f.type)]
+            plain = {**dict.fromkeys(("str", "Text", "Chord"), "sample"), "Coordinate": place, "tuple[int, ...]": [1]}[str(f.type)]
             arguments[f.name] = TEXT_ARGUMENTS.get(f.name, plain)
     return WORDS.parse(ToolCall(name, arguments))
 
@@ -529,7 +529,7 @@ class NothingHeld(unittest.TestCase):
             raise ZeroDivisionError
 
         stage = Stage()
-        wanted = replace(act("click"), tool=replace(agent.TOOLS["click"], run=broken))
+        wanted = replace(act("click"), tool=agent.TOOLS["click"]._replace(run=broken))
         with self.assertRaises(ZeroDivisionError):
             stage.actuator.perform(wanted, stage.look())
         stage.world.verify()

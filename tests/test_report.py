@@ -175,7 +175,7 @@ class Report(CommandLineCase):
         self.assertEqual(acted, [4, 1, True])
 
     def test_a_report_that_cannot_be_written_does_not_end_the_run(self) -> None:
-        with mock.patch.object(agent, "report_page", side_effect=OSError("disk")):
+        with mock.patch.object(agent, "report", side_effect=OSError("disk")):
             self.assertEqual(self.main("--demo")[0], 0)
 
     def test_nothing_from_outside_becomes_markup(self) -> None:

@@ -78,7 +78,8 @@ class Journals(EngineCase):
             entries = [json.loads(line) for line in lines[:count]]
             intents = [entry["turn"] for entry in entries if entry["kind"] == "intent"]
             state, _, _ = self.resumed(engine.logger.folder, lines[:count], lines[count][: len(lines[count]) // 2])
-            remembered = [record.turn for record in state.memory._history]
+            archived = [turn for snapshot in state.memory.all_snapshots for turn in snapshot.turns]
+            remembered = archived + [record.turn for record in state.memory.active_history]
             self.assertEqual(len(remembered), len(set(remembered)))
             self.assertLessEqual(set(intents), set(remembered))
             self.assertEqual(state.turn, max(entry.get("turn") or 0 for entry in entries))
