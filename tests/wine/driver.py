@@ -57,9 +57,8 @@ class Driver:
         """One tool, from a call in the planner profile's words, through parsing, every gate, and the desktop."""
         agent = self.agent
         frame = self.desktop.capture(self.desktop.screen(), 64, 36)
-        found = agent.TOOLS[tool]
+        act = agent.Vocabulary({name: name for name in agent.TOOLS}).parse(agent.ToolCall(tool, arguments))
         places = {name: agent.Coordinate(*value) for name, value in arguments.items() if isinstance(value, list)}
-        act = agent.Act(found, found.args(**{**arguments, **places}), agent.ToolCall(tool, arguments))
         result = self.actuator.perform(act, frame)
         pixels = {name: agent.to_point(place, frame.area) for name, place in places.items()}
         return {"result": result, "pixels": {name: [point.x, point.y] for name, point in pixels.items()}}
