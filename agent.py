@@ -128,7 +128,6 @@ def _setting(default: Any, text: str, env: str = "", least: Any = None, most: An
 class Config:
     """Everything that can be set: defaults <- profile <- JSON file <- environment <- command line (`load_config`)."""
 
-    # fmt: off
     # -- model server
     lmstudio_endpoint: str = _setting("http://127.0.0.1:1234/v1/chat/completions", "its URL", "LMSTUDIO_ENDPOINT")
     lmstudio_model: str = _setting("qwen3-vl-2b-instruct", "model to ask for", "LMSTUDIO_MODEL")
@@ -212,7 +211,6 @@ class Config:
     dump_dir: str = _setting("dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR")
     dump_prefix: str = _setting("screen_", "begins a chat's screenshots", "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}")
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
-    # fmt: on
 
 
 def _convert(name: str, kind: str, value: Any, where: str) -> Any:
@@ -239,10 +237,9 @@ def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
                 raise ConfigError(f"{where}: there is no setting {name!r}; `--help` names the page that lists them.")
             values[name] = value = _convert(name, str(known[name].type), value, where)
             text, _, least, most, pattern = known[name].metadata.values()
-            if least is not None and not least <= value <= most:
-                raise ConfigError(f"{where}: {name} must lie between {least} and {most}, not {value}.")
-            if not re.fullmatch(pattern, str(value), re.DOTALL):
-                raise ConfigError(f"{where}: {name} ({text}: {pattern.replace('|', ' or ')}) cannot be {value[:60]!r}.")
+            takes = pattern.replace("|", " or ") if least is None else f"{least} to {most}"
+            if not (re.fullmatch(pattern, str(value), re.DOTALL) if least is None else least <= value <= most):
+                raise ConfigError(f"{where}: {name} ({text}) takes {takes}, not {str(value)[:60]!r}.")
     return replace(Config(), **values)
 
 
@@ -256,10 +253,8 @@ def file_layer(path: str) -> dict[str, dict[str, Any]]:
     """The settings in a JSON file (one object); raises ConfigError naming the file and the place."""
     try:
         values = json.loads(Path(path).read_text("utf-8-sig"))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except ValueError as error:
-        raise ConfigError(f"{path} is not JSON: {error}.") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read as JSON: {getattr(error, 'strerror', None) or error}.") from None
     if not isinstance(values, dict):
         raise ConfigError(f"{path} must hold one JSON object, such as {{\"max_steps\": 30}}.")
     return {path: values}
@@ -319,14 +314,6 @@ def to_point(place: Coordinate, area: Rect) -> Point:
     return Point(x, area.top + (place.y * (area.height - 1) + GRID // 2) // GRID)
 
 
-def to_coordinate(point: Point, area: Rect) -> Coordinate:
-    """Pixel to grid, the nearest grid place; a pixel outside `area` raises ToolError."""
-    if not area.contains(point):
-        raise ToolError(f"Pixel ({point.x}, {point.y}) is outside the working area.", "invalid_box")
-    x = round((point.x - area.left) * GRID / max(1, area.width - 1))
-    return Coordinate(x, round((point.y - area.top) * GRID / max(1, area.height - 1)))
-
-
 @dataclass(frozen=True)
 class Window:
     """A top-level window: title, program's file name, place, and whether it is out of reach (elevated) or ours."""
@@ -355,9 +342,8 @@ class Frame:
 
     @property
     def blank(self) -> bool:
-        """Whether it shows one single colour; its middle row nearly always tells at once."""
-        row = self.clean[self.height // 2 * self.width * 4 :][: self.width * 4]
-        return row == row[:4] * self.width and self.clean == row * self.height
+        """Whether it shows one single colour."""
+        return self.clean == self.clean[:4] * (self.width * self.height)
 
 
 class Stop:
@@ -438,8 +424,6 @@ def png_pack(tag: bytes, data: bytes) -> bytes:
 def rgb_to_png(rgb: bytes | bytearray, width: int, height: int) -> bytes:
     """The straightforward encoder, kept as the reference: no filter, one zlib stream. `rgb` is width*height*3 bytes."""
     stride = width * 3
-    if min(width, height) < 1 or len(rgb) != stride * height:
-        raise ValueError(f"{len(rgb)} bytes are not a picture of {width}x{height} RGB pixels")
     rows = b"".join([b"\0" + rgb[start : start + stride] for start in range(0, len(rgb), stride)])
     header = png_pack(b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0))
     return PNG_SIGNATURE + header + png_pack(b"IDAT", zlib.compress(rows, 6)) + png_pack(b"IEND", b"")
@@ -468,10 +452,9 @@ EMPTY_BLOCK = b"\0\0\0\xff\xff"  # deflate for nothing: five bytes that move a s
 class PngEncoder:
     """The fast encoder: compresses only the strips that differ from the last frame's, in two threads.
 
-    Each strip is deflated on its own and ends on a whole byte (sync flush), so that strips, an IDAT chunk each, join
-    to one zlib stream, whose checksum is computed from theirs. Chunks are filled up to a multiple of three bytes, so
-    that their base64 is kept and joined, too. Times as fast as rgb_to_png on five real frames (tests/bench/encoder.py):
-    2.7 for a whole one, 15 to 20 when a line was typed, 80 and more for the same one; 6 % more bytes.
+    Strips end on a whole byte (sync flush), so that they, an IDAT chunk each, join to one zlib stream; chunks are
+    multiples of three bytes, so that their base64 joins, too. Times as fast as rgb_to_png (tests/bench/encoder.py): 2.7
+    for a whole frame, 15 to 20 when a line was typed, 80 and more for the same one; 6 % more bytes.
     """
 
     def __init__(self) -> None:
@@ -479,9 +462,7 @@ class PngEncoder:
         self._parts, self._strips = list[bytes](), list[PngPiece]()
 
     def encode(self, pixels: bytes, width: int, height: int) -> PngPiece:
-        """A whole PNG of BGRX pixels, top row first; ValueError if they do not fill the picture."""
-        if min(width, height) < 1 or len(pixels) != width * height * 4:
-            raise ValueError(f"{len(pixels)} bytes are not a picture of {width}x{height} BGRX pixels")
+        """A whole PNG of width*height BGRX pixels, top row first."""
         if (width, height) != self._size:
             self._size, self._pixels, self._parts = (width, height), b"", []
         if pixels == self._pixels:
@@ -502,11 +483,10 @@ class PngEncoder:
 
 
 def _png_strip(pixels: bytes, width: int, level: int) -> PngPiece:
-    """Some rows as an IDAT chunk.
+    """Some rows as an IDAT chunk: plain, or as differences to the row above (filter Up), coded with mere runs.
 
-    Text and controls repeat, which zlib finds best in plain rows. Photographs don't, but each row resembles the one
-    above: their differences (filter Up), coded with mere runs, take two thirds of the bytes and half the time. A probe
-    of 30 microseconds, green of every 16th column, tells them: over 100 levels, a third of them unlike the row above.
+    Photographs take two thirds of the bytes and half the time so. A probe of 30 microseconds, green of every 16th
+    column, tells them: over 100 levels, a third of them unlike the row above.
     """
     stride, name, strategy, rgb = width * 3, b"\0", zlib.Z_DEFAULT_STRATEGY, bgrx_to_rgb(pixels)
     step = next(step for step in range(16, 0, -1) if width % step == 0)  # a divisor, so that columns stay columns
@@ -557,14 +537,12 @@ def halved(rgb: bytes, width: int, height: int) -> tuple[bytes, int, int]:
 
 def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The chunks (tag, data) of a PNG up to IEND, each CRC checked; raises AgentError."""
-    if not png.startswith(PNG_SIGNATURE):
-        raise AgentError("This is not a PNG: its signature is missing.")
     at, tag = len(PNG_SIGNATURE), b""
     while tag != b"IEND":
         length, tag = struct.unpack(">I4s", png[at : at + 8].ljust(8, b"\xff"))
         data = png[at + 8 : at + 8 + length]
-        if len(data) < length or png[at : at + 12 + length] != png_pack(tag, data):
-            raise AgentError(f"The PNG is damaged or cut off at byte {at}.")
+        if png[:8] != PNG_SIGNATURE or len(data) < length or png[at : at + 12 + length] != png_pack(tag, data):
+            raise AgentError(f"This is no PNG, or it is damaged or cut off at byte {at}.")
         at += 12 + length
         yield tag, data
 
@@ -598,13 +576,11 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
 
 def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) -> bytes:
     """`part` of a picture of `stride` pixels a row, at width*height, nearest neighbour; `part` must lie inside it."""
-    # every period-th pixel comes from every step-th one: a few strided copies instead of a look-up for each
-    step, period = (size // math.gcd(part.width, width) for size in (part.width, width))
     starts = [((part.top + y * part.height // height) * stride + part.left) * 4 for y in range(height)]
     source = array("I", b"".join([pixels[start : start + part.width * 4] for start in starts]))
     scaled = array("I", bytes(width * height * 4))
-    for k in range(period):
-        scaled[k::period] = source[k * step // period :: step]
+    for x in range(width):  # column by column: a strided copy is quicker than a look-up for each pixel
+        scaled[x::width] = source[x * part.width // width :: part.width]
     return scaled.tobytes()
 
 
@@ -702,8 +678,8 @@ def _places(mark: Mapping[str, Any], whole: Rect) -> list[Point]:
 
 def _heat(action: Mapping[str, Any], whole: Rect, heat: Mapping[str, Any], age: int) -> Iterator[Patch]:
     """One executed action, fainter and smaller with every turn since: spots, and a band between a drag's ends."""
-    shrink, fade, ends = heat["trail_shrink"] ** age, 1 - age / max(1, heat["trail_turns"]), _places(action, whole)
-    radius = max(4, round(max(whole.width, whole.height) * heat["radius_scale"] * shrink))
+    shrink, fade = min(heat["trail_shrink"], 1) ** age, 1 - age / max(1, heat["trail_turns"])
+    ends, radius = _places(action, whole), max(4, round(max(whole.width, whole.height) * heat["radius_scale"] * shrink))
     if len(ends) == 2:
         x, y, thick = (ends[0].x + ends[1].x) / 2, (ends[0].y + ends[1].y) / 2, radius // 8
         ends = [Point(round(x + (end.x - x) * shrink), round(y + (end.y - y) * shrink)) for end in ends]
@@ -734,8 +710,7 @@ def _label(text: str, at: Point, whole: Rect, gap: int, taken: list[Rect]) -> It
 def marks(width: int, height: int, actions: Acts, boxes: Acts = (), trail: Sequence[Acts] = (),
           config: Mapping[str, Any] = UI_CONFIG) -> Iterator[Patch]:  # fmt: skip
     """A turn's marks in the order of painting; all places are on the grid, `trail` has earlier turns, latest first."""
-    whole, heat, taken = Rect(0, 0, width, height), config["executed_heat"], list[Rect]()
-    look = config["bbox_heat"]
+    whole, heat, look, taken = Rect(0, 0, width, height), config["executed_heat"], config["bbox_heat"], list[Rect]()
     for box in boxes if look["enabled"] else ():  # a round fill, and a border inside its edges
         (left, right), (top, bottom) = (sorted(pair) for pair in zip(*_places(box, whole), strict=True))
         wide, high, border = right - left + 1, bottom - top + 1, _tint([[0, look["border"]], [1, look["border"]]], 0)
@@ -777,16 +752,13 @@ def annotate(pixels: bytes, width: int, height: int, *what: Any, **more: Any) ->
 
 def ui_config(text: str) -> dict[str, Any]:
     """UI_CONFIG with the settings of a JSON text over it; raises ConfigError."""
-    box = {"name": "drag", "x1": 0, "y1": 0, "x2": GRID, "y2": GRID}
+    merged, box = {part: {**keys} for part, keys in UI_CONFIG.items()}, {"x1": 0, "y1": 0, "x2": GRID, "y2": GRID}
     try:
-        given = json.loads(text or "{}")
-        if unknown := [f"{part}.{key}" for part in given for key in given[part] if key not in UI_CONFIG.get(part, {})]:
-            raise ConfigError(f"ui_config: there is no setting {unknown[0]!r}; see UI_CONFIG in agent.py.")
-        merged = {part: {**keys, **given.get(part, {})} for part, keys in UI_CONFIG.items()}
-        heat = merged["executed_heat"]
-        if not (0 <= heat["radius_scale"] <= 0.5 and 0 <= heat["trail_shrink"] <= 1):
-            raise ValueError("radius_scale takes 0 to 0.5 and trail_shrink 0 to 1")
-        annotate(bytes(256), 8, 8, [box], [box], [[box]], merged)  # whatever else can't be drawn shows here
+        for part, keys in json.loads(text or "{}").items():
+            if unknown := {*keys} - {*UI_CONFIG.get(part, {})}:
+                raise ValueError(f"there is no setting '{part}.{min(unknown)}'")
+            merged[part] |= keys
+        annotate(bytes(256), 8, 8, [box], [box], [[box]], merged)  # what can't be drawn shows here
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise ConfigError(f"ui_config cannot be drawn with ({type(error).__name__}: {error}); see UI_CONFIG.") from None
     return merged
@@ -1186,8 +1158,7 @@ class WindowsDesktop:
 
 DEMO_TASK = 'Open Notes, write "Hello from agent.py" and save it.'
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
-# The colours by which the built-in model knows the controls: all that it and the desktop share. Each stands for one
-# thing only and is no other colour's bytes in rotated order, so that it can be searched for in packed RGB.
+# The colours by which the model knows the controls; none is another's bytes rotated, so packed RGB can be searched.
 DEMO_SIGNS = {"Notes icon": 0xF5B83D, "Notes in the menu": 0xF0A92B, "Start button": 0x1F6FEB, "text area": 0xFCFDFE,
               "caret": 0x4C8DF6, "text": 0x1B2430, "Save button": 0x2457D6, "saved mark": 0x2DA44E,
               "pointer": 0xFFFFFF}  # fmt: skip
@@ -1200,7 +1171,6 @@ class DemoState:
 
     opened: bool = False
     menu: bool = False
-    selected: bool = False
     focus: bool = False
     text: str = ""
     saved_text: str = ""
@@ -1213,8 +1183,8 @@ class DemoState:
     def places(self) -> dict[str, Rect]:
         """What can be clicked now, topmost first."""
         menu = {"Notes in the menu": Rect(28, 576, 268, 58), "menu": Rect(12, 560, 300, 90)}
-        window = {"close": Rect(982, 96, 48, 40), "Save button": Rect(902, 532, 108, 40)}
-        window |= {"text area": Rect(350, 152, 660, 364), "window": Rect(330, 96, 700, 496)}
+        window = {"Save button": Rect(902, 532, 108, 40), "text area": Rect(350, 152, 660, 364)}
+        window |= {"window": Rect(330, 96, 700, 496)}
         under = {"Start button": Rect(10, 677, 38, 38), "Notes icon": Rect(28, 28, 92, 104), "desktop": DEMO_SCREEN}
         return (menu if self.menu else {}) | (window if self.opened else {}) | under
 
@@ -1222,13 +1192,11 @@ class DemoState:
         """The state after a click on a control or a key with the modifiers held; most do nothing."""
         changes: dict[str, dict[str, Any]] = {
             **{"Start button": {"menu": not self.menu}, "escape": {"menu": False}},
-            **{"text area": {"focus": True, "selected": False}, "desktop": {"focus": False, "selected": False}},
-            "Notes icon": {"selected": True, "focus": False},
-            "Notes icon twice": {"selected": False, "opened": True, "menu": False},
-            "close": {"opened": False, "text": "", "clean": False, "focus": False},
+            **{"text area": {"focus": True}, "desktop": {"focus": False}, "Notes icon": {"focus": False}},
+            "Notes icon twice": {"opened": True, "menu": False},
             "Save button": {"saved_text": self.text, "clean": True} if self.opened else {},
         }
-        same = {"win": "Start button", "ctrl+escape": "Start button", "ctrl+s": "Save button", "alt+f4": "close"}
+        same = {"win": "Start button", "ctrl+escape": "Start button", "ctrl+s": "Save button"}
         return replace(self, **changes.get(same.get(action, action.replace("in the menu", "icon twice")), {}))
 
     def typed(self, text: str) -> DemoState:
@@ -1240,19 +1208,14 @@ class DemoState:
 
 @lru_cache(maxsize=2)
 def _demo_draw(state: DemoState) -> bytes:
-    """The picture of a state, without the pointer: three hills at dusk, the taskbar, the icon, the window, the menu."""
+    """The picture of a state, without the pointer: a sky at dusk, the taskbar, the icon, the window, the menu."""
     canvas, places = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height), state.places()
     for y in range(720):
         canvas.run(0, y, 1280, (28 + y // 8) << 16 | (44 + y // 6) << 8 | 110 + y // 7)
-    for x, y, size, colour in ((900, 180, 1100, 0x7C5CE0), (-300, 330, 1000, 0x2FA8C9), (420, 470, 1300, 0x3B62D8)):
-        canvas.fill(Rect(x, y, size, size), colour, size // 2, 0.35)
     canvas.fill(Rect(0, 672, 1280, 48), DEMO_PANE, 0, 0.9)
     canvas.text(1136, 688, "demo desktop", DEMO_GREY)
-    for x, y in ((18, 685), (30, 685), (18, 697), (30, 697)):
-        canvas.fill(Rect(x, y, 11, 11), DEMO_SIGNS["Start button"], 2)
-    canvas.fill(places["Notes icon"], DEMO_LIGHT, 8, 0.3 * state.selected)
+    canvas.fill(Rect(18, 685, 23, 23), DEMO_SIGNS["Start button"], 6)
     for rect in [places[name] for name in ("window", "menu") if name in places]:
-        canvas.fill(Rect(rect.left - 5, rect.top - 1, rect.width + 10, rect.height + 10), 0x000000, 14, 0.2)
         canvas.fill(rect, DEMO_PANE, 10)
     icons = [("Notes icon", 52, 40, 47, 102, DEMO_LIGHT), ("Notes in the menu", 44, 580, 108, 597, DEMO_GREY)]
     for name, left, top, x, y, colour in icons[: 1 + state.menu]:  # a sheet with three lines, and its name
@@ -1263,7 +1226,6 @@ def _demo_draw(state: DemoState) -> bytes:
     if state.opened:
         x, y, wide, high = paper = places["text area"]
         canvas.text(x, y - 42, state.title, DEMO_GREY)
-        canvas.text(1002, 110, "x", DEMO_GREY)
         canvas.fill(paper, DEMO_SIGNS["caret"] if state.focus else DEMO_LINE, 6)
         canvas.fill(Rect(x + 2, y + 2, wide - 4, high - 4), DEMO_SIGNS["text area"], 5)
         lines = [part for line in state.text[-2000:].split("\n") for part in re.findall(".{1,51}", line) or [""]][-13:]
@@ -1284,7 +1246,7 @@ class DemoDesktop:
     def __init__(self, clock: Clock) -> None:
         self.clock, self.state, self.held = clock, DemoState(), set[str]()
         self.acts: deque[str] = deque(maxlen=10_000)  # bounded, since a run may take any number of turns
-        self._cursor, self._pressed, self._clicked, self._captures = Point(640, 620), "", ("", -1e9, Point(0, 0)), 0
+        self._cursor, self._pressed, self._clicked, self._captures = Point(640, 620), "", ("", -1e9), 0
 
     screen = primary = staticmethod(lambda: DEMO_SCREEN)
     double_click_ms = staticmethod(lambda: 500)
@@ -1304,8 +1266,6 @@ class DemoDesktop:
     foreground = window_at
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
-        if area.intersection(DEMO_SCREEN) != area or min(area.width, area.height, width, height) < 1:
-            raise Win32Error(f"{area} does not lie on the demo desktop, which has 1280x720 pixels.")
         return scale_bgrx(_demo_draw(self.state), DEMO_SCREEN.width, area, width, height)
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
@@ -1329,12 +1289,11 @@ class DemoDesktop:
         if name == "left" and down:
             self._pressed = target
         elif name == "left" and target == self._pressed:  # a control acts when the button goes up over it again
-            (last, then, place), now, here = self._clicked, self.clock.now(), self._cursor
-            near = max(abs(here.x - place.x), abs(here.y - place.y)) <= 4
-            twice = target == last and near and (now - then) * 1000 <= self.double_click_ms()
-            self._clicked = ("" if twice else target, now, here)  # a third click begins anew
+            (last, then), now = self._clicked, self.clock.now()
+            twice = target == last == "Notes icon" and (now - then) * 1000 <= self.double_click_ms()
+            self._clicked = ("" if twice else target, now)  # a third click begins anew
             state = replace(self.state, menu=self.state.menu and target in ("Start button", "menu"))
-            self.state = state.after(f"{target} twice" if twice and target == "Notes icon" else target)
+            self.state = state.after(target + " twice" * twice)
 
     def _hold(self, kind: str, name: str, down: bool) -> None:
         self.acts.append(f"{kind} {name} {'down' if down else 'up'}")
@@ -1419,8 +1378,7 @@ def demo_reply(request: dict[str, Any]) -> dict[str, Any]:
     if step in able:
         arguments = _demo_arguments(tools[able[step]], "\n".join(lines), target, why, place)
         if story:
-            words = {"observation": why, "bboxes": [], "actions": [{"name": able[step], **arguments}]}
-            message["content"] = json.dumps(words)
+            message["content"] = json.dumps({"observation": why, "actions": [{"name": able[step], **arguments}]})
         else:
             call = {"name": able[step], "arguments": json.dumps(arguments)}
             message["tool_calls"] = [{"id": f"call_{len(request['messages'])}", "type": "function", "function": call}]
@@ -1446,11 +1404,10 @@ class DemoModel:
     def __init__(self) -> None:
         def answer(handler: Any) -> None:
             status, said = self.respond(handler.path, handler.rfile.read(int(handler.headers.get("Content-Length", 0))))
-            body = json.dumps(said).encode()
             with suppress(ConnectionError):  # the run may have ended meanwhile
                 handler.send_response(status)
                 handler.end_headers()
-                handler.wfile.write(body)
+                handler.wfile.write(json.dumps(said).encode())
 
         kind = {"disable_nagle_algorithm": True, "do_GET": answer, "do_POST": answer, "log_message": lambda *_: None}
         # not HTTPServer, which asks the name server for its own name
@@ -1470,10 +1427,7 @@ class DemoModel:
             return 200, {"data": [info]}
         if path != "/v1/chat/completions":
             return 404, {"error": {"message": f"Unexpected endpoint: {path}"}}
-        try:
-            message = demo_reply(json.loads(body))
-        except (AgentError, ValueError, LookupError, TypeError, AttributeError) as error:
-            return 400, {"error": {"message": f"The request cannot be read: {error!r}"}}
+        message = demo_reply(json.loads(body))
         sizes = [struct.unpack(">16x2I", base64.b64decode(head)) for head in re.findall(rb";base64,(.{32})", body)]
         prompt = len(re.sub(rb';base64,[^"]+', b"", body)) // 4 + sum(width * height // 1024 for width, height in sizes)
         usage = {"prompt_tokens": prompt, "completion_tokens": len(json.dumps(message)) // 4}

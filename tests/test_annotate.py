@@ -208,8 +208,8 @@ class Whole(unittest.TestCase):
             '{"heat": {"enabled": true}}': "no setting 'heat.enabled'",
             '{"bbox_heat": {"border": "red"}}': "cannot be drawn",
             '{"executed_heat": {"stops": []}}': "cannot be drawn",
-            '{"executed_heat": {"radius_scale": 1e99}}': "0 to 0.5",
-            '{"executed_heat": {"trail_shrink": NaN}}': "0 to 1",
+            '{"executed_heat": {"radius_scale": NaN}}': "cannot be drawn",
+            '{"executed_heat": {"trail_shrink": NaN}}': "cannot be drawn",
             "[]": "cannot be drawn",
             "{": "cannot be drawn",
         }

@@ -99,12 +99,12 @@ class WrongUse(CommandLineCase):
         self.assertIn("no setting 'max_stepz'", self.one_line("--demo", "--set", "max_stepz=3"))
         self.assertIn("FIELD=VALUE", self.one_line("--demo", "--set", "max_steps"))
         self.assertIn("AGENT_IMAGE_W", self.one_line("--demo", environ={"AGENT_IMAGE_W": "wide"}))
-        self.assertIn("must lie between", self.one_line("--demo", "--max-steps", "0"))
+        self.assertIn("takes 1 to 100000, not '0'", self.one_line("--demo", "--max-steps", "0"))
 
     def test_a_missing_or_broken_configuration_file_is_named(self) -> None:
         path = self.folder / "settings.json"
         self.assertIn("cannot be read", self.one_line("--demo", "--config", str(path)))
-        for content, wanted in (("{", "is not JSON"), ("[1]", "one JSON object"), ('{"x": 1}', "no setting 'x'")):
+        for content, wanted in (("{", "cannot be read as JSON"), ("[1]", "one JSON object"), ('{"x": 1}', "no setting 'x'")):
             path.write_text(content, encoding="utf-8")
             self.assertIn(wanted, self.one_line("--demo", "--config", str(path)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 import re
 import unittest
 from dataclasses import dataclass, field, fields
@@ -42,28 +41,6 @@ class Values(unittest.TestCase):
         for area in [*AREAS, Rect(3, 3, 1, 1), Rect(0, 0, 17, 9)]:
             for value in range(1001):
                 self.assertTrue(area.contains(agent.to_point(Coordinate(value, 1000 - value), area)))
-
-    def test_grid_to_pixel_and_back_is_the_same_place(self) -> None:
-        for area in AREAS:
-            for value in range(1001):
-                place = Coordinate(value, 0) if area.height < 1001 else Coordinate(value, 1000 - value)
-                self.assertEqual(agent.to_coordinate(agent.to_point(place, area), area), place)
-
-    def test_pixel_to_grid_and_back_is_at_most_half_a_step_away(self) -> None:
-        chance = random.Random(1)
-        for area in AREAS:
-            for _ in range(200):
-                point = Point(area.left + chance.randrange(area.width), area.top + chance.randrange(area.height))
-                back = agent.to_point(agent.to_coordinate(point, area), area)
-                self.assertLessEqual(abs(back.x - point.x), area.width / 2000 + 1)
-                self.assertLessEqual(abs(back.y - point.y), area.height / 2000 + 1)
-
-    def test_a_pixel_outside_the_area_has_no_place_on_the_grid(self) -> None:
-        for area in [*AREAS, Rect(0, 0, 7680, 4320)]:
-            right, bottom = area.left + area.width, area.top + area.height
-            for point in (Point(area.left - 1, area.top), Point(right, area.top), Point(area.left, area.top - 1),
-                          Point(area.left, bottom)):  # fmt: skip
-                refused(self, "invalid_box", agent.to_coordinate, point, area)
 
     def test_a_rectangle_contains_its_first_but_not_the_pixel_after_its_last(self) -> None:
         rect = Rect(-10, 5, 20, 10)
