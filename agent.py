@@ -2840,7 +2840,8 @@ class AgentState:
 ########################################################################################################################
 
 # A prompt is constant for a whole run, for the server's prefix cache; {names} are tools in the profile's vocabulary.
-GRID_RULES = "Positions: [x, y] on the screenshot's grid, [0, 0] top left, [1000, 1000] bottom right. Aim at centres."
+GRID_RULES = """Positions are [x, y] on a grid over the screenshot: [0, 0] top left, [1000, 0] top right, \
+[1000, 1000] bottom right. Aim at an element's centre."""
 PLANNER_PROMPT = """You are the Computer Task Planner. An executor that sees the screen of a Windows desktop acts for \
 you, one action a turn; you do not see it. Always answer with one tool call:
 {update_plan} on turn 1, after DONE (give the next goal), BLOCKED or no progress; {archive} when told ARCHIVE_NOW.
