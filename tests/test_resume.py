@@ -20,7 +20,7 @@ from tests.test_main import CommandLineCase
 def facts(state: agent.AgentState) -> dict[str, Any]:
     """Everything that a state is made of."""
     memory = state.memory
-    kept = {**vars(state), "memory": None, "history": memory._history, "snapshots": memory.all_snapshots}
+    kept = {**vars(state), "memory": None, "history": memory.active_history, "snapshots": memory.all_snapshots}
     return json.loads(json.dumps(kept, default=lambda value: value.__dict__))
 
 
@@ -116,7 +116,7 @@ class Journals(EngineCase):
             {"kind": "archive", "summary": 1}, {"kind": []}, {"turn": None, "kind": "plan"}, {"kind": "action", "a": 1},
         ]  # fmt: skip
         state, _, _ = self.resumed(self.folder, [json.dumps(entry) + "\n" for entry in odd])
-        self.assertEqual((state.turn, state.mode, state.memory._history), (0, agent.PLANNING, []))
+        self.assertEqual((state.turn, state.mode, state.memory.active_history), (0, agent.PLANNING, []))
 
 
 class CommandLine(CommandLineCase):

@@ -206,7 +206,7 @@ class Acting(StoryCase):
 
     def test_a_drag_of_no_length_and_a_place_off_the_grid_are_refused_told_and_never_drawn(self) -> None:
         cases = (
-            ({"name": "drag", "x1": 5, "y1": 5, "x2": 5, "y2": 5}, "they must differ"),
+            ({"name": "drag", "x1": 5, "y1": 5, "x2": 5, "y2": 5}, "too close together"),
             ({"name": "drag", "x1": 5, "y1": 5}, "x2 is missing"),
             ({"name": "click", "x1": 1001, "y1": 5}, "x1 must be a whole number in its range"),
             ({"name": "click", "x1": -1, "y1": 5}, "x1 must be"), ({"name": "click", "x1": 5.5, "y1": 5}, "x1 must be"),
