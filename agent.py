@@ -3112,7 +3112,7 @@ small { display: block } .call { font: 13px/1.5 ui-monospace, Consolas, monospac
 .call, .note { background: var(--ground); border-radius: 8px; padding: 6px 12px }
 .note { border-left: 4px solid var(--tone) } .good { --tone: var(--green) } .bad { --tone: var(--red) }
 .idle { --tone: var(--amber) } .plan { --tone: var(--violet) } .busy { --tone: var(--blue) }
-circle, path { fill: none; stroke: #e11d48; stroke-width: 5; filter: drop-shadow(0 0 2px #fff) drop-shadow(0 0 2px #fff) }
+circle, path { fill: none; stroke: #e11d48; stroke-width: 5; filter: drop-shadow(0 0 3px #fff) }
 .off { stroke-dasharray: 14 10 } rect { fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif }
 #note { margin: 14px auto -4px; max-width: min(1296px, 94vw) } #live { display: grid; gap: 14px; padding-bottom: 0 }
 .card { padding: 10px 14px } #side { display: grid; gap: 14px }
