@@ -3244,8 +3244,7 @@ function showRun() {
 }
 addEventListener("DOMContentLoaded", () => {
   const blocks = document.querySelectorAll("script[type='application/json']");
-  $("back").onclick = () => go(current - 1);
-  $("next").onclick = () => go(current + 1);
+  for (const [id, step] of [["back", -1], ["next", 1]]) $(id).onclick = () => go(current + step);
   $("play").onclick = () => play(!timer);
   if (!blocks.length && location.protocol === "http:") return follow();
   const book = new Map();
@@ -3510,6 +3509,9 @@ class ExecutionLogger:
             self.book += turns_of(old) if old else []
         try:
             (self.folder / "screenshots").mkdir(exist_ok=True)
+            probe = self.folder / "screenshots" / "turn_0000000_recovery.png"
+            probe.write_bytes(bytes(1 << 16))  # else the path is too long, or the disk full
+            probe.unlink()
             names = ("execution_log.txt", "turns.jsonl", "report.html", f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log")
             self._streams = [(self.folder / n).open("a", encoding="utf-8", errors="backslashreplace") for n in names]
             self._log, self._turns, self._report, self._exchanges = self._streams
