@@ -3013,8 +3013,7 @@ button:hover:enabled { border-color: var(--soft) } :disabled { opacity: .45 } ::
 article { border-left: 5px solid var(--tone); margin-bottom: 16px; padding: 12px 16px 14px; scroll-margin-top: 62px }
 article.now { box-shadow: 0 0 0 2px var(--blue) } :focus-visible { outline: 2px solid var(--blue) }
 header { display: flex; flex-wrap: wrap; gap: 4px 10px; align-items: baseline } b { font-size: 20px }
-.cost { margin-left: auto } .body { display: grid; gap: 16px; margin-top: 10px } .act, .res { display: none }
-@media (min-width: 860px) { .seen:not(.wide) .body { grid-template-columns: 3fr 2fr } }
+.cost { margin-left: auto } .body { display: grid; gap: 16px; margin-top: 10px } .act, .res, .live dl { display: none }
 figure { margin: 0 0 8px; position: relative; border: 1px solid var(--line); border-radius: 8px; overflow: hidden }
 img { display: block; width: 100%; height: auto } svg { position: absolute; inset: 0; width: 100%; height: 100% }
 p { margin: 0 0 10px; white-space: pre-wrap; unicode-bidi: plaintext; max-height: 22em; overflow: auto }
@@ -3022,21 +3021,19 @@ small { display: block } .call { font: 13px/1.5 ui-monospace, Consolas, monospac
 .call, .note { background: var(--ground); border-radius: 8px; padding: 6px 12px }
 .note { border-left: 4px solid var(--tone) } .good { --tone: var(--green) } .bad { --tone: var(--red) }
 .idle { --tone: var(--amber) } .plan { --tone: var(--violet) } .busy { --tone: var(--blue) }
-.mark, .halo { fill: none; stroke: #e11d48; stroke-width: 5 } .halo { stroke: #fff; stroke-width: 11 }
+circle, path { fill: none; stroke: #e11d48; stroke-width: 5; filter: drop-shadow(0 0 3px #fff) }
 .off { stroke-dasharray: 14 10 } rect { fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif }
 #note { margin: 14px auto -4px; max-width: min(1296px, 94vw) } #live { display: grid; gap: 14px; padding-bottom: 0 }
 .card { padding: 10px 14px } #side { display: grid; gap: 14px }
 canvas { display: block; width: 100%; border-radius: 6px } form { display: flex; gap: 8px; margin-top: 10px }
 #side p { margin: 2px 0 0; max-height: 12em } #side .card:has(p:empty) { display: none }
-@media (min-width: 860px) { #live { grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); align-items: start } }
-.live dl { display: none } .live #turns { display: flex; flex-direction: column-reverse }
+@media (min-width: 860px) { #live { grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); align-items: start }
+  article:has(img) .body { grid-template-columns: 3fr 2fr } } .live #turns { display: flex; flex-flow: column-reverse }
 .live #top { display: flex; gap: 14px; align-items: baseline; padding-bottom: 12px } .live .chip { flex: none }
 .live h1 { font-size: 17px; margin: 0; flex: 1; max-height: 4em } .live b { font-size: 15px }
 .live article { margin-bottom: 6px; padding: 7px 14px } .live .body { display: none }
 .live .open .body { display: grid } .live header { cursor: pointer } .live .act { display: block; font-weight: 600 }
 .live .res { display: block; flex: 1 1 14em } .live .cost { margin: 0 }
-@media (prefers-reduced-motion: no-preference) { .now .mark { animation: beat 1.1s ease-in-out 3 } }
-@keyframes beat { 50% { stroke-width: 14; opacity: .55 } }
 @media print { nav { display: none } article { break-inside: avoid } p { max-height: none } }
 </style><body><div id="top"></div><nav><button id="back" title="left arrow">&#9664;</button>
 <button id="play" title="space">play</button><button id="next" title="right arrow">&#9654;</button>
@@ -3057,60 +3054,49 @@ function plain(text) {  // whatever a model or a screen said: not too much of it
   const escaped = (char) => "\\u" + char.codePointAt(0).toString(16).padStart(4, "0");
   return text.slice(0, TEXT_MOST).replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu, escaped) + rest;
 }
-function add(parent, name, kind, text) {  // the only way text gets into the page: never as markup
-  const node = Object.assign(document.createElement(name), {className: kind || "", textContent: plain(text || "")});
+function add(parent, name, values, text) {  // the only way text gets into the page: never as markup
+  const space = /^(svg|path|circle|rect|text)$/.test(name) ? "http://www.w3.org/2000/svg" : document.body.namespaceURI;
+  const node = document.createElementNS(space, name), all = typeof values === "object" ? values : {class: values || ""};
+  for (const key in all) node.setAttribute(key, all[key]);
+  node.textContent = plain(text || "");
   return parent.appendChild(node);
 }
-function draw(svg, name, values, text) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
-  node.textContent = text || "";
-  return svg.appendChild(node);
-}
 function mark(svg, act) {  // what was done; dashed if it was refused or broken off
-  const [wide, high] = head.size, {text, key, element_name} = act.args, off = act.changed === null ? " off" : "";
+  const [wide, high] = head.size, {text, key, element_name} = act.args, kind = act.changed === null ? "off" : "";
   const places = Object.values(act.args).filter((value) => value && typeof value.x === "number");
   const spots = places.map(({x, y}) => [x * wide / 1000, y * high / 1000]);
   const [[x, y] = [wide / 2 - 350, high - 115], end] = spots;
-  for (const kind of ["halo", "mark" + off]) {
-    for (const [cx, cy] of spots) draw(svg, "circle", {cx, cy, r: act.tool === "double_click" ? 34 : 24, class: kind});
-    const way = end && Math.atan2(end[1] - y, end[0] - x);
-    const wing = (turn) => `M ${end} l ${-40 * Math.cos(way + turn)} ${-40 * Math.sin(way + turn)}`;
-    if (end) draw(svg, "path", {d: `M ${x} ${y} L ${end} ${wing(.5)} ${wing(-.5)}`, class: kind});
-  }
+  for (const [cx, cy] of spots) add(svg, "circle", {cx, cy, r: act.tool === "double_click" ? 34 : 24, class: kind});
+  const way = end && Math.atan2(end[1] - y, end[0] - x);
+  const wing = (turn) => `M ${end} l ${-40 * Math.cos(way + turn)} ${-40 * Math.sin(way + turn)}`;
+  if (end) add(svg, "path", {d: `M ${x} ${y} L ${end} ${wing(.5)} ${wing(-.5)}`, class: kind});
   const label = [act.tool.replaceAll("_", " "), text || key || element_name].filter(Boolean).join(": ").slice(0, 60);
   const size = label.length * 14 + 24, left = Math.max(4, Math.min(x + 32, wide - size - 4));  // inside the picture
   const top = Math.max(4, Math.min(y + 32, high - 44));
-  draw(svg, "rect", {x: left, y: top, width: size, height: 38, rx: 9});
-  draw(svg, "text", {x: left + size / 2, y: top + 27, "text-anchor": "middle"}, plain(label));
-}
-function picture(parent, name, acts) {
-  const figure = add(parent, "figure"), image = add(figure, "img"), [width, height] = head.size;
-  image.onerror = () => { figure.textContent = `The screenshot ${name} is missing.`; };
-  Object.assign(image, {width, height, loading: "lazy", alt: "The screen", src: pictures.get(name) || name});
-  const svg = draw(figure, "svg", {viewBox: `0 0 ${width} ${height}`});
-  for (const act of acts) mark(svg, act);
-  figure.onclick = () => figure.closest("article").classList.toggle("wide");
+  add(svg, "rect", {x: left, y: top, width: size, height: 38, rx: 9});
+  add(svg, "text", {x: left + size / 2, y: top + 27, "text-anchor": "middle"}, label);
 }
 function card(turn, at) {  // a turn's article and its piece of the line; the panel shows it as a row that opens
   const kinds = [...new Set(turn.notes.map(([kind]) => kind))], tones = kinds.map((kind) => NOTES[kind]);
-  const good = turn.changed || tones.includes("good") ? "good" : "";
-  const tone = tones.includes("bad") ? "bad" : turn.plan ? "plan" : turn.wasted ? "idle" : good;
+  const good = turn.changed ? "good" : "", fine = tones.includes("good") ? "good" : good;
+  const tone = tones.includes("bad") ? "bad" : turn.plan ? "plan" : turn.wasted ? "idle" : fine;
   const node = add(document.createDocumentFragment(), "article", tone), top = add(node, "header");
   add(top, "b", "", String(turn.turn));
-  add(top, "span", "", turn.role.slice(0, 30));
-  add(top, "span", "act", turn.call.slice(0, 300));
-  add(top, "span", "res", turn.result.slice(0, 300));
-  if (turn.changed) add(top, "span", "chip good", "changed");
-  if (turn.changed === false) add(top, "span", "chip", "unchanged");
+  const parts = [["", turn.role], ["act", turn.call], ["res", turn.result]];
+  for (const [kind, text] of parts) add(top, "span", kind, text.slice(0, 300));
+  if (turn.changed !== null) add(top, "span", "chip " + good, turn.changed ? "changed" : "unchanged");
   for (const kind of kinds) add(top, "span", "chip " + (NOTES[kind] || ""), kind);
   add(top, "span", "cost", `${turn.seconds.toFixed(1)} s, ${turn.prompt} + ${turn.completion} tokens`);
   const body = add(node, "div", "body"), done = (name) => turn.acts.filter((act) => act.screenshot === name);
   const shots = live ? [] : turn.shots.filter((name, n) => !n || done(name).length);
-  const seen = shots.length && add(body, "div");
-  for (const name of shots) picture(seen, name, done(name));
-  node.classList.toggle("seen", !!seen);
-  const words = add(body, "div", "words");
+  const seen = shots.length && add(body, "div"), words = add(body, "div", "words");
+  for (const name of shots) {
+    const figure = add(seen, "figure"), image = add(figure, "img"), [width, height] = head.size;
+    image.onerror = () => { figure.textContent = `The screenshot ${name} is missing.`; };
+    Object.assign(image, {width, height, loading: "lazy", alt: "The screen", src: pictures.get(name) || name});
+    const svg = add(figure, "svg", {viewBox: `0 0 ${width} ${height}`});
+    for (const act of done(name)) mark(svg, act);
+  }
   const rows = [["the model said", turn.said], ["call", turn.call, "call"], ["result", turn.plan ? "" : turn.result]];
   for (const [kind, text] of turn.notes) rows.push([kind, text, "note " + (NOTES[kind] || "")]);
   for (const [label, text, kind] of rows) if (text) add(words, "p", kind, text).prepend(add(words, "small", "", label));
@@ -3146,8 +3132,7 @@ function play(on) {
 onkeydown = (event) => {
   const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -1e9, End: 1e9, " ": 0}[event.key];
   if (event.ctrlKey || event.altKey || event.metaKey || (event.repeat && !step)) return;
-  if (event.key === "Escape") $("hint").blur();
-  if (event.target === $("hint")) return;
+  if (event.target === $("hint")) return void (event.key === "Escape" && event.target.blur());
   if (live && event.key === "h") $("hint").focus();
   else if (step === undefined || (live && event.key === " " && event.target.tagName === "BUTTON")) return;
   else if (step) go(current + step);
@@ -3168,8 +3153,7 @@ function showRun() {
 }
 addEventListener("DOMContentLoaded", () => {
   const blocks = document.querySelectorAll("script[type='application/json']");
-  $("back").onclick = () => go(current - 1);
-  $("next").onclick = () => go(current + 1);
+  for (const [id, step] of [["back", -1], ["next", 1]]) $(id).onclick = () => go(current + step);
   $("play").onclick = () => play(!timer);
   if (!blocks.length && location.protocol === "http:") return follow();
   const book = new Map();
@@ -3186,16 +3170,14 @@ addEventListener("DOMContentLoaded", () => {
 // -- live: the same items through the panel's event stream, the screen with its marks, and the person's words
 const pen = $("screen").getContext("2d", {alpha: false, willReadFrequently: true}), token = location.hash.slice(1);
 let shown = 0, drawn = "", posted = 0, busy = false, said = "";
-function ask(path, body) {
-  const headers = {Authorization: "Bearer " + token, ...(body ? {"Content-Type": "application/json"} : {})};
-  return fetch(path, {method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), cache: "no-store"});
-}
+const ask = (path, body) => fetch(path, {method: body ? "POST" : "GET", body: body && JSON.stringify(body),
+  headers: {Authorization: "Bearer " + token, "Content-Type": "application/json"}});
 const note = (text, tone) =>
   Object.assign($("note"), {hidden: !text, className: "card note " + tone, textContent: plain(text)});
 async function tell(path, body, done) {
   const answer = await ask(path, body).catch(() => null);
-  const said = !answer ? "The program does not answer." : answer.ok ? done : (await answer.json()).error;
-  note(said, answer?.ok ? "good" : "bad");
+  note(!answer ? "The program does not answer." : answer.ok ? done : (await answer.json()).error,
+    answer?.ok ? "good" : "bad");
   return answer?.ok;
 }
 function paint(patches) {  // as `annotate` in agent.py does: colours, and round gradients where there is a radius
@@ -3236,11 +3218,10 @@ async function screen() {  // the picture: fetched when it or its marks are new,
   if (wanted !== state) screen();
 }
 function render() {
-  const over = Boolean(head.outcome), spoken = state.observation || turns.findLast((turn) => turn.said)?.said;
-  const news = head.text || state.error || "";
+  const over = Boolean(head.outcome), news = head.text || state.error || "";
+  const cards = {...head, words: state.observation || turns.findLast((turn) => turn.said)?.said};
   showRun();
-  const cards = {instructions: head.instructions, plan: head.plan, words: spoken};
-  for (const id in cards) $(id).textContent = plain(cards[id] || "");
+  for (const id of ["instructions", "plan", "words"]) $(id).textContent = plain(cards[id] || "");
   if (said !== news) note(said = news, over && ENDS[head.outcome] || "bad");
   $("play").textContent = state.paused ? "Resume" : "Pause";
   $("send").textContent = state.phase === "waiting_inject" ? "Inject" : "Send hint";
@@ -3249,11 +3230,9 @@ function render() {
 async function read() {  // true: there is no use in asking again
   const answer = await ask("/events");
   if (answer.status === 401) return note((await answer.json()).error, "bad") || true;
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let text = "";;) {
-    const {value, done} = await reader.read();
-    if (done) return;
-    const events = (text + value).split("\n\n");
+  let text = "";
+  for await (const more of answer.body.pipeThrough(new TextDecoderStream())) {
+    const events = (text + more).split("\n\n");
     text = events.pop();
     for (const event of events.filter((it) => it.startsWith("data: "))) {
       state = JSON.parse(event.slice(6));
@@ -3398,9 +3377,7 @@ def report(items: Iterable[Mapping[str, Any]], begun: bool = False) -> str:
 def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
     """(RGB, width, height) of a run's screenshot, and no other file, whatever a journal says; raises AgentError."""
     try:
-        if not re.fullmatch(SHOT_NAME, name):
-            raise AgentError("that is no name of a screenshot")
-        return png_to_rgb((folder / name).read_bytes())
+        return png_to_rgb((folder / "".join(re.findall(rf"\A{SHOT_NAME}\Z", name))).read_bytes())
     except (AgentError, OSError) as error:
         raise AgentError(f"The screenshot {name[:80]} of {folder} cannot be read: {error}") from None
 
@@ -3542,10 +3519,8 @@ def _new_run_folder(root: Path) -> Path:
         raise ConfigError(f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir.") from None
 
 
-# LM Studio's own log: ~/.lmstudio/server-logs/2026-06/2026-06-27.1.log, in older versions under ~/.cache/lm-studio. Its
-# requests hold whole images. What was added to it during a run belongs to the run, whatever the format of its times.
 def lmstudio_logs() -> dict[Path, int]:
-    """LM Studio's server logs and their sizes; none where it was never used."""
+    """LM Studio's own logs, in older versions under ~/.cache, and their sizes; what a log grows by in a run is its."""
     home, sizes = Path(os.path.expanduser("~")), {}
     for path in [p for root in (".lmstudio", ".cache/lm-studio") for p in home.glob(f"{root}/server-logs/*/*.log")]:
         with suppress(OSError):
@@ -4444,9 +4419,8 @@ class PanelRequest(BaseHTTPRequestHandler):
     def handle(self) -> None:
         self.server.open[self.connection] = time.monotonic() + PANEL_SECONDS
         try:
-            super().handle()
-        except OSError:
-            pass  # the other side has gone, or was too slow
+            with suppress(OSError):  # the other side has gone, or was too slow
+                super().handle()
         finally:
             del self.server.open[self.connection]
 
@@ -4511,10 +4485,7 @@ class PanelRequest(BaseHTTPRequestHandler):
 
 
 class Panel(ThreadingTCPServer):
-    """Shows a run to a browser on this machine and takes its words: pause, resume, stop, hints, marks, replies.
-
-    `url` holds the token in its fragment, which a browser never sends. Every method may be called from any thread.
-    """
+    """Shows a run to a browser on this machine and takes its words. Every method may be called from any thread."""
 
     daemon_threads, request_queue_size, allow_reuse_address = True, PANEL_CONNECTIONS, sys.platform != "win32"
 
@@ -4523,8 +4494,7 @@ class Panel(ThreadingTCPServer):
         self.changed, self.version, self.closed, self.seen = threading.Condition(), 0, False, 0.0
         self.open, self._hints, self._injected = dict[socket.socket, float](), list[str](), list[str]()
         self._turns, self._known, self._size, self._annotated = dict[int, tuple[int, str]](), 0, b"", b""
-        self._awaited: int | None = None
-        self._own = True  # whether the marks are those of the published acts
+        self._awaited, self._own = -1, True  # the number of a picture; whether the marks are those of published acts
         self._state: dict[str, Any] = {"phase": "starting", "actions": [],
             **dict.fromkeys(("turn", "msg_id", "pending_seq", "annotated_seq"), 0), "bboxes": [], "trail": [],
             **dict.fromkeys(("error", "observation", "vlm_json", "raw_b64", "paused"), "")}  # fmt: skip
@@ -4534,7 +4504,7 @@ class Panel(ThreadingTCPServer):
             text = f"Port {config.panel_port} cannot be used for the panel ({error.strerror})"
             raise ConfigError(f"{text}; choose another panel_port, or 0 for any.") from None
         token, self.host = token_urlsafe(32), f"127.0.0.1:{self.server_address[1]}"
-        self.url, self.bearer = f"http://{self.host}/#{token}", f"Bearer {token}".encode()
+        self.url, self.bearer = f"http://{self.host}/#{token}", f"Bearer {token}".encode()  # browsers keep a fragment
         threading.Thread(target=self.serve_forever, args=(0.05,), name="panel", daemon=True).start()
 
     def server_bind(self) -> None:
@@ -4556,17 +4526,13 @@ class Panel(ThreadingTCPServer):
 
     def close(self) -> None:
         """Tells the page how it ended, then ends the server."""
-        with self.changed:
-            self.closed = True
-            self.changed.notify_all()
-        end = time.monotonic() + 1
+        self.closed, end = True, time.monotonic() + 1
+        self.update()
         while self.watched() and time.monotonic() < end:
             time.sleep(0.01)
         self.shutdown()
         self.service_actions()
         self.server_close()
-
-    # -- towards the run
 
     def update(self, **values: Any) -> None:
         """Changes what the page shows, such as phase="waiting_inject" or error="..."."""
@@ -4602,8 +4568,7 @@ class Panel(ThreadingTCPServer):
 
     def take_injected(self) -> str | None:
         """The next reply that was handed in through /inject, if any."""
-        with self.changed:
-            return self._injected.pop(0) if self._injected else None
+        return self._injected.pop(0) if self._injected else None
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
         """The page's PNG of the picture shown last, or None: no page is there, or its time is over. Raises Stopped."""
@@ -4614,12 +4579,10 @@ class Panel(ThreadingTCPServer):
             while not (self._annotated or self.stop.reason) and time.monotonic() < end:
                 self.changed.wait(0.05)
                 end = start + timeout if self.watched() else min(end, max(start, self.seen) + PANEL_GONE)
-            self._awaited = None
+            self._awaited = -1
             self.update(phase="asking")
         self.stop.check()
         return self._annotated or None
-
-    # -- towards the page
 
     def news(self, since: int) -> tuple[int, str]:
         """The present version, waiting half a second for another one than `since`; the state, the turns changed."""
@@ -4653,8 +4616,8 @@ class Panel(ThreadingTCPServer):
         """What the page sent: a picture, a reply, or a command; (HTTP status, what is wrong with it)."""
         queue, said, most = (self._hints, text, 2000) if action == "hint" else (self._injected, vlm_text, 4 << 20)
         if path == "/annotated":
-            if type(seq) is not int or seq != self._awaited or self._annotated:
-                return 409, f"seq {seq} is not awaited, {self._awaited} is."
+            if type(seq) is not int or seq != self._awaited or seq < 0 or self._annotated:
+                return 409, f"seq {seq} is not awaited."
             png = base64.b64decode(image_b64, validate=True)
             data = b"".join([data for tag, data in _png_chunks(png) if tag == b"IDAT"])
             if png[16:24] != self._size or not zlib.decompressobj().decompress(data, 1 << 28):
