@@ -3739,12 +3739,12 @@ def sight(frame: Frame) -> dict[str, Any]:
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
     """The working area in pixels: primary, all, or LEFT,TOP,WIDTH,HEIGHT, which must lie on the virtual screen."""
-    screen, primary = desktop.screen(), desktop.primary()
+    full, primary = desktop.screen(), desktop.primary()
     with suppress(TypeError, ValueError):  # no four numbers
-        area = {"primary": primary, "all": screen}.get(setting) or Rect(*map(int, setting.split(",")))
-        if area.width and area.height and area.intersection(screen) == area:
+        area = {"primary": primary, "all": full}.get(setting) or Rect(*map(int, setting.split(",")))
+        if area.width and area.height and area.intersection(full) == area:
             return area
-    raise ConfigError(f"area {setting!r} is not inside the screen {screen}; use primary, all or LEFT,TOP,WIDTH,HEIGHT.")
+    raise ConfigError(f"area takes primary, all or LEFT,TOP,WIDTH,HEIGHT; {setting!r} is not inside the screen {full}.")
 
 
 @dataclass
@@ -3854,7 +3854,6 @@ class Engine:
             if self.failures > config.model_failures:
                 raise
             self.logger.record("model_failed", error=error.kind, text=str(error))
-            self.logger.exchange(f"FAILURE {number}: {error}", [])
             self.say(f"warning: {error}")
             return error
         lost = max(0.0, self.clock.now() - start - reply.seconds)  # by tries that failed
@@ -4000,9 +3999,8 @@ class Conversation:
 
 def run_agent(engine: Engine, state: AgentState, recording: Recording | None = None) -> Outcome:
     """Runs the profile's loop, or a recording, to its end; held input is released on every way out."""
-    engine.began, plan_or_act = engine.clock.now(), partial(two_agent_turn, engine, state)
-    two_agent: Callable[[Engine, AgentState], Outcome] = partial(run_turns, take_turn=plan_or_act)
-    loops = {"two_agent": two_agent, "chat": run_chat, "story": run_story}
+    engine.began, turn = engine.clock.now(), partial(two_agent_turn, engine, state)
+    loops: Any = {"two_agent": partial(run_turns, take_turn=turn), "chat": run_chat, "story": run_story}
     try:
         return run_replay(engine, state, recording) if recording else loops[engine.profile.loop](engine, state)
     finally:
@@ -4338,7 +4336,7 @@ def carry_out_all(engine: Engine, state: AgentState, actions: list[Any]) -> tupl
 
 def marked_picture(engine: Engine, state: AgentState, done: list[Any], boxes: list[Any], heat: Any) -> bytes:
     """The screen after the actions with their marks, drawn by the panel or the program, as base64; both are saved."""
-    panel, name, drawn = engine.panel, f"turn_{state.turn:04d}", None
+    panel, logger, name, drawn = engine.panel, engine.logger, f"turn_{state.turn:04d}", None
     said = {"observation": state.plan, "bboxes": boxes, "actions": done}
     if engine.config.log_layout == "turn_dirs":
         engine.logger.save_screenshot(f"{name}/vlm_output.json", json.dumps(engine.logger.hide(said)).encode())
@@ -4354,8 +4352,7 @@ def marked_picture(engine: Engine, state: AgentState, done: list[Any], boxes: li
     if not drawn:
         pixels = annotate(frame.pixels, frame.width, frame.height, done, boxes, state.trail, heat)
         drawn = engine._encoder.encode(bytes(pixels), frame.width, frame.height).png
-    annotated = engine.logger.save_screenshot(f"{name}_annotated.png", drawn)
-    engine.logger.record("stage", stage="annotated", annotated_png=annotated)
+    logger.record("stage", stage="annotated", annotated_png=logger.save_screenshot(f"{name}_annotated.png", drawn))
     return base64.b64encode(drawn)
 
 
@@ -4717,7 +4714,6 @@ class Panel(ThreadingTCPServer):
 EXAMPLES = """examples:
   python agent.py "Open Notepad and write: hello"
   python agent.py --demo                            a whole run without Windows, LM Studio or a model
-  python agent.py --dry-run "Open the calculator"   look and ask, but touch nothing
 Settings come from --config FILE (JSON), then environment variables, then the command line. Every run leaves
 its log and screenshots in dumps/run_NNNN. Ctrl+C stops at once. Exit codes: 0 completed, 1 not completed,
 2 wrong usage, 3 no server or no desktop, 130 stopped."""
@@ -4779,7 +4775,7 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     layers["command line"] = {name: getattr(options, name) for name in named if getattr(options, name) is not None}
     for item in options.set:
         name, equals, value = item.partition("=")
-        layers[f"--set {name}"] = {name.strip(): value if equals else None}
+        layers[f"--set {name}{'' if equals else ' takes FIELD=VALUE'}"] = {name.strip(): value if equals else None}
     return load_config(layers)
 
 
@@ -4914,9 +4910,8 @@ def check_desktop(config: Config, open_it: Callable[[], Desktop], clock: Clock) 
         screen, area, start = desktop.screen(), resolve_area(config.area, desktop), clock.now()
         yield Finding("screen", True, f"{screen.width}x{screen.height} in all, working area {area}")
         frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
-        wrong = "one colour; restore the remote session or wake the display"
+        wrong, window = "one colour; restore the remote session or wake the display", frame.window or Window(0, "none")
         yield Finding("capture", not frame.blank, wrong if frame.blank else f"{clock.now() - start:.2f} s")
-        window = frame.window or Window(0, "none")
         wrong = " runs as administrator: input will not reach it" * window.elevated
         yield Finding("window", not wrong, f"{window.title or 'no title'} ({window.program}){wrong}")
     except AgentError as error:
@@ -4953,7 +4948,6 @@ MARKS = {"red": (0xE02020, Coordinate(150, 240)), "green": (0x20A040, Coordinate
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
     """Asks where the squares of a made-up picture are: a screenshot's cost, shrinking, the space of the answers."""
     import statistics  # here: it takes a tenth of the time that importing takes
-
     whole = Rect(0, 0, config.screen_capture_w, config.screen_capture_h)
     canvas, size = Canvas(whole.width, whole.height), max(8, whole.height // 20)
     canvas.fill(whole, 0xFFFFFF)
