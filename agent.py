@@ -1,16 +1,10 @@
 #!/usr/bin/env python3
 """agent.py - a small local vision model carries out a task on your real Windows desktop.
 
-One file, standard library only: copy it onto a Windows 10/11 machine, start LM Studio with a Qwen3-VL model, then
-
-    python agent.py                 asks for a task in plain words and carries it out
-    python agent.py "TASK"          the same, with the task as an argument
-    python agent.py --demo          a whole run on any OS, against a drawn desktop and a built-in model server
-
-The file is divided into rooms; a room uses only rooms above it. `grep -A1 '^####' agent.py` prints their map.
-
-Safety: it moves the real mouse and keyboard on a small model's word. Ctrl+C stops it at once and releases whatever it
-holds. Everything it sees and does is written to dumps/run_NNNN/, screenshots included.
+One file, standard library only: copy it onto a Windows 10/11 machine and start LM Studio with a Qwen3-VL model;
+`python agent.py` asks for a task, `python agent.py --demo` shows a whole run on any OS. It moves the real mouse and
+keyboard on a small model's word: Ctrl+C stops it at once. What it sees and does is written to dumps/run_NNNN/.
+A room uses only rooms above it; `grep -A1 '^####' agent.py` prints their map.
 """
 
 from __future__ import annotations
@@ -3558,11 +3552,8 @@ ERROR_TYPES = {"cut": "invalid_json", "repetition": "invalid_json", "no_call": "
                "missing_text": "empty_text", "missing_x": "invalid_args", "missing_y": "invalid_args"}  # fmt: skip
 
 
-class Outcome(NamedTuple):
-    """How a run ended: `kind` is a word for programs (completed, max_steps, stuck), `text` says why."""
-
-    kind: str
-    text: str
+# How a run ended: `kind` is a word for programs (completed, max_steps, stuck), `text` says why.
+Outcome = NamedTuple("Outcome", [("kind", str), ("text", str)])  # noqa: UP014
 
 
 @dataclass
@@ -3632,15 +3623,12 @@ def sight(frame: Frame) -> dict[str, Any]:
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
     """The working area in pixels: primary, all, or LEFT,TOP,WIDTH,HEIGHT, which must lie on the virtual screen."""
-    screen = desktop.screen()
-    if setting in ("primary", "all"):
-        return desktop.primary() if setting == "primary" else screen
+    full, primary = desktop.screen(), desktop.primary()
     with suppress(TypeError, ValueError):  # no four numbers
-        area = Rect(*map(int, setting.split(",")))
-        if area.width and area.height and area.intersection(screen) == area:
+        area = {"primary": primary, "all": full}.get(setting) or Rect(*map(int, setting.split(",")))
+        if area.width and area.height and area.intersection(full) == area:
             return area
-    wrong = f"{setting!r} is not inside the screen {screen}"
-    raise ConfigError(f"area takes primary, all or LEFT,TOP,WIDTH,HEIGHT in pixels; {wrong}.")
+    raise ConfigError(f"area takes primary, all or LEFT,TOP,WIDTH,HEIGHT; {setting!r} is not inside the screen {full}.")
 
 
 @dataclass
@@ -3680,31 +3668,22 @@ class Engine:
         tokens, self.told, seconds = self.tokens - self.told, self.tokens, self.clock.now() - self.began
         self.say(f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10} {seconds:5.1f} s {tokens:>6} tokens")
 
-    def announce(self, text: str) -> None:
-        """To the person at the terminal, and into the log."""
-        self.logger.log(text)
-        self.say(text)
-
-    def fresh(self) -> Frame:
-        """A frame to act on, once no pause holds; where a secret was typed it is grey."""
+    def observe(self, turn: int, suffix: str = "", name: str = "") -> tuple[Frame, str]:
+        """A frame to act on, once no pause holds, saved and encoded for the next request; and its path."""
         self.phase("looking")
+        start = self.clock.now()
         self.refused, self.region = "", None
         frame, self._latest = None if self.actuator.rest() else self._latest, None
         if frame is None or self.clock.now() - frame.taken_at > self.config.frame_reuse_ms / 1000:
             frame = self._look()
-        if self._typed:
+        if self._typed:  # where a secret was typed it is grey
             canvas = Canvas(frame.width, frame.height, frame.pixels)
             front = Rect(*sight(frame)["window"])
             for handle, place in self._typed:
                 covered = frame.window and frame.window.handle != handle and front.intersection(place) == place
                 canvas.fill(place, 0x808080, 0, 0.0 if covered else 1.0)
             frame = replace(frame, pixels=bytes(canvas.pixels))
-        return frame
-
-    def observe(self, turn: int, suffix: str = "", name: str = "") -> tuple[Frame, str]:
-        """A fresh frame, saved and encoded for the next request; returns it with its screenshot's path."""
-        start, frame, looked = self.clock.now(), self.fresh(), self.clock.now()
-        encoded = self._encoder.encode(frame.pixels, frame.width, frame.height)
+        looked, encoded = self.clock.now(), self._encoder.encode(frame.pixels, frame.width, frame.height)
         self._image = encoded.base64
         if self.panel:
             self.panel.show(encoded.png, turn)
@@ -3728,15 +3707,14 @@ class Engine:
             if self.clock.now() - start >= self.config.blind_patience:
                 raise Win32Error(reason)
             if not told:
-                self.announce(f"paused: {reason}")
+                self.say(f"paused: {reason}")
             self.clock.sleep(0.5)
 
     def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
         """One request to a role: its prompt, then `messages`; a failed one is returned, but several in a row raised."""
         system, tools, config, shared = self.profile.system(role), self.profile.schemas(role), self.config, None
-        settings = {"model": self.model.name, "temperature": getattr(config, role.temperature)}
-        settings |= {"max_tokens": getattr(config, role.max_tokens)}
-        settings |= {"tools": tools, "tool_choice": "auto"} if tools else {}
+        settings = {"tools": tools, "tool_choice": "auto"} if tools else dict[str, Any]()
+        settings |= {name: getattr(config, getattr(role, name)) for name in ("temperature", "max_tokens")}
         acting = role == self.profile.roles["executor"]
         self.hints += self.panel.take_hints() if self.panel else []
         hints = "\n".join(f"HINT FROM THE PERSON: {self.logger.hide(hint)}" for hint in self.hints if acting)
@@ -3745,11 +3723,11 @@ class Engine:
         if acting:  # the share of its text that is, from the start, as before
             same = len(os.path.commonprefix([self._before, text]))
             shared, self._before = round(same / len(text), 3) if self._before else None, text
-        body = request_body(settings, [Message("system", system), *messages])
+        body = request_body({"model": self.model.name, **settings}, [Message("system", system), *messages])
         self.logger.api_calls += 1
         number, images, start = self.logger.api_calls, sum(bool(m.image) for m in messages), self.clock.now()
-        about = f"{len(messages)} messages, {images} images, {len(body)} bytes, shared {shared}, {_tool_names(tools)}"
-        self.logger.exchange(f"REQUEST {number} to {role.name}: {about}", [str(m) for m in messages if not m.logged])
+        sizes = f"{len(messages)} messages, {images} images, {len(body)} bytes, shared {shared}, {_tool_names(tools)}"
+        self.logger.exchange(f"REQUEST {number} to {role.name}: {sizes}", [str(m) for m in messages if not m.logged])
         for message in messages:
             message.logged = True
         self.phase(f"{role.name} is thinking")
@@ -3760,17 +3738,17 @@ class Engine:
             if self.failures > config.model_failures:
                 raise
             self.logger.record("model_failed", error=error.kind, text=str(error))
-            self.announce(f"warning: {error}")
+            self.say(f"warning: {error}")
             return error
         lost = max(0.0, self.clock.now() - start - reply.seconds)  # by tries that failed
         reply, self.failures = replace(reply, message=self.logger.hide(reply.message)), 0
         self.hints = [] if acting else self.hints
-        self.logger.exchange(f"RESPONSE {number} in {reply.seconds:.2f} s, {reply.usage}", told(reply.message))
         least = config.screen_capture_w * config.screen_capture_h * images // 1024
-        warnings = reply_warnings(reply, self.model.name, self.model, least, len(text))
+        warnings, about = reply_warnings(reply, self.model.name, self.model, least, len(text)), told(reply.message)
+        self.logger.exchange(f"RESPONSE {number} in {reply.seconds:.2f} s, {reply.usage}", [*about, *warnings])
         for warning in [text for text in warnings if text not in self.warned]:
             self.warned.add(warning)
-            self.announce(f"warning: {warning}")
+            self.say(f"warning: {warning}")
         values = {name.removesuffix("_tokens"): value for name, value in vars(reply.usage).items()}
         self.tokens += (values["prompt"] or 0) + (values["completion"] or 0)
         times = {"seconds": round(reply.seconds, 3), "request": round(lost, 3), "tries": reply.tries}
@@ -3856,9 +3834,6 @@ class Engine:
         return any(sum(a != b for a, b in zip(seen, look, strict=True)) * 1000 <= len(look) for seen in looks)
 
 
-# -- a conversation
-
-
 def refusal(kind: str, text: str) -> dict[str, Any]:
     """The content of a tool message for a call that was not carried out."""
     return {"ok": False, "error": {"type": ERROR_TYPES.get(kind, kind), "message": text}}
@@ -3908,7 +3883,8 @@ class Conversation:
 
 def run_agent(engine: Engine, state: AgentState, recording: Recording | None = None) -> Outcome:
     """Runs the profile's loop, or a recording, to its end; held input is released on every way out."""
-    loops, engine.began = {"two_agent": run_two_agent, "chat": run_chat, "story": run_story}, engine.clock.now()
+    engine.began, turn = engine.clock.now(), partial(two_agent_turn, engine, state)
+    loops: Any = {"two_agent": partial(run_turns, take_turn=turn), "chat": run_chat, "story": run_story}
     try:
         return run_replay(engine, state, recording) if recording else loops[engine.profile.loop](engine, state)
     finally:
@@ -3928,22 +3904,18 @@ def run_turns(engine: Engine, state: AgentState, take_turn: Callable[[], Outcome
     return Outcome("max_steps", f"Not completed within {engine.config.max_steps} turns.")
 
 
-def run_two_agent(engine: Engine, state: AgentState) -> Outcome:
-    """The planner plans and reviews, the executor acts, until the task is proven done, stuck, or out of turns."""
-
-    def take_turn() -> Outcome | None:
-        due = state.needs_review or state.since_review >= engine.config.review_interval
-        if state.since_review and (due or state.memory.needs_compression):  # never twice without an executor's turn
-            state.mode = PLANNING
-        return execute_turn(engine, state) if state.mode == EXECUTION else plan_turn(engine, state)
-
-    return run_turns(engine, state, take_turn)
+def two_agent_turn(engine: Engine, state: AgentState) -> Outcome | None:
+    """The planner plans and reviews, the executor acts; never the planner twice without an executor's turn."""
+    due = state.needs_review or state.since_review >= engine.config.review_interval
+    if state.since_review and (due or state.memory.needs_compression):
+        state.mode = PLANNING
+    return execute_turn(engine, state) if state.mode == EXECUTION else plan_turn(engine, state)
 
 
 def resume(engine: Engine, state: AgentState) -> None:
     """Brings `state` to where the journal ends; an act with an intent and no record is entered as unknown."""
-    records, damaged, _ = read_journal(engine.logger.folder)
-    pending, engine.began = None, engine.clock.now()
+    folder, pending, engine.began = engine.logger.folder, None, engine.clock.now()
+    records, damaged, _ = read_journal(folder)
     for entry in records:
         kind, values = entry.pop("kind", ""), {name: entry[name] for name in entry if name != "time"}
         with suppress(KeyError, TypeError, ValueError):  # somebody changed it
@@ -3959,8 +3931,7 @@ def resume(engine: Engine, state: AgentState) -> None:
                 known = {name: type(old)(values[name]) for name, old in vars(state).items() if values[name] is not None}
                 vars(state).update(known)
             state.turn = max(state.turn, values.get("turn", 0))
-    lost = f" Damaged lines left out: {damaged}." if damaged else ""
-    engine.announce(f"Going on with {engine.logger.folder.name} after turn {state.turn}.{lost}")
+    engine.say(f"Going on with {folder.name} after turn {state.turn}. Damaged lines left out: {damaged or 'none'}.")
     if pending:
         note_action(engine, state, pending)
 
@@ -3999,7 +3970,6 @@ def plan_turn(engine: Engine, state: AgentState) -> Outcome | None:
     for snapshot in [snapshot for snapshot in state.memory.all_snapshots if snapshot not in known]:
         engine.logger.record("archive", turn=state.turn, **asdict(snapshot))
     engine.logger.record("plan", turn=state.turn, done=done, plan=state.plan, instructions=state.execution_instructions)
-    engine.logger.log(f"PLAN {done}\nInstructions: {state.execution_instructions}")
     engine.tell(state.turn, role.name, done, "")
     return None
 
@@ -4060,10 +4030,9 @@ def check_completion(engine: Engine, state: AgentState, evidence: str) -> tuple[
         engine.observe(state.turn, "_check")
         text = f"TASK: {state.task}\n\nCLAIM: {evidence}\n\nIs it done? Answer YES or NO and the reason in one line."
         reply = engine.ask(engine.profile.roles["verifier"], [Message("user", text, engine._image)])
-        said = str(reply)
-        if isinstance(reply, Reply):
-            said = cut(strip_think(_plain_text(reply.message.get("content"))), 300)
-            engine.logger.record("verification", text=said)
+        said = str(reply) if isinstance(reply, ModelError) else _plain_text(reply.message.get("content"))
+        said = cut(strip_think(said), 300)
+        engine.logger.record("verification", text=said)
     if re.match(r"\W*yes\b", said, re.IGNORECASE):  # nothing else agrees
         return Outcome("completed", cut(evidence, 300)), "Mission complete"
     state.needs_review = True
@@ -4079,22 +4048,13 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     if state.stalled >= config.stall_stop:
         return Outcome("stuck", f"Stuck: {state.stalled} turns in a row made no progress.")
     state.needs_review |= state.stalled > 0 and state.stalled % config.stall_review == 0
-    if state.stalled >= config.stall_recover and state.acted:
-        loop_recovery_action(engine, state)
-    return None
-
-
-def loop_recovery_action(engine: Engine, state: AgentState) -> None:
-    """Presses the recovery keys (escape, Start button, ctrl+esc) unless switched off or done a few turns ago."""
-    config = engine.config
-    if config.enable_loop_recovery and state.memory.should_recover(state.turn, config.loop_recovery_cooldown):
+    due = config.enable_loop_recovery and state.stalled >= config.stall_recover and state.acted
+    if due and state.memory.should_recover(state.turn, config.loop_recovery_cooldown):
         state.memory.mark_recovery(state.turn)
         frame, _ = engine.observe(state.turn, "_recovery")
         result, _ = engine.act(Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {})), frame, state.turn)
         engine.tell(state.turn, "program", "recovery keys", result)
-
-
-# -- the chat
+    return None
 
 
 def run_chat(engine: Engine, state: AgentState) -> Outcome:
@@ -4118,8 +4078,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     reply = engine.ask(role, chat.messages)
     if isinstance(reply, ModelError):
         if reply.kind == "context":  # the least of the conversation may still fit
-            chat.prune(1, 0)
-            condense(engine, state, chat, 2)
+            condense(engine, state, chat, 1)
         note_action(engine, state, ActionRecord(state.turn, "no_reply", reply.kind, str(reply)))
         return escalate(engine, state, False)
     said = cut_repetition(strip_think(_plain_text(reply.message.get("content")))).replace(NO_CALL, "")
@@ -4188,15 +4147,11 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
     chat.messages[0] = Message("user", f"TASK: {state.task}" + (f"\n\nEARLIER STEPS: {done}" if done else ""))
 
 
-# -- the story
-
-
 def run_story(engine: Engine, state: AgentState) -> Outcome:
-    """Acts on the last reply, looks, marks what was done, asks; its story and the marks are all the model remembers."""
+    """Acts on the last reply, marks what was done, asks; its own story, as the assistant's words, is its memory."""
     panel, config, heat = engine.panel, engine.config, ui_config(engine.config.ui_config)
     reply = {"content": "" if state.turn else config.boot_vlm_output}  # a resumed one looks first
-    if panel and not state.turn and not reply["content"]:
-        engine.phase("waiting_inject")
+    engine.phase("waiting_inject")  # for an instant, where there is nothing to wait for
     while panel and not state.turn and not reply["content"]:
         engine.actuator.rest()
         engine.clock.sleep(0.1)
@@ -4216,8 +4171,7 @@ def run_story(engine: Engine, state: AgentState) -> Outcome:
         if state.stalled >= config.stall_tell:
             note += f" The last {state.stalled} turns made no progress; do something different."
         limits = f"At most {config.max_actions} actions and {config.max_bboxes} bboxes a turn."
-        messages = [Message("user", f"TASK: {state.task}\n{limits}")]
-        messages += [Message("assistant", state.plan or "I look.")]  # said by a user, it would be an order to itself
+        messages = [Message("user", f"TASK: {state.task}\n{limits}"), Message("assistant", state.plan or "I look.")]
         messages += [Message("user", f"TURN {state.turn}.{note} The screen now, with your marks:", image)]
         answer = None if outcome else engine.ask(engine.profile.roles["executor"], messages)
         reply = answer.message if isinstance(answer, Reply) else {}
@@ -4266,7 +4220,7 @@ def carry_out_all(engine: Engine, state: AgentState, actions: list[Any]) -> tupl
 
 def marked_picture(engine: Engine, state: AgentState, done: list[Any], boxes: list[Any], heat: Any) -> bytes:
     """The screen after the actions with their marks, drawn by the panel or the program, as base64; both are saved."""
-    panel, name, drawn = engine.panel, f"turn_{state.turn:04d}", None
+    panel, logger, name, drawn = engine.panel, engine.logger, f"turn_{state.turn:04d}", None
     said = {"observation": state.plan, "bboxes": boxes, "actions": done}
     if engine.config.log_layout == "turn_dirs":
         engine.logger.save_screenshot(f"{name}/vlm_output.json", json.dumps(engine.logger.hide(said)).encode())
@@ -4278,18 +4232,12 @@ def marked_picture(engine: Engine, state: AgentState, done: list[Any], boxes: li
         panel.show(base64.b64decode(engine._image), state.turn, done, boxes, state.plan, state.trail)
         drawn = panel.wait_annotated(state.turn, engine.config.panel_patience)
     if panel and not drawn:
-        engine.announce("The panel sent no picture in time, so the program drew the marks.")
+        engine.say("The panel sent no picture in time, so the program drew the marks.")
     if not drawn:
         pixels = annotate(frame.pixels, frame.width, frame.height, done, boxes, state.trail, heat)
         drawn = engine._encoder.encode(bytes(pixels), frame.width, frame.height).png
-    annotated = engine.logger.save_screenshot(f"{name}_annotated.png", drawn)
-    engine.logger.record("stage", stage="annotated", annotated_png=annotated)
+    logger.record("stage", stage="annotated", annotated_png=logger.save_screenshot(f"{name}_annotated.png", drawn))
     return base64.b64encode(drawn)
-
-
-# -- without a model: the acts of a run once more
-
-VISIBLE, SAMPLES = 32, 10_000  # levels of a channel that count as a difference; pixels looked at, evenly spread
 
 
 class Recording(NamedTuple):
@@ -4308,9 +4256,8 @@ def recording_of(folder: Path) -> Recording:
     """The acts of a run that were carried out whole; raises AgentError."""
     steps: list[tuple[str, Mapping[str, Any], str]] = []
     for act in [act for turn in turns_of(folder)[1:] for act in turn["acts"] if act["changed"] is not None]:
-        given = {name: value for name, value in act["args"].items() if name != "reasoning"}
-        args = {name: [v.get("x"), v.get("y")] if isinstance(v, dict) else v for name, v in given.items()}
-        steps.append((act["tool"], args, act["screenshot"]))
+        args = {k: [v.get("x"), v.get("y")] if isinstance(v, dict) else v for k, v in act["args"].items()}
+        steps.append((act["tool"], {k: v for k, v in args.items() if k != "reasoning"}, act["screenshot"]))
     if read_journal(folder)[1] or not steps:  # with a line lost, maybe an act
         raise AgentError(f"{folder} cannot be repeated: {'it is damaged' if steps else 'nothing was done in it'}.")
     return Recording(str(folder), steps)
@@ -4319,11 +4266,10 @@ def recording_of(folder: Path) -> Recording:
 def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
     """Repeats the acts one by one, each only where the screen looks as it did then."""
     folder, config, steps = Path(recording.folder), engine.config, deque(recording.acts())
-    try:
-        found = [record for record in read_journal(folder)[0] if record["kind"] == "look"]
-        looks = {r["screenshot"]: (r["screenshot"], str(r["program"]), Rect(*map(int, r["window"]))) for r in found}
-    except (LookupError, TypeError, ValueError):
-        raise AgentError(f"{folder / 'turns.jsonl'} cannot be repeated: a record of a look is damaged.") from None
+    looks = dict[str, tuple[str, str, Rect]]()
+    for record in read_journal(folder)[0]:
+        with suppress(LookupError, TypeError, ValueError):  # another record, or a damaged one
+            looks[record["screenshot"]] = record["screenshot"], record["program"], Rect(*map(int, record["window"]))
     for act in [act for act, _ in steps if "{{" in engine.actuator.secrets.fill(getattr(act.args, "text", ""))]:
         raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
 
@@ -4361,25 +4307,24 @@ def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: 
     if (width, height) != (frame.width, frame.height) or not same:
         return 1.0
     for box in [box.intersection(whole) for box in boxes or [look[2]]]:
-        step = max(1, math.isqrt(box.width * box.height // SAMPLES))
+        step = max(1, math.isqrt(box.width * box.height // 10_000))  # so many pixels are looked at, evenly spread
         rows, columns = range(box.top, box.top + box.height, step), range(box.left, box.left + box.width, step)
         pixels = [slice(at, at + 3) for at in ((y * width + x) * 3 for y in rows for x in columns)]
-        unlike = [any(abs(a - b) > VISIBLE for a, b in zip(rgb[p], seen[p], strict=True)) for p in pixels]
+        unlike = [any(abs(a - b) > 32 for a, b in zip(rgb[p], seen[p], strict=True)) for p in pixels]  # levels of 256
         shares.append(sum(unlike) / max(1, len(unlike)))
     return max(shares)
 
 
 SCRIPT = '''# coding: utf-8
 # Repeats {name} without a model: {task}
-# Each act needs the screen to look as in its screenshot, which stays in FOLDER; --dry-run shows the acts.
+# Each act needs the screen to look as in its screenshot, which stays in the run's folder; --dry-run shows the acts.
 import agent
 
-FOLDER = {folder!r}
 STEPS = [
 {steps}
 ]
 if __name__ == "__main__":
-    raise SystemExit(agent.main(recording=agent.Recording(FOLDER, STEPS)))
+    raise SystemExit(agent.main(recording=agent.Recording({folder!r}, STEPS)))
 '''
 
 
@@ -4641,7 +4586,6 @@ class Panel(ThreadingTCPServer):
 EXAMPLES = """examples:
   python agent.py "Open Notepad and write: hello"
   python agent.py --demo                            a whole run without Windows, LM Studio or a model
-  python agent.py --profile commander --dry-run "Open the calculator"     look and ask, but touch nothing
 Settings come from --config FILE (JSON), then environment variables, then the command line. Every run leaves
 its log and screenshots in dumps/run_NNNN. Ctrl+C stops at once. Exit codes: 0 completed, 1 not completed,
 2 wrong usage, 3 no server or no desktop, 130 stopped."""
@@ -4694,8 +4638,7 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     """The Config of a run: defaults <- profile <- file <- environment <- command line; raises ConfigError."""
     layers: dict[str, Mapping[str, Any]] = {f"profile {options.profile}": PROFILES[options.profile].settings}
     layers |= file_layer(options.config) if options.config else {}
-    demo = {"max_steps": 50, "turn_delay": 0, "lmstudio_model": "demo-model"}  # a conversation takes 22 turns
-    layers["demo"] = demo if options.demo else {}
+    layers["demo"] = {"max_steps": 50, "turn_delay": 0, "lmstudio_model": "demo-model"} if options.demo else {}
     if options.recording:
         settings = turns_of(Path(options.recording.folder))[0]["settings"]
         layers["recording"] = {**settings, "max_steps": len(options.recording.steps) + 5}
@@ -4704,9 +4647,7 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     layers["command line"] = {name: getattr(options, name) for name in named if getattr(options, name) is not None}
     for item in options.set:
         name, equals, value = item.partition("=")
-        if not equals:
-            raise ConfigError(f"--set takes FIELD=VALUE, such as max_steps=30, not {item!r}.")
-        layers[f"--set {name}"] = {name.strip(): value}
+        layers[f"--set {name}{'' if equals else ' takes FIELD=VALUE'}"] = {name.strip(): value if equals else None}
     return load_config(layers)
 
 
@@ -4730,15 +4671,12 @@ def read_task(options: argparse.Namespace) -> str:
     """The task: given, demo's own, typed at the prompt, or one line of a pipe (UTF-8)."""
     if options.task or options.demo:
         return options.task or DEMO_TASK
-    print("Task: ", end="", flush=True)
-    source = sys.stdin or io.TextIOWrapper(io.BytesIO())  # a program without a console has none
-    try:
+    source, task = sys.stdin or io.TextIOWrapper(io.BytesIO()), ""  # a program without a console has none
+    print("Task:", end=" " if source.isatty() else "\n", flush=True)
+    with suppress(UnicodeDecodeError):  # the code page of a pipe cannot be known, and a guess would be typed
         task = source.readline() if source.isatty() else source.buffer.readline().decode("utf-8-sig")
-    except UnicodeDecodeError:  # the code page of a pipe cannot be known, and a guess would be typed
-        raise ConfigError("The piped task is not UTF-8; give it as an argument.") from None
-    print(end="" if source.isatty() else "\n")
     if not task.strip():
-        raise ConfigError("There is no task; type what to do, or give it as an argument.")
+        raise ConfigError("There is no task in UTF-8; type what to do, or give it as an argument.")
     return task.strip()
 
 
@@ -4769,11 +4707,7 @@ PAINT = {32: r"^completed\b|(?<=  )changed(?=  )", 31: r"^(?:stuck|error|differs
 
 
 class Terminal:
-    """What a person sees of a run: lines that stay, and below them, on a capable terminal, one that tells what goes on.
-
-    Lines of level 0 are always said, of 1 unless -q, of 2 with -v. After one of level 0 nothing goes on: it ends the
-    run or is a question, and the person answers there. `undo` ends it.
-    """
+    """Lines that stay (level 0 always, 1 unless -q, 2 with -v) and, on a capable terminal, a live one below them."""
 
     def __init__(self, clock: Clock, level: int, hide: Callable[[str], str], undo: ExitStack) -> None:
         self.clock, self.level, self.hide = clock, level, hide
@@ -4793,7 +4727,7 @@ class Terminal:
         for code, pattern in PAINT.items() if self.colour else ():
             text = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", text)
         with self._lock:
-            self._doing = self._doing if level else ("", 0.0)
+            self._doing = self._doing if level else ("", 0.0)  # after a question or the run's end nothing goes on
             self._write(f"{text}\n" * (level <= self.level), "")
 
     def phase(self, text: str) -> None:
@@ -4838,10 +4772,6 @@ def token_table(config: Config) -> Iterator[str]:
             yield f"{profile.name:<10} {role.name:<9}" + "{:>7} {:>6} {:>6} {:>8} {:>6}".format(*parts, sum(parts))
 
 
-# -- the doctor (--check): looks and asks, never acts
-
-
-# One line of --check: what was looked at, whether it is fine, and what was seen or is to be done.
 Finding = NamedTuple("Finding", [("what", str), ("fine", bool), ("text", str)])  # noqa: UP014
 
 
@@ -4852,9 +4782,8 @@ def check_desktop(config: Config, open_it: Callable[[], Desktop], clock: Clock) 
         screen, area, start = desktop.screen(), resolve_area(config.area, desktop), clock.now()
         yield Finding("screen", True, f"{screen.width}x{screen.height} in all, working area {area}")
         frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
-        wrong = "one colour; restore the remote session or wake the display"
+        wrong, window = "one colour; restore the remote session or wake the display", frame.window or Window(0, "none")
         yield Finding("capture", not frame.blank, wrong if frame.blank else f"{clock.now() - start:.2f} s")
-        window = frame.window or Window(0, "none")
         wrong = " runs as administrator: input will not reach it" * window.elevated
         yield Finding("window", not wrong, f"{window.title or 'no title'} ({window.program}){wrong}")
     except AgentError as error:
@@ -4869,8 +4798,7 @@ def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterat
         seen = {True: "sees pictures", False: "sees no pictures; load a vision model such as qwen3-vl-4b", None: "?"}
         yield Finding("model", info.vision is not False, f"{info.name}, {seen[info.vision]} {info.note}".strip())
         small = info.context_length is not None and info.context_length < CONTEXT_LEAST
-        text = f"{info.context_length or 'unknown'} tokens{'; load it with 8192 or more' * small}"
-        yield Finding("context", not small, text)
+        yield Finding("context", not small, f"{info.context_length or '?'} tokens{'; load it with 8192+' * small}")
         if info.vision is not False:
             yield from check_calibration(config, info, server)
         tools, name = profile.vocabulary.schemas(["press_key"]), profile.vocabulary.tools["press_key"]
@@ -4886,14 +4814,12 @@ def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterat
 
 
 MARKS = {"red": (0xE02020, Coordinate(150, 240)), "green": (0x20A040, Coordinate(820, 130)),
-         "blue": (0x2040E0, Coordinate(480, 520)), "orange": (0xF09010, Coordinate(240, 860)),
-         "black": (0x101010, Coordinate(900, 740))}  # fmt: skip
+         "blue": (0x2040E0, Coordinate(880, 760)), "orange": (0xF09010, Coordinate(240, 860))}  # fmt: skip
 
 
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
     """Asks where the squares of a made-up picture are: a screenshot's cost, shrinking, the space of the answers."""
     import statistics  # here: it takes a tenth of the time that importing takes
-
     whole = Rect(0, 0, config.screen_capture_w, config.screen_capture_h)
     canvas, size = Canvas(whole.width, whole.height), max(8, whole.height // 20)
     canvas.fill(whole, 0xFFFFFF)
@@ -4901,7 +4827,7 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
         point = to_point(place, whole)
         canvas.fill(Rect(point.x - size // 2, point.y - size // 2, size, size), colour)
     shot = PngEncoder().encode(bytes(canvas.pixels), whole.width, whole.height).base64
-    question = f"The picture shows five squares. {GRID_RULES}\nAnswer with the centre of each as JSON, nothing else: "
+    question = f"The picture shows four squares. {GRID_RULES}\nAnswer with the centre of each as JSON, nothing else: "
     question += json.dumps(dict.fromkeys(MARKS, ["x", "y"]))
     system = "You find things in pictures."
     settings = {"model": info.name, "temperature": 0, "max_tokens": 300}
@@ -5058,8 +4984,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         api = desktop.api if isinstance(desktop, WindowsDesktop) else None
         if api and api.WaitForSingleObject(api.CreateMutexW(None, False, "Local\\agent.py"), 0) == WAIT_TIMEOUT:
             raise ConfigError("Another agent.py works on this desktop; wait until it is done, or stop it.")
-        size = config.screen_capture_w, config.screen_capture_h
-        desktop.capture(resolve_area(config.area, desktop), *size)  # says now what would fail later
+        desktop.capture(resolve_area(config.area, desktop), config.screen_capture_w, config.screen_capture_h)
         if options.demo and not recording:
             config = replace(config, lmstudio_endpoint=undo.enter_context(closing(DemoModel())).endpoint)
         key = os.environ.get("LMSTUDIO_API_KEY", "")
