@@ -855,10 +855,9 @@ _LETTERS = {"p": HANDLE, "t": ctypes.c_wchar_p, "l": LONG, "d": DWORD, "s": ctyp
 _FUNCTIONS: tuple[tuple[str, Any, Callable[[Any], bool] | None, str], ...] = (
     ("user32", BOOL, bool, "SetProcessDpiAwarenessContext(s) SetProcessDPIAware() CloseDesktop(p) ReleaseDC(pp)"
      " GetCursorInfo(p) GetIconInfo(pp) DrawIconEx(pllplldpd) GetCursorPos(p) SetCursorPos(ll) GetWindowRect(pp)"
-     " RegisterHotKey(pldd) GetLastInputInfo(p)"),
-    ("user32", LONG, None, "GetSystemMetrics(l) GetWindowTextW(ppl) PeekMessageW(ppddd)"),
-    ("user32", DWORD, bool, "GetWindowThreadProcessId(pp) GetDoubleClickTime()"),
-    ("user32", DWORD, None, "SendInput(dpl) MapVirtualKeyW(dd)"),
+     " RegisterHotKey(pldd) GetLastInputInfo(p) GetWindowThreadProcessId(pp) GetDoubleClickTime()"),
+    ("user32", LONG, None, "GetSystemMetrics(l) GetWindowTextW(ppl) PeekMessageW(ppddd) SendInput(dpl)"
+     " MapVirtualKeyW(dd)"),
     ("user32", HANDLE, bool, "OpenInputDesktop(dld) GetDC(p)"),
     ("user32", HANDLE, None, "GetForegroundWindow() WindowFromPoint(o) GetAncestor(pd)"),
     ("gdi32", HANDLE, bool, "CreateCompatibleDC(p) CreateDIBSection(ppdppd) SelectObject(pp)"),
@@ -1075,7 +1074,7 @@ class WindowsDesktop:
     def _owner(self, process_id: int) -> tuple[str, int]:
         """File name and integrity level of a process; one that Windows does not let us ask has more rights than we."""
         path, size, token, rights = ctypes.create_unicode_buffer(1024), DWORD(1024), HANDLE(), 0
-        label = (ctypes.c_size_t * 16)()  # TOKEN_MANDATORY_LABEL: the address of the SID, attributes, the SID
+        sid = (ctypes.c_size_t * 16)()  # TOKEN_MANDATORY_LABEL: the address of the SID, attributes, the SID
         try:
             with ExitStack() as undo:
                 process = self.api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
@@ -1083,9 +1082,8 @@ class WindowsDesktop:
                 self.api.QueryFullProcessImageNameW(process, 0, path, ctypes.byref(size))
                 self.api.OpenProcessToken(process, TOKEN_QUERY, ctypes.byref(token))
                 undo.callback(_twice, self.api.CloseHandle, token.value)
-                length = ctypes.sizeof(label)
-                self.api.GetTokenInformation(token, TokenIntegrityLevel, label, length, ctypes.byref(size))
-                rights = DWORD.from_address(label[0] + 8).value  # behind revision, count and authority of S-1-16-LEVEL
+                self.api.GetTokenInformation(token, TokenIntegrityLevel, sid, ctypes.sizeof(sid), ctypes.byref(size))
+                rights = DWORD.from_address(sid[0] + 8).value  # behind revision, count and authority of S-1-16-LEVEL
         except Win32Error as error:  # of a release, too, when the rights are known
             rights = rights or (1 << 16 if error.code == ERROR_ACCESS_DENIED else 0)
         return path.value.replace("\\", "/").rpartition("/")[2], rights
@@ -1159,8 +1157,7 @@ class WindowsDesktop:
             for _ in range(3 if taken % 2 else 0):
                 if self.api.SendInput(1, ctypes.byref(events[taken]), ctypes.sizeof(INPUT)):
                     break
-            text = f"Windows took {taken} of {len(events)} input events; a program with more rights blocks them."
-            raise Win32Error(text, "SendInput")
+            raise Win32Error(f"Windows took {taken} of {len(events)} input events; some program blocks them.", "SendInput")
 
 
 ########################################################################################################################
@@ -1795,8 +1792,7 @@ class Actuator:
         if not all(frame.screen.contains(place) for place in places):
             raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
         if keyboard and seen and 0 in seen.rect.intersection(frame.area)[2:]:  # its width or height
-            title = seen.title or "no title"
-            raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
+            raise ToolError(f"The keyboard is in a window outside the working area ({seen.title}).", "outside_area")
         hit = keyboard or (front and any(front.rect.contains(place) for place in places))
         if hit and (front and front.handle) != (seen and seen.handle):
             title = front.title if front else "none"
@@ -1824,8 +1820,7 @@ class Actuator:
         allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
         if risk and not allowed and question not in self.approved:
             if not self.confirm(question):
-                no = f"The person did not allow this ({risk}); do it another way, or report it."
-                raise ToolError(no, "not_allowed")
+                raise ToolError(f"The person did not allow this ({risk}); do it another way or report.", "not_allowed")
             self.approved.add(question)
             self.last_own = self.clock.now()
             self.gate_seen(act, frame)
@@ -2057,13 +2052,12 @@ class ModelInfo:
 
 
 # fmt: off
-# Each kind of fault: how often asking again may help (up to request_retries; garbage may be a slip, so once), what the
-# server did, its own words in brackets, and what to do about it.
+# Each kind of fault: how often asking again may help, what the server did ({}: its own words), and what to do about it.
 _FAULTS: dict[str, tuple[int, str]] = {
     "context": (0, "got more than its model's context holds ({}); load the model with 8192 tokens or more"),
     "no_vision": (0, "has a model that cannot see images ({}); load a vision model such as Qwen3-VL"),
     "no_tools": (0, "takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL"),
-    "no_model": (0, "lacks the model ({}); load it (`lms load`), choose a smaller one or set lmstudio_model to another"),
+    "no_model": (0, "lacks the model ({}); load it (`lms load`), choose a smaller one or set another lmstudio_model"),
     "auth": (0, "wants another API key ({}); set LMSTUDIO_API_KEY"),
     "not_found": (0, "has no such page ({}); set lmstudio_endpoint to its final address, with /v1/chat/completions"),
     "timeout": (0, "did not finish in {} s; use a smaller model or raise lmstudio_timeout"),
@@ -2162,8 +2156,8 @@ class ModelServer:
         choice, reason, model = value["choices"][0], value["choices"][0].get("finish_reason"), value.get("model")
         cached = _count(value, "usage", "prompt_tokens_details", "cached_tokens")
         usage = Usage(_count(value, "usage", "prompt_tokens"), _count(value, "usage", "completion_tokens"), cached)
-        reply = Reply(choice["message"], reason if isinstance(reason, str) else None, usage,
-                      model if isinstance(model, str) else "", seconds, tries)  # fmt: skip
+        reason = reason if isinstance(reason, str) else None
+        reply = Reply(choice["message"], reason, usage, str(model or ""), seconds, tries)
         context = (self.info and self.info.context_length) or math.inf
         used = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
         parts = map(reply.message.get, ("content", "tool_calls", "function_call", "reasoning_content"))
@@ -2210,8 +2204,7 @@ class ModelServer:
         except (ValueError, RecursionError) as error:
             if good:  # without a length it may be cut, even inside the headers
                 sized = response.chunked or response.length is not None
-                text = str(error) if data.strip() else "empty"
-                raise self._fault("not_json" if sized else "incomplete", text) from None
+                raise self._fault("not_json" if sized else "incomplete", str(error)) from None
             value = data[:1000].decode("utf-8", "replace")  # error pages may be anything
         # `error` is text or an object; vLLM and FastAPI write at the top
         top = value if isinstance(value, dict) else {"message": value}
@@ -2232,17 +2225,16 @@ class ModelServer:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         request = urllib.request.Request(self.where + path, body, headers)
         request.timeout = timeout_s
-        answer, sockets, abandoned = Future[tuple[http.client.HTTPResponse, bytes]](), [], threading.Event()
+        answer, sockets = Future[tuple[http.client.HTTPResponse, bytes]](), []
 
         def work() -> None:
             try:
                 with closing(connection):
                     connection.connect()
-                    sockets.append(connection.sock)  # first this, then the look at `abandoned`; below the opposite
-                    if not abandoned.is_set():  # below: urllib without its proxies, redirects, logins and HTTPErrors
-                        with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
-                            data = response.read(ANSWER_BYTES_MOST + 1)
-                        answer.set_result((response, data))
+                    sockets.append(connection.sock)  # below: urllib without its proxies, redirects, logins, HTTPErrors
+                    with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
+                        data = response.read(ANSWER_BYTES_MOST + 1)
+                    answer.set_result((response, data))
             except Exception as error:
                 reason = getattr(error, "reason", None)  # what urllib wraps
                 answer.set_exception(reason if isinstance(reason, OSError) else error)
@@ -2257,7 +2249,6 @@ class ModelServer:
                 self.stop.check()
             return answer.result()
         finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
-            abandoned.set()
             with suppress(OSError, IndexError):  # it may not be connected yet
                 sockets[0].shutdown(socket.SHUT_RDWR)
 
