@@ -1157,7 +1157,7 @@ class WindowsDesktop:
             for _ in range(3 if taken % 2 else 0):
                 if self.api.SendInput(1, ctypes.byref(events[taken]), ctypes.sizeof(INPUT)):
                     break
-            raise Win32Error(f"Windows took {taken} of {len(events)} input events; some program blocks them.", "SendInput")
+            raise Win32Error(f"Windows took {taken} of {len(events)} events; another program blocks them.", "SendInput")
 
 
 ########################################################################################################################

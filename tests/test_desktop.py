@@ -504,7 +504,7 @@ class ShortInput(unittest.TestCase):
             lambda: desktop.key("a", True),
         ]  # fmt: skip
         for act in acts:
-            with self.assertRaisesRegex(agent.Win32Error, r"^Windows took 0 of 1 input events; .*\.$"):
+            with self.assertRaisesRegex(agent.Win32Error, r"^Windows took 0 of 1 events; .*\.$"):
                 act()
         world.verify()
 
