@@ -783,8 +783,7 @@ BITMAPINFOHEADER = _struct("BITMAPINFOHEADER", biSize=DWORD, biWidth=LONG, biHei
                            biYPelsPerMeter=LONG, biClrUsed=DWORD, biClrImportant=DWORD)  # fmt: skip
 MOUSEINPUT = _struct("MOUSEINPUT", dx=LONG, dy=LONG, mouseData=DWORD, dwFlags=DWORD, time=DWORD, dwExtraInfo=ULONG_PTR)
 KEYBDINPUT = _struct("KEYBDINPUT", wVk=WORD, wScan=WORD, dwFlags=DWORD, time=DWORD, dwExtraInfo=ULONG_PTR)
-HARDWAREINPUT = _struct("HARDWAREINPUT", uMsg=DWORD, wParamL=WORD, wParamH=WORD)
-INPUT_UNION = _struct("INPUT_UNION", ctypes.Union, mi=MOUSEINPUT, ki=KEYBDINPUT, hi=HARDWAREINPUT)
+INPUT_UNION = _struct("INPUT_UNION", ctypes.Union, mi=MOUSEINPUT, ki=KEYBDINPUT)
 INPUT = _struct("INPUT", type=DWORD, u=INPUT_UNION)
 
 INPUT_MOUSE, INPUT_KEYBOARD, WM_HOTKEY, PM_REMOVE, WAIT_TIMEOUT = 0, 1, 0x0312, 1, 258
@@ -822,10 +821,9 @@ _LETTERS = {"p": HANDLE, "t": ctypes.c_wchar_p, "l": LONG, "d": DWORD, "s": ctyp
 _FUNCTIONS: tuple[tuple[str, Any, Callable[[Any], bool] | None, str], ...] = (
     ("user32", BOOL, bool, "SetProcessDpiAwarenessContext(s) SetProcessDPIAware() CloseDesktop(p) ReleaseDC(pp)"
      " GetCursorInfo(p) GetIconInfo(pp) DrawIconEx(pllplldpd) GetCursorPos(p) SetCursorPos(ll) GetWindowRect(pp)"
-     " RegisterHotKey(pldd) GetLastInputInfo(p)"),
-    ("user32", LONG, None, "GetSystemMetrics(l) GetWindowTextW(ppl) PeekMessageW(ppddd)"),
-    ("user32", DWORD, bool, "GetWindowThreadProcessId(pp) GetDoubleClickTime()"),
-    ("user32", DWORD, None, "SendInput(dpl) MapVirtualKeyW(dd)"),
+     " RegisterHotKey(pldd) GetLastInputInfo(p) GetWindowThreadProcessId(pp) GetDoubleClickTime()"),
+    ("user32", LONG, None, "GetSystemMetrics(l) GetWindowTextW(ppl) PeekMessageW(ppddd) SendInput(dpl)"
+     " MapVirtualKeyW(dd)"),
     ("user32", HANDLE, bool, "OpenInputDesktop(dld) GetDC(p)"),
     ("user32", HANDLE, None, "GetForegroundWindow() WindowFromPoint(o) GetAncestor(pd)"),
     ("gdi32", HANDLE, bool, "CreateCompatibleDC(p) CreateDIBSection(ppdppd) SelectObject(pp)"),
@@ -852,8 +850,6 @@ class Win32:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Binds a function at its first use; raises Win32Error if this Windows has none."""
-        if name not in WIN32:
-            raise AttributeError(f"{name} has no row in the WIN32 table")
         dll, restype, argtypes, check = WIN32[name]
         try:
             function = self._resolve(dll, name, restype, argtypes)
@@ -864,9 +860,8 @@ class Win32:
             result = function(*arguments)
             if check and not check(result):
                 code = result if check is not_ else self._last_error()  # an HRESULT is the code
-                text = f"Windows refused {name} (error {code})" if code else f"Windows refused {name}"
-                advice = "unlock the screen or close the secure prompt if there is one, then try again"
-                raise Win32Error(f"{text}; {advice}.", name, code)
+                advice = "unlock the screen or close the secure prompt (UAC) if there is one, then try again"
+                raise Win32Error(f"Windows refused {name} (error {code}); {advice}.", name, code)
             return result
 
         setattr(self, name, call)
@@ -916,8 +911,8 @@ def _twice(release: Callable[..., Any], *arguments: Any) -> None:
         release(*arguments)
 
 
-# Remote screens report old places 2 ms after a move, and a click goes there; 2 x 6 ms left none of 200 clicks astray.
-MOVE_TRIES, MOVE_HOLD_S = 20, 0.006
+# Remote screens report old places 2 ms after a move, and a click goes there; 12 ms left none of 200 clicks astray.
+MOVE_TRIES, MOVE_HOLD_S = 20, 0.012
 
 
 def escape_sequences(api: Win32, undo: ExitStack) -> bool:
@@ -948,8 +943,6 @@ class WindowsDesktop:
                 getattr(self.api, name)(*arguments)
                 return name
         return "none"
-
-    # -- eyes
 
     def screen(self) -> Rect:
         return self._sized(SM_XVIRTUALSCREEN, SM_YVIRTUALSCREEN, SM_CXVIRTUALSCREEN, SM_CYVIRTUALSCREEN)
@@ -1021,12 +1014,8 @@ class WindowsDesktop:
         return Point(point.x, point.y)
 
     def foreground(self) -> Window | None:
-        try:  # the input desktop cannot be opened while the screen is locked or a UAC prompt has it
-            desktop = self.api.OpenInputDesktop(0, False, DESKTOP_READOBJECTS)
-        except Win32Error as error:
-            text = "The desktop is out of reach (locked screen or a UAC prompt); unlock it or answer the prompt."
-            raise Win32Error(text, error.function, error.code) from None
-        _twice(self.api.CloseDesktop, desktop)
+        # the input desktop cannot be opened while the screen is locked or a UAC prompt has it
+        _twice(self.api.CloseDesktop, self.api.OpenInputDesktop(0, False, DESKTOP_READOBJECTS))
         return self._window(self.api.GetForegroundWindow())
 
     def window_at(self, point: Point) -> Window | None:
@@ -1051,7 +1040,7 @@ class WindowsDesktop:
     def _owner(self, process_id: int) -> tuple[str, int]:
         """File name and integrity level of a process; one that Windows does not let us ask has more rights than we."""
         path, size, token, rights = ctypes.create_unicode_buffer(1024), DWORD(1024), HANDLE(), 0
-        label = (ctypes.c_size_t * 16)()  # TOKEN_MANDATORY_LABEL: the address of the SID, attributes, the SID
+        sid = (ctypes.c_size_t * 16)()  # TOKEN_MANDATORY_LABEL: the address of the SID, attributes, the SID
         try:
             with ExitStack() as undo:
                 process = self.api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
@@ -1059,9 +1048,8 @@ class WindowsDesktop:
                 self.api.QueryFullProcessImageNameW(process, 0, path, ctypes.byref(size))
                 self.api.OpenProcessToken(process, TOKEN_QUERY, ctypes.byref(token))
                 undo.callback(_twice, self.api.CloseHandle, token.value)
-                length = ctypes.sizeof(label)
-                self.api.GetTokenInformation(token, TokenIntegrityLevel, label, length, ctypes.byref(size))
-                rights = DWORD.from_address(label[0] + 8).value  # behind revision, count and authority of S-1-16-LEVEL
+                self.api.GetTokenInformation(token, TokenIntegrityLevel, sid, ctypes.sizeof(sid), ctypes.byref(size))
+                rights = DWORD.from_address(sid[0] + 8).value  # behind revision, count and authority of S-1-16-LEVEL
         except Win32Error as error:  # of a release, too, when the rights are known
             rights = rights or (1 << 16 if error.code == ERROR_ACCESS_DENIED else 0)
         return path.value.replace("\\", "/").rpartition("/")[2], rights
@@ -1080,8 +1068,6 @@ class WindowsDesktop:
     def double_click_ms(self) -> int:
         return int(self.api.GetDoubleClickTime())
 
-    # -- hands: only the actuator calls these
-
     def move(self, point: Point) -> None:
         """Absolute move by SendInput, which applications see as a real one; repeated until the place holds."""
         screen = self.screen()
@@ -1089,18 +1075,13 @@ class WindowsDesktop:
         dx = (2 * (point.x - screen.left) + 1) * 65536 // (2 * screen.width)
         dy = (2 * (point.y - screen.top) + 1) * 65536 // (2 * screen.height)
         for attempt in range(MOVE_TRIES):
-            if attempt < MOVE_TRIES // 2:
-                self._mouse(MOUSEEVENTF_MOVE | MOUSEEVENTF_ABSOLUTE | MOUSEEVENTF_VIRTUALDESK, dx, dy)
-            else:
+            self._mouse(MOUSEEVENTF_MOVE | MOUSEEVENTF_ABSOLUTE | MOUSEEVENTF_VIRTUALDESK, dx, dy)
+            if attempt >= MOVE_TRIES // 2:
                 self.api.SetCursorPos(point.x, point.y)
-            if self._holds(point) and self._holds(point):
+            self.clock.sleep(MOVE_HOLD_S)
+            if self.cursor() == point:
                 return
         raise Win32Error(f"The mouse cannot reach ({point.x}, {point.y}); another program holds it.", "SendInput")
-
-    def _holds(self, point: Point) -> bool:
-        """Whether the mouse is still there after a moment."""
-        self.clock.sleep(MOVE_HOLD_S)
-        return self.cursor() == point
 
     def button(self, name: str, down: bool) -> None:
         if down:  # a release must name the button that was pressed, so it does not ask again
@@ -1142,8 +1123,7 @@ class WindowsDesktop:
             for _ in range(3 if taken % 2 else 0):
                 if self.api.SendInput(1, ctypes.byref(events[taken]), ctypes.sizeof(INPUT)):
                     break
-            text = f"Windows took {taken} of {len(events)} input events; a program with more rights blocks them."
-            raise Win32Error(text, "SendInput")
+            raise Win32Error(f"Windows took {taken} of {len(events)} events; another program blocks them.", "SendInput")
 
 
 ########################################################################################################################
@@ -1748,8 +1728,7 @@ class Actuator:
         if not all(frame.screen.contains(place) for place in places):
             raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
         if keyboard and seen and 0 in seen.rect.intersection(frame.area)[2:]:  # its width or height
-            title = seen.title or "no title"
-            raise ToolError(f"The keyboard belongs to a window outside the working area ({title}).", "outside_area")
+            raise ToolError(f"The keyboard is in a window outside the working area ({seen.title}).", "outside_area")
         hit = keyboard or (front and any(front.rect.contains(place) for place in places))
         if hit and (front and front.handle) != (seen and seen.handle):
             title = front.title if front else "none"
@@ -1777,14 +1756,11 @@ class Actuator:
         allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
         if risk and not allowed and question not in self.approved:
             if not self.confirm(question):
-                no = f"The person did not allow this ({risk}); do it another way, or report it."
-                raise ToolError(no, "not_allowed")
+                raise ToolError(f"The person did not allow this ({risk}); do it another way or report.", "not_allowed")
             self.approved.add(question)
             self.last_own = self.clock.now()
             self.gate_seen(act, frame)
         self.approved.discard(question)
-
-    # -- hands
 
     def move(self, place: Coordinate | None) -> None:
         """To `place`; without one the mouse must be inside the working area already."""
@@ -1935,11 +1911,10 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
                 corners = (Point(0, 0), Point(screen.left, screen.top))
                 if here in corners and before not in corners and actuator.aim not in corners:
                     stop.set("the mouse in the corner")
-    except Win32Error as error:
-        stop.set(f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them (error {error.code})")
+    except Exception as error:  # whatever it is: nothing is done without a watcher
+        code = getattr(error, "code", error)
+        stop.set(f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them (error {code})")
     finally:
-        if not leave.is_set():
-            stop.set("the watcher of the stop key was lost")
         ready.set()
 
 
@@ -2013,34 +1988,24 @@ class ModelInfo:
 
 
 # fmt: off
-# Each kind of fault: how often asking again may help (up to request_retries; garbage may be a slip, so once), what the
-# server did, its own words in brackets, and what to do about it.
+# Each kind of fault: how often asking again may help, what the server did ({}: its own words), and what to do about it.
 _FAULTS: dict[str, tuple[int, str]] = {
     "context": (0, "got more than its model's context holds ({}); load the model with 8192 tokens or more"),
     "no_vision": (0, "has a model that cannot see images ({}); load a vision model such as Qwen3-VL"),
     "no_tools": (0, "takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL"),
-    "no_model": (0, "has no model loaded ({}); load Qwen3-VL in LM Studio or with `lms load`, or choose a smaller one"),
-    "wrong_model": (0, "does not have the model ({}); set lmstudio_model to one that it has"),
+    "no_model": (0, "lacks the model ({}); load it (`lms load`), choose a smaller one or set another lmstudio_model"),
     "auth": (0, "wants another API key ({}); set LMSTUDIO_API_KEY"),
-    "not_found": (0, "has no such page ({}); check that lmstudio_endpoint ends in /v1/chat/completions"),
-    "redirect": (0, "wants the request sent elsewhere ({}); set lmstudio_endpoint to the final address"),
-    "encoding": (0, "sent a compressed answer ({}), unasked; turn compression off there"),
-    "too_big": (0, "answered with more than {}; check that it is a model server"),
+    "not_found": (0, "has no such page ({}); set lmstudio_endpoint to its final address, with /v1/chat/completions"),
     "timeout": (0, "did not finish in {} s; use a smaller model or raise lmstudio_timeout"),
     "error": (1, "answered with an error ({}); look at its log"),
-    "empty": (1, "sent an empty answer; look at its log and at the model's context length"),
-    "not_json": (1, "did not answer in JSON ({}); check that it is a model server"),
-    "bad_shape": (1, "answered without {}; check that it is a chat completions server"),
+    "not_json": (1, "did not answer in JSON as a model server does ({}); look at its log and at lmstudio_endpoint"),
     "unreachable": (10, "cannot be reached ({}); check lmstudio_endpoint"),
     "refused": (10, "is off, nothing listens there; start it in LM Studio (`lms server start`), or set the endpoint"),
-    "reset": (10, "closed the connection without an answer; look at its log"),
     "incomplete": (10, "broke off or sent no whole HTTP answer; look at its log and check that it is a model server"),
     "loading": (10, "is still loading its model; wait a little and start again"),
-    "busy": (10, "is busy ({}); close other programs that use it"),
-    "server": (10, "failed or lost its model ({}); look at its log and at the free memory"),
+    "server": (10, "is busy, failed or lost its model ({}); look at its log, the free memory and other programs"),
 }
-# What servers say, whatever the status; the first match wins. Sources: lmstudio-bug-tracker #237 #546 #908 #1251 #1680,
-# llama.cpp server-common.cpp and #15780, Ollama's openai package, vLLM's serving engine.
+# What servers say, whatever the status; the first match wins. Sources: bug trackers and code of the four servers.
 _SAID = (
     ("context", r"context (length|size|window|(the )?overflow)|exceed_context|too long to fit|prompt is too long"),
     ("no_vision", r"(not|n't) support (image|vision)|image input is not|not a multimodal|mmproj|at most 0 image"),
@@ -2048,14 +2013,11 @@ _SAID = (
     ("no_model", r"(failed to|error) load|insufficient system resources|no models? (\w+ )*loaded|please load a model"),
     ("loading", r"\bloading model|model is (still |currently )?loading|is being loaded"),
     ("server", r"model (has |is |was )*(unloaded|reloaded|crashed)"),
-    ("wrong_model", r"model .{0,200}(not found|not exist)|model_not_found|invalid model|multiple models are loaded"),
-    ("auth", r"(invalid|incorrect|missing|malformed).{0,30}api.?(key|token)|unauthori[sz]ed"),
+    ("no_model", r"model .{0,200}(not found|not exist)|model_not_found|invalid model|multiple models are loaded"),
     ("not_found", r"unexpected endpoint or method|page not found|^(file )?not found"),
-    ("busy", r"server busy|maximum pending requests|no slot available|rate limit|overloaded"),
 )
-_STATUS = {"redirect": range(300, 400), "auth": (401, 403), "not_found": (404, 405), "busy": (408, 409, 429),
-           "server": (500, 502, 503, 504)}  # for answers that say nothing known
-_WIRE = {ConnectionRefusedError: "refused", ConnectionError: "reset", TimeoutError: "timeout", OSError: "unreachable"}
+_STATUS = {"auth": (401, 403), "not_found": (*range(300, 400), 404, 405), "server": (408, 409, 429, 500, 502, 503, 504)}
+_WIRE = {ConnectionRefusedError: "refused", TimeoutError: "timeout", ConnectionError: "incomplete"}
 # fmt: on
 
 
@@ -2129,10 +2091,9 @@ class ModelServer:
         value, seconds, tries = self._ask(self.url._replace(scheme="", netloc="").geturl(), body)
         choice, reason, model = value["choices"][0], value["choices"][0].get("finish_reason"), value.get("model")
         cached = _count(value, "usage", "prompt_tokens_details", "cached_tokens")
-        cached = _count(value, "timings", "cache_n") if cached is None else cached  # llama.cpp
         usage = Usage(_count(value, "usage", "prompt_tokens"), _count(value, "usage", "completion_tokens"), cached)
-        reply = Reply(choice["message"], reason if isinstance(reason, str) else None, usage,
-                      model if isinstance(model, str) else "", seconds, tries)  # fmt: skip
+        reason = reason if isinstance(reason, str) else None
+        reply = Reply(choice["message"], reason, usage, str(model or ""), seconds, tries)
         context = (self.info and self.info.context_length) or math.inf
         used = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
         parts = map(reply.message.get, ("content", "tool_calls", "function_call", "reasoning_content"))
@@ -2163,16 +2124,15 @@ class ModelServer:
         try:
             response, data = self._exchange(path, body, timeout_s)
         except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a negative chunk size
-            kind = next((kind for family, kind in _WIRE.items() if isinstance(error, family)), "incomplete")
+            other = "unreachable" if isinstance(error, OSError) else "incomplete"
+            kind = next((kind for family, kind in _WIRE.items() if isinstance(error, family)), other)
             said = getattr(error, "strerror", None) or str(error)
             raise self._fault(kind, f"{timeout_s:g}" if kind == "timeout" else said) from None
         after, status = response.headers.get("Retry-After", "").strip(), response.status
         self._retry_after_s = min(60.0, float(after)) if after.isdecimal() else 0.0
         good, encoding = 200 <= status < 300, response.headers.get("Content-Encoding", "").strip().lower()
-        if encoding not in ("", "identity"):
-            raise self._fault("encoding", encoding)
-        if len(data) > ANSWER_BYTES_MOST:
-            raise self._fault("too_big", f"{ANSWER_BYTES_MOST >> 20} MB")
+        if encoding not in ("", "identity") or len(data) > ANSWER_BYTES_MOST:
+            raise self._fault("not_json", f"{len(data) >> 20} MB, compression: {encoding or 'none'}")
         if response.length:  # what is missing
             raise self._fault("incomplete")
         try:
@@ -2180,20 +2140,18 @@ class ModelServer:
         except (ValueError, RecursionError) as error:
             if good:  # without a length it may be cut, even inside the headers
                 sized = response.chunked or response.length is not None
-                kind = "incomplete" if not sized else "not_json" if data.strip() else "empty"
-                raise self._fault(kind, str(error)) from None
+                raise self._fault("not_json" if sized else "incomplete", str(error)) from None
             value = data[:1000].decode("utf-8", "replace")  # error pages may be anything
         # `error` is text or an object; vLLM and FastAPI write at the top
         top = value if isinstance(value, dict) else {"message": value}
         wrong = top.get("error") or ("choices" not in top and (top.get("message") or top.get("detail"))) or ""
-        words = [wrong.get(key) for key in ("message", "code")] if isinstance(wrong, dict) else [str(wrong)]
-        said = " ".join(word for word in words if isinstance(word, str)) or str(wrong)
+        said = str(_dict(wrong).get("message") or wrong)
         if said or not good:
             known = [kind for kind, words in _SAID if re.search(words, said, re.IGNORECASE) and status // 100 != 3]
             kind = (known + [kind for kind, codes in _STATUS.items() if status in codes] + ["error"])[0]
             raise self._fault(kind, said if good else f"status {status}: {said}", good or kind != "error")
         if body and not isinstance(_dict((_list(_dict(value).get("choices")) or [None])[0]).get("message"), dict):
-            raise self._fault("bad_shape", "choices[0].message")
+            raise self._fault("not_json", "no choices[0].message")
         return _dict(value)
 
     def _exchange(self, path: str, body: bytes | None, timeout_s: float) -> tuple[http.client.HTTPResponse, bytes]:
@@ -2203,17 +2161,16 @@ class ModelServer:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         request = urllib.request.Request(self.where + path, body, headers)
         request.timeout = timeout_s
-        answer, sockets, abandoned = Future[tuple[http.client.HTTPResponse, bytes]](), [], threading.Event()
+        answer, sockets = Future[tuple[http.client.HTTPResponse, bytes]](), []
 
         def work() -> None:
             try:
                 with closing(connection):
                     connection.connect()
-                    sockets.append(connection.sock)  # first this, then the look at `abandoned`; below the opposite
-                    if not abandoned.is_set():  # below: urllib without its proxies, redirects, logins and HTTPErrors
-                        with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
-                            data = response.read(ANSWER_BYTES_MOST + 1)
-                        answer.set_result((response, data))
+                    sockets.append(connection.sock)  # below: urllib without its proxies, redirects, logins, HTTPErrors
+                    with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
+                        data = response.read(ANSWER_BYTES_MOST + 1)
+                    answer.set_result((response, data))
             except Exception as error:
                 reason = getattr(error, "reason", None)  # what urllib wraps
                 answer.set_exception(reason if isinstance(reason, OSError) else error)
@@ -2228,7 +2185,6 @@ class ModelServer:
                 self.stop.check()
             return answer.result()
         finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
-            abandoned.set()
             with suppress(OSError, IndexError):  # it may not be connected yet
                 sockets[0].shutdown(socket.SHUT_RDWR)
 
@@ -2240,17 +2196,14 @@ class ModelServer:
 
     def discover(self) -> ModelInfo:
         """The model to use, with a note if it is not the configured one; raises ModelError."""
-        prefix, found, failures = self.url.path.removesuffix("/chat/completions"), list[ModelInfo](), []
-        root = prefix.removesuffix("/v1")
-        for path in (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{prefix}/models"):
+        prefix, found = self.url.path.removesuffix("/chat/completions"), list[ModelInfo]()
+        last, root = f"{prefix}/models", prefix.removesuffix("/v1")
+        for path in (f"{root}/api/v1/models", f"{root}/api/v0/models", last):
             try:
                 found = found or _models(self._ask(path)[0])
-            except ModelError as error:
-                if error.kind in ("refused", "unreachable", "reset", "timeout", "auth", "loading", "busy"):
+            except ModelError as error:  # another kind of server has no such page, and says so in its own way
+                if path == last or error.kind not in ("not_found", "error", "not_json", "no_model", "server"):
                     raise
-                failures.append(error)  # another kind of server has no such page, and says so in its own way
-        if len(failures) == 3:
-            raise failures[-1]
         # the configured model, else the loaded one that sees, else the only one
         wanted, loaded = self.config.lmstudio_model, [info for info in found if info.loaded]
         named = [info for info in found if wanted in (info.name, info.stored)]
@@ -2266,8 +2219,7 @@ class ModelServer:
             self.info = replace(info, note=note if not named else late if info.loaded is False else "")
             return self.info
         names = ", ".join(info.name for info in found if info.vision is not False)[:100] or "none that sees images"
-        unsure = any(info.loaded is None for info in found)
-        raise self._fault("wrong_model" if unsure else "no_model", f"{wanted} is not there; listed: {names}")
+        raise self._fault("no_model", f"{wanted} is not there; listed: {names}")
 
 
 def _same_model(one: str, other: str) -> bool:
@@ -2278,12 +2230,11 @@ def _same_model(one: str, other: str) -> bool:
 def _models(value: dict[str, Any]) -> list[ModelInfo]:
     """The models in any server's list, loaded ones first."""
     found, listed = [], [_dict(model) for part in ("models", "data") for model in _list(value.get(part))]
-    seeing = [model.get("name") for model in listed if "multimodal" in _list(model.get("capabilities"))]  # llama.cpp
     lengths = (("config", "context_length"), ("loaded_context_length",), ("max_model_len",), ("meta", "n_ctx"))
     for model in listed:  # LM Studio tells more in its own lists: v1 by loaded_instances, v0 by type and state
         name, kind, running = model.get("key") or model.get("id"), str(model.get("type")), model.get("loaded_instances")
         if name and isinstance(name, str) and "embedding" not in kind + name:
-            vision = True if name in seeing else {"vlm": True, "llm": False}.get(kind)
+            vision = {"vlm": True, "llm": False}.get(kind)
             state = {"loaded": True, "not-loaded": False}.get(str(model.get("state")))
             if running is not None:
                 vision, state = _dict(model.get("capabilities")).get("vision"), bool(running)

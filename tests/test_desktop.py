@@ -175,7 +175,7 @@ class Capture(unittest.TestCase):
 
     def test_a_locked_desktop_is_an_error_that_says_what_to_do(self) -> None:
         world, desktop, _ = windows_desktop(locked=True)
-        with self.assertRaisesRegex(agent.Win32Error, "locked screen or a UAC prompt.*unlock") as caught:
+        with self.assertRaisesRegex(agent.Win32Error, "unlock the screen or close the secure prompt") as caught:
             desktop.capture(PRIMARY, 16, 9)
         self.assertEqual((caught.exception.function, caught.exception.code), ("OpenInputDesktop", 5))
         self.assertNotIn("StretchBlt", world.calls)
@@ -504,7 +504,7 @@ class ShortInput(unittest.TestCase):
             lambda: desktop.key("a", True),
         ]  # fmt: skip
         for act in acts:
-            with self.assertRaisesRegex(agent.Win32Error, r"^Windows took 0 of 1 input events; .*\.$"):
+            with self.assertRaisesRegex(agent.Win32Error, r"^Windows took 0 of 1 events; .*\.$"):
                 act()
         world.verify()
 

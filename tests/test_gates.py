@@ -171,7 +171,7 @@ class BlindActs(GateCase):
             stage = Stage()
             frame = stage.look()
             stage.world.locked = True
-            with self.assertRaisesRegex(agent.Win32Error, "locked screen or a UAC prompt"):
+            with self.assertRaisesRegex(agent.Win32Error, "unlock the screen or close the secure prompt"):
                 stage.do(name, frame, **arguments)
             self.assertEqual((stage.world.events, stage.actuator.sent), ([], 0))
 
@@ -311,7 +311,7 @@ class Takeover(GateCase):
         stage.do("click")
 
     def test_the_person_moving_the_mouse_during_a_drag_ends_it_released(self) -> None:
-        hold = 2 * agent.MOVE_HOLD_S  # what a move takes; during it the program and the person contend for the mouse
+        hold = agent.MOVE_HOLD_S  # what a move takes; during it the program and the person contend for the mouse
         for after in range(12):
             stage, rest = Stage(config={"drag_step_ms": 20}), hold + (hold + 0.02) * (after + 1)
             stage.clock.at(rest - 0.001, lambda s=stage: s.world.person(Point(1500, 900)))
