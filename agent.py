@@ -446,9 +446,8 @@ EMPTY_BLOCK = b"\0\0\0\xff\xff"  # deflate for nothing: five bytes that move a s
 class PngEncoder:
     """The fast encoder: compresses only the strips that differ from the last frame's, in two threads.
 
-    Strips end on a whole byte (sync flush), so that they, an IDAT chunk each, join to one zlib stream; chunks are
-    multiples of three bytes, so that their base64 joins, too. Times as fast as rgb_to_png (tests/bench/encoder.py): 2.7
-    for a whole frame, 15 to 20 when a line was typed, 80 and more for the same one; 6 % more bytes.
+    Strips end on a whole byte (sync flush), so that these IDAT chunks join to one zlib stream, and fill multiples of
+    three bytes, so that their base64 joins, too. tests/bench/encoder.py has the figures against rgb_to_png.
     """
 
     def __init__(self) -> None:
@@ -477,11 +476,8 @@ class PngEncoder:
 
 
 def _png_strip(pixels: bytes, width: int, level: int) -> PngPiece:
-    """Some rows as an IDAT chunk: plain, or as differences to the row above (filter Up), coded with mere runs.
-
-    Photographs take two thirds of the bytes and half the time so. A probe of 30 microseconds, green of every 16th
-    column, tells them: over 100 levels, a third of them unlike the row above.
-    """
+    """Some rows as an IDAT chunk: plain, or photographs as differences to the row above (filter Up), coded in runs."""
+    # so they take half the time; a probe (30 us, green of every 16th column) finds over 100 levels, 32 % unlike above
     stride, name, strategy, rgb = width * 3, b"\0", zlib.Z_DEFAULT_STRATEGY, bgrx_to_rgb(pixels)
     step = next(step for step in range(16, 0, -1) if width % step == 0)  # a divisor, so that columns stay columns
     green, row = pixels[1 :: 4 * step], width // step
@@ -649,8 +645,7 @@ UI_CONFIG: dict[str, Any] = {
                       "radius_scale": 0.024,  # of the picture's longer side
                       "stops": [[0, "rgba(255,90,0,0.7)"], [0.4, "rgba(255,120,0,0.48)"], [1, "rgba(255,165,0,0.03)"]]},
     "bbox_heat": {"enabled": True, "border": "rgba(30,110,255,0.9)", "border_width": 3,
-                  "fill_stops": [[0.0, "rgba(30,110,255,0.25)"], [1.0, "rgba(30,110,255,0.06)"]]},
-}  # fmt: skip
+                  "fill_stops": [[0.0, "rgba(30,110,255,0.25)"], [1.0, "rgba(30,110,255,0.06)"]]}}  # fmt: skip
 # left, top, width, height, paint, alpha: a colour; or the stops of a round gradient, with its centre x, y and radius
 Patch = tuple[Any, ...]
 Acts = Sequence[Mapping[str, Any]]
@@ -835,8 +830,7 @@ _FUNCTIONS: tuple[tuple[str, Any, Callable[[Any], bool] | None, str], ...] = (
      " GetConsoleMode(pp) SetConsoleMode(pd)"),
     ("kernel32", DWORD, None, "GetTickCount() WaitForSingleObject(pd)"),
     ("advapi32", BOOL, bool, "OpenProcessToken(pdp) GetTokenInformation(plpdp)"),
-    ("shcore", LONG, not_, "SetProcessDpiAwareness(l)"),
-)  # fmt: skip
+    ("shcore", LONG, not_, "SetProcessDpiAwareness(l)"))  # fmt: skip
 WIN32 = {name: (dll, restype, tuple(_LETTERS[letter] for letter in letters), check)
          for dll, restype, check, functions in _FUNCTIONS
          for name, letters in re.findall(r"(\w+)\((\w*)\)", functions)}  # fmt: skip
@@ -1168,8 +1162,7 @@ class DemoState:
             **{"Start button": {"menu": not self.menu}, "escape": {"menu": False}},
             **{"text area": {"focus": True}, "desktop": {"focus": False}, "Notes icon": {"focus": False}},
             "Notes icon twice": {"opened": True, "menu": False},
-            "Save button": {"saved_text": self.text, "clean": True} if self.opened else {},
-        }
+            "Save button": {"saved_text": self.text, "clean": True} if self.opened else {}}
         same = {"win": "Start button", "ctrl+escape": "Start button", "ctrl+s": "Save button"}
         return replace(self, **changes.get(same.get(action, action.replace("in the menu", "icon twice")), {}))
 
@@ -1305,8 +1298,7 @@ DEMO_STEPS = (
     ("Save button", "click", "Save button", "The text stands in Notes and is not saved"),
     ("Notes in the menu", "click", "Notes in the menu", "The Start menu is open and lists Notes"),
     ("Notes icon", "double click", "Notes icon", "The desktop shows the Notes icon and no window"),
-    ("Start button", "click", "Start button", "The desktop shows the Start button and no window"),
-)
+    ("Start button", "click", "Start button", "The desktop shows the Start button and no window"))
 
 
 def _demo_sights(png: bytes) -> dict[str, tuple[int, int]]:
@@ -1631,13 +1623,11 @@ RISKS = {
     "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
     "password": r"^(label|title):.*\b(pass(code|wor[dt])|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b|credit card)",
     "secret": r"^text:.*\{\{\s*\w+\s*\}\}",
-    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)"
-    r"|^program:(consent|credentialui)",
+    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)|^program:(consent|cred)",
     "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
     "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)"
     r"\.exe$|^title:.*(command prompt|powershell|registry editor)",
-    "command": r"^text:.*(\b(rm -|del /|rd /|format [a-z]:|shutdown\b|reg (add|delete)|net user)|powershell|cmd /)",
-}
+    "command": r"^text:.*(\b(rm -|del /|rd /|format [a-z]:|shutdown\b|reg (add|delete)|net user)|powershell|cmd /)"}
 
 
 def near(one: Point, other: Point) -> bool:
@@ -1863,8 +1853,7 @@ class Actuator:
             "runs as administrator, so that Windows keeps input from it": window.elevated,
             "is the agent's own": window.own or window.title.startswith(PANEL_TITLE),
             "is blocked": hit.intersection(never),
-            "is not among the allowed ones": only and not hit.intersection(only),
-        }
+            "is not among the allowed ones": only and not hit.intersection(only)}
         for reason in [text for text, holds in reasons.items() if holds]:
             raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
 
@@ -2003,8 +1992,7 @@ _FAULTS: dict[str, tuple[int, str]] = {
     "refused": (10, "is off, nothing listens there; start it in LM Studio (`lms server start`), or set the endpoint"),
     "incomplete": (10, "broke off or sent no whole HTTP answer; look at its log and check that it is a model server"),
     "loading": (10, "is still loading its model; wait a little and start again"),
-    "server": (10, "is busy, failed or lost its model ({}); look at its log, the free memory and other programs"),
-}
+    "server": (10, "is busy, failed or lost its model ({}); look at its log, the free memory and other programs")}
 # What servers say, whatever the status; the first match wins. Sources: bug trackers and code of the four servers.
 _SAID = (
     ("context", r"context (length|size|window|(the )?overflow)|exceed_context|too long to fit|prompt is too long"),
@@ -2014,8 +2002,7 @@ _SAID = (
     ("loading", r"\bloading model|model is (still |currently )?loading|is being loaded"),
     ("server", r"model (has |is |was )*(unloaded|reloaded|crashed)"),
     ("no_model", r"model .{0,200}(not found|not exist)|model_not_found|invalid model|multiple models are loaded"),
-    ("not_found", r"unexpected endpoint or method|page not found|^(file )?not found"),
-)
+    ("not_found", r"unexpected endpoint or method|page not found|^(file )?not found"))
 _STATUS = {"auth": (401, 403), "not_found": (*range(300, 400), 404, 405), "server": (408, 409, 429, 500, 502, 503, 504)}
 _WIRE = {ConnectionRefusedError: "refused", TimeoutError: "timeout", ConnectionError: "incomplete"}
 # fmt: on
@@ -2167,13 +2154,14 @@ class ModelServer:
             try:
                 with closing(connection):
                     connection.connect()
-                    sockets.append(connection.sock)  # below: urllib without its proxies, redirects, logins, HTTPErrors
-                    with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
-                        data = response.read(ANSWER_BYTES_MOST + 1)
-                    answer.set_result((response, data))
+                    sockets.append(connection.sock)  # first this, then the question whether it was given up meanwhile
+                    if answer.set_running_or_notify_cancel():  # urllib without proxies, redirects, logins, HTTPErrors
+                        with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
+                            answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
             except Exception as error:
                 reason = getattr(error, "reason", None)  # what urllib wraps
-                answer.set_exception(reason if isinstance(reason, OSError) else error)
+                if not answer.cancelled():
+                    answer.set_exception(reason if isinstance(reason, OSError) else error)
 
         # in a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C
         threading.Thread(target=work, name="model exchange", daemon=True).start()
@@ -2185,6 +2173,7 @@ class ModelServer:
                 self.stop.check()
             return answer.result()
         finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
+            answer.cancel()
             with suppress(OSError, IndexError):  # it may not be connected yet
                 sockets[0].shutdown(socket.SHUT_RDWR)
 
@@ -2462,8 +2451,7 @@ def _read(spec: dict[str, Any], value: Any) -> Any:
     kind = spec["type"]
     if kind == "string":  # exactly as said, less a template token that leaked in at its end
         said = str(value) if isinstance(value, int) and _number(value) is not None else value
-        whole = isinstance(said, str) and not _SURROGATE.search(said)
-        return _END_TOKENS.sub("", said) if whole else None
+        return _END_TOKENS.sub("", said) if isinstance(said, str) and not _SURROGATE.search(said) else None
     if kind != "array":
         number = _number(value, spec.get("minimum", -math.inf), spec.get("maximum", math.inf))
         return int(number) if number is not None and number == int(number) else None
@@ -3401,8 +3389,7 @@ class ExecutionLogger:
             self.book[0] |= {"name": self.folder.name, "figures": figures_of(self.book)}
             with suppress(OSError):  # a run does not end because of its report
                 begun = self._report.tell() > 0
-                items = self.book[-1:] if begun else self.book[1:]
-                self._report.write(report([self.book[0], *items], begun))
+                self._report.write(report([self.book[0], *self.book[-1 if begun else 1 :]], begun))
                 self._report.flush()
         self.listen()
 
@@ -4422,8 +4409,9 @@ class Panel(ThreadingTCPServer):
 
     def close(self) -> None:
         """Tells the page how it ended, then ends the server."""
-        self.closed, end = True, time.monotonic() + 1
-        self.update()
+        with self.changed:
+            self.closed, end = True, time.monotonic() + 1
+            self.update()
         while self.watched() and time.monotonic() < end:
             time.sleep(0.01)
         self.shutdown()

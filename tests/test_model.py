@@ -377,6 +377,21 @@ class FaultTests(unittest.TestCase):
             self.assertEqual(caught.exception.kind, "timeout")
             self.assert_no_worker()
 
+    def test_a_request_given_up_while_connecting_is_never_sent(self) -> None:
+        connect, let_go = socket.create_connection, threading.Event()
+
+        def slow(*args: Any, **options: Any) -> socket.socket:
+            let_go.wait(2)
+            return connect(*args, **options)
+
+        with ScriptedServer(GOOD) as server:
+            client = model_server(server.url, lmstudio_timeout=0.05)
+            with mock.patch("socket.create_connection", slow):
+                self.assertEqual(self.failure(client).kind, "timeout")
+                let_go.set()
+                self.assert_no_worker()
+        self.assertNotIn(b"POST", b"".join(server.requests))
+
     def test_a_stop_ends_a_hanging_request_at_once(self) -> None:
         for step in (stall, trickle(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{")):
             with ScriptedServer(step) as server:
