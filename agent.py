@@ -3117,8 +3117,7 @@ function paint(patches) {  // as `annotate` in agent.py does: colours, and round
   for (const [left, top, wide, high, paint, alpha, x, y, radius] of patches) {
     const round = radius && pen.createRadialGradient(x + .5, y + .5, 0, x + .5, y + .5, radius + .5);
     if (round) for (const [at, colour] of [...paint, [1, "transparent"]]) round.addColorStop(at, colour);
-    pen.globalAlpha = alpha;
-    pen.fillStyle = round || "#" + paint.toString(16).padStart(6, "0");
+    Object.assign(pen, {globalAlpha: alpha, fillStyle: round || "#" + paint.toString(16).padStart(6, "0")});
     pen.fillRect(left, top, wide, high);
   }
   pen.globalAlpha = 1;
@@ -3344,7 +3343,7 @@ class ExecutionLogger:
     def __init__(self, dump_dir: str, hide: Callable[[Any], Any] = lambda it: it, old: Path | None = None) -> None:
         self.folder, self.hide, self.api_calls = old or _new_run_folder(Path(dump_dir)), hide, 0
         self._writer, self._lost = threading.Thread(), list[OSError]()
-        self.echo: Callable[[str], None] = lambda text: None  # gets every entry of the log, too
+        self.echo: Callable[[str, int], None] = lambda text, level: None  # gets every entry of the log, too
         self.listen: Callable[[], None] = lambda: None  # called whenever `book` has grown
         self.turn, self.book = 0, list[dict[str, Any]]()  # what turns_of would give, of the latest turns
         with suppress(AgentError):
@@ -3362,10 +3361,10 @@ class ExecutionLogger:
         except OSError as error:
             raise self._failure(error) from None
 
-    def log(self, text: str) -> None:
+    def log(self, text: str, level: int = 2) -> None:
         """One entry of the log for people; further lines are indented."""
         body = printable(redact(text)).rstrip().replace("\n", "\n    ")
-        self.echo(self.hide(text))
+        self.echo(self.hide(text), level)
         self._write(self._log, f"{datetime.now().time().isoformat('milliseconds')} {body}\n")
 
     def section(self, title: str) -> None:
@@ -4935,12 +4934,13 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
             undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
         delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
         confirm = console_confirm(config, clock, partial(terminal.say, level=0))
-        actuator = Actuator(desktop, config, clock, stop, terminal.say, confirm, secrets)
+        tell = partial(logger.log, level=1)  # into the log and, by its echo, onto the terminal
+        actuator = Actuator(desktop, config, clock, stop, tell, confirm, secrets)
         if api:
             undo.enter_context(watched(api, actuator))
         profile = PROFILES[options.profile]
-        engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, terminal.say)
-        engine.phase, logger.echo = terminal.phase, partial(terminal.say, level=2)
+        engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, tell)
+        engine.phase, logger.echo, server.notice = terminal.phase, terminal.say, tell
         if options.panel:
             open_panel(engine, undo)
         state = AgentState(task, AgentMemory(config.memory_compression_threshold))
@@ -4949,7 +4949,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         begun = {"profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
         logger.record("resume" if old else "run", version=__version__, **begun)
         if info.note:
-            terminal.say(info.note)
+            tell(info.note)
         if old:
             resume(engine, state)
         return finish(engine, state, terminal, recording)

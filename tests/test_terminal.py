@@ -176,6 +176,13 @@ class Loudness(CommandLineCase):
         _, verbose, _ = self.main("--demo", "-v")
         self.assertIn("SCREEN_SHOWS", verbose)
 
+    def test_what_a_person_was_told_stands_in_the_log_too_and_only_once_on_the_terminal(self) -> None:
+        for options in ((), ("-q",), ("-v",)):
+            _, out, _ = self.main("--demo", *options)
+            log = sorted((self.folder / "dumps").glob("run_*"))[-1].joinpath("execution_log.txt").read_text(encoding="utf-8")
+            line = '   2  executor  double_click_screen_element "Notes icon"'
+            self.assertEqual((log.count(line), out.count(line)), (1, int("-q" not in options)))
+
     def test_the_last_line_counts_turns_acts_refusals_time_and_tokens_and_names_the_report(self) -> None:
         _, out, _ = self.main("--demo")
         self.assertRegex(out.splitlines()[-1], r"^6 turns, 4 acts, 0 refused, \d+\.\d s, of it \d+\.\d s model and \d+\.\d s program,"
