@@ -1976,7 +1976,6 @@ class ModelInfo:
     stored: str = field(default="", compare=False)  # its name on disk; a loaded one can have another
 
 
-# fmt: off
 # Each kind of fault: how often asking again may help, what the server did ({}: its own words), and what to do about it.
 _FAULTS: dict[str, tuple[int, str]] = {
     "context": (0, "got more than its model's context holds ({}); load the model with 8192 tokens or more"),
@@ -2005,7 +2004,6 @@ _SAID = (
     ("not_found", r"unexpected endpoint or method|page not found|^(file )?not found"))
 _STATUS = {"auth": (401, 403), "not_found": (*range(300, 400), 404, 405), "server": (408, 409, 429, 500, 502, 503, 504)}
 _WIRE = {ConnectionRefusedError: "refused", TimeoutError: "timeout", ConnectionError: "incomplete"}
-# fmt: on
 
 
 def _strict_json(body: bytes) -> Any:
@@ -2129,8 +2127,7 @@ class ModelServer:
                 sized = response.chunked or response.length is not None
                 raise self._fault("not_json" if sized else "incomplete", str(error)) from None
             value = data[:1000].decode("utf-8", "replace")  # error pages may be anything
-        # `error` is text or an object; vLLM and FastAPI write at the top
-        top = value if isinstance(value, dict) else {"message": value}
+        top = value if isinstance(value, dict) else {"message": value}  # vLLM, FastAPI write at the top
         wrong = top.get("error") or ("choices" not in top and (top.get("message") or top.get("detail"))) or ""
         said = str(_dict(wrong).get("message") or wrong)
         if said or not good:
@@ -2955,7 +2952,8 @@ small { display: block } .call { font: 13px/1.5 ui-monospace, Consolas, monospac
 .note { border-left: 4px solid var(--tone) } .good { --tone: var(--green) } .bad { --tone: var(--red) }
 .idle { --tone: var(--amber) } .plan { --tone: var(--violet) } .busy { --tone: var(--blue) }
 circle, path { fill: none; stroke: #e11d48; stroke-width: 5; filter: drop-shadow(0 0 3px #fff) }
-.off { stroke-dasharray: 14 10 } rect { fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif }
+.region { fill: none; stroke: #16a34a; stroke-width: 3 } .off, .region { stroke-dasharray: 14 10 }
+rect:not(.region) { fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif }
 #note { margin: 14px auto -4px; max-width: min(1296px, 94vw) } #live { display: grid; gap: 14px; padding-bottom: 0 }
 .card { padding: 10px 14px } #side { display: grid; gap: 14px }
 canvas { display: block; width: 100%; border-radius: 6px } form { display: flex; gap: 8px; margin-top: 10px }
@@ -2999,6 +2997,8 @@ function mark(svg, act) {  // what was done; dashed if it was refused or broken 
   const places = Object.values(act.args).filter((value) => value && typeof value.x === "number");
   const spots = places.map(({x, y}) => [x * wide / 1000, y * high / 1000]);
   const [[x, y] = [wide / 2 - 350, high - 115], end] = spots;
+  const [x1, y1, x2, y2] = (act.region || []).map((at, n) => at * (n % 2 ? high : wide) / 1000);  // of what changed
+  if (x2) add(svg, "rect", {x: x1, y: y1, width: x2 - x1, height: y2 - y1, class: "region"});
   for (const [cx, cy] of spots) add(svg, "circle", {cx, cy, r: act.tool === "double_click" ? 34 : 24, class: kind});
   const way = end && Math.atan2(end[1] - y, end[0] - x);
   const wing = (turn) => `M ${end} l ${-40 * Math.cos(way + turn)} ${-40 * Math.sin(way + turn)}`;
@@ -3269,7 +3269,7 @@ def _fold_turn(book: list[dict[str, Any]], kind: str, record: Mapping[str, Any])
     elif kind == "result":
         sums = {"refused": bool(record["refused"]), "acted": record["changed"] is not None, "act": record.get("act")}
         sums["settle"] = turn["acts"][-1]["settle"] = (record["settle_ms"] or 0) / 1000
-        turn["acts"][-1]["changed"] = record["changed"]
+        turn["acts"][-1] |= {"changed": record["changed"], "region": record.get("region")}
         notes += [["refused", str(record["result"])]] * sums["refused"]
     elif kind == "action":
         sums["wasted"] = record["tool"] == "no_call" or record["changed"] is False or turn["refused"] > 0
