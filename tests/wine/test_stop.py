@@ -152,7 +152,7 @@ class Hotkeys(StopCase):
         text = "".join(f"{number} words of a long text. " for number in range(300))[:5000]
         before = len(self.seen("WM_CHAR"))
         with Scripted([("type_text_input", {"text": text})]) as model:
-            process = self.start(model, "text_batch_events=10", "char_input_delay=0.05")  # no faster than it is drawn
+            process = self.start(model, "text_batch_events=10", "char_input_delay=0.1")  # no faster than it is drawn
             until("some of it was typed", lambda: len(self.seen("WM_CHAR")) > before + 200, 40)
             pressed = self.hotkey("ctrl+alt+q")
             ended = self.stopped(process, pressed)
