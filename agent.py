@@ -53,9 +53,9 @@ from typing import Any, NamedTuple, Protocol, TextIO, cast
 
 __version__ = "0.1.0"
 
-########################################################################################################################
+####################################################################################################
 # Room 1 - Errors: what can go wrong, told apart by who has to do something about it
-########################################################################################################################
+####################################################################################################
 
 
 class AgentError(Exception):
@@ -108,14 +108,19 @@ class Stopped(AgentError):
     exit_code = 130
 
 
-########################################################################################################################
+####################################################################################################
 # Room 2 - Config: every number and name that can be changed, with its unit and reason
-########################################################################################################################
+####################################################################################################
 
 
-def _setting(default: Any, text: str, env: str = "", least: Any = None, most: Any = None, pattern: str = ".*") -> Any:
+def _setting(
+    default: Any, text: str, env: str = "", least: Any = None, most: Any = None, pattern: str = ".*"
+) -> Any:
     """One field of Config: its default, what it means (with unit), its environment variable, its range or pattern."""
-    return field(default=default, metadata={"text": text, "env": env, "least": least, "most": most, "pattern": pattern})
+    return field(
+        default=default,
+        metadata={"text": text, "env": env, "least": least, "most": most, "pattern": pattern},
+    )
 
 
 @dataclass(frozen=True)
@@ -123,94 +128,197 @@ class Config:
     """Everything that can be set: defaults <- profile <- JSON file <- environment <- command line (`load_config`)."""
 
     # -- model server
-    lmstudio_endpoint: str = _setting("http://127.0.0.1:1234/v1/chat/completions", "its URL", "LMSTUDIO_ENDPOINT")
+    lmstudio_endpoint: str = _setting(
+        "http://127.0.0.1:1234/v1/chat/completions", "its URL", "LMSTUDIO_ENDPOINT"
+    )
     lmstudio_model: str = _setting("qwen3-vl-2b-instruct", "model to ask for", "LMSTUDIO_MODEL")
-    lmstudio_timeout: float = _setting(240.0, "seconds, connect to last byte", "LMSTUDIO_TIMEOUT", 1, 86400)
-    lmstudio_temperature: float = _setting(0.5, "acting role; higher = more varied acts", "LMSTUDIO_TEMPERATURE", 0, 2)
-    planner_temperature: float = _setting(0.35, "sampling of the planning role; low = consistent plans", "", 0, 2)
-    executor_max_tokens: int = _setting(1400, "tokens of a reply of the acting role", "LMSTUDIO_MAX_TOKENS", 16, 65536)
-    planner_max_tokens: int = _setting(1800, "tokens of one reply of the planning role", "", 16, 65536)
-    request_retries: int = _setting(3, "further tries where asking again is safe (refused, reset, 5xx ...)", "", 0, 10)
-    verifier_max_tokens: int = _setting(200, "tokens of the answer that confirms a completion", "", 16, 65536)
-    planner_in_a_row: int = _setting(2, "most requests to the planner before the executor has its turn", "", 1, 10)
-    model_failures: int = _setting(3, "failed exchanges in a row that the run bears, a turn each", "", 0, 100)
-    reply_corrections: int = _setting(2, "short corrections in one turn when no call can be read", "", 0, 5)
+    lmstudio_timeout: float = _setting(
+        240.0, "seconds, connect to last byte", "LMSTUDIO_TIMEOUT", 1, 86400
+    )
+    lmstudio_temperature: float = _setting(
+        0.5, "acting role; higher = more varied acts", "LMSTUDIO_TEMPERATURE", 0, 2
+    )
+    planner_temperature: float = _setting(
+        0.35, "sampling of the planning role; low = consistent plans", "", 0, 2
+    )
+    executor_max_tokens: int = _setting(
+        1400, "tokens of a reply of the acting role", "LMSTUDIO_MAX_TOKENS", 16, 65536
+    )
+    planner_max_tokens: int = _setting(
+        1800, "tokens of one reply of the planning role", "", 16, 65536
+    )
+    request_retries: int = _setting(
+        3, "further tries where asking again is safe (refused, reset, 5xx ...)", "", 0, 10
+    )
+    verifier_max_tokens: int = _setting(
+        200, "tokens of the answer that confirms a completion", "", 16, 65536
+    )
+    planner_in_a_row: int = _setting(
+        2, "most requests to the planner before the executor has its turn", "", 1, 10
+    )
+    model_failures: int = _setting(
+        3, "failed exchanges in a row that the run bears, a turn each", "", 0, 100
+    )
+    reply_corrections: int = _setting(
+        2, "short corrections in one turn when no call can be read", "", 0, 5
+    )
     # -- eyes
-    screen_capture_w: int = _setting(1536, "pixels; 1536x864 = 1296 tokens, 1024 or more", "AGENT_IMAGE_W", 64, 8192)
+    screen_capture_w: int = _setting(
+        1536, "pixels; 1536x864 = 1296 tokens, 1024 or more", "AGENT_IMAGE_W", 64, 8192
+    )
     screen_capture_h: int = _setting(864, "pixels", "AGENT_IMAGE_H", 64, 8192)
-    area: str = _setting("primary", "where it may look and act: primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels")
-    blind_patience: float = _setting(30.0, "seconds to wait for a screen to be seen (locked, black)", "", 0, 86400)
-    frame_reuse_ms: float = _setting(300.0, "milliseconds a frame after an act stays the next turn's", "", 0, 5000)
+    area: str = _setting(
+        "primary", "where it may look and act: primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels"
+    )
+    blind_patience: float = _setting(
+        30.0, "seconds to wait for a screen to be seen (locked, black)", "", 0, 86400
+    )
+    frame_reuse_ms: float = _setting(
+        300.0, "milliseconds a frame after an act stays the next turn's", "", 0, 5000
+    )
     # -- hands
     dry_run: bool = _setting(False, "look, ask and log, but move and press nothing")
     drag_steps: int = _setting(15, "interpolated moves of a drag", "", 1, 500)
-    drag_step_ms: float = _setting(8.0, "milliseconds between the moves of a drag and before its release", "", 0, 1000)
+    drag_step_ms: float = _setting(
+        8.0, "milliseconds between the moves of a drag and before its release", "", 0, 1000
+    )
     text_batch_events: int = _setting(100, "most keyboard events in one SendInput", "", 4, 1000)
-    char_input_delay: float = _setting(0.0, "seconds between batches of text (the described systems: 0.01)", "", 0, 5)
-    scroll_ticks: int = _setting(3, "wheel notches a scroll tool turns (the described systems: 1)", "", 1, 50)
+    char_input_delay: float = _setting(
+        0.0, "seconds between batches of text (the described systems: 0.01)", "", 0, 5
+    )
+    scroll_ticks: int = _setting(
+        3, "wheel notches a scroll tool turns (the described systems: 1)", "", 1, 50
+    )
     # -- pace
-    settle_floor_ms: float = _setting(50.0, "milliseconds after an act before the first look", "", 0, 10000)
-    settle_patience_ms: float = _setting(250.0, "milliseconds to a first change before 'did not change'", "", 0, 10000)
-    settle_cap_ms: float = _setting(2000.0, "milliseconds until a restless screen is taken as it is", "", 0, 60000)
+    settle_floor_ms: float = _setting(
+        50.0, "milliseconds after an act before the first look", "", 0, 10000
+    )
+    settle_patience_ms: float = _setting(
+        250.0, "milliseconds to a first change before 'did not change'", "", 0, 10000
+    )
+    settle_cap_ms: float = _setting(
+        2000.0, "milliseconds until a restless screen is taken as it is", "", 0, 60000
+    )
     settle_interval_ms: float = _setting(30.0, "milliseconds between two looks", "", 1, 5000)
-    ui_settle_delay: float = _setting(0.0, "further fixed seconds after an act (the described systems: 0.3)", "", 0, 60)
-    turn_delay: float = _setting(0.0, "seconds between turns (the described: 0.4 to 1.5)", "AGENT_STEP_DELAY", 0, 60)
+    ui_settle_delay: float = _setting(
+        0.0, "further fixed seconds after an act (the described systems: 0.3)", "", 0, 60
+    )
+    turn_delay: float = _setting(
+        0.0, "seconds between turns (the described: 0.4 to 1.5)", "AGENT_STEP_DELAY", 0, 60
+    )
     # -- limits of a run
     max_steps: int = _setting(50, "turns", "AGENT_MAX_STEPS", 1, 100000)
     review_interval: int = _setting(7, "executor turns between two planner reviews", "", 1, 1000)
-    memory_compression_threshold: int = _setting(12, "active actions that make archiving due", "", 2, 1000)
-    memory_keep_actions: int = _setting(4, "latest actions kept active when the program archives", "", 0, 1000)
-    evidence_chars: int = _setting(100, "least characters of evidence in a completion report", "", 0, 10000)
+    memory_compression_threshold: int = _setting(
+        12, "active actions that make archiving due", "", 2, 1000
+    )
+    memory_keep_actions: int = _setting(
+        4, "latest actions kept active when the program archives", "", 0, 1000
+    )
+    evidence_chars: int = _setting(
+        100, "least characters of evidence in a completion report", "", 0, 10000
+    )
     verify_completion: bool = _setting(True, "check a completion report with one fresh look")
     stall_tell: int = _setting(2, "turns without progress until the executor is told", "", 1, 1000)
     stall_review: int = _setting(4, "... until the planner reviews", "", 1, 1000)
     stall_recover: int = _setting(6, "... until the recovery keys", "", 1, 1000)
     stall_stop: int = _setting(10, "... until the run ends as stuck", "", 1, 1000)
-    keep_last_screenshots: int = _setting(2, "screenshots left after pruning", "AGENT_KEEP_LAST_SCREENSHOTS", 1, 100)
-    prune_screenshots_at: int = _setting(4, "most in a request; pruning costs the server's prefix cache", "", 1, 100)
-    keep_last_thinks: int = _setting(2, "thoughts left after pruning", "AGENT_KEEP_LAST_THINKS", 0, 100)
+    keep_last_screenshots: int = _setting(
+        2, "screenshots left after pruning", "AGENT_KEEP_LAST_SCREENSHOTS", 1, 100
+    )
+    prune_screenshots_at: int = _setting(
+        4, "most in a request; pruning costs the server's prefix cache", "", 1, 100
+    )
+    keep_last_thinks: int = _setting(
+        2, "thoughts left after pruning", "AGENT_KEEP_LAST_THINKS", 0, 100
+    )
     enable_loop_recovery: bool = _setting(True, "whether the recovery keys may be pressed")
     loop_recovery_cooldown: int = _setting(3, "turns between two recoveries", "", 0, 1000)
     # -- profile story
-    max_actions: int = _setting(5, "actions of a turn that are carried out; what follows is left out", "", 1, 100)
+    max_actions: int = _setting(
+        5, "actions of a turn that are carried out; what follows is left out", "", 1, 100
+    )
     max_bboxes: int = _setting(8, "boxes of a turn that are drawn", "", 0, 100)
-    observation_chars: int = _setting(1500, "characters of its story that the model gets back", "", 16, 100000)
-    boot_vlm_output: str = _setting('{"observation": "I begin."}', "first reply; empty: wait for the panel's /inject")
-    log_layout: str = _setting("flat", "a turn's pictures: beside the log or in a folder", pattern="flat|turn_dirs")
+    observation_chars: int = _setting(
+        1500, "characters of its story that the model gets back", "", 16, 100000
+    )
+    boot_vlm_output: str = _setting(
+        '{"observation": "I begin."}', "first reply; empty: wait for the panel's /inject"
+    )
+    log_layout: str = _setting(
+        "flat", "a turn's pictures: beside the log or in a folder", pattern="flat|turn_dirs"
+    )
     # -- safety; lists are patterns with ; between, and * stands for anything
-    blocked_keys: str = _setting("win+l; alt+f4; ctrl+alt+delete; ctrl+shift+escape; sleep", "chords never pressed")
-    blocked_windows: str = _setting("", "windows never touched, by title or program, such as: *bank*; keepass.exe")
-    allowed_windows: str = _setting("", "if given, the only windows that are touched, by title or program")
+    blocked_keys: str = _setting(
+        "win+l; alt+f4; ctrl+alt+delete; ctrl+shift+escape; sleep", "chords never pressed"
+    )
+    blocked_windows: str = _setting(
+        "", "windows never touched, by title or program, such as: *bank*; keepass.exe"
+    )
+    allowed_windows: str = _setting(
+        "", "if given, the only windows that are touched, by title or program"
+    )
     acts_per_minute: int = _setting(120, "most acts a minute; the next one waits", "", 1, 10000)
     minutes_most: float = _setting(120.0, "most minutes of a run, 0 for no limit", "", 0, 100000)
     text_chars_most: int = _setting(10000, "most characters of one typed text", "", 1, 1000000)
-    takeover_quiet: float = _setting(3.0, "quiet seconds before it goes on; 0: not watched", "", 0, 3600)
-    confirm: str = _setting("risky", "which acts wait for a person's yes", "", pattern="never|risky|always")
+    takeover_quiet: float = _setting(
+        3.0, "quiet seconds before it goes on; 0: not watched", "", 0, 3600
+    )
+    confirm: str = _setting(
+        "risky", "which acts wait for a person's yes", "", pattern="never|risky|always"
+    )
     confirm_wait: float = _setting(60.0, "seconds; no answer in time is a no", "", 1, 86400)
-    risky_words: str = _setting("", "further words of a label that make an act risky, such as: publish; archive")
-    allow_risky: str = _setting("", "risks allowed in advance, by name or question, such as: run dialog; send*Bob*")
+    risky_words: str = _setting(
+        "", "further words of a label that make an act risky, such as: publish; archive"
+    )
+    allow_risky: str = _setting(
+        "", "risks allowed in advance, by name or question, such as: run dialog; send*Bob*"
+    )
     stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
-    blank_secrets: bool = _setting(True, "grey out, in the pictures of its window, where a secret was typed")
+    blank_secrets: bool = _setting(
+        True, "grey out, in the pictures of its window, where a secret was typed"
+    )
     # -- marks, panel, replay
     panel_port: int = _setting(0, "port on 127.0.0.1; 0 = any free one", "", 0, 65535)
-    panel_patience: float = _setting(20.0, "seconds until the program draws the marks itself", "", 0.1, 3600)
-    ui_config: str = _setting("", "JSON laid over UI_CONFIG, how marks look: {\"executed_heat\": {\"trail_turns\": 1}}")
-    replay_box: int = _setting(120, "frame pixels on each side of a target that must look as recorded", "", 4, 4096)
+    panel_patience: float = _setting(
+        20.0, "seconds until the program draws the marks itself", "", 0.1, 3600
+    )
+    ui_config: str = _setting(
+        "", 'JSON laid over UI_CONFIG, how marks look: {"executed_heat": {"trail_turns": 1}}'
+    )
+    replay_box: int = _setting(
+        120, "frame pixels on each side of a target that must look as recorded", "", 4, 4096
+    )
     replay_tolerance: float = _setting(0.05, "share of them that may differ", "", 0, 1)
     replay_patience: float = _setting(5.0, "seconds to wait until they look so", "", 0, 3600)
     # -- files
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
-    keep_megabytes: int = _setting(2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000)
-    dump_dir: str = _setting("dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR")
-    dump_prefix: str = _setting("screen_", "begins a chat's screenshots", "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}")
+    keep_megabytes: int = _setting(
+        2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000
+    )
+    dump_dir: str = _setting(
+        "dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR"
+    )
+    dump_prefix: str = _setting(
+        "screen_", "begins a chat's screenshots", "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}"
+    )
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
 
 
 def _convert(name: str, kind: str, value: Any, where: str) -> Any:
     """One value in the field's type, or ConfigError naming `where` it stands and what it takes."""
     words = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
-    if kind == "bool" and str(value).strip().lower() in ("true", "1", "yes", "on", "false", "0", "no", "off"):
+    if kind == "bool" and str(value).strip().lower() in (
+        "true",
+        "1",
+        "yes",
+        "on",
+        "false",
+        "0",
+        "no",
+        "off",
+    ):
         return str(value).strip().lower() in ("true", "1", "yes", "on")
     if kind == "str" and isinstance(value, str):
         return value
@@ -228,19 +336,31 @@ def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
     for where, layer in layers.items():
         for name, value in layer.items():
             if name not in known:
-                raise ConfigError(f"{where}: there is no setting {name!r}; `--help` names the page that lists them.")
+                raise ConfigError(
+                    f"{where}: there is no setting {name!r}; `--help` names the page that lists them."
+                )
             values[name] = value = _convert(name, str(known[name].type), value, where)
             text, _, least, most, pattern = known[name].metadata.values()
             takes = pattern.replace("|", " or ") if least is None else f"{least} to {most}"
-            if not (re.fullmatch(pattern, str(value), re.DOTALL) if least is None else least <= value <= most):
-                raise ConfigError(f"{where}: {name} ({text}) takes {takes}, not {str(value)[:60]!r}.")
+            if not (
+                re.fullmatch(pattern, str(value), re.DOTALL)
+                if least is None
+                else least <= value <= most
+            ):
+                raise ConfigError(
+                    f"{where}: {name} ({text}) takes {takes}, not {str(value)[:60]!r}."
+                )
     return replace(Config(), **values)
 
 
 def environment_layers(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """The settings given as environment variables, one layer each, so that a wrong one is named."""
     names = {f.metadata["env"]: f.name for f in fields(Config) if f.metadata["env"]}
-    return {f"environment variable {env}": {name: environ[env]} for env, name in names.items() if environ.get(env)}
+    return {
+        f"environment variable {env}": {name: environ[env]}
+        for env, name in names.items()
+        if environ.get(env)
+    }
 
 
 def file_layer(path: str) -> dict[str, dict[str, Any]]:
@@ -248,15 +368,17 @@ def file_layer(path: str) -> dict[str, dict[str, Any]]:
     try:
         values = json.loads(Path(path).read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be read as JSON: {getattr(error, 'strerror', None) or error}.") from None
+        raise ConfigError(
+            f"{path} cannot be read as JSON: {getattr(error, 'strerror', None) or error}."
+        ) from None
     if not isinstance(values, dict):
-        raise ConfigError(f"{path} must hold one JSON object, such as {{\"max_steps\": 30}}.")
+        raise ConfigError(f'{path} must hold one JSON object, such as {{"max_steps": 30}}.')
     return {path: values}
 
 
-########################################################################################################################
+####################################################################################################
 # Room 3 - Values: grid and pixels, frames and windows, and the two seams for time and stopping
-########################################################################################################################
+####################################################################################################
 
 GRID = 1000  # Qwen3-VL answers on a 0..1000 grid for both axes, whatever the size of the image
 
@@ -270,7 +392,9 @@ class Coordinate:
 
     def __post_init__(self) -> None:
         if not (0 <= self.x <= GRID and 0 <= self.y <= GRID):
-            raise ToolError(f"Position {self} is outside the grid; x and y must lie between 0 and {GRID}.")
+            raise ToolError(
+                f"Position {self} is outside the grid; x and y must lie between 0 and {GRID}."
+            )
 
     def __str__(self) -> str:
         return f"({self.x}, {self.y})"
@@ -292,7 +416,10 @@ class Rect(NamedTuple):
     height: int
 
     def contains(self, point: Point) -> bool:
-        return self.left <= point.x < self.left + self.width and self.top <= point.y < self.top + self.height
+        return (
+            self.left <= point.x < self.left + self.width
+            and self.top <= point.y < self.top + self.height
+        )
 
     def intersection(self, other: Rect) -> Rect:
         """The common part; its width or height is 0 where there is none."""
@@ -328,7 +455,9 @@ class Frame:
     width: int
     height: int
     pixels: bytes  # width*height*4 of them, top row first, blue green red unused (BGRX)
-    clean: bytes  # the same without the mouse pointer, so that comparing two frames never sees it move
+    clean: (
+        bytes  # the same without the mouse pointer, so that comparing two frames never sees it move
+    )
     area: Rect
     screen: Rect  # the whole virtual screen at that time
     taken_at: float
@@ -370,7 +499,12 @@ class Secrets:
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         self.values, spellings = dict(values or {}), dict[str, str]()
         for name, value in self.values.items():  # as it is, and as JSON and error messages write it
-            written = (value, repr(value)[1:-1], json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+            written = (
+                value,
+                repr(value)[1:-1],
+                json.dumps(value)[1:-1],
+                json.dumps(value, ensure_ascii=False)[1:-1],
+            )
             spellings |= dict.fromkeys(written, f"{{{{{name}}}}}")
         self._spellings = sorted(spellings.items(), key=lambda item: -len(item[0]))
 
@@ -393,7 +527,9 @@ class Clock(Protocol):
     """Time as the program knows it, so that tests run in virtual time."""
 
     def now(self) -> float: ...  # monotonic seconds
-    def sleep(self, seconds: float) -> None: ...  # returns after that time; raises Stopped once the run is stopped
+    def sleep(
+        self, seconds: float
+    ) -> None: ...  # returns after that time; raises Stopped once the run is stopped
 
 
 class SystemClock:
@@ -403,16 +539,21 @@ class SystemClock:
         self.now, self.sleep = time.perf_counter, stop.sleep
 
 
-########################################################################################################################
+####################################################################################################
 # Room 4 - PNG: the picture format, written with zlib alone, and what is drawn into a picture
-########################################################################################################################
+####################################################################################################
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def png_pack(tag: bytes, data: bytes) -> bytes:
     """One PNG chunk: length, tag, data, CRC-32 of tag and data."""
-    return struct.pack(">I", len(data)) + tag + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(tag)))
+    return (
+        struct.pack(">I", len(data))
+        + tag
+        + data
+        + struct.pack(">I", zlib.crc32(data, zlib.crc32(tag)))
+    )
 
 
 def rgb_to_png(rgb: bytes | bytearray, width: int, height: int) -> bytes:
@@ -420,7 +561,9 @@ def rgb_to_png(rgb: bytes | bytearray, width: int, height: int) -> bytes:
     stride = width * 3
     rows = b"".join([b"\0" + rgb[start : start + stride] for start in range(0, len(rgb), stride)])
     header = png_pack(b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0))
-    return PNG_SIGNATURE + header + png_pack(b"IDAT", zlib.compress(rows, 6)) + png_pack(b"IEND", b"")
+    return (
+        PNG_SIGNATURE + header + png_pack(b"IDAT", zlib.compress(rows, 6)) + png_pack(b"IEND", b"")
+    )
 
 
 def bgrx_to_rgb(pixels: bytes) -> bytearray:
@@ -439,7 +582,9 @@ class PngPiece(NamedTuple):
     length: int = 0
 
 
-STRIP_ROWS = 32  # at 1536 pixels all temporaries of a strip (half a megabyte) stay in the processor's cache
+STRIP_ROWS = (
+    32  # at 1536 pixels all temporaries of a strip (half a megabyte) stay in the processor's cache
+)
 EMPTY_BLOCK = b"\0\0\0\xff\xff"  # deflate for nothing: five bytes that move a strip's end
 
 
@@ -463,15 +608,28 @@ class PngEncoder:
         step = width * 4 * STRIP_ROWS
         parts = [pixels[start : start + step] for start in range(0, len(pixels), step)]
         done = {k: self._strips[k] for k, part in enumerate(self._parts) if part == parts[k]}
-        twins = {k for k in range(1, len(parts)) if parts[k] == parts[k - 1]}  # empty ground repeats the strip above
+        twins = {
+            k for k in range(1, len(parts)) if parts[k] == parts[k - 1]
+        }  # empty ground repeats the strip above
         missing = [k for k in range(len(parts)) if k not in done and k not in twins]
         level = 6 if len(missing) * 4 <= len(parts) else 3  # 3: half the time of 6, 5 % more bytes
-        with ThreadPoolExecutor(2) as pool:  # zlib works without the interpreter's lock: a second thread gains a third
-            done |= zip(missing, pool.map(lambda k: _png_strip(parts[k], width, level), missing), strict=True)
+        with ThreadPoolExecutor(
+            2
+        ) as pool:  # zlib works without the interpreter's lock: a second thread gains a third
+            done |= zip(
+                missing,
+                pool.map(lambda k: _png_strip(parts[k], width, level), missing),
+                strict=True,
+            )
         strips: list[PngPiece] = []
         for k in range(len(parts)):
             strips.append(done.get(k) or strips[-1])
-        self._parts, self._strips, self._pixels, self._picture = parts, strips, pixels, _png_join(strips, width, height)
+        self._parts, self._strips, self._pixels, self._picture = (
+            parts,
+            strips,
+            pixels,
+            _png_join(strips, width, height),
+        )
         return self._picture
 
 
@@ -479,15 +637,24 @@ def _png_strip(pixels: bytes, width: int, level: int) -> PngPiece:
     """Some rows as an IDAT chunk: plain, or photographs as differences to the row above (filter Up), coded in runs."""
     # so they take half the time; a probe (30 us, green of every 16th column) finds over 100 levels, 32 % unlike above
     stride, name, strategy, rgb = width * 3, b"\0", zlib.Z_DEFAULT_STRATEGY, bgrx_to_rgb(pixels)
-    step = next(step for step in range(16, 0, -1) if width % step == 0)  # a divisor, so that columns stay columns
+    step = next(
+        step for step in range(16, 0, -1) if width % step == 0
+    )  # a divisor, so that columns stay columns
     green, row = pixels[1 :: 4 * step], width // step
-    unlike, size = int.from_bytes(green[row:], "little") ^ int.from_bytes(green[:-row], "little"), len(green) - row
+    unlike, size = (
+        int.from_bytes(green[row:], "little") ^ int.from_bytes(green[:-row], "little"),
+        len(green) - row,
+    )
     if len(set(green)) > 100 and unlike.to_bytes(size, "little").count(0) < 0.68 * size:
         rgb, name, strategy = _filter_up(rgb, stride), b"\2", zlib.Z_RLE
-    rows = b"\0" + name.join([memoryview(rgb)[at : at + stride] for at in range(0, len(rgb), stride)])  # first: plain
+    rows = b"\0" + name.join(
+        [memoryview(rgb)[at : at + stride] for at in range(0, len(rgb), stride)]
+    )  # first: plain
     packer = zlib.compressobj(level, zlib.DEFLATED, -15, 8, strategy)
     data = packer.compress(rows) + packer.flush(zlib.Z_SYNC_FLUSH)
-    chunk = png_pack(b"IDAT", data + EMPTY_BLOCK * (len(data) % 3))  # 12 + len(data) + 5 * filling = 0 modulo 3
+    chunk = png_pack(
+        b"IDAT", data + EMPTY_BLOCK * (len(data) % 3)
+    )  # 12 + len(data) + 5 * filling = 0 modulo 3
     return PngPiece(chunk, base64.b64encode(chunk), zlib.adler32(rows), len(rows))
 
 
@@ -506,21 +673,38 @@ def _filter_up(rgb: bytearray, stride: int) -> bytearray:
 def _png_join(strips: Sequence[PngPiece], width: int, height: int) -> PngPiece:
     """The file around its strips: zlib's two bytes before them, an empty last block and Adler-32 of all after them."""
     header = png_pack(b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0))
-    head = PNG_SIGNATURE + header + png_pack(b"IDAT", b"\x78\x01" + EMPTY_BLOCK * 2)  # 57 bytes, a multiple of three
-    low, high = 1, 0  # RFC 1950: a sum of the bytes from 1, and a sum of those sums, each modulo 65521
+    head = (
+        PNG_SIGNATURE + header + png_pack(b"IDAT", b"\x78\x01" + EMPTY_BLOCK * 2)
+    )  # 57 bytes, a multiple of three
+    low, high = (
+        1,
+        0,
+    )  # RFC 1950: a sum of the bytes from 1, and a sum of those sums, each modulo 65521
     for _, _, adler, length in strips:
         high = (high + (adler >> 16) + length * (low - 1)) % 65521
         low = (low + (adler & 0xFFFF) - 1) % 65521
     tail = png_pack(b"IDAT", struct.pack(">2s2H", b"\3\0", high, low)) + png_pack(b"IEND", b"")
-    pieces = [PngPiece(head, base64.b64encode(head)), *strips, PngPiece(tail, base64.b64encode(tail))]
-    return PngPiece(b"".join([piece.png for piece in pieces]), b"".join([piece.base64 for piece in pieces]))
+    pieces = [
+        PngPiece(head, base64.b64encode(head)),
+        *strips,
+        PngPiece(tail, base64.b64encode(tail)),
+    ]
+    return PngPiece(
+        b"".join([piece.png for piece in pieces]), b"".join([piece.base64 for piece in pieces])
+    )
 
 
 def halved(rgb: bytes, width: int, height: int) -> tuple[bytes, int, int]:
     """A picture at half its size, each pixel the mean of four; an odd last row or column is left out."""
-    rows, half = [rgb[start : start + width // 2 * 6] for start in range(0, len(rgb), width * 3)], bytearray()
+    rows, half = (
+        [rgb[start : start + width // 2 * 6] for start in range(0, len(rgb), width * 3)],
+        bytearray(),
+    )
     for upper, lower in zip(rows[::2], rows[1::2], strict=False):
-        fours = [zip(upper[c::6], upper[c + 3 :: 6], lower[c::6], lower[c + 3 :: 6], strict=True) for c in range(3)]
+        fours = [
+            zip(upper[c::6], upper[c + 3 :: 6], lower[c::6], lower[c + 3 :: 6], strict=True)
+            for c in range(3)
+        ]
         half += bytes([sum(four) // 4 for pixel in zip(*fours, strict=True) for four in pixel])
     return bytes(half), width // 2, height // 2
 
@@ -531,7 +715,11 @@ def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
     while tag != b"IEND":
         length, tag = struct.unpack(">I4s", png[at : at + 8].ljust(8, b"\xff"))
         data = png[at + 8 : at + 8 + length]
-        if png[:8] != PNG_SIGNATURE or len(data) < length or png[at : at + 12 + length] != png_pack(tag, data):
+        if (
+            png[:8] != PNG_SIGNATURE
+            or len(data) < length
+            or png[at : at + 12 + length] != png_pack(tag, data)
+        ):
             raise AgentError(f"This is no PNG, or it is damaged or cut off at byte {at}.")
         at += 12 + length
         yield tag, data
@@ -541,18 +729,37 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
     """(RGB bytes, width, height) of an 8-bit RGB PNG without interlace; anything else raises AgentError."""
     (first, header), *chunks = _png_chunks(png)
     width, height = struct.unpack(">2I", header[:8].ljust(8, b"\0"))
-    if first != b"IHDR" or header[8:] != bytes([8, 2, 0, 0, 0]) or not 0 < width * height <= 8192**2:
-        raise AgentError(f"Only 8-bit RGB PNGs without interlace, to 8192x8192, can be read, not {header[:13].hex()}.")
+    if (
+        first != b"IHDR"
+        or header[8:] != bytes([8, 2, 0, 0, 0])
+        or not 0 < width * height <= 8192**2
+    ):
+        raise AgentError(
+            f"Only 8-bit RGB PNGs without interlace, to 8192x8192, can be read, not {header[:13].hex()}."
+        )
     stride, unpacker, rows = width * 3, zlib.decompressobj(), b""
     size, packed = (stride + 1) * height, b"".join([data for tag, data in chunks if tag == b"IDAT"])
-    with suppress(zlib.error):  # no more than the header promises, so that a small file cannot fill the memory
+    with suppress(
+        zlib.error
+    ):  # no more than the header promises, so that a small file cannot fill the memory
         rows = unpacker.decompress(packed, size + 1)
     if len(rows) != size or not unpacker.eof or max(rows[:: stride + 1]) > 4:
-        raise AgentError(f"The PNG's pixels are damaged: they do not fill {width}x{height} exactly.")
-    above, done, low, high = bytes(stride), [], _repeated(stride, b"\x7f"), _repeated(stride, b"\x80")
-    for start in range(0, len(rows), stride + 1):  # what a row's filter, 0 to 4, took off each byte is added again
+        raise AgentError(
+            f"The PNG's pixels are damaged: they do not fill {width}x{height} exactly."
+        )
+    above, done, low, high = (
+        bytes(stride),
+        [],
+        _repeated(stride, b"\x7f"),
+        _repeated(stride, b"\x80"),
+    )
+    for start in range(
+        0, len(rows), stride + 1
+    ):  # what a row's filter, 0 to 4, took off each byte is added again
         name, row = rows[start], bytearray(rows[start + 1 : start + 1 + stride])
-        if name == 2:  # the quick one, since our own encoder uses it: all bytes at once, without their top bits
+        if (
+            name == 2
+        ):  # the quick one, since our own encoder uses it: all bytes at once, without their top bits
             a, b = int.from_bytes(row, "little"), int.from_bytes(above, "little")
             row[:] = (((a & low) + (b & low)) ^ ((a ^ b) & high)).to_bytes(stride, "little")
         for i, up in enumerate(above if name in (1, 3, 4) else b""):
@@ -566,10 +773,14 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
 
 def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) -> bytes:
     """`part` of a picture of `stride` pixels a row, at width*height, nearest neighbour; `part` must lie inside it."""
-    starts = [((part.top + y * part.height // height) * stride + part.left) * 4 for y in range(height)]
+    starts = [
+        ((part.top + y * part.height // height) * stride + part.left) * 4 for y in range(height)
+    ]
     source = array("I", b"".join([pixels[start : start + part.width * 4] for start in starts]))
     scaled = array("I", bytes(width * height * 4))
-    for x in range(width):  # column by column: a strided copy is quicker than a look-up for each pixel
+    for x in range(
+        width
+    ):  # column by column: a strided copy is quicker than a look-up for each pixel
         scaled[x::width] = source[x * part.width // width :: part.width]
     return scaled.tobytes()
 
@@ -591,15 +802,24 @@ FONT = (
 def _glyph(char: str, scale: int) -> tuple[int, list[Rect]]:
     """(width, inked squares) of a character from its top left corner; whatever the font lacks is the box."""
     code = ord(char) - 32 if " " <= char <= "~" else 95
-    ink = [(x, y) for y, row in enumerate(FONT[code * 9 :][:9]) for x in range(5) if int(row, 32) & 16 >> x]
-    return (max((x for x, _ in ink), default=2) + 2) * scale, [Rect(x * scale, y * scale, scale, scale) for x, y in ink]
+    ink = [
+        (x, y)
+        for y, row in enumerate(FONT[code * 9 :][:9])
+        for x in range(5)
+        if int(row, 32) & 16 >> x
+    ]
+    return (max((x for x, _ in ink), default=2) + 2) * scale, [
+        Rect(x * scale, y * scale, scale, scale) for x, y in ink
+    ]
 
 
 @lru_cache(maxsize=1024)
 def _mixing(colour: int, part: int) -> list[bytes]:
     """For blue, green and red a table that moves each of the 256 values part/64 of the way to that of `colour`."""
     levels = colour.to_bytes(3, "little")
-    return [bytes([value + (level - value) * part // 64 for value in range(256)]) for level in levels]
+    return [
+        bytes([value + (level - value) * part // 64 for value in range(256)]) for level in levels
+    ]
 
 
 class Canvas:
@@ -641,11 +861,24 @@ class Canvas:
 # -- marks: what was done and what the model looks at, for its next picture; the panel's page paints the same ones
 
 UI_CONFIG: dict[str, Any] = {
-    "executed_heat": {"enabled": True, "trail_turns": 4, "trail_shrink": 0.8,  # this turn's marks and three before it
-                      "radius_scale": 0.024,  # of the picture's longer side
-                      "stops": [[0, "rgba(255,90,0,0.7)"], [0.4, "rgba(255,120,0,0.48)"], [1, "rgba(255,165,0,0.03)"]]},
-    "bbox_heat": {"enabled": True, "border": "rgba(30,110,255,0.9)", "border_width": 3,
-                  "fill_stops": [[0.0, "rgba(30,110,255,0.25)"], [1.0, "rgba(30,110,255,0.06)"]]}}  # fmt: skip
+    "executed_heat": {
+        "enabled": True,
+        "trail_turns": 4,
+        "trail_shrink": 0.8,  # this turn's marks and three before it
+        "radius_scale": 0.024,  # of the picture's longer side
+        "stops": [
+            [0, "rgba(255,90,0,0.7)"],
+            [0.4, "rgba(255,120,0,0.48)"],
+            [1, "rgba(255,165,0,0.03)"],
+        ],
+    },
+    "bbox_heat": {
+        "enabled": True,
+        "border": "rgba(30,110,255,0.9)",
+        "border_width": 3,
+        "fill_stops": [[0.0, "rgba(30,110,255,0.25)"], [1.0, "rgba(30,110,255,0.06)"]],
+    },
+}
 # left, top, width, height, paint, alpha: a colour; or the stops of a round gradient, with its centre x, y and radius
 Patch = tuple[Any, ...]
 Acts = Sequence[Mapping[str, Any]]
@@ -653,9 +886,13 @@ Acts = Sequence[Mapping[str, Any]]
 
 def _tint(stops: Sequence[Any], at: float) -> tuple[int, float]:
     """Colour and alpha of a gradient, from its centre (0) to its rim (1), where the first and the last stop lie."""
-    (low, one), (high, two) = [pair for pair in zip(stops, stops[1:], strict=False) if at <= pair[1][0]][0]
+    (low, one), (high, two) = [
+        pair for pair in zip(stops, stops[1:], strict=False) if at <= pair[1][0]
+    ][0]
     ends = zip(re.findall(r"[\d.]+", one), re.findall(r"[\d.]+", two), strict=True)
-    red, green, blue, alpha = (min(255, float(a) + (float(b) - float(a)) * (at - low) / (high - low)) for a, b in ends)
+    red, green, blue, alpha = (
+        min(255, float(a) + (float(b) - float(a)) * (at - low) / (high - low)) for a, b in ends
+    )
     return round(red) << 16 | round(green) << 8 | round(blue), alpha
 
 
@@ -665,16 +902,25 @@ def _places(mark: Mapping[str, Any], whole: Rect) -> list[Point]:
     return [to_point(Coordinate(mark[f"x{n}"], mark[f"y{n}"]), whole) for n in range(1, ends + 1)]
 
 
-def _heat(action: Mapping[str, Any], whole: Rect, heat: Mapping[str, Any], age: int) -> Iterator[Patch]:
+def _heat(
+    action: Mapping[str, Any], whole: Rect, heat: Mapping[str, Any], age: int
+) -> Iterator[Patch]:
     """One executed action, fainter and smaller with every turn since: spots, and a band between a drag's ends."""
     shrink, fade = min(heat["trail_shrink"], 1) ** age, 1 - age / max(1, heat["trail_turns"])
-    ends, radius = _places(action, whole), max(4, round(max(whole.width, whole.height) * heat["radius_scale"] * shrink))
+    ends, radius = (
+        _places(action, whole),
+        max(4, round(max(whole.width, whole.height) * heat["radius_scale"] * shrink)),
+    )
     if len(ends) == 2:
         x, y, thick = (ends[0].x + ends[1].x) / 2, (ends[0].y + ends[1].y) / 2, radius // 8
-        ends = [Point(round(x + (end.x - x) * shrink), round(y + (end.y - y) * shrink)) for end in ends]
+        ends = [
+            Point(round(x + (end.x - x) * shrink), round(y + (end.y - y) * shrink)) for end in ends
+        ]
         (x1, y1), (x2, y2), side, (colour, alpha) = *ends, 2 * thick + 1, _tint(heat["stops"], 0.5)
         steps = max(1, max(abs(x2 - x1), abs(y2 - y1)) // side)  # squares side by side
-        for left, top in [(x1 + (x2 - x1) * k // steps, y1 + (y2 - y1) * k // steps) for k in range(steps + 1)]:
+        for left, top in [
+            (x1 + (x2 - x1) * k // steps, y1 + (y2 - y1) * k // steps) for k in range(steps + 1)
+        ]:
             yield left - thick, top - thick, side, side, colour, alpha * fade
     for end in ends:
         yield 0, 0, whole.width, whole.height, heat["stops"], fade, end.x, end.y, radius
@@ -686,36 +932,74 @@ def _label(text: str, at: Point, whole: Rect, gap: int, taken: list[Rect]) -> It
     wide, high = sum(_glyph(char, scale)[0] for char in text) + 3 * scale, 10 * scale
     left, top = max(0, min(at.x - wide // 2, whole.width - wide)), at.y + gap
     plate = Rect(left, top if top + high <= whole.height else max(0, at.y - gap - high), wide, high)
-    while any(plate.intersection(other).width * plate.intersection(other).height for other in taken):
+    while any(
+        plate.intersection(other).width * plate.intersection(other).height for other in taken
+    ):
         plate = plate._replace(top=plate.top + high)
     taken.append(plate)
     yield *plate, 0x0F141E, 0.75
     left += 2 * scale
     for step, squares in (_glyph(char, scale) for char in text):
-        yield from ((left + x, plate.top + scale + y, *size, 0xFFFFFF, 1) for x, y, *size in squares)
+        yield from (
+            (left + x, plate.top + scale + y, *size, 0xFFFFFF, 1) for x, y, *size in squares
+        )
         left += step
 
 
-def marks(width: int, height: int, actions: Acts, boxes: Acts = (), trail: Sequence[Acts] = (),
-          config: Mapping[str, Any] = UI_CONFIG) -> Iterator[Patch]:  # fmt: skip
+def marks(
+    width: int,
+    height: int,
+    actions: Acts,
+    boxes: Acts = (),
+    trail: Sequence[Acts] = (),
+    config: Mapping[str, Any] = UI_CONFIG,
+) -> Iterator[Patch]:
     """A turn's marks in the order of painting; all places are on the grid, `trail` has earlier turns, latest first."""
-    whole, heat, look, taken = Rect(0, 0, width, height), config["executed_heat"], config["bbox_heat"], list[Rect]()
+    whole, heat, look, taken = (
+        Rect(0, 0, width, height),
+        config["executed_heat"],
+        config["bbox_heat"],
+        list[Rect](),
+    )
     for box in boxes if look["enabled"] else ():  # a round fill, and a border inside its edges
-        (left, right), (top, bottom) = (sorted(pair) for pair in zip(*_places(box, whole), strict=True))
-        wide, high, border = right - left + 1, bottom - top + 1, _tint([[0, look["border"]], [1, look["border"]]], 0)
-        radius, thick = math.isqrt(wide**2 + high**2) // 2 + 2, min(look["border_width"], wide, high)
-        yield left, top, wide, high, look["fill_stops"], 1, left + wide // 2, top + high // 2, radius
+        (left, right), (top, bottom) = (
+            sorted(pair) for pair in zip(*_places(box, whole), strict=True)
+        )
+        wide, high, border = (
+            right - left + 1,
+            bottom - top + 1,
+            _tint([[0, look["border"]], [1, look["border"]]], 0),
+        )
+        radius, thick = (
+            math.isqrt(wide**2 + high**2) // 2 + 2,
+            min(look["border_width"], wide, high),
+        )
+        yield (
+            left,
+            top,
+            wide,
+            high,
+            look["fill_stops"],
+            1,
+            left + wide // 2,
+            top + high // 2,
+            radius,
+        )
         for y in (top, bottom + 1 - thick):
             yield left, y, wide, thick, *border
         for x in (left, right + 1 - thick):
             yield x, top + thick, thick, high - 2 * thick, *border
     turns = [actions, *trail][: max(1, heat["trail_turns"]) if heat["enabled"] else 0]
-    for age, action in reversed([(age, action) for age, turn in enumerate(turns) for action in turn]):
+    for age, action in reversed(
+        [(age, action) for age, turn in enumerate(turns) for action in turn]
+    ):
         yield from _heat(action, whole, heat, age)
     for number, action in enumerate(actions, 1):
         for end, at in enumerate(_places(action, whole), 1):
             text = f"{number}{' to' * (end - 1)} ({action[f'x{end}']},{action[f'y{end}']})"
-            yield from _label(text, at, whole, round(max(width, height) * heat["radius_scale"] * 0.75), taken)
+            yield from _label(
+                text, at, whole, round(max(width, height) * heat["radius_scale"] * 0.75), taken
+            )
 
 
 def annotate(pixels: bytes, width: int, height: int, *what: Any, **more: Any) -> bytearray:
@@ -727,7 +1011,10 @@ def annotate(pixels: bytes, width: int, height: int, *what: Any, **more: Any) ->
             continue
         x, y, radius = center  # a round gradient in rings, around a place inside the patch
         rings = max(1, min(16, radius // 2))
-        tints = [(radius * (ring + 1) // rings, *_tint(paint, (ring + 0.5) / rings)) for ring in range(rings)]
+        tints = [
+            (radius * (ring + 1) // rings, *_tint(paint, (ring + 0.5) / rings))
+            for ring in range(rings)
+        ]
         for row in range(max(top, y - radius), min(top + high, y + radius + 1)):
             first = last = x
             for reach, colour, strength in [tint for tint in tints if tint[0] >= abs(row - y)]:
@@ -741,7 +1028,10 @@ def annotate(pixels: bytes, width: int, height: int, *what: Any, **more: Any) ->
 
 def ui_config(text: str) -> dict[str, Any]:
     """UI_CONFIG with the settings of a JSON text over it; raises ConfigError."""
-    merged, box = {part: {**keys} for part, keys in UI_CONFIG.items()}, {"x1": 0, "y1": 0, "x2": GRID, "y2": GRID}
+    merged, box = (
+        {part: {**keys} for part, keys in UI_CONFIG.items()},
+        {"x1": 0, "y1": 0, "x2": GRID, "y2": GRID},
+    )
     try:
         for part, keys in json.loads(text or "{}").items():
             if unknown := {*keys} - {*UI_CONFIG.get(part, {})}:
@@ -749,13 +1039,15 @@ def ui_config(text: str) -> dict[str, Any]:
             merged[part] |= keys
         annotate(bytes(256), 8, 8, [box], [box], [[box]], merged)  # what can't be drawn shows here
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
-        raise ConfigError(f"ui_config cannot be drawn with ({type(error).__name__}: {error}); see UI_CONFIG.") from None
+        raise ConfigError(
+            f"ui_config cannot be drawn with ({type(error).__name__}: {error}); see UI_CONFIG."
+        ) from None
     return merged
 
 
-########################################################################################################################
+####################################################################################################
 # Room 5 - Win32 table: structures, constants, and every function with its types and its check
-########################################################################################################################
+####################################################################################################
 
 # Fixed widths of our own: wintypes.DWORD is 8 bytes on 64-bit Linux, where the tests bind this same table.
 BOOL = LONG = ctypes.c_int32
@@ -764,32 +1056,78 @@ DWORD, WORD, HANDLE, ULONG_PTR = ctypes.c_uint32, ctypes.c_uint16, ctypes.c_void
 
 def _struct(name: str, kind: type = ctypes.Structure, **members: Any) -> Any:
     """A ctypes structure (or union) of these members, in this order; those of a member `u` are its own as well."""
-    return type(name, (kind,), {"_anonymous_": ("u",) if "u" in members else (), "_fields_": list(members.items())})
+    return type(
+        name,
+        (kind,),
+        {"_anonymous_": ("u",) if "u" in members else (), "_fields_": list(members.items())},
+    )
 
 
 POINT = _struct("POINT", x=LONG, y=LONG)
 RECT = _struct("RECT", left=LONG, top=LONG, right=LONG, bottom=LONG)
 CURSORINFO = _struct("CURSORINFO", cbSize=DWORD, flags=DWORD, hCursor=HANDLE, ptScreenPos=POINT)
-ICONINFO = _struct("ICONINFO", fIcon=BOOL, xHotspot=DWORD, yHotspot=DWORD, hbmMask=HANDLE, hbmColor=HANDLE)
-BITMAP = _struct("BITMAP", bmType=LONG, bmWidth=LONG, bmHeight=LONG, bmWidthBytes=LONG, bmPlanes=WORD, bmBitsPixel=WORD,
-                 bmBits=HANDLE)  # fmt: skip
-BITMAPINFOHEADER = _struct("BITMAPINFOHEADER", biSize=DWORD, biWidth=LONG, biHeight=LONG, biPlanes=WORD,
-                           biBitCount=WORD, biCompression=DWORD, biSizeImage=DWORD, biXPelsPerMeter=LONG,
-                           biYPelsPerMeter=LONG, biClrUsed=DWORD, biClrImportant=DWORD)  # fmt: skip
-MOUSEINPUT = _struct("MOUSEINPUT", dx=LONG, dy=LONG, mouseData=DWORD, dwFlags=DWORD, time=DWORD, dwExtraInfo=ULONG_PTR)
-KEYBDINPUT = _struct("KEYBDINPUT", wVk=WORD, wScan=WORD, dwFlags=DWORD, time=DWORD, dwExtraInfo=ULONG_PTR)
+ICONINFO = _struct(
+    "ICONINFO", fIcon=BOOL, xHotspot=DWORD, yHotspot=DWORD, hbmMask=HANDLE, hbmColor=HANDLE
+)
+BITMAP = _struct(
+    "BITMAP",
+    bmType=LONG,
+    bmWidth=LONG,
+    bmHeight=LONG,
+    bmWidthBytes=LONG,
+    bmPlanes=WORD,
+    bmBitsPixel=WORD,
+    bmBits=HANDLE,
+)
+BITMAPINFOHEADER = _struct(
+    "BITMAPINFOHEADER",
+    biSize=DWORD,
+    biWidth=LONG,
+    biHeight=LONG,
+    biPlanes=WORD,
+    biBitCount=WORD,
+    biCompression=DWORD,
+    biSizeImage=DWORD,
+    biXPelsPerMeter=LONG,
+    biYPelsPerMeter=LONG,
+    biClrUsed=DWORD,
+    biClrImportant=DWORD,
+)
+MOUSEINPUT = _struct(
+    "MOUSEINPUT",
+    dx=LONG,
+    dy=LONG,
+    mouseData=DWORD,
+    dwFlags=DWORD,
+    time=DWORD,
+    dwExtraInfo=ULONG_PTR,
+)
+KEYBDINPUT = _struct(
+    "KEYBDINPUT", wVk=WORD, wScan=WORD, dwFlags=DWORD, time=DWORD, dwExtraInfo=ULONG_PTR
+)
 INPUT_UNION = _struct("INPUT_UNION", ctypes.Union, mi=MOUSEINPUT, ki=KEYBDINPUT)
 INPUT = _struct("INPUT", type=DWORD, u=INPUT_UNION)
 
 INPUT_MOUSE, INPUT_KEYBOARD, WM_HOTKEY, PM_REMOVE, WAIT_TIMEOUT = 0, 1, 0x0312, 1, 258
 MOUSEEVENTF_MOVE, MOUSEEVENTF_WHEEL, MOUSEEVENTF_HWHEEL = 0x0001, 0x0800, 0x1000
 MOUSEEVENTF_VIRTUALDESK, MOUSEEVENTF_ABSOLUTE = 0x4000, 0x8000
-MOUSEEVENTF_BUTTON = {"left": (0x0002, 0x0004), "right": (0x0008, 0x0010), "middle": (0x0020, 0x0040)}  # down, up
+MOUSEEVENTF_BUTTON = {
+    "left": (0x0002, 0x0004),
+    "right": (0x0008, 0x0010),
+    "middle": (0x0020, 0x0040),
+}  # down, up
 KEYEVENTF_EXTENDEDKEY, KEYEVENTF_KEYUP, KEYEVENTF_UNICODE = 0x0001, 0x0002, 0x0004
 SM_CXSCREEN, SM_CYSCREEN, SM_SWAPBUTTON = 0, 1, 23
 SM_XVIRTUALSCREEN, SM_YVIRTUALSCREEN, SM_CXVIRTUALSCREEN, SM_CYVIRTUALSCREEN = 76, 77, 78, 79
 DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2, PROCESS_PER_MONITOR_DPI_AWARE = -4, 2
-SRCCOPY, HALFTONE, COLORONCOLOR, DIB_RGB_COLORS, CURSOR_SHOWING, DI_NORMAL = 0x00CC0020, 4, 3, 0, 1, 3
+SRCCOPY, HALFTONE, COLORONCOLOR, DIB_RGB_COLORS, CURSOR_SHOWING, DI_NORMAL = (
+    0x00CC0020,
+    4,
+    3,
+    0,
+    1,
+    3,
+)
 PROCESS_QUERY_LIMITED_INFORMATION, DESKTOP_READOBJECTS, TOKEN_QUERY = 0x1000, 0x0001, 0x0008
 TokenIntegrityLevel, SECURITY_MANDATORY_MEDIUM_RID, GA_ROOT, GA_ROOTOWNER = 25, 0x2000, 2, 3
 STD_OUTPUT_HANDLE, ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0xFFFFFFF5, 0x0004
@@ -805,41 +1143,84 @@ _KEY_ROWS = {  # a code and its key, then those of the codes that follow; a sign
     0xA0: "lshift rshift lctrl rctrl lalt ralt browserback browserforward browserrefresh", 0xBA: "; = , - . / `",
     0xAC: "browserhome volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay", 0xDB: "[ \\ ] '",
 }  # fmt: skip
-VK_MAP = {name: first + n for first, names in _KEY_ROWS.items() for n, name in enumerate(names.split())}
+VK_MAP = {
+    name: first + n for first, names in _KEY_ROWS.items() for n, name in enumerate(names.split())
+}
 # Codes whose scan code carries the E0 prefix; without it Windows takes these keys for their numpad twins.
-_EXTENDED = {*range(0x21, 0x2F), 0x5B, 0x5C, 0x5D, 0x6F, 0x90, VK_MAP["rctrl"], *range(VK_MAP["ralt"], 0xB4)}
+_EXTENDED = {
+    *range(0x21, 0x2F),
+    0x5B,
+    0x5C,
+    0x5D,
+    0x6F,
+    0x90,
+    VK_MAP["rctrl"],
+    *range(VK_MAP["ralt"], 0xB4),
+}
 EXTENDED_KEYS = frozenset(name for name, code in VK_MAP.items() if code in _EXTENDED) | {"numenter"}
 
 # DLL, result, its check, and the functions so, with a letter for each argument; a new Win32 call is one more word here.
 # The check: bool where 0 is a failure, not_ for an HRESULT, where 0 is success, and None where every answer is one.
-_LETTERS = {"p": HANDLE, "t": ctypes.c_wchar_p, "l": LONG, "d": DWORD, "s": ctypes.c_ssize_t, "o": POINT}
+_LETTERS = {
+    "p": HANDLE,
+    "t": ctypes.c_wchar_p,
+    "l": LONG,
+    "d": DWORD,
+    "s": ctypes.c_ssize_t,
+    "o": POINT,
+}
 _FUNCTIONS: tuple[tuple[str, Any, Callable[[Any], bool] | None, str], ...] = (
-    ("user32", BOOL, bool, "SetProcessDpiAwarenessContext(s) SetProcessDPIAware() CloseDesktop(p) ReleaseDC(pp)"
-     " GetCursorInfo(p) GetIconInfo(pp) DrawIconEx(pllplldpd) GetCursorPos(p) SetCursorPos(ll) GetWindowRect(pp)"
-     " RegisterHotKey(pldd) GetLastInputInfo(p) GetWindowThreadProcessId(pp) GetDoubleClickTime()"),
-    ("user32", LONG, None, "GetSystemMetrics(l) GetWindowTextW(ppl) PeekMessageW(ppddd) SendInput(dpl)"
-     " MapVirtualKeyW(dd)"),
+    (
+        "user32",
+        BOOL,
+        bool,
+        "SetProcessDpiAwarenessContext(s) SetProcessDPIAware() CloseDesktop(p) ReleaseDC(pp)"
+        " GetCursorInfo(p) GetIconInfo(pp) DrawIconEx(pllplldpd) GetCursorPos(p) SetCursorPos(ll) GetWindowRect(pp)"
+        " RegisterHotKey(pldd) GetLastInputInfo(p) GetWindowThreadProcessId(pp) GetDoubleClickTime()",
+    ),
+    (
+        "user32",
+        LONG,
+        None,
+        "GetSystemMetrics(l) GetWindowTextW(ppl) PeekMessageW(ppddd) SendInput(dpl)"
+        " MapVirtualKeyW(dd)",
+    ),
     ("user32", HANDLE, bool, "OpenInputDesktop(dld) GetDC(p)"),
     ("user32", HANDLE, None, "GetForegroundWindow() WindowFromPoint(o) GetAncestor(pd)"),
     ("gdi32", HANDLE, bool, "CreateCompatibleDC(p) CreateDIBSection(ppdppd) SelectObject(pp)"),
-    ("gdi32", BOOL, bool, "DeleteDC(p) DeleteObject(p) GetObjectW(plp) GdiFlush() SetStretchBltMode(pl)"
-     " SetBrushOrgEx(pllp) StretchBlt(pllllplllld)"),
+    (
+        "gdi32",
+        BOOL,
+        bool,
+        "DeleteDC(p) DeleteObject(p) GetObjectW(plp) GdiFlush() SetStretchBltMode(pl)"
+        " SetBrushOrgEx(pllp) StretchBlt(pllllplllld)",
+    ),
     ("kernel32", HANDLE, bool, "OpenProcess(dld) CreateMutexW(plt) GetStdHandle(d)"),
     ("kernel32", HANDLE, None, "GetConsoleWindow()"),
-    ("kernel32", BOOL, bool, "CloseHandle(p) QueryFullProcessImageNameW(pdpp) SetConsoleCtrlHandler(pl)"
-     " GetConsoleMode(pp) SetConsoleMode(pd)"),
+    (
+        "kernel32",
+        BOOL,
+        bool,
+        "CloseHandle(p) QueryFullProcessImageNameW(pdpp) SetConsoleCtrlHandler(pl)"
+        " GetConsoleMode(pp) SetConsoleMode(pd)",
+    ),
     ("kernel32", DWORD, None, "GetTickCount() WaitForSingleObject(pd)"),
     ("advapi32", BOOL, bool, "OpenProcessToken(pdp) GetTokenInformation(plpdp)"),
-    ("shcore", LONG, not_, "SetProcessDpiAwareness(l)"))  # fmt: skip
-WIN32 = {name: (dll, restype, tuple(_LETTERS[letter] for letter in letters), check)
-         for dll, restype, check, functions in _FUNCTIONS
-         for name, letters in re.findall(r"(\w+)\((\w*)\)", functions)}  # fmt: skip
+    ("shcore", LONG, not_, "SetProcessDpiAwareness(l)"),
+)
+WIN32 = {
+    name: (dll, restype, tuple(_LETTERS[letter] for letter in letters), check)
+    for dll, restype, check, functions in _FUNCTIONS
+    for name, letters in re.findall(r"(\w+)\((\w*)\)", functions)
+}
 
 
 class Win32:
     """The table bound to functions: `api.GetDC(None)` calls one and raises Win32Error when its check fails."""
 
-    def __init__(self, resolve: Callable[..., Callable[..., Any]], last_error: Callable[[], int]) -> None:
+    def __init__(
+        self, resolve: Callable[..., Callable[..., Any]], last_error: Callable[[], int]
+    ) -> None:
         self._resolve, self._last_error = resolve, last_error
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -865,17 +1246,21 @@ class Win32:
 def load_win32() -> Win32:
     """The table bound to this machine's DLLs; anywhere but on Windows raises Win32Error."""
     if sys.platform != "win32":
-        raise Win32Error("There is no Windows desktop here; run it on Windows 10/11, or try: python agent.py --demo")
+        raise Win32Error(
+            "There is no Windows desktop here; run it on Windows 10/11, or try: python agent.py --demo"
+        )
 
     def resolve(dll: str, name: str, restype: Any, argtypes: tuple[Any, ...]) -> Any:
-        return ctypes.WINFUNCTYPE(restype, *argtypes, use_last_error=True)((name, ctypes.WinDLL(dll)))
+        return ctypes.WINFUNCTYPE(restype, *argtypes, use_last_error=True)(
+            (name, ctypes.WinDLL(dll))
+        )
 
     return Win32(resolve, ctypes.get_last_error)
 
 
-########################################################################################################################
+####################################################################################################
 # Room 6 - Desktop: what the program needs of a screen, a mouse and a keyboard, and Windows' answer to it
-########################################################################################################################
+####################################################################################################
 
 
 class Desktop(Protocol):
@@ -883,18 +1268,36 @@ class Desktop(Protocol):
 
     def screen(self) -> Rect: ...  # the whole virtual screen, all monitors, in pixels
     def primary(self) -> Rect: ...  # the primary monitor
-    def capture(self, area: Rect, width: int, height: int) -> Frame: ...  # scaled, with the pointer; raises Win32Error
-    def glance(self, area: Rect, width: int, height: int) -> bytes: ...  # quick BGRX, to compare with another one only
+    def capture(
+        self, area: Rect, width: int, height: int
+    ) -> Frame: ...  # scaled, with the pointer; raises Win32Error
+    def glance(
+        self, area: Rect, width: int, height: int
+    ) -> bytes: ...  # quick BGRX, to compare with another one only
     def cursor(self) -> Point: ...  # where the mouse is
-    def foreground(self) -> Window | None: ...  # which has the keyboard; raises Win32Error while the desktop is locked
+    def foreground(
+        self,
+    ) -> Window | None: ...  # which has the keyboard; raises Win32Error while the desktop is locked
     def window_at(self, point: Point) -> Window | None: ...  # the top-level window at that pixel
-    def idle_s(self) -> float: ...  # seconds since anybody last used mouse or keyboard, the program included
-    def double_click_ms(self) -> int: ...  # the longest time between two clicks that make a double click
+    def idle_s(
+        self,
+    ) -> float: ...  # seconds since anybody last used mouse or keyboard, the program included
+    def double_click_ms(
+        self,
+    ) -> int: ...  # the longest time between two clicks that make a double click
     def move(self, point: Point) -> None: ...  # puts the mouse on exactly that pixel
-    def button(self, name: str, down: bool) -> None: ...  # left, right or middle, where the mouse is
-    def wheel(self, units: int, horizontal: bool = False) -> None: ...  # 120 are a notch, positive is up or right
-    def key(self, name: str, down: bool) -> None: ...  # presses or releases a key by its name in VK_MAP
-    def text(self, text: str) -> None: ...  # types one batch of characters, whatever the keyboard layout
+    def button(
+        self, name: str, down: bool
+    ) -> None: ...  # left, right or middle, where the mouse is
+    def wheel(
+        self, units: int, horizontal: bool = False
+    ) -> None: ...  # 120 are a notch, positive is up or right
+    def key(
+        self, name: str, down: bool
+    ) -> None: ...  # presses or releases a key by its name in VK_MAP
+    def text(
+        self, text: str
+    ) -> None: ...  # types one batch of characters, whatever the keyboard layout
 
 
 def _twice(release: Callable[..., Any], *arguments: Any) -> None:
@@ -931,7 +1334,10 @@ class WindowsDesktop:
     def init_dpi(self) -> str:
         """Makes pixels mean pixels on scaled monitors; returns the way that worked, the last if already set."""
         ways = {"SetProcessDpiAwarenessContext": [DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2]}
-        ways |= {"SetProcessDpiAwareness": [PROCESS_PER_MONITOR_DPI_AWARE], "SetProcessDPIAware": []}
+        ways |= {
+            "SetProcessDpiAwareness": [PROCESS_PER_MONITOR_DPI_AWARE],
+            "SetProcessDPIAware": [],
+        }
         for name, arguments in ways.items():
             with suppress(Win32Error):
                 getattr(self.api, name)(*arguments)
@@ -939,33 +1345,57 @@ class WindowsDesktop:
         return "none"
 
     def screen(self) -> Rect:
-        return self._sized(SM_XVIRTUALSCREEN, SM_YVIRTUALSCREEN, SM_CXVIRTUALSCREEN, SM_CYVIRTUALSCREEN)
+        return self._sized(
+            SM_XVIRTUALSCREEN, SM_YVIRTUALSCREEN, SM_CXVIRTUALSCREEN, SM_CYVIRTUALSCREEN
+        )
 
     def primary(self) -> Rect:
-        return self._sized(SM_CXSCREEN, SM_CYSCREEN, SM_CXSCREEN, SM_CYSCREEN)._replace(left=0, top=0)
+        return self._sized(SM_CXSCREEN, SM_CYSCREEN, SM_CXSCREEN, SM_CYSCREEN)._replace(
+            left=0, top=0
+        )
 
     def _sized(self, *metrics: int) -> Rect:
         rect = Rect(*map(self.api.GetSystemMetrics, metrics))
         if rect.width <= 0 or rect.height <= 0:
-            raise Win32Error("Windows reports a screen of no size; connect a display or restore the session.")
+            raise Win32Error(
+                "Windows reports a screen of no size; connect a display or restore the session."
+            )
         return rect
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen, window = self.screen(), self.foreground()
         clean, pixels = self._blit(area, width, height, HALFTONE)
-        return Frame(next(self._numbers), width, height, pixels, clean, area, screen, self.clock.now(), window)
+        return Frame(
+            next(self._numbers),
+            width,
+            height,
+            pixels,
+            clean,
+            area,
+            screen,
+            self.clock.now(),
+            window,
+        )
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
         return self._blit(area, width, height, COLORONCOLOR)[0]
 
     def _blit(self, area: Rect, width: int, height: int, mode: int) -> tuple[bytes, bytes]:
         """The screen's `area`, through a top-down 32-bit DIB section; with HALFTONE also with the pointer on it."""
-        api, bits, header = self.api, HANDLE(), BITMAPINFOHEADER(ctypes.sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
+        api, bits, header = (
+            self.api,
+            HANDLE(),
+            BITMAPINFOHEADER(ctypes.sizeof(BITMAPINFOHEADER), width, -height, 1, 32),
+        )
         with ExitStack() as undo:
             source = api.GetDC(None)
             undo.callback(_twice, api.ReleaseDC, None, source)
-            bitmap = api.CreateDIBSection(source, ctypes.byref(header), DIB_RGB_COLORS, ctypes.byref(bits), None, 0)
-            undo.callback(_twice, api.DeleteObject, bitmap)  # after its DC, which would keep it alive
+            bitmap = api.CreateDIBSection(
+                source, ctypes.byref(header), DIB_RGB_COLORS, ctypes.byref(bits), None, 0
+            )
+            undo.callback(
+                _twice, api.DeleteObject, bitmap
+            )  # after its DC, which would keep it alive
             memory = api.CreateCompatibleDC(source)
             undo.callback(_twice, api.DeleteDC, memory)
             undo.callback(_twice, api.SelectObject, memory, api.SelectObject(memory, bitmap))
@@ -988,14 +1418,22 @@ class WindowsDesktop:
         try:
             self.api.GetIconInfo(info.hCursor, ctypes.byref(icon))
         except Win32Error as error:
-            if error.code == ERROR_INVALID_CURSOR_HANDLE:  # its program ended or changed it in this very moment
+            if (
+                error.code == ERROR_INVALID_CURSOR_HANDLE
+            ):  # its program ended or changed it in this very moment
                 return False
             raise
         with ExitStack() as undo:
-            for handle in filter(None, (icon.hbmMask, icon.hbmColor)):  # both are copies that the caller must delete
+            for handle in filter(
+                None, (icon.hbmMask, icon.hbmColor)
+            ):  # both are copies that the caller must delete
                 undo.callback(_twice, self.api.DeleteObject, handle)
-            self.api.GetObjectW(icon.hbmColor or icon.hbmMask, ctypes.sizeof(BITMAP), ctypes.byref(bitmap))
-        high = bitmap.bmHeight if icon.hbmColor else bitmap.bmHeight // 2  # monochrome: AND mask above XOR mask
+            self.api.GetObjectW(
+                icon.hbmColor or icon.hbmMask, ctypes.sizeof(BITMAP), ctypes.byref(bitmap)
+            )
+        high = (
+            bitmap.bmHeight if icon.hbmColor else bitmap.bmHeight // 2
+        )  # monochrome: AND mask above XOR mask
         x = (info.ptScreenPos.x - icon.xHotspot - area.left) * width // area.width
         y = (info.ptScreenPos.y - icon.yHotspot - area.top) * height // area.height
         size = max(1, bitmap.bmWidth * width // area.width), max(1, high * height // area.height)
@@ -1028,13 +1466,19 @@ class WindowsDesktop:
             return None  # it was closed in this very moment
         place = Rect(rect.left, rect.top, rect.right - rect.left, rect.bottom - rect.top)
         program, rights = self._owner(process.value)
-        self._rights = self._rights or max(SECURITY_MANDATORY_MEDIUM_RID, self._owner(os.getpid())[1])
-        return Window(handle, title.value, program, place, rights > self._rights, handle in self._own)
+        self._rights = self._rights or max(
+            SECURITY_MANDATORY_MEDIUM_RID, self._owner(os.getpid())[1]
+        )
+        return Window(
+            handle, title.value, program, place, rights > self._rights, handle in self._own
+        )
 
     def _owner(self, process_id: int) -> tuple[str, int]:
         """File name and integrity level of a process; one that Windows does not let us ask has more rights than we."""
         path, size, token, rights = ctypes.create_unicode_buffer(1024), DWORD(1024), HANDLE(), 0
-        sid = (ctypes.c_size_t * 16)()  # TOKEN_MANDATORY_LABEL: the address of the SID, attributes, the SID
+        sid = (
+            ctypes.c_size_t * 16
+        )()  # TOKEN_MANDATORY_LABEL: the address of the SID, attributes, the SID
         try:
             with ExitStack() as undo:
                 process = self.api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
@@ -1042,22 +1486,30 @@ class WindowsDesktop:
                 self.api.QueryFullProcessImageNameW(process, 0, path, ctypes.byref(size))
                 self.api.OpenProcessToken(process, TOKEN_QUERY, ctypes.byref(token))
                 undo.callback(_twice, self.api.CloseHandle, token.value)
-                self.api.GetTokenInformation(token, TokenIntegrityLevel, sid, ctypes.sizeof(sid), ctypes.byref(size))
-                rights = DWORD.from_address(sid[0] + 8).value  # behind revision, count and authority of S-1-16-LEVEL
+                self.api.GetTokenInformation(
+                    token, TokenIntegrityLevel, sid, ctypes.sizeof(sid), ctypes.byref(size)
+                )
+                rights = DWORD.from_address(
+                    sid[0] + 8
+                ).value  # behind revision, count and authority of S-1-16-LEVEL
         except Win32Error as error:  # of a release, too, when the rights are known
             rights = rights or (1 << 16 if error.code == ERROR_ACCESS_DENIED else 0)
         return path.value.replace("\\", "/").rpartition("/")[2], rights
 
     def own_console(self, in_front: bool) -> None:
         """Remembers the console of the program; `in_front`: the task was typed there, so it is the front window."""
-        if console := self.api.GetConsoleWindow():  # in Windows Terminal an invisible part, owned by the visible window
+        if (
+            console := self.api.GetConsoleWindow()
+        ):  # in Windows Terminal an invisible part, owned by the visible window
             front = self.api.GetForegroundWindow() if in_front else None
             self._own = {console, self.api.GetAncestor(console, GA_ROOTOWNER), front}
 
     def idle_s(self) -> float:
         info = (DWORD * 2)(8)  # LASTINPUTINFO: its size, the tick of the last input
         self.api.GetLastInputInfo(info)
-        return max(0, LONG(self.api.GetTickCount() - info[1]).value) / 1000  # both wrap after 49 days
+        return (
+            max(0, LONG(self.api.GetTickCount() - info[1]).value) / 1000
+        )  # both wrap after 49 days
 
     def double_click_ms(self) -> int:
         return int(self.api.GetDoubleClickTime())
@@ -1075,7 +1527,9 @@ class WindowsDesktop:
             self.clock.sleep(MOVE_HOLD_S)
             if self.cursor() == point:
                 return
-        raise Win32Error(f"The mouse cannot reach ({point.x}, {point.y}); another program holds it.", "SendInput")
+        raise Win32Error(
+            f"The mouse cannot reach ({point.x}, {point.y}); another program holds it.", "SendInput"
+        )
 
     def button(self, name: str, down: bool) -> None:
         if down:  # a release must name the button that was pressed, so it does not ask again
@@ -1085,7 +1539,9 @@ class WindowsDesktop:
         self._mouse(MOUSEEVENTF_BUTTON[name][0 if down else 1])
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
-        self._mouse(MOUSEEVENTF_HWHEEL if horizontal else MOUSEEVENTF_WHEEL, data=units & 0xFFFFFFFF)
+        self._mouse(
+            MOUSEEVENTF_HWHEEL if horizontal else MOUSEEVENTF_WHEEL, data=units & 0xFFFFFFFF
+        )
 
     def key(self, name: str, down: bool) -> None:
         self._send([self._key(name, down)])
@@ -1111,25 +1567,38 @@ class WindowsDesktop:
 
     def _send(self, events: list[Any]) -> None:
         """One SendInput; fewer events inserted than given means that another window blocks input."""
-        taken = self.api.SendInput(len(events), (INPUT * len(events))(*events), ctypes.sizeof(INPUT))
+        taken = self.api.SendInput(
+            len(events), (INPUT * len(events))(*events), ctypes.sizeof(INPUT)
+        )
         if taken != len(events):
             # in a text each press is followed by its release, so an odd count leaves one down
             for _ in range(3 if taken % 2 else 0):
                 if self.api.SendInput(1, ctypes.byref(events[taken]), ctypes.sizeof(INPUT)):
                     break
-            raise Win32Error(f"Windows took {taken} of {len(events)} events; another program blocks them.", "SendInput")
+            raise Win32Error(
+                f"Windows took {taken} of {len(events)} events; another program blocks them.",
+                "SendInput",
+            )
 
 
-########################################################################################################################
+####################################################################################################
 # Room 7 - Demo desktop: a small drawn desktop with real behaviour, for --demo and the tests
-########################################################################################################################
+####################################################################################################
 
 DEMO_TASK = 'Open Notes, write "Hello from agent.py" and save it.'
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
 # The colours by which the model knows the controls; none is another's bytes rotated, so packed RGB can be searched.
-DEMO_SIGNS = {"Notes icon": 0xF5B83D, "Notes in the menu": 0xF0A92B, "Start button": 0x1F6FEB, "text area": 0xFCFDFE,
-              "caret": 0x4C8DF6, "text": 0x1B2430, "Save button": 0x2457D6, "saved mark": 0x2DA44E,
-              "pointer": 0xFFFFFF}  # fmt: skip
+DEMO_SIGNS = {
+    "Notes icon": 0xF5B83D,
+    "Notes in the menu": 0xF0A92B,
+    "Start button": 0x1F6FEB,
+    "text area": 0xFCFDFE,
+    "caret": 0x4C8DF6,
+    "text": 0x1B2430,
+    "Save button": 0x2457D6,
+    "saved mark": 0x2DA44E,
+    "pointer": 0xFFFFFF,
+}
 DEMO_LIGHT, DEMO_PANE, DEMO_LINE, DEMO_GREY = 0xF8FAFC, 0xEEF2F7, 0xD3DBE6, 0x5B6675
 
 
@@ -1153,18 +1622,29 @@ class DemoState:
         menu = {"Notes in the menu": Rect(28, 576, 268, 58), "menu": Rect(12, 560, 300, 90)}
         window = {"Save button": Rect(902, 532, 108, 40), "text area": Rect(350, 152, 660, 364)}
         window |= {"window": Rect(330, 96, 700, 496)}
-        under = {"Start button": Rect(10, 677, 38, 38), "Notes icon": Rect(28, 28, 92, 104), "desktop": DEMO_SCREEN}
+        under = {
+            "Start button": Rect(10, 677, 38, 38),
+            "Notes icon": Rect(28, 28, 92, 104),
+            "desktop": DEMO_SCREEN,
+        }
         return (menu if self.menu else {}) | (window if self.opened else {}) | under
 
     def after(self, action: str) -> DemoState:
         """The state after a click on a control or a key with the modifiers held; most do nothing."""
         changes: dict[str, dict[str, Any]] = {
             **{"Start button": {"menu": not self.menu}, "escape": {"menu": False}},
-            **{"text area": {"focus": True}, "desktop": {"focus": False}, "Notes icon": {"focus": False}},
+            **{
+                "text area": {"focus": True},
+                "desktop": {"focus": False},
+                "Notes icon": {"focus": False},
+            },
             "Notes icon twice": {"opened": True, "menu": False},
-            "Save button": {"saved_text": self.text, "clean": True} if self.opened else {}}
+            "Save button": {"saved_text": self.text, "clean": True} if self.opened else {},
+        }
         same = {"win": "Start button", "ctrl+escape": "Start button", "ctrl+s": "Save button"}
-        return replace(self, **changes.get(same.get(action, action.replace("in the menu", "icon twice")), {}))
+        return replace(
+            self, **changes.get(same.get(action, action.replace("in the menu", "icon twice")), {})
+        )
 
     def typed(self, text: str) -> DemoState:
         """The state after characters at the caret, of which a backspace takes one away; they need the focus."""
@@ -1184,8 +1664,13 @@ def _demo_draw(state: DemoState) -> bytes:
     canvas.fill(Rect(18, 685, 23, 23), DEMO_SIGNS["Start button"], 6)
     for rect in [places[name] for name in ("window", "menu") if name in places]:
         canvas.fill(rect, DEMO_PANE, 10)
-    icons = [("Notes icon", 52, 40, 47, 102, DEMO_LIGHT), ("Notes in the menu", 44, 580, 108, 597, DEMO_GREY)]
-    for name, left, top, x, y, colour in icons[: 1 + state.menu]:  # a sheet with three lines, and its name
+    icons = [
+        ("Notes icon", 52, 40, 47, 102, DEMO_LIGHT),
+        ("Notes in the menu", 44, 580, 108, 597, DEMO_GREY),
+    ]
+    for name, left, top, x, y, colour in icons[
+        : 1 + state.menu
+    ]:  # a sheet with three lines, and its name
         canvas.fill(Rect(left, top, 44, 50), DEMO_SIGNS[name], 7)
         for down, width in ((14, 26), (23, 26), (32, 17)):
             canvas.fill(Rect(left + 9, top + down, width, 4), 0x8A5A00)
@@ -1195,13 +1680,24 @@ def _demo_draw(state: DemoState) -> bytes:
         canvas.text(x, y - 42, state.title, DEMO_GREY)
         canvas.fill(paper, DEMO_SIGNS["caret"] if state.focus else DEMO_LINE, 6)
         canvas.fill(Rect(x + 2, y + 2, wide - 4, high - 4), DEMO_SIGNS["text area"], 5)
-        lines = [part for line in state.text[-2000:].split("\n") for part in re.findall(".{1,51}", line) or [""]][-13:]
+        lines = [
+            part
+            for line in state.text[-2000:].split("\n")
+            for part in re.findall(".{1,51}", line) or [""]
+        ][-13:]
         for number, line in enumerate(lines):
             end = canvas.text(x + 16, y + 16 + number * 26, line, DEMO_SIGNS["text"])
         if state.focus:
             canvas.fill(Rect(end, y - 12 + len(lines) * 26, 2, 21), DEMO_SIGNS["caret"])
-        canvas.fill(Rect(x, y + 393, 14 * state.clean, 14), DEMO_SIGNS["saved mark"], 7 * state.clean)
-        canvas.text(x + 24 * state.clean, y + 393, f"{'Saved ' * state.clean}{len(state.text)} characters", DEMO_GREY)
+        canvas.fill(
+            Rect(x, y + 393, 14 * state.clean, 14), DEMO_SIGNS["saved mark"], 7 * state.clean
+        )
+        canvas.text(
+            x + 24 * state.clean,
+            y + 393,
+            f"{'Saved ' * state.clean}{len(state.text)} characters",
+            DEMO_GREY,
+        )
         canvas.fill(places["Save button"], DEMO_SIGNS["Save button"], 8)
         canvas.text(934, 545, "Save", DEMO_LIGHT)
     return bytes(canvas.pixels)
@@ -1212,8 +1708,15 @@ class DemoDesktop:
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.state, self.held = clock, DemoState(), set[str]()
-        self.acts: deque[str] = deque(maxlen=10_000)  # bounded, since a run may take any number of turns
-        self._cursor, self._pressed, self._clicked, self._captures = Point(640, 620), "", ("", -1e9), 0
+        self.acts: deque[str] = deque(
+            maxlen=10_000
+        )  # bounded, since a run may take any number of turns
+        self._cursor, self._pressed, self._clicked, self._captures = (
+            Point(640, 620),
+            "",
+            ("", -1e9),
+            0,
+        )
 
     screen = primary = staticmethod(lambda: DEMO_SCREEN)
     double_click_ms = staticmethod(lambda: 500)
@@ -1252,10 +1755,14 @@ class DemoDesktop:
 
     def button(self, name: str, down: bool) -> None:
         self._hold("button", name, down)
-        target = next(place for place, rect in self.state.places().items() if rect.contains(self._cursor))
+        target = next(
+            place for place, rect in self.state.places().items() if rect.contains(self._cursor)
+        )
         if name == "left" and down:
             self._pressed = target
-        elif name == "left" and target == self._pressed:  # a control acts when the button goes up over it again
+        elif (
+            name == "left" and target == self._pressed
+        ):  # a control acts when the button goes up over it again
             (last, then), now = self._clicked, self.clock.now()
             twice = target == last == "Notes icon" and (now - then) * 1000 <= self.double_click_ms()
             self._clicked = ("" if twice else target, now)  # a third click begins anew
@@ -1272,10 +1779,14 @@ class DemoDesktop:
     def key(self, name: str, down: bool) -> None:
         self._hold("key", name, down)
         held = [key for key in ("ctrl", "alt", "win") if key in self.held and key != name]
-        char = {"space": " ", "enter": "\n", "tab": "    ", "backspace": "\b"}.get(name, name if len(name) == 1 else "")
+        char = {"space": " ", "enter": "\n", "tab": "    ", "backspace": "\b"}.get(
+            name, name if len(name) == 1 else ""
+        )
         if down:
             self.state = self.state.after("+".join([*held, name]))
-            self.state = self.state.typed("" if held else char.upper() if "shift" in self.held else char)
+            self.state = self.state.typed(
+                "" if held else char.upper() if "shift" in self.held else char
+            )
 
     def text(self, text: str) -> None:
         self.acts.append(f"text {text}")
@@ -1283,22 +1794,41 @@ class DemoDesktop:
 
 
 # The built-in model. It reads the tools that it is sent: which of them does a step, what its properties are called.
-DEMO_TOOLS = {"archive": "^archive|^compress", "plan": "_plan$|^spawn", "look": "^observe|^take_screenshot",
-              "double click": "^double_click", "click": "^click", "move": "^move_mouse", "type": "^type",
-              "finish": "^report_.*complet|^done", "give up": "^report_(goal|progress)"}  # fmt: skip
-DEMO_STORY = {"click": "x1 y1 label", "double_click": "x1 y1 label", "type": "text", "done": ""}  # answered in JSON
+DEMO_TOOLS = {
+    "archive": "^archive|^compress",
+    "plan": "_plan$|^spawn",
+    "look": "^observe|^take_screenshot",
+    "double click": "^double_click",
+    "click": "^click",
+    "move": "^move_mouse",
+    "type": "^type",
+    "finish": "^report_.*complet|^done",
+    "give up": "^report_(goal|progress)",
+}
+DEMO_STORY = {
+    "click": "x1 y1 label",
+    "double_click": "x1 y1 label",
+    "type": "text",
+    "done": "",
+}  # answered in JSON
 # What is seen (or not: -), the step, its target, and why; the first row that fits and whose tool exists is taken.
 DEMO_STEPS = (
     ("no picture, ARCHIVE_NOW", "archive", "", "The older actions are done"),
     ("no picture", "plan", "", "The task needs these steps in this order"),
     ("no picture", "look", "", "The screen has not been seen yet"),
     ("saved mark", "finish", "saved mark", "Notes shows its green mark, so the text is saved"),
-    ("text area, -caret, -text", "click", "text area", "Notes is open and its text area has no caret"),
+    (
+        "text area, -caret, -text",
+        "click",
+        "text area",
+        "Notes is open and its text area has no caret",
+    ),
     ("text area, -text", "type", "text area", "The caret stands in the empty text area"),
     ("Save button", "click", "Save button", "The text stands in Notes and is not saved"),
     ("Notes in the menu", "click", "Notes in the menu", "The Start menu is open and lists Notes"),
     ("Notes icon", "double click", "Notes icon", "The desktop shows the Notes icon and no window"),
-    ("Start button", "click", "Start button", "The desktop shows the Start button and no window"))
+    ("Start button", "click", "Start button", "The desktop shows the Start button and no window"),
+)
 
 
 def _demo_sights(png: bytes) -> dict[str, tuple[int, int]]:
@@ -1306,7 +1836,9 @@ def _demo_sights(png: bytes) -> dict[str, tuple[int, int]]:
     rgb, width, height = png_to_rgb(png)
     sights = {}
     for name, colour in DEMO_SIGNS.items():
-        run = colour.to_bytes(3, "big") * (1 if name == "pointer" else 2)  # a lone pixel may be a smoothed edge
+        run = colour.to_bytes(3, "big") * (
+            1 if name == "pointer" else 2
+        )  # a lone pixel may be a smoothed edge
         first = rgb.find(run) // 3
         last = first if name == "pointer" else rgb.rfind(run) // 3  # its tip is all that counts
         if first >= 0:
@@ -1317,10 +1849,18 @@ def _demo_sights(png: bytes) -> dict[str, tuple[int, int]]:
 
 def demo_reply(request: dict[str, Any]) -> dict[str, Any]:
     """The assistant's message, decided from this one request alone."""
-    tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in request.get("tools") or []}
+    tools = {
+        tool["function"]["name"]: tool["function"]["parameters"]
+        for tool in request.get("tools") or []
+    }
     if story := not tools and '"observation"' in str(request["messages"][0]):
-        tools = {name: {"properties": names.split(), "required": []} for name, names in DEMO_STORY.items()}
-    able = {step: name for step, words in DEMO_TOOLS.items() for name in tools if re.search(words, name)}
+        tools = {
+            name: {"properties": names.split(), "required": []}
+            for name, names in DEMO_STORY.items()
+        }
+    able = {
+        step: name for step, words in DEMO_TOOLS.items() for name in tools if re.search(words, name)
+    }
     lines, png = list[str](), b""  # the user's, and the latest screenshot
     for said in request["messages"]:
         content = said.get("content") or ""
@@ -1329,39 +1869,84 @@ def demo_reply(request: dict[str, Any]) -> dict[str, Any]:
                 png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
             elif said["role"] == "user":
                 lines += part["text"].splitlines()
-        png = b"" if "look" in able and said.get("tool_calls") else png  # who can look must look again after an act
+        png = (
+            b"" if "look" in able and said.get("tool_calls") else png
+        )  # who can look must look again after an act
     sights = _demo_sights(png) if png else {"no picture": (0, 0)}
     if not tools:  # a verification
-        verdict = "YES: the green mark says Saved." if "saved mark" in sights else "NO: there is no mark of saving."
+        verdict = (
+            "YES: the green mark says Saved."
+            if "saved mark" in sights
+            else "NO: there is no mark of saving."
+        )
         return {"role": "assistant", "content": verdict}
-    seen = {*sights, *(f"-{name}" for name in DEMO_SIGNS if name not in sights), *({"ARCHIVE_NOW"} & {*lines})}
-    rows = (row[1:] for row in DEMO_STEPS if row[1] in {*able, "finish"} and seen.issuperset(row[0].split(", ")))
+    seen = {
+        *sights,
+        *(f"-{name}" for name in DEMO_SIGNS if name not in sights),
+        *({"ARCHIVE_NOW"} & {*lines}),
+    }
+    rows = (
+        row[1:]
+        for row in DEMO_STEPS
+        if row[1] in {*able, "finish"} and seen.issuperset(row[0].split(", "))
+    )
     step, target, why = next(rows, ("give up", "", "None of the known controls can be seen"))
     place, pointer = sights.get(target, (0, 0)), sights.get("pointer", (-99, -99))
-    if step == "click" and "move" in able and max(abs(a - b) for a, b in zip(place, pointer, strict=True)) > 8:
+    if (
+        step == "click"
+        and "move" in able
+        and max(abs(a - b) for a, b in zip(place, pointer, strict=True)) > 8
+    ):
         step = "move"  # where a click has no place of its own
-    message: dict[str, Any] = {"role": "assistant", "content": f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {step} {target}"}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {step} {target}",
+    }
     if step in able:
         arguments = _demo_arguments(tools[able[step]], "\n".join(lines), target, why, place)
         if story:
-            message["content"] = json.dumps({"observation": why, "actions": [{"name": able[step], **arguments}]})
+            message["content"] = json.dumps(
+                {"observation": why, "actions": [{"name": able[step], **arguments}]}
+            )
         else:
             call = {"name": able[step], "arguments": json.dumps(arguments)}
-            message["tool_calls"] = [{"id": f"call_{len(request['messages'])}", "type": "function", "function": call}]
+            message["tool_calls"] = [
+                {"id": f"call_{len(request['messages'])}", "type": "function", "function": call}
+            ]
     return message
 
 
-def _demo_arguments(schema: dict[str, Any], text: str, target: str, why: str, place: tuple[int, int]) -> dict[str, Any]:
+def _demo_arguments(
+    schema: dict[str, Any], text: str, target: str, why: str, place: tuple[int, int]
+) -> dict[str, Any]:
     """Arguments for a tool by the names of its properties; an unknown required one gets the reason."""
     note = next(iter(re.findall(r'(?i)\b(?:write|type)\s+"(.+?)"', text)), "Hello")
     order = f'Open Notes, click into its text area, type "{note}" and press Save. Done when it shows its green mark.'
     proof = f"{why}. The text area holds the note, the status line counts its characters and the title bar says Saved."
-    words: dict[str, Any] = {"text": note, "x": place[0], "y": place[1], "evidence": proof if target else why}
-    words |= {"x1": place[0], "y1": place[1], "position": place, "box": place, "element_name": target, "label": target}
-    words |= dict.fromkeys(("instructions", "operator_instructions", "summary", "compression_summary"), order)
+    words: dict[str, Any] = {
+        "text": note,
+        "x": place[0],
+        "y": place[1],
+        "evidence": proof if target else why,
+    }
+    words |= {
+        "x1": place[0],
+        "y1": place[1],
+        "position": place,
+        "box": place,
+        "element_name": target,
+        "label": target,
+    }
+    words |= dict.fromkeys(
+        ("instructions", "operator_instructions", "summary", "compression_summary"), order
+    )
     words |= {"completion_status": "BLOCKED", "status": "BLOCKED"}
     words["archived_turns"] = sorted({int(turn) for turn in re.findall(r"\bTurn[_ ](\d+)", text)})
-    return {name: words.get(name, why) for name in schema["properties"] if name in words or name in schema["required"]}
+    return {
+        name: words.get(name, why)
+        for name in schema["properties"]
+        if name in words or name in schema["required"]
+    }
 
 
 class DemoModel:
@@ -1369,15 +1954,24 @@ class DemoModel:
 
     def __init__(self) -> None:
         def answer(handler: Any) -> None:
-            status, said = self.respond(handler.path, handler.rfile.read(int(handler.headers.get("Content-Length", 0))))
+            status, said = self.respond(
+                handler.path, handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+            )
             with suppress(ConnectionError):  # the run may have ended meanwhile
                 handler.send_response(status)
                 handler.end_headers()
                 handler.wfile.write(json.dumps(said).encode())
 
-        kind = {"disable_nagle_algorithm": True, "do_GET": answer, "do_POST": answer, "log_message": lambda *_: None}
+        kind = {
+            "disable_nagle_algorithm": True,
+            "do_GET": answer,
+            "do_POST": answer,
+            "log_message": lambda *_: None,
+        }
         # not HTTPServer, which asks the name server for its own name
-        self._server = ThreadingTCPServer(("127.0.0.1", 0), type("Handler", (BaseHTTPRequestHandler,), kind))
+        self._server = ThreadingTCPServer(
+            ("127.0.0.1", 0), type("Handler", (BaseHTTPRequestHandler,), kind)
+        )
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}/v1/chat/completions"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -1389,21 +1983,34 @@ class DemoModel:
     def respond(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
         """(HTTP status, JSON) for a request; a token is four characters or 32x32 pixels."""
         if path in ("/v1/models", "/api/v0/models"):
-            info = {"id": "demo-model", "type": "vlm", "state": "loaded", "loaded_context_length": 16384}
+            info = {
+                "id": "demo-model",
+                "type": "vlm",
+                "state": "loaded",
+                "loaded_context_length": 16384,
+            }
             return 200, {"data": [info]}
         if path != "/v1/chat/completions":
             return 404, {"error": {"message": f"Unexpected endpoint: {path}"}}
         message = demo_reply(json.loads(body))
-        sizes = [struct.unpack(">16x2I", base64.b64decode(head)) for head in re.findall(rb";base64,(.{32})", body)]
-        prompt = len(re.sub(rb';base64,[^"]+', b"", body)) // 4 + sum(width * height // 1024 for width, height in sizes)
+        sizes = [
+            struct.unpack(">16x2I", base64.b64decode(head))
+            for head in re.findall(rb";base64,(.{32})", body)
+        ]
+        prompt = len(re.sub(rb';base64,[^"]+', b"", body)) // 4 + sum(
+            width * height // 1024 for width, height in sizes
+        )
         usage = {"prompt_tokens": prompt, "completion_tokens": len(json.dumps(message)) // 4}
-        choice = {"message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
+        choice = {
+            "message": message,
+            "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
+        }
         return 200, {"model": "demo-model", "choices": [choice], "usage": usage}
 
 
-########################################################################################################################
+####################################################################################################
 # Room 8 - Tools: what a model can call, declared once; vocabularies only rename
-########################################################################################################################
+####################################################################################################
 
 
 @dataclass(frozen=True)
@@ -1428,7 +2035,9 @@ class Act:
     def shown(self) -> str:
         """The arguments on one line, as logs, memory and the terminal show them."""
         values = [getattr(self.args, f.name) for f in fields(self.args) if f.name != "reasoning"]
-        return " ".join(json.dumps(v, ensure_ascii=False) if isinstance(v, str) else str(v) for v in values)
+        return " ".join(
+            json.dumps(v, ensure_ascii=False) if isinstance(v, str) else str(v) for v in values
+        )
 
     def __str__(self) -> str:
         return f"{self.tool.name} {self.shown}".strip()
@@ -1440,7 +2049,9 @@ class Tool(NamedTuple):
     name: str
     args: type[Any]
     description: str
-    run: Callable[[Any, Any], None] | None = None  # the actuator does it; a tool without is the loop's
+    run: Callable[[Any, Any], None] | None = (
+        None  # the actuator does it; a tool without is the loop's
+    )
     done: str = ""  # tells the model and the log that it was carried out, with {arguments}
 
 
@@ -1451,7 +2062,9 @@ _SPELLINGS = r"""ctrl control ctl strg | lctrl lcontrol | rctrl rcontrol | alt o
     pause break | menu contextmenu | printscreen prtsc prtscn printscrn snapshot | mediaplay playpause | volumemute mute
     numadd plus + add | - minus | , comma | . period dot | / slash | \ backslash | ' quote apostrophe | numdivide divide
     ; semicolon | ` backquote grave | [ bracketleft | ] bracketright | numdecimal decimal"""  # keys and other names
-KEY_ALIASES = {alias: row.split()[0] for row in re.split(r" \| |\n", _SPELLINGS) for alias in row.split()[1:]}
+KEY_ALIASES = {
+    alias: row.split()[0] for row in re.split(r" \| |\n", _SPELLINGS) for alias in row.split()[1:]
+}
 KEY_ALIASES |= {" ": "space", **{f"numpad{n}": f"num{n}" for n in range(10)}}
 MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rwin".split())
 
@@ -1461,30 +2074,41 @@ def key_name(name: str) -> str | None:
     plain = name.strip().lower() or name[:1]
     words = re.split(r"[-_]|\s+", plain)
     spellings = (plain, "".join(words) if all(words) else plain)  # "page-up", but not "ctrl-"
-    return next((key for key in (KEY_ALIASES.get(said, said) for said in spellings) if key in VK_MAP), None)
+    return next(
+        (key for key in (KEY_ALIASES.get(said, said) for said in spellings) if key in VK_MAP), None
+    )
 
 
 def parse_chord(text: str) -> tuple[str, ...]:
     """`S+Ctrl` -> ("ctrl", "s"): modifiers first, then at most one key. Raises ToolError (invalid_key)."""
     if single := key_name(text):
         return (single,)
-    sign = "+" if "+" in text else "-" if "-" in text else None  # "ctrl-c" and "ctrl c" are no key names, but chords
+    sign = (
+        "+" if "+" in text else "-" if "-" in text else None
+    )  # "ctrl-c" and "ctrl c" are no key names, but chords
     parts = [part.strip() for part in text.split(sign)] or [""]
     if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
         parts[-2:] = [str(sign)]
     keys = [key_name(part) or "" for part in parts]
     if "" in keys:
         wrong = parts[keys.index("")] or text
-        raise ToolError(f"There is no key {wrong!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key")
+        raise ToolError(
+            f"There is no key {wrong!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key"
+        )
     others = [key for key in keys if key not in MODIFIERS]
     if len(others) > 1:
-        raise ToolError(f"{text!r} names {len(others)} keys at once; press one key with its modifiers.", "invalid_key")
+        raise ToolError(
+            f"{text!r} names {len(others)} keys at once; press one key with its modifiers.",
+            "invalid_key",
+        )
     return (*dict.fromkeys(key for key in keys if key in MODIFIERS), *others)
 
 
 def chord_codes(keys: Sequence[str]) -> frozenset[int]:
     """What a chord is to Windows, left and right alike; AltGr counts as the ctrl+alt that it is on many keyboards."""
-    sideless = [key[1:] if key[1:] in MODIFIERS else key for key in keys] + ["ctrl"] * ("ralt" in keys)
+    sideless = [key[1:] if key[1:] in MODIFIERS else key for key in keys] + ["ctrl"] * (
+        "ralt" in keys
+    )
     return frozenset(VK_MAP[key] for key in sideless)
 
 
@@ -1497,24 +2121,42 @@ def clean_text(text: str) -> str:
     """Text as it will be typed, line ends as \\n; raises ToolError for control characters and lone surrogates."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if bad := re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", text):
-        raise ToolError(f"Character {bad.start() + 1} of the text (U+{ord(bad[0]):04X}) cannot be typed; omit it.")
+        raise ToolError(
+            f"Character {bad.start() + 1} of the text (U+{ord(bad[0]):04X}) cannot be typed; omit it."
+        )
     return text
 
 
 # The types of arguments that are no mere texts, and what the model is told beyond their names.
-_TYPES = {**dict.fromkeys(("position", "start", "end"), "Coordinate"), "archived_turns": "tuple[int, ...]",
-          "text": "Text", "key": "Chord"}  # fmt: skip
-_TOLD = {argument: {"description": text} for argument, text in {
-    "key": "like enter, ctrl+s, win+r", "completion_status": "DONE, BLOCKED or IN_PROGRESS",
-    "summary": "what was achieved", "patterns_detected": "repeats and failures worth knowing",
-    "archived_turns": "turn numbers to archive", "instructions": "one concrete next goal and how its success looks",
-}.items()}  # fmt: skip
+_TYPES = {
+    **dict.fromkeys(("position", "start", "end"), "Coordinate"),
+    "archived_turns": "tuple[int, ...]",
+    "text": "Text",
+    "key": "Chord",
+}
+_TOLD = {
+    argument: {"description": text}
+    for argument, text in {
+        "key": "like enter, ctrl+s, win+r",
+        "completion_status": "DONE, BLOCKED or IN_PROGRESS",
+        "summary": "what was achieved",
+        "patterns_detected": "repeats and failures worth knowing",
+        "archived_turns": "turn numbers to archive",
+        "instructions": "one concrete next goal and how its success looks",
+    }.items()
+}
 
 
 def _args(name: str, arguments: str) -> Any:
     """A frozen dataclass of texts and what else _TYPES says; `name?` is optional."""
-    rows = [(named, _TYPES.get(named, "str"), field(default="" if optional else MISSING, metadata=_TOLD.get(named)))
-            for named, optional in re.findall(r"(\w+)(\??)", arguments)]
+    rows = [
+        (
+            named,
+            _TYPES.get(named, "str"),
+            field(default="" if optional else MISSING, metadata=_TOLD.get(named)),
+        )
+        for named, optional in re.findall(r"(\w+)(\??)", arguments)
+    ]
     return make_dataclass(name, rows, frozen=True)
 
 
@@ -1535,39 +2177,134 @@ def recover(do: Any, _args: Any) -> None:
     do.press(("ctrl", "escape"))
 
 
-TOOLS: dict[str, Tool] = {item.name: item for item in (
-    Tool("click", ClickArgs, "Left-click.", lambda do, args: do.click(args.position), "Clicked: {element_name}"),
-    Tool("double_click", ClickArgs, "Double-click.",
-         lambda do, args: do.click(args.position, count=2), "Double-clicked: {element_name}"),
-    Tool("right_click", ClickArgs, "Right-click.",
-         lambda do, args: do.click(args.position, button="right"), "Right-clicked: {element_name}"),
-    Tool("drag", _args("DragArgs", "element_name start end reasoning?"), "Drag start to end.",
-         lambda do, args: do.drag(args.start, args.end), "Dragged: {element_name}"),
-    Tool("type_text", TypeTextArgs, "Type at caret.", lambda do, args: do.type_text(args.text), "Typed: {text:.50}"),
-    Tool("press_key", PressKeyArgs, "Press keys.",
-         lambda do, args: do.press(parse_chord(args.key)), "Pressed key: {key}"),
-    Tool("scroll_down", ScrollArgs, "Scroll down.", lambda do, _: do.scroll(CENTRE, -1), "Scrolled down"),
-    Tool("scroll_up", ScrollArgs, "Scroll up.", lambda do, _: do.scroll(CENTRE, 1), "Scrolled up"),
-    Tool("move", MoveArgs, "Move the mouse.", lambda do, args: do.move(args.position), "Moved to {position}"),
-    Tool("click_here", NoArgs, "Click where the mouse is.", lambda do, _: do.click(None), "Clicked where the mouse is"),
-    Tool("scroll_at", MoveArgs, "Scroll down at a place.",
-         lambda do, args: do.scroll(args.position, -1), "Scrolled down at {position}"),
-    Tool("scroll_here", NoArgs, "Scroll down where the mouse is.",
-         lambda do, _: do.scroll(None, -1), "Scrolled down where the mouse is"),
-    Tool("recover", NoArgs, "Press the recovery keys, to get out of dialogs.", recover, "Pressed the recovery keys"),
-    Tool("observe", NoArgs, "Take a screenshot."),
-    Tool("wait", NoArgs, "Wait a second."),
-    Tool("report_complete", _args("DoneArgs", "evidence"), "Whole task done; visible proof, 100 or more characters."),
-    Tool("report_status", _args("StatusArgs", "goal_identifier completion_status evidence?"), "Goal done or blocked."),
-    Tool("update_plan", _args("PlanArgs", "instructions reasoning?"), "Give the executor its next instructions."),
-    Tool("archive", _args("ArchiveArgs", "summary archived_turns patterns_detected?"),
-         "Replace finished turns by a summary."))}  # fmt: skip
-AXIS: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": GRID}  # that it comes in pairs, the prompt says
-KINDS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {  # type of an argument: its schema, how it is made
-    "str": ({"type": "string"}, str), "Text": ({"type": "string"}, clean_text),
+TOOLS: dict[str, Tool] = {
+    item.name: item
+    for item in (
+        Tool(
+            "click",
+            ClickArgs,
+            "Left-click.",
+            lambda do, args: do.click(args.position),
+            "Clicked: {element_name}",
+        ),
+        Tool(
+            "double_click",
+            ClickArgs,
+            "Double-click.",
+            lambda do, args: do.click(args.position, count=2),
+            "Double-clicked: {element_name}",
+        ),
+        Tool(
+            "right_click",
+            ClickArgs,
+            "Right-click.",
+            lambda do, args: do.click(args.position, button="right"),
+            "Right-clicked: {element_name}",
+        ),
+        Tool(
+            "drag",
+            _args("DragArgs", "element_name start end reasoning?"),
+            "Drag start to end.",
+            lambda do, args: do.drag(args.start, args.end),
+            "Dragged: {element_name}",
+        ),
+        Tool(
+            "type_text",
+            TypeTextArgs,
+            "Type at caret.",
+            lambda do, args: do.type_text(args.text),
+            "Typed: {text:.50}",
+        ),
+        Tool(
+            "press_key",
+            PressKeyArgs,
+            "Press keys.",
+            lambda do, args: do.press(parse_chord(args.key)),
+            "Pressed key: {key}",
+        ),
+        Tool(
+            "scroll_down",
+            ScrollArgs,
+            "Scroll down.",
+            lambda do, _: do.scroll(CENTRE, -1),
+            "Scrolled down",
+        ),
+        Tool(
+            "scroll_up", ScrollArgs, "Scroll up.", lambda do, _: do.scroll(CENTRE, 1), "Scrolled up"
+        ),
+        Tool(
+            "move",
+            MoveArgs,
+            "Move the mouse.",
+            lambda do, args: do.move(args.position),
+            "Moved to {position}",
+        ),
+        Tool(
+            "click_here",
+            NoArgs,
+            "Click where the mouse is.",
+            lambda do, _: do.click(None),
+            "Clicked where the mouse is",
+        ),
+        Tool(
+            "scroll_at",
+            MoveArgs,
+            "Scroll down at a place.",
+            lambda do, args: do.scroll(args.position, -1),
+            "Scrolled down at {position}",
+        ),
+        Tool(
+            "scroll_here",
+            NoArgs,
+            "Scroll down where the mouse is.",
+            lambda do, _: do.scroll(None, -1),
+            "Scrolled down where the mouse is",
+        ),
+        Tool(
+            "recover",
+            NoArgs,
+            "Press the recovery keys, to get out of dialogs.",
+            recover,
+            "Pressed the recovery keys",
+        ),
+        Tool("observe", NoArgs, "Take a screenshot."),
+        Tool("wait", NoArgs, "Wait a second."),
+        Tool(
+            "report_complete",
+            _args("DoneArgs", "evidence"),
+            "Whole task done; visible proof, 100 or more characters.",
+        ),
+        Tool(
+            "report_status",
+            _args("StatusArgs", "goal_identifier completion_status evidence?"),
+            "Goal done or blocked.",
+        ),
+        Tool(
+            "update_plan",
+            _args("PlanArgs", "instructions reasoning?"),
+            "Give the executor its next instructions.",
+        ),
+        Tool(
+            "archive",
+            _args("ArchiveArgs", "summary archived_turns patterns_detected?"),
+            "Replace finished turns by a summary.",
+        ),
+    )
+}
+AXIS: dict[str, Any] = {
+    "type": "integer",
+    "minimum": 0,
+    "maximum": GRID,
+}  # that it comes in pairs, the prompt says
+KINDS: dict[
+    str, tuple[dict[str, Any], Callable[[Any], Any]]
+] = {  # type of an argument: its schema, how it is made
+    "str": ({"type": "string"}, str),
+    "Text": ({"type": "string"}, clean_text),
     "Chord": ({"type": "string"}, lambda text: "+".join(parse_chord(text))),
     "Coordinate": ({"type": "array", "items": AXIS}, lambda place: Coordinate(*place)),
-    "tuple[int, ...]": ({"type": "array", "items": {"type": "integer"}}, tuple)}  # fmt: skip
+    "tuple[int, ...]": ({"type": "array", "items": {"type": "integer"}}, tuple),
+}
 
 
 @dataclass(frozen=True)
@@ -1575,18 +2312,30 @@ class Vocabulary:
     """How tools and arguments are called towards a model; `shapes` shows an argument as other properties or none."""
 
     tools: Mapping[str, str]  # canonical name: shown name
-    arguments: Mapping[str, str] = field(default_factory=dict)  # the same for "argument" or "tool.argument"
-    shapes: Mapping[str, Mapping[str, dict[str, Any]]] = field(default_factory=dict)  # argument: {property: schema}
+    arguments: Mapping[str, str] = field(
+        default_factory=dict
+    )  # the same for "argument" or "tool.argument"
+    shapes: Mapping[str, Mapping[str, dict[str, Any]]] = field(
+        default_factory=dict
+    )  # argument: {property: schema}
 
     def schemas(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """The `tools` list of a request for these canonical tools."""
         return [{"type": "function", "function": self._function(TOOLS[name])} for name in names]
 
     def _function(self, item: Tool) -> dict[str, Any]:
-        properties = {name: spec for f in fields(item.args) for name, spec in self._shown(item, f).items()}
-        required = [name for f in fields(item.args) if f.default is MISSING for name in self._shown(item, f)]
+        properties = {
+            name: spec for f in fields(item.args) for name, spec in self._shown(item, f).items()
+        }
+        required = [
+            name for f in fields(item.args) if f.default is MISSING for name in self._shown(item, f)
+        ]
         parameters = {"type": "object", "properties": properties, "required": required}
-        return {"name": self.tools[item.name], "description": item.description, "parameters": parameters}
+        return {
+            "name": self.tools[item.name],
+            "description": item.description,
+            "parameters": parameters,
+        }
 
     def _shown(self, item: Tool, f: Any) -> Mapping[str, dict[str, Any]]:
         """The properties that stand for one argument, usually one."""
@@ -1599,16 +2348,24 @@ class Vocabulary:
             item = next(TOOLS[name] for name, shown in self.tools.items() if shown == call.name)
             values = {}
             for f in fields(item.args):
-                if given := [call.arguments[name] for name in self._shown(item, f) if name in call.arguments]:
+                if given := [
+                    call.arguments[name] for name in self._shown(item, f) if name in call.arguments
+                ]:
                     values[f.name] = KINDS[str(f.type)][1](given[0] if len(given) == 1 else given)
             return Act(item, item.args(**values), call)
-        except (StopIteration, TypeError, AttributeError):  # of a journal or a script that somebody changed
-            raise ToolError(f"There is no tool {call.name!r} that takes {call.arguments!r:.200}.") from None
+        except (
+            StopIteration,
+            TypeError,
+            AttributeError,
+        ):  # of a journal or a script that somebody changed
+            raise ToolError(
+                f"There is no tool {call.name!r} that takes {call.arguments!r:.200}."
+            ) from None
 
 
-########################################################################################################################
+####################################################################################################
 # Room 9 - Actuator: the one place through which input leaves, with every gate before it
-########################################################################################################################
+####################################################################################################
 
 SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command just given are still on their way up
 IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
@@ -1627,32 +2384,52 @@ RISKS = {
     "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
     "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)"
     r"\.exe$|^title:.*(command prompt|powershell|registry editor)",
-    "command": r"^text:.*(\b(rm -|del /|rd /|format [a-z]:|shutdown\b|reg (add|delete)|net user)|powershell|cmd /)"}
+    "command": r"^text:.*(\b(rm -|del /|rd /|format [a-z]:|shutdown\b|reg (add|delete)|net user)|powershell|cmd /)",
+}
 
 
 def near(one: Point, other: Point) -> bool:
     """Whether Windows takes a press at the one and a release or press at the other for the same place."""
-    return max(abs(one.x - other.x), abs(one.y - other.y)) <= 4  # pixels: defaults of SM_CXDRAG and SM_CXDOUBLECLK
+    return (
+        max(abs(one.x - other.x), abs(one.y - other.y)) <= 4
+    )  # pixels: defaults of SM_CXDRAG and SM_CXDOUBLECLK
 
 
 class Actuator:
     """Carries acts out on a desktop; it alone calls the desktop's input methods, and only behind GATES."""
 
-    def __init__(self, desktop: Desktop, config: Config, clock: Clock, stop: Stop,
-                 notice: Callable[[str], None] = lambda text: None, confirm: Callable[[str], bool] = lambda _: False,
-                 secrets: Secrets | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        desktop: Desktop,
+        config: Config,
+        clock: Clock,
+        stop: Stop,
+        notice: Callable[[str], None] = lambda text: None,
+        confirm: Callable[[str], bool] = lambda _: False,
+        secrets: Secrets | None = None,
+    ) -> None:
         self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
         self.notice, self.confirm, self.secrets = notice, confirm, secrets or Secrets()
         # the windows that the present act is going to reach; questions that got a yes, for an act that must look again
         self.reached, self.approved = list[Window](), set[str]()
-        self.area, self.spent = Rect(0, 0, 0, 0), 0  # of the act's frame; the number of the last frame acted on
+        self.area, self.spent = (
+            Rect(0, 0, 0, 0),
+            0,
+        )  # of the act's frame; the number of the last frame acted on
         chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
         self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
-        self.began = self.last_own = clock.now()  # last_own: when its own last input ended; later input is the person's
-        self.sent, self.aim = 0, Point(-1, -1)  # events of the present act; where the program itself last put the mouse
+        self.began = self.last_own = (
+            clock.now()
+        )  # last_own: when its own last input ended; later input is the person's
+        self.sent, self.aim = (
+            0,
+            Point(-1, -1),
+        )  # events of the present act; where the program itself last put the mouse
         self.acted: deque[float] = deque(maxlen=config.acts_per_minute)
         self._place: Point | None = None  # where the mouse must be in the middle of an act
-        self._held: list[tuple[Callable[[str, bool], None], str]] = []  # pressed, and let go of on every exit path
+        self._held: list[
+            tuple[Callable[[str, bool], None], str]
+        ] = []  # pressed, and let go of on every exit path
         self._last_click = (-1e9, Point(0, 0), "")
 
     def perform(self, act: Act, frame: Frame) -> str:
@@ -1673,7 +2450,9 @@ class Actuator:
 
     def settled(self) -> None:
         """The screen is at rest: what came in meanwhile was the act's doing, unless the mouse is elsewhere."""
-        if self.desktop.cursor() == self._place:  # Wine takes a window that appears under the pointer for a move
+        if (
+            self.desktop.cursor() == self._place
+        ):  # Wine takes a window that appears under the pointer for a move
             self.last_own = self.clock.now()
 
     def release(self) -> None:
@@ -1684,14 +2463,19 @@ class Actuator:
                     self._up(*held)
         if self._held:
             names = " and ".join(name for _, name in self._held)
-            raise Win32Error(f"Windows does not let go of {names}; press and release it yourself.", "SendInput")
+            raise Win32Error(
+                f"Windows does not let go of {names}; press and release it yourself.", "SendInput"
+            )
 
     # -- gates: each looks at an act before anything is sent. A text ends it with that result; ToolError refuses it.
 
     def gate_limits(self, act: Act, _frame: Frame) -> None:
         """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
         if isinstance(act.args, TypeTextArgs) and len(act.args.text) > self.config.text_chars_most:
-            raise ToolError(f"The text has over {self.config.text_chars_most} characters; type less.", "too_long")
+            raise ToolError(
+                f"The text has over {self.config.text_chars_most} characters; type less.",
+                "too_long",
+            )
         if isinstance(act.args, PressKeyArgs):
             self.refuse_chord(parse_chord(act.args.key))
         if len(self.acted) == self.acted.maxlen:
@@ -1711,18 +2495,29 @@ class Actuator:
         if frame.number <= self.spent:  # after an act the screen may be another one
             raise ToolError("The screen was not looked at since the last action.", "stale_frame")
         if self.desktop.screen() != frame.screen:  # its pixels mean other places now
-            raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
+            raise ToolError(
+                "The screen's size or monitors changed since the last look.", "stale_frame"
+            )
         front, seen = self.desktop.foreground(), frame.window
-        places = [to_point(getattr(act.args, f.name), frame.area) for f in fields(act.args) if f.type == "Coordinate"]
+        places = [
+            to_point(getattr(act.args, f.name), frame.area)
+            for f in fields(act.args)
+            if f.type == "Coordinate"
+        ]
         keyboard = isinstance(act.args, (TypeTextArgs, PressKeyArgs))
         if not all(frame.screen.contains(place) for place in places):
             raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
         if keyboard and seen and 0 in seen.rect.intersection(frame.area)[2:]:  # its width or height
-            raise ToolError(f"The keyboard is in a window outside the working area ({seen.title}).", "outside_area")
+            raise ToolError(
+                f"The keyboard is in a window outside the working area ({seen.title}).",
+                "outside_area",
+            )
         hit = keyboard or (front and any(front.rect.contains(place) for place in places))
         if hit and (front and front.handle) != (seen and seen.handle):
             title = front.title if front else "none"
-            raise ToolError(f"Another window has come to the front since the last look: {title}.", "stale_frame")
+            raise ToolError(
+                f"Another window has come to the front since the last look: {title}.", "stale_frame"
+            )
         under = [] if keyboard else map(self.desktop.window_at, places or [self.desktop.cursor()])
         self.reached = [window for window in ([front] if keyboard else under) if window]
         for window in self.reached:
@@ -1734,19 +2529,33 @@ class Actuator:
 
     def gate_confirm(self, act: Act, frame: Frame) -> None:
         """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
-        label, key, text = (" ".join(getattr(act.args, name, "").split()) for name in ("element_name", "key", "text"))
+        label, key, text = (
+            " ".join(getattr(act.args, name, "").split())
+            for name in ("element_name", "key", "text")
+        )
         facts = f"label:{label}\nkey:{key}\ntext:{text}"
-        facts += "".join(f"\ntitle:{window.title}\nprogram:{window.program}" for window in self.reached)
-        risks = [name for name, rule in RISKS.items() if re.search(rule, facts, re.IGNORECASE | re.MULTILINE)]
+        facts += "".join(
+            f"\ntitle:{window.title}\nprogram:{window.program}" for window in self.reached
+        )
+        risks = [
+            name
+            for name, rule in RISKS.items()
+            if re.search(rule, facts, re.IGNORECASE | re.MULTILINE)
+        ]
         risks += [word for word in split_list(self.config.risky_words) if word in label.lower()]
         risks = risks or ["any act"] * (self.config.confirm == "always")
         risk = ", ".join(risks) * (self.config.confirm != "never")
         windows = " and ".join(f"{window.title!r} ({window.program})" for window in self.reached)
         question, rules = f"{risk}: {act} in {windows}", split_list(self.config.allow_risky)
-        allowed = set(risks) <= set(rules) or any(fnmatchcase(question.lower(), rule) for rule in rules)
+        allowed = set(risks) <= set(rules) or any(
+            fnmatchcase(question.lower(), rule) for rule in rules
+        )
         if risk and not allowed and question not in self.approved:
             if not self.confirm(question):
-                raise ToolError(f"The person did not allow this ({risk}); do it another way or report.", "not_allowed")
+                raise ToolError(
+                    f"The person did not allow this ({risk}); do it another way or report.",
+                    "not_allowed",
+                )
             self.approved.add(question)
             self.last_own = self.clock.now()
             self.gate_seen(act, frame)
@@ -1757,30 +2566,49 @@ class Actuator:
         if place:
             self._move(to_point(place, self.area))
         elif not self.area.contains(self.desktop.cursor()):
-            raise ToolError("The mouse is outside the working area; move it inside first.", "invalid_box")
+            raise ToolError(
+                "The mouse is outside the working area; move it inside first.", "invalid_box"
+            )
 
     def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
-        here, (when, where, what) = to_point(place, self.area) if place else self.desktop.cursor(), self._last_click
+        here, (when, where, what) = (
+            to_point(place, self.area) if place else self.desktop.cursor(),
+            self._last_click,
+        )
         rest = when + self.desktop.double_click_ms() / 1000 + 0.05 - self.clock.now()
         if rest > 0 and what == button and near(here, where):
             # two clicks must not become a double click; the wait is before the move, or the mouse could be moved in it
             self.clock.sleep(rest)
         self.move(place)
         for _ in range(count):
-            self._last_click = (self.clock.now(), here, button)  # first: what Windows refuses may have arrived
+            self._last_click = (
+                self.clock.now(),
+                here,
+                button,
+            )  # first: what Windows refuses may have arrived
             self._down(self.desktop.button, button)
             self._up(self.desktop.button, button)
 
     def drag(self, start: Coordinate, end: Coordinate) -> None:
-        first, last, steps = to_point(start, self.area), to_point(end, self.area), self.config.drag_steps
+        first, last, steps = (
+            to_point(start, self.area),
+            to_point(end, self.area),
+            self.config.drag_steps,
+        )
         if near(first, last):
-            raise ToolError("start and end of the drag are too close together for a drag.", "invalid_box")
+            raise ToolError(
+                "start and end of the drag are too close together for a drag.", "invalid_box"
+            )
         self._move(first)
         self._down(self.desktop.button, "left")
         for step in range(1, steps + 1):
-            self._move(Point(*(a + (b - a) * step // steps for a, b in zip(first, last, strict=True))))
+            self._move(
+                Point(*(a + (b - a) * step // steps for a, b in zip(first, last, strict=True)))
+            )
             self.clock.sleep(self.config.drag_step_ms / 1000)
-        self.clock.sleep(self.config.drag_step_ms / 1000)  # targets look at the place only after a short rest
+        self.clock.sleep(
+            self.config.drag_step_ms / 1000
+        )  # targets look at the place only after a short rest
         self._up(self.desktop.button, "left")
 
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
@@ -1791,14 +2619,18 @@ class Actuator:
 
     def type_text(self, text: str) -> None:
         first, batches = self.desktop.foreground(), [""]
-        for character in self.secrets.fill(text):  # 2 bytes are 2 events; a surrogate pair stays whole
+        for character in self.secrets.fill(
+            text
+        ):  # 2 bytes are 2 events; a surrogate pair stays whole
             if len((batches[-1] + character).encode("utf-16-le")) > self.config.text_batch_events:
                 batches.append("")
             batches[-1] += character
         for batch in batches:
             window = self.desktop.foreground()
             if (window and window.handle) != (first and first.handle):
-                raise ToolError("Another window took the keyboard in the middle of the text.", "stale_frame")
+                raise ToolError(
+                    "Another window took the keyboard in the middle of the text.", "stale_frame"
+                )
             self._ready(window)
             self.desktop.text(batch)
             self.clock.sleep(self.config.char_input_delay)
@@ -1821,8 +2653,12 @@ class Actuator:
         keyboard = send == self.desktop.key
         if keyboard:
             self.refuse_chord([key for held, key in self._held if held == send] + [name])
-        self._ready(self.desktop.foreground() if keyboard else self.desktop.window_at(self.desktop.cursor()))
-        self._held.append((send, name))  # before sending: a refused press may still have been inserted
+        self._ready(
+            self.desktop.foreground() if keyboard else self.desktop.window_at(self.desktop.cursor())
+        )
+        self._held.append(
+            (send, name)
+        )  # before sending: a refused press may still have been inserted
         send(name, True)
 
     def _up(self, send: Callable[[str, bool], None], name: str) -> None:
@@ -1842,20 +2678,28 @@ class Actuator:
         """Raises ToolError if these keys, down together, hold a blocked chord."""
         for blocked, chord in self._blocked.items():
             if blocked <= chord_codes(keys):
-                raise ToolError(f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key")
+                raise ToolError(
+                    f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key"
+                )
 
     def refuse_window(self, window: Window) -> None:
         """Raises ToolError if input must not reach this window."""
         names = (window.title.lower(), window.program.lower())
-        never, only = split_list(self.config.blocked_windows), split_list(self.config.allowed_windows)
+        never, only = (
+            split_list(self.config.blocked_windows),
+            split_list(self.config.allowed_windows),
+        )
         hit = {rule for rule in never + only if any(fnmatchcase(name, rule) for name in names)}
         reasons = {
             "runs as administrator, so that Windows keeps input from it": window.elevated,
             "is the agent's own": window.own or window.title.startswith(PANEL_TITLE),
             "is blocked": hit.intersection(never),
-            "is not among the allowed ones": only and not hit.intersection(only)}
+            "is not among the allowed ones": only and not hit.intersection(only),
+        }
         for reason in [text for text, holds in reasons.items() if holds]:
-            raise ToolError(f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window")
+            raise ToolError(
+                f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window"
+            )
 
     def rest(self) -> bool:
         """Waits as long as the run is paused, and says so once; whether it was. Stops the run after its last minute."""
@@ -1875,15 +2719,28 @@ class Actuator:
 
 
 # The wait for the next minute and for the person come before what looks at the frame.
-GATES = (Actuator.gate_limits, Actuator.gate_person, Actuator.gate_seen, Actuator.gate_dry_run, Actuator.gate_confirm)
+GATES = (
+    Actuator.gate_limits,
+    Actuator.gate_person,
+    Actuator.gate_seen,
+    Actuator.gate_dry_run,
+    Actuator.gate_confirm,
+)
 
 
 def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
     """The watcher's thread. It polls, since GetMessage would block; Windows frees the hotkeys when the thread ends."""
-    stop, desktop, message, here = actuator.stop, actuator.desktop, (ctypes.c_size_t * 6)(), Point(0, 0)
+    stop, desktop, message, here = (
+        actuator.stop,
+        actuator.desktop,
+        (ctypes.c_size_t * 6)(),
+        Point(0, 0),
+    )
     chords = (actuator.config.stop_hotkey, actuator.config.pause_hotkey)
     try:
-        api.PeekMessageW(message, None, 0, 0, 0)  # makes the thread's queue, without which Wine freezes at a hotkey
+        api.PeekMessageW(
+            message, None, 0, 0, 0
+        )  # makes the thread's queue, without which Wine freezes at a hotkey
         for number, chord in enumerate(chords):
             codes = chord_codes(parse_chord(chord))
             modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
@@ -1902,7 +2759,9 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
                     stop.set("the mouse in the corner")
     except Exception as error:  # whatever it is: nothing is done without a watcher
         code = getattr(error, "code", error)
-        stop.set(f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them (error {code})")
+        stop.set(
+            f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them (error {code})"
+        )
     finally:
         ready.set()
 
@@ -1935,9 +2794,9 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
             api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), False)
 
 
-########################################################################################################################
+####################################################################################################
 # Room 10 - Model: the HTTP client, finding the model, errors told apart
-########################################################################################################################
+####################################################################################################
 
 ANSWER_BYTES_MOST = 8 << 20  # a reply is a few kB; anything near this is not a reply
 CONTEXT_LEAST = 6000  # tokens: one executor turn is about 3,900, its reply up to 1,400 (DESIGN.md)
@@ -1973,36 +2832,83 @@ class ModelInfo:
     loaded: bool | None = None
     context_length: int | None = None
     note: str = ""
-    stored: str = field(default="", compare=False)  # its name on disk; a loaded one can have another
+    stored: str = field(
+        default="", compare=False
+    )  # its name on disk; a loaded one can have another
 
 
 # Each kind of fault: how often asking again may help, what the server did ({}: its own words), and what to do about it.
 _FAULTS: dict[str, tuple[int, str]] = {
-    "context": (0, "got more than its model's context holds ({}); load the model with 8192 tokens or more"),
-    "no_vision": (0, "has a model that cannot see images ({}); load a vision model such as Qwen3-VL"),
-    "no_tools": (0, "takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL"),
-    "no_model": (0, "lacks the model ({}); load it (`lms load`), choose a smaller one or set another lmstudio_model"),
+    "context": (
+        0,
+        "got more than its model's context holds ({}); load the model with 8192 tokens or more",
+    ),
+    "no_vision": (
+        0,
+        "has a model that cannot see images ({}); load a vision model such as Qwen3-VL",
+    ),
+    "no_tools": (
+        0,
+        "takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL",
+    ),
+    "no_model": (
+        0,
+        "lacks the model ({}); load it (`lms load`), choose a smaller one or set another lmstudio_model",
+    ),
     "auth": (0, "wants another API key ({}); set LMSTUDIO_API_KEY"),
-    "not_found": (0, "has no such page ({}); set lmstudio_endpoint to its final address, with /v1/chat/completions"),
+    "not_found": (
+        0,
+        "has no such page ({}); set lmstudio_endpoint to its final address, with /v1/chat/completions",
+    ),
     "timeout": (0, "did not finish in {} s; use a smaller model or raise lmstudio_timeout"),
     "error": (1, "answered with an error ({}); look at its log"),
-    "not_json": (1, "did not answer in JSON as a model server does ({}); look at its log and at lmstudio_endpoint"),
+    "not_json": (
+        1,
+        "did not answer in JSON as a model server does ({}); look at its log and at lmstudio_endpoint",
+    ),
     "unreachable": (10, "cannot be reached ({}); check lmstudio_endpoint"),
-    "refused": (10, "is off, nothing listens there; start it in LM Studio (`lms server start`), or set the endpoint"),
-    "incomplete": (10, "broke off or sent no whole HTTP answer; look at its log and check that it is a model server"),
+    "refused": (
+        10,
+        "is off, nothing listens there; start it in LM Studio (`lms server start`), or set the endpoint",
+    ),
+    "incomplete": (
+        10,
+        "broke off or sent no whole HTTP answer; look at its log and check that it is a model server",
+    ),
     "loading": (10, "is still loading its model; wait a little and start again"),
-    "server": (10, "is busy, failed or lost its model ({}); look at its log, the free memory and other programs")}
+    "server": (
+        10,
+        "is busy, failed or lost its model ({}); look at its log, the free memory and other programs",
+    ),
+}
 # What servers say, whatever the status; the first match wins. Sources: bug trackers and code of the four servers.
 _SAID = (
-    ("context", r"context (length|size|window|(the )?overflow)|exceed_context|too long to fit|prompt is too long"),
-    ("no_vision", r"(not|n't) support (image|vision)|image input is not|not a multimodal|mmproj|at most 0 image"),
+    (
+        "context",
+        r"context (length|size|window|(the )?overflow)|exceed_context|too long to fit|prompt is too long",
+    ),
+    (
+        "no_vision",
+        r"(not|n't) support (image|vision)|image input is not|not a multimodal|mmproj|at most 0 image",
+    ),
     ("no_tools", r"(not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param"),
-    ("no_model", r"(failed to|error) load|insufficient system resources|no models? (\w+ )*loaded|please load a model"),
+    (
+        "no_model",
+        r"(failed to|error) load|insufficient system resources|no models? (\w+ )*loaded|please load a model",
+    ),
     ("loading", r"\bloading model|model is (still |currently )?loading|is being loaded"),
     ("server", r"model (has |is |was )*(unloaded|reloaded|crashed)"),
-    ("no_model", r"model .{0,200}(not found|not exist)|model_not_found|invalid model|multiple models are loaded"),
-    ("not_found", r"unexpected endpoint or method|page not found|^(file )?not found"))
-_STATUS = {"auth": (401, 403), "not_found": (*range(300, 400), 404, 405), "server": (408, 409, 429, 500, 502, 503, 504)}
+    (
+        "no_model",
+        r"model .{0,200}(not found|not exist)|model_not_found|invalid model|multiple models are loaded",
+    ),
+    ("not_found", r"unexpected endpoint or method|page not found|^(file )?not found"),
+)
+_STATUS = {
+    "auth": (401, 403),
+    "not_found": (*range(300, 400), 404, 405),
+    "server": (408, 409, 429, 500, 502, 503, 504),
+}
 _WIRE = {ConnectionRefusedError: "refused", TimeoutError: "timeout", ConnectionError: "incomplete"}
 
 
@@ -2010,15 +2916,23 @@ def _strict_json(body: bytes) -> Any:
     """The value of a body in UTF-8 (a BOM may pass: some proxies add one), finite numbers, not nested deeply."""
 
     def number(text: str) -> int | float:
-        value = float(text)  # thousands of digits are infinite here, before int() is slow or refuses them
+        value = float(
+            text
+        )  # thousands of digits are infinite here, before int() is slow or refuses them
         if not math.isfinite(value):
             raise ValueError(f"the number {text[:20]} is not usable")
         return int(text) if text.lstrip("-").isdigit() else value
 
-    value = json.loads(body.decode("utf-8-sig"), parse_constant=number, parse_float=number, parse_int=number)
+    value = json.loads(
+        body.decode("utf-8-sig"), parse_constant=number, parse_float=number, parse_int=number
+    )
     level = [value]
     for _ in range(64):  # deeper JSON would break whoever writes it down again (RecursionError)
-        level = [item for box in level for item in (box.values() if isinstance(box, dict) else _list(box))]
+        level = [
+            item
+            for box in level
+            for item in (box.values() if isinstance(box, dict) else _list(box))
+        ]
     if level:
         raise ValueError("nested too deeply")
     return value
@@ -2043,47 +2957,80 @@ def _count(value: Any, *path: str) -> int | None:
 
 def _plain(text: str) -> str:
     """What a server says, for people: one line, printable, shortened."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text[:1000]).split())[:120].rstrip(" .:,;")
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text[:1000]).split())[
+        :120
+    ].rstrip(" .:,;")
 
 
 class ModelServer:
     """The client of one model server: strict, patient where that is safe, stoppable at any time."""
 
-    def __init__(self, config: Config, clock: Clock, stop: Stop, api_key: str = "",
-                 notice: Callable[[str], None] = lambda text: None, jitter: Callable[[], float] = random.random,
-                 hide: Callable[[Any], Any] = lambda value: value) -> None:  # fmt: skip
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        stop: Stop,
+        api_key: str = "",
+        notice: Callable[[str], None] = lambda text: None,
+        jitter: Callable[[], float] = random.random,
+        hide: Callable[[Any], Any] = lambda value: value,
+    ) -> None:
         self.config, self.clock, self.stop = config, clock, stop
         self.notice, self.jitter, self.hide = notice, jitter, hide
         text, self._key = config.lmstudio_endpoint, api_key.strip()
         try:
             url = urllib.parse.urlsplit(text)
-            if not re.fullmatch(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?", text) or not url.hostname or url.port == 0:
+            if (
+                not re.fullmatch(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?", text)
+                or not url.hostname
+                or url.port == 0
+            ):
                 raise ValueError("http:// or https://, a host, no login, no blanks")
         except ValueError as error:
             text = f"{re.sub('//.*@', '//***@', text)[:100]!r} is unusable: {error}"
-            raise ConfigError(f"lmstudio_endpoint {text}; try {Config.lmstudio_endpoint}.") from None
+            raise ConfigError(
+                f"lmstudio_endpoint {text}; try {Config.lmstudio_endpoint}."
+            ) from None
         path = url.path.rstrip("/")
         path += {"": "/v1/chat/completions", "/v1": "/chat/completions"}.get(path, "")
-        host = re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower())  # IPv6 delays it on Windows
+        host = re.sub(
+            r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower()
+        )  # IPv6 delays it on Windows
         self.url = url._replace(netloc=host, path=path, fragment="")
         if not re.fullmatch(r"[!-~]*", self._key):
-            raise ConfigError("LMSTUDIO_API_KEY holds blanks or unusual characters; copy it once more.")
+            raise ConfigError(
+                "LMSTUDIO_API_KEY holds blanks or unusual characters; copy it once more."
+            )
         self.where = f"{self.url.scheme}://{self.url.netloc}"
         self.info: ModelInfo | None = None  # what discover() found
 
     def complete(self, body: bytes) -> Reply:
         """Posts a chat completion request; raises ModelError. Asking again is safe: nothing on the desktop changes."""
         value, seconds, tries = self._ask(self.url._replace(scheme="", netloc="").geturl(), body)
-        choice, reason, model = value["choices"][0], value["choices"][0].get("finish_reason"), value.get("model")
+        choice, reason, model = (
+            value["choices"][0],
+            value["choices"][0].get("finish_reason"),
+            value.get("model"),
+        )
         cached = _count(value, "usage", "prompt_tokens_details", "cached_tokens")
-        usage = Usage(_count(value, "usage", "prompt_tokens"), _count(value, "usage", "completion_tokens"), cached)
+        usage = Usage(
+            _count(value, "usage", "prompt_tokens"),
+            _count(value, "usage", "completion_tokens"),
+            cached,
+        )
         reason = reason if isinstance(reason, str) else None
         reply = Reply(choice["message"], reason, usage, str(model or ""), seconds, tries)
         context = (self.info and self.info.context_length) or math.inf
         used = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
-        parts = map(reply.message.get, ("content", "tool_calls", "function_call", "reasoning_content"))
-        if not any(parts) and (used >= context or (reason == "length" and usage.completion_tokens == 0)):
-            raise self._fault("context", "an empty reply")  # an overflow in disguise (lmstudio-bug-tracker #2339)
+        parts = map(
+            reply.message.get, ("content", "tool_calls", "function_call", "reasoning_content")
+        )
+        if not any(parts) and (
+            used >= context or (reason == "length" and usage.completion_tokens == 0)
+        ):
+            raise self._fault(
+                "context", "an empty reply"
+            )  # an overflow in disguise (lmstudio-bug-tracker #2339)
         return reply
 
     def _ask(self, path: str, body: bytes | None = None) -> tuple[dict[str, Any], float, int]:
@@ -2094,30 +3041,52 @@ class ModelServer:
             try:
                 return self._object(path, body), self.clock.now() - started, tries
             except ModelError as error:
-                hasty = not body and error.kind in ("refused", "unreachable")  # a try takes 2 s on Windows
-                if not error.retry or hasty or tries > min(_FAULTS[error.kind][0], self.config.request_retries):
+                hasty = not body and error.kind in (
+                    "refused",
+                    "unreachable",
+                )  # a try takes 2 s on Windows
+                if (
+                    not error.retry
+                    or hasty
+                    or tries > min(_FAULTS[error.kind][0], self.config.request_retries)
+                ):
                     raise
                 first_s = 5.0 if error.kind == "loading" else 0.5  # some GB take half a minute
-                wait_s = max(self._retry_after_s, first_s * 2 ** (tries - 1) * (0.5 + self.jitter()))
+                wait_s = max(
+                    self._retry_after_s, first_s * 2 ** (tries - 1) * (0.5 + self.jitter())
+                )
                 self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
     def _object(self, path: str, body: bytes | None) -> dict[str, Any]:
         """The JSON object of one exchange, with a message where a body asks for one; raises ModelError."""
-        timeout_s = self.config.lmstudio_timeout if body else min(15.0, self.config.lmstudio_timeout)  # lists are quick
+        timeout_s = (
+            self.config.lmstudio_timeout if body else min(15.0, self.config.lmstudio_timeout)
+        )  # lists are quick
         self._retry_after_s = 0.0  # what the answer asks for
         try:
             response, data = self._exchange(path, body, timeout_s)
-        except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a negative chunk size
+        except (
+            OSError,
+            http.client.HTTPException,
+            ValueError,
+        ) as error:  # ValueError: a negative chunk size
             other = "unreachable" if isinstance(error, OSError) else "incomplete"
-            kind = next((kind for family, kind in _WIRE.items() if isinstance(error, family)), other)
+            kind = next(
+                (kind for family, kind in _WIRE.items() if isinstance(error, family)), other
+            )
             said = getattr(error, "strerror", None) or str(error)
             raise self._fault(kind, f"{timeout_s:g}" if kind == "timeout" else said) from None
         after, status = response.headers.get("Retry-After", "").strip(), response.status
         self._retry_after_s = min(60.0, float(after)) if after.isdecimal() else 0.0
-        good, encoding = 200 <= status < 300, response.headers.get("Content-Encoding", "").strip().lower()
+        good, encoding = (
+            200 <= status < 300,
+            response.headers.get("Content-Encoding", "").strip().lower(),
+        )
         if encoding not in ("", "identity") or len(data) > ANSWER_BYTES_MOST:
-            raise self._fault("not_json", f"{len(data) >> 20} MB, compression: {encoding or 'none'}")
+            raise self._fault(
+                "not_json", f"{len(data) >> 20} MB, compression: {encoding or 'none'}"
+            )
         if response.length:  # what is missing
             raise self._fault("incomplete")
         try:
@@ -2127,22 +3096,46 @@ class ModelServer:
                 sized = response.chunked or response.length is not None
                 raise self._fault("not_json" if sized else "incomplete", str(error)) from None
             value = data[:1000].decode("utf-8", "replace")  # error pages may be anything
-        top = value if isinstance(value, dict) else {"message": value}  # vLLM, FastAPI write at the top
-        wrong = top.get("error") or ("choices" not in top and (top.get("message") or top.get("detail"))) or ""
+        top = (
+            value if isinstance(value, dict) else {"message": value}
+        )  # vLLM, FastAPI write at the top
+        wrong = (
+            top.get("error")
+            or ("choices" not in top and (top.get("message") or top.get("detail")))
+            or ""
+        )
         said = str(_dict(wrong).get("message") or wrong)
         if said or not good:
-            known = [kind for kind, words in _SAID if re.search(words, said, re.IGNORECASE) and status // 100 != 3]
-            kind = (known + [kind for kind, codes in _STATUS.items() if status in codes] + ["error"])[0]
-            raise self._fault(kind, said if good else f"status {status}: {said}", good or kind != "error")
-        if body and not isinstance(_dict((_list(_dict(value).get("choices")) or [None])[0]).get("message"), dict):
+            known = [
+                kind
+                for kind, words in _SAID
+                if re.search(words, said, re.IGNORECASE) and status // 100 != 3
+            ]
+            kind = (
+                known + [kind for kind, codes in _STATUS.items() if status in codes] + ["error"]
+            )[0]
+            raise self._fault(
+                kind, said if good else f"status {status}: {said}", good or kind != "error"
+            )
+        if body and not isinstance(
+            _dict((_list(_dict(value).get("choices")) or [None])[0]).get("message"), dict
+        ):
             raise self._fault("not_json", "no choices[0].message")
         return _dict(value)
 
-    def _exchange(self, path: str, body: bytes | None, timeout_s: float) -> tuple[http.client.HTTPResponse, bytes]:
+    def _exchange(
+        self, path: str, body: bytes | None, timeout_s: float
+    ) -> tuple[http.client.HTTPResponse, bytes]:
         """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
-        kind = http.client.HTTPSConnection if self.url.scheme == "https" else http.client.HTTPConnection
+        kind = (
+            http.client.HTTPSConnection
+            if self.url.scheme == "https"
+            else http.client.HTTPConnection
+        )
         connection, end = kind(self.url.netloc, timeout=timeout_s), time.monotonic() + timeout_s
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
+        headers = {"Content-Type": "application/json"} | (
+            {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        )
         request = urllib.request.Request(self.where + path, body, headers)
         request.timeout = timeout_s
         answer, sockets = Future[tuple[http.client.HTTPResponse, bytes]](), []
@@ -2151,9 +3144,15 @@ class ModelServer:
             try:
                 with closing(connection):
                     connection.connect()
-                    sockets.append(connection.sock)  # first this, then the question whether it was given up meanwhile
-                    if answer.set_running_or_notify_cancel():  # urllib without proxies, redirects, logins, HTTPErrors
-                        with urllib.request.HTTPHandler().do_open(lambda *_, **__: connection, request) as response:
+                    sockets.append(
+                        connection.sock
+                    )  # first this, then the question whether it was given up meanwhile
+                    if (
+                        answer.set_running_or_notify_cancel()
+                    ):  # urllib without proxies, redirects, logins, HTTPErrors
+                        with urllib.request.HTTPHandler().do_open(
+                            lambda *_, **__: connection, request
+                        ) as response:
                             answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
             except Exception as error:
                 reason = getattr(error, "reason", None)  # what urllib wraps
@@ -2187,8 +3186,16 @@ class ModelServer:
         for path in (f"{root}/api/v1/models", f"{root}/api/v0/models", last):
             try:
                 found = found or _models(self._ask(path)[0])
-            except ModelError as error:  # another kind of server has no such page, and says so in its own way
-                if path == last or error.kind not in ("not_found", "error", "not_json", "no_model", "server"):
+            except (
+                ModelError
+            ) as error:  # another kind of server has no such page, and says so in its own way
+                if path == last or error.kind not in (
+                    "not_found",
+                    "error",
+                    "not_json",
+                    "no_model",
+                    "server",
+                ):
                     raise
         # the configured model, else the loaded one that sees, else the only one
         wanted, loaded = self.config.lmstudio_model, [info for info in found if info.loaded]
@@ -2202,23 +3209,50 @@ class ModelServer:
             name, kind = _plain(info.name), "loaded" if info.loaded else "only"
             note = f"The configured model {wanted} is not there; using the {kind} one, {name}."
             late = f"The model {name} is not loaded yet, so that the first reply may take a minute."
-            self.info = replace(info, note=note if not named else late if info.loaded is False else "")
+            self.info = replace(
+                info, note=note if not named else late if info.loaded is False else ""
+            )
             return self.info
-        names = ", ".join(info.name for info in found if info.vision is not False)[:100] or "none that sees images"
+        names = (
+            ", ".join(info.name for info in found if info.vision is not False)[:100]
+            or "none that sees images"
+        )
         raise self._fault("no_model", f"{wanted} is not there; listed: {names}")
 
 
 def _same_model(one: str, other: str) -> bool:
     """Whether two names mean one model: the last part of a path counts, LM Studio's instance number does not."""
-    return len({re.sub(r":\d+$", "", name.replace("\\", "/").rsplit("/", 1)[-1].lower()) for name in (one, other)}) == 1
+    return (
+        len(
+            {
+                re.sub(r":\d+$", "", name.replace("\\", "/").rsplit("/", 1)[-1].lower())
+                for name in (one, other)
+            }
+        )
+        == 1
+    )
 
 
 def _models(value: dict[str, Any]) -> list[ModelInfo]:
     """The models in any server's list, loaded ones first."""
-    found, listed = [], [_dict(model) for part in ("models", "data") for model in _list(value.get(part))]
-    lengths = (("config", "context_length"), ("loaded_context_length",), ("max_model_len",), ("meta", "n_ctx"))
-    for model in listed:  # LM Studio tells more in its own lists: v1 by loaded_instances, v0 by type and state
-        name, kind, running = model.get("key") or model.get("id"), str(model.get("type")), model.get("loaded_instances")
+    found, listed = (
+        [],
+        [_dict(model) for part in ("models", "data") for model in _list(value.get(part))],
+    )
+    lengths = (
+        ("config", "context_length"),
+        ("loaded_context_length",),
+        ("max_model_len",),
+        ("meta", "n_ctx"),
+    )
+    for model in (
+        listed
+    ):  # LM Studio tells more in its own lists: v1 by loaded_instances, v0 by type and state
+        name, kind, running = (
+            model.get("key") or model.get("id"),
+            str(model.get("type")),
+            model.get("loaded_instances"),
+        )
         if name and isinstance(name, str) and "embedding" not in kind + name:
             vision = {"vlm": True, "llm": False}.get(kind)
             state = {"loaded": True, "not-loaded": False}.get(str(model.get("state")))
@@ -2226,25 +3260,39 @@ def _models(value: dict[str, Any]) -> list[ModelInfo]:
                 vision, state = _dict(model.get("capabilities")).get("vision"), bool(running)
             for item in _list(running) or [model]:
                 length = next(filter(None, (_count(item, *path) for path in lengths)), None)
-                found.append(ModelInfo(str(_dict(item).get("id") or name), vision, state, length, stored=name))
+                found.append(
+                    ModelInfo(
+                        str(_dict(item).get("id") or name), vision, state, length, stored=name
+                    )
+                )
     return sorted(found, key=lambda info: info.loaded is not True)
 
 
-def reply_warnings(reply: Reply, asked: str, info: ModelInfo, image_tokens: int = 0, text_chars: int = 0) -> list[str]:
+def reply_warnings(
+    reply: Reply, asked: str, info: ModelInfo, image_tokens: int = 0, text_chars: int = 0
+) -> list[str]:
     """What a person should know about a reply, a sentence each; `text_chars` is the length of all but the image."""
     warnings, length, counted = [], info.context_length, reply.usage.prompt_tokens
     if reply.model and not _same_model(asked, reply.model):
-        warnings.append(f"The server answered with the model {_plain(reply.model)} instead of {asked}.")
+        warnings.append(
+            f"The server answered with the model {_plain(reply.model)} instead of {asked}."
+        )
     if length is not None and length < CONTEXT_LEAST:
-        warnings.append(f"The model's context of {length} tokens is small for a screenshot; load it with 8192 or more.")
-    if image_tokens and counted is not None and counted - text_chars // 5 < 0.6 * image_tokens:  # 5: no false alarm
-        warnings.append(f"The server counted {counted} tokens, a screenshot has {image_tokens}: it shrank or lost it.")
+        warnings.append(
+            f"The model's context of {length} tokens is small for a screenshot; load it with 8192 or more."
+        )
+    if (
+        image_tokens and counted is not None and counted - text_chars // 5 < 0.6 * image_tokens
+    ):  # 5: no false alarm
+        warnings.append(
+            f"The server counted {counted} tokens, a screenshot has {image_tokens}: it shrank or lost it."
+        )
     return warnings
 
 
-########################################################################################################################
+####################################################################################################
 # Room 11 - Replies: reading one call out of whatever the model said
-########################################################################################################################
+####################################################################################################
 
 # A call counts only if it is certain: nothing below closes a string or a number, compares names loosely or moves a
 # coordinate. A reply can be megabytes of anything, so every pattern is linear and every loop only goes forward.
@@ -2259,29 +3307,48 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRING = r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
 _SLIP = r"\([-0-9.,\s]*\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None)\b"
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]|{_SLIP}", re.S)
-_MENDED = {"True": "true", "False": "false", "None": "null", **dict.fromkeys((",", "\\n", "\\r", "\\t"), " ")}
-_REQUOTED = {"\\'": "'", '"': '\\"', **dict.fromkeys(("\\/", "\\b", "\\f"), "\\?")}  # in a path, maybe: refused
+_MENDED = {
+    "True": "true",
+    "False": "false",
+    "None": "null",
+    **dict.fromkeys((",", "\\n", "\\r", "\\t"), " "),
+}
+_REQUOTED = {
+    "\\'": "'",
+    '"': '\\"',
+    **dict.fromkeys(("\\/", "\\b", "\\f"), "\\?"),
+}  # in a path, maybe: refused
 
 _NAME = r"""(?:=| name=)["']?(?P<name>[\w.\-]{1,100})["']?>"""
 _THOUGHT = r"<think>[^<]*(?:<(?!/think>)[^<]*)*</think>"
 _FENCE = r"(?i:```[\w-]*\s*)?(?i:<(?:tools?|response|json)>\s*)?"
 _OPENER = re.compile(
     rf"(?P<bare>(?:\A|</think>)(?:\s*{_THOUGHT})*\s*{_FENCE}(?=\{{|\[\s*\{{))|(?P<thought>{_THOUGHT}|</think>)"
-    rf"|(?P<open><think>)|(?:<tool_call>|<function_call>|\[TOOL_REQUEST\]|<function{_NAME})\s*")  # fmt: skip
+    rf"|(?P<open><think>)|(?:<tool_call>|<function_call>|\[TOOL_REQUEST\]|<function{_NAME})\s*"
+)
 _BARE_END = re.compile(r"(?:</(?:tools?|response|json)>\s*)?(?:```\s*)?\Z", re.I)
 _NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
 _TAIL = re.compile(r"\s*(?:</tool_call>|</function_call>)?\s*\Z")
-_PARAMETER = rf"\s*<parameter{_NAME}([^<]*(?:<(?!/?parameter|/?function|tool_call>)[^<]*)*)</parameter>"
-_XML = re.compile(rf"((?:{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)")
+_PARAMETER = (
+    rf"\s*<parameter{_NAME}([^<]*(?:<(?!/?parameter|/?function|tool_call>)[^<]*)*)</parameter>"
+)
+_XML = re.compile(
+    rf"((?:{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)"
+)
 
 _WANTED = {  # what a property's type takes
-    "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels", "array": "a list such as [1, 2]",
-    "integer": "a whole number in its range", "string": "a text of whole characters"}  # fmt: skip
+    "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
+    "array": "a list such as [1, 2]",
+    "integer": "a whole number in its range",
+    "string": "a text of whole characters",
+}
 _ADVICE = {  # what to do about a kind of error
     "cut": "Be brief: one tool call, a few words in each field, nothing else.",
     "repetition": "Stop repeating; answer with one short tool call.",
-    "no_call": "Do not describe the step, call one tool: {tools}.", "unknown_tool": "Call one by its exact name.",
-    "invalid_box": "Call again with the coordinates of what you see in the screenshot."}  # fmt: skip
+    "no_call": "Do not describe the step, call one tool: {tools}.",
+    "unknown_tool": "Call one by its exact name.",
+    "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
+}
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -2293,8 +3360,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # A line break inside a string is a line break; an integer of 19 digits is taken by no argument.
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, strict=False,
-                         parse_int=lambda digits: int(digits) if len(digits) < 19 else math.nan)  # fmt: skip
+_JSON = json.JSONDecoder(
+    object_pairs_hook=_unique,
+    strict=False,
+    parse_int=lambda digits: int(digits) if len(digits) < 19 else math.nan,
+)
 
 
 def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int]:
@@ -2306,7 +3376,11 @@ def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int
     for token in _TOKEN.finditer(text, start):  # slips and Python's spellings are made JSON
         said = token[0]
         if said[0] == "'":
-            said = '"' + re.sub(r'(?s)\\.|"', lambda mark: _REQUOTED.get(mark[0], mark[0]), said[1:-1]) + '"'
+            said = (
+                '"'
+                + re.sub(r'(?s)\\.|"', lambda mark: _REQUOTED.get(mark[0], mark[0]), said[1:-1])
+                + '"'
+            )
         elif said[0] == "(":
             said = f"[{said[1:-1]}]"
         parts += [text[end : token.start()], _MENDED.get(said, said)]
@@ -2320,7 +3394,9 @@ def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int
     try:
         value = _JSON.decode(body + "}" * closing)
     except json.JSONDecodeError as error:
-        raise ReplyError(f"The call is not valid JSON: {error.msg}.", "cut" if closing else "invalid_json") from None
+        raise ReplyError(
+            f"The call is not valid JSON: {error.msg}.", "cut" if closing else "invalid_json"
+        ) from None
     # A brace is added only behind complete arguments: inside them, a missing end may hide one more argument.
     if closing and not any(isinstance(value.get(key), dict) for key in _ARGUMENT_KEYS):
         raise ReplyError("The call is incomplete: its arguments do not end.", "cut")
@@ -2331,7 +3407,9 @@ def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any]
     """The calls behind one opening tag and where they end; none behind thoughts or a tag around <function=...>."""
     name, start, bare = opener["name"], opener.end(), opener["bare"] is not None
     if opener["open"]:
-        raise ReplyError("The reply ends inside <think>: close it with </think>, then call a tool.", "no_call")
+        raise ReplyError(
+            "The reply ends inside <think>: close it with </think>, then call a tool.", "no_call"
+        )
     if opener["thought"] or (not name and text.startswith("<function", start)):
         return [], start
     if text.startswith("{", start) or (not name and text.startswith("[", start)):
@@ -2342,20 +3420,30 @@ def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any]
                 value, end = _JSON.raw_decode(text, end)
                 calls.append(value)
         if not (_BARE_END if bare else _NEXT).match(text, end):
-            raise ReplyError("Other text stands beside the call; send it alone.", "no_call" if bare else "invalid_json")
+            raise ReplyError(
+                "Other text stands beside the call; send it alone.",
+                "no_call" if bare else "invalid_json",
+            )
         return [{"name": name, "arguments": calls[0]}] if name else calls, end
     body = _XML.match(text, start)
     if not name or not body:
-        raise ReplyError("The call has no JSON object or no </function>.", "cut" if name else "invalid_json")
+        raise ReplyError(
+            "The call has no JSON object or no </function>.", "cut" if name else "invalid_json"
+        )
     # The values exactly, less the line breaks of the tag form.
-    pairs = [(key, value.removeprefix("\n").removesuffix("\n")) for key, value in re.findall(_PARAMETER, body[1])]
+    pairs = [
+        (key, value.removeprefix("\n").removesuffix("\n"))
+        for key, value in re.findall(_PARAMETER, body[1])
+    ]
     return [{"name": name, "arguments": _unique(pairs)}], body.end()
 
 
 def _spoken_calls(text: str, closable: bool) -> list[Any]:
     """The calls in a reply's text, in order; what stands before a </think> was only thought."""
     calls, start = list[Any](), 0
-    for _ in range(1000):  # more tags are no answer, and for each slip json counts the lines before it: quadratic
+    for _ in range(
+        1000
+    ):  # more tags are no answer, and for each slip json counts the lines before it: quadratic
         opener = _OPENER.search(text, start)
         if not opener:
             return calls
@@ -2373,7 +3461,10 @@ def _spoken_calls(text: str, closable: bool) -> list[Any]:
 def _plain_text(content: Any) -> str:
     """A message's content, which may also come as a list of parts."""
     parts = content if isinstance(content, list) else [content]
-    texts = [p.get("text") if isinstance(p, dict) and p.get("type") in (None, "text") else p for p in parts]
+    texts = [
+        p.get("text") if isinstance(p, dict) and p.get("type") in (None, "text") else p
+        for p in parts
+    ]
     return "".join(text for text in texts if isinstance(text, str))
 
 
@@ -2383,29 +3474,46 @@ def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any
         return native if isinstance(native, list) else [native]
     if finish_reason in _CUT:
         raise ReplyError("The reply was cut.", "cut")
-    text, ended = _plain_text(message.get("content")), finish_reason in ("stop", "tool_calls", "function_call")
+    text, ended = (
+        _plain_text(message.get("content")),
+        finish_reason in ("stop", "tool_calls", "function_call"),
+    )
     thought = _plain_text(message.get("reasoning_content") or message.get("reasoning")).rstrip()
     # Some servers sort a real call into the reasoning: it is then the only one, and the last thing said.
-    hidden = ended and not text.strip() and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]"))
+    hidden = (
+        ended
+        and not text.strip()
+        and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]"))
+    )
     calls = _spoken_calls(thought if hidden else text, ended and not hidden)
     if not calls or (hidden and len(calls) > 1):
-        raise ReplyError(f"The reply {'holds no tool call' if text.strip() else 'is empty'}.", "no_call")
-    whole = isinstance(calls[0], dict) and calls[0].keys() == {"tool_calls"}  # the message as the API shows it
+        raise ReplyError(
+            f"The reply {'holds no tool call' if text.strip() else 'is empty'}.", "no_call"
+        )
+    whole = isinstance(calls[0], dict) and calls[0].keys() == {
+        "tool_calls"
+    }  # the message as the API shows it
     return _found_calls(calls[0], finish_reason) if whole else calls
 
 
 def _name_and_arguments(call: Any) -> tuple[Any, Any]:
     """Name and arguments (None if it has none) of a call object in any of its spellings."""
     if not isinstance(call, dict):
-        raise ReplyError(f"A call must be an object with name and arguments, not {call!r:.60}.", "invalid_json")
+        raise ReplyError(
+            f"A call must be an object with name and arguments, not {call!r:.60}.", "invalid_json"
+        )
     inner = call["function"] if isinstance(call.get("function"), dict) else {}
     said = [*call.items(), *inner.items()]
     names = [value for key, value in said if key in _NAME_KEYS and value is not inner]
     given = [value for key, value in said if key in _ARGUMENT_KEYS]
     if len(names) != 1:
         raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
-    if len(given) > 1 or (not given and {key for key, _ in said} - _NAME_KEYS - {"id", "type", "index"}):
-        raise ReplyError('The call must hold all its arguments in one object, "arguments".', "invalid_args")
+    if len(given) > 1 or (
+        not given and {key for key, _ in said} - _NAME_KEYS - {"id", "type", "index"}
+    ):
+        raise ReplyError(
+            'The call must hold all its arguments in one object, "arguments".', "invalid_args"
+        )
     return names[0], given[0] if given else None
 
 
@@ -2417,10 +3525,17 @@ def _arguments(value: Any, tool: str, known: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, str) and (text := value.strip()).startswith(("{", '"')):
             value, end = _decode(text)
             value = value if _REST.fullmatch(text, end) else None
-    if isinstance(value, dict) and value.get("name") == tool and len(value) == 2 and not known.keys() & value.keys():
+    if (
+        isinstance(value, dict)
+        and value.get("name") == tool
+        and len(value) == 2
+        and not known.keys() & value.keys()
+    ):
         _, value = _name_and_arguments(value)  # the whole call again, inside its own arguments
     if not isinstance(value, dict):
-        raise ReplyError(f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json")
+        raise ReplyError(
+            f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json"
+        )
     if value.keys() & {"properties", *_ARGUMENT_KEYS} - known.keys():
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
     return _unique([(str(key), item) for key, item in value.items() if item is not None])
@@ -2430,14 +3545,20 @@ def _number(value: Any, least: float = -math.inf, most: float = math.inf) -> int
     """A number in its range, also one written as a string, or None; true and false are no numbers."""
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*", value):
         value = float(value) if "." in value else int(value)
-    return value if type(value) in (int, float) and abs(value) < 1e18 and least <= value <= most else None
+    return (
+        value
+        if type(value) in (int, float) and abs(value) < 1e18 and least <= value <= most
+        else None
+    )
 
 
 def _on_grid(values: list[Any]) -> list[int]:
     """Numbers on the 0..1000 grid, rounded, or []; fractions of the screen count if all are. Nothing is clamped."""
     numbers = [number for value in values if (number := _number(value, 0, GRID)) is not None]
     fractions = [0 < number < 1 for number in numbers]
-    unclear = any(fractions) or (max(numbers, default=0) == 1 and any(isinstance(number, float) for number in numbers))
+    unclear = any(fractions) or (
+        max(numbers, default=0) == 1 and any(isinstance(number, float) for number in numbers)
+    )
     if len(numbers) < len(values) or (unclear and not all(fractions)):
         return []
     return [int(number * (GRID if unclear else 1) + 0.5) for number in numbers]
@@ -2448,7 +3569,11 @@ def _read(spec: dict[str, Any], value: Any) -> Any:
     kind = spec["type"]
     if kind == "string":  # exactly as said, less a template token that leaked in at its end
         said = str(value) if isinstance(value, int) and _number(value) is not None else value
-        return _END_TOKENS.sub("", said) if isinstance(said, str) and not _SURROGATE.search(said) else None
+        return (
+            _END_TOKENS.sub("", said)
+            if isinstance(said, str) and not _SURROGATE.search(said)
+            else None
+        )
     if kind != "array":
         number = _number(value, spec.get("minimum", -math.inf), spec.get("maximum", math.inf))
         return int(number) if number is not None and number == int(number) else None
@@ -2457,43 +3582,69 @@ def _read(spec: dict[str, Any], value: Any) -> Any:
         with suppress(ReplyError):
             found, end = _decode(text := text if text.startswith(("[", "(", "{")) else f"[{text}]")
             value = found if text != "[]" and _REST.fullmatch(text, end) else value
-    if spec["items"] == AXIS:  # [x, y] from a pair, an object with x and y, or a box, whose centre it is
+    if (
+        spec["items"] == AXIS
+    ):  # [x, y] from a pair, an object with x and y, or a box, whose centre it is
         if isinstance(value, dict) and value.keys() == {"x", "y"}:
             value = [value["x"], value["y"]]
-        if isinstance(value, list) and len(value) == 2 and all(isinstance(v, list) and len(v) == 2 for v in value):
+        if (
+            isinstance(value, list)
+            and len(value) == 2
+            and all(isinstance(v, list) and len(v) == 2 for v in value)
+        ):
             value = [*value[0], *value[1]]
         grid = _on_grid(value) if isinstance(value, list) and len(value) in (2, 4) else []
-        ordered = grid and grid[0] <= grid[-2] and grid[1] <= grid[-1]  # or four may be x, y, width, height
+        ordered = (
+            grid and grid[0] <= grid[-2] and grid[1] <= grid[-1]
+        )  # or four may be x, y, width, height
         return [(grid[0] + grid[-2]) // 2, (grid[1] + grid[-1]) // 2] if ordered else None
     found = [_read(spec["items"], one) for one in value] if isinstance(value, list) else [None]
     return None if None in found else found
 
 
-def _checked(given: dict[str, Any], properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+def _checked(
+    given: dict[str, Any], properties: dict[str, Any], required: list[str]
+) -> dict[str, Any]:
     """The known arguments, each read by its schema; one that the tool does not have is left out."""
     places = [name for name, spec in properties.items() if spec.get("items") == AXIS]
-    if len(places) == 1 and {"x", "y"} <= given.keys() - properties.keys():  # beside each other they are the place
+    if (
+        len(places) == 1 and {"x", "y"} <= given.keys() - properties.keys()
+    ):  # beside each other they are the place
         if given.keys() & {*places, "x1", "y1", "x2", "y2", "width", "height"}:
             raise ReplyError(f"{places[0]} must be [x, y] alone.", "invalid_box")
         given[places[0]] = [given["x"], given["y"]]
-    own = {name: given[name] for name in ("x", "y", "x2", "y2") if name in given and properties.get(name) == AXIS}
+    own = {
+        name: given[name]
+        for name in ("x", "y", "x2", "y2")
+        if name in given and properties.get(name) == AXIS
+    }
     grid = _on_grid([*own.values()])
     if len(grid) < len(own):
-        raise ReplyError(f"{', '.join(own)} must be {_WANTED['place']}, not {own!r:.60}.", "invalid_box")
+        raise ReplyError(
+            f"{', '.join(own)} must be {_WANTED['place']}, not {own!r:.60}.", "invalid_box"
+        )
     given.update(zip(own, grid, strict=True))
     found = {name: _read(spec, given[name]) for name, spec in properties.items() if name in given}
     for name in (name for name, value in found.items() if value is None):
-        wanted, kind = ("place", "invalid_box") if name in places else (properties[name]["type"], "invalid_args")
+        wanted, kind = (
+            ("place", "invalid_box")
+            if name in places
+            else (properties[name]["type"], "invalid_args")
+        )
         raise ReplyError(f"{name} must be {_WANTED[wanted]}, not {given[name]!r:.60}.", kind)
     for name in required:
         said = str(found.get(name, ""))
         if not (said if name == "text" else said.strip()):
             kind = "empty_text" if name == "text" and name in found else f"missing_{name}"
-            raise ReplyError(f"The argument {name} is {'empty' if name in found else 'missing'}.", kind)
+            raise ReplyError(
+                f"The argument {name} is {'empty' if name in found else 'missing'}.", kind
+            )
     return found
 
 
-def read_call(message: dict[str, Any], finish_reason: str | None, tools: list[dict[str, Any]]) -> ToolCall:
+def read_call(
+    message: dict[str, Any], finish_reason: str | None, tools: list[dict[str, Any]]
+) -> ToolCall:
     """The first call in a reply, read with certainty against `tools` (as sent in the request); raises ReplyError."""
     schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
     try:  # a broken first call is never skipped for a later one: what follows was meant for the screen after it
@@ -2502,16 +3653,36 @@ def read_call(message: dict[str, Any], finish_reason: str | None, tools: list[di
         said = name.strip() if isinstance(name, str) else ""
         tool = said if said in schemas else said.removeprefix("functions.")
         if tool not in schemas:
-            raise ReplyError(f"There is no tool {name!r:.60}; the tools are {', '.join(schemas)}.", "unknown_tool")
-        properties, required = schemas[tool].get("properties") or {}, schemas[tool].get("required") or []
+            raise ReplyError(
+                f"There is no tool {name!r:.60}; the tools are {', '.join(schemas)}.",
+                "unknown_tool",
+            )
+        properties, required = (
+            schemas[tool].get("properties") or {},
+            schemas[tool].get("required") or [],
+        )
         given = _checked(_arguments(arguments, tool, properties), properties, required)
-        return ToolCall(tool, given, call["id"] if isinstance(call.get("id"), str) else "", len(further))
+        return ToolCall(
+            tool, given, call["id"] if isinstance(call.get("id"), str) else "", len(further)
+        )
     except (ReplyError, RecursionError, ValueError) as caught:
-        error = caught if isinstance(caught, ReplyError) else ReplyError("The call is too deep or big.", "invalid_json")
+        error = (
+            caught
+            if isinstance(caught, ReplyError)
+            else ReplyError("The call is too deep or big.", "invalid_json")
+        )
     if error.kind in ("no_call", "invalid_json", "cut"):
         values: list[Any] = [message]
-        for value in values:  # grows while it is read: whatever the reply's shape, its texts are in it
-            values += value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+        for (
+            value
+        ) in values:  # grows while it is read: whatever the reply's shape, its texts are in it
+            values += (
+                value.values()
+                if isinstance(value, dict)
+                else value
+                if isinstance(value, list)
+                else []
+            )
         if any(cut_repetition(value) != value for value in values if isinstance(value, str)):
             error = ReplyError("The reply repeats itself without end.", "repetition")
         elif finish_reason in _CUT:
@@ -2525,10 +3696,16 @@ def cut_repetition(text: str) -> str:
     while place + 40 < len(text):
         period = text.find(text[place : place + 40], place + 1, place + 1000) - place
         if period > 0:
-            end = next((n for n in range(place + 40, len(text)) if text[n] != text[n - period]), len(text))
-            start = next((n for n in range(place, done, -1) if text[n - 1] != text[n - 1 + period]), done)
+            end = next(
+                (n for n in range(place + 40, len(text)) if text[n] != text[n - period]), len(text)
+            )
+            start = next(
+                (n for n in range(place, done, -1) if text[n - 1] != text[n - 1 + period]), done
+            )
             if end - start >= max(240, 6 * period):
-                parts.append(f"{text[done : start + 2 * period]} [repeated {(end - start) // period} times] ")
+                parts.append(
+                    f"{text[done : start + 2 * period]} [repeated {(end - start) // period} times] "
+                )
                 done = end
         place = max(done, place + 100)
     return "".join(parts) + text[done:]
@@ -2541,7 +3718,10 @@ def strip_think(text: str) -> str:
 
 def thoughts(message: dict[str, Any]) -> str:
     """What a reply only thought: between tags, closed or not, before a lone </think>, or in a field of its own."""
-    text, field_text = _plain_text(message.get("content")), message.get("reasoning_content") or message.get("reasoning")
+    text, field_text = (
+        _plain_text(message.get("content")),
+        message.get("reasoning_content") or message.get("reasoning"),
+    )
     text = f"<think>{text}" if "</think>" in text.partition("<think>")[0] else text
     found = [_plain_text(field_text), *re.findall(r"<think>(.*?)(?:</think>|\Z)", text, re.S)]
     return "\n".join(part.strip() for part in found if part.strip())
@@ -2560,17 +3740,34 @@ def harmless_calls(message: dict[str, Any], finish_reason: str | None) -> list[T
 
 def is_answer(said: str, tools: list[dict[str, Any]], insists: bool) -> bool:
     """Whether words without a call are the final answer: no attempt at one, no tool named unless it `insists`."""
-    attempt = re.search(r'<tool_call|<function|\[TOOL_REQUEST|"(?:name|arguments|parameters)"\s*:', said)
-    return bool(said) and not attempt and (insists or not any(tool["function"]["name"] in said for tool in tools))
+    attempt = re.search(
+        r'<tool_call|<function|\[TOOL_REQUEST|"(?:name|arguments|parameters)"\s*:', said
+    )
+    return (
+        bool(said)
+        and not attempt
+        and (insists or not any(tool["function"]["name"] in said for tool in tools))
+    )
 
 
 def read_story(message: dict[str, Any]) -> tuple[str, list[Any], list[dict[str, int]]]:
     """(observation, actions as written, boxes on the grid) of a reply's first JSON object, else all as observation."""
-    said, corners, story = strip_think(_plain_text(message.get("content"))), ("x1", "y1", "x2", "y2"), dict[str, Any]()
+    said, corners, story = (
+        strip_think(_plain_text(message.get("content"))),
+        ("x1", "y1", "x2", "y2"),
+        dict[str, Any](),
+    )
     with suppress(ReplyError, RecursionError):
         story = _dict(_decode(said, said.find("{"))[0] if "{" in said else None)
-    boxes = [_on_grid([_dict(box).get(corner) for corner in corners]) for box in _list(story.get("bboxes"))]
-    words = story.get("observation", "") if story.keys() & {"observation", "bboxes", "actions"} else said
+    boxes = [
+        _on_grid([_dict(box).get(corner) for corner in corners])
+        for box in _list(story.get("bboxes"))
+    ]
+    words = (
+        story.get("observation", "")
+        if story.keys() & {"observation", "bboxes", "actions"}
+        else said
+    )
     named = [dict(zip(corners, box, strict=True)) for box in boxes if box]
     return words if isinstance(words, str) else "", _list(story.get("actions")), named
 
@@ -2594,12 +3791,15 @@ def correction(error: ToolError, tools: list[dict[str, Any]]) -> str:
     return " ".join(words if len(words) <= 60 else [*words[:59], "..."])
 
 
-########################################################################################################################
+####################################################################################################
 # Room 12 - Memory and state: what was done, what was archived, where the run stands
-########################################################################################################################
+####################################################################################################
 
 PLANNING, EXECUTION = "PLANNING", "EXECUTION"  # the modes of a run
-HISTORY_MOST, SNAPSHOTS_MOST = 200, 10  # what is older is in the journal alone, so that no run outgrows a context
+HISTORY_MOST, SNAPSHOTS_MOST = (
+    200,
+    10,
+)  # what is older is in the journal alone, so that no run outgrows a context
 
 
 def cut(text: str, most: int) -> str:
@@ -2619,11 +3819,17 @@ class ActionRecord:
     screenshot: str = ""
     response_text: str = ""
     changed: bool | None = None
-    region: tuple[int, int, int, int] | None = None  # left, top, right, bottom on the grid of what changed
+    region: tuple[int, int, int, int] | None = (
+        None  # left, top, right, bottom on the grid of what changed
+    )
 
     def __str__(self) -> str:
         # what was sent says as much as its result; of the response its beginning, the verdict on the last action
-        effect = {True: "screen changed", False: "screen did not change", None: cut(self.result, 100)}[self.changed]
+        effect = {
+            True: "screen changed",
+            False: "screen did not change",
+            None: cut(self.result, 100),
+        }[self.changed]
         line = f"  Turn_{self.turn}: {self.tool} {cut(self.args, 100)} -> {effect}"
         said = cut(self.response_text.replace("LAST_ACTION_RESULT: ", ""), 60)
         return line + (f"\n    Response: {said}" if said else "")
@@ -2659,17 +3865,25 @@ class AgentMemory:
     def apply_compression(self, summary: str, patterns: str, archived_turns: Sequence[int]) -> int:
         """Archives the active actions of these turns under one snapshot; returns how many there were."""
         chosen = [record for record in self.active_history if record.turn in archived_turns]
-        self.active_history = [record for record in self.active_history if record.turn not in archived_turns]
+        self.active_history = [
+            record for record in self.active_history if record.turn not in archived_turns
+        ]
         if chosen:
-            snapshot = MemorySnapshot(summary, patterns, len(chosen), tuple(record.turn for record in chosen))
+            snapshot = MemorySnapshot(
+                summary, patterns, len(chosen), tuple(record.turn for record in chosen)
+            )
             self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
         return len(chosen)
 
     def archive_by_itself(self, keep: int) -> int:
         """Archives all but the last `keep` active actions under a summary made of what is known for certain."""
         chosen = self.active_history[: max(1, len(self.active_history) - keep)]
-        done = ", ".join(f"{tool} x{count}" for tool, count in Counter(record.tool for record in chosen).items())
-        summary = f"Turns {chosen[0].turn}-{chosen[-1].turn}: {done}; last: {cut(chosen[-1].result, 60)}"
+        done = ", ".join(
+            f"{tool} x{count}" for tool, count in Counter(record.tool for record in chosen).items()
+        )
+        summary = (
+            f"Turns {chosen[0].turn}-{chosen[-1].turn}: {done}; last: {cut(chosen[-1].result, 60)}"
+        )
         patterns = f"{sum(record.changed is False for record in chosen)} of {len(chosen)} actions changed nothing"
         return self.apply_compression(summary, patterns, [record.turn for record in chosen])
 
@@ -2679,7 +3893,10 @@ class AgentMemory:
         for number, snapshot in enumerate(self.all_snapshots, 1):
             lines.append(f"  Archive_{number}: {cut(snapshot.summary, 180)}")
             lines += [f"    Patterns: {cut(snapshot.patterns, 120)}"] if snapshot.patterns else []
-        lines += ["RECENT_ACTIONS:", *(map(str, self.active_history) if self.active_history else ["  none yet"])]
+        lines += [
+            "RECENT_ACTIONS:",
+            *(map(str, self.active_history) if self.active_history else ["  none yet"]),
+        ]
         return "\n".join(lines)
 
     def get_last_action_for_validation(self) -> ActionRecord | None:
@@ -2707,7 +3924,9 @@ class AgentState:
     planner_streak: int = 0  # requests to the planner in a row
     stalled: int = 0  # executor turns in a row without progress
     acted: bool = False  # whether anything was done on the desktop since the last progress
-    trail: list[list[dict[str, Any]]] = field(default_factory=list)  # executed actions of story's turns, latest first
+    trail: list[list[dict[str, Any]]] = field(
+        default_factory=list
+    )  # executed actions of story's turns, latest first
 
     def increment_turn(self) -> None:
         self.turn += 1
@@ -2715,13 +3934,17 @@ class AgentState:
     def get_context(self) -> str:
         """The user text of a request up to its question: what changes least stands first."""
         plan = f"CURRENT_PLAN:\n{cut(self.plan, 400)}" if self.plan else ""
-        steps = f"INSTRUCTIONS:\n{self.execution_instructions}" if self.execution_instructions else ""
-        return "\n\n".join(filter(None, [f"TASK: {self.task}", plan, steps, self.memory.get_context_for_llm()]))
+        steps = (
+            f"INSTRUCTIONS:\n{self.execution_instructions}" if self.execution_instructions else ""
+        )
+        return "\n\n".join(
+            filter(None, [f"TASK: {self.task}", plan, steps, self.memory.get_context_for_llm()])
+        )
 
 
-########################################################################################################################
+####################################################################################################
 # Room 13 - Prompts and profiles: the five systems as data
-########################################################################################################################
+####################################################################################################
 
 # A prompt is constant for a whole run, for the server's prefix cache; {names} are tools in the profile's vocabulary.
 GRID_RULES = """Positions are [x, y] on a grid over the screenshot: [0, 0] top left, [1000, 0] top right, \
@@ -2757,8 +3980,11 @@ CHAT_PROMPT = """You operate a real Windows desktop through tools, seen only in 
 2. Click a text field before typing into it. What failed twice is done another way: keyboard, Start menu.
 3. When a screenshot proves that the task is done, or it cannot be done, reply in plain words without a tool call.
 {grid}"""
-POINTER_PROMPT = CHAT_PROMPT + """ The screenshot shows the mouse pointer: {move} brings it to a place, look whether \
+POINTER_PROMPT = (
+    CHAT_PROMPT
+    + """ The screenshot shows the mouse pointer: {move} brings it to a place, look whether \
 it is there, then {click_here} clicks and {scroll_here} scrolls where it is."""
+)
 STORY_PROMPT = """You work on a Windows desktop, turn by turn. You remember nothing but your last observation and the \
 marks in the screenshot: orange heat where your actions were executed, numbered, fainter for earlier turns, and the \
 blue boxes that you named. Without orange, nothing was executed. Answer with one JSON object and nothing else:
@@ -2775,8 +4001,11 @@ a claim. Answer in one line: "YES: what on the screenshot proves it" or "NO: wha
 
 
 # One voice of a profile: its prompt, its tools (canonical), and the Config fields of its sampling.
-Role = namedtuple("Role", "name prompt tools temperature max_tokens",
-                  defaults=((), "lmstudio_temperature", "executor_max_tokens"))  # fmt: skip
+Role = namedtuple(
+    "Role",
+    "name prompt tools temperature max_tokens",
+    defaults=((), "lmstudio_temperature", "executor_max_tokens"),
+)
 
 
 @dataclass(frozen=True)
@@ -2789,7 +4018,9 @@ class Profile:
     vocabulary: Vocabulary
     roles: Mapping[str, Role]
     settings: Mapping[str, Any] = field(default_factory=dict)
-    opening: str = ""  # a tool that the program uses before the first request, as if the model had called it
+    opening: str = (
+        ""  # a tool that the program uses before the first request, as if the model had called it
+    )
 
     def system(self, role: Role) -> str:
         """The role's system prompt with the tools' names of this vocabulary."""
@@ -2799,84 +4030,247 @@ class Profile:
         """The `tools` list of the role's requests."""
         return self.vocabulary.schemas(role.tools)
 
+
 _PLANNING = (("update_plan", "archive"), "planner_temperature", "planner_max_tokens")
 _VERIFIER = Role("verifier", VERIFIER_PROMPT, (), "planner_temperature", "verifier_max_tokens")
-_BOX = {"type": "array", "minItems": 2, "maxItems": 4, "items": AXIS, "description": "[x, y] or [x1, y1, x2, y2]"}
-PLANNER_WORDS = Vocabulary({
-    **{name: f"{name}_screen_element" for name in ("click", "double_click", "right_click", "drag")},
-    "type_text": "type_text_input", "press_key": "press_keyboard_key", "scroll_down": "scroll_screen_down",
-    "scroll_up": "scroll_screen_up", "report_status": "report_goal_status", "archive": "archive_completed_actions",
-    "report_complete": "report_mission_complete", "update_plan": "update_execution_plan"})
+_BOX = {
+    "type": "array",
+    "minItems": 2,
+    "maxItems": 4,
+    "items": AXIS,
+    "description": "[x, y] or [x1, y1, x2, y2]",
+}
+PLANNER_WORDS = Vocabulary(
+    {
+        **{
+            name: f"{name}_screen_element"
+            for name in ("click", "double_click", "right_click", "drag")
+        },
+        "type_text": "type_text_input",
+        "press_key": "press_keyboard_key",
+        "scroll_down": "scroll_screen_down",
+        "scroll_up": "scroll_screen_up",
+        "report_status": "report_goal_status",
+        "archive": "archive_completed_actions",
+        "report_complete": "report_mission_complete",
+        "update_plan": "update_execution_plan",
+    }
+)
 COMMANDER_WORDS = Vocabulary(
-    {**{name: f"{name}_element" for name in ("click", "double_click", "right_click", "drag")},
-     **{name: name for name in ("type_text", "press_key", "scroll_down", "scroll_up")}, "archive": "compress_memory",
-     "report_status": "report_progress", "report_complete": "report_completion", "update_plan": "spawn_operator"},
-    {"element_name": "label", "reasoning": "justification", "goal_identifier": "objective_id",
-     "completion_status": "status", "summary": "compression_summary", "patterns_detected": "loop_analysis",
-     "instructions": "operator_instructions", "update_plan.reasoning": "rationale"})  # fmt: skip
+    {
+        **{name: f"{name}_element" for name in ("click", "double_click", "right_click", "drag")},
+        **{name: name for name in ("type_text", "press_key", "scroll_down", "scroll_up")},
+        "archive": "compress_memory",
+        "report_status": "report_progress",
+        "report_complete": "report_completion",
+        "update_plan": "spawn_operator",
+    },
+    {
+        "element_name": "label",
+        "reasoning": "justification",
+        "goal_identifier": "objective_id",
+        "completion_status": "status",
+        "summary": "compression_summary",
+        "patterns_detected": "loop_analysis",
+        "instructions": "operator_instructions",
+        "update_plan.reasoning": "rationale",
+    },
+)
 CHAT_WORDS = Vocabulary(
-    {"observe": "observe_screen", "click": "click_element", "type_text": "type_text", "press_key": "press_key",
-     "scroll_at": "scroll_at_position"}, {"element_name": "label"}, {"reasoning": {}, "position": {"box": _BOX}})
-POINTER_WORDS = Vocabulary({"observe": "take_screenshot", "move": "move_mouse", "click_here": "click_mouse",
-    "type_text": "type_text", "scroll_here": "scroll_down"}, {}, {"reasoning": {}, "position": {"x": AXIS, "y": AXIS}})
+    {
+        "observe": "observe_screen",
+        "click": "click_element",
+        "type_text": "type_text",
+        "press_key": "press_key",
+        "scroll_at": "scroll_at_position",
+    },
+    {"element_name": "label"},
+    {"reasoning": {}, "position": {"box": _BOX}},
+)
+POINTER_WORDS = Vocabulary(
+    {
+        "observe": "take_screenshot",
+        "move": "move_mouse",
+        "click_here": "click_mouse",
+        "type_text": "type_text",
+        "scroll_here": "scroll_down",
+    },
+    {},
+    {"reasoning": {}, "position": {"x": AXIS, "y": AXIS}},
+)
 STORY_WORDS = Vocabulary(
-    {**{name: name for name in ("move", "click", "right_click", "double_click", "drag", "scroll_up", "wait")},
-     "type_text": "type", "press_key": "key", "scroll_at": "scroll", "report_complete": "done"},
-    {"element_name": "label"}, {"reasoning": {}, "end": {"x2": AXIS, "y2": AXIS},
-    **dict.fromkeys(("position", "start"), {"x1": AXIS, "y1": AXIS})})
+    {
+        **{
+            name: name
+            for name in (
+                "move",
+                "click",
+                "right_click",
+                "double_click",
+                "drag",
+                "scroll_up",
+                "wait",
+            )
+        },
+        "type_text": "type",
+        "press_key": "key",
+        "scroll_at": "scroll",
+        "report_complete": "done",
+    },
+    {"element_name": "label"},
+    {
+        "reasoning": {},
+        "end": {"x2": AXIS, "y2": AXIS},
+        **dict.fromkeys(("position", "start"), {"x1": AXIS, "y1": AXIS}),
+    },
+)
 _ACTING = tuple(name for name in COMMANDER_WORDS.tools if name not in _PLANNING[0])
-_CHAT: dict[str, Any] = {"executor_max_tokens": 2048, "max_steps": 10, "turn_delay": 0.4,
-                         "memory_compression_threshold": 24, "memory_keep_actions": 8}
-PROFILES = {profile.name: profile for profile in (
-    Profile("planner", "a planner that cannot see and an executor that can (default)", "two_agent", PLANNER_WORDS,
-            {"planner": Role("planner", PLANNER_PROMPT, *_PLANNING), "verifier": _VERIFIER,
-             "executor": Role("executor", EXECUTOR_PROMPT, _ACTING)}),
-    Profile("commander", "a team leader and an operator: short briefs, reports", "two_agent", COMMANDER_WORDS,
-            {"planner": Role("leader", TEAM_LEADER_PROMPT, *_PLANNING), "verifier": _VERIFIER,
-             "executor": Role("operator", OPERATOR_PROMPT, _ACTING)},
-            {"max_steps": 30, "review_interval": 5, "memory_compression_threshold": 8,
-             "executor_max_tokens": 1024, "planner_max_tokens": 1200}),
-    Profile("chat", "one conversation that clicks what it names", "chat", CHAT_WORDS,
+_CHAT: dict[str, Any] = {
+    "executor_max_tokens": 2048,
+    "max_steps": 10,
+    "turn_delay": 0.4,
+    "memory_compression_threshold": 24,
+    "memory_keep_actions": 8,
+}
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile(
+            "planner",
+            "a planner that cannot see and an executor that can (default)",
+            "two_agent",
+            PLANNER_WORDS,
+            {
+                "planner": Role("planner", PLANNER_PROMPT, *_PLANNING),
+                "verifier": _VERIFIER,
+                "executor": Role("executor", EXECUTOR_PROMPT, _ACTING),
+            },
+        ),
+        Profile(
+            "commander",
+            "a team leader and an operator: short briefs, reports",
+            "two_agent",
+            COMMANDER_WORDS,
+            {
+                "planner": Role("leader", TEAM_LEADER_PROMPT, *_PLANNING),
+                "verifier": _VERIFIER,
+                "executor": Role("operator", OPERATOR_PROMPT, _ACTING),
+            },
+            {
+                "max_steps": 30,
+                "review_interval": 5,
+                "memory_compression_threshold": 8,
+                "executor_max_tokens": 1024,
+                "planner_max_tokens": 1200,
+            },
+        ),
+        Profile(
+            "chat",
+            "one conversation that clicks what it names",
+            "chat",
+            CHAT_WORDS,
             {"executor": Role("chat", CHAT_PROMPT, tuple(CHAT_WORDS.tools))},
-            {**_CHAT, "lmstudio_model": "qwen3-vl-8b-instruct", "lmstudio_temperature": 0.6}, "observe"),
-    Profile("pointer", "one conversation that moves the mouse, looks, then clicks", "chat", POINTER_WORDS,
+            {**_CHAT, "lmstudio_model": "qwen3-vl-8b-instruct", "lmstudio_temperature": 0.6},
+            "observe",
+        ),
+        Profile(
+            "pointer",
+            "one conversation that moves the mouse, looks, then clicks",
+            "chat",
+            POINTER_WORDS,
             {"executor": Role("pointer", POINTER_PROMPT, tuple(POINTER_WORDS.tools))},
-            {**_CHAT, "lmstudio_temperature": 0.2, "screen_capture_w": 1344, "screen_capture_h": 756}),
-    Profile("story", "its own story and the marks of what it did are its memory; until stopped", "story", STORY_WORDS,
+            {
+                **_CHAT,
+                "lmstudio_temperature": 0.2,
+                "screen_capture_w": 1344,
+                "screen_capture_h": 756,
+            },
+        ),
+        Profile(
+            "story",
+            "its own story and the marks of what it did are its memory; until stopped",
+            "story",
+            STORY_WORDS,
             {"executor": Role("story", STORY_PROMPT), "verifier": _VERIFIER},
-            {"max_steps": 100000, "evidence_chars": 1}))}  # fmt: skip
+            {"max_steps": 100000, "evidence_chars": 1},
+        ),
+    )
+}
 
-Scenario = namedtuple("Scenario", "name task_prompt profile", defaults=("",))  # a task, and whom it is meant for
-SCENARIOS = tuple(Scenario(*row) for row in (
-    ("start-menu", "Open the Start menu, verify on a screenshot that it is open, then close it again.", "chat"),
-    ("notepad", "Open Notepad from the Start menu, write a line, select all, copy it; verify each step.", "chat"),
-    ("web-chat", "The browser shows an AI chat. Ask how it works, read the answer, ask about that, and so on.", "chat"),
-    ("see-cursor", "Take a screenshot and say where the mouse pointer is and what it points at.", "pointer"),
-    ("centre-cursor", "Move the mouse pointer to the centre of the screen and verify it.", "pointer"),
-    ("click", "Move the mouse pointer onto the Start button, verify, click, and say what opened.", "pointer"),
-    ("type", "Click into the text field that is on the screen and type: Hello from agent.py", "pointer")))  # fmt: skip
+Scenario = namedtuple(
+    "Scenario", "name task_prompt profile", defaults=("",)
+)  # a task, and whom it is meant for
+SCENARIOS = tuple(
+    Scenario(*row)
+    for row in (
+        (
+            "start-menu",
+            "Open the Start menu, verify on a screenshot that it is open, then close it again.",
+            "chat",
+        ),
+        (
+            "notepad",
+            "Open Notepad from the Start menu, write a line, select all, copy it; verify each step.",
+            "chat",
+        ),
+        (
+            "web-chat",
+            "The browser shows an AI chat. Ask how it works, read the answer, ask about that, and so on.",
+            "chat",
+        ),
+        (
+            "see-cursor",
+            "Take a screenshot and say where the mouse pointer is and what it points at.",
+            "pointer",
+        ),
+        (
+            "centre-cursor",
+            "Move the mouse pointer to the centre of the screen and verify it.",
+            "pointer",
+        ),
+        (
+            "click",
+            "Move the mouse pointer onto the Start button, verify, click, and say what opened.",
+            "pointer",
+        ),
+        (
+            "type",
+            "Click into the text field that is on the screen and type: Hello from agent.py",
+            "pointer",
+        ),
+    )
+)
 
 
 def load_scenarios(path: str) -> list[Scenario]:
     """A person's own scenarios, [{"name", "task_prompt", "profile"?}]; raises ConfigError naming file and entry."""
     try:
         found = [Scenario(**entry) for entry in json.loads(Path(path).read_text("utf-8-sig"))]
-        if wrong := [one for one in found if {*map(type, one)} != {str} or one.profile not in ("", *PROFILES)]:
+        if wrong := [
+            one for one in found if {*map(type, one)} != {str} or one.profile not in ("", *PROFILES)
+        ]:
             raise ValueError(f"{wrong[0]} takes texts only, and as profile {', '.join(PROFILES)}")
     except (OSError, ValueError, TypeError) as error:
-        raise ConfigError(f'{path} must hold a list such as [{{"name": "", "task_prompt": ""}}]: {error}.') from None
+        raise ConfigError(
+            f'{path} must hold a list such as [{{"name": "", "task_prompt": ""}}]: {error}.'
+        ) from None
     return found
 
 
-########################################################################################################################
+####################################################################################################
 # Room 14 - Journal: the run's folder, log, records and screenshots
-########################################################################################################################
+####################################################################################################
 
 
 def redact(text: str) -> str:
     """Image data replaced by its length and SHA-256, so that a log stays readable."""
-    url, told = r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})", "<image {} base64 characters, sha256 {:.16}>".format
-    return re.sub(url, lambda data: told(len(data[1]), hashlib.sha256(data[1].encode()).hexdigest()), text)
+    url, told = (
+        r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})",
+        "<image {} base64 characters, sha256 {:.16}>".format,
+    )
+    return re.sub(
+        url, lambda data: told(len(data[1]), hashlib.sha256(data[1].encode()).hexdigest()), text
+    )
 
 
 def printable(text: str) -> str:
@@ -2901,8 +4295,13 @@ def read_journal(folder: Path) -> tuple[list[dict[str, Any]], list[int], int]:
 
 def old_runs(root: Path) -> list[Path]:
     """The folders run_NNNN directly in `root`, the latest first."""
-    found = [path for path in root.glob("run_*") if re.fullmatch(r"run_\d+", path.name)]  # Windows ignores case
-    return sorted((path for path in found if path.is_dir() and not path.is_symlink()), key=lambda p: -int(p.name[4:]))
+    found = [
+        path for path in root.glob("run_*") if re.fullmatch(r"run_\d+", path.name)
+    ]  # Windows ignores case
+    return sorted(
+        (path for path in found if path.is_dir() and not path.is_symlink()),
+        key=lambda p: -int(p.name[4:]),
+    )
 
 
 def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
@@ -3199,12 +4598,29 @@ async function follow() {
 """
 
 PHASES = ("encode", "request", "model", "act", "settle", "capture")
-COUNTS = {"turns": "turns", "acted": "acts", "refused": "refused", "corrections": "corrections",
-    "wasted": "wasted turns", "requests": "requests", "prompt": "prompt tokens", "completion": "completion tokens"}
+COUNTS = {
+    "turns": "turns",
+    "acted": "acts",
+    "refused": "refused",
+    "corrections": "corrections",
+    "wasted": "wasted turns",
+    "requests": "requests",
+    "prompt": "prompt tokens",
+    "completion": "completion tokens",
+}
 SUMS = ("seconds", *COUNTS, *PHASES, "reused", "reused_of", "computed")
-NOTES = {"no_call": "correction", "model_failed": "failed", "archive": "archive", "verification": "verification"}
-SHOT_NAME = r"(?:[\w-]+/)?[\w-]+\.png"  # in the run's folder and nowhere else, whatever a journal says
-EXPORT_WIDTH = 1000  # most pixels of a picture in a shared report: text stays legible, a turn costs some 50 KB
+NOTES = {
+    "no_call": "correction",
+    "model_failed": "failed",
+    "archive": "archive",
+    "verification": "verification",
+}
+SHOT_NAME = (
+    r"(?:[\w-]+/)?[\w-]+\.png"  # in the run's folder and nowhere else, whatever a journal says
+)
+EXPORT_WIDTH = (
+    1000  # most pixels of a picture in a shared report: text stays legible, a turn costs some 50 KB
+)
 KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
 
 
@@ -3216,7 +4632,9 @@ def turns_of(folder: Path) -> list[dict[str, Any]]:
             fold(book, record)
         book[0] |= {"name": folder.resolve().name, "figures": figures_of(book)}
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
-        raise AgentError(f"{folder} holds no run: its turns.jsonl is empty or damaged ({error!r}).") from None
+        raise AgentError(
+            f"{folder} holds no run: its turns.jsonl is empty or damaged ({error!r})."
+        ) from None
     return book
 
 
@@ -3224,10 +4642,24 @@ def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
     """Adds one record of turns.jsonl to a book as turns_of gives it."""
     kind, when, number = record["kind"], float(record["time"]), int(record["turn"])
     if kind == "run" and not book:
-        settings = {name: value for name, value in record["config"].items() if name in KEPT_SETTINGS}
+        settings = {
+            name: value for name, value in record["config"].items() if name in KEPT_SETTINGS
+        }
         size = [int(settings["screen_capture_w"]), int(settings["screen_capture_h"])]
-        book.append({"turn": -1, "size": size, "settings": settings, "plan": "", "instructions": "", "began": when})
-        book[0] |= {"begun": f"{datetime.fromtimestamp(when):%Y-%m-%d %H:%M}", "sums": dict.fromkeys(SUMS, 0)}
+        book.append(
+            {
+                "turn": -1,
+                "size": size,
+                "settings": settings,
+                "plan": "",
+                "instructions": "",
+                "began": when,
+            }
+        )
+        book[0] |= {
+            "begun": f"{datetime.fromtimestamp(when):%Y-%m-%d %H:%M}",
+            "sums": dict.fromkeys(SUMS, 0),
+        }
     if not book or kind == "state":
         return
     if kind in ("run", "resume", "end"):
@@ -3237,11 +4669,21 @@ def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
         return
     if number != book[-1]["turn"]:
         empty = {**dict.fromkeys(SUMS, 0), **dict.fromkeys(("role", "said", "call", "result"), "")}
-        empty |= {"changed": None, "plan": False, "began": book[-1]["ended"], "notes": [], "acts": [], "shots": []}
+        empty |= {
+            "changed": None,
+            "plan": False,
+            "began": book[-1]["ended"],
+            "notes": [],
+            "acts": [],
+            "shots": [],
+        }
         book.append({"turn": number, **empty})
         book[0]["sums"]["turns"] += 1
     turn = book[-1]
-    sums = {"seconds": max(0.0, when - turn["began"]) - turn["seconds"], **_fold_turn(book, kind, record)}
+    sums = {
+        "seconds": max(0.0, when - turn["began"]) - turn["seconds"],
+        **_fold_turn(book, kind, record),
+    }
     for item, name in product((book[0]["sums"], turn), SUMS):
         item[name] += sums.get(name) or 0
     turn["ended"] = when
@@ -3254,27 +4696,55 @@ def _fold_turn(book: list[dict[str, Any]], kind: str, record: Mapping[str, Any])
         sums = {"capture": record["capture"], "encode": record["encode"]}
         turn["shots"] += re.findall(rf"\A{SHOT_NAME}\Z", str(record["screenshot"]))
     elif kind == "reply":
-        sums = {"requests": 1, "model": record["seconds"], "request": record["request"], **record["tokens"]}
+        sums = {
+            "requests": 1,
+            "model": record["seconds"],
+            "request": record["request"],
+            **record["tokens"],
+        }
         cached, shared, prompt = sums["cached"], record["shared"], sums["prompt"] or 0
-        sums |= {"computed": cached is None, "corrections": bool(notes) and notes[-1][0] == "correction"}
-        if cached is not None or shared is not None:  # what the server's cache gave, else what had not changed
+        sums |= {
+            "computed": cached is None,
+            "corrections": bool(notes) and notes[-1][0] == "correction",
+        }
+        if (
+            cached is not None or shared is not None
+        ):  # what the server's cache gave, else what had not changed
             sums |= {"reused": shared * prompt if cached is None else cached, "reused_of": prompt}
         if turn["role"] in ("", record["role"]):
-            turn |= {"role": str(record["role"]), "said": _plain_text(record["message"].get("content"))}
+            turn |= {
+                "role": str(record["role"]),
+                "said": _plain_text(record["message"].get("content")),
+            }
     elif kind == "intent":
         shot, args = "".join(turn["shots"][-1:]), dict(record["args"])
-        act = {"tool": str(record["tool"]), "args": args, "screenshot": shot, "changed": None, "settle": 0}
+        act = {
+            "tool": str(record["tool"]),
+            "args": args,
+            "screenshot": shot,
+            "changed": None,
+            "settle": 0,
+        }
         turn["acts"].append(act)
         turn["call"] = turn["call"] or f"{record['tool']} {json.dumps(args, ensure_ascii=False)}"
     elif kind == "result":
-        sums = {"refused": bool(record["refused"]), "acted": record["changed"] is not None, "act": record.get("act")}
+        sums = {
+            "refused": bool(record["refused"]),
+            "acted": record["changed"] is not None,
+            "act": record.get("act"),
+        }
         sums["settle"] = turn["acts"][-1]["settle"] = (record["settle_ms"] or 0) / 1000
         turn["acts"][-1] |= {"changed": record["changed"], "region": record.get("region")}
         notes += [["refused", str(record["result"])]] * sums["refused"]
     elif kind == "action":
-        sums["wasted"] = record["tool"] == "no_call" or record["changed"] is False or turn["refused"] > 0
+        sums["wasted"] = (
+            record["tool"] == "no_call" or record["changed"] is False or turn["refused"] > 0
+        )
         turn |= {"result": str(record["result"]), "changed": record["changed"]}
-        turn |= {"call": f"{record['tool']} {record['args']}", "said": str(record["response_text"] or turn["said"])}
+        turn |= {
+            "call": f"{record['tool']} {record['args']}",
+            "said": str(record["response_text"] or turn["said"]),
+        }
     elif kind == "plan":
         turn |= {"result": str(record["done"]), "plan": True}
         book[0] |= {"plan": str(record["plan"]), "instructions": str(record["instructions"])}
@@ -3287,13 +4757,26 @@ def _fold_turn(book: list[dict[str, Any]], kind: str, record: Mapping[str, Any])
 def figures_of(book: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """The figures of a run as (name, text), the same for report, statistics and the last line of a run."""
     sums = book[0]["sums"] if book else dict.fromkeys(SUMS, 0)  # a resumed journal may be damaged
-    settled = sorted(act["settle"] for turn in book[1:] for act in turn["acts"] if act["settle"]) or [0.0]
-    middle, most = (settled[len(settled) * part // 100] for part in (50, 95))  # of the turns that the book has
-    share = f"{sums['reused'] / max(1, sums['reused_of']):.0%}{', computed' * bool(sums['computed'])}"
+    settled = sorted(
+        act["settle"] for turn in book[1:] for act in turn["acts"] if act["settle"]
+    ) or [0.0]
+    middle, most = (
+        settled[len(settled) * part // 100] for part in (50, 95)
+    )  # of the turns that the book has
+    share = (
+        f"{sums['reused'] / max(1, sums['reused_of']):.0%}{', computed' * bool(sums['computed'])}"
+    )
     times = {"time": sums["seconds"], "in the program": max(0.0, sums["seconds"] - sums["model"])}
-    texts = [(name, f"{seconds:.1f} s") for name, seconds in {**times, **{p: sums[p] for p in PHASES}}.items()]
-    return [*((text, str(sums[name])) for name, text in COUNTS.items()), ("of the prompt reused", share), *texts,
-            ("settled within", f"{middle:.2f} s, 95 % {most:.2f} s")]  # fmt: skip
+    texts = [
+        (name, f"{seconds:.1f} s")
+        for name, seconds in {**times, **{p: sums[p] for p in PHASES}}.items()
+    ]
+    return [
+        *((text, str(sums[name])) for name, text in COUNTS.items()),
+        ("of the prompt reused", share),
+        *texts,
+        ("settled within", f"{middle:.2f} s, 95 % {most:.2f} s"),
+    ]
 
 
 def report(items: Iterable[Mapping[str, Any]], begun: bool = False) -> str:
@@ -3302,8 +4785,12 @@ def report(items: Iterable[Mapping[str, Any]], begun: bool = False) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     page = PAGE.replace("CSP", policy, 1).replace("TITLE", "A run of agent.py", 1)
-    blocks = [json.dumps(item, default=str).replace("<", "\\u003c") for item in items]  # nothing in it is markup
-    return page * (not begun) + "".join(f'<script type="application/json">{data}</script>\n' for data in blocks)
+    blocks = [
+        json.dumps(item, default=str).replace("<", "\\u003c") for item in items
+    ]  # nothing in it is markup
+    return page * (not begun) + "".join(
+        f'<script type="application/json">{data}</script>\n' for data in blocks
+    )
 
 
 def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
@@ -3311,13 +4798,17 @@ def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
     try:
         return png_to_rgb((folder / "".join(re.findall(rf"\A{SHOT_NAME}\Z", name))).read_bytes())
     except (AgentError, OSError) as error:
-        raise AgentError(f"The screenshot {name[:80]} of {folder} cannot be read: {error}") from None
+        raise AgentError(
+            f"The screenshot {name[:80]} of {folder} cannot be read: {error}"
+        ) from None
 
 
 def report_text(folder: Path, pictures: bool = False) -> str:
     """The run's report made anew from its journal, its pictures in it if wanted; raises AgentError."""
     items = turns_of(folder)
-    for name in dict.fromkeys(name for turn in items[1:] for name in turn["shots"]) if pictures else ():
+    for name in (
+        dict.fromkeys(name for turn in items[1:] for name in turn["shots"]) if pictures else ()
+    ):
         with suppress(AgentError):  # the page says which one is missing
             rgb, width, height = read_picture(folder, name)
             while width > EXPORT_WIDTH:
@@ -3330,7 +4821,9 @@ def report_text(folder: Path, pictures: bool = False) -> str:
 def find_run(root: Path, name: str) -> Path:
     """The folder of a run given as its number, its name or a path; "" is the latest; raises ConfigError."""
     number = name.removeprefix("run_").lstrip("0")
-    found = [folder for folder in old_runs(root) if not name or folder.name[4:].lstrip("0") == number]
+    found = [
+        folder for folder in old_runs(root) if not name or folder.name[4:].lstrip("0") == number
+    ]
     found += [Path(name)] if name and Path(name).is_dir() else []
     if not found:
         raise ConfigError(f"There is no run {name} in {root}; --runs lists those that are there.")
@@ -3340,12 +4833,19 @@ def find_run(root: Path, name: str) -> Path:
 class ExecutionLogger:
     """The run's folder. A file that can't be written raises AgentError, so that the run does not act unrecorded."""
 
-    def __init__(self, dump_dir: str, hide: Callable[[Any], Any] = lambda it: it, old: Path | None = None) -> None:
+    def __init__(
+        self, dump_dir: str, hide: Callable[[Any], Any] = lambda it: it, old: Path | None = None
+    ) -> None:
         self.folder, self.hide, self.api_calls = old or _new_run_folder(Path(dump_dir)), hide, 0
         self._writer, self._lost = threading.Thread(), list[OSError]()
-        self.echo: Callable[[str, int], None] = lambda text, level: None  # gets every entry of the log, too
+        self.echo: Callable[[str, int], None] = lambda text, level: (
+            None
+        )  # gets every entry of the log, too
         self.listen: Callable[[], None] = lambda: None  # called whenever `book` has grown
-        self.turn, self.book = 0, list[dict[str, Any]]()  # what turns_of would give, of the latest turns
+        self.turn, self.book = (
+            0,
+            list[dict[str, Any]](),
+        )  # what turns_of would give, of the latest turns
         with suppress(AgentError):
             self.book += turns_of(old) if old else []
         try:
@@ -3353,8 +4853,16 @@ class ExecutionLogger:
             probe = self.folder / "screenshots" / "turn_0000000_recovery.png"
             probe.write_bytes(bytes(1 << 16))  # else the path is too long, or the disk full
             probe.unlink()
-            names = ("execution_log.txt", "turns.jsonl", "report.html", f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log")
-            self._streams = [(self.folder / n).open("a", encoding="utf-8", errors="backslashreplace") for n in names]
+            names = (
+                "execution_log.txt",
+                "turns.jsonl",
+                "report.html",
+                f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log",
+            )
+            self._streams = [
+                (self.folder / n).open("a", encoding="utf-8", errors="backslashreplace")
+                for n in names
+            ]
             self._log, self._turns, self._report, self._exchanges = self._streams
             if old:
                 self._turns.truncate(read_journal(old)[2])
@@ -3372,14 +4880,21 @@ class ExecutionLogger:
 
     def exchange(self, title: str, lines: Iterable[str]) -> None:
         """One request or reply in the log of exchanges, to be read without opening the JSON."""
-        body = "".join("\n  " + printable(redact(line)).strip().replace("\n", "\n    ") for line in lines)
+        body = "".join(
+            "\n  " + printable(redact(line)).strip().replace("\n", "\n    ") for line in lines
+        )
         self.log(f"API {title}{body}")
         self._write(self._exchanges, f"{datetime.now():%H:%M:%S} {title}{body}\n\n")
 
     def record(self, kind: str, **values: Any) -> None:
         """One line of turns.jsonl, which belongs to the present turn unless `values` name another."""
         self.flush()
-        entry = {"kind": kind, "time": round(time.time(), 3), "turn": self.turn, **self.hide(values)}
+        entry = {
+            "kind": kind,
+            "time": round(time.time(), 3),
+            "turn": self.turn,
+            **self.hide(values),
+        }
         line = redact(json.dumps(entry, ensure_ascii=True, default=str))
         self._write(self._turns, line + "\n")
         fold(self.book, json.loads(line))
@@ -3399,13 +4914,19 @@ class ExecutionLogger:
 
         def write() -> None:
             try:  # of a frame the smaller of two encodings: while the model thinks there is time for the slow one
-                slow = rgb_to_png(bgrx_to_rgb(frame.pixels), frame.width, frame.height) if frame else png
+                slow = (
+                    rgb_to_png(bgrx_to_rgb(frame.pixels), frame.width, frame.height)
+                    if frame
+                    else png
+                )
                 (self.folder / name).parent.mkdir(exist_ok=True)
                 (self.folder / name).write_bytes(min(png, slow, key=len))
             except OSError as error:
                 self._lost.append(error)
 
-        self._writer = threading.Thread(target=write)  # no daemon: the interpreter, too, waits for it
+        self._writer = threading.Thread(
+            target=write
+        )  # no daemon: the interpreter, too, waits for it
         self._writer.start()
         return name
 
@@ -3432,7 +4953,9 @@ class ExecutionLogger:
 
     def _failure(self, error: OSError) -> AgentError:
         reason = error.strerror or str(error)
-        return AgentError(f"The run's folder {self.folder} cannot be written ({reason}); free space or set dump_dir.")
+        return AgentError(
+            f"The run's folder {self.folder} cannot be written ({reason}); free space or set dump_dir."
+        )
 
 
 def _new_run_folder(root: Path) -> Path:
@@ -3447,21 +4970,33 @@ def _new_run_folder(root: Path) -> Path:
                 return root / f"run_{number:04d}"
     except OSError as error:
         reason = error.strerror or error
-        raise ConfigError(f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir.") from None
+        raise ConfigError(
+            f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir."
+        ) from None
 
 
 def lmstudio_logs() -> dict[Path, int]:
     """LM Studio's own logs, in older versions under ~/.cache, and their sizes; what a log grows by in a run is its."""
     home, sizes = Path(os.path.expanduser("~")), {}
-    for path in [p for root in (".lmstudio", ".cache/lm-studio") for p in home.glob(f"{root}/server-logs/*/*.log")]:
+    for path in [
+        p
+        for root in (".lmstudio", ".cache/lm-studio")
+        for p in home.glob(f"{root}/server-logs/*/*.log")
+    ]:
         with suppress(OSError):
-            sizes[path] = path.stat().st_size  # asks the file itself: folders list old sizes of files being written
+            sizes[path] = (
+                path.stat().st_size
+            )  # asks the file itself: folders list old sizes of files being written
     return dict(sorted(sizes.items()))
 
 
 def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> None:
     """At the end of a run, however it ended: what the server's log grew by, raw and with images shortened."""
-    grown = {path: before.get(path, 0) for path, size in lmstudio_logs().items() if size > before.get(path, 0)}
+    grown = {
+        path: before.get(path, 0)
+        for path, size in lmstudio_logs().items()
+        if size > before.get(path, 0)
+    }
     text = f"LM Studio's log of this run copied from {', '.join(map(str, grown))}."
     raw, clean = (logger.folder / f"lmstudio_{name}.log" for name in ("raw", "clean"))
     try:
@@ -3470,23 +5005,36 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
                 source.seek(start)
                 while line := source.readline(1 << 24):
                     whole.write(line)
-                    short.write(re.sub(rb"[\w+/]{200,}=*", lambda run: b"<%d characters>" % len(run[0]), line))
+                    short.write(
+                        re.sub(
+                            rb"[\w+/]{200,}=*", lambda run: b"<%d characters>" % len(run[0]), line
+                        )
+                    )
     except OSError as error:
         text = f"LM Studio's log could not be copied: {error}"
     with suppress(AgentError):
         logger.log(text if grown else "LM Studio wrote no log of this run on this machine.")
 
 
-########################################################################################################################
+####################################################################################################
 # Room 15 - Turn engine: observe, ask, read, act, settle, record - once
-########################################################################################################################
+####################################################################################################
 
-CARET_WIDTH, CARET_HEIGHT = 4, range(8, 49)  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
+CARET_WIDTH, CARET_HEIGHT = (
+    4,
+    range(8, 49),
+)  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
 NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken call sent back
 LEFT_OUT = "(left out)"
 _CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|(?:\A|\n)\s*[\[{]")
-ERROR_TYPES = {"cut": "invalid_json", "repetition": "invalid_json", "no_call": "invalid_json",  # the described types
-               "missing_text": "empty_text", "missing_x": "invalid_args", "missing_y": "invalid_args"}  # fmt: skip
+ERROR_TYPES = {
+    "cut": "invalid_json",
+    "repetition": "invalid_json",
+    "no_call": "invalid_json",  # the described types
+    "missing_text": "empty_text",
+    "missing_x": "invalid_args",
+    "missing_y": "invalid_args",
+}
 
 
 # How a run ended: `kind` is a word for programs (completed, max_steps, stuck), `text` says why.
@@ -3509,15 +5057,21 @@ class Message:
         text = f"<think>\n{self.thought}\n</think>\n\n{self.text}" if self.thought else self.text
         content = [{"type": "text", "text": text}] if self.image else text
         body = json.dumps({"role": self.role, "content": content, **self.more}, ensure_ascii=False)
-        head, bracket, tail = _SURROGATE.sub("\ufffd", body).encode().partition(b"[" if self.image else b"\0")
+        head, bracket, tail = (
+            _SURROGATE.sub("\ufffd", body).encode().partition(b"[" if self.image else b"\0")
+        )
         url = b'{"type":"image_url","image_url":{"url":"data:image/png;base64,'
         return [head, bracket, url, self.image, b'"}},', tail] if self.image else [head]
 
     def __str__(self) -> str:
         digest = hashlib.sha256(self.image).hexdigest()[:16]
-        image = f"[image, {len(self.image)} base64 characters, sha256 {digest}] " if self.image else ""
+        image = (
+            f"[image, {len(self.image)} base64 characters, sha256 {digest}] " if self.image else ""
+        )
         calls = [call["function"] for call in self.more.get("tool_calls", [])]
-        return f"{self.role}: {image}{self.text}" + "".join(f" -> {c['name']} {c['arguments']}" for c in calls)
+        return f"{self.role}: {image}{self.text}" + "".join(
+            f" -> {c['name']} {c['arguments']}" for c in calls
+        )
 
 
 def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> bytes:
@@ -3529,25 +5083,45 @@ def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> by
 def told(message: dict[str, Any]) -> list[str]:
     """A reply in words: what it thought, said and called."""
     calls = [_dict(_dict(call).get("function")) for call in _list(message.get("tool_calls"))]
-    parts = [("thinks", thoughts(message)), ("says", strip_think(_plain_text(message.get("content"))))]
+    parts = [
+        ("thinks", thoughts(message)),
+        ("says", strip_think(_plain_text(message.get("content")))),
+    ]
     parts += [("calls", f"{call.get('name')} {call.get('arguments')}") for call in calls]
     return [f"{kind}: {text}" for kind, text in parts if text]
 
 
 def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect | None:
     """The box of the pixels (BGRX) that differ between two looks, `scale` times smaller than a frame; carets aside."""
-    bands: list[tuple[int, int, int, int]] = []  # left, top, right, bottom of adjoining rows that differ
+    bands: list[
+        tuple[int, int, int, int]
+    ] = []  # left, top, right, bottom of adjoining rows that differ
     for y, start in enumerate(range(0, len(after), width * 4)):
         old, new = before[start : start + width * 4], after[start : start + width * 4]
         if old != new:
-            unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")  # 32 bits are a pixel
-            row = ((unlike & -unlike).bit_length() - 1) // 32, y, (unlike.bit_length() + 31) // 32, y + 1
+            unlike = int.from_bytes(old, "little") ^ int.from_bytes(
+                new, "little"
+            )  # 32 bits are a pixel
+            row = (
+                ((unlike & -unlike).bit_length() - 1) // 32,
+                y,
+                (unlike.bit_length() + 31) // 32,
+                y + 1,
+            )
             left, top, right, bottom = bands.pop() if bands and bands[-1][3] == y else row
             bands.append((min(left, row[0]), top, max(right, row[2]), y + 1))
-    carets = [b for b in bands if (b[2] - b[0]) * scale <= CARET_WIDTH and (b[3] - b[1]) * scale in CARET_HEIGHT]
+    carets = [
+        b
+        for b in bands
+        if (b[2] - b[0]) * scale <= CARET_WIDTH and (b[3] - b[1]) * scale in CARET_HEIGHT
+    ]
     bands = [band for band in bands if carets != [band]]
     lefts, tops, rights, bottoms = zip(*bands, strict=True) if bands else ((), (), (), ())
-    return Rect(min(lefts), tops[0], max(rights) - min(lefts), bottoms[-1] - tops[0]) if bands else None
+    return (
+        Rect(min(lefts), tops[0], max(rights) - min(lefts), bottoms[-1] - tops[0])
+        if bands
+        else None
+    )
 
 
 def sight(frame: Frame) -> dict[str, Any]:
@@ -3555,7 +5129,10 @@ def sight(frame: Frame) -> dict[str, Any]:
     rect, area = frame.window.rect if frame.window else frame.area, frame.area
     x, y = frame.width / area.width, frame.height / area.height
     box = (rect.left - area.left) * x, (rect.top - area.top) * y, rect.width * x, rect.height * y
-    return {"window": [round(side) for side in box], "program": frame.window.program if frame.window else ""}
+    return {
+        "window": [round(side) for side in box],
+        "program": frame.window.program if frame.window else "",
+    }
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
@@ -3565,7 +5142,9 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
         area = {"primary": primary, "all": full}.get(setting) or Rect(*map(int, setting.split(",")))
         if area.width and area.height and area.intersection(full) == area:
             return area
-    raise ConfigError(f"area takes primary, all or LEFT,TOP,WIDTH,HEIGHT; {setting!r} is not inside the screen {full}.")
+    raise ConfigError(
+        f"area takes primary, all or LEFT,TOP,WIDTH,HEIGHT; {setting!r} is not inside the screen {full}."
+    )
 
 
 @dataclass
@@ -3587,14 +5166,22 @@ class Engine:
     warned: set[str] = field(default_factory=set)
     failures: int = 0  # failed exchanges in a row
     phase: Callable[[str], None] = lambda text: None  # told what goes on, for a status line
-    _typed: list[tuple[int, Rect]] = field(default_factory=list)  # window and place of each secret on its screenshots
+    _typed: list[tuple[int, Rect]] = field(
+        default_factory=list
+    )  # window and place of each secret on its screenshots
     _image: bytes = b""
     _encoder: PngEncoder = field(default_factory=PngEncoder)
     _latest: Frame | None = None
-    region: tuple[int, int, int, int] | None = None  # what the last act changed: left, top, right, bottom on the grid
+    region: tuple[int, int, int, int] | None = (
+        None  # what the last act changed: left, top, right, bottom on the grid
+    )
     refused: str = ""  # the type of the error by which the last act was refused, or nothing
-    _before: str = ""  # text of the executor's last request, to know how much of the next one is the same
-    _seen: deque[tuple[str, bytes]] = field(default_factory=lambda: deque(maxlen=200))  # acts, and on what screen
+    _before: str = (
+        ""  # text of the executor's last request, to know how much of the next one is the same
+    )
+    _seen: deque[tuple[str, bytes]] = field(
+        default_factory=lambda: deque(maxlen=200)
+    )  # acts, and on what screen
     shown: Frame | None = None  # the last look that the model of a story has seen
     began: float = 0.0  # when the turn did
     panel: Any = None  # a Panel, if one is open
@@ -3602,8 +5189,14 @@ class Engine:
 
     def tell(self, turn: int, role: str, done: str, effect: str) -> None:
         """The one line a turn leaves on the terminal, with its time and the tokens spent since the line before."""
-        tokens, self.told, seconds = self.tokens - self.told, self.tokens, self.clock.now() - self.began
-        self.say(f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10} {seconds:5.1f} s {tokens:>6} tokens")
+        tokens, self.told, seconds = (
+            self.tokens - self.told,
+            self.tokens,
+            self.clock.now() - self.began,
+        )
+        self.say(
+            f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10} {seconds:5.1f} s {tokens:>6} tokens"
+        )
 
     def observe(self, turn: int, suffix: str = "", name: str = "") -> tuple[Frame, str]:
         """A frame to act on, once no pause holds, saved and encoded for the next request; and its path."""
@@ -3617,27 +5210,46 @@ class Engine:
             canvas = Canvas(frame.width, frame.height, frame.pixels)
             front = Rect(*sight(frame)["window"])
             for handle, place in self._typed:
-                covered = frame.window and frame.window.handle != handle and front.intersection(place) == place
+                covered = (
+                    frame.window
+                    and frame.window.handle != handle
+                    and front.intersection(place) == place
+                )
                 canvas.fill(place, 0x808080, 0, 0.0 if covered else 1.0)
             frame = replace(frame, pixels=bytes(canvas.pixels))
-        looked, encoded = self.clock.now(), self._encoder.encode(frame.pixels, frame.width, frame.height)
+        looked, encoded = (
+            self.clock.now(),
+            self._encoder.encode(frame.pixels, frame.width, frame.height),
+        )
         self._image = encoded.base64
         if self.panel:
             self.panel.show(encoded.png, turn)
         name = name if "." in name else f"screenshots/{name or f'turn_{turn:04d}{suffix}'}.png"
-        seconds = {"capture": round(looked - start, 3), "encode": round(self.clock.now() - looked, 3)}
+        seconds = {
+            "capture": round(looked - start, 3),
+            "encode": round(self.clock.now() - looked, 3),
+        }
         self.logger.record("look", turn=turn, screenshot=name, **seconds, **sight(frame))
-        return frame, self.logger.save_screenshot(name, encoded.png, frame)  # last, since a record waits for it
+        return frame, self.logger.save_screenshot(
+            name, encoded.png, frame
+        )  # last, since a record waits for it
 
     def _look(self) -> Frame:
         """A capture; while the screen can't be seen (locked, one colour) it waits, at most `blind_patience` seconds."""
         area, start, reason = resolve_area(self.config.area, self.desktop), self.clock.now(), ""
         while True:
-            told, reason = reason, "The screen shows one single colour; restore the remote session or wake the display."
+            told, reason = (
+                reason,
+                "The screen shows one single colour; restore the remote session or wake the display.",
+            )
             try:
-                frame = self.desktop.capture(area, self.config.screen_capture_w, self.config.screen_capture_h)
+                frame = self.desktop.capture(
+                    area, self.config.screen_capture_w, self.config.screen_capture_h
+                )
                 if not frame.blank:
-                    window = frame.window and replace(frame.window, title=self.logger.hide(frame.window.title))
+                    window = frame.window and replace(
+                        frame.window, title=self.logger.hide(frame.window.title)
+                    )
                     return replace(frame, window=window)
             except Win32Error as error:
                 reason = str(error)
@@ -3649,22 +5261,43 @@ class Engine:
 
     def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
         """One request to a role: its prompt, then `messages`; a failed one is returned, but several in a row raised."""
-        system, tools, config, shared = self.profile.system(role), self.profile.schemas(role), self.config, None
+        system, tools, config, shared = (
+            self.profile.system(role),
+            self.profile.schemas(role),
+            self.config,
+            None,
+        )
         settings = {"tools": tools, "tool_choice": "auto"} if tools else dict[str, Any]()
-        settings |= {name: getattr(config, getattr(role, name)) for name in ("temperature", "max_tokens")}
+        settings |= {
+            name: getattr(config, getattr(role, name)) for name in ("temperature", "max_tokens")
+        }
         acting = role == self.profile.roles["executor"]
         self.hints += self.panel.take_hints() if self.panel else []
-        hints = "\n".join(f"HINT FROM THE PERSON: {self.logger.hide(hint)}" for hint in self.hints if acting)
+        hints = "\n".join(
+            f"HINT FROM THE PERSON: {self.logger.hide(hint)}" for hint in self.hints if acting
+        )
         messages = [*messages, *[Message("user", hints)] * bool(hints)]
-        text = system + json.dumps(tools) + "".join(f"{m.role}{m.thought}{m.text}{m.more or ''}" for m in messages)
+        text = (
+            system
+            + json.dumps(tools)
+            + "".join(f"{m.role}{m.thought}{m.text}{m.more or ''}" for m in messages)
+        )
         if acting:  # the share of its text that is, from the start, as before
             same = len(os.path.commonprefix([self._before, text]))
             shared, self._before = round(same / len(text), 3) if self._before else None, text
-        body = request_body({"model": self.model.name, **settings}, [Message("system", system), *messages])
+        body = request_body(
+            {"model": self.model.name, **settings}, [Message("system", system), *messages]
+        )
         self.logger.api_calls += 1
-        number, images, start = self.logger.api_calls, sum(bool(m.image) for m in messages), self.clock.now()
+        number, images, start = (
+            self.logger.api_calls,
+            sum(bool(m.image) for m in messages),
+            self.clock.now(),
+        )
         sizes = f"{len(messages)} messages, {images} images, {len(body)} bytes, shared {shared}, {_tool_names(tools)}"
-        self.logger.exchange(f"REQUEST {number} to {role.name}: {sizes}", [str(m) for m in messages if not m.logged])
+        self.logger.exchange(
+            f"REQUEST {number} to {role.name}: {sizes}", [str(m) for m in messages if not m.logged]
+        )
         for message in messages:
             message.logged = True
         self.phase(f"{role.name} is thinking")
@@ -3681,19 +5314,30 @@ class Engine:
         reply, self.failures = replace(reply, message=self.logger.hide(reply.message)), 0
         self.hints = [] if acting else self.hints
         least = config.screen_capture_w * config.screen_capture_h * images // 1024
-        warnings, about = reply_warnings(reply, self.model.name, self.model, least, len(text)), told(reply.message)
-        self.logger.exchange(f"RESPONSE {number} in {reply.seconds:.2f} s, {reply.usage}", [*about, *warnings])
+        warnings, about = (
+            reply_warnings(reply, self.model.name, self.model, least, len(text)),
+            told(reply.message),
+        )
+        self.logger.exchange(
+            f"RESPONSE {number} in {reply.seconds:.2f} s, {reply.usage}", [*about, *warnings]
+        )
         for warning in [text for text in warnings if text not in self.warned]:
             self.warned.add(warning)
             self.say(f"warning: {warning}")
         values = {name.removesuffix("_tokens"): value for name, value in vars(reply.usage).items()}
         self.tokens += (values["prompt"] or 0) + (values["completion"] or 0)
-        times = {"seconds": round(reply.seconds, 3), "request": round(lost, 3), "tries": reply.tries}
+        times = {
+            "seconds": round(reply.seconds, 3),
+            "request": round(lost, 3),
+            "tries": reply.tries,
+        }
         more = {"finish_reason": reply.finish_reason, "shared": shared, "tokens": values, **times}
         self.logger.record("reply", call=number, role=role.name, message=reply.message, **more)
         return reply
 
-    def ask_for_call(self, role: Role, text: str, image: bytes, corrections: int) -> tuple[Act | None, str, int]:
+    def ask_for_call(
+        self, role: Role, text: str, image: bytes, corrections: int
+    ) -> tuple[Act | None, str, int]:
         """The act, or None after so many short corrections on the cached prompt; what was said; how many requests."""
         tools, said, messages = self.profile.schemas(role), "", [Message("user", text, image)]
         for asked in range(1, corrections + 2):
@@ -3702,10 +5346,19 @@ class Engine:
                 return None, "", asked
             said = cut_repetition(strip_think(_plain_text(reply.message.get("content"))))
             try:
-                return self.profile.vocabulary.parse(read_call(reply.message, reply.finish_reason, tools)), said, asked
+                return (
+                    self.profile.vocabulary.parse(
+                        read_call(reply.message, reply.finish_reason, tools)
+                    ),
+                    said,
+                    asked,
+                )
             except ToolError as error:
                 self.logger.record("no_call", error=error.kind, text=str(error))
-                messages += [Message("assistant", NO_CALL), Message("user", correction(error, tools))]
+                messages += [
+                    Message("assistant", NO_CALL),
+                    Message("user", correction(error, tools)),
+                ]
         return None, said, corrections + 1
 
     def act(self, act: Act, frame: Frame, turn: int) -> tuple[str, bool | None]:
@@ -3713,7 +5366,10 @@ class Engine:
         self.logger.record("intent", turn=turn, tool=act.tool.name, args=asdict(act.args))
         self.phase(f"doing {act.tool.name}")
         start, changed, self.refused, self.region = self.clock.now(), None, "", None
-        more, size = dict[str, Any](settle_ms=None), (max(1, frame.width // 4), max(1, frame.height // 4))
+        more, size = (
+            dict[str, Any](settle_ms=None),
+            (max(1, frame.width // 4), max(1, frame.height // 4)),
+        )
         try:
             before = self.desktop.glance(frame.area, *size)
             result = self.actuator.perform(act, frame)
@@ -3722,7 +5378,10 @@ class Engine:
                 sent = self.clock.now()
                 self._latest = self._settle(frame.area, size, before)
                 self.actuator.settled()
-                more = {"settle_ms": round((self._latest.taken_at - sent) * 1000), "act": round(sent - start, 3)}
+                more = {
+                    "settle_ms": round((self._latest.taken_at - sent) * 1000),
+                    "act": round(sent - start, 3),
+                }
                 box = changed_region(frame.clean, self._latest.clean, frame.width)
                 changed = box is not None
                 if box:
@@ -3730,14 +5389,28 @@ class Engine:
                     end = round((box.left + box.width) * x), round((box.top + box.height) * y)
                     self.region = round(box.left * x), round(box.top * y), *end
                 text = getattr(act.args, "text", "")
-                if box and frame.window and self.config.blank_secrets and self.actuator.secrets.fill(text) != text:
+                if (
+                    box
+                    and frame.window
+                    and self.config.blank_secrets
+                    and self.actuator.secrets.fill(text) != text
+                ):
                     self._typed.append((frame.window.handle, box))
         except (ToolError, Win32Error) as error:
             self.refused = getattr(error, "kind", "windows")
-            begun = "Failed half-way, so look before doing it again" if self.actuator.sent else "Not done"
+            begun = (
+                "Failed half-way, so look before doing it again"
+                if self.actuator.sent
+                else "Not done"
+            )
             result = f"{begun}: {error}"
         result, seconds = self.logger.hide(result), round(self.clock.now() - start, 3)
-        more |= {"changed": changed, "region": self.region, "refused": self.refused, "seconds": seconds}
+        more |= {
+            "changed": changed,
+            "region": self.region,
+            "refused": self.refused,
+            "seconds": seconds,
+        }
         self.logger.record("result", turn=turn, result=result, **more)
         self.logger.log(f"TOOL {act} -> {result}; changed {changed}, {seconds} s")
         return result, changed
@@ -3757,7 +5430,9 @@ class Engine:
             self.clock.sleep(max(0.0, config.settle_interval_ms / 1000 - (self.clock.now() - now)))
             last, look = look, self.desktop.glance(area, *size)
             agreed = agreed + 1 if frame and look == last else 0
-            restless |= changed and look != last  # what goes on being drawn pauses, too: more looks must agree
+            restless |= (
+                changed and look != last
+            )  # what goes on being drawn pauses, too: more looks must agree
             if frame and (agreed >= (4 if restless else 2) or passed >= config.settle_cap_ms):
                 return frame
 
@@ -3765,10 +5440,15 @@ class Engine:
         """Whether this very act was done before on a screen that looked like this, a caret or a clock aside."""
         what = f"{act.tool.name} {vars(act.args) | {'element_name': '', 'reasoning': ''}}"  # whatever it is called
         stride = frame.width * 4  # a look is every 8th pixel of every 8th row, one colour
-        look = b"".join(frame.clean[y * stride : (y + 1) * stride : 32] for y in range(0, frame.height, 8))
+        look = b"".join(
+            frame.clean[y * stride : (y + 1) * stride : 32] for y in range(0, frame.height, 8)
+        )
         looks = [seen for done, seen in self._seen if done == what and len(seen) == len(look)]
         self._seen.append((what, look))
-        return any(sum(a != b for a, b in zip(seen, look, strict=True)) * 1000 <= len(look) for seen in looks)
+        return any(
+            sum(a != b for a, b in zip(seen, look, strict=True)) * 1000 <= len(look)
+            for seen in looks
+        )
 
 
 def refusal(kind: str, text: str) -> dict[str, Any]:
@@ -3780,13 +5460,22 @@ def refusal(kind: str, text: str) -> dict[str, Any]:
 class Conversation:
     """What a chat keeps: the task, then steps, which leave as a whole, lest an answer stand without its call."""
 
-    messages: list[Message]  # the task's, then of each step an assistant's, its answers, at most one screenshot
+    messages: list[
+        Message
+    ]  # the task's, then of each step an assistant's, its answers, at most one screenshot
     shown: int = 0  # screenshots so far
     frame: Frame | None = None  # the last one
     silent: int = 0  # replies without a call in a row
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))  # of the calls
 
-    def add(self, said: str, thought: str, calls: Sequence[ToolCall], answer: Mapping[str, Any], image: bytes) -> None:
+    def add(
+        self,
+        said: str,
+        thought: str,
+        calls: Sequence[ToolCall],
+        answer: Mapping[str, Any],
+        image: bytes,
+    ) -> None:
         """One step: a broken call is not repeated, of several the first is answered, a screenshot brings `image`."""
         content, shown = json.dumps(answer, ensure_ascii=False), list[dict[str, Any]]()
         said, thought = (_CALL_BEGINS.split(text)[0].strip() for text in (said[:2000], thought))
@@ -3794,12 +5483,21 @@ class Conversation:
         step = step if calls else [Message("assistant", NO_CALL), Message("user", content)]
         for call in calls:
             identity = f"call{next(self._numbers):05d}"  # nine letters and digits: the strictest templates want that
-            function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+            function = {
+                "name": call.name,
+                "arguments": json.dumps(call.arguments, ensure_ascii=False),
+            }
             shown.append({"id": identity, "type": "function", "function": function})
-            step.append(Message("tool", content, more={"tool_call_id": identity, "name": call.name}))
-            content = json.dumps(refusal("too_many_tool_calls", "Only the first call of a reply is carried out."))
+            step.append(
+                Message("tool", content, more={"tool_call_id": identity, "name": call.name})
+            )
+            content = json.dumps(
+                refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
+            )
         if "screenshot" in answer:
-            step.append(Message("user", f"Screenshot {answer['screenshot']}: the screen now.", image))
+            step.append(
+                Message("user", f"Screenshot {answer['screenshot']}: the screen now.", image)
+            )
         self.messages += step
 
     def prune(self, screenshots: int, thinks: int, slack: int = 0) -> None:
@@ -3810,25 +5508,37 @@ class Conversation:
             for message in images[: max(0, len(images) - screenshots)]:
                 message.image, message.text = b"", "(An earlier screenshot, left out.)"
             for message in thoughtful[: max(0, len(thoughtful) - thinks)]:
-                message.thought = LEFT_OUT  # inside its tags, where a model that imitates it does no harm
+                message.thought = (
+                    LEFT_OUT  # inside its tags, where a model that imitates it does no harm
+                )
 
 
-########################################################################################################################
+####################################################################################################
 # Room 16 - Loops: whom to ask and when to stop
-########################################################################################################################
+####################################################################################################
 
 
 def run_agent(engine: Engine, state: AgentState, recording: Recording | None = None) -> Outcome:
     """Runs the profile's loop, or a recording, to its end; held input is released on every way out."""
     engine.began, turn = engine.clock.now(), partial(two_agent_turn, engine, state)
-    loops: Any = {"two_agent": partial(run_turns, take_turn=turn), "chat": run_chat, "story": run_story}
+    loops: Any = {
+        "two_agent": partial(run_turns, take_turn=turn),
+        "chat": run_chat,
+        "story": run_story,
+    }
     try:
-        return run_replay(engine, state, recording) if recording else loops[engine.profile.loop](engine, state)
+        return (
+            run_replay(engine, state, recording)
+            if recording
+            else loops[engine.profile.loop](engine, state)
+        )
     finally:
         engine.actuator.release()
 
 
-def run_turns(engine: Engine, state: AgentState, take_turn: Callable[[], Outcome | None]) -> Outcome:
+def run_turns(
+    engine: Engine, state: AgentState, take_turn: Callable[[], Outcome | None]
+) -> Outcome:
     """Turn after turn, until one ends the run or there are no more."""
     while state.turn < engine.config.max_steps:
         state.increment_turn()
@@ -3854,21 +5564,36 @@ def resume(engine: Engine, state: AgentState) -> None:
     folder, pending, engine.began = engine.logger.folder, None, engine.clock.now()
     records, damaged, _ = read_journal(folder)
     for entry in records:
-        kind, values = entry.pop("kind", ""), {name: entry[name] for name in entry if name != "time"}
+        kind, values = (
+            entry.pop("kind", ""),
+            {name: entry[name] for name in entry if name != "time"},
+        )
         with suppress(KeyError, TypeError, ValueError):  # somebody changed it
             if kind == "intent":
-                result = "Unknown: the program ended in the middle of it, so look before doing it again."
-                pending = ActionRecord(values["turn"], values["tool"], json.dumps(values["args"]), result)
+                result = (
+                    "Unknown: the program ended in the middle of it, so look before doing it again."
+                )
+                pending = ActionRecord(
+                    values["turn"], values["tool"], json.dumps(values["args"]), result
+                )
             elif kind == "action":
                 state.memory.add_action(ActionRecord(**values))
                 pending = None
             elif kind == "archive":
-                state.memory.apply_compression(values["summary"], values["patterns"], values["turns"])
+                state.memory.apply_compression(
+                    values["summary"], values["patterns"], values["turns"]
+                )
             elif kind == "state":
-                known = {name: type(old)(values[name]) for name, old in vars(state).items() if values[name] is not None}
+                known = {
+                    name: type(old)(values[name])
+                    for name, old in vars(state).items()
+                    if values[name] is not None
+                }
                 vars(state).update(known)
             state.turn = max(state.turn, values.get("turn", 0))
-    engine.say(f"Going on with {folder.name} after turn {state.turn}. Damaged lines left out: {damaged or 'none'}.")
+    engine.say(
+        f"Going on with {folder.name} after turn {state.turn}. Damaged lines left out: {damaged or 'none'}."
+    )
     if pending:
         note_action(engine, state, pending)
 
@@ -3876,21 +5601,31 @@ def resume(engine: Engine, state: AgentState) -> None:
 def plan_turn(engine: Engine, state: AgentState) -> Outcome | None:
     """One turn of the planner; afterwards the executor has instructions and memory has room, whatever was said."""
     archiving, most = state.memory.needs_compression, engine.config.planner_in_a_row
-    role, known, done = engine.profile.roles["planner"], state.memory.all_snapshots, "no usable plan"
+    role, known, done = (
+        engine.profile.roles["planner"],
+        state.memory.all_snapshots,
+        "no usable plan",
+    )
     wanted = "Review the recent actions: is there progress, failure, completion? Give the next instruction."
     if archiving:
         turns = [record.turn for record in state.memory.active_history]
         wanted = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
     elif not state.execution_instructions:
         wanted = "Analyse the task, make a plan and give the first instruction."
-    notes = [f"Nothing has made progress for {state.stalled} turns; give another way."] if state.stalled > 1 else []
+    notes = (
+        [f"Nothing has made progress for {state.stalled} turns; give another way."]
+        if state.stalled > 1
+        else []
+    )
     text = "\n".join([state.get_context(), "", f"CURRENT_TURN: {state.turn}", *notes, wanted])
     act, said, asked = engine.ask_for_call(role, text, b"", max(0, most - state.planner_streak - 1))
     state.planner_streak += asked
     archived = act if act and act.tool.name == "archive" else None
     if archived:
         args = archived.args
-        number = state.memory.apply_compression(args.summary, args.patterns_detected, args.archived_turns)
+        number = state.memory.apply_compression(
+            args.summary, args.patterns_detected, args.archived_turns
+        )
         done = f"archived {number} turns"
     elif act:
         state.execution_instructions, state.needs_review = act.args.instructions, False
@@ -3902,11 +5637,19 @@ def plan_turn(engine: Engine, state: AgentState) -> Outcome | None:
     waiting = state.needs_review or not state.execution_instructions
     if not (waiting and archived) or state.planner_streak >= most:
         # without instructions the executor works on the task itself: a silent planner must not stop the run
-        state.execution_instructions = state.execution_instructions or f"Carry out the task: {state.task}"
+        state.execution_instructions = (
+            state.execution_instructions or f"Carry out the task: {state.task}"
+        )
         state.mode, state.needs_review, state.since_review = EXECUTION, False, 0
     for snapshot in [snapshot for snapshot in state.memory.all_snapshots if snapshot not in known]:
         engine.logger.record("archive", turn=state.turn, **asdict(snapshot))
-    engine.logger.record("plan", turn=state.turn, done=done, plan=state.plan, instructions=state.execution_instructions)
+    engine.logger.record(
+        "plan",
+        turn=state.turn,
+        done=done,
+        plan=state.plan,
+        instructions=state.execution_instructions,
+    )
     engine.tell(state.turn, role.name, done, "")
     return None
 
@@ -3918,20 +5661,36 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     last, config = state.memory.get_last_action_for_validation(), engine.config
     lines = [state.get_context(), "", f"WINDOW: {frame.window.title if frame.window else 'none'}"]
     lines += [f"LAST_ACTION: {cut(last.result, 300)}"] if last else []
-    lines += ["CHANGED: region {},{}-{},{} on the grid".format(*last.region)] if last and last.region else []
+    lines += (
+        ["CHANGED: region {},{}-{},{} on the grid".format(*last.region)]
+        if last and last.region
+        else []
+    )
     if state.stalled >= config.stall_tell:
-        lines.append(f"NOTE: the last {state.stalled} turns made no progress; do something different.")
-    lines += [f"CURRENT_TURN: {state.turn} of {config.max_steps}", "Check the last action, then call one tool."]
-    role, text = engine.profile.roles["executor"], "\n".join(lines)  # what changes every turn comes last
+        lines.append(
+            f"NOTE: the last {state.stalled} turns made no progress; do something different."
+        )
+    lines += [
+        f"CURRENT_TURN: {state.turn} of {config.max_steps}",
+        "Check the last action, then call one tool.",
+    ]
+    role, text = (
+        engine.profile.roles["executor"],
+        "\n".join(lines),
+    )  # what changes every turn comes last
     act, said, _ = engine.ask_for_call(role, text, engine._image, config.reply_corrections)
     name, args = (act.call.name, act.shown) if act else ("no_call", "")
-    record = ActionRecord(state.turn, name, args, "No usable tool call in the reply.", screenshot, said)
+    record = ActionRecord(
+        state.turn, name, args, "No usable tool call in the reply.", screenshot, said
+    )
     outcome, progress = None, False
     if act and act.tool.name == "report_complete":
         outcome, record.result = check_completion(engine, state, act.args.evidence)
     elif act and act.tool.name == "report_status":
         record.result = f"Goal status: {act.args.goal_identifier} -> {act.args.completion_status}"
-        state.needs_review |= act.args.completion_status.upper().startswith(("DONE", "COMPLETE", "BLOCKED"))
+        state.needs_review |= act.args.completion_status.upper().startswith(
+            ("DONE", "COMPLETE", "BLOCKED")
+        )
     elif act:
         progress = carry_out(engine, state, act, frame, record)
     if act and act.call.ignored:
@@ -3940,9 +5699,14 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     return outcome or escalate(engine, state, progress)
 
 
-def carry_out(engine: Engine, state: AgentState, act: Act, frame: Frame, record: ActionRecord) -> bool:
+def carry_out(
+    engine: Engine, state: AgentState, act: Act, frame: Frame, record: ActionRecord
+) -> bool:
     """Acts, and enters into the record what came of it; whether that is progress: new, and it changed the screen."""
-    repeated, moved = engine.repeated(act, frame), act.tool.name == "move"  # comparing looks leaves the pointer out
+    repeated, moved = (
+        engine.repeated(act, frame),
+        act.tool.name == "move",
+    )  # comparing looks leaves the pointer out
     record.result, changed = engine.act(act, frame, state.turn)
     record.changed, record.region = None if moved else changed, engine.region
     state.acted |= changed is not None
@@ -3954,20 +5718,31 @@ def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None
     state.memory.add_action(record)
     engine.logger.record("action", **asdict(record))
     effect = {True: "changed", False: "unchanged", None: record.result}[record.changed]
-    engine.tell(state.turn, engine.profile.roles["executor"].name, f"{record.tool} {record.args}", effect)
+    engine.tell(
+        state.turn, engine.profile.roles["executor"].name, f"{record.tool} {record.args}", effect
+    )
 
 
-def check_completion(engine: Engine, state: AgentState, evidence: str) -> tuple[Outcome | None, str]:
+def check_completion(
+    engine: Engine, state: AgentState, evidence: str
+) -> tuple[Outcome | None, str]:
     """A completion report counts with enough evidence that a fresh look confirms; otherwise the planner hears of it."""
     least, said = engine.config.evidence_chars, "yes"
     if len(evidence.strip()) < least:
-        return None, f"Evidence has {len(evidence.strip())} characters; describe the visible proof in at least {least}."
+        return (
+            None,
+            f"Evidence has {len(evidence.strip())} characters; describe the visible proof in at least {least}.",
+        )
     if engine.config.verify_completion:
         engine._latest = None
         engine.observe(state.turn, "_check")
         text = f"TASK: {state.task}\n\nCLAIM: {evidence}\n\nIs it done? Answer YES or NO and the reason in one line."
         reply = engine.ask(engine.profile.roles["verifier"], [Message("user", text, engine._image)])
-        said = str(reply) if isinstance(reply, ModelError) else _plain_text(reply.message.get("content"))
+        said = (
+            str(reply)
+            if isinstance(reply, ModelError)
+            else _plain_text(reply.message.get("content"))
+        )
         said = cut(strip_think(said), 300)
         engine.logger.record("verification", text=said)
     if re.match(r"\W*yes\b", said, re.IGNORECASE):  # nothing else agrees
@@ -3989,7 +5764,9 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     if due and state.memory.should_recover(state.turn, config.loop_recovery_cooldown):
         state.memory.mark_recovery(state.turn)
         frame, _ = engine.observe(state.turn, "_recovery")
-        result, _ = engine.act(Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {})), frame, state.turn)
+        result, _ = engine.act(
+            Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {})), frame, state.turn
+        )
         engine.tell(state.turn, "program", "recovery keys", result)
     return None
 
@@ -4018,16 +5795,25 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
             condense(engine, state, chat, 1)
         note_action(engine, state, ActionRecord(state.turn, "no_reply", reply.kind, str(reply)))
         return escalate(engine, state, False)
-    said = cut_repetition(strip_think(_plain_text(reply.message.get("content")))).replace(NO_CALL, "")
-    said, calls = _END_TOKENS.sub("", said).strip(), harmless_calls(reply.message, reply.finish_reason)
+    said = cut_repetition(strip_think(_plain_text(reply.message.get("content")))).replace(
+        NO_CALL, ""
+    )
+    said, calls = (
+        _END_TOKENS.sub("", said).strip(),
+        harmless_calls(reply.message, reply.finish_reason),
+    )
     try:
         call = read_call(reply.message, reply.finish_reason, tools)
-        record, answer, progress = chat_act(engine, state, chat, engine.profile.vocabulary.parse(call))
+        record, answer, progress = chat_act(
+            engine, state, chat, engine.profile.vocabulary.parse(call)
+        )
         chat.silent, calls = 0, [call, *calls[1:]]
     except ToolError as error:
         chat.silent += 1
         record = ActionRecord(state.turn, "no_call", error.kind, str(error))
-        if error.kind == "no_call" and is_answer(said, tools, chat.silent > config.reply_corrections):
+        if error.kind == "no_call" and is_answer(
+            said, tools, chat.silent > config.reply_corrections
+        ):
             note_action(engine, state, ActionRecord(state.turn, "final_answer", "", said))
             return Outcome("completed", said)
         engine.logger.record("no_call", error=error.kind, text=str(error))
@@ -4039,7 +5825,9 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     note_action(engine, state, record)
     outcome = escalate(engine, state, progress)
     if state.memory.last_recovery_turn == state.turn:
-        chat.messages.append(Message("user", "The program pressed Escape and opened the Start menu; look again."))
+        chat.messages.append(
+            Message("user", "The program pressed Escape and opened the Start menu; look again.")
+        )
     # pruned seldom, and then all at once: after it the server reads the conversation anew
     next_image = config.screen_capture_w * config.screen_capture_h // 1024
     room = (engine.model.context_length or sys.maxsize) - next_image - config.executor_max_tokens
@@ -4052,24 +5840,42 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     return outcome
 
 
-def chat_act(engine: Engine, state: AgentState, chat: Conversation, act: Act) -> tuple[ActionRecord, Any, bool]:
+def chat_act(
+    engine: Engine, state: AgentState, chat: Conversation, act: Act
+) -> tuple[ActionRecord, Any, bool]:
     """Carries a call out on a frame of its own; returns the record, the answer to the model, and whether it helped."""
     looks, config = act.tool.name == "observe", engine.config
     name = f"{config.dump_prefix}{config.dump_start + chat.shown:04d}" if looks else ""
     frame, screenshot = engine.observe(state.turn, name=name)
     record = ActionRecord(state.turn, act.call.name, act.shown, "", screenshot)
     if looks:
-        chat.shown, chat.frame, record.result = chat.shown + 1, frame, f"Screenshot {chat.shown + 1}"
-        answer = {"ok": True, "screenshot": chat.shown, "window": frame.window.title if frame.window else ""}
+        chat.shown, chat.frame, record.result = (
+            chat.shown + 1,
+            frame,
+            f"Screenshot {chat.shown + 1}",
+        )
+        answer = {
+            "ok": True,
+            "screenshot": chat.shown,
+            "window": frame.window.title if frame.window else "",
+        }
         return record, answer, not engine.repeated(act, frame)
     if chat.frame and (chat.frame.area, chat.frame.screen) != (frame.area, frame.screen):
-        raise ToolError("The screen's size changed since the last screenshot; take a new one.", "stale_frame")
+        raise ToolError(
+            "The screen's size changed since the last screenshot; take a new one.", "stale_frame"
+        )
     progress = carry_out(engine, state, act, frame, record)
     if engine.refused:
         return record, refusal(engine.refused, record.result), False
     answer = {"ok": True, "result": record.result}
-    answer |= {} if record.changed is None else {"screen": "changed" if record.changed else "did not change"}
-    answer |= {"region": record.region} if record.changed else {}  # the box of what changed, on the grid
+    answer |= (
+        {}
+        if record.changed is None
+        else {"screen": "changed" if record.changed else "did not change"}
+    )
+    answer |= (
+        {"region": record.region} if record.changed else {}
+    )  # the box of what changed, on the grid
     return record, answer, progress
 
 
@@ -4081,7 +5887,9 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
     steps = [place for place, message in enumerate(chat.messages) if message.role == "assistant"]
     del chat.messages[1 : [*steps, len(chat.messages)][max(0, len(steps) - keep)]]
     done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
-    chat.messages[0] = Message("user", f"TASK: {state.task}" + (f"\n\nEARLIER STEPS: {done}" if done else ""))
+    chat.messages[0] = Message(
+        "user", f"TASK: {state.task}" + (f"\n\nEARLIER STEPS: {done}" if done else "")
+    )
 
 
 def run_story(engine: Engine, state: AgentState) -> Outcome:
@@ -4108,8 +5916,13 @@ def run_story(engine: Engine, state: AgentState) -> Outcome:
         if state.stalled >= config.stall_tell:
             note += f" The last {state.stalled} turns made no progress; do something different."
         limits = f"At most {config.max_actions} actions and {config.max_bboxes} bboxes a turn."
-        messages = [Message("user", f"TASK: {state.task}\n{limits}"), Message("assistant", state.plan or "I look.")]
-        messages += [Message("user", f"TURN {state.turn}.{note} The screen now, with your marks:", image)]
+        messages = [
+            Message("user", f"TASK: {state.task}\n{limits}"),
+            Message("assistant", state.plan or "I look."),
+        ]
+        messages += [
+            Message("user", f"TURN {state.turn}.{note} The screen now, with your marks:", image)
+        ]
         answer = None if outcome else engine.ask(engine.profile.roles["executor"], messages)
         reply = answer.message if isinstance(answer, Reply) else {}
         return outcome
@@ -4117,7 +5930,9 @@ def run_story(engine: Engine, state: AgentState) -> Outcome:
     return run_turns(engine, state, take_turn)
 
 
-def carry_out_all(engine: Engine, state: AgentState, actions: list[Any]) -> tuple[list[Any], str, Outcome | None]:
+def carry_out_all(
+    engine: Engine, state: AgentState, actions: list[Any]
+) -> tuple[list[Any], str, Outcome | None]:
     """A turn's actions up to the first that is not executed: those that were, what the model is told, the run's end."""
     words, done, progress, outcome = engine.profile.vocabulary, list[dict[str, Any]](), False, None
     last, most = state.memory.get_last_action_for_validation(), engine.config.max_actions
@@ -4126,12 +5941,22 @@ def carry_out_all(engine: Engine, state: AgentState, actions: list[Any]) -> tupl
         note_action(engine, state, ActionRecord(state.turn, "look", "", cut(state.plan, 100)))
     for action in actions[:most]:
         (frame, screenshot), executed = engine.observe(state.turn, f"_{len(done) + 1}"), False
-        told, now = ((it.area, it.screen, it.window and it.window.handle) for it in (engine.shown or frame, frame))
-        record = ActionRecord(state.turn, "no_call", "", "Waited", screenshot=screenshot, response_text=state.plan)
+        told, now = (
+            (it.area, it.screen, it.window and it.window.handle)
+            for it in (engine.shown or frame, frame)
+        )
+        record = ActionRecord(
+            state.turn, "no_call", "", "Waited", screenshot=screenshot, response_text=state.plan
+        )
         try:
             if not done and told != now:
-                raise ToolError("Another window or another screen has come up since your picture.", "stale_frame")
-            act = words.parse(read_action(action, cut(state.plan, 300), words.schemas([*words.tools])))
+                raise ToolError(
+                    "Another window or another screen has come up since your picture.",
+                    "stale_frame",
+                )
+            act = words.parse(
+                read_action(action, cut(state.plan, 300), words.schemas([*words.tools]))
+            )
             record.tool, record.args, executed = act.call.name, act.shown, act.tool.name == "wait"
             if act.tool.name == "report_complete":
                 outcome, record.result = check_completion(engine, state, act.args.evidence)
@@ -4147,33 +5972,51 @@ def carry_out_all(engine: Engine, state: AgentState, actions: list[Any]) -> tupl
         if not executed:  # what follows was meant for the screen after it
             note = f" Action {len(done) + 1} was not executed: {record.result}"
             break
-        mark = {name: value for name, value in act.call.arguments.items() if name not in ("label", "evidence")}
+        mark = {
+            name: value
+            for name, value in act.call.arguments.items()
+            if name not in ("label", "evidence")
+        }
         done.append({"name": act.call.name, **mark})
-    note += f" Only {most} of {len(actions)} actions were carried out." * (len(done) == most < len(actions))
+    note += f" Only {most} of {len(actions)} actions were carried out." * (
+        len(done) == most < len(actions)
+    )
     outcome = outcome or escalate(engine, state, progress)
-    note += " The program pressed Escape and Start." * (state.memory.last_recovery_turn == state.turn)
+    note += " The program pressed Escape and Start." * (
+        state.memory.last_recovery_turn == state.turn
+    )
     return done, note, outcome
 
 
-def marked_picture(engine: Engine, state: AgentState, done: list[Any], boxes: list[Any], heat: Any) -> bytes:
+def marked_picture(
+    engine: Engine, state: AgentState, done: list[Any], boxes: list[Any], heat: Any
+) -> bytes:
     """The screen after the actions with their marks, drawn by the panel or the program, as base64; both are saved."""
     panel, logger, name, drawn = engine.panel, engine.logger, f"turn_{state.turn:04d}", None
     said = {"observation": state.plan, "bboxes": boxes, "actions": done}
     if engine.config.log_layout == "turn_dirs":
-        engine.logger.save_screenshot(f"{name}/vlm_output.json", json.dumps(engine.logger.hide(said)).encode())
+        engine.logger.save_screenshot(
+            f"{name}/vlm_output.json", json.dumps(engine.logger.hide(said)).encode()
+        )
         name += "/screenshot"
     frame, raw = engine.observe(state.turn, name=f"{name}_raw.png")
     engine.shown = frame
     engine.logger.record("stage", stage="raw", **said, raw_png=raw)
     if panel:
-        panel.show(base64.b64decode(engine._image), state.turn, done, boxes, state.plan, state.trail)
+        panel.show(
+            base64.b64decode(engine._image), state.turn, done, boxes, state.plan, state.trail
+        )
         drawn = panel.wait_annotated(state.turn, engine.config.panel_patience)
     if panel and not drawn:
         engine.say("The panel sent no picture in time, so the program drew the marks.")
     if not drawn:
         pixels = annotate(frame.pixels, frame.width, frame.height, done, boxes, state.trail, heat)
         drawn = engine._encoder.encode(bytes(pixels), frame.width, frame.height).png
-    logger.record("stage", stage="annotated", annotated_png=logger.save_screenshot(f"{name}_annotated.png", drawn))
+    logger.record(
+        "stage",
+        stage="annotated",
+        annotated_png=logger.save_screenshot(f"{name}_annotated.png", drawn),
+    )
     return base64.b64encode(drawn)
 
 
@@ -4186,17 +6029,29 @@ class Recording(NamedTuple):
     def acts(self) -> list[tuple[Act, str]]:
         """The steps, checked like a model's calls; raises ToolError."""
         words = Vocabulary({name: name for name, item in TOOLS.items() if item.run})
-        return [(words.parse(ToolCall(name, dict(arguments))), shot) for name, arguments, shot in self.steps]
+        return [
+            (words.parse(ToolCall(name, dict(arguments))), shot)
+            for name, arguments, shot in self.steps
+        ]
 
 
 def recording_of(folder: Path) -> Recording:
     """The acts of a run that were carried out whole; raises AgentError."""
     steps: list[tuple[str, Mapping[str, Any], str]] = []
-    for act in [act for turn in turns_of(folder)[1:] for act in turn["acts"] if act["changed"] is not None]:
-        args = {k: [v.get("x"), v.get("y")] if isinstance(v, dict) else v for k, v in act["args"].items()}
-        steps.append((act["tool"], {k: v for k, v in args.items() if k != "reasoning"}, act["screenshot"]))
+    for act in [
+        act for turn in turns_of(folder)[1:] for act in turn["acts"] if act["changed"] is not None
+    ]:
+        args = {
+            k: [v.get("x"), v.get("y")] if isinstance(v, dict) else v
+            for k, v in act["args"].items()
+        }
+        steps.append(
+            (act["tool"], {k: v for k, v in args.items() if k != "reasoning"}, act["screenshot"])
+        )
     if read_journal(folder)[1] or not steps:  # with a line lost, maybe an act
-        raise AgentError(f"{folder} cannot be repeated: {'it is damaged' if steps else 'nothing was done in it'}.")
+        raise AgentError(
+            f"{folder} cannot be repeated: {'it is damaged' if steps else 'nothing was done in it'}."
+        )
     return Recording(str(folder), steps)
 
 
@@ -4206,18 +6061,30 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
     looks = dict[str, tuple[str, str, Rect]]()
     for record in read_journal(folder)[0]:
         with suppress(LookupError, TypeError, ValueError):  # another record, or a damaged one
-            looks[record["screenshot"]] = record["screenshot"], record["program"], Rect(*map(int, record["window"]))
-    for act in [act for act, _ in steps if "{{" in engine.actuator.secrets.fill(getattr(act.args, "text", ""))]:
+            looks[record["screenshot"]] = (
+                record["screenshot"],
+                record["program"],
+                Rect(*map(int, record["window"])),
+            )
+    for act in [
+        act
+        for act, _ in steps
+        if "{{" in engine.actuator.secrets.fill(getattr(act.args, "text", ""))
+    ]:
         raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
 
     def take_turn() -> Outcome | None:
         (act, shot), start, share = steps[0], engine.clock.now(), 1.0
         if shot not in looks:
-            raise AgentError(f"{folder} has no record of {shot[:80] or 'the screenshot'}, on which {act} was done.")
+            raise AgentError(
+                f"{folder} has no record of {shot[:80] or 'the screenshot'}, on which {act} was done."
+            )
         while share > config.replay_tolerance:
             if engine.clock.now() - start > config.replay_patience:
                 text = f"{act}: {share:.0%} of the screen around it is not as in {folder / shot}; "
-                return Outcome("differs", f"{text}at most {config.replay_tolerance:.0%} may differ.")
+                return Outcome(
+                    "differs", f"{text}at most {config.replay_tolerance:.0%} may differ."
+                )
             frame, screenshot = engine.observe(state.turn)
             share = differing_share(config, frame, act, folder, looks[shot])
             engine.clock.sleep(0.25 * (share > config.replay_tolerance))
@@ -4233,26 +6100,41 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
     return run_turns(engine, state, take_turn)
 
 
-def differing_share(config: Config, frame: Frame, act: Act, folder: Path, look: tuple[str, str, Rect]) -> float:
+def differing_share(
+    config: Config, frame: Frame, act: Act, folder: Path, look: tuple[str, str, Rect]
+) -> float:
     """The largest share of pixels that differ from the recorded look around a target of the act, 0 to 1."""
-    (rgb, width, height), now, reach = read_picture(folder, look[0]), sight(frame), config.replay_box
+    (rgb, width, height), now, reach = (
+        read_picture(folder, look[0]),
+        sight(frame),
+        config.replay_box,
+    )
     whole, seen, shares = Rect(0, 0, width, height), bgrx_to_rgb(frame.pixels), [0.0]
-    places = [to_point(value, whole) for value in vars(act.args).values() if isinstance(value, Coordinate)]
+    places = [
+        to_point(value, whole) for value in vars(act.args).values() if isinstance(value, Coordinate)
+    ]
     boxes = [Rect(place.x - reach, place.y - reach, 2 * reach, 2 * reach) for place in places]
     # the target of an act without a place is the window with the keyboard, which must be the same one
     same = boxes or look[1:] == (now["program"], Rect(*now["window"]))
     if (width, height) != (frame.width, frame.height) or not same:
         return 1.0
     for box in [box.intersection(whole) for box in boxes or [look[2]]]:
-        step = max(1, math.isqrt(box.width * box.height // 10_000))  # so many pixels are looked at, evenly spread
-        rows, columns = range(box.top, box.top + box.height, step), range(box.left, box.left + box.width, step)
+        step = max(
+            1, math.isqrt(box.width * box.height // 10_000)
+        )  # so many pixels are looked at, evenly spread
+        rows, columns = (
+            range(box.top, box.top + box.height, step),
+            range(box.left, box.left + box.width, step),
+        )
         pixels = [slice(at, at + 3) for at in ((y * width + x) * 3 for y in rows for x in columns)]
-        unlike = [any(abs(a - b) > 32 for a, b in zip(rgb[p], seen[p], strict=True)) for p in pixels]  # levels of 256
+        unlike = [
+            any(abs(a - b) > 32 for a, b in zip(rgb[p], seen[p], strict=True)) for p in pixels
+        ]  # levels of 256
         shares.append(sum(unlike) / max(1, len(unlike)))
     return max(shares)
 
 
-SCRIPT = '''# coding: utf-8
+SCRIPT = """# coding: utf-8
 # Repeats {name} without a model: {task}
 # Each act needs the screen to look as in its screenshot, which stays in the run's folder; --dry-run shows the acts.
 import agent
@@ -4262,34 +6144,64 @@ STEPS = [
 ]
 if __name__ == "__main__":
     raise SystemExit(agent.main(recording=agent.Recording({folder!r}, STEPS)))
-'''
+"""
 
 
 def script_text(folder: Path) -> str:
     """A run as a script that imports this file alone; raises AgentError."""
-    head, steps = turns_of(folder)[0], "\n".join(f"    {step!r}," for step in recording_of(folder).steps)
-    name, task = ascii(head["name"])[1:-1], ascii(head["task"])[1:-1]  # neither can leave its comment
+    head, steps = (
+        turns_of(folder)[0],
+        "\n".join(f"    {step!r}," for step in recording_of(folder).steps),
+    )
+    name, task = (
+        ascii(head["name"])[1:-1],
+        ascii(head["task"])[1:-1],
+    )  # neither can leave its comment
     return SCRIPT.format(name=name, task=task, folder=str(folder.resolve()), steps=steps)
 
 
-########################################################################################################################
+####################################################################################################
 # Room 17 - Panel: the run in a browser, through a server that answers nobody but its own page
-########################################################################################################################
+####################################################################################################
 
-PANEL_ROUTES = {**dict.fromkeys(("/", "/config", "/state", "/events"), ("GET", 0)), "/annotated": ("POST", 64 << 20),
-                "/inject": ("POST", 4 << 20), "/control": ("POST", 1 << 16)}  # path: (method, most bytes of a body)
-PANEL_SECONDS, PANEL_CONNECTIONS = 10.0, 64  # for a whole request and its answer; at once, then the oldest has to go
-PANEL_TURNS, PANEL_GONE = 300, 2.0  # the latest ones, which the page gets; seconds in which a page asks again
+PANEL_ROUTES = {
+    **dict.fromkeys(("/", "/config", "/state", "/events"), ("GET", 0)),
+    "/annotated": ("POST", 64 << 20),
+    "/inject": ("POST", 4 << 20),
+    "/control": ("POST", 1 << 16),
+}  # path: (method, most bytes of a body)
+PANEL_SECONDS, PANEL_CONNECTIONS = (
+    10.0,
+    64,
+)  # for a whole request and its answer; at once, then the oldest has to go
+PANEL_TURNS, PANEL_GONE = (
+    300,
+    2.0,
+)  # the latest ones, which the page gets; seconds in which a page asks again
 PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-PANEL_ALLOWS = "; script-src 'nonce-{0}'; style-src 'nonce-{0}'; img-src data: blob:; connect-src 'self'"
-PANEL_GUARDS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
-                "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin"}  # fmt: skip
+PANEL_ALLOWS = (
+    "; script-src 'nonce-{0}'; style-src 'nonce-{0}'; img-src data: blob:; connect-src 'self'"
+)
+PANEL_GUARDS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
 
 
 def _action(act: Mapping[str, Any]) -> dict[str, Any]:
     """An act of the book as an action for `marks`."""
-    places = [value for value in act["args"].values() if isinstance(value, Mapping) and value.keys() == {"x", "y"}]
-    return {"name": act["tool"], **{f"{axis}{n}": place[axis] for n, place in enumerate(places, 1) for axis in "xy"}}
+    places = [
+        value
+        for value in act["args"].values()
+        if isinstance(value, Mapping) and value.keys() == {"x", "y"}
+    ]
+    return {
+        "name": act["tool"],
+        **{f"{axis}{n}": place[axis] for n, place in enumerate(places, 1) for axis in "xy"},
+    }
 
 
 class PanelRequest(BaseHTTPRequestHandler):
@@ -4314,21 +6226,47 @@ class PanelRequest(BaseHTTPRequestHandler):
         panel, headers, (method, limit) = self.server, self.headers, PANEL_ROUTES.get(path, ("", 0))
         kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         bearer = headers.get("Authorization", "").encode("latin-1", "replace")
-        odd = len({name.lower() for name in headers}) < len(headers) or not "".join(headers.values()).isprintable()
+        odd = (
+            len({name.lower() for name in headers}) < len(headers)
+            or not "".join(headers.values()).isprintable()
+        )
         yield odd or headers.defects, 400, "A header is malformed or given twice."
-        yield headers["Host"] != panel.host, 403, "Wrong Host."  # a name that someone's DNS points here is not ours
-        yield headers.get("Origin", f"http://{panel.host}") != f"http://{panel.host}", 403, "Wrong Origin."
-        yield headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"), 403, "Other sites may not ask."
+        yield (
+            headers["Host"] != panel.host,
+            403,
+            "Wrong Host.",
+        )  # a name that someone's DNS points here is not ours
+        yield (
+            headers.get("Origin", f"http://{panel.host}") != f"http://{panel.host}",
+            403,
+            "Wrong Origin.",
+        )
+        yield (
+            headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"),
+            403,
+            "Other sites may not ask.",
+        )
         yield not method, 404, "There is no such page."
         yield self.command != method, 405, f"This takes {method}."
-        yield path != "/" and not compare_digest(bearer, panel.bearer), 401, "Open the address the program printed."
+        yield (
+            path != "/" and not compare_digest(bearer, panel.bearer),
+            401,
+            "Open the address the program printed.",
+        )
         yield "Transfer-Encoding" in headers or not length, 411, "A plain Content-Length is needed."
         yield not re.fullmatch("[0-9]{1,12}", length), 400, "Content-Length is not a number."
         yield int(length) > limit, 413, f"At most {limit} bytes."
-        yield method == "POST" and kind != "application/json", 415, "The body must be application/json."
+        yield (
+            method == "POST" and kind != "application/json",
+            415,
+            "The body must be application/json.",
+        )
 
     def do_GET(self) -> None:
-        words, length = self.requestline.split(" "), self.headers.get("Content-Length", "0" * (self.command == "GET"))
+        words, length = (
+            self.requestline.split(" "),
+            self.headers.get("Content-Length", "0" * (self.command == "GET")),
+        )
         path = words[1] if len(words) == 3 else ""  # not self.path, which is tidied up already
         for refused, status, sentence in self._refusals(path, length):
             if refused:
@@ -4337,12 +6275,16 @@ class PanelRequest(BaseHTTPRequestHandler):
         body, panel, nonce, sent = self.rfile.read(int(length)), self.server, token_urlsafe(16), -1
         panel.seen = time.monotonic()
         if path == "/events":  # server-sent: what is new, the picture aside, until someone closes
-            panel.open[self.connection] = math.inf  # no deadline for all of it, but one for each write
+            panel.open[self.connection] = (
+                math.inf
+            )  # no deadline for all of it, but one for each write
             self.connection.settimeout(PANEL_SECONDS)
             self._send(200, "", "text/event-stream")
             while not panel.closed or sent != panel.version:
                 since, (sent, event) = sent, panel.news(sent)
-                self.wfile.write(f"data: {event}\n\n".encode() if sent != since else b": still here\n\n")
+                self.wfile.write(
+                    f"data: {event}\n\n".encode() if sent != since else b": still here\n\n"
+                )
         elif path == "/":
             page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
             page = re.sub("<(script|style)>", rf'<\1 nonce="{nonce}">', page)
@@ -4356,7 +6298,9 @@ class PanelRequest(BaseHTTPRequestHandler):
         """A refusal, be it the gate's or the module's own."""
         self._send(code, json.dumps({"error": message}))
 
-    def _send(self, status: int, body: str, kind: str = "application/json", allows: str = "") -> None:
+    def _send(
+        self, status: int, body: str, kind: str = "application/json", allows: str = ""
+    ) -> None:
         """An answer with all its guards, or how a stream begins."""
         self.send_response_only(status)
         guards = {**PANEL_GUARDS, "Content-Security-Policy": PANEL_POLICY + allows}
@@ -4369,35 +6313,65 @@ class PanelRequest(BaseHTTPRequestHandler):
 class Panel(ThreadingTCPServer):
     """Shows a run to a browser on this machine and takes its words. Every method may be called from any thread."""
 
-    daemon_threads, request_queue_size, allow_reuse_address = True, PANEL_CONNECTIONS, sys.platform != "win32"
+    daemon_threads, request_queue_size, allow_reuse_address = (
+        True,
+        PANEL_CONNECTIONS,
+        sys.platform != "win32",
+    )
 
     def __init__(self, config: Config, stop: Stop) -> None:
         self.config, self.stop, self.ui = config, stop, ui_config(config.ui_config)
         self.changed, self.version, self.closed, self.seen = threading.Condition(), 0, False, 0.0
-        self.open, self._hints, self._injected = dict[socket.socket, float](), list[str](), list[str]()
-        self._turns, self._known, self._size, self._annotated = dict[int, tuple[int, str]](), 0, b"", b""
-        self._awaited, self._own = -1, True  # the number of a picture; whether the marks are those of published acts
-        self._state: dict[str, Any] = {"phase": "starting", "actions": [],
-            **dict.fromkeys(("turn", "msg_id", "pending_seq", "annotated_seq"), 0), "bboxes": [], "trail": [],
-            **dict.fromkeys(("error", "observation", "vlm_json", "raw_b64", "paused"), "")}  # fmt: skip
+        self.open, self._hints, self._injected = (
+            dict[socket.socket, float](),
+            list[str](),
+            list[str](),
+        )
+        self._turns, self._known, self._size, self._annotated = (
+            dict[int, tuple[int, str]](),
+            0,
+            b"",
+            b"",
+        )
+        self._awaited, self._own = (
+            -1,
+            True,
+        )  # the number of a picture; whether the marks are those of published acts
+        self._state: dict[str, Any] = {
+            "phase": "starting",
+            "actions": [],
+            **dict.fromkeys(("turn", "msg_id", "pending_seq", "annotated_seq"), 0),
+            "bboxes": [],
+            "trail": [],
+            **dict.fromkeys(("error", "observation", "vlm_json", "raw_b64", "paused"), ""),
+        }
         try:
             super().__init__(("127.0.0.1", config.panel_port), PanelRequest)
         except OSError as error:
             text = f"Port {config.panel_port} cannot be used for the panel ({error.strerror})"
             raise ConfigError(f"{text}; choose another panel_port, or 0 for any.") from None
         token, self.host = token_urlsafe(32), f"127.0.0.1:{self.server_address[1]}"
-        self.url, self.bearer = f"http://{self.host}/#{token}", f"Bearer {token}".encode()  # browsers keep a fragment
+        self.url, self.bearer = (
+            f"http://{self.host}/#{token}",
+            f"Bearer {token}".encode(),
+        )  # browsers keep a fragment
         threading.Thread(target=self.serve_forever, args=(0.05,), name="panel", daemon=True).start()
 
     def server_bind(self) -> None:
-        if sys.platform == "win32":  # or another program could take the same port and answer in our place
+        if (
+            sys.platform == "win32"
+        ):  # or another program could take the same port and answer in our place
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         super().server_bind()
 
     def service_actions(self) -> None:
         """Many times a second: hangs up on whoever takes too long, and on the oldest of too many."""
-        connections = sorted(self.open.items(), key=lambda item: item[1] == math.inf)  # pages go last
-        for place, (connection, end) in enumerate(connections, PANEL_CONNECTIONS - len(connections)):
+        connections = sorted(
+            self.open.items(), key=lambda item: item[1] == math.inf
+        )  # pages go last
+        for place, (connection, end) in enumerate(
+            connections, PANEL_CONNECTIONS - len(connections)
+        ):
             if place < 0 or end < time.monotonic() or self.closed:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)  # wakes up its thread
@@ -4424,12 +6398,24 @@ class Panel(ThreadingTCPServer):
             self.version += 1
             self.changed.notify_all()
 
-    def show(self, png: bytes, turn: int, actions: Any = None, boxes: Any = (), observation: str = "",
-             trail: Any = ()) -> None:  # fmt: skip
+    def show(
+        self,
+        png: bytes,
+        turn: int,
+        actions: Any = None,
+        boxes: Any = (),
+        observation: str = "",
+        trail: Any = (),
+    ) -> None:
         """A new picture and what belongs on it, as for annotate(); without `actions`, the published acts are marked."""
         with self.changed:
             self._size, self._own, number = png[16:24], actions is None, self._state["msg_id"] + 1
-            given = {"actions": actions or [], "bboxes": boxes, "trail": trail, "observation": observation}
+            given = {
+                "actions": actions or [],
+                "bboxes": boxes,
+                "trail": trail,
+                "observation": observation,
+            }
             self.update(raw_b64=base64.b64encode(png).decode(), turn=turn, msg_id=number, **given)
 
     def publish(self, book: Sequence[Mapping[str, Any]]) -> None:
@@ -4440,7 +6426,10 @@ class Panel(ThreadingTCPServer):
             for turn in [*self._turns][1:-PANEL_TURNS]:
                 del self._turns[turn]
             self._known = book[-1]["turn"] if book else 0  # it may still grow
-            done = [[_action(act) for act in turn["acts"] if act["changed"] is not None] for turn in book[1:][:-9:-1]]
+            done = [
+                [_action(act) for act in turn["acts"] if act["changed"] is not None]
+                for turn in book[1:][:-9:-1]
+            ]
             self.update(**({"actions": done[0], "trail": done[1:]} if self._own and done else {}))
 
     def take_hints(self) -> list[str]:
@@ -4461,7 +6450,11 @@ class Panel(ThreadingTCPServer):
             end = start + timeout
             while not (self._annotated or self.stop.reason) and time.monotonic() < end:
                 self.changed.wait(0.05)
-                end = start + timeout if self.watched() else min(end, max(start, self.seen) + PANEL_GONE)
+                end = (
+                    start + timeout
+                    if self.watched()
+                    else min(end, max(start, self.seen) + PANEL_GONE)
+                )
             self._awaited = -1
             self.update(phase="asking")
         self.stop.check()
@@ -4475,29 +6468,52 @@ class Panel(ThreadingTCPServer):
             if self._state["paused"] != self.stop.paused:
                 self.update(paused=self.stop.paused)
             turns = ",".join(text for version, text in self._turns.values() if version > since)
-            return self.version, f'{json.dumps({**self._state, "raw_b64": ""})[:-1]}, "items": [{turns}]}}'
+            return (
+                self.version,
+                f'{json.dumps({**self._state, "raw_b64": ""})[:-1]}, "items": [{turns}]}}',
+            )
 
     def answer(self, path: str, body: bytes) -> tuple[int, str]:
         """(HTTP status, JSON) for a request that passed the gate."""
         size, state = (self.config.screen_capture_w, self.config.screen_capture_h), self._state
         if path == "/config":
-            return 200, json.dumps({"ui": self.ui, "capture_width": size[0], "capture_height": size[1]})
+            return 200, json.dumps(
+                {"ui": self.ui, "capture_width": size[0], "capture_height": size[1]}
+            )
         with self.changed:
             if path == "/state":
                 wide, high = struct.unpack(">2I", self._size or bytes(8))
-                patches = list(marks(wide, high, state["actions"], state["bboxes"], state["trail"], self.ui))
+                patches = list(
+                    marks(wide, high, state["actions"], state["bboxes"], state["trail"], self.ui)
+                )
                 return 200, json.dumps({**state, "paused": self.stop.paused, "marks": patches})
             try:
                 status, text = self._take(path, **json.loads(body))
-            except (TypeError, ValueError, AttributeError, RecursionError, AgentError, zlib.error) as error:
+            except (
+                TypeError,
+                ValueError,
+                AttributeError,
+                RecursionError,
+                AgentError,
+                zlib.error,
+            ) as error:
                 status, text = 400, f"The body is not as described: {error}"
             self.update()
         return status, json.dumps({"error" if status > 200 else "done": text})
 
-    def _take(self, path: str, seq: int = -1, image_b64: str = "", vlm_text: str = "", action: str = "",
-              text: str = "") -> tuple[int, str]:  # fmt: skip
+    def _take(
+        self,
+        path: str,
+        seq: int = -1,
+        image_b64: str = "",
+        vlm_text: str = "",
+        action: str = "",
+        text: str = "",
+    ) -> tuple[int, str]:
         """What the page sent: a picture, a reply, or a command; (HTTP status, what is wrong with it)."""
-        queue, said, most = (self._hints, text, 2000) if action == "hint" else (self._injected, vlm_text, 4 << 20)
+        queue, said, most = (
+            (self._hints, text, 2000) if action == "hint" else (self._injected, vlm_text, 4 << 20)
+        )
         if path == "/annotated":
             if type(seq) is not int or seq != self._awaited or seq < 0 or self._annotated:
                 return 409, f"seq {seq} is not awaited."
@@ -4506,20 +6522,26 @@ class Panel(ThreadingTCPServer):
             if png[16:24] != self._size or not zlib.decompressobj().decompress(data, 1 << 28):
                 raise ValueError("image_b64 is no PNG of the picture's size")
             self._annotated, self._state["annotated_seq"] = png, seq
-        elif (path == "/inject" or action == "hint") and 0 < len(said.strip()) <= most and len(queue) < 100:
+        elif (
+            (path == "/inject" or action == "hint")
+            and 0 < len(said.strip()) <= most
+            and len(queue) < 100
+        ):
             queue.append(said.strip())
         elif path == "/control" and action in ("pause", "resume"):
             self.stop.paused = "in the panel" * (action == "pause")
         elif path == "/control" and action == "stop":
             self.stop.set("Stop in the panel")
         else:
-            raise ValueError("it takes vlm_text, or an action: pause, resume, stop, or hint with a text of 1 to 2000")
+            raise ValueError(
+                "it takes vlm_text, or an action: pause, resume, stop, or hint with a text of 1 to 2000"
+            )
         return 200, ""
 
 
-########################################################################################################################
+####################################################################################################
 # Room 18 - Command line: the only place where things are constructed and wired
-########################################################################################################################
+####################################################################################################
 
 EXAMPLES = """examples:
   python agent.py "Open Notepad and write: hello"
@@ -4533,40 +6555,104 @@ def command_line() -> argparse.ArgumentParser:
     """What can be said on the command line; options that name a setting use the setting's name as their `dest`."""
     environment = []
     for spec in [spec for spec in fields(Config) if spec.metadata["env"]]:
-        own = [f" ({name} {p.settings[spec.name]})" for name, p in PROFILES.items() if spec.name in p.settings]
+        own = [
+            f" ({name} {p.settings[spec.name]})"
+            for name, p in PROFILES.items()
+            if spec.name in p.settings
+        ]
         environment.append(f"{spec.metadata['env']}={spec.default}{''.join(own)}")
-    text = textwrap.fill("environment: " + "; ".join(environment), 116, subsequent_indent="  ", break_on_hyphens=False)
+    text = textwrap.fill(
+        "environment: " + "; ".join(environment),
+        116,
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+    )
     parser = argparse.ArgumentParser(
-        prog="agent.py", usage="python agent.py [options] [TASK]", epilog=f"{EXAMPLES}\n\n{text}",
+        prog="agent.py",
+        usage="python agent.py [options] [TASK]",
+        epilog=f"{EXAMPLES}\n\n{text}",
         description="A small local vision model (LM Studio) carries out a task on your desktop.",
-        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=116))  # fmt: skip
-    parser.add_argument("task", nargs="?", metavar="TASK", help="what to do, in plain words; asked for if left out")
-    parser.add_argument("--profile", choices=PROFILES, metavar="NAME", help=f"{', '.join(PROFILES)} (default planner)")
-    parser.add_argument("--demo", action="store_true", help="run against a drawn desktop and a built-in model server")
-    parser.add_argument("--check", action="store_true", help="examine desktop, server and model; touches nothing")
-    parser.add_argument("--scenario", metavar="N", help="a prepared task, by number or name; --scenarios lists them")
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=116),
+    )
+    parser.add_argument(
+        "task", nargs="?", metavar="TASK", help="what to do, in plain words; asked for if left out"
+    )
+    parser.add_argument(
+        "--profile",
+        choices=PROFILES,
+        metavar="NAME",
+        help=f"{', '.join(PROFILES)} (default planner)",
+    )
+    parser.add_argument(
+        "--demo",
+        action="store_true",
+        help="run against a drawn desktop and a built-in model server",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="examine desktop, server and model; touches nothing"
+    )
+    parser.add_argument(
+        "--scenario", metavar="N", help="a prepared task, by number or name; --scenarios lists them"
+    )
     parser.add_argument("--scenarios", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--scenario-file", metavar="FILE", help="your own, JSON: [{name, task_prompt, profile}]")
-    parser.add_argument("--dry-run", action="store_const", const=True, help="move and press nothing")
-    parser.add_argument("--area", metavar="AREA", help="primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels")
-    parser.add_argument("--endpoint", dest="lmstudio_endpoint", metavar="URL", help="chat URL of the server")
+    parser.add_argument(
+        "--scenario-file", metavar="FILE", help="your own, JSON: [{name, task_prompt, profile}]"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_const", const=True, help="move and press nothing"
+    )
+    parser.add_argument(
+        "--area", metavar="AREA", help="primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels"
+    )
+    parser.add_argument(
+        "--endpoint", dest="lmstudio_endpoint", metavar="URL", help="chat URL of the server"
+    )
     parser.add_argument("--model", dest="lmstudio_model", metavar="NAME", help="model to ask for")
     parser.add_argument("--max-steps", metavar="N", help="most turns of the run")
-    parser.add_argument("--confirm", metavar="WHEN", help="ask before acts: never, risky (default) or always")
-    parser.add_argument("--panel", action="store_true", help="show the run in a browser, which can pause and stop it")
-    parser.add_argument("--secret", action="append", default=[], metavar="NAME", help="value typed for {{NAME}}")
-    parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="go on with a run, by default the latest")
-    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting")
+    parser.add_argument(
+        "--confirm", metavar="WHEN", help="ask before acts: never, risky (default) or always"
+    )
+    parser.add_argument(
+        "--panel",
+        action="store_true",
+        help="show the run in a browser, which can pause and stop it",
+    )
+    parser.add_argument(
+        "--secret", action="append", default=[], metavar="NAME", help="value typed for {{NAME}}"
+    )
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="RUN",
+        help="go on with a run, by default the latest",
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting"
+    )
     parser.add_argument("--config", metavar="FILE", help="settings from a JSON file")
-    parser.add_argument("--tokens", action="store_true", help="count the tokens of each profile's requests")
+    parser.add_argument(
+        "--tokens", action="store_true", help="count the tokens of each profile's requests"
+    )
     parser.add_argument("--runs", action="store_true", help="list the runs")
     parser.add_argument("--stats", metavar="RUN", help="what a run (number or folder) cost")
     parser.add_argument("--report", nargs=1, metavar="RUN", help="make its report.html anew")
-    parser.add_argument("--export", nargs=2, metavar=("RUN", "FILE"), help="its report as one file, with its pictures")
-    parser.add_argument("--replay", metavar="RUN", help="repeat its acts without a model; --dry-run shows them")
-    parser.add_argument("--save-script", nargs=2, metavar=("RUN", "PY"), help="its acts as a Python script")
+    parser.add_argument(
+        "--export",
+        nargs=2,
+        metavar=("RUN", "FILE"),
+        help="its report as one file, with its pictures",
+    )
+    parser.add_argument(
+        "--replay", metavar="RUN", help="repeat its acts without a model; --dry-run shows them"
+    )
+    parser.add_argument(
+        "--save-script", nargs=2, metavar=("RUN", "PY"), help="its acts as a Python script"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="say only how it ended")
-    parser.add_argument("-v", "--verbose", action="store_true", help="say all that goes into the log")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="say all that goes into the log"
+    )
     parser.add_argument("--version", action="version", version=f"agent.py {__version__}")
     parser.set_defaults(recording=None)  # what --replay or a saved script repeats
     return parser
@@ -4574,18 +6660,26 @@ def command_line() -> argparse.ArgumentParser:
 
 def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Config:
     """The Config of a run: defaults <- profile <- file <- environment <- command line; raises ConfigError."""
-    layers: dict[str, Mapping[str, Any]] = {f"profile {options.profile}": PROFILES[options.profile].settings}
+    layers: dict[str, Mapping[str, Any]] = {
+        f"profile {options.profile}": PROFILES[options.profile].settings
+    }
     layers |= file_layer(options.config) if options.config else {}
-    layers["demo"] = {"max_steps": 50, "turn_delay": 0, "lmstudio_model": "demo-model"} if options.demo else {}
+    layers["demo"] = (
+        {"max_steps": 50, "turn_delay": 0, "lmstudio_model": "demo-model"} if options.demo else {}
+    )
     if options.recording:
         settings = turns_of(Path(options.recording.folder))[0]["settings"]
         layers["recording"] = {**settings, "max_steps": len(options.recording.steps) + 5}
     layers |= environment_layers(environ)
     named = {f.name for f in fields(Config)} & vars(options).keys()
-    layers["command line"] = {name: getattr(options, name) for name in named if getattr(options, name) is not None}
+    layers["command line"] = {
+        name: getattr(options, name) for name in named if getattr(options, name) is not None
+    }
     for item in options.set:
         name, equals, value = item.partition("=")
-        layers[f"--set {name}{'' if equals else ' takes FIELD=VALUE'}"] = {name.strip(): value if equals else None}
+        layers[f"--set {name}{'' if equals else ' takes FIELD=VALUE'}"] = {
+            name.strip(): value if equals else None
+        }
     return load_config(layers)
 
 
@@ -4594,12 +6688,16 @@ def pick_scenario(options: argparse.Namespace) -> bool:
     known = [*SCENARIOS, *(load_scenarios(options.scenario_file) if options.scenario_file else [])]
     if options.scenarios:
         for number, item in enumerate(known, 1):
-            say(f"{number:>3}  {item.name:<14} {item.profile or 'planner':<10} {cut(item.task_prompt, 84)}")
+            say(
+                f"{number:>3}  {item.name:<14} {item.profile or 'planner':<10} {cut(item.task_prompt, 84)}"
+            )
     elif options.scenario:
         wanted = options.scenario.strip().lower()
         found = [s for number, s in enumerate(known, 1) if wanted in (str(number), s.name.lower())]
         if not found or options.task:
-            raise ConfigError(f"--scenario {options.scenario} takes one that --scenarios lists, and no further TASK.")
+            raise ConfigError(
+                f"--scenario {options.scenario} takes one that --scenarios lists, and no further TASK."
+            )
         options.task, options.profile = found[-1].task_prompt, options.profile or found[-1].profile
     options.profile = options.profile or "planner"
     return bool(options.scenarios)
@@ -4609,10 +6707,17 @@ def read_task(options: argparse.Namespace) -> str:
     """The task: given, demo's own, typed at the prompt, or one line of a pipe (UTF-8)."""
     if options.task or options.demo:
         return options.task or DEMO_TASK
-    source, task = sys.stdin or io.TextIOWrapper(io.BytesIO()), ""  # a program without a console has none
+    source, task = (
+        sys.stdin or io.TextIOWrapper(io.BytesIO()),
+        "",
+    )  # a program without a console has none
     print("Task:", end=" " if source.isatty() else "\n", flush=True)
-    with suppress(UnicodeDecodeError):  # the code page of a pipe cannot be known, and a guess would be typed
-        task = source.readline() if source.isatty() else source.buffer.readline().decode("utf-8-sig")
+    with suppress(
+        UnicodeDecodeError
+    ):  # the code page of a pipe cannot be known, and a guess would be typed
+        task = (
+            source.readline() if source.isatty() else source.buffer.readline().decode("utf-8-sig")
+        )
     if not task.strip():
         raise ConfigError("There is no task in UTF-8; type what to do, or give it as an argument.")
     return task.strip()
@@ -4640,24 +6745,38 @@ def say(text: str) -> None:
         print(printable(text), flush=True)
 
 
-PAINT = {32: r"^completed\b|(?<=  )changed(?=  )", 31: r"^(?:stuck|error|differs|refused)\b",  # colour: what has it
-         33: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )(?:unchanged|Not done:.*?)(?=  )"}  # fmt: skip
+PAINT = {
+    32: r"^completed\b|(?<=  )changed(?=  )",
+    31: r"^(?:stuck|error|differs|refused)\b",  # colour: what has it
+    33: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )(?:unchanged|Not done:.*?)(?=  )",
+}
 
 
 class Terminal:
     """Lines that stay (level 0 always, 1 unless -q, 2 with -v) and, on a capable terminal, a live one below them."""
 
-    def __init__(self, clock: Clock, level: int, hide: Callable[[str], str], undo: ExitStack) -> None:
+    def __init__(
+        self, clock: Clock, level: int, hide: Callable[[str], str], undo: ExitStack
+    ) -> None:
         self.clock, self.level, self.hide = clock, level, hide
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
-        self._lock, self._end, self._erase, self._doing = threading.Lock(), threading.Event(), "", ("", 0.0)
+        self._lock, self._end, self._erase, self._doing = (
+            threading.Lock(),
+            threading.Event(),
+            "",
+            ("", 0.0),
+        )
         self._thread = threading.Thread(target=self._tick, daemon=True)
         live = sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
         live = live and (sys.platform != "win32" or escape_sequences(load_win32(), undo))
         self.colour = bool(live) and not os.environ.get("NO_COLOR")
         if live:
             self._thread.start()
-            for last in (partial(self._write, "", ""), self._thread.join, self._end.set):  # the other way round
+            for last in (
+                partial(self._write, "", ""),
+                self._thread.join,
+                self._end.set,
+            ):  # the other way round
                 undo.callback(last)
 
     def say(self, text: str, level: int = 1) -> None:
@@ -4665,7 +6784,9 @@ class Terminal:
         for code, pattern in PAINT.items() if self.colour else ():
             text = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", text)
         with self._lock:
-            self._doing = self._doing if level else ("", 0.0)  # after a question or the run's end nothing goes on
+            self._doing = (
+                self._doing if level else ("", 0.0)
+            )  # after a question or the run's end nothing goes on
             self._write(f"{text}\n" * (level <= self.level), "")
 
     def phase(self, text: str) -> None:
@@ -4699,31 +6820,64 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
 def token_table(config: Config) -> Iterator[str]:
     """--tokens: what each part of a request costs in the middle between two archives."""
     yield "tokens: 4 characters of text, 1024 image pixels\nprofile    role      prompt  tools  image  context    sum"
-    turns, image = config.memory_compression_threshold // 2, config.screen_capture_w * config.screen_capture_h // 1024
-    act = ActionRecord(1, "click_screen_element", '"the name" (500, 500)', "", "", "worked, the window shows it", True)
-    state = AgentState(DEMO_TASK, AgentMemory(active_history=[act] * turns), 1, EXECUTION, "plan, " * 40, "do, " * 37)
+    turns, image = (
+        config.memory_compression_threshold // 2,
+        config.screen_capture_w * config.screen_capture_h // 1024,
+    )
+    act = ActionRecord(
+        1,
+        "click_screen_element",
+        '"the name" (500, 500)',
+        "",
+        "",
+        "worked, the window shows it",
+        True,
+    )
+    state = AgentState(
+        DEMO_TASK,
+        AgentMemory(active_history=[act] * turns),
+        1,
+        EXECUTION,
+        "plan, " * 40,
+        "do, " * 37,
+    )
     for profile in PROFILES.values():
         for key, role in profile.roles.items():
-            texts = profile.system(role), json.dumps(profile.schemas(role) or ""), state.get_context()
+            texts = (
+                profile.system(role),
+                json.dumps(profile.schemas(role) or ""),
+                state.get_context(),
+            )
             prompt, tools, context = (len(text) // 4 for text in texts)
             parts = prompt, tools, image * (key != "planner"), context
-            yield f"{profile.name:<10} {role.name:<9}" + "{:>7} {:>6} {:>6} {:>8} {:>6}".format(*parts, sum(parts))
+            yield f"{profile.name:<10} {role.name:<9}" + "{:>7} {:>6} {:>6} {:>8} {:>6}".format(
+                *parts, sum(parts)
+            )
 
 
 Finding = NamedTuple("Finding", [("what", str), ("fine", bool), ("text", str)])  # noqa: UP014
 
 
-def check_desktop(config: Config, open_it: Callable[[], Desktop], clock: Clock) -> Iterator[Finding]:
+def check_desktop(
+    config: Config, open_it: Callable[[], Desktop], clock: Clock
+) -> Iterator[Finding]:
     """Screen, capture and foreground window; stops at the first thing that makes the rest pointless."""
     try:
         desktop = open_it()
         screen, area, start = desktop.screen(), resolve_area(config.area, desktop), clock.now()
         yield Finding("screen", True, f"{screen.width}x{screen.height} in all, working area {area}")
         frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
-        wrong, window = "one colour; restore the remote session or wake the display", frame.window or Window(0, "none")
-        yield Finding("capture", not frame.blank, wrong if frame.blank else f"{clock.now() - start:.2f} s")
+        wrong, window = (
+            "one colour; restore the remote session or wake the display",
+            frame.window or Window(0, "none"),
+        )
+        yield Finding(
+            "capture", not frame.blank, wrong if frame.blank else f"{clock.now() - start:.2f} s"
+        )
         wrong = " runs as administrator: input will not reach it" * window.elevated
-        yield Finding("window", not wrong, f"{window.title or 'no title'} ({window.program}){wrong}")
+        yield Finding(
+            "window", not wrong, f"{window.title or 'no title'} ({window.program}){wrong}"
+        )
     except AgentError as error:
         yield Finding("desktop", False, str(error))
 
@@ -4733,31 +6887,66 @@ def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterat
     try:
         info = server.discover()
         yield Finding("server", True, config.lmstudio_endpoint)
-        seen = {True: "sees pictures", False: "sees no pictures; load a vision model such as qwen3-vl-4b", None: "?"}
-        yield Finding("model", info.vision is not False, f"{info.name}, {seen[info.vision]} {info.note}".strip())
+        seen = {
+            True: "sees pictures",
+            False: "sees no pictures; load a vision model such as qwen3-vl-4b",
+            None: "?",
+        }
+        yield Finding(
+            "model",
+            info.vision is not False,
+            f"{info.name}, {seen[info.vision]} {info.note}".strip(),
+        )
         small = info.context_length is not None and info.context_length < CONTEXT_LEAST
-        yield Finding("context", not small, f"{info.context_length or '?'} tokens{'; load it with 8192+' * small}")
+        yield Finding(
+            "context",
+            not small,
+            f"{info.context_length or '?'} tokens{'; load it with 8192+' * small}",
+        )
         if info.vision is not False:
             yield from check_calibration(config, info, server)
-        tools, name = profile.vocabulary.schemas(["press_key"]), profile.vocabulary.tools["press_key"]
-        settings = {"model": info.name, "tools": tools, "tool_choice": "auto", "temperature": 0, "max_tokens": 300}
-        messages = [Message("system", "You test a keyboard."), Message("user", f"Call {name} with the key escape.")]
+        tools, name = (
+            profile.vocabulary.schemas(["press_key"]),
+            profile.vocabulary.tools["press_key"],
+        )
+        settings = {
+            "model": info.name,
+            "tools": tools,
+            "tool_choice": "auto",
+            "temperature": 0,
+            "max_tokens": 300,
+        }
+        messages = [
+            Message("system", "You test a keyboard."),
+            Message("user", f"Call {name} with the key escape."),
+        ]
         reply = server.complete(request_body(settings, messages))
         call = read_call(reply.message, reply.finish_reason, tools)
-        yield Finding("tool calls", True, f"{call.name} {json.dumps(call.arguments)}, not carried out")
+        yield Finding(
+            "tool calls", True, f"{call.name} {json.dumps(call.arguments)}, not carried out"
+        )
     except ReplyError as error:
-        yield Finding("tool calls", False, f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct.")
+        yield Finding(
+            "tool calls",
+            False,
+            f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct.",
+        )
     except AgentError as error:
         yield Finding("server", False, str(error))
 
 
-MARKS = {"red": (0xE02020, Coordinate(150, 240)), "green": (0x20A040, Coordinate(820, 130)),
-         "blue": (0x2040E0, Coordinate(880, 760)), "orange": (0xF09010, Coordinate(240, 860))}  # fmt: skip
+MARKS = {
+    "red": (0xE02020, Coordinate(150, 240)),
+    "green": (0x20A040, Coordinate(820, 130)),
+    "blue": (0x2040E0, Coordinate(880, 760)),
+    "orange": (0xF09010, Coordinate(240, 860)),
+}
 
 
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
     """Asks where the squares of a made-up picture are: a screenshot's cost, shrinking, the space of the answers."""
     import statistics  # here: it takes a tenth of the time that importing takes
+
     whole = Rect(0, 0, config.screen_capture_w, config.screen_capture_h)
     canvas, size = Canvas(whole.width, whole.height), max(8, whole.height // 20)
     canvas.fill(whole, 0xFFFFFF)
@@ -4769,18 +6958,28 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
     question += json.dumps(dict.fromkeys(MARKS, ["x", "y"]))
     system = "You find things in pictures."
     settings = {"model": info.name, "temperature": 0, "max_tokens": 300}
-    reply = server.complete(request_body(settings, [Message("system", system), Message("user", question, shot)]))
+    reply = server.complete(
+        request_body(settings, [Message("system", system), Message("user", question, shot)])
+    )
     cost = f"{reply.seconds:.1f} s, {reply.usage.prompt_tokens or '?'} tokens of prompt"
-    warnings = reply_warnings(reply, info.name, info, whole.width * whole.height // 1024, len(system + question))
+    warnings = reply_warnings(
+        reply, info.name, info, whole.width * whole.height // 1024, len(system + question)
+    )
     yield Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
     number, said = r"(-?\d+(?:\.\d+)?)", _plain_text(reply.message.get("content"))
     found = re.findall(rf"({'|'.join(MARKS)})\W{{1,12}}?{number}\s*,\s*\W*{number}", said)
     answers = {name: (float(x), float(y)) for name, x, y in found}
     if len(answers) < 3:
-        yield Finding("calibration", False, "it did not say where the marks are; choose a model trained for that")
+        yield Finding(
+            "calibration",
+            False,
+            "it did not say where the marks are; choose a model trained for that",
+        )
         return
     true = [MARKS[name][1].x for name in answers], [MARKS[name][1].y for name in answers]
-    (sx, ox), (sy, oy) = map(statistics.linear_regression, true, zip(*answers.values(), strict=True))
+    (sx, ox), (sy, oy) = map(
+        statistics.linear_regression, true, zip(*answers.values(), strict=True)
+    )
     measured = f"scale {sx:.2f} x {sy:.2f}, offset {ox:+.0f}, {oy:+.0f}"
     fine = all(abs(scale - 1) <= 0.04 for scale in (sx, sy)) and max(abs(ox), abs(oy)) <= 20
     text = f"the answers lie elsewhere ({measured}); clicks would miss: use a larger or less quantised model"
@@ -4792,12 +6991,21 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
 
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
     """Prints the table of --check; 0 if everything is fine, else 3."""
-    windows: Any = getattr(sys, "getwindowsversion", tuple)()[:3]  # not platform.platform(), which may wait for WMI
-    system, bits = f"{sys.platform} {'.'.join(map(str, windows))}".strip(), 64 if sys.maxsize > 2**32 else 32
-    findings = [Finding("system", bits == 64, f"{system}, Python {sys.version.split()[0]}, {bits} bit")]
+    windows: Any = getattr(sys, "getwindowsversion", tuple)()[
+        :3
+    ]  # not platform.platform(), which may wait for WMI
+    system, bits = (
+        f"{sys.platform} {'.'.join(map(str, windows))}".strip(),
+        64 if sys.maxsize > 2**32 else 32,
+    )
+    findings = [
+        Finding("system", bits == 64, f"{system}, Python {sys.version.split()[0]}, {bits} bit")
+    ]
     findings += check_desktop(config, lambda: open_desktop(options, clock), clock)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
-    findings += check_model(config, PROFILES[options.profile], ModelServer(config, clock, stop, key))
+    findings += check_model(
+        config, PROFILES[options.profile], ModelServer(config, clock, stop, key)
+    )
     for finding in findings:
         say(f"{'ok  ' if finding.fine else 'FAIL'}  {finding.what:<12} {finding.text}")
     return 0 if all(finding.fine for finding in findings) else Win32Error.exit_code
@@ -4807,27 +7015,41 @@ def read_secrets(names: Sequence[str]) -> Secrets:
     """The value of each --secret from the environment, else from a hidden prompt; raises ConfigError."""
     values = {}
     for name in names:
-        value = os.environ.get(name) or (getpass.getpass(f"{name}: ") if sys.stdin and sys.stdin.isatty() else "")
-        if not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable():  # less would hide everywhere
-            raise ConfigError(f"--secret {name}: set an environment variable of that name to 4 characters or more.")
+        value = os.environ.get(name) or (
+            getpass.getpass(f"{name}: ") if sys.stdin and sys.stdin.isatty() else ""
+        )
+        if (
+            not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable()
+        ):  # less would hide everywhere
+            raise ConfigError(
+                f"--secret {name}: set an environment variable of that name to 4 characters or more."
+            )
         values[name] = value
     return Secrets(values)
 
 
-def console_confirm(config: Config, clock: Clock, tell: Callable[[str], None]) -> Callable[[str], bool]:
+def console_confirm(
+    config: Config, clock: Clock, tell: Callable[[str], None]
+) -> Callable[[str], bool]:
     """Asks the person at the terminal; without a terminal, or without an answer in time, the answer is no."""
     lines = SimpleQueue[str]()
     reader = threading.Thread(target=lambda: deque(map(lines.put, sys.stdin), 0), daemon=True)
 
     def confirm(question: str) -> bool:
         if not (sys.stdin and sys.stdin.isatty()):
-            tell(f"not allowed: {question}; nobody can be asked, so use --confirm never or allow_risky")
+            tell(
+                f"not allowed: {question}; nobody can be asked, so use --confirm never or allow_risky"
+            )
             return False
-        if not reader.ident:  # it reads on between questions, so that nothing typed before one can answer it
+        if (
+            not reader.ident
+        ):  # it reads on between questions, so that nothing typed before one can answer it
             reader.start()
         while not lines.empty():
             lines.get()
-        tell(f"Allow this? {question}\n    y and Enter allows it; anything else or {config.confirm_wait:g} s does not.")
+        tell(
+            f"Allow this? {question}\n    y and Enter allows it; anything else or {config.confirm_wait:g} s does not."
+        )
         end = clock.now() + config.confirm_wait
         while lines.empty() and clock.now() < end:
             clock.sleep(0.05)
@@ -4865,10 +7087,15 @@ def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
                 with target.open("x" if given[1:] else "w", encoding="utf-8") as stream:
                     stream.write(text)
             except OSError as error:
-                raise ConfigError(f"{target} cannot be written: {error.strerror}; choose another name.") from None
+                raise ConfigError(
+                    f"{target} cannot be written: {error.strerror}; choose another name."
+                ) from None
             yield f"Written: {target}"
     if options.recording and config.dry_run:
-        yield from (f"{n:>4}  {act}  {shot}".rstrip() for n, (act, shot) in enumerate(options.recording.acts(), 1))
+        yield from (
+            f"{n:>4}  {act}  {shot}".rstrip()
+            for n, (act, shot) in enumerate(options.recording.acts(), 1)
+        )
         yield f"Dry run of {len(options.recording.steps)} acts."
 
 
@@ -4915,22 +7142,38 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         say("\n".join(lines))
         return 0
     old = find_resumed(options, Path(config.dump_dir)) if options.resume is not None else None
-    config, secrets, recording = read_config(options, os.environ), read_secrets(options.secret), options.recording
+    config, secrets, recording = (
+        read_config(options, os.environ),
+        read_secrets(options.secret),
+        options.recording,
+    )
     with ExitStack() as undo:
         terminal = Terminal(clock, 1 + options.verbose - options.quiet, secrets.hide, undo)
         desktop = open_desktop(options, clock)
         api = desktop.api if isinstance(desktop, WindowsDesktop) else None
-        if api and api.WaitForSingleObject(api.CreateMutexW(None, False, "Local\\agent.py"), 0) == WAIT_TIMEOUT:
-            raise ConfigError("Another agent.py works on this desktop; wait until it is done, or stop it.")
-        desktop.capture(resolve_area(config.area, desktop), config.screen_capture_w, config.screen_capture_h)
+        if (
+            api
+            and api.WaitForSingleObject(api.CreateMutexW(None, False, "Local\\agent.py"), 0)
+            == WAIT_TIMEOUT
+        ):
+            raise ConfigError(
+                "Another agent.py works on this desktop; wait until it is done, or stop it."
+            )
+        desktop.capture(
+            resolve_area(config.area, desktop), config.screen_capture_w, config.screen_capture_h
+        )
         if options.demo and not recording:
-            config = replace(config, lmstudio_endpoint=undo.enter_context(closing(DemoModel())).endpoint)
+            config = replace(
+                config, lmstudio_endpoint=undo.enter_context(closing(DemoModel())).endpoint
+            )
         key = os.environ.get("LMSTUDIO_API_KEY", "")
         server = ModelServer(config, clock, stop, key, terminal.say, hide=secrets.hide)
         info = ModelInfo("none") if recording else server.discover()
         task = f"Repeat {recording.folder}" if recording else secrets.hide(read_task(options))
         logger = undo.enter_context(closing(ExecutionLogger(config.dump_dir, secrets.hide, old)))
-        if not (options.demo or recording) and "//127." in server.where:  # else that log is about something else
+        if (
+            not (options.demo or recording) and "//127." in server.where
+        ):  # else that log is about something else
             undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
         delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
         confirm = console_confirm(config, clock, partial(terminal.say, level=0))
@@ -4945,8 +7188,15 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
             open_panel(engine, undo)
         state = AgentState(task, AgentMemory(config.memory_compression_threshold))
         terminal.watch = lambda: f"turn {state.turn} of {config.max_steps}, {engine.tokens} tokens"
-        logger.log(f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}")
-        begun = {"profile": profile.name, "model": info.name, "task": task, "config": asdict(config)}
+        logger.log(
+            f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}"
+        )
+        begun = {
+            "profile": profile.name,
+            "model": info.name,
+            "task": task,
+            "config": asdict(config),
+        }
         logger.record("resume" if old else "run", version=__version__, **begun)
         if info.note:
             tell(info.note)
@@ -4955,7 +7205,9 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         return finish(engine, state, terminal, recording)
 
 
-def finish(engine: Engine, state: AgentState, terminal: Terminal, recording: Recording | None) -> int:
+def finish(
+    engine: Engine, state: AgentState, terminal: Terminal, recording: Recording | None
+) -> int:
     """Runs the loop, records how it ended on every way out, and prints the final line; returns the exit code."""
     began, logger = engine.clock.now(), engine.logger
     outcome, code = Outcome("error", "The program failed; execution_log.txt has the details."), 1
@@ -4971,7 +7223,13 @@ def finish(engine: Engine, state: AgentState, terminal: Terminal, recording: Rec
     finally:
         seconds = engine.clock.now() - began
         with suppress(AgentError):
-            logger.record("end", outcome=outcome.kind, text=outcome.text, turns=state.turn, seconds=round(seconds, 3))
+            logger.record(
+                "end",
+                outcome=outcome.kind,
+                text=outcome.text,
+                turns=state.turn,
+                seconds=round(seconds, 3),
+            )
             logger.log(f"END {outcome.kind}: {outcome.text}")
         terminal.say(f"{outcome.kind}: {outcome.text}", 0)
         f = dict(figures_of(logger.book))

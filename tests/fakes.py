@@ -29,7 +29,9 @@ ACCESS_DENIED, INVALID_HANDLE, INVALID_PARAMETER, GENERAL_FAILURE = 5, 6, 87, 31
 E_FAIL, E_ACCESSDENIED = -2147467259, -2147024891
 VK_TAB, VK_RETURN = 0x09, 0x0D
 MODIFIER_KEYS = {0x10, 0x11, 0x12, 0x5B, 0x5C, *range(0xA0, 0xA6)}
-POINTER_COLOUR = 0xFF00FF  # DrawIconEx paints its whole rectangle in this, and no default picture has it
+POINTER_COLOUR = (
+    0xFF00FF  # DrawIconEx paints its whole rectangle in this, and no default picture has it
+)
 # Calls that Windows may refuse without any harm to a capture: who has the keyboard is a courtesy.
 COURTESY = frozenset(
     "GetWindowRect GetWindowThreadProcessId OpenProcess QueryFullProcessImageNameW OpenProcessToken"
@@ -40,7 +42,9 @@ NEVER_FAIL = frozenset(
     "GetSystemMetrics GetForegroundWindow GetWindowTextW MapVirtualKeyW WindowFromPoint GetAncestor GetConsoleWindow"
     " GetTickCount PeekMessageW WaitForSingleObject".split()
 )
-RELEASES = frozenset("ReleaseDC DeleteDC DeleteObject CloseDesktop CloseHandle SelectObject".split())
+RELEASES = frozenset(
+    "ReleaseDC DeleteDC DeleteObject CloseDesktop CloseHandle SelectObject".split()
+)
 
 
 class VirtualClock:
@@ -173,9 +177,19 @@ class FakeWin32:
         double_click_ms: int = 500,
         clock: VirtualClock | None = None,
     ) -> None:
-        self.monitors, self.picture, self.mouse, self.window = list(monitors), picture, mouse, window
+        self.monitors, self.picture, self.mouse, self.window = (
+            list(monitors),
+            picture,
+            mouse,
+            window,
+        )
         self.pointer = CURSORS[cursor] if isinstance(cursor, str) else cursor
-        self.swapped, self.locked, self.missing, self.dpi = swapped, locked, frozenset(missing), dict(dpi or {})
+        self.swapped, self.locked, self.missing, self.dpi = (
+            swapped,
+            locked,
+            frozenset(missing),
+            dict(dpi or {}),
+        )
         self.double_click_ms, self.clock = double_click_ms, clock or VirtualClock()
         self.others = list[Foreground]()  # further windows, topmost first
         self.own_level, self.console, self.console_owner = 0x2000, 0, 0
@@ -184,13 +198,19 @@ class FakeWin32:
         self.messages = list[int]()  # ids of hotkeys that were pressed
         self.mutex_taken, self.on_close = False, None
         self.old_console = False  # older than Windows 10
-        self.console_mode: int | None = None  # of a console on stdout: 3 or 7 with escape sequences; None is a file
-        self.mouse_stuck = False  # another program holds the mouse: neither SendInput nor SetCursorPos moves it
+        self.console_mode: int | None = (
+            None  # of a console on stdout: 3 or 7 with escape sequences; None is a file
+        )
+        self.mouse_stuck = (
+            False  # another program holds the mouse: neither SendInput nor SetCursorPos moves it
+        )
         self.insert_at_most: int | None = None  # events that every SendInput takes at most
         # what happened
         self.events, self.clicks = list[Event](), list[Click]()
         self.typed = ""  # as an edit control would hold it; line ends are \n
-        self.chords: list[tuple[int, ...]] = []  # keys that were down together when the first of them was let go
+        self.chords: list[
+            tuple[int, ...]
+        ] = []  # keys that were down together when the first of them was let go
         self.wheel = {"wheel": 0, "hwheel": 0}
         self.sent: list[int] = []  # events of each SendInput
         self.drawn: list[tuple[int, int, int, int]] = []  # rectangles of DrawIconEx
@@ -213,7 +233,9 @@ class FakeWin32:
 
     # -- the seam
 
-    def resolve(self, dll: str, name: str, restype: Any, argtypes: tuple[Any, ...]) -> Callable[..., Any]:
+    def resolve(
+        self, dll: str, name: str, restype: Any, argtypes: tuple[Any, ...]
+    ) -> Callable[..., Any]:
         """The function as ctypes would give it; one that `missing` names (or its DLL) is not there."""
         if dll in self.missing:
             raise OSError(f"[WinError 126] {dll} could not be found")
@@ -233,8 +255,12 @@ class FakeWin32:
         crossing = ctypes.CFUNCTYPE(restype, *argtypes)(answer)
 
         def function(*arguments: Any) -> Any:
-            if len(arguments) != len(argtypes):  # ctypes would take more than declared without a word
-                self.problems.append(f"{name} got {len(arguments)} arguments, declared are {len(argtypes)}")
+            if len(arguments) != len(
+                argtypes
+            ):  # ctypes would take more than declared without a word
+                self.problems.append(
+                    f"{name} got {len(arguments)} arguments, declared are {len(argtypes)}"
+                )
             return crossing(*arguments)
 
         return function
@@ -242,7 +268,11 @@ class FakeWin32:
     def _answer(self, name: str, body: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         self.calls.append(name)
         number = len(self.calls)
-        chosen = number == self.fail_at or (self.fail_from and number >= self.fail_from) or name in self.fail_names
+        chosen = (
+            number == self.fail_at
+            or (self.fail_from and number >= self.fail_from)
+            or name in self.fail_names
+        )
         if chosen and len(self.failed) < self.fail_times:
             self.failed.append(name)
             if name not in NEVER_FAIL:
@@ -261,7 +291,12 @@ class FakeWin32:
         times: int = 1 << 30,
     ) -> None:
         """Chooses which calls fail, counted from now, at most `times` of them; without arguments none does."""
-        self.fail_at, self.fail_from, self.fail_names, self.fail_inserts = at, onwards, set(names), inserts
+        self.fail_at, self.fail_from, self.fail_names, self.fail_inserts = (
+            at,
+            onwards,
+            set(names),
+            inserts,
+        )
         self.fail_times = times
         self.calls.clear()
         self.failed.clear()
@@ -289,7 +324,10 @@ class FakeWin32:
     def screen(self) -> Rect:
         """The bounding rectangle of all monitors."""
         left, top = min(m.left for m in self.monitors), min(m.top for m in self.monitors)
-        right, bottom = max(m.left + m.width for m in self.monitors), max(m.top + m.height for m in self.monitors)
+        right, bottom = (
+            max(m.left + m.width for m in self.monitors),
+            max(m.top + m.height for m in self.monitors),
+        )
         return Rect(left, top, right - left, bottom - top)
 
     def fill(self, rect: Rect, colour: int) -> None:
@@ -343,12 +381,16 @@ class FakeWin32:
         self.hotkeys[number] = (modifiers, code)
         return 1
 
-    def _PeekMessageW(self, into: int, _window: int | None, first: int, last: int, remove: int) -> int:
+    def _PeekMessageW(
+        self, into: int, _window: int | None, first: int, last: int, remove: int
+    ) -> int:
         if not self.messages:
             return 0
         if (first, last, remove) != (0x0312, 0x0312, 1):
             self.problems.append("PeekMessageW does not remove WM_HOTKEY alone")
-        ctypes.memmove(into, struct.pack("<QI4xQqIii4x", 0, 0x0312, self.messages.pop(0), 0, 0, 0, 0), 48)
+        ctypes.memmove(
+            into, struct.pack("<QI4xQqIii4x", 0, 0x0312, self.messages.pop(0), 0, 0, 0, 0), 48
+        )
         return 1
 
     # -- process
@@ -357,7 +399,9 @@ class FakeWin32:
         return self.console
 
     def _SetConsoleCtrlHandler(self, handler: int | None, add: int) -> int:
-        self.on_close = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint32)(handler) if add and handler else None
+        self.on_close = (
+            ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint32)(handler) if add and handler else None
+        )
         return 1
 
     def _GetStdHandle(self, which: int) -> int:
@@ -387,7 +431,9 @@ class FakeWin32:
     # -- handles
 
     def _new(self, kind: str, **facts: Any) -> int:
-        number = 0x7F00_0000_1000 + 4 * len(self.handles)  # above 32 bits: a handle declared as int would be cut
+        number = 0x7F00_0000_1000 + 4 * len(
+            self.handles
+        )  # above 32 bits: a handle declared as int would be cut
         self.handles[number] = Handle(kind, **facts)
         return number
 
@@ -396,12 +442,20 @@ class FakeWin32:
         handle = self.handles.get(number or 0)
         if handle and handle.alive and handle.kind in kinds.split("|"):
             return handle
-        state = "unknown" if not handle else f"a {handle.kind}" if handle.alive else f"a {handle.kind} already released"
+        state = (
+            "unknown"
+            if not handle
+            else f"a {handle.kind}"
+            if handle.alive
+            else f"a {handle.kind} already released"
+        )
         self.problems.append(f"{use} got a handle that is {state}")
         self.error = INVALID_HANDLE
         return None
 
-    def _end(self, number: int | None, kind: str, use: str) -> int:  # kind: one or several with | between
+    def _end(
+        self, number: int | None, kind: str, use: str
+    ) -> int:  # kind: one or several with | between
         handle = self._get(number, kind, use)
         if handle:
             handle.alive = False
@@ -428,8 +482,18 @@ class FakeWin32:
 
     def _GetSystemMetrics(self, index: int) -> int:
         screen, primary = self.screen(), self.monitors[0]
-        sizes = {0: primary.width, 1: primary.height, 23: int(self.swapped), 36: 4, 37: 4, 68: 4, 69: 4}
-        return {**sizes, 76: screen.left, 77: screen.top, 78: screen.width, 79: screen.height}[index]
+        sizes = {
+            0: primary.width,
+            1: primary.height,
+            23: int(self.swapped),
+            36: 4,
+            37: 4,
+            68: 4,
+            69: 4,
+        }
+        return {**sizes, 76: screen.left, 77: screen.top, 78: screen.width, 79: screen.height}[
+            index
+        ]
 
     def _GetDoubleClickTime(self) -> int:
         return self.double_click_ms
@@ -466,12 +530,26 @@ class FakeWin32:
         handle.alive, handle.selected = False, 0
         return 1
 
-    def _CreateDIBSection(self, dc: int, info: int, usage: int, bits: int, section: int | None, offset: int) -> int:
+    def _CreateDIBSection(
+        self, dc: int, info: int, usage: int, bits: int, section: int | None, offset: int
+    ) -> int:
         if not self._get(dc, "screen DC|memory DC", "CreateDIBSection"):
             return 0
-        size, width, height, planes, depth, compression = struct.unpack("<IiiHHI", ctypes.string_at(info, 20))
-        if (size, planes, depth, compression, usage, section, offset) != (40, 1, 32, 0, 0, None, 0) or width < 1:
-            self.problems.append(f"CreateDIBSection: no 32-bit RGB header: {size, width, planes, depth, compression}")
+        size, width, height, planes, depth, compression = struct.unpack(
+            "<IiiHHI", ctypes.string_at(info, 20)
+        )
+        if (size, planes, depth, compression, usage, section, offset) != (
+            40,
+            1,
+            32,
+            0,
+            0,
+            None,
+            0,
+        ) or width < 1:
+            self.problems.append(
+                f"CreateDIBSection: no 32-bit RGB header: {size, width, planes, depth, compression}"
+            )
             return self.refuse(INVALID_PARAMETER)
         if height >= 0:
             self.problems.append("CreateDIBSection: the picture is bottom-up")
@@ -534,11 +612,15 @@ class FakeWin32:
             return 0
         mode = self.handles[dc].mode
         if mode == 4 and not self.handles[dc].brush_set:
-            self.problems.append("StretchBlt with HALFTONE, without SetBrushOrgEx after SetStretchBltMode")
+            self.problems.append(
+                "StretchBlt with HALFTONE, without SetBrushOrgEx after SetStretchBltMode"
+            )
         if mode not in (3, 4) or operation & 0xFFFFFF != 0xCC0020:
             self.problems.append(f"StretchBlt with mode {mode} and operation {operation:#x}")
         if (x, y, w, h) != (0, 0, bitmap.width, bitmap.height) or wide < 1 or high < 1:
-            self.problems.append(f"StretchBlt to {x, y, w, h} from {wide, high} on {bitmap.width, bitmap.height}")
+            self.problems.append(
+                f"StretchBlt to {x, y, w, h} from {wide, high} on {bitmap.width, bitmap.height}"
+            )
             return self.refuse(INVALID_PARAMETER)
         pixels = self._sample(Rect(left, top, wide, high), w, h)
         bitmap.pending.append(lambda memory: ctypes.memmove(memory, pixels, len(pixels)))
@@ -547,7 +629,9 @@ class FakeWin32:
     def _sample(self, area: Rect, width: int, height: int) -> bytes:
         """The screen's `area` scaled by nearest sampling, BGRX; black beyond the screen."""
         screen = self.screen()
-        columns = [area.left + (2 * i + 1) * area.width // (2 * width) - screen.left for i in range(width)]
+        columns = [
+            area.left + (2 * i + 1) * area.width // (2 * width) - screen.left for i in range(width)
+        ]
         inside = [column for column in columns if 0 <= column < screen.width]
         before, after = sum(c < 0 for c in columns), sum(c >= screen.width for c in columns)
         pick = itemgetter(*inside, inside[-1]) if inside else None
@@ -576,7 +660,11 @@ class FakeWin32:
             self.problems.append("GetCursorInfo: cbSize is not 24")
             return self.refuse(INVALID_PARAMETER)
         pointer = self.pointer
-        ctypes.memmove(info, struct.pack("<IIQii", 24, pointer.flags, pointer.handle, self.mouse.x, self.mouse.y), 24)
+        ctypes.memmove(
+            info,
+            struct.pack("<IIQii", 24, pointer.flags, pointer.handle, self.mouse.x, self.mouse.y),
+            24,
+        )
         return 1
 
     def _GetIconInfo(self, cursor: int, info: int) -> int:
@@ -585,7 +673,9 @@ class FakeWin32:
             return self.refuse(1402)  # ERROR_INVALID_CURSOR_HANDLE
         high = pointer.height * (1 if pointer.colour else 2)
         mask = self._new("cursor bitmap", width=pointer.width, height=high)
-        colour = self._new("cursor bitmap", width=pointer.width, height=high) if pointer.colour else 0
+        colour = (
+            self._new("cursor bitmap", width=pointer.width, height=high) if pointer.colour else 0
+        )
         ctypes.memmove(info, struct.pack("<iII4xQQ", 0, *pointer.hot, mask, colour), 32)
         return 1
 
@@ -593,24 +683,39 @@ class FakeWin32:
         handle = self._get(thing, "bitmap|cursor bitmap", "GetObjectW")
         if not handle or size != 32:
             return self.refuse(INVALID_PARAMETER)
-        ctypes.memmove(into, struct.pack("<iiiiHH4xQ", 0, handle.width, handle.height, 0, 1, 32, 0), 32)
+        ctypes.memmove(
+            into, struct.pack("<iiiiHH4xQ", 0, handle.width, handle.height, 0, 1, 32, 0), 32
+        )
         return 32
 
     def _DrawIconEx(
-        self, dc: int, x: int, y: int, icon: int, w: int, h: int, _step: int, _brush: int, flags: int
+        self,
+        dc: int,
+        x: int,
+        y: int,
+        icon: int,
+        w: int,
+        h: int,
+        _step: int,
+        _brush: int,
+        flags: int,
     ) -> int:
         bitmap = self._target(dc, "DrawIconEx")
         if not bitmap or icon != self.pointer.handle:
             return self.refuse(INVALID_HANDLE)
         if flags != 3 or w < 1 or h < 1:
-            self.problems.append(f"DrawIconEx with size {w, h} and flags {flags}: Windows would take another size")
+            self.problems.append(
+                f"DrawIconEx with size {w, h} and flags {flags}: Windows would take another size"
+            )
         self.drawn.append((x, y, w, h))
         part = Rect(x, y, w, h).intersection(Rect(0, 0, bitmap.width, bitmap.height))
 
         def draw(memory: Any) -> None:
             line = struct.pack("<I", POINTER_COLOUR) * part.width
             for row in range(part.top, part.top + part.height):
-                ctypes.memmove(ctypes.addressof(memory) + (row * bitmap.width + part.left) * 4, line, len(line))
+                ctypes.memmove(
+                    ctypes.addressof(memory) + (row * bitmap.width + part.left) * 4, line, len(line)
+                )
 
         bitmap.pending.append(draw)
         return 1
@@ -629,7 +734,9 @@ class FakeWin32:
             return
         places = []
         for m in self.monitors:
-            place = Point(min(max(x, m.left), m.left + m.width - 1), min(max(y, m.top), m.top + m.height - 1))
+            place = Point(
+                min(max(x, m.left), m.left + m.width - 1), min(max(y, m.top), m.top + m.height - 1)
+            )
             places.append((abs(place.x - x) + abs(place.y - y), place))
         self.mouse = min(places, key=itemgetter(0))[1]
 
@@ -672,7 +779,9 @@ class FakeWin32:
         if not window:
             return 0
         rect = window.rect
-        place = struct.pack("<iiii", rect.left, rect.top, rect.left + rect.width, rect.top + rect.height)
+        place = struct.pack(
+            "<iiii", rect.left, rect.top, rect.left + rect.width, rect.top + rect.height
+        )
         ctypes.memmove(into, place, 16)
         return 1
 
@@ -710,7 +819,9 @@ class FakeWin32:
         if not handle or not handle.window.level:
             return self.refuse(ACCESS_DENIED)
         if access != 0x0008:
-            self.problems.append(f"OpenProcessToken asks for the right {access:#x}, more than it needs")
+            self.problems.append(
+                f"OpenProcessToken asks for the right {access:#x}, more than it needs"
+            )
         ctypes.memmove(into, struct.pack("<Q", self._new("token", window=handle.window)), 8)
         return 1
 
@@ -753,7 +864,9 @@ class FakeWin32:
             self.problems.append(f"SendInput: mouse flags {flags:#x}, time {time}")
         if flags & 1:
             area = self.screen() if flags & 0x4000 else self.monitors[0]
-            self._put_mouse(area.left + (dx * area.width >> 16), area.top + (dy * area.height >> 16))
+            self._put_mouse(
+                area.left + (dx * area.width >> 16), area.top + (dy * area.height >> 16)
+            )
             self._note("move", self.mouse, mark=mark)
         for bit, physical in ((0x02, "left"), (0x08, "right"), (0x20, "middle")):
             swap = {"left": "right", "right": "left", "middle": "middle"} if self.swapped else {}
@@ -775,7 +888,12 @@ class FakeWin32:
     def _is_double(self, name: str) -> bool:
         """Same button, within the time, inside a rectangle of 4 pixels around the first; a third is single again."""
         last = self.clicks[-1] if self.clicks else None
-        if not last or last.double or last.button != name or (self.clock.now() - last.at) * 1000 > self.double_click_ms:
+        if (
+            not last
+            or last.double
+            or last.button != name
+            or (self.clock.now() - last.at) * 1000 > self.double_click_ms
+        ):
             return False
         return abs(last.place.x - self.mouse.x) <= 2 and abs(last.place.y - self.mouse.y) <= 2
 
@@ -785,7 +903,9 @@ class FakeWin32:
             self.problems.append(f"SendInput: key flags {flags:#x}, time {time}")
         if flags & 4:
             if code or flags & 1:
-                self.problems.append(f"SendInput: a Unicode event with key {code:#x}, flags {flags:#x}")
+                self.problems.append(
+                    f"SendInput: a Unicode event with key {code:#x}, flags {flags:#x}"
+                )
             self._press(("unit", scan), down)
             if down:
                 self._unit(scan)
@@ -796,7 +916,11 @@ class FakeWin32:
         if not down and keys and (not self.events or self.events[-1].down):
             self.chords.append(tuple(key for key, _ in keys))
         self._press(("key", (code, extended)), down)
-        if down and code in (VK_RETURN, VK_TAB) and not any(key in MODIFIER_KEYS for key, _ in keys):
+        if (
+            down
+            and code in (VK_RETURN, VK_TAB)
+            and not any(key in MODIFIER_KEYS for key, _ in keys)
+        ):
             self.typed += "\n" if code == VK_RETURN else "\t"
         self._note("key", code, down, extended, scan, mark)
 
@@ -824,7 +948,13 @@ class FakeWin32:
             self.problems.append(f"{what} was released while it was up")
 
     def _note(
-        self, kind: str, value: Any, down: bool = False, extended: bool = False, scan: int = 0, mark: int = 0
+        self,
+        kind: str,
+        value: Any,
+        down: bool = False,
+        extended: bool = False,
+        scan: int = 0,
+        mark: int = 0,
     ) -> None:
         event = Event(self.clock.now(), kind, value, down, extended, scan, mark, self.mouse)
         self.events.append(event)

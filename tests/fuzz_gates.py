@@ -26,11 +26,22 @@ WINDOWS = [  # topmost first; handle, title, program, rectangle, elevated
     agent.Window(5, "Desktop", "explorer.exe", SCREEN),
 ]
 FORBIDDEN = {2, 3, 4}
-SIDES = [("ctrl", "lctrl", "rctrl", "Control", "STRG", "lcontrol"), ("alt", "lalt", "ralt", "Option", "AltGr"),
-         ("shift", "lshift", "rshift", "SHIFT"), ("win", "rwin", "lwin", "Windows", "cmd", "Super")]  # fmt: skip
+SIDES = [
+    ("ctrl", "lctrl", "rctrl", "Control", "STRG", "lcontrol"),
+    ("alt", "lalt", "ralt", "Option", "AltGr"),
+    ("shift", "lshift", "rshift", "SHIFT"),
+    ("win", "rwin", "lwin", "Windows", "cmd", "Super"),
+]
 PLAIN = "l L f4 F4 del Delete DEL q p escape Esc a 5 enter tab home sleep".split()
-BLOCKED = [{"win", "l"}, {"alt", "f4"}, {"ctrl", "alt", "delete"}, {"ctrl", "shift", "escape"}, {"sleep"},
-           {"ctrl", "alt", "q"}, {"ctrl", "alt", "p"}]  # fmt: skip
+BLOCKED = [
+    {"win", "l"},
+    {"alt", "f4"},
+    {"ctrl", "alt", "delete"},
+    {"ctrl", "shift", "escape"},
+    {"sleep"},
+    {"ctrl", "alt", "q"},
+    {"ctrl", "alt", "p"},
+]
 TEXT_MOST = 30
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
 
@@ -79,7 +90,10 @@ class Recorder:
 
     def button(self, name: str, down: bool) -> None:
         window = self.window_at(self.place)
-        self.judge(down and (window.handle in FORBIDDEN or not AREA.contains(self.place)), f"{name} on {window.title}")
+        self.judge(
+            down and (window.handle in FORBIDDEN or not AREA.contains(self.place)),
+            f"{name} on {window.title}",
+        )
         self.hold("button", name, down)
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
@@ -114,23 +128,33 @@ class FreeClock:
 
 def random_call(rng: random.Random) -> ToolCall:
     """One call as a model might make it; coordinates a little beyond the grid, too."""
-    kind = rng.choice("press_key press_key click double_click right_click drag drag type_text scroll_down".split())
+    kind = rng.choice(
+        "press_key press_key click double_click right_click drag drag type_text scroll_down".split()
+    )
     if kind == "press_key":
         keys = [rng.choice(side) for side in rng.sample(SIDES, rng.randint(0, 3))]
         keys += rng.sample(PLAIN, rng.randint(0, 1))
         rng.shuffle(keys)
         return ToolCall(kind, {"key": rng.choice(("+", " + ", "+")).join(keys) or "a"})
     if kind == "type_text":
-        return ToolCall(kind, {"text": "".join(rng.choices("ab\n\tß😀 ", k=rng.randint(1, 2 * TEXT_MOST)))})
+        return ToolCall(
+            kind, {"text": "".join(rng.choices("ab\n\tß😀 ", k=rng.randint(1, 2 * TEXT_MOST)))}
+        )
     places = [[rng.randint(-20, 1020) for _ in range(2)] for _ in range(2)]
     if kind == "drag":
         return ToolCall(kind, {"element_name": "x", "start": places[0], "end": places[1]})
-    return ToolCall(kind, {} if kind == "scroll_down" else {"element_name": "x", "position": places[0]})
+    return ToolCall(
+        kind, {} if kind == "scroll_down" else {"element_name": "x", "position": places[0]}
+    )
 
 
 def separate_presses(actuator: agent.Actuator, desktop: Recorder, rng: random.Random) -> None:
     """Keys pressed one by one by a tool that holds them, in any order."""
-    names = [name for name in (agent.key_name(rng.choice([*PLAIN, *sum(SIDES, ())])) for _ in range(4)) if name]
+    names = [
+        name
+        for name in (agent.key_name(rng.choice([*PLAIN, *sum(SIDES, ())])) for _ in range(4))
+        if name
+    ]
     try:
         for name in dict.fromkeys(names):
             actuator._down(desktop.key, name)
@@ -142,8 +166,13 @@ def fuzz(count: int, seed: int = 0) -> Counter[str]:
     """Counts what became of `count` random acts; `violations` is what should be 0."""
     rng, clock, counts = random.Random(seed), FreeClock(), Counter[str]()
     desktop = Recorder(clock)
-    settings = {"blocked_windows": "*bank*", "text_chars_most": TEXT_MOST, "minutes_most": 0, "acts_per_minute": 10000,
-                "drag_steps": 4}  # fmt: skip
+    settings = {
+        "blocked_windows": "*bank*",
+        "text_chars_most": TEXT_MOST,
+        "minutes_most": 0,
+        "acts_per_minute": 10000,
+        "drag_steps": 4,
+    }
     actuator = agent.Actuator(desktop, agent.load_config({"fuzz": settings}), clock, agent.Stop())
     for number in range(1, count + 1):
         desktop.front = rng.choice(WINDOWS)

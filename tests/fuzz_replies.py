@@ -16,32 +16,114 @@ from agent import ReplyError, ToolCall, read_call
 
 FOLDER = Path(__file__).parent / "replies"
 PIECES = (
-    '"', "'", "\\", "{", "}", "[", "]", "(", ")", ",", ":", " ", "\n", "\\n", "\0", "\ud800", "\U0001f600", "é", "true",
-    "None", "NaN", "-", ".", "0", "9" * 30, "9" * 5000, "1e999", "1e-9", "{" * 40, "[" * 2000, '{"a":' * 40, "{{", "}}",
-    "<think>", "</think>", "<tool_call>", "</tool_call>", "[TOOL_REQUEST]", "[END_TOOL_REQUEST]", "<|im_end|>",
-    "<function=press_keyboard_key>", "<parameter=key>", "</parameter>", "</function>", "```", "```json\n", "<tools>",
-    '"name": ', '"key": "a", ', '"arguments": {', '"position": [1, 2], ', "functions.", '{"tool_calls": []}',
-    '{"name": "press_keyboard_key", "arguments": {"key": "tab"}}', "[1, 2]", '"x": 0.5, "y": 0.25, ', "\u0664",
-)  # fmt: skip
+    '"',
+    "'",
+    "\\",
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    ",",
+    ":",
+    " ",
+    "\n",
+    "\\n",
+    "\0",
+    "\ud800",
+    "\U0001f600",
+    "é",
+    "true",
+    "None",
+    "NaN",
+    "-",
+    ".",
+    "0",
+    "9" * 30,
+    "9" * 5000,
+    "1e999",
+    "1e-9",
+    "{" * 40,
+    "[" * 2000,
+    '{"a":' * 40,
+    "{{",
+    "}}",
+    "<think>",
+    "</think>",
+    "<tool_call>",
+    "</tool_call>",
+    "[TOOL_REQUEST]",
+    "[END_TOOL_REQUEST]",
+    "<|im_end|>",
+    "<function=press_keyboard_key>",
+    "<parameter=key>",
+    "</parameter>",
+    "</function>",
+    "```",
+    "```json\n",
+    "<tools>",
+    '"name": ',
+    '"key": "a", ',
+    '"arguments": {',
+    '"position": [1, 2], ',
+    "functions.",
+    '{"tool_calls": []}',
+    '{"name": "press_keyboard_key", "arguments": {"key": "tab"}}',
+    "[1, 2]",
+    '"x": 0.5, "y": 0.25, ',
+    "\u0664",
+)
 ODD = (
-    None, True, 0, -1, 10**5000, 1e308, float("nan"), "", "x", "\ud800", "{}", [], [[]], {}, {"name": None}, {"x": {}},
-    [None], {1: 2}, {"function": {}}, {"tool_calls": []},
-)  # fmt: skip
+    None,
+    True,
+    0,
+    -1,
+    10**5000,
+    1e308,
+    float("nan"),
+    "",
+    "x",
+    "\ud800",
+    "{}",
+    [],
+    [[]],
+    {},
+    {"name": None},
+    {"x": {}},
+    [None],
+    {1: 2},
+    {"function": {}},
+    {"tool_calls": []},
+)
 REASONS = ("stop", "tool_calls", "length", None)
 
 
 def load_cases():
     """Every case of the project, each with the name of its file."""
     texts = ((path.stem, path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.jsonl")))
-    return [{**json.loads(line), "file": name} for name, text in texts for line in text.split("\n") if line]
+    return [
+        {**json.loads(line), "file": name}
+        for name, text in texts
+        for line in text.split("\n")
+        if line
+    ]
 
 
 def place_of_text(message):
     """Where the text stands that a server could cut: the object and its key, or None."""
     calls = message.get("tool_calls")
     if calls:
-        holder = calls[0].get("function", calls[0]) if isinstance(calls, list) and isinstance(calls[0], dict) else {}
-        return (holder, "arguments") if isinstance(holder, dict) and isinstance(holder.get("arguments"), str) else None
+        holder = (
+            calls[0].get("function", calls[0])
+            if isinstance(calls, list) and isinstance(calls[0], dict)
+            else {}
+        )
+        return (
+            (holder, "arguments")
+            if isinstance(holder, dict) and isinstance(holder.get("arguments"), str)
+            else None
+        )
     for key in ("content", "reasoning_content"):
         if isinstance(message.get(key), str) and message[key]:
             return message, key
@@ -62,7 +144,11 @@ def reading(read, message, reason, tools):
 def cut_reasons(key, text, reason):
     """How a server may label the cut. What stands before a </think>, or in the reasoning, is known for thought only
     by what follows; for these the label has to be honest."""
-    return ("length",) if "</think>" in text or key == "reasoning_content" else ("length", reason, None)
+    return (
+        ("length",)
+        if "</think>" in text or key == "reasoning_content"
+        else ("length", reason, None)
+    )
 
 
 def check_cuts(read, message, reason, tools, whole, ends):
@@ -75,7 +161,9 @@ def check_cuts(read, message, reason, tools, whole, ends):
         for label in cut_reasons(key, text, reason):
             call, count = reading(read, message, label, tools), count + 1
             if call is not None and (call.name, call.arguments) != (whole.name, whole.arguments):
-                raise AssertionError(f"{holder[key]!r} ({label}) gave {call}, but {text!r} gives {whole}")
+                raise AssertionError(
+                    f"{holder[key]!r} ({label}) gave {call}, but {text!r} gives {whole}"
+                )
     holder[key] = text
     return count
 
@@ -114,7 +202,9 @@ def oddly_shaped(rng, message):
         if rng.random() < 0.3:
             parent[key] = rng.choice(ODD)
             return
-    message[rng.choice(("content", "tool_calls", "reasoning_content", "function_call"))] = rng.choice(ODD)
+    message[rng.choice(("content", "tool_calls", "reasoning_content", "function_call"))] = (
+        rng.choice(ODD)
+    )
 
 
 def run(count, seed=0, read=read_call):
@@ -122,10 +212,17 @@ def run(count, seed=0, read=read_call):
     rng, done = random.Random(seed), 0
     vocabularies = json.loads((FOLDER / "tools.json").read_text("utf-8"))
     cases = [case for case in load_cases() if len(str(case)) < 3000]
-    texts = [holder[key] for holder, key in filter(None, (place_of_text(case["message"]) for case in cases))]
+    texts = [
+        holder[key]
+        for holder, key in filter(None, (place_of_text(case["message"]) for case in cases))
+    ]
     while done < count:
         case = rng.choice(cases)
-        message, tools, reason = copy.deepcopy(case["message"]), vocabularies[case["tools"]], rng.choice(REASONS)
+        message, tools, reason = (
+            copy.deepcopy(case["message"]),
+            vocabularies[case["tools"]],
+            rng.choice(REASONS),
+        )
         place = place_of_text(message)
         if place is None or rng.random() < 0.1:
             oddly_shaped(rng, message)
@@ -139,7 +236,9 @@ def run(count, seed=0, read=read_call):
         whole, done = reading(read, message, reason, tools), done + 1
         if whole is not None and place is not None and place[0][place[1]]:
             size = len(place[0][place[1]].encode("utf-8", "surrogatepass"))
-            done += check_cuts(read, message, reason, tools, whole, [rng.randrange(size) for _ in range(2)])
+            done += check_cuts(
+                read, message, reason, tools, whole, [rng.randrange(size) for _ in range(2)]
+            )
     return done
 
 
@@ -147,4 +246,6 @@ if __name__ == "__main__":
     wanted, chosen = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     begin = time.perf_counter()
     total = run(wanted, chosen)
-    print(f"{total} replies read in {time.perf_counter() - begin:.1f} s (seed {chosen}): only ToolCall and ReplyError.")
+    print(
+        f"{total} replies read in {time.perf_counter() - begin:.1f} s (seed {chosen}): only ToolCall and ReplyError."
+    )

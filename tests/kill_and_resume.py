@@ -21,20 +21,38 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = "settle_floor_ms=5 settle_patience_ms=60 settle_interval_ms=5".split()
-PYTHON, ENVIRONMENT = [sys.executable], dict(os.environ)  # tests/wine/test_stop.py puts the Windows Python here,
+PYTHON, ENVIRONMENT = (
+    [sys.executable],
+    dict(os.environ),
+)  # tests/wine/test_stop.py puts the Windows Python here,
 shown: Callable[[Path], str] = str  # and the way that it is told a path
 ONCE = {"opened": 1, "focused": 1, "typed": 1, "saved": 1}
 
 
 def command(folder: Path, moment: str, *more: str) -> list[str]:
-    settings = [part for item in (*QUICK, f"dump_dir={shown(folder / 'dumps')}") for part in ("--set", item)]
-    return [*PYTHON, "-m", "tests.kept_demo", shown(folder / "world.json"), moment, *settings, *more]
+    settings = [
+        part for item in (*QUICK, f"dump_dir={shown(folder / 'dumps')}") for part in ("--set", item)
+    ]
+    return [
+        *PYTHON,
+        "-m",
+        "tests.kept_demo",
+        shown(folder / "world.json"),
+        moment,
+        *settings,
+        *more,
+    ]
 
 
 def run(words: list[str], after_s: float | None = None) -> tuple[int, str]:
     """(exit code, output); killed after that many seconds."""
     process = subprocess.Popen(
-        words, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        words,
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     try:
         output, _ = process.communicate(timeout=60 if after_s is None else after_s)
@@ -74,8 +92,13 @@ def trial(moment: str, after_s: float | None = None) -> str:
             entries = records(folder)
             intents = [entry["turn"] for entry in entries if entry["kind"] == "intent"]
             acted = {entry["turn"]: entry for entry in entries if entry["kind"] == "action"}
-            assert len(intents) == len(set(intents)) and set(intents) <= set(acted), (moment, intents)
-            unknown = [entry for entry in acted.values() if str(entry["result"]).startswith("Unknown")]
+            assert len(intents) == len(set(intents)) and set(intents) <= set(acted), (
+                moment,
+                intents,
+            )
+            unknown = [
+                entry for entry in acted.values() if str(entry["result"]).startswith("Unknown")
+            ]
             where += " with an unknown act" if unknown else ""
         return where
 
@@ -85,7 +108,11 @@ def sweep(kind: str, variants: tuple[str, ...], workers: int) -> Counter[str]:
     counts = Counter[str]()
     with ThreadPoolExecutor(workers) as pool:
         for first in range(1, 1000, 8):
-            moments = [f"{kind}:{number}{variant}" for number in range(first, first + 8) for variant in variants]
+            moments = [
+                f"{kind}:{number}{variant}"
+                for number in range(first, first + 8)
+                for variant in variants
+            ]
             found = list(pool.map(trial, moments))
             counts.update(found)
             if set(found[-len(variants) :]) == {"ended"}:
@@ -106,7 +133,11 @@ def at_random(count: int, workers: int, seed: int) -> Counter[str]:
     with ThreadPoolExecutor(workers) as pool:
         while missing := count - counts.total():
             moments = [rng.uniform(begun - 0.02, whole) for _ in range(missing)]
-            counts.update(where for where in pool.map(lambda after: trial("none", after), moments) if where != "ended")
+            counts.update(
+                where
+                for where in pool.map(lambda after: trial("none", after), moments)
+                if where != "ended"
+            )
     return counts
 
 
@@ -114,7 +145,11 @@ if __name__ == "__main__":
     numbers = [int(word) for word in sys.argv[1:]]
     count, parallel, seed = [*numbers, *[500, os.cpu_count() or 1, 1][len(numbers) :]]
     began = time.monotonic()
-    print("at each journal line:", dict(sweep("journal", (":before", ":torn", ":after"), parallel)), flush=True)
+    print(
+        "at each journal line:",
+        dict(sweep("journal", (":before", ":torn", ":after"), parallel)),
+        flush=True,
+    )
     print("after each input event:", dict(sweep("event", ("",), parallel)), flush=True)
     print("at random moments:", dict(at_random(count, parallel, seed)), flush=True)
     print(f"{time.monotonic() - began:.0f} s")

@@ -33,7 +33,13 @@ class PlainDesktop:
     """A grey screen with one square that moves to another place with each input, unless it is `dead`."""
 
     def __init__(self, clock: agent.Clock) -> None:
-        self.clock, self.dead, self.inputs, self.number, self.place = clock, False, [], 0, agent.Point(0, 0)
+        self.clock, self.dead, self.inputs, self.number, self.place = (
+            clock,
+            False,
+            [],
+            0,
+            agent.Point(0, 0),
+        )
         self.title = "Plain"
 
     def screen(self) -> agent.Rect:
@@ -45,7 +51,9 @@ class PlainDesktop:
         self.number += 1
         pixels = self.glance(area, width, height)
         now, window = self.clock.now(), self.foreground()
-        return agent.Frame(self.number, width, height, pixels, pixels, area, self.screen(), now, window)
+        return agent.Frame(
+            self.number, width, height, pixels, pixels, area, self.screen(), now, window
+        )
 
     def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
         pixels = bytearray(b"\x80\x80\x80\x00" * (width * height))
@@ -96,7 +104,9 @@ class ScriptedServer:
         request = json.loads(body)
         self.requests.append(request)
         self.roles.append(role_of(request))
-        return agent.Reply(self.decide(request), "stop", agent.Usage(100, 10, None), "scripted", 0.1, 1)
+        return agent.Reply(
+            self.decide(request), "stop", agent.Usage(100, 10, None), "scripted", 0.1, 1
+        )
 
 
 def role_of(request: dict[str, Any]) -> str:
@@ -116,7 +126,11 @@ def user_text(request: dict[str, Any]) -> str:
 def call(name: str, **arguments: Any) -> Message:
     """An assistant message with one native tool call."""
     function = {"name": name, "arguments": json.dumps(arguments)}
-    return {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "type": "function", "function": function}]}
+    return {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "1", "type": "function", "function": function}],
+    }
 
 
 def text(content: str) -> Message:
@@ -138,7 +152,11 @@ class EngineCase(unittest.TestCase):
     def engine(
         self, decide: Callable[[dict[str, Any]], Message], profile: str = "planner", **settings: Any
     ) -> tuple[agent.Engine, agent.AgentState]:
-        base = {"screen_capture_w": 64, "screen_capture_h": 64, "dump_dir": str(self.folder / "dumps")}
+        base = {
+            "screen_capture_w": 64,
+            "screen_capture_h": 64,
+            "dump_dir": str(self.folder / "dumps"),
+        }
         layers = {"profile": agent.PROFILES[profile].settings, "test": {**base, **settings}}
         config, stop = agent.load_config(layers), agent.Stop()
         clock = VirtualClock(stop)
@@ -157,7 +175,9 @@ class EngineCase(unittest.TestCase):
             model=agent.ModelInfo("scripted"),
             say=self.lines.append,
         )
-        return engine, agent.AgentState("Press the button", agent.AgentMemory(config.memory_compression_threshold))
+        return engine, agent.AgentState(
+            "Press the button", agent.AgentMemory(config.memory_compression_threshold)
+        )
 
     def records(self, engine: agent.Engine, kind: str) -> list[dict[str, Any]]:
         """The lines of one kind in the run's turns.jsonl."""

@@ -44,13 +44,21 @@ def answer(status: int, body: Any = b"", headers: Sequence[str] = (), sized: boo
     return raw(http(status, body, headers, sized))
 
 
-def reply(content: Any = "hello", model: str = "qwen3-vl-2b-instruct", **extra: Any) -> dict[str, Any]:
+def reply(
+    content: Any = "hello", model: str = "qwen3-vl-2b-instruct", **extra: Any
+) -> dict[str, Any]:
     """A well-formed chat completion."""
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "model": model,
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}],
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": content},
+                "finish_reason": "stop",
+            }
+        ],
         "usage": {"prompt_tokens": 3880, "completion_tokens": 20, "total_tokens": 3900},
         **extra,
     }
@@ -82,7 +90,9 @@ def trickle(head: bytes, drop: bytes = b" ", interval_s: float = 0.01) -> Step:
 
 def reset(client: socket.socket, ended: threading.Event) -> None:
     """Ends the connection with RST."""
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("hh" if os.name == "nt" else "ii", 1, 0))
+    client.setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
+    )
 
 
 def hang_up(client: socket.socket, ended: threading.Event) -> None:
@@ -106,7 +116,9 @@ class ScriptedServer:
 
     def __exit__(self, *exc: object) -> None:
         self._ended.set()
-        socket.create_connection(("127.0.0.1", self.port)).close()  # wakes accept(), on every system
+        socket.create_connection(
+            ("127.0.0.1", self.port)
+        ).close()  # wakes accept(), on every system
         for thread in self._threads:
             thread.join(2)
         self._listener.close()
@@ -142,7 +154,11 @@ class ScriptedServer:
         while b"\r\n\r\n" not in data:
             data += client.recv(65536) or b"\r\n\r\n"
         head, body = data.split(b"\r\n\r\n", 1)
-        sizes = [int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+        sizes = [
+            int(line[15:])
+            for line in head.lower().split(b"\r\n")
+            if line.startswith(b"content-length:")
+        ]
         while sizes and len(body) < sizes[0]:
             part = client.recv(65536)
             if not part:

@@ -22,7 +22,12 @@ from unittest import mock
 import agent
 from tests.fakes import VirtualClock
 
-ALLOWED = {"kilobytes": 12000, "threads": 2, "files": 2, "objects": 15000}  # kept: 1,000 actions, 200 thumbnails
+ALLOWED = {
+    "kilobytes": 12000,
+    "threads": 2,
+    "files": 2,
+    "objects": 15000,
+}  # kept: 1,000 actions, 200 thumbnails
 
 
 class EndlessDesktop(agent.DemoDesktop):
@@ -42,8 +47,17 @@ def counts() -> dict[str, int]:
     gc.collect()
     linux = os.path.isdir("/proc/self/fd")
     files = len(os.listdir("/proc/self/fd")) if linux else 0
-    memory = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1000 if linux else 0
-    return {"kilobytes": memory, "threads": threading.active_count(), "files": files, "objects": len(gc.get_objects())}
+    memory = (
+        int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1000
+        if linux
+        else 0
+    )
+    return {
+        "kilobytes": memory,
+        "threads": threading.active_count(),
+        "files": files,
+        "objects": len(gc.get_objects()),
+    }
 
 
 def soak(turns: int) -> tuple[list[dict[str, int]], float, str]:
@@ -61,15 +75,26 @@ def soak(turns: int) -> tuple[list[dict[str, int]], float, str]:
             print(f"turn {turn}: {samples[-1]}", file=sys.stderr, flush=True)
         if clock.sleeps:
             clock.sleeps.clear()
-        for path in (self.logger.folder / "screenshots").glob("*.png"):  # not a matter of the program's memory
+        for path in (self.logger.folder / "screenshots").glob(
+            "*.png"
+        ):  # not a matter of the program's memory
             if not path.name.startswith(f"turn_{turn:04d}"):
                 path.unlink(missing_ok=True)
         return observe(self, turn, *rest, **more)
 
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
-        settings = [f"max_steps={turns}", f"dump_dir={folder}", "minutes_most=0", "screen_capture_w=320",
-                    "screen_capture_h=180", "acts_per_minute=10000", "turn_delay=0.75"]  # fmt: skip
-        options = agent.command_line().parse_args(["--demo", *(p for s in settings for p in ("--set", s))])
+        settings = [
+            f"max_steps={turns}",
+            f"dump_dir={folder}",
+            "minutes_most=0",
+            "screen_capture_w=320",
+            "screen_capture_h=180",
+            "acts_per_minute=10000",
+            "turn_delay=0.75",
+        ]
+        options = agent.command_line().parse_args(
+            ["--demo", *(p for s in settings for p in ("--set", s))]
+        )
         with (
             mock.patch.object(agent, "DemoDesktop", EndlessDesktop),
             mock.patch.object(agent.Engine, "observe", sampled),
@@ -85,7 +110,9 @@ if __name__ == "__main__":
     started = time.monotonic()
     found, seconds, last = soak(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
     print(last)
-    print(f"{EndlessDesktop.rounds} notes saved, {seconds / 3600:.1f} h of virtual time in {time.monotonic() - started:.0f} s")
+    print(
+        f"{EndlessDesktop.rounds} notes saved, {seconds / 3600:.1f} h of virtual time in {time.monotonic() - started:.0f} s"
+    )
     grown = {key: max(sample[key] for sample in found) - found[0][key] for key in ALLOWED}
     print("first", found[0], "growth", grown, "allowed", ALLOWED)
     sys.exit(any(grown[key] > ALLOWED[key] for key in ALLOWED))

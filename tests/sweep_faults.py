@@ -37,14 +37,29 @@ ACTS = [
     call("scroll_screen_down"),
     call("right_click_screen_element", element_name="word", position=[310, 410]),
 ]
-MODELS = {"data": [{"id": "qwen3-vl-2b-instruct", "type": "vlm", "state": "loaded", "loaded_context_length": 16384}]}
+MODELS = {
+    "data": [
+        {
+            "id": "qwen3-vl-2b-instruct",
+            "type": "vlm",
+            "state": "loaded",
+            "loaded_context_length": 16384,
+        }
+    ]
+}
 SETTINGS = """screen_capture_w=64 screen_capture_h=64 drag_steps=3 scroll_ticks=1 settle_patience_ms=50 blind_patience=1
     request_retries=1 model_failures=1 stall_stop=12 stall_recover=100 confirm=never""".split()
 HTTP_FAULTS: dict[str, Step] = {
-    "reset": reset, "hang up": hang_up, "500": answer(500, {"error": "no"}), "401": answer(401, {"error": "no"}),
-    "empty": raw(http(200, b"")), "garbage": raw(b"\x00\xff" * 50), "no JSON": raw(http(200, b"<html>")),
-    "no message": answer(200, {"choices": []}), "half": raw(http(200, reply("x"))[:-20]),
-}  # fmt: skip
+    "reset": reset,
+    "hang up": hang_up,
+    "500": answer(500, {"error": "no"}),
+    "401": answer(401, {"error": "no"}),
+    "empty": raw(http(200, b"")),
+    "garbage": raw(b"\x00\xff" * 50),
+    "no JSON": raw(http(200, b"<html>")),
+    "no message": answer(200, {"choices": []}),
+    "half": raw(http(200, reply("x"))[:-20]),
+}
 
 
 class Faults:
@@ -90,9 +105,19 @@ class Model(ScriptedServer):
         if self.faults("HTTP"):
             return self.fault
         if head.startswith(b"GET"):
-            return answer(200, MODELS) if b"/api/v0/models" in head else answer(404, {"error": "Unexpected endpoint"})
+            return (
+                answer(200, MODELS)
+                if b"/api/v0/models" in head
+                else answer(404, {"error": "Unexpected endpoint"})
+            )
         role = role_of(json.loads(body))
-        message = PLAN if role == "planner" else text("YES: done") if role == "verifier" else next(self.acts, None)
+        message = (
+            PLAN
+            if role == "planner"
+            else text("YES: done")
+            if role == "verifier"
+            else next(self.acts, None)
+        )
         message = message or call("report_mission_complete", evidence=PROOF)
         return answer(200, reply(choices=[{"message": message, "finish_reason": "stop"}]))
 
@@ -132,7 +157,9 @@ def faulty_files(faults: Faults, folder: Path) -> Iterator[None]:
         for name in ("open", "mkdir", "write_bytes", "unlink", "read_bytes", "glob", "lstat"):
             real = getattr(Path, name)
 
-            def wrapped(self: Path, *arguments: Any, _real: Any = real, _name: str = name, **more: Any) -> Any:
+            def wrapped(
+                self: Path, *arguments: Any, _real: Any = real, _name: str = name, **more: Any
+            ) -> Any:
                 if folder not in (self, *self.parents):
                     return _real(self, *arguments, **more)
                 no_space(faults, _name)
@@ -144,20 +171,26 @@ def faulty_files(faults: Faults, folder: Path) -> Iterator[None]:
         yield
 
 
-def whole_run(win32: Faults, files: Faults, exchanges: Faults, fault: Step = reset, thread: str = "main") -> list[str]:
+def whole_run(
+    win32: Faults, files: Faults, exchanges: Faults, fault: Step = reset, thread: str = "main"
+) -> list[str]:
     """One run with these faults; returns what is wrong with its end."""
     stop = agent.Stop()
     clock = VirtualClock(stop)
     world = SweptWin32(win32, thread, clock=clock)
     files.note = lambda: len(world.events)
     out, folder = io.StringIO(), tempfile.TemporaryDirectory()
-    settings = [part for item in (*SETTINGS, f"dump_dir={folder.name}/dumps") for part in ("--set", item)]
+    settings = [
+        part for item in (*SETTINGS, f"dump_dir={folder.name}/dumps") for part in ("--set", item)
+    ]
     with folder, contextlib.ExitStack() as stack:
         model = stack.enter_context(Model(exchanges, fault))
         options = agent.command_line().parse_args([*settings, "--endpoint", model.url, "Do it"])
         for target, name, value in (
-            (agent, "load_win32", lambda: world.api), (sys, "stdin", None), (agent, "lmstudio_logs", dict),
-        ):  # fmt: skip
+            (agent, "load_win32", lambda: world.api),
+            (sys, "stdin", None),
+            (agent, "lmstudio_logs", dict),
+        ):
             stack.enter_context(mock.patch.object(target, name, value))
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(faulty_files(files, Path(folder.name)))
@@ -175,19 +208,36 @@ def whole_run(win32: Faults, files: Faults, exchanges: Faults, fault: Step = res
     wrong += [f"damaged journal lines {damaged}"] if damaged else []
     stuck = "SendInput" in win32.failed and win32.onwards
     wrong += [] if stuck else [f"held: {what}" for what in world.held()]
-    leaks = [kind for kind in world.leaks() if kind != "mutex"]  # the mutex is the program's until it ends
-    wrong += [] if win32.onwards and RELEASES & set(win32.failed) else [f"open: {kind}" for kind in leaks]
-    if files.failed[:1] in (["write"], ["flush"]) and any(event.down for event in world.events[files.noted :]):
+    leaks = [
+        kind for kind in world.leaks() if kind != "mutex"
+    ]  # the mutex is the program's until it ends
+    wrong += (
+        []
+        if win32.onwards and RELEASES & set(win32.failed)
+        else [f"open: {kind}" for kind in leaks]
+    )
+    if files.failed[:1] in (["write"], ["flush"]) and any(
+        event.down for event in world.events[files.noted :]
+    ):
         wrong.append("acted after its journal could not be written")
-    if not (win32.failed or files.failed or exchanges.failed) and (code, len(world.clicks)) != (0, 5):
-        wrong.append(f"a run without faults ended with {code} and {len(world.clicks)} clicks: {out.getvalue()}")
+    if not (win32.failed or files.failed or exchanges.failed) and (code, len(world.clicks)) != (
+        0,
+        5,
+    ):
+        wrong.append(
+            f"a run without faults ended with {code} and {len(world.clicks)} clicks: {out.getvalue()}"
+        )
     return wrong
 
 
 def sweep(kind: str, step: int = 1, first: int = 1, most: int = 1 << 30) -> Counter[str]:
     """Counts the faults tried; what goes wrong is printed and counted as `wrong`."""
     counts = Counter[str]()
-    variants = [(name, onwards) for name in (HTTP_FAULTS if kind == "http" else [""]) for onwards in (False, True)]
+    variants = [
+        (name, onwards)
+        for name in (HTTP_FAULTS if kind == "http" else [""])
+        for onwards in (False, True)
+    ]
     for variant, onwards in variants:
         for number in range(first, most, step):
             faults = {name: Faults() for name in ("win32", "files", "http")}
@@ -200,7 +250,15 @@ def sweep(kind: str, step: int = 1, first: int = 1, most: int = 1 << 30) -> Coun
             counts["tried"] += bool(tried.failed)
             if wrong:
                 counts["wrong"] += 1
-                print(kind, variant, "onwards" if onwards else "once", number, tried.failed[:1], wrong[:3], flush=True)
+                print(
+                    kind,
+                    variant,
+                    "onwards" if onwards else "once",
+                    number,
+                    tried.failed[:1],
+                    wrong[:3],
+                    flush=True,
+                )
     return counts
 
 
@@ -213,7 +271,12 @@ if __name__ == "__main__":
     for kind in options.kinds:
         began = time.monotonic()
         found = sweep(kind, options.step, most=20 if kind == "watcher" else 1 << 30)
-        print(f"{kind}: {found['tried']} faults, {found['wrong']} wrong, {time.monotonic() - began:.0f} s", flush=True)
+        print(
+            f"{kind}: {found['tried']} faults, {found['wrong']} wrong, {time.monotonic() - began:.0f} s",
+            flush=True,
+        )
         total.update(found)
-    print(f"in all {total['tried']} faults tried, {total['wrong']} wrong; {len(NEVER_FAIL)} functions cannot fail")
+    print(
+        f"in all {total['tried']} faults tried, {total['wrong']} wrong; {len(NEVER_FAIL)} functions cannot fail"
+    )
     sys.exit(1 if total["wrong"] else 0)

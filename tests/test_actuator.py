@@ -10,7 +10,16 @@ from unittest import mock
 
 import agent
 from agent import Coordinate, Point, Rect, ToolCall, ToolError
-from tests.fakes import COURTESY, NEVER_FAIL, RELEASES, Event, FakeWin32, Foreground, VirtualClock, windows_desktop
+from tests.fakes import (
+    COURTESY,
+    NEVER_FAIL,
+    RELEASES,
+    Event,
+    FakeWin32,
+    Foreground,
+    VirtualClock,
+    windows_desktop,
+)
 
 PRIMARY = Rect(0, 0, 1920, 1080)
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
@@ -18,19 +27,33 @@ HANDS = [name for name, item in agent.TOOLS.items() if item.run]
 TEXT_ARGUMENTS = {"text": "aß\n😀\t", "key": "ctrl+shift+s"}
 # Every script that people are likely to type, with signs of one, two, three and four bytes.
 SCRIPTS = [
-    "The quick brown fox: 0123456789 !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", "Grüße, Ärger, Öl, „süß“ – 5 € … ½",
-    "Łódź, žluťoučký kůň, Şırnak, ångström, naïve Ĳ", "Съешь же ещё этих мягких французских булок", "Ξεσκεπάζω ψυχή",
-    "דג סקרן שט בים", "صِف خَلقَ خَودِ كَمِثلِ الشَمسِ", "ऋषियों को सताने वाले", "กขฃคฅฆง ๕", "いろはにほへと 色は匂へど",
-    "天地玄黃 宇宙洪荒 𠜎𠜱", "키스의 고유조건은", "Hệ thống tiếng Việt", "ქართული ენა", "Հայերեն",
-    "😀👩‍👩‍👧‍👦🏳️‍🌈🇩🇪 👍🏽", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 ∀x∈ℝ ⟨⟩",
+    "The quick brown fox: 0123456789 !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
+    "Grüße, Ärger, Öl, „süß“ – 5 € … ½",
+    "Łódź, žluťoučký kůň, Şırnak, ångström, naïve Ĳ",
+    "Съешь же ещё этих мягких французских булок",
+    "Ξεσκεπάζω ψυχή",
+    "דג סקרן שט בים",
+    "صِف خَلقَ خَودِ كَمِثلِ الشَمسِ",
+    "ऋषियों को सताने वाले",
+    "กขฃคฅฆง ๕",
+    "いろはにほへと 色は匂へど",
+    "天地玄黃 宇宙洪荒 𠜎𠜱",
+    "키스의 고유조건은",
+    "Hệ thống tiếng Việt",
+    "ქართული ენა",
+    "Հայերեն",
+    "😀👩‍👩‍👧‍👦🏳️‍🌈🇩🇪 👍🏽",
+    "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 ∀x∈ℝ ⟨⟩",
     "e\u0301 o\u0308 \u202b \ufeff\u200d\u00a0\u2028",
-]  # fmt: skip
+]
 
 
 class Stage:
     """A simulated Windows with an actuator on it; `look` gives a frame without the cost of a picture."""
 
-    def __init__(self, area: Rect = PRIMARY, config: dict[str, Any] | None = None, **world: Any) -> None:
+    def __init__(
+        self, area: Rect = PRIMARY, config: dict[str, Any] | None = None, **world: Any
+    ) -> None:
         self.world: FakeWin32
         self.clock: VirtualClock
         self.world, self.desktop, self.clock = windows_desktop(**world)
@@ -42,7 +65,9 @@ class Stage:
         self.number += 1
         shown = self.world.window
         window = agent.Window(shown.handle, shown.title, "", shown.rect) if shown else None
-        return agent.Frame(self.number, 8, 4, b"", b"", self.area, self.world.screen(), self.clock.now(), window)
+        return agent.Frame(
+            self.number, 8, 4, b"", b"", self.area, self.world.screen(), self.clock.now(), window
+        )
 
     def do(self, name: str, /, frame: agent.Frame | None = None, **arguments: Any) -> str:
         return self.actuator.perform(act(name, **arguments), frame or self.look())
@@ -53,7 +78,11 @@ def act(name: str, /, **arguments: Any) -> agent.Act:
     for number, f in enumerate(fields(agent.TOOLS[name].args)):
         if f.name not in arguments:
             place = [100 + 300 * number, 200 + 100 * number]
-            plain = {**dict.fromkeys(("str", "Text", "Chord"), "sample"), "Coordinate": place, "tuple[int, ...]": [1]}[str(f.type)]
+            plain = {
+                **dict.fromkeys(("str", "Text", "Chord"), "sample"),
+                "Coordinate": place,
+                "tuple[int, ...]": [1],
+            }[str(f.type)]
             arguments[f.name] = TEXT_ARGUMENTS.get(f.name, plain)
     return WORDS.parse(ToolCall(name, arguments))
 
@@ -65,7 +94,15 @@ def strokes(world: FakeWin32) -> list[tuple[str, bool]]:
 class Gates(unittest.TestCase):
     """A refused act sends nothing."""
 
-    def refused(self, stage: Stage, kind: str, name: str, /, frame: agent.Frame | None = None, **arguments: Any) -> str:
+    def refused(
+        self,
+        stage: Stage,
+        kind: str,
+        name: str,
+        /,
+        frame: agent.Frame | None = None,
+        **arguments: Any,
+    ) -> str:
         with self.assertRaises(ToolError) as caught:
             stage.do(name, frame, **arguments)
         self.assertEqual(caught.exception.kind, kind)
@@ -124,7 +161,9 @@ class Gates(unittest.TestCase):
                 stage = Stage()
                 frame = stage.look()
                 stage.world.monitors = monitors
-                self.assertIn("changed since the last look", self.refused(stage, "stale_frame", name, frame))
+                self.assertIn(
+                    "changed since the last look", self.refused(stage, "stale_frame", name, frame)
+                )
 
     def test_a_click_on_no_monitor_is_refused(self) -> None:
         stage = Stage(area=Rect(1000, 500, 2000, 1000))
@@ -147,7 +186,9 @@ class Gates(unittest.TestCase):
         for place in ([0, 0], [1000, 1000], [0, 1000], [1000, 0], [333, 777]):
             stage.do("click", position=place)
             stage.clock.advance(1)
-        self.assertEqual([c.place for c in stage.world.clicks][:2], [Point(-1500, 300), Point(-1168, 521)])
+        self.assertEqual(
+            [c.place for c in stage.world.clicks][:2], [Point(-1500, 300), Point(-1168, 521)]
+        )
         self.assertTrue(all(area.contains(event.place) for event in stage.world.events))
 
     def test_a_click_in_place_needs_the_mouse_inside_the_area(self) -> None:
@@ -168,7 +209,9 @@ class Gates(unittest.TestCase):
             stage = Stage(area=Rect(500, 500, 400, 400), window=Foreground("Mail", rect))
             for name in ("type_text", "press_key"):
                 self.assertIn("(Mail)", self.refused(stage, "outside_area", name))
-        stage = Stage(area=Rect(500, 500, 400, 400), window=Foreground("Mail", Rect(0, 0, 501, 501)))
+        stage = Stage(
+            area=Rect(500, 500, 400, 400), window=Foreground("Mail", Rect(0, 0, 501, 501))
+        )
         stage.do("press_key")
         self.assertNotEqual(stage.world.events, [])
 
@@ -201,7 +244,11 @@ class Gates(unittest.TestCase):
 
 class Clicks(unittest.TestCase):
     def test_each_click_is_made_at_its_pixel_with_its_button(self) -> None:
-        for name, button, count in (("click", "left", 1), ("right_click", "right", 1), ("double_click", "left", 2)):
+        for name, button, count in (
+            ("click", "left", 1),
+            ("right_click", "right", 1),
+            ("double_click", "left", 2),
+        ):
             for swapped in (False, True):
                 stage = Stage(swapped=swapped)
                 result = stage.do(name, element_name="OK", position=[500, 250])
@@ -218,7 +265,9 @@ class Clicks(unittest.TestCase):
         self.assertEqual((first.double, second.double, first.place), (False, True, second.place))
         self.assertLess((second.at - first.at) * 1000, stage.world.double_click_ms)
 
-    def pair(self, first: str, second: str, apart: int = 0, wait: float = 0.0, limit: int = 500) -> Stage:
+    def pair(
+        self, first: str, second: str, apart: int = 0, wait: float = 0.0, limit: int = 500
+    ) -> Stage:
         """Two acts, the second that many pixels further right, that many seconds later."""
         stage = Stage(Rect(0, 0, 1001, 1001), double_click_ms=limit)
         stage.do(first, position=[100, 100])
@@ -232,7 +281,9 @@ class Clicks(unittest.TestCase):
             for apart in range(6):
                 for wait in (0.0, 0.1, 0.3):
                     clicks = self.pair("click", "click", apart, wait, limit).world.clicks
-                    self.assertEqual([click.double for click in clicks], [False, False], (limit, apart, wait))
+                    self.assertEqual(
+                        [click.double for click in clicks], [False, False], (limit, apart, wait)
+                    )
 
     def test_a_double_click_after_a_click_is_still_a_double_click(self) -> None:
         clicks = self.pair("click", "double_click").world.clicks
@@ -241,8 +292,11 @@ class Clicks(unittest.TestCase):
         self.assertEqual([click.double for click in clicks], [False, True] * 2)
 
     def test_clicks_that_cannot_be_taken_for_a_double_click_do_not_wait(self) -> None:
-        for stage in (self.pair("click", "click", apart=60), self.pair("click", "right_click"),
-                      self.pair("click", "click", wait=0.6)):  # fmt: skip
+        for stage in (
+            self.pair("click", "click", apart=60),
+            self.pair("click", "right_click"),
+            self.pair("click", "click", wait=0.6),
+        ):
             self.assertLess(sum(stage.clock.sleeps), 0.1)
 
     def test_a_click_whose_release_failed_at_first_is_kept_apart_too(self) -> None:
@@ -255,7 +309,9 @@ class Clicks(unittest.TestCase):
             except agent.Win32Error:
                 stage.world.arm()
                 stage.do("click")
-                self.assertEqual([click.double for click in stage.world.clicks][-2:].count(True), 0, number)
+                self.assertEqual(
+                    [click.double for click in stage.world.clicks][-2:].count(True), 0, number
+                )
 
 
 class Drags(unittest.TestCase):
@@ -278,7 +334,12 @@ class Drags(unittest.TestCase):
         self.assertEqual(gaps, [hold, 0, *[round(hold + 0.01, 6)] * 3, round(hold + 0.02, 6)])
 
     def test_steps_and_directions(self) -> None:
-        for start, end in (([0, 0], [1000, 1000]), ([1000, 1000], [0, 0]), ([500, 0], [500, 9]), ([9, 5], [0, 5])):
+        for start, end in (
+            ([0, 0], [1000, 1000]),
+            ([1000, 1000], [0, 0]),
+            ([500, 0], [500, 9]),
+            ([9, 5], [0, 5]),
+        ):
             for steps in (1, 2, 40):
                 stage = Stage(config={"drag_steps": steps})
                 stage.do("drag", start=start, end=end)
@@ -288,7 +349,13 @@ class Drags(unittest.TestCase):
                 stage.world.verify()
 
     def test_a_drag_too_short_for_windows_is_refused_before_anything_is_pressed(self) -> None:
-        for end, refused in (([500, 500], True), ([504, 504], True), ([505, 500], False), ([500, 495], False), ([499, 501], True)):
+        for end, refused in (
+            ([500, 500], True),
+            ([504, 504], True),
+            ([505, 500], False),
+            ([500, 495], False),
+            ([499, 501], True),
+        ):
             stage = Stage(Rect(0, 0, 1001, 1001))
             if refused:
                 with self.assertRaisesRegex(ToolError, "too close together"):
@@ -313,12 +380,19 @@ class Wheel(unittest.TestCase):
                 stage.do(name)
                 turns = [event for event in stage.world.events if event.kind == "wheel"]
                 self.assertEqual([event.value for event in turns], [sign * 120] * ticks)
-                self.assertEqual({event.place for event in turns}, {agent.to_point(Coordinate(500, 500), PRIMARY)})
+                self.assertEqual(
+                    {event.place for event in turns},
+                    {agent.to_point(Coordinate(500, 500), PRIMARY)},
+                )
                 stage.world.verify()
 
     def test_four_directions(self) -> None:
-        for ticks, horizontal, turned in ((2, False, ("wheel", 240)), (-2, False, ("wheel", -240)),
-                                          (1, True, ("hwheel", 120)), (-1, True, ("hwheel", -120))):  # fmt: skip
+        for ticks, horizontal, turned in (
+            (2, False, ("wheel", 240)),
+            (-2, False, ("wheel", -240)),
+            (1, True, ("hwheel", 120)),
+            (-1, True, ("hwheel", -120)),
+        ):
             stage = Stage(config={"scroll_ticks": 1})
             stage.actuator.area = PRIMARY
             stage.actuator.scroll(Coordinate(1, 1), ticks, horizontal)
@@ -382,15 +456,24 @@ class Typing(unittest.TestCase):
 
     def test_chords_go_down_in_order_and_up_in_reverse(self) -> None:
         for text, codes in {
-            "ctrl+s": (0x11, 0x53), "ctrl+shift+escape": (0x11, 0x10, 0x1B), "s+ctrl": (0x11, 0x53),
-            "alt+f4": (0x12, 0x73), "win+r": (0x5B, 0x52), "enter": (0x0D,), "shift+tab": (0x10, 0x09),
+            "ctrl+s": (0x11, 0x53),
+            "ctrl+shift+escape": (0x11, 0x10, 0x1B),
+            "s+ctrl": (0x11, 0x53),
+            "alt+f4": (0x12, 0x73),
+            "win+r": (0x5B, 0x52),
+            "enter": (0x0D,),
+            "shift+tab": (0x10, 0x09),
             "ctrl++": (0x11, 0x6B),
-            "win": (0x5B,), "ctrl+alt+delete": (0x11, 0x12, 0x2E), "rctrl+ralt+1": (0xA3, 0xA5, 0x31),
-        }.items():  # fmt: skip
+            "win": (0x5B,),
+            "ctrl+alt+delete": (0x11, 0x12, 0x2E),
+            "rctrl+ralt+1": (0xA3, 0xA5, 0x31),
+        }.items():
             stage = Stage(config={"blocked_keys": ""})
             stage.do("press_key", key=text)
             events = [(event.value, event.down) for event in stage.world.events]
-            self.assertEqual(events, [(c, True) for c in codes] + [(c, False) for c in reversed(codes)], text)
+            self.assertEqual(
+                events, [(c, True) for c in codes] + [(c, False) for c in reversed(codes)], text
+            )
             self.assertEqual(stage.world.chords, [codes])
             stage.world.verify()
 
@@ -430,7 +513,9 @@ class NothingHeld(unittest.TestCase):
     def test_one_failing_call_is_an_error_and_leaves_nothing_held(self) -> None:
         for name in HANDS:
             count = 0
-            for swapped, inserts in ((False, 0), (True, 1), (False, 3))[: 3 if name in ("drag", "type_text") else 1]:
+            for swapped, inserts in ((False, 0), (True, 1), (False, 3))[
+                : 3 if name in ("drag", "type_text") else 1
+            ]:
                 for stage, error in self.failing(name, swapped=swapped, inserts=inserts):
                     first = stage.world.failed[0]
                     self.assertEqual(stage.world.held(), [], f"{name}: {first} failed")
@@ -441,16 +526,22 @@ class NothingHeld(unittest.TestCase):
                     count += 1
             self.assertGreater(count, 5, name)
 
-    def test_a_failure_of_everything_from_some_call_on_is_an_error_and_what_is_held_is_remembered(self) -> None:
+    def test_a_failure_of_everything_from_some_call_on_is_an_error_and_what_is_held_is_remembered(
+        self,
+    ) -> None:
         for name in ("double_click", "drag", "type_text", "press_key"):
             for stage, error in self.failing(name, onwards=True):
                 if set(stage.world.failed) - NEVER_FAIL:
                     self.assertIsInstance(error, agent.AgentError)
                 stage.world.arm()
                 stage.actuator.release()
-                self.assertEqual([what for what in stage.world.held() if not what.startswith("unit")], [], name)
+                self.assertEqual(
+                    [what for what in stage.world.held() if not what.startswith("unit")], [], name
+                )
 
-    def test_one_function_failing_for_ever_leaves_nothing_held_unless_it_is_the_one_that_releases(self) -> None:
+    def test_one_function_failing_for_ever_leaves_nothing_held_unless_it_is_the_one_that_releases(
+        self,
+    ) -> None:
         for name in ("double_click", "drag", "type_text", "press_key"):
             for function in agent.WIN32:
                 if function == "SendInput":
@@ -458,7 +549,9 @@ class NothingHeld(unittest.TestCase):
                 stage, perform = self.prepared(name)
                 stage.world.arm(names={function})
                 self.outcome(perform)
-                self.assertEqual((stage.world.held(), stage.world.problems), ([], []), f"{name}: {function}")
+                self.assertEqual(
+                    (stage.world.held(), stage.world.problems), ([], []), f"{name}: {function}"
+                )
 
     def test_a_release_that_windows_refuses_three_times_in_a_row_is_made_in_the_end(self) -> None:
         for name in ("double_click", "drag", "type_text", "press_key"):
@@ -468,7 +561,9 @@ class NothingHeld(unittest.TestCase):
                 stage, perform = self.prepared(name)
                 stage.world.arm(onwards=number, times=3)
                 self.outcome(perform)
-                self.assertEqual((stage.world.held(), stage.world.problems), ([], []), f"{name}: call {number}")
+                self.assertEqual(
+                    (stage.world.held(), stage.world.problems), ([], []), f"{name}: call {number}"
+                )
 
     def test_held_keys_are_let_go_by_the_next_act_once_windows_takes_input_again(self) -> None:
         stage, perform = self.prepared("press_key")
@@ -488,7 +583,9 @@ class NothingHeld(unittest.TestCase):
                 stage, perform = self.prepared(name)
                 seen: list[tuple[Event, int]] = []
 
-                def stop_after(event: Event, stage: Stage = stage, k: int = k, seen: Any = seen) -> None:
+                def stop_after(
+                    event: Event, stage: Stage = stage, k: int = k, seen: Any = seen
+                ) -> None:
                     seen.append((event, len(stage.world.sent)))
                     if len(seen) == k:
                         stage.stop.set("by the person")
@@ -498,7 +595,10 @@ class NothingHeld(unittest.TestCase):
                 stage.world.verify()
                 call = seen[k - 1][1]  # events of the same SendInput cannot be called back
                 late = [event for event, sent in seen[k:] if sent > call]
-                self.assertEqual([event for event in late if event.down or event.kind not in ("key", "button")], [])
+                self.assertEqual(
+                    [event for event in late if event.down or event.kind not in ("key", "button")],
+                    [],
+                )
                 if error is None:  # it was over but for releases
                     self.assertEqual(len(seen), len(whole.world.events))
                 else:
@@ -533,7 +633,9 @@ class NothingHeld(unittest.TestCase):
         with self.assertRaises(ZeroDivisionError):
             stage.actuator.perform(wanted, stage.look())
         stage.world.verify()
-        self.assertEqual([event.kind for event in stage.world.events], ["button", "key", "key", "button"])
+        self.assertEqual(
+            [event.kind for event in stage.world.events], ["button", "key", "key", "button"]
+        )
 
 
 class Results(unittest.TestCase):
@@ -545,7 +647,9 @@ class Results(unittest.TestCase):
         self.assertTrue(all(results.values()))
 
     def test_on_a_real_frame_an_act_lands_where_the_picture_shows_it(self) -> None:
-        stage = Stage(Rect(-1920, 200, 1920, 1080), monitors=[PRIMARY, Rect(-1920, 200, 1920, 1080)])
+        stage = Stage(
+            Rect(-1920, 200, 1920, 1080), monitors=[PRIMARY, Rect(-1920, 200, 1920, 1080)]
+        )
         frame = stage.desktop.capture(stage.area, 64, 36)
         stage.do("click", frame, position=[250, 500])
         self.assertEqual(stage.world.mouse, agent.to_point(Coordinate(250, 500), stage.area))

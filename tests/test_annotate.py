@@ -18,7 +18,10 @@ def act(name: str, *numbers: int) -> dict[str, Any]:
 
 
 def marked(
-    actions: Sequence[Mapping[str, Any]] = (), boxes: Sequence[Mapping[str, Any]] = (), trail: Any = (), text: str = ""
+    actions: Sequence[Mapping[str, Any]] = (),
+    boxes: Sequence[Mapping[str, Any]] = (),
+    trail: Any = (),
+    text: str = "",
 ) -> bytearray:
     return agent.annotate(GREY, WIDE, HIGH, actions, boxes, trail, agent.ui_config(text))
 
@@ -31,7 +34,11 @@ def pixel(pixels: bytes, x: int, y: int) -> tuple[int, int, int]:
 
 def touched(pixels: bytes) -> agent.Rect | None:
     """The box of all pixels that differ from the plain picture."""
-    places = [(i // 4 % WIDE, i // 4 // WIDE) for i in range(0, len(GREY), 4) if pixels[i : i + 4] != GREY[i : i + 4]]
+    places = [
+        (i // 4 % WIDE, i // 4 // WIDE)
+        for i in range(0, len(GREY), 4)
+        if pixels[i : i + 4] != GREY[i : i + 4]
+    ]
     if not places:
         return None
     xs, ys = [x for x, _ in places], [y for _, y in places]
@@ -49,7 +56,9 @@ class Heat(unittest.TestCase):
         self.assertEqual(reds, sorted(reds, reverse=True))
 
     def test_a_spot_is_smooth_and_the_same_on_all_sides(self) -> None:
-        pixels = marked(trail=[[act("click", 500, 500)]], text='{"executed_heat": {"radius_scale": 0.1}}')
+        pixels = marked(
+            trail=[[act("click", 500, 500)]], text='{"executed_heat": {"radius_scale": 0.1}}'
+        )
         for dx in range(33):
             for dy in range(33):
                 here = pixel(pixels, 200 + dx, 150 + dy)
@@ -58,11 +67,20 @@ class Heat(unittest.TestCase):
                 self.assertLess(abs(here[0] - pixel(pixels, 201 + dx, 150 + dy)[0]), 12, (dx, dy))
 
     def test_the_radius_follows_the_longer_side(self) -> None:
-        small, large = (f'{{"executed_heat": {{"radius_scale": {scale}}}}}' for scale in (0.05, 0.2))
+        small, large = (
+            f'{{"executed_heat": {{"radius_scale": {scale}}}}}' for scale in (0.05, 0.2)
+        )
         for text, radius in ((small, 20), (large, 80)):
-            box = touched(marked(trail=[[act("click", 500, 500)]], text=text.replace("}}", ', "trail_shrink": 1}}')))
+            box = touched(
+                marked(
+                    trail=[[act("click", 500, 500)]],
+                    text=text.replace("}}", ', "trail_shrink": 1}}'),
+                )
+            )
             assert box
-            self.assertAlmostEqual(box.width, 2 * radius + 1, delta=2 + radius // 8)  # the last ring can be too faint
+            self.assertAlmostEqual(
+                box.width, 2 * radius + 1, delta=2 + radius // 8
+            )  # the last ring can be too faint
 
     def test_a_drag_marks_both_ends_and_the_line_between(self) -> None:
         pixels = marked([act("drag", 100, 100, 900, 900)])
@@ -84,16 +102,21 @@ class Heat(unittest.TestCase):
             boxes = [touched(pixels) for pixels in both]
             spots = touched(
                 marked(
-                    trail=[[act("click", *start), act("click", *end)]], text='{"executed_heat": {"trail_shrink": 1}}'
+                    trail=[[act("click", *start), act("click", *end)]],
+                    text='{"executed_heat": {"trail_shrink": 1}}',
                 )
             )
             self.assertEqual(boxes, [spots, spots], (start, end))
 
     def test_a_click_with_an_end_is_drawn_as_a_click(self) -> None:
-        self.assertEqual(marked([act("click", 500, 500, 900, 900)]), marked([act("click", 500, 500)]))
+        self.assertEqual(
+            marked([act("click", 500, 500, 900, 900)]), marked([act("click", 500, 500)])
+        )
 
     def test_keys_and_text_leave_no_mark(self) -> None:
-        self.assertIsNone(touched(marked([{"name": "type", "text": "hello"}, {"name": "key", "key": "enter"}])))
+        self.assertIsNone(
+            touched(marked([{"name": "type", "text": "hello"}, {"name": "key", "key": "enter"}]))
+        )
 
     def test_a_place_outside_the_grid_is_refused_not_moved_to_an_edge(self) -> None:
         with self.assertRaises(agent.ToolError):
@@ -107,7 +130,9 @@ class Heat(unittest.TestCase):
 
     def test_switched_off_heat_leaves_only_labels(self) -> None:
         text = '{"executed_heat": {"enabled": false}}'
-        self.assertEqual(pixel(marked([act("click", 500, 500)], text=text), 200, 150), (128, 128, 128))
+        self.assertEqual(
+            pixel(marked([act("click", 500, 500)], text=text), 200, 150), (128, 128, 128)
+        )
 
 
 class Trail(unittest.TestCase):
@@ -120,10 +145,15 @@ class Trail(unittest.TestCase):
         reds = [self.red_at(age) for age in (1, 2, 3)]
         self.assertEqual(reds, sorted(set(reds), reverse=True))
         self.assertGreater(reds[-1], 128)
-        self.assertEqual([self.red_at(age) for age in (4, 5, 6)], [128] * 3)  # trail_turns is 4: this and three before
+        self.assertEqual(
+            [self.red_at(age) for age in (4, 5, 6)], [128] * 3
+        )  # trail_turns is 4: this and three before
 
     def test_the_latest_marks_lie_on_top(self) -> None:
-        now, trail = [act("click", 500, 500)], [[act("click", 505, 500)], [act("drag", 300, 300, 700, 700)]]
+        now, trail = (
+            [act("click", 500, 500)],
+            [[act("click", 505, 500)], [act("drag", 300, 300, 700, 700)]],
+        )
         older = agent.annotate(GREY, WIDE, HIGH, [], [], trail)
         self.assertEqual(marked(now, trail=trail), agent.annotate(bytes(older), WIDE, HIGH, now))
 
@@ -146,7 +176,9 @@ class Trail(unittest.TestCase):
         for age in (1, 2):
             trail = [[], []] if age == 2 else [[]]
             trail[-1:] = [[act("drag", 100, 500, 900, 500)]]
-            boxes.append(touched(marked(trail=trail, text='{"executed_heat": {"trail_shrink": 1.0}}')))
+            boxes.append(
+                touched(marked(trail=trail, text='{"executed_heat": {"trail_shrink": 1.0}}'))
+            )
         self.assertEqual(boxes[0], boxes[1])
 
 
@@ -171,7 +203,9 @@ class Boxes(unittest.TestCase):
         self.assertEqual(touched(marked(boxes=[whole])), agent.Rect(0, 0, WIDE, HIGH))
 
     def test_switched_off_boxes_are_not_drawn(self) -> None:
-        self.assertIsNone(touched(marked(boxes=[self.BOX], text='{"bbox_heat": {"enabled": false}}')))
+        self.assertIsNone(
+            touched(marked(boxes=[self.BOX], text='{"bbox_heat": {"enabled": false}}'))
+        )
 
 
 class Labels(unittest.TestCase):
@@ -181,7 +215,9 @@ class Labels(unittest.TestCase):
             box = touched(marked([act("click", x, y)], text=text))
             assert box
             self.assertEqual(box.height, 10)
-            self.assertEqual(box.width, sum(agent._glyph(char, 1)[0] for char in f"1 ({x},{y})") + 3)
+            self.assertEqual(
+                box.width, sum(agent._glyph(char, 1)[0] for char in f"1 ({x},{y})") + 3
+            )
             self.assertLessEqual(abs(box.top + box.height // 2 - y * HIGH // 1000), 14)
 
     def test_two_labels_at_one_place_do_not_cover_each_other(self) -> None:

@@ -43,7 +43,11 @@ def in_turn(*replies: Message) -> Any:
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """What the model is told about its last call, wherever it stands."""
-    told = [m for m in request["messages"] if m["role"] in ("tool", "user") and isinstance(m["content"], str)]
+    told = [
+        m
+        for m in request["messages"]
+        if m["role"] in ("tool", "user") and isinstance(m["content"], str)
+    ]
     return json.loads(told[-1]["content"])
 
 
@@ -52,7 +56,9 @@ def images(request: dict[str, Any]) -> list[Message]:
 
 
 class ChatCase(EngineCase):
-    def chat(self, *replies: Message, profile: str = "chat", **settings: Any) -> tuple[agent.Engine, agent.Outcome]:
+    def chat(
+        self, *replies: Message, profile: str = "chat", **settings: Any
+    ) -> tuple[agent.Engine, agent.Outcome]:
         engine, state = self.engine(in_turn(*replies), profile, **settings)
         self.state = state
         return engine, agent.run_agent(engine, state)
@@ -73,17 +79,23 @@ class ChatCase(EngineCase):
             for c in message.get("tool_calls", []):
                 self.assertIsInstance(json.loads(c["function"]["arguments"]), dict)
             if isinstance(message["content"], list):
-                self.assertEqual([part["type"] for part in message["content"]], ["image_url", "text"])
+                self.assertEqual(
+                    [part["type"] for part in message["content"]], ["image_url", "text"]
+                )
                 self.assertTrue(message["content"][1]["text"])
         self.assertEqual(waiting, [])
 
 
 class Steps(ChatCase):
-    def test_chat_shows_a_screenshot_before_the_first_request_as_if_it_had_been_asked_for(self) -> None:
+    def test_chat_shows_a_screenshot_before_the_first_request_as_if_it_had_been_asked_for(
+        self,
+    ) -> None:
         engine, outcome = self.chat()
         roles = [m["role"] for m in engine.server.requests[0]["messages"]]
         self.assertEqual(roles, ["system", "user", "assistant", "tool", "user"])
-        self.assertEqual(engine.server.requests[0]["messages"][1]["content"], "TASK: Press the button")
+        self.assertEqual(
+            engine.server.requests[0]["messages"][1]["content"], "TASK: Press the button"
+        )
         self.assertEqual((outcome.kind, outcome.text), ("completed", "All done."))
 
     def test_pointer_sees_nothing_until_it_asks(self) -> None:
@@ -93,26 +105,57 @@ class Steps(ChatCase):
 
     def test_the_tools_are_offered_under_the_described_names_and_shapes(self) -> None:
         engine, _ = self.chat()
-        tools = {t["function"]["name"]: t["function"]["parameters"] for t in engine.server.requests[0]["tools"]}
-        self.assertEqual({n: list(t["properties"]) for n, t in tools.items()}, {
-            "observe_screen": [], "click_element": ["label", "box"], "type_text": ["text"], "press_key": ["key"],
-            "scroll_at_position": ["box"],
-        })  # fmt: skip
+        tools = {
+            t["function"]["name"]: t["function"]["parameters"]
+            for t in engine.server.requests[0]["tools"]
+        }
+        self.assertEqual(
+            {n: list(t["properties"]) for n, t in tools.items()},
+            {
+                "observe_screen": [],
+                "click_element": ["label", "box"],
+                "type_text": ["text"],
+                "press_key": ["key"],
+                "scroll_at_position": ["box"],
+            },
+        )
         box = tools["click_element"]["properties"]["box"]
         self.assertEqual((box["minItems"], box["maxItems"], box["items"]["maximum"]), (2, 4, 1000))
         engine, _ = self.chat(profile="pointer")
-        tools = {t["function"]["name"]: t["function"]["parameters"] for t in engine.server.requests[0]["tools"]}
-        self.assertEqual({n: t["required"] for n, t in tools.items()}, {
-            "take_screenshot": [], "move_mouse": ["x", "y"], "click_mouse": [], "type_text": ["text"],
-            "scroll_down": [],
-        })  # fmt: skip
+        tools = {
+            t["function"]["name"]: t["function"]["parameters"]
+            for t in engine.server.requests[0]["tools"]
+        }
+        self.assertEqual(
+            {n: t["required"] for n, t in tools.items()},
+            {
+                "take_screenshot": [],
+                "move_mouse": ["x", "y"],
+                "click_mouse": [],
+                "type_text": ["text"],
+                "scroll_down": [],
+            },
+        )
 
     def test_every_box_format_clicks_its_centre(self) -> None:
-        for box in ([500, 500], [400, 300, 600, 700], [[400, 300], [600, 700]], "[400, 300, 600, 700]"):
+        for box in (
+            [500, 500],
+            [400, 300, 600, 700],
+            [[400, 300], [600, 700]],
+            "[400, 300, 600, 700]",
+        ):
             with self.subTest(box=box):
                 engine, _ = self.chat(call("click_element", label="Button", box=box))
                 self.assertEqual(engine.desktop.inputs[0], ("move", 32, 18))
-                self.assertEqual(answer_to(engine, 1), {"ok": True, "result": "Clicked: Button", "screen": "changed", "region": [16, 0, 1000, 62]})
+                self.assertEqual(
+                    answer_to(engine, 1),
+                    {
+                        "ok": True,
+                        "result": "Clicked: Button",
+                        "screen": "changed",
+                        "region": [16, 0, 1000, 62],
+                    },
+                )
 
     def test_pointer_moves_clicks_types_and_scrolls_where_the_mouse_is(self) -> None:
         calls = [
@@ -122,10 +165,16 @@ class Steps(ChatCase):
             call("scroll_down"),
         ]
         engine, _ = self.chat(*calls, profile="pointer", scroll_ticks=1)
-        self.assertEqual(engine.desktop.inputs, [
-            ("move", 32, 18), ("button", "left", True), ("button", "left", False), ("text", "żółw 🐢"),
-            ("wheel", -120, False),
-        ])  # fmt: skip
+        self.assertEqual(
+            engine.desktop.inputs,
+            [
+                ("move", 32, 18),
+                ("button", "left", True),
+                ("button", "left", False),
+                ("text", "żółw 🐢"),
+                ("wheel", -120, False),
+            ],
+        )
         self.assertEqual(answer_to(engine, 1), {"ok": True, "result": "Moved to (500, 500)"})
 
     def test_chat_scrolls_down_at_a_place(self) -> None:
@@ -143,12 +192,21 @@ class Steps(ChatCase):
         self.assertEqual(answer_to(engine, 1)["screen"], "did not change")
 
     def test_extra_calls_are_refused_one_by_one_and_only_the_first_is_carried_out(self) -> None:
-        three = native(("press_key", '{"key": "a"}'), ("press_key", '{"key": "b"}'), ("type_text", '{"text": "c"}'))
+        three = native(
+            ("press_key", '{"key": "a"}'),
+            ("press_key", '{"key": "b"}'),
+            ("type_text", '{"text": "c"}'),
+        )
         engine, _ = self.chat(three)
         self.assertEqual(engine.desktop.inputs, [("key", "a", True), ("key", "a", False)])
-        told = [json.loads(m["content"]) for m in engine.server.requests[1]["messages"] if m["role"] == "tool"][1:]
+        told = [
+            json.loads(m["content"])
+            for m in engine.server.requests[1]["messages"]
+            if m["role"] == "tool"
+        ][1:]
         self.assertEqual(
-            [t.get("error", {}).get("type") for t in told], [None, "too_many_tool_calls", "too_many_tool_calls"]
+            [t.get("error", {}).get("type") for t in told],
+            [None, "too_many_tool_calls", "too_many_tool_calls"],
         )
         self.check_history(engine.server.requests[1])
 
@@ -157,26 +215,37 @@ class Steps(ChatCase):
         engine, _ = self.chat(text(spoken))
         said = engine.server.requests[1]["messages"][5]
         self.assertEqual(said["content"], "I click.")
-        self.assertEqual(said["tool_calls"][0]["function"], {"name": "press_key", "arguments": '{"key": "enter"}'})
+        self.assertEqual(
+            said["tool_calls"][0]["function"],
+            {"name": "press_key", "arguments": '{"key": "enter"}'},
+        )
         self.check_history(engine.server.requests[1])
 
     def test_half_characters_never_reach_the_server(self) -> None:
         engine, _ = self.chat(native(("press_key", '{"key": "\\ud83d"}'), content="odd \ud83d"))
-        json.dumps(engine.server.requests[1], ensure_ascii=False).encode()  # raises for half a character
+        json.dumps(
+            engine.server.requests[1], ensure_ascii=False
+        ).encode()  # raises for half a character
         self.assertIn("odd \ufffd", engine.server.requests[1]["messages"][5]["content"])
 
     def test_an_act_on_a_screen_of_another_size_than_the_one_shown_is_refused(self) -> None:
         engine, state = self.engine(in_turn(CLICK), "chat")
         shown = engine.desktop.screen
-        engine.desktop.screen = lambda: shown() if not engine.server.requests else agent.Rect(0, 0, 128, 72)
+        engine.desktop.screen = lambda: (
+            shown() if not engine.server.requests else agent.Rect(0, 0, 128, 72)
+        )
         agent.run_agent(engine, state)
-        self.assertEqual((answer_to(engine, 1)["error"]["type"], engine.desktop.inputs), ("stale_frame", []))
+        self.assertEqual(
+            (answer_to(engine, 1)["error"]["type"], engine.desktop.inputs), ("stale_frame", [])
+        )
 
     def test_a_refusal_by_a_gate_is_an_error_for_the_model(self) -> None:
         engine, state = self.engine(in_turn(call("click_mouse")), "pointer")
         engine.desktop.cursor = lambda: agent.Point(999, 999)
         agent.run_agent(engine, state)
-        self.assertEqual((answer_to(engine, 1)["error"]["type"], engine.desktop.inputs), ("invalid_box", []))
+        self.assertEqual(
+            (answer_to(engine, 1)["error"]["type"], engine.desktop.inputs), ("invalid_box", [])
+        )
 
 
 def answer_to(engine: agent.Engine, number: int) -> dict[str, Any]:
@@ -203,7 +272,9 @@ class Errors(ChatCase):
         ("unknown_tool", "open_program", '{"name": "notepad"}'),
     )
 
-    def test_each_error_comes_back_as_a_tool_message_with_its_type_and_nothing_is_done(self) -> None:
+    def test_each_error_comes_back_as_a_tool_message_with_its_type_and_nothing_is_done(
+        self,
+    ) -> None:
         for kind, name, arguments in self.CASES:
             with self.subTest(kind=kind, arguments=arguments):
                 engine, outcome = self.chat(native((name, arguments)))
@@ -215,11 +286,15 @@ class Errors(ChatCase):
                 self.check_history(engine.server.requests[1])
 
     def test_pointer_refuses_half_a_place_and_one_off_the_grid(self) -> None:
-        for kind, arguments in (("invalid_args", '{"x": 5}'), ("invalid_box", '{"x": 5, "y": 1300}')):
+        for kind, arguments in (
+            ("invalid_args", '{"x": 5}'),
+            ("invalid_box", '{"x": 5, "y": 1300}'),
+        ):
             with self.subTest(arguments=arguments):
                 engine, _ = self.chat(native(("move_mouse", arguments)), profile="pointer")
                 self.assertEqual(
-                    (answer(engine.server.requests[1])["error"]["type"], engine.desktop.inputs), (kind, [])
+                    (answer(engine.server.requests[1])["error"]["type"], engine.desktop.inputs),
+                    (kind, []),
                 )
 
     def test_a_broken_call_is_never_sent_back(self) -> None:
@@ -236,7 +311,9 @@ class Errors(ChatCase):
                 first, told = engine.server.requests[1]["messages"][-2:]
                 self.assertEqual(first, {"role": "assistant", "content": agent.NO_CALL})
                 self.assertEqual(told["role"], "user")
-                self.assertIn(json.loads(told["content"])["error"]["type"], ("invalid_json", "unknown_tool"))
+                self.assertIn(
+                    json.loads(told["content"])["error"]["type"], ("invalid_json", "unknown_tool")
+                )
                 self.assertEqual((engine.desktop.inputs, outcome.text), ([], "All done."))
 
     def test_a_reply_cut_by_the_token_limit_is_not_the_end(self) -> None:
@@ -251,18 +328,29 @@ class Errors(ChatCase):
 
 class Endings(ChatCase):
     def test_the_final_text_has_its_thinking_stripped(self) -> None:
-        for said in ("<think>done?</think>Yes, open.", "so it is</think>\nYes, open.", "Yes, open.<think>what now"):
+        for said in (
+            "<think>done?</think>Yes, open.",
+            "so it is</think>\nYes, open.",
+            "Yes, open.<think>what now",
+        ):
             with self.subTest(said=said):
                 self.assertEqual(self.chat(text(said))[1], agent.Outcome("completed", "Yes, open."))
 
     def test_thinking_alone_is_no_answer(self) -> None:
-        for reply in (text("<think>hm"), text("<think>hm</think>"), text(""), {**text(""), "reasoning_content": "hm"}):
+        for reply in (
+            text("<think>hm"),
+            text("<think>hm</think>"),
+            text(""),
+            {**text(""), "reasoning_content": "hm"},
+        ):
             with self.subTest(reply=reply):
                 engine, outcome = self.chat(reply)
                 self.assertEqual((len(engine.server.requests), outcome.text), (2, "All done."))
 
     def test_an_attempt_at_a_call_is_no_answer_however_often_it_comes(self) -> None:
-        attempt = text('Now I click: {"name": "click_element", "arguments": {"label": "x", "box": [1, 2]}} and wait.')
+        attempt = text(
+            'Now I click: {"name": "click_element", "arguments": {"label": "x", "box": [1, 2]}} and wait.'
+        )
         engine, outcome = self.chat(*[attempt] * 20)
         self.assertIn(outcome.kind, ("stuck", "max_steps"))
         self.assertEqual((len(engine.server.requests), engine.desktop.inputs), (10, []))
@@ -272,7 +360,8 @@ class Endings(ChatCase):
         self.assertIn(("button", "left", True), engine.desktop.inputs)
         engine, outcome = self.chat(*[text("I used click_element.")] * 9)
         self.assertEqual(
-            (len(engine.server.requests), outcome), (3, agent.Outcome("completed", "I used click_element."))
+            (len(engine.server.requests), outcome),
+            (3, agent.Outcome("completed", "I used click_element.")),
         )
 
     def test_a_model_that_repeats_the_programs_own_words_has_not_answered(self) -> None:
@@ -311,46 +400,79 @@ class Hygiene(ChatCase):
         looks = itertools.chain.from_iterable((call("press_key", key=key), LOOK) for key in keys)
         engine, state = self.engine(lambda r: next(looks), "chat", max_steps=20)
         agent.run_agent(engine, state)
-        self.assertEqual([len(images(r)) for r in engine.server.requests[::2]], [1, 2, 3, 4, 2, 3, 4, 2, 3, 4])
+        self.assertEqual(
+            [len(images(r)) for r in engine.server.requests[::2]], [1, 2, 3, 4, 2, 3, 4, 2, 3, 4]
+        )
         self.assertIn("left out", json.dumps(engine.server.requests[-1]))
         for request in engine.server.requests:
             self.check_history(request)
 
     def test_a_screenshot_limit_below_what_is_kept_prunes_every_time(self) -> None:
         looks = itertools.cycle((CLICK, LOOK))
-        engine, state = self.engine(lambda r: next(looks), "chat", prune_screenshots_at=1, keep_last_screenshots=1)
+        engine, state = self.engine(
+            lambda r: next(looks), "chat", prune_screenshots_at=1, keep_last_screenshots=1
+        )
         agent.run_agent(engine, state)
         self.assertLessEqual(max(len(images(r)) for r in engine.server.requests), 1)
 
-    def test_thoughts_are_kept_in_tags_wherever_they_came_from_and_old_ones_leave_a_placeholder(self) -> None:
+    def test_thoughts_are_kept_in_tags_wherever_they_came_from_and_old_ones_leave_a_placeholder(
+        self,
+    ) -> None:
         keys = itertools.count()
         ways = (
-            lambda n: native(("press_key", '{"key": "a"}'), content=f"<think>thought {n}</think>said"),
-            lambda n: native(("press_key", '{"key": "b"}'), content="said", reasoning_content=f"thought {n}"),
+            lambda n: native(
+                ("press_key", '{"key": "a"}'), content=f"<think>thought {n}</think>said"
+            ),
+            lambda n: native(
+                ("press_key", '{"key": "b"}'), content="said", reasoning_content=f"thought {n}"
+            ),
             lambda n: native(("press_key", '{"key": "c"}'), content=f"thought {n}</think>said"),
             lambda n: native(("press_key", '{"key": "d"}'), content=f"said<think>thought {n}"),
         )
         engine, state = self.engine(lambda r: ways[(n := next(keys)) % 4](n), "chat", max_steps=9)
         agent.run_agent(engine, state)
-        said = [m["content"] for m in engine.server.requests[8]["messages"] if m["role"] == "assistant"][1:]
+        said = [
+            m["content"] for m in engine.server.requests[8]["messages"] if m["role"] == "assistant"
+        ][1:]
         self.assertEqual(
-            [f"<think>\n{t}\n</think>\n\nsaid" for t in ["(left out)"] * 6 + ["thought 6", "thought 7"]], said
+            [
+                f"<think>\n{t}\n</think>\n\nsaid"
+                for t in ["(left out)"] * 6 + ["thought 6", "thought 7"]
+            ],
+            said,
         )
 
     def test_a_random_conversation_never_leaves_an_orphan(self) -> None:
         for seed in range(2):
             chance = random.Random(seed)
             replies = (
-                lambda c: LOOK, lambda c: call("click_element", label="x", box=[c.randint(0, 1000), 5]),
-                lambda c: native(*[("press_key", '{"key": "a"}')] * c.randint(1, 6), reasoning_content="hm"),
-                lambda c: native(("press_key", "{")), lambda c: native(("nothing", "{}")), lambda c: text("<think>x"),
-                lambda c: native(("press_key", '{"key": "b"}'), ("press_key", "{"), content="<think>why</think>so"),
-            )  # fmt: skip
-            limits = {"prune_screenshots_at": chance.randint(1, 6), "keep_last_thinks": chance.randint(0, 3)}
+                lambda c: LOOK,
+                lambda c: call("click_element", label="x", box=[c.randint(0, 1000), 5]),
+                lambda c: native(
+                    *[("press_key", '{"key": "a"}')] * c.randint(1, 6), reasoning_content="hm"
+                ),
+                lambda c: native(("press_key", "{")),
+                lambda c: native(("nothing", "{}")),
+                lambda c: text("<think>x"),
+                lambda c: native(
+                    ("press_key", '{"key": "b"}'),
+                    ("press_key", "{"),
+                    content="<think>why</think>so",
+                ),
+            )
+            limits = {
+                "prune_screenshots_at": chance.randint(1, 6),
+                "keep_last_thinks": chance.randint(0, 3),
+            }
             engine, state = self.engine(
-                lambda r, c=chance, w=replies: c.choice(w)(c), "chat", max_steps=80, stall_stop=1000,
-                memory_compression_threshold=chance.randint(2, 12), memory_keep_actions=chance.randint(0, 5), **limits,
-            )  # fmt: skip
+                lambda r, c=chance, w=replies: c.choice(w)(c),
+                "chat",
+                max_steps=80,
+                stall_stop=1000,
+                memory_compression_threshold=chance.randint(2, 12),
+                memory_keep_actions=chance.randint(0, 5),
+                **limits,
+            )
             agent.run_agent(engine, state)
             for request in engine.server.requests:
                 self.check_history(request)
@@ -360,8 +482,13 @@ class Hygiene(ChatCase):
 
         def decide(request: dict[str, Any]) -> Message:
             number = next(places)
-            return {**(LOOK if number % 2 else call("click_element", label="x", box=[number % 1000, 7])),
-                    "reasoning_content": f"thought {number} " * 20, "content": "I see a window. " * 20}  # fmt: skip
+            return {
+                **(
+                    LOOK if number % 2 else call("click_element", label="x", box=[number % 1000, 7])
+                ),
+                "reasoning_content": f"thought {number} " * 20,
+                "content": "I see a window. " * 20,
+            }
 
         engine, state = self.engine(decide, "chat", max_steps=200)
         self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
@@ -374,15 +501,21 @@ class Hygiene(ChatCase):
 
     def test_a_full_context_is_pruned_before_it_overflows(self) -> None:
         looks = itertools.cycle((CLICK, LOOK))
-        engine, state = self.engine(lambda r: next(looks), "chat", max_steps=12, prune_screenshots_at=50)
-        engine.model = agent.ModelInfo("scripted", True, True, 2100)  # the scripted server counts 100 tokens a prompt
+        engine, state = self.engine(
+            lambda r: next(looks), "chat", max_steps=12, prune_screenshots_at=50
+        )
+        engine.model = agent.ModelInfo(
+            "scripted", True, True, 2100
+        )  # the scripted server counts 100 tokens a prompt
         agent.run_agent(engine, state)
         self.assertLessEqual(max(len(images(r)) for r in engine.server.requests), 3)
         self.assertIn("EARLIER STEPS", engine.server.requests[-1]["messages"][1]["content"])
 
     def test_after_an_overflow_the_least_of_the_conversation_is_tried(self) -> None:
         looks = itertools.cycle((CLICK, LOOK))
-        engine, state = self.engine(lambda r: next(looks), "chat", max_steps=9, prune_screenshots_at=50)
+        engine, state = self.engine(
+            lambda r: next(looks), "chat", max_steps=9, prune_screenshots_at=50
+        )
         plain, count = engine.server.complete, itertools.count()
 
         def overflowing(body: bytes) -> agent.Reply:
@@ -401,24 +534,43 @@ class Hygiene(ChatCase):
         for turn in (1, 2, 3):
             state.memory.add_action(agent.ActionRecord(turn, "click_element", "x", "Clicked: x"))
         agent.run_agent(engine, state)
-        self.assertIn("EARLIER STEPS: Turns 1-3: click_element x3", engine.server.requests[0]["messages"][1]["content"])
+        self.assertIn(
+            "EARLIER STEPS: Turns 1-3: click_element x3",
+            engine.server.requests[0]["messages"][1]["content"],
+        )
 
 
 class Traces(ChatCase):
     def test_the_journal_has_what_the_other_loop_writes(self) -> None:
         engine, _ = self.chat(CLICK, call("press_key", key="nokey"))
-        kinds = [json.loads(line)["kind"] for line in (engine.logger.folder / "turns.jsonl").read_text().splitlines()]
+        kinds = [
+            json.loads(line)["kind"]
+            for line in (engine.logger.folder / "turns.jsonl").read_text().splitlines()
+        ]
         kinds = [kind for kind in kinds if kind != "look"]
-        acted, corrected = ["reply", "intent", "result", "action", "state"], ["reply", "no_call", "action", "state"]
+        acted, corrected = (
+            ["reply", "intent", "result", "action", "state"],
+            ["reply", "no_call", "action", "state"],
+        )
         self.assertEqual(kinds, ["action", *acted, *corrected, "reply", "action"])
         actions = self.records(engine, "action")
-        self.assertEqual([a["tool"] for a in actions], ["observe_screen", "click_element", "no_call", "final_answer"])
-        self.assertEqual((actions[1]["changed"], actions[1]["screenshot"]), (True, "screenshots/turn_0001.png"))
+        self.assertEqual(
+            [a["tool"] for a in actions],
+            ["observe_screen", "click_element", "no_call", "final_answer"],
+        )
+        self.assertEqual(
+            (actions[1]["changed"], actions[1]["screenshot"]), (True, "screenshots/turn_0001.png")
+        )
         turns = [line for line in self.lines if not line.startswith("warning")]
-        self.assertEqual([line.split()[:3] for line in turns], [
-            ["0", "chat", "observe_screen"], ["1", "chat", "click_element"], ["2", "chat", "no_call"],
-            ["3", "chat", "final_answer"],
-        ])  # fmt: skip
+        self.assertEqual(
+            [line.split()[:3] for line in turns],
+            [
+                ["0", "chat", "observe_screen"],
+                ["1", "chat", "click_element"],
+                ["2", "chat", "no_call"],
+                ["3", "chat", "final_answer"],
+            ],
+        )
 
     def test_screenshots_that_the_model_saw_carry_the_prefix_and_the_index(self) -> None:
         engine, _ = self.chat(LOOK, dump_prefix="shot-", dump_start=7)
@@ -429,9 +581,16 @@ class Traces(ChatCase):
         engine, _ = self.chat({**CLICK, "content": "<think>the button</think>I press it."}, LOOK)
         (path,) = engine.logger.folder.glob("agent_run_????????_??????.log")
         log = path.read_text(encoding="utf-8")
-        for line in ('user: TASK: Press the button', "thinks: the button", "says: I press it.",
-                     'calls: click_element {"label": "Button", "box": [500, 500]}', '"result": "Clicked: Button"',
-                     "says: All done.", "REQUEST 2 to chat: 6 messages, 1 images", "sha256"):  # fmt: skip
+        for line in (
+            "user: TASK: Press the button",
+            "thinks: the button",
+            "says: I press it.",
+            'calls: click_element {"label": "Button", "box": [500, 500]}',
+            '"result": "Clicked: Button"',
+            "says: All done.",
+            "REQUEST 2 to chat: 6 messages, 1 images",
+            "sha256",
+        ):
             self.assertIn(line, log)
         self.assertEqual(log.count("TASK:"), 1)
         for file in engine.logger.folder.glob("*.*"):
@@ -462,7 +621,9 @@ class Scenarios(unittest.TestCase):
         self.assertEqual(self.pick("do it").profile, "planner")
 
     def test_the_list_shows_numbers_names_profiles_and_tasks(self) -> None:
-        self.pick("--scenarios", "--scenario-file", self.file('[{"name": "mine", "task_prompt": "Wave"}]'))
+        self.pick(
+            "--scenarios", "--scenario-file", self.file('[{"name": "mine", "task_prompt": "Wave"}]')
+        )
         lines = self.out.getvalue().splitlines()
         self.assertTrue(self.listed)
         self.assertEqual(len(lines), len(agent.SCENARIOS) + 1)
@@ -476,8 +637,23 @@ class Scenarios(unittest.TestCase):
 
     def test_a_bad_file_is_one_clear_line(self) -> None:
         entry = {"name": "mine", "task_prompt": "Wave"}
-        wrong = [{**entry, "extra": "x"}, {**entry, "profile": "boss"}, {**entry, "name": 3}, {"name": "x"}]
-        bad = ["", "{}x", "7", "null", '"text"', "[1]", '["a"]', '{"name": "x"}', *(json.dumps([one]) for one in wrong)]
+        wrong = [
+            {**entry, "extra": "x"},
+            {**entry, "profile": "boss"},
+            {**entry, "name": 3},
+            {"name": "x"},
+        ]
+        bad = [
+            "",
+            "{}x",
+            "7",
+            "null",
+            '"text"',
+            "[1]",
+            '["a"]',
+            '{"name": "x"}',
+            *(json.dumps([one]) for one in wrong),
+        ]
         for content in bad:
             with self.subTest(content=content):
                 path = self.file(content)
@@ -496,14 +672,21 @@ class Scenarios(unittest.TestCase):
 
 class Environment(unittest.TestCase):
     NAMES = {
-        "LMSTUDIO_ENDPOINT": "lmstudio_endpoint", "LMSTUDIO_MODEL": "lmstudio_model",
+        "LMSTUDIO_ENDPOINT": "lmstudio_endpoint",
+        "LMSTUDIO_MODEL": "lmstudio_model",
         "LMSTUDIO_TIMEOUT": "lmstudio_timeout",
-        "LMSTUDIO_TEMPERATURE": "lmstudio_temperature", "LMSTUDIO_MAX_TOKENS": "executor_max_tokens",
-        "AGENT_IMAGE_W": "screen_capture_w", "AGENT_IMAGE_H": "screen_capture_h", "AGENT_DUMP_DIR": "dump_dir",
-        "AGENT_DUMP_PREFIX": "dump_prefix", "AGENT_DUMP_START": "dump_start",
-        "AGENT_KEEP_LAST_SCREENSHOTS": "keep_last_screenshots", "AGENT_KEEP_LAST_THINKS": "keep_last_thinks",
-        "AGENT_MAX_STEPS": "max_steps", "AGENT_STEP_DELAY": "turn_delay",
-    }  # fmt: skip
+        "LMSTUDIO_TEMPERATURE": "lmstudio_temperature",
+        "LMSTUDIO_MAX_TOKENS": "executor_max_tokens",
+        "AGENT_IMAGE_W": "screen_capture_w",
+        "AGENT_IMAGE_H": "screen_capture_h",
+        "AGENT_DUMP_DIR": "dump_dir",
+        "AGENT_DUMP_PREFIX": "dump_prefix",
+        "AGENT_DUMP_START": "dump_start",
+        "AGENT_KEEP_LAST_SCREENSHOTS": "keep_last_screenshots",
+        "AGENT_KEEP_LAST_THINKS": "keep_last_thinks",
+        "AGENT_MAX_STEPS": "max_steps",
+        "AGENT_STEP_DELAY": "turn_delay",
+    }
 
     def config(self, environ: dict[str, str], *argv: str) -> agent.Config:
         options = agent.command_line().parse_args(list(argv))
@@ -515,7 +698,9 @@ class Environment(unittest.TestCase):
         for name, setting in self.NAMES.items():
             value = "x" if isinstance(getattr(agent.Config(), setting), str) else "80"
             value = {"LMSTUDIO_TEMPERATURE": "1", "AGENT_STEP_DELAY": "50"}.get(name, value)
-            self.assertEqual(str(getattr(self.config({name: value}), setting)).removesuffix(".0"), value)
+            self.assertEqual(
+                str(getattr(self.config({name: value}), setting)).removesuffix(".0"), value
+            )
             self.assertIn(f"{name}={getattr(agent.Config(), setting)}", shown)
 
     def test_the_help_fits_one_screen(self) -> None:
@@ -523,15 +708,26 @@ class Environment(unittest.TestCase):
         self.assertLessEqual((len(lines), max(map(len, lines))), (50, 120))
 
     def test_a_wrong_value_names_its_variable(self) -> None:
-        wrong = {"AGENT_KEEP_LAST_SCREENSHOTS": "two", "AGENT_KEEP_LAST_THINKS": "-1", "AGENT_MAX_STEPS": "0",
-                 "AGENT_STEP_DELAY": "soon", "AGENT_DUMP_START": "1.5", "AGENT_DUMP_PREFIX": "../up/",
-                 "LMSTUDIO_TEMPERATURE": "hot", "LMSTUDIO_TIMEOUT": "nan", "AGENT_IMAGE_W": "1e9"}  # fmt: skip
+        wrong = {
+            "AGENT_KEEP_LAST_SCREENSHOTS": "two",
+            "AGENT_KEEP_LAST_THINKS": "-1",
+            "AGENT_MAX_STEPS": "0",
+            "AGENT_STEP_DELAY": "soon",
+            "AGENT_DUMP_START": "1.5",
+            "AGENT_DUMP_PREFIX": "../up/",
+            "LMSTUDIO_TEMPERATURE": "hot",
+            "LMSTUDIO_TIMEOUT": "nan",
+            "AGENT_IMAGE_W": "1e9",
+        }
         for name, value in wrong.items():
             with self.subTest(name=name), self.assertRaisesRegex(agent.ConfigError, name):
                 self.config({name: value})
 
     def test_the_profiles_have_the_described_settings_and_variables_go_before_them(self) -> None:
-        chat, pointer = self.config({}, "--profile", "chat"), self.config({}, "--profile", "pointer")
+        chat, pointer = (
+            self.config({}, "--profile", "chat"),
+            self.config({}, "--profile", "pointer"),
+        )
         names = (
             "lmstudio_temperature",
             "executor_max_tokens",
@@ -541,7 +737,9 @@ class Environment(unittest.TestCase):
             "screen_capture_h",
         )
         self.assertEqual([getattr(chat, name) for name in names], [0.6, 2048, 10, 0.4, 1536, 864])
-        self.assertEqual([getattr(pointer, name) for name in names], [0.2, 2048, 10, 0.4, 1344, 756])
+        self.assertEqual(
+            [getattr(pointer, name) for name in names], [0.2, 2048, 10, 0.4, 1344, 756]
+        )
         self.assertEqual(chat.lmstudio_model, "qwen3-vl-8b-instruct")
         self.assertEqual(self.config({"AGENT_MAX_STEPS": "33"}, "--profile", "chat").max_steps, 33)
 
@@ -574,11 +772,17 @@ class ServerLog(unittest.TestCase):
         self.write("2026-06/2026-06-26.1.log", b"[2026-06-26 10:00:00][INFO] yesterday\n")
         before = agent.lmstudio_logs()
         image = b"iVBORw0KGgo" + b"A1+/" * 400_000 + b"=="
-        during = b'[2026-06-27 10:00:05][DEBUG] Received request {"url": "data:image/png;base64,' + image + b'"}\r\n'
+        during = (
+            b'[2026-06-27 10:00:05][DEBUG] Received request {"url": "data:image/png;base64,'
+            + image
+            + b'"}\r\n'
+        )
         self.write("2026-06/2026-06-27.1.log", during)
         self.write("2026-06/2026-06-27.2.log", b"[2026-06-27 10:00:09][INFO] next file\n")
         self.assertIn("2026-06-27.2.log", self.export(before))
-        raw, clean = (Path(self.run, f"lmstudio_{kind}.log").read_bytes() for kind in ("raw", "clean"))
+        raw, clean = (
+            Path(self.run, f"lmstudio_{kind}.log").read_bytes() for kind in ("raw", "clean")
+        )
         self.assertEqual(raw, during + b"[2026-06-27 10:00:09][INFO] next file\n")
         self.assertIn(b"Received request", clean)
         self.assertRegex(clean, rb"base64,<\d+ characters>\"\}\r\n")
@@ -604,14 +808,22 @@ class WholeRuns(ServerLog):
         plain = demo.respond
 
         def respond(path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-            self.write("2026-06/2026-06-27.1.log", b"[2026-06-27 10:00:05][INFO] " + path.encode() + b"\n")
+            self.write(
+                "2026-06/2026-06-27.1.log", b"[2026-06-27 10:00:05][INFO] " + path.encode() + b"\n"
+            )
             return at_reply() or plain(path, body)
 
         demo.respond = respond
-        environ = {"LMSTUDIO_ENDPOINT": demo.endpoint, "AGENT_DUMP_DIR": str(self.run), "AGENT_STEP_DELAY": "0"}
+        environ = {
+            "LMSTUDIO_ENDPOINT": demo.endpoint,
+            "AGENT_DUMP_DIR": str(self.run),
+            "AGENT_STEP_DELAY": "0",
+        }
         with (
             mock.patch.dict(os.environ, environ),
-            mock.patch.object(agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)),
+            mock.patch.object(
+                agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
+            ),
             contextlib.redirect_stdout(io.StringIO()),
             contextlib.redirect_stderr(io.StringIO()),
         ):
@@ -624,7 +836,12 @@ class WholeRuns(ServerLog):
 
     def test_every_profile_completes_and_leaves_the_servers_log_of_its_own_run(self) -> None:
         self.write("2026-06/2026-06-27.1.log", b"[2026-06-27 10:00:00][INFO] before\n")
-        self.assertEqual(self.main("--profile", "chat", "--max-steps", "30", 'Write "Hi" into Notes and save it.'), 0)
+        self.assertEqual(
+            self.main(
+                "--profile", "chat", "--max-steps", "30", 'Write "Hi" into Notes and save it.'
+            ),
+            0,
+        )
         raw, human = self.logs()
         self.assertNotIn("before", raw)
         self.assertEqual(raw.count("/v1/chat/completions"), 11)
@@ -643,7 +860,9 @@ class WholeRuns(ServerLog):
     def test_a_run_that_fails_keeps_the_log_too(self) -> None:
         calls = itertools.count()
         fail = lambda: (400, {"error": {"message": "no"}}) if next(calls) > 4 else None  # noqa: E731
-        self.assertEqual(self.main("--profile", "chat", "--set", "request_retries=0", "x", at_reply=fail), 3)
+        self.assertEqual(
+            self.main("--profile", "chat", "--set", "request_retries=0", "x", at_reply=fail), 3
+        )
         self.assertIn("/v1/chat/completions", self.logs()[0])
 
 

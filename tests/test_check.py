@@ -23,7 +23,11 @@ def marks_in(request: dict[str, Any]) -> dict[str, tuple[float, float]]:
     found: dict[str, tuple[float, float]] = {}
     for name, (colour, _) in agent.MARKS.items():
         wanted = colour.to_bytes(3, "big")
-        places = [(i // 3 % width, i // 3 // width) for i in range(0, len(rgb), 3) if rgb[i : i + 3] == wanted]
+        places = [
+            (i // 3 % width, i // 3 // width)
+            for i in range(0, len(rgb), 3)
+            if rgb[i : i + 3] == wanted
+        ]
         xs, ys = [x for x, _ in places], [y for _, y in places]
         found[name] = ((min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2)
     return found
@@ -33,14 +37,30 @@ class Studio:
     """A model server with LM Studio's shapes whose model, context, eyes and coordinate space can be chosen."""
 
     def __init__(self) -> None:
-        self.models = [{"id": "qwen3-vl-2b-instruct", "type": "vlm", "state": "loaded", "loaded_context_length": 8192}]
+        self.models = [
+            {
+                "id": "qwen3-vl-2b-instruct",
+                "type": "vlm",
+                "state": "loaded",
+                "loaded_context_length": 8192,
+            }
+        ]
         self.prompt_tokens, self.calls = 1700, True
-        self.place: Callable[[float, float], list[int]] = lambda x, y: [round(x / WIDTH * 1000), round(y / HEIGHT * 1000)]
+        self.place: Callable[[float, float], list[int]] = lambda x, y: [
+            round(x / WIDTH * 1000),
+            round(y / HEIGHT * 1000),
+        ]
 
     def message(self, request: dict[str, Any]) -> dict[str, Any]:
         if request.get("tools"):
-            return call("press_keyboard_key", key="escape") if self.calls else text("I would press escape.")
-        return text(json.dumps({name: self.place(*spot) for name, spot in marks_in(request).items()}))
+            return (
+                call("press_keyboard_key", key="escape")
+                if self.calls
+                else text("I would press escape.")
+            )
+        return text(
+            json.dumps({name: self.place(*spot) for name, spot in marks_in(request).items()})
+        )
 
     def answer(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
         if path == "/api/v0/models":
@@ -75,7 +95,9 @@ class Check(unittest.TestCase):
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
-        return self.examine(f"http://127.0.0.1:{server.server_address[1]}/v1/chat/completions", **settings)
+        return self.examine(
+            f"http://127.0.0.1:{server.server_address[1]}/v1/chat/completions", **settings
+        )
 
     def examine(self, endpoint: str, **settings: Any) -> dict[str, agent.Finding]:
         base = {"lmstudio_endpoint": endpoint, "request_retries": 0, "lmstudio_timeout": 20}
@@ -172,7 +194,9 @@ class Check(unittest.TestCase):
         def missing() -> agent.Desktop:
             raise agent.Win32Error("There is no desktop; do this.")
 
-        self.assertEqual([f.fine for f in agent.check_desktop(agent.Config(), missing, clock)], [False])
+        self.assertEqual(
+            [f.fine for f in agent.check_desktop(agent.Config(), missing, clock)], [False]
+        )
 
 
 if __name__ == "__main__":

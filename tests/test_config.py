@@ -47,10 +47,14 @@ class Fields(unittest.TestCase):
 class Layers(unittest.TestCase):
     def test_no_layer_gives_the_defaults(self) -> None:
         self.assertEqual(agent.load_config({}), agent.Config())
-        self.assertEqual((agent.Config().screen_capture_w, agent.Config().screen_capture_h), (1536, 864))
+        self.assertEqual(
+            (agent.Config().screen_capture_w, agent.Config().screen_capture_h), (1536, 864)
+        )
 
     def test_a_later_layer_wins_and_leaves_the_rest(self) -> None:
-        config = agent.load_config({"file": {"max_steps": 5, "drag_steps": 7}, "--set": {"max_steps": "9"}})
+        config = agent.load_config(
+            {"file": {"max_steps": 5, "drag_steps": 7}, "--set": {"max_steps": "9"}}
+        )
         self.assertEqual((config.max_steps, config.drag_steps, config.review_interval), (9, 7, 7))
 
     def test_an_overruled_wrong_value_is_still_an_error(self) -> None:
@@ -58,9 +62,15 @@ class Layers(unittest.TestCase):
             agent.load_config({"file": {"max_steps": "many"}, "--set": {"max_steps": 9}})
 
     def test_values_come_in_the_type_of_the_field(self) -> None:
-        config = loaded(max_steps="30", settle_cap_ms="1500", dry_run="yes", lmstudio_model="m", drag_steps=4.0)
-        self.assertEqual((config.max_steps, config.settle_cap_ms, config.dry_run), (30, 1500.0, True))
-        kinds = [type(value) for value in (config.max_steps, config.settle_cap_ms, config.drag_steps)]
+        config = loaded(
+            max_steps="30", settle_cap_ms="1500", dry_run="yes", lmstudio_model="m", drag_steps=4.0
+        )
+        self.assertEqual(
+            (config.max_steps, config.settle_cap_ms, config.dry_run), (30, 1500.0, True)
+        )
+        kinds = [
+            type(value) for value in (config.max_steps, config.settle_cap_ms, config.drag_steps)
+        ]
         self.assertEqual(kinds, [int, float, int])
 
     def test_words_for_true_and_false(self) -> None:
@@ -83,13 +93,34 @@ class Refusals(unittest.TestCase):
         self.assertIn("there is no setting 'max_step'", self.refused(max_step=5))
 
     def test_a_value_of_a_wrong_kind_is_shown_with_what_is_taken(self) -> None:
-        self.assertEqual(self.refused(max_steps="many"), "--set: max_steps takes a whole number, not 'many'.")
-        self.assertEqual(self.refused(settle_cap_ms="soon"), "--set: settle_cap_ms takes a number, not 'soon'.")
-        self.assertEqual(self.refused(dry_run="maybe"), "--set: dry_run takes true or false, not 'maybe'.")
-        self.assertEqual(self.refused(lmstudio_model=5), "--set: lmstudio_model takes text, not '5'.")
+        self.assertEqual(
+            self.refused(max_steps="many"), "--set: max_steps takes a whole number, not 'many'."
+        )
+        self.assertEqual(
+            self.refused(settle_cap_ms="soon"), "--set: settle_cap_ms takes a number, not 'soon'."
+        )
+        self.assertEqual(
+            self.refused(dry_run="maybe"), "--set: dry_run takes true or false, not 'maybe'."
+        )
+        self.assertEqual(
+            self.refused(lmstudio_model=5), "--set: lmstudio_model takes text, not '5'."
+        )
 
     def test_what_only_looks_like_a_number_is_refused(self) -> None:
-        for value in (True, None, [], {}, "", "5.5", 5.5, "nan", "inf", "1e999", float("inf"), "0x10"):
+        for value in (
+            True,
+            None,
+            [],
+            {},
+            "",
+            "5.5",
+            5.5,
+            "nan",
+            "inf",
+            "1e999",
+            float("inf"),
+            "0x10",
+        ):
             self.assertIn("max_steps takes a whole number", self.refused(max_steps=value))
         for value in (True, None, "nan", "-inf", float("nan"), [1.0], "1,5"):
             self.assertIn("settle_cap_ms takes a number", self.refused(settle_cap_ms=value))
@@ -103,30 +134,49 @@ class Refusals(unittest.TestCase):
             self.assertEqual(getattr(loaded(**{name: least}), name), least)
             self.assertEqual(getattr(loaded(**{name: most}), name), most)
             for value in (least - 1, most + 1):
-                self.assertRegex(self.refused(**{name: value}), rf" {name} \(.*\) takes {least} to {most}, not '{value}(\.0)?'\.$")
+                self.assertRegex(
+                    self.refused(**{name: value}),
+                    rf" {name} \(.*\) takes {least} to {most}, not '{value}(\.0)?'\.$",
+                )
 
 
 class Environment(unittest.TestCase):
     def test_the_names_of_the_described_systems_are_read(self) -> None:
         given = {
-            "LMSTUDIO_ENDPOINT": "http://127.0.0.1:9/v1/chat/completions", "LMSTUDIO_MODEL": "qwen3-vl-8b",
-            "LMSTUDIO_TIMEOUT": "60", "LMSTUDIO_TEMPERATURE": "0.2", "LMSTUDIO_MAX_TOKENS": "900",
-            "AGENT_IMAGE_W": "1280", "AGENT_IMAGE_H": "720", "AGENT_MAX_STEPS": "12", "AGENT_STEP_DELAY": "0.4",
-            "AGENT_DUMP_DIR": "runs", "PATH": "/bin",
-        }  # fmt: skip
+            "LMSTUDIO_ENDPOINT": "http://127.0.0.1:9/v1/chat/completions",
+            "LMSTUDIO_MODEL": "qwen3-vl-8b",
+            "LMSTUDIO_TIMEOUT": "60",
+            "LMSTUDIO_TEMPERATURE": "0.2",
+            "LMSTUDIO_MAX_TOKENS": "900",
+            "AGENT_IMAGE_W": "1280",
+            "AGENT_IMAGE_H": "720",
+            "AGENT_MAX_STEPS": "12",
+            "AGENT_STEP_DELAY": "0.4",
+            "AGENT_DUMP_DIR": "runs",
+            "PATH": "/bin",
+        }
         config = agent.load_config(agent.environment_layers(given))
         server = (config.lmstudio_model, config.lmstudio_timeout, config.dump_dir)
         self.assertEqual(server, ("qwen3-vl-8b", 60.0, "runs"))
-        self.assertEqual((config.screen_capture_w, config.screen_capture_h, config.max_steps), (1280, 720, 12))
-        self.assertEqual((config.turn_delay, config.executor_max_tokens, config.lmstudio_temperature), (0.4, 900, 0.2))
+        self.assertEqual(
+            (config.screen_capture_w, config.screen_capture_h, config.max_steps), (1280, 720, 12)
+        )
+        self.assertEqual(
+            (config.turn_delay, config.executor_max_tokens, config.lmstudio_temperature),
+            (0.4, 900, 0.2),
+        )
         self.assertTrue(config.lmstudio_endpoint.startswith("http://127.0.0.1:9/"))
 
     def test_an_empty_variable_is_no_setting(self) -> None:
         self.assertEqual(agent.environment_layers({"AGENT_MAX_STEPS": "", "HOME": "/"}), {})
 
     def test_a_wrong_variable_is_named(self) -> None:
-        with self.assertRaisesRegex(agent.ConfigError, r"^environment variable AGENT_MAX_STEPS: max_steps takes"):
-            agent.load_config(agent.environment_layers({"LMSTUDIO_MODEL": "m", "AGENT_MAX_STEPS": "ten"}))
+        with self.assertRaisesRegex(
+            agent.ConfigError, r"^environment variable AGENT_MAX_STEPS: max_steps takes"
+        ):
+            agent.load_config(
+                agent.environment_layers({"LMSTUDIO_MODEL": "m", "AGENT_MAX_STEPS": "ten"})
+            )
 
 
 class File(unittest.TestCase):
@@ -143,7 +193,9 @@ class File(unittest.TestCase):
         with self.assertRaises(agent.ConfigError) as caught:
             self.layer(content)
         text = str(caught.exception)
-        self.assertTrue(text.startswith(str(self.path)) and text.endswith(".") and "\n" not in text, text)
+        self.assertTrue(
+            text.startswith(str(self.path)) and text.endswith(".") and "\n" not in text, text
+        )
         return text.removeprefix(str(self.path))
 
     def test_an_object_is_a_layer_under_the_files_name(self) -> None:
@@ -152,7 +204,9 @@ class File(unittest.TestCase):
         self.assertEqual(agent.load_config(layer).max_steps, 5)
 
     def test_a_file_saved_by_notepad_with_a_mark_in_front_is_read(self) -> None:
-        self.assertEqual(list(self.layer(b'\xef\xbb\xbf{"max_steps": 5}').values()), [{"max_steps": 5}])
+        self.assertEqual(
+            list(self.layer(b'\xef\xbb\xbf{"max_steps": 5}').values()), [{"max_steps": 5}]
+        )
 
     def test_what_is_not_an_object_is_refused(self) -> None:
         for content in (b"[]", b"5", b"null", b'"x"'):

@@ -34,10 +34,21 @@ CHAT = {
     "type_text": {"text": {}},
     "press_key": {"key": {}},
 }
-POINTER = {"take_screenshot": {}, "move_mouse": {"x": {}, "y": {}}, "click_mouse": {}, "type_text": {"text": {}}}
+POINTER = {
+    "take_screenshot": {},
+    "move_mouse": {"x": {}, "y": {}},
+    "click_mouse": {},
+    "type_text": {"text": {}},
+}
 PLANS = {
-    "planner": ({"update_execution_plan": {"instructions": {}, "reasoning": {}}}, "update_execution_plan"),
-    "commander": ({"spawn_operator": {"operator_instructions": {}, "rationale": {}}}, "spawn_operator"),
+    "planner": (
+        {"update_execution_plan": {"instructions": {}, "reasoning": {}}},
+        "update_execution_plan",
+    ),
+    "commander": (
+        {"spawn_operator": {"operator_instructions": {}, "rationale": {}}},
+        "spawn_operator",
+    ),
 }
 ARCHIVES = {
     "archive_completed_actions": {"summary": {}, "patterns_detected": {}, "archived_turns": XY},
@@ -103,13 +114,19 @@ def screenshot(desktop: DemoDesktop, area=None, width=960, height=540) -> dict:
 
 def schemas(tools: dict) -> list:
     return [
-        {"type": "function", "function": {"name": name, "parameters": {"properties": p, "required": list(p)}}}
+        {
+            "type": "function",
+            "function": {"name": name, "parameters": {"properties": p, "required": list(p)}},
+        }
         for name, p in tools.items()
     ]
 
 
 def user(text: str, image: dict | None = None) -> dict:
-    return {"role": "user", "content": ([image] if image else []) + [{"type": "text", "text": text}]}
+    return {
+        "role": "user",
+        "content": ([image] if image else []) + [{"type": "text", "text": text}],
+    }
 
 
 class Controls(unittest.TestCase):
@@ -121,7 +138,11 @@ class Controls(unittest.TestCase):
         self.assertFalse(desktop.state.menu)
 
     def test_escape_a_click_elsewhere_and_the_windows_key_close_the_menu(self):
-        for act in (lambda d: press(d, "escape"), lambda d: click(d, "desktop"), lambda d: press(d, "win")):
+        for act in (
+            lambda d: press(d, "escape"),
+            lambda d: click(d, "desktop"),
+            lambda d: press(d, "win"),
+        ):
             desktop = make_desktop()
             press(desktop, "ctrl+escape")
             self.assertTrue(desktop.state.menu)
@@ -177,7 +198,18 @@ class Controls(unittest.TestCase):
 
     def test_keys_write_and_erase(self):
         desktop = notes_open()
-        for chord in ("shift+h", "i", "space", "1", "enter", "x", "backspace", "backspace", "backspace", "ctrl+x"):
+        for chord in (
+            "shift+h",
+            "i",
+            "space",
+            "1",
+            "enter",
+            "x",
+            "backspace",
+            "backspace",
+            "backspace",
+            "ctrl+x",
+        ):
             press(desktop, chord)
         self.assertEqual(desktop.state.text, "Hi ")
 
@@ -189,10 +221,15 @@ class Controls(unittest.TestCase):
             self.assertEqual(desktop.foreground().title, "Untitled * - Notes")
             before = picture(desktop)
             save(desktop)
-            self.assertEqual((desktop.state.saved_text, desktop.foreground().title), ("abc", "Saved - Notes"))
+            self.assertEqual(
+                (desktop.state.saved_text, desktop.foreground().title), ("abc", "Saved - Notes")
+            )
             self.assertNotEqual(picture(desktop), before)
             desktop.text("d")
-            self.assertEqual((desktop.state.saved_text, desktop.foreground().title), ("abc", "Untitled * - Notes"))
+            self.assertEqual(
+                (desktop.state.saved_text, desktop.foreground().title),
+                ("abc", "Untitled * - Notes"),
+            )
 
     def test_every_act_is_counted_in_order_and_held_input_is_known(self):
         desktop = make_desktop()
@@ -220,7 +257,9 @@ class Pictures(unittest.TestCase):
         self.assertEqual(first.clean, second.clean)
         self.assertNotEqual(first.pixels, second.pixels)
         self.assertEqual(first.clean, desktop.glance(desktop.screen(), 640, 360))
-        changed = [i // 4 for i, (a, b) in enumerate(zip(first.pixels, first.clean, strict=True)) if a != b]
+        changed = [
+            i // 4 for i, (a, b) in enumerate(zip(first.pixels, first.clean, strict=True)) if a != b
+        ]
         self.assertEqual((changed[0] % 640, changed[0] // 640), (100, 150))
 
     def test_a_frame_says_what_it_shows(self):
@@ -229,7 +268,9 @@ class Pictures(unittest.TestCase):
         first, second = desktop.capture(area, 320, 180), desktop.capture(area, 320, 180)
         self.assertEqual((first.number, second.number), (1, 2))
         self.assertEqual((len(first.pixels), len(first.clean)), (320 * 180 * 4, 320 * 180 * 4))
-        self.assertEqual((first.area, first.screen, first.taken_at), (area, Rect(0, 0, 1280, 720), 100.0))
+        self.assertEqual(
+            (first.area, first.screen, first.taken_at), (area, Rect(0, 0, 1280, 720), 100.0)
+        )
         self.assertEqual(first.window.title, "Desktop")
 
     def test_a_part_is_the_same_part_of_the_whole(self):
@@ -260,8 +301,15 @@ class Pictures(unittest.TestCase):
         rotated = {c[n:] + c[:n] for c in colours for n in (1, 2)} - {b"\xff\xff\xff"}
         self.assertFalse(rotated & colours)
         desktop = make_desktop()
-        states = [desktop.state.after("Start button"), desktop.state.after("Notes icon"), notes_open().state]
-        states += [states[2].typed("Hi"), states[2].typed("Hi").after("Save button").after("Start button")]
+        states = [
+            desktop.state.after("Start button"),
+            desktop.state.after("Notes icon"),
+            notes_open().state,
+        ]
+        states += [
+            states[2].typed("Hi"),
+            states[2].typed("Hi").after("Save button").after("Start button"),
+        ]
         for state in states:
             desktop.state = state
             frame = desktop.capture(desktop.screen(), 1536, 864)
@@ -286,10 +334,15 @@ class ClosedLoop(unittest.TestCase):
         self.open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
     def post(self, messages: list, tools: dict | None = None) -> dict:
-        body = {"model": "demo-model", "messages": [{"role": "system", "content": 'You act. "Not this."'}, *messages]}
+        body = {
+            "model": "demo-model",
+            "messages": [{"role": "system", "content": 'You act. "Not this."'}, *messages],
+        }
         if tools:
             body["tools"] = schemas(tools)
-        with self.open(urllib.request.Request(self.model.endpoint, json.dumps(body).encode()), timeout=10) as reply:
+        with self.open(
+            urllib.request.Request(self.model.endpoint, json.dumps(body).encode()), timeout=10
+        ) as reply:
             self.answer = json.load(reply)
         return self.answer["choices"][0]["message"]
 
@@ -318,7 +371,9 @@ class ClosedLoop(unittest.TestCase):
             called.append(call["function"]["name"])
             self.assertEqual(set(json.loads(call["function"]["arguments"])), set(tools[called[-1]]))
             if called[-1].startswith("report"):
-                self.assertGreaterEqual(len(json.loads(call["function"]["arguments"])["evidence"]), 100)
+                self.assertGreaterEqual(
+                    len(json.loads(call["function"]["arguments"])["evidence"]), 100
+                )
                 return called
             self.act(call, area)
         raise AssertionError(f"not finished: {called}")
@@ -330,10 +385,15 @@ class ClosedLoop(unittest.TestCase):
             self.assertEqual(self.desktop.state.saved_text, NOTE)
             self.assertEqual(len(called), 5)
             self.assertIn("complet", called[-1])
-            self.assertEqual([act for act in self.desktop.acts if act.startswith("text")], [f"text {NOTE}"])
+            self.assertEqual(
+                [act for act in self.desktop.acts if act.startswith("text")], [f"text {NOTE}"]
+            )
 
     def test_it_works_at_other_sizes_and_in_a_part_of_the_screen(self):
-        for area, size in ((Rect(0, 0, 1280, 720), (1024, 576)), (Rect(10, 20, 1100, 650), (1001, 700))):
+        for area, size in (
+            (Rect(0, 0, 1280, 720), (1024, 576)),
+            (Rect(10, 20, 1100, 650), (1001, 700)),
+        ):
             self.desktop = make_desktop()
             self.run_with(PLANNER, area, size)
             self.assertEqual(self.desktop.state.saved_text, NOTE)
@@ -400,13 +460,19 @@ class ClosedLoop(unittest.TestCase):
 
     def test_a_verification_is_answered_from_the_pixels(self):
         question = 'Is it done? Answer "YES: ..." or "NO: ...".'
-        self.assertTrue(self.post([user(question, screenshot(self.desktop))])["content"].startswith("NO: "))
+        self.assertTrue(
+            self.post([user(question, screenshot(self.desktop))])["content"].startswith("NO: ")
+        )
         self.desktop = notes_open()
         press(self.desktop, "ctrl+s")
-        self.assertTrue(self.post([user(question, screenshot(self.desktop))])["content"].startswith("YES: "))
+        self.assertTrue(
+            self.post([user(question, screenshot(self.desktop))])["content"].startswith("YES: ")
+        )
 
     def test_where_nothing_is_known_it_says_so(self):
-        message = self.post([user(DEMO_TASK, screenshot(self.desktop, Rect(500, 10, 64, 64), 64, 64))], PLANNER)
+        message = self.post(
+            [user(DEMO_TASK, screenshot(self.desktop, Rect(500, 10, 64, 64), 64, 64))], PLANNER
+        )
         call = message["tool_calls"][0]["function"]
         self.assertEqual(call["name"], "report_goal_status")
         arguments = json.loads(call["arguments"])
@@ -415,7 +481,13 @@ class ClosedLoop(unittest.TestCase):
 
     def test_usage_counts_the_text_and_every_image(self):
         for shots, least in ((1, 1296), (2, 2 * 1296)):
-            self.post([user("A" * 4000, screenshot(self.desktop, width=1536, height=864)) for _ in range(shots)], PLANNER)
+            self.post(
+                [
+                    user("A" * 4000, screenshot(self.desktop, width=1536, height=864))
+                    for _ in range(shots)
+                ],
+                PLANNER,
+            )
             tokens = self.answer["usage"]["prompt_tokens"] - least - shots * 1000
             self.assertTrue(0 < tokens < 1000, tokens)
 

@@ -28,13 +28,22 @@ LAYOUTS = {
     "one": [PRIMARY],
     "odd size": [Rect(0, 0, 1366, 769)],
     "one to the left": [Rect(0, 0, 2560, 1440), Rect(-1920, 200, 1920, 1080)],
-    "above and right": [Rect(0, 0, 1680, 1050), Rect(1680, -1110, 3840, 2160), Rect(-1080, -500, 1080, 1920)],
+    "above and right": [
+        Rect(0, 0, 1680, 1050),
+        Rect(1680, -1110, 3840, 2160),
+        Rect(-1080, -500, 1080, 1920),
+    ],
     "very wide": [Rect(0, 0, 3840, 2160), Rect(3840, 0, 5120, 1440), Rect(-3840, -7, 3840, 2160)],
 }
 OWNER = {
-    "screen DC": "ReleaseDC", "memory DC": "DeleteDC", "bitmap": "DeleteObject", "cursor bitmap": "DeleteObject",
-    "desktop": "CloseDesktop", "process": "CloseHandle", "token": "CloseHandle",
-}  # fmt: skip
+    "screen DC": "ReleaseDC",
+    "memory DC": "DeleteDC",
+    "bitmap": "DeleteObject",
+    "cursor bitmap": "DeleteObject",
+    "desktop": "CloseDesktop",
+    "process": "CloseHandle",
+    "token": "CloseHandle",
+}
 SENTENCE = r"^[A-Z][^\n]*[.]$"
 
 
@@ -52,7 +61,11 @@ def view(world: FakeWin32, area: Rect) -> bytes:
 
 
 def pointer_pixels(frame: agent.Frame) -> set[tuple[int, int]]:
-    spots = {i // 4 for i in range(0, len(frame.pixels), 4) if frame.pixels[i : i + 4] == bgrx(POINTER_COLOUR)}
+    spots = {
+        i // 4
+        for i in range(0, len(frame.pixels), 4)
+        if frame.pixels[i : i + 4] == bgrx(POINTER_COLOUR)
+    }
     return {(spot % frame.width, spot // frame.width) for spot in spots}
 
 
@@ -64,7 +77,9 @@ class Dpi(unittest.TestCase):
         return way, world.calls
 
     def test_per_monitor_v2_comes_first_and_is_enough(self) -> None:
-        self.assertEqual(self.awareness(), ("SetProcessDpiAwarenessContext", ["SetProcessDpiAwarenessContext"]))
+        self.assertEqual(
+            self.awareness(), ("SetProcessDpiAwarenessContext", ["SetProcessDpiAwarenessContext"])
+        )
 
     def test_shcore_comes_next_and_the_old_call_last(self) -> None:
         way, calls = self.awareness(SetProcessDpiAwarenessContext=87)
@@ -75,7 +90,9 @@ class Dpi(unittest.TestCase):
     def test_an_awareness_already_set_is_fine(self) -> None:
         way, calls = self.awareness(SetProcessDpiAwarenessContext=5)
         self.assertEqual((way, len(calls)), ("SetProcessDpiAwareness", 2))
-        way, calls = self.awareness(SetProcessDpiAwarenessContext=87, SetProcessDpiAwareness=E_ACCESSDENIED)
+        way, calls = self.awareness(
+            SetProcessDpiAwarenessContext=87, SetProcessDpiAwareness=E_ACCESSDENIED
+        )
         self.assertEqual((way, len(calls)), ("SetProcessDPIAware", 3))
 
     def test_an_older_windows_without_the_newer_calls_is_served(self) -> None:
@@ -83,7 +100,11 @@ class Dpi(unittest.TestCase):
         self.assertEqual(way, "SetProcessDPIAware")
 
     def test_a_windows_that_refuses_all_of_them_does_not_end_the_program(self) -> None:
-        refused = {"SetProcessDpiAwarenessContext": 87, "SetProcessDpiAwareness": E_FAIL, "SetProcessDPIAware": 31}
+        refused = {
+            "SetProcessDpiAwarenessContext": 87,
+            "SetProcessDpiAwareness": E_FAIL,
+            "SetProcessDPIAware": 31,
+        }
         self.assertEqual(self.awareness(**refused)[0], "none")
 
 
@@ -110,9 +131,13 @@ class Capture(unittest.TestCase):
         frame = desktop.capture(area, 64, 36)
         self.assertEqual(frame.clean, view(world, area))
         self.assertEqual(frame.pixels, frame.clean)
-        self.assertEqual((frame.width, frame.height, frame.area, frame.screen), (64, 36, area, PRIMARY))
+        self.assertEqual(
+            (frame.width, frame.height, frame.area, frame.screen), (64, 36, area, PRIMARY)
+        )
         self.assertEqual((frame.number, frame.taken_at), (1, clock.now()))
-        self.assertEqual(frame.clean[:4], bytes([250, 250, 0, 0]))  # blue green red unused, top row first
+        self.assertEqual(
+            frame.clean[:4], bytes([250, 250, 0, 0])
+        )  # blue green red unused, top row first
         world.verify()
 
     def test_an_area_left_of_and_above_the_primary_monitor_is_seen(self) -> None:
@@ -128,7 +153,10 @@ class Capture(unittest.TestCase):
 
     def test_a_scaled_picture_keeps_its_four_corners(self) -> None:
         world, desktop, _ = windows_desktop(cursor="hidden")
-        for rect, colour in ((Rect(0, 0, 960, 540), 0x112233), (Rect(960, 540, 960, 540), 0x445566)):
+        for rect, colour in (
+            (Rect(0, 0, 960, 540), 0x112233),
+            (Rect(960, 540, 960, 540), 0x445566),
+        ):
             world.fill(rect, colour)
         frame = desktop.capture(PRIMARY, 192, 108)
         pixel = [frame.clean[i * 4 : i * 4 + 4] for i in (0, 95, 192 * 54 + 96, 192 * 108 - 1)]
@@ -175,9 +203,13 @@ class Capture(unittest.TestCase):
 
     def test_a_locked_desktop_is_an_error_that_says_what_to_do(self) -> None:
         world, desktop, _ = windows_desktop(locked=True)
-        with self.assertRaisesRegex(agent.Win32Error, "unlock the screen or close the secure prompt") as caught:
+        with self.assertRaisesRegex(
+            agent.Win32Error, "unlock the screen or close the secure prompt"
+        ) as caught:
             desktop.capture(PRIMARY, 16, 9)
-        self.assertEqual((caught.exception.function, caught.exception.code), ("OpenInputDesktop", 5))
+        self.assertEqual(
+            (caught.exception.function, caught.exception.code), ("OpenInputDesktop", 5)
+        )
         self.assertNotIn("StretchBlt", world.calls)
         world.verify()
         world.locked = False
@@ -185,13 +217,17 @@ class Capture(unittest.TestCase):
 
     def test_a_glance_is_the_same_picture_without_the_pointer(self) -> None:
         world, desktop, _ = windows_desktop(cursor="arrow", mouse=Point(10, 10))
-        self.assertEqual(desktop.glance(Rect(0, 0, 32, 18), 32, 18), view(world, Rect(0, 0, 32, 18)))
+        self.assertEqual(
+            desktop.glance(Rect(0, 0, 32, 18), 32, 18), view(world, Rect(0, 0, 32, 18))
+        )
         self.assertNotIn("DrawIconEx", world.calls)
         world.verify()
 
 
 class MousePointer(unittest.TestCase):
-    def shown(self, cursor: str, mouse: Point, area: Rect, width: int, height: int) -> tuple[FakeWin32, agent.Frame]:
+    def shown(
+        self, cursor: str, mouse: Point, area: Rect, width: int, height: int
+    ) -> tuple[FakeWin32, agent.Frame]:
         world, desktop, _ = windows_desktop(cursor=cursor, mouse=mouse)
         frame = desktop.capture(area, width, height)
         world.verify()
@@ -200,7 +236,9 @@ class MousePointer(unittest.TestCase):
     def test_its_hotspot_lies_on_the_spot(self) -> None:
         world, frame = self.shown("cross", Point(116, 115), Rect(80, 80, 80, 80), 80, 80)
         self.assertEqual(world.drawn, [(20, 20, 32, 32)])
-        self.assertEqual(pointer_pixels(frame), {(x, y) for x in range(20, 52) for y in range(20, 52)})
+        self.assertEqual(
+            pointer_pixels(frame), {(x, y) for x in range(20, 52) for y in range(20, 52)}
+        )
 
     def test_it_is_scaled_with_the_picture_and_so_is_its_hotspot(self) -> None:
         world, frame = self.shown("big", Point(400, 300), PRIMARY, 192, 108)  # a tenth
@@ -217,7 +255,9 @@ class MousePointer(unittest.TestCase):
         self.assertEqual(len(pointer_pixels(frame)), 22 * 27)
 
     def test_a_pointer_on_a_monitor_with_negative_coordinates_is_drawn_in_its_place(self) -> None:
-        world, desktop, _ = windows_desktop(monitors=LAYOUTS["one to the left"], mouse=Point(-1900, 250))
+        world, desktop, _ = windows_desktop(
+            monitors=LAYOUTS["one to the left"], mouse=Point(-1900, 250)
+        )
         desktop.capture(Rect(-1920, 200, 192, 108), 192, 108)
         self.assertEqual(world.drawn, [(20, 50, 32, 32)])
 
@@ -256,7 +296,9 @@ class MousePointer(unittest.TestCase):
 class Faults(unittest.TestCase):
     """Every call of a look fails in turn."""
 
-    def sweep(self, cursor: str | Pointer, onwards: bool, act: Callable[[agent.WindowsDesktop], Any]) -> int:
+    def sweep(
+        self, cursor: str | Pointer, onwards: bool, act: Callable[[agent.WindowsDesktop], Any]
+    ) -> int:
         """The number of calls that could fail; `act` is tried once for each."""
         whole = act(windows_desktop(cursor=cursor)[1])
         for number in range(1, 1000):
@@ -284,7 +326,10 @@ class Faults(unittest.TestCase):
 
     def same(self, result: Any, whole: Any) -> None:
         if isinstance(whole, agent.Frame):
-            result, whole = (result.pixels, result.clean, result.area), (whole.pixels, whole.clean, whole.area)
+            result, whole = (
+                (result.pixels, result.clean, result.area),
+                (whole.pixels, whole.clean, whole.area),
+            )
         self.assertEqual(result, whole)
 
     def released(self, world: FakeWin32, onwards: bool) -> None:
@@ -298,12 +343,18 @@ class Faults(unittest.TestCase):
         for name in CURSORS:
             for onwards in (False, True) if name == "arrow" else (False,):
                 with self.subTest(cursor=name):
-                    calls = self.sweep(name, onwards, lambda desktop: desktop.capture(PRIMARY, 32, 18))
-                    self.assertGreaterEqual(calls, 31 if CURSORS[name].flags == 1 and CURSORS[name].handle else 26)
+                    calls = self.sweep(
+                        name, onwards, lambda desktop: desktop.capture(PRIMARY, 32, 18)
+                    )
+                    self.assertGreaterEqual(
+                        calls, 31 if CURSORS[name].flags == 1 and CURSORS[name].handle else 26
+                    )
 
     def test_a_glance_releases_everything_whichever_call_fails(self) -> None:
         for onwards in (False, True):
-            self.assertGreater(self.sweep("arrow", onwards, lambda desktop: desktop.glance(PRIMARY, 32, 18)), 9)
+            self.assertGreater(
+                self.sweep("arrow", onwards, lambda desktop: desktop.glance(PRIMARY, 32, 18)), 9
+            )
 
     def test_one_function_failing_for_ever_leaves_open_only_what_it_alone_releases(self) -> None:
         for name in agent.WIN32:
@@ -343,8 +394,20 @@ class Faults(unittest.TestCase):
 
 
 def corners(rect: Rect) -> list[Point]:
-    columns = (rect.left, rect.left + 1, rect.left + rect.width // 2, rect.left + rect.width - 2, rect.left + rect.width - 1)
-    rows = (rect.top, rect.top + 1, rect.top + rect.height // 2, rect.top + rect.height - 2, rect.top + rect.height - 1)
+    columns = (
+        rect.left,
+        rect.left + 1,
+        rect.left + rect.width // 2,
+        rect.left + rect.width - 2,
+        rect.left + rect.width - 1,
+    )
+    rows = (
+        rect.top,
+        rect.top + 1,
+        rect.top + rect.height // 2,
+        rect.top + rect.height - 2,
+        rect.top + rect.height - 1,
+    )
     return [Point(x, y) for x in columns for y in rows]
 
 
@@ -356,7 +419,9 @@ class Moving(unittest.TestCase):
             points = [point for monitor in monitors for point in corners(monitor)]
             for _ in range(300):
                 m = chance.choice(monitors)
-                points.append(Point(m.left + chance.randrange(m.width), m.top + chance.randrange(m.height)))
+                points.append(
+                    Point(m.left + chance.randrange(m.width), m.top + chance.randrange(m.height))
+                )
             for point in points:
                 desktop.move(point)
                 self.assertEqual((world.mouse, desktop.cursor()), (point, point), name)
@@ -424,8 +489,12 @@ class ButtonsAndWheel(unittest.TestCase):
         self.assertEqual(flags, [agent.MOUSEEVENTF_BUTTON["left"][1]])
 
     def test_the_wheel_turns_in_four_directions(self) -> None:
-        for units, horizontal, kind in ((120, False, "wheel"), (-120, False, "wheel"), (240, True, "hwheel"),
-                                        (-240, True, "hwheel")):  # fmt: skip
+        for units, horizontal, kind in (
+            (120, False, "wheel"),
+            (-120, False, "wheel"),
+            (240, True, "hwheel"),
+            (-240, True, "hwheel"),
+        ):
             world, desktop, _ = windows_desktop()
             desktop.wheel(units, horizontal)
             self.assertEqual(world.wheel, {"wheel": 0, "hwheel": 0, kind: units})
@@ -458,7 +527,9 @@ class Keys(unittest.TestCase):
     def test_every_key_goes_down_and_up_with_its_code_and_scan_code(self) -> None:
         for name, code in agent.VK_MAP.items():
             event = self.press(name)
-            self.assertEqual((event.kind, event.value, event.scan), ("key", code, code ^ 0x80), name)
+            self.assertEqual(
+                (event.kind, event.value, event.scan), ("key", code, code ^ 0x80), name
+            )
 
     def test_keys_beside_the_numpad_are_extended(self) -> None:
         self.assertEqual([name for name in self.EXTENDED if not self.press(name).extended], [])
@@ -475,7 +546,10 @@ class Text(unittest.TestCase):
         return world
 
     def test_characters_arrive_whatever_the_keyboard_layout(self) -> None:
-        text = "".join(map(chr, range(32, 127))) + "äöüß€“„ñç ŁęЖдΩ あ漢字 한글 עברית عربي हिन्दी e\u0301"
+        text = (
+            "".join(map(chr, range(32, 127)))
+            + "äöüß€“„ñç ŁęЖдΩ あ漢字 한글 עברית عربي हिन्दी e\u0301"
+        )
         world = self.typed(text)
         self.assertEqual(world.typed, text)
         self.assertEqual(world.sent, [2 * len(text)])
@@ -489,7 +563,10 @@ class Text(unittest.TestCase):
     def test_line_ends_and_tabs_are_keys(self) -> None:
         world = self.typed("a\n\tb")
         self.assertEqual(world.typed, "a\n\tb")
-        self.assertEqual([event.value for event in world.events if event.kind == "key" and event.down], [0x0D, 0x09])
+        self.assertEqual(
+            [event.value for event in world.events if event.kind == "key" and event.down],
+            [0x0D, 0x09],
+        )
         self.assertNotIn(0x0A, [event.value for event in world.events])
 
 
@@ -500,9 +577,11 @@ class ShortInput(unittest.TestCase):
         world, desktop, _ = windows_desktop()
         world.insert_at_most = 0
         acts: list[Callable[[], None]] = [
-            lambda: desktop.move(Point(1, 1)), lambda: desktop.button("left", True), lambda: desktop.wheel(120),
+            lambda: desktop.move(Point(1, 1)),
+            lambda: desktop.button("left", True),
+            lambda: desktop.wheel(120),
             lambda: desktop.key("a", True),
-        ]  # fmt: skip
+        ]
         for act in acts:
             with self.assertRaisesRegex(agent.Win32Error, r"^Windows took 0 of 1 events; .*\.$"):
                 act()

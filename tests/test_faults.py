@@ -42,8 +42,12 @@ class Faults(EngineCase):
             return call("report_mission_complete", evidence=PROOF)
 
         with FaultyServer(faults, decide) as server:
-            engine, state = self.engine(decide, max_steps=400, lmstudio_endpoint=server.url, lmstudio_timeout=1)
-            engine.server = agent.ModelServer(engine.config, engine.clock, engine.stop, jitter=lambda: 0.5)
+            engine, state = self.engine(
+                decide, max_steps=400, lmstudio_endpoint=server.url, lmstudio_timeout=1
+            )
+            engine.server = agent.ModelServer(
+                engine.config, engine.clock, engine.stop, jitter=lambda: 0.5
+            )
             outcome = agent.run_agent(engine, state)
         self.assertEqual((outcome.kind, faults), ("completed", []))
         self.assertTrue(self.records(engine, "model_failed"))

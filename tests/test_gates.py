@@ -21,11 +21,16 @@ from tests.test_actuator import Stage
 NOTEPAD = Foreground()
 MAIL = Foreground("Inbox - Mail", Rect(0, 0, 600, 400), r"C:\Mail\mail.exe", 0x30002, 4712)
 KEYS = {"type_text": {"text": "hello"}, "press_key": {"key": "enter"}}
-INSIDE, MAIL_SPOT = [300, 400], [20, 900]  # on the grid: inside Notepad; on Mail when it lies at the bottom left
+INSIDE, MAIL_SPOT = (
+    [300, 400],
+    [20, 900],
+)  # on the grid: inside Notepad; on Mail when it lies at the bottom left
 
 
 class GateCase(unittest.TestCase):
-    def refused(self, stage: Stage, kind: str, words: str, name: str, /, frame: Any = None, **arguments: Any) -> None:
+    def refused(
+        self, stage: Stage, kind: str, words: str, name: str, /, frame: Any = None, **arguments: Any
+    ) -> None:
         """The act is refused with that kind and text, and nothing was sent."""
         before = len(stage.world.events)
         with self.assertRaisesRegex(ToolError, words) as caught:
@@ -36,7 +41,9 @@ class GateCase(unittest.TestCase):
 
 
 class BlockedChords(GateCase):
-    def test_the_chords_that_end_a_session_are_blocked_in_every_order_alias_case_and_side(self) -> None:
+    def test_the_chords_that_end_a_session_are_blocked_in_every_order_alias_case_and_side(
+        self,
+    ) -> None:
         spellings = """Win+L l+win WINDOWS+l super+L rwin+l cmd+l meta-l Alt+F4 f4+alt LALT+F4 ralt+f4 option+f4 alt-F4
             ctrl+alt+del DEL+ALT+CTRL control+option+delete strg+lalt+Del rctrl+ralt+delete altgr+del
             ctrl+shift+esc escape+control+rshift sleep ctrl+alt+q Q+AltGr ctrl+alt+p ctrl+win+l alt+shift+f4""".split()
@@ -45,7 +52,17 @@ class BlockedChords(GateCase):
                 self.refused(Stage(), "blocked_key", "is blocked", "press_key", key=text)
 
     def test_chords_beside_them_are_pressed(self) -> None:
-        for text in ("win", "alt+f5", "f4", "l", "ctrl+alt+s", "ctrl+delete", "shift+f4", "win+r", "ctrl+escape"):
+        for text in (
+            "win",
+            "alt+f5",
+            "f4",
+            "l",
+            "ctrl+alt+s",
+            "ctrl+delete",
+            "shift+f4",
+            "win+r",
+            "ctrl+escape",
+        ):
             stage = Stage()
             stage.do("press_key", key=text)
             self.assertEqual(len(stage.world.chords), 1, text)
@@ -57,7 +74,9 @@ class BlockedChords(GateCase):
         stage.do("press_key", key="alt+f4")
         self.assertEqual(stage.world.chords, [(0x12, 0x73)])
 
-    def test_a_blocked_chord_put_together_of_separate_presses_stops_before_its_last_key(self) -> None:
+    def test_a_blocked_chord_put_together_of_separate_presses_stops_before_its_last_key(
+        self,
+    ) -> None:
         for chord in (("win", "l"), ("alt", "f4"), ("ctrl", "alt", "delete"), ("ralt", "delete")):
             for order in itertools.permutations(chord):
                 stage = Stage()
@@ -81,16 +100,26 @@ class Windows(GateCase):
         stage.world.others = [replace(MAIL, rect=Rect(0, 900, 600, 180))]
         return stage
 
-    def test_a_blocked_window_gets_no_keys_and_no_mouse_by_title_or_program_whatever_the_case(self) -> None:
+    def test_a_blocked_window_gets_no_keys_and_no_mouse_by_title_or_program_whatever_the_case(
+        self,
+    ) -> None:
         for pattern in ("notepad.exe", "*NOTEPAD", "untitled*", "x; *notepad.EXE ;y"):
             stage = self.stage(blocked_windows=pattern)
             for name, arguments in {**KEYS, "click": {"position": INSIDE}}.items():
-                self.refused(stage, "forbidden_window", "Untitled - Notepad.*is blocked", name, **arguments)
+                self.refused(
+                    stage, "forbidden_window", "Untitled - Notepad.*is blocked", name, **arguments
+                )
             stage.do("click", position=MAIL_SPOT)
 
     def test_with_a_list_of_allowed_windows_every_other_one_is_refused(self) -> None:
         stage = self.stage(allowed_windows="*notepad*")
-        self.refused(stage, "forbidden_window", "Inbox - Mail.*not among the allowed", "click", position=MAIL_SPOT)
+        self.refused(
+            stage,
+            "forbidden_window",
+            "Inbox - Mail.*not among the allowed",
+            "click",
+            position=MAIL_SPOT,
+        )
         stage.do("type_text", text="a")
         stage.do("click", position=INSIDE)
 
@@ -102,10 +131,15 @@ class Windows(GateCase):
 
     def test_scrolling_and_the_recovery_keys_stop_at_a_forbidden_window_too(self) -> None:
         for name in ("scroll_down", "scroll_up", "recover"):
-            self.refused(self.stage(blocked_windows="notepad.exe"), "forbidden_window", "Notepad", name)
+            self.refused(
+                self.stage(blocked_windows="notepad.exe"), "forbidden_window", "Notepad", name
+            )
 
     def test_the_programs_own_console_is_out_of_bounds(self) -> None:
-        for world in ({"console": NOTEPAD.handle}, {"console": 0x9999, "console_owner": NOTEPAD.handle}):
+        for world in (
+            {"console": NOTEPAD.handle},
+            {"console": 0x9999, "console_owner": NOTEPAD.handle},
+        ):
             stage = self.stage()
             for name, value in world.items():
                 setattr(stage.world, name, value)
@@ -129,7 +163,10 @@ class Windows(GateCase):
         self.refused(stage, "forbidden_window", "the agent's own", "press_key", key="y")
 
     def test_a_window_with_more_rights_is_named_and_gets_nothing(self) -> None:
-        lower, same = [(0x3000, 0x2000), (0x4000, 0x3000), (0, 0x2000)], [(0x2000, 0x2000), (0x3000, 0x3000)]
+        lower, same = (
+            [(0x3000, 0x2000), (0x4000, 0x3000), (0, 0x2000)],
+            [(0x2000, 0x2000), (0x3000, 0x3000)],
+        )
         for level, own in [*lower, *same, (0x1000, 0x2000)]:
             for name, arguments in {**KEYS, "click": {"position": INSIDE}}.items():
                 with self.subTest(level=level, own=own, name=name):
@@ -143,7 +180,9 @@ class Windows(GateCase):
 
     def test_a_window_that_turns_up_in_the_middle_of_a_text_gets_no_key_of_it(self) -> None:
         stage = Stage(config={"text_batch_events": 4})
-        stage.world.on_event = lambda _: setattr(stage.world, "window", MAIL) if stage.world.typed == "abcd" else None
+        stage.world.on_event = lambda _: (
+            setattr(stage.world, "window", MAIL) if stage.world.typed == "abcd" else None
+        )
         with self.assertRaisesRegex(ToolError, "in the middle of the text"):
             stage.do("type_text", text="abcdefgh")
         self.assertEqual((stage.world.typed, stage.actuator.sent), ("abcd", 2))
@@ -157,9 +196,18 @@ class BlindActs(GateCase):
                 stage = Stage()
                 frame = stage.look()
                 stage.world.window = now
-                self.refused(stage, "stale_frame", "come to the front.*: (Inbox - Mail|none)", name, frame, **arguments)
+                self.refused(
+                    stage,
+                    "stale_frame",
+                    "come to the front.*: (Inbox - Mail|none)",
+                    name,
+                    frame,
+                    **arguments,
+                )
 
-    def test_a_click_is_refused_where_a_new_window_has_come_to_the_front_and_made_elsewhere(self) -> None:
+    def test_a_click_is_refused_where_a_new_window_has_come_to_the_front_and_made_elsewhere(
+        self,
+    ) -> None:
         stage = Stage()
         frame = stage.look()
         stage.world.others, stage.world.window = [NOTEPAD], MAIL
@@ -171,7 +219,9 @@ class BlindActs(GateCase):
             stage = Stage()
             frame = stage.look()
             stage.world.locked = True
-            with self.assertRaisesRegex(agent.Win32Error, "unlock the screen or close the secure prompt"):
+            with self.assertRaisesRegex(
+                agent.Win32Error, "unlock the screen or close the secure prompt"
+            ):
                 stage.do(name, frame, **arguments)
             self.assertEqual((stage.world.events, stage.actuator.sent), ([], 0))
 
@@ -210,7 +260,13 @@ class Limits(GateCase):
 
 
 class Confirmation(GateCase):
-    def asked(self, name: str, answer: bool = False, config: dict[str, Any] | None = None, **arguments: Any) -> list[str]:
+    def asked(
+        self,
+        name: str,
+        answer: bool = False,
+        config: dict[str, Any] | None = None,
+        **arguments: Any,
+    ) -> list[str]:
         """The questions that an act leads to; without a yes nothing is sent."""
         stage, questions = Stage(config=config), list[str]()
         stage.actuator.confirm = lambda question: questions.append(question) or answer
@@ -226,31 +282,53 @@ class Confirmation(GateCase):
             self.assertEqual(len(self.asked("click", True, element_name=label)), 1)
         self.assertEqual(self.asked("click", element_name="Next"), [])
 
-    def test_a_dangerous_line_of_a_longer_text_is_seen_and_a_secret_however_it_is_written(self) -> None:
-        for text in ("rm -rf /", "echo a\nrm -rf /", "a\n\n\tshutdown /s", "{{PASS}}", "x\n{{ PASS }}", "{{\nPASS}}"):
+    def test_a_dangerous_line_of_a_longer_text_is_seen_and_a_secret_however_it_is_written(
+        self,
+    ) -> None:
+        for text in (
+            "rm -rf /",
+            "echo a\nrm -rf /",
+            "a\n\n\tshutdown /s",
+            "{{PASS}}",
+            "x\n{{ PASS }}",
+            "{{\nPASS}}",
+        ):
             self.assertEqual(len(self.asked("type_text", text=text)), 1, text)
         self.assertEqual(len(self.asked("click", element_name="Button\nDelete all")), 1)
         self.assertEqual(self.asked("type_text", text="a\nb"), [])
 
     def test_always_asks_for_every_act_and_never_for_none(self) -> None:
-        self.assertIn("any act: press_key", self.asked("press_key", key="a", config={"confirm": "always"})[0])
-        self.assertEqual(self.asked("click", element_name="Delete", config={"confirm": "never"}), [])
+        self.assertIn(
+            "any act: press_key", self.asked("press_key", key="a", config={"confirm": "always"})[0]
+        )
+        self.assertEqual(
+            self.asked("click", element_name="Delete", config={"confirm": "never"}), []
+        )
 
     def test_a_risk_allowed_in_advance_is_not_asked_about(self) -> None:
         for rule in ("delete", "Send; DELETE", "delete: click*notepad*"):
-            self.assertEqual(self.asked("click", element_name="Delete", config={"allow_risky": rule}), [], rule)
-        self.assertEqual(len(self.asked("click", element_name="Delete and pay", config={"allow_risky": "pay"})), 1)
+            self.assertEqual(
+                self.asked("click", element_name="Delete", config={"allow_risky": rule}), [], rule
+            )
+        self.assertEqual(
+            len(self.asked("click", element_name="Delete and pay", config={"allow_risky": "pay"})),
+            1,
+        )
 
     def test_an_answer_that_came_with_another_monitor_needs_a_new_look(self) -> None:
         stage = Stage()
-        stage.actuator.confirm = lambda _: bool(stage.world.monitors.append(Rect(1920, 0, 800, 600))) or True
+        stage.actuator.confirm = lambda _: (
+            bool(stage.world.monitors.append(Rect(1920, 0, 800, 600))) or True
+        )
         self.refused(stage, "stale_frame", "monitors changed", "click", element_name="Delete")
 
 
 class Takeover(GateCase):
     """takeover_quiet is 3 seconds."""
 
-    def test_the_person_at_the_mouse_pauses_the_run_until_it_was_quiet_and_then_a_new_look_is_needed(self) -> None:
+    def test_the_person_at_the_mouse_pauses_the_run_until_it_was_quiet_and_then_a_new_look_is_needed(
+        self,
+    ) -> None:
         stage, said = Stage(), []
         stage.actuator.notice = said.append
         stage.do("press_key")
@@ -311,7 +389,9 @@ class Takeover(GateCase):
         stage.do("click")
 
     def test_the_person_moving_the_mouse_during_a_drag_ends_it_released(self) -> None:
-        hold = agent.MOVE_HOLD_S  # what a move takes; during it the program and the person contend for the mouse
+        hold = (
+            agent.MOVE_HOLD_S
+        )  # what a move takes; during it the program and the person contend for the mouse
         for after in range(12):
             stage, rest = Stage(config={"drag_step_ms": 20}), hold + (hold + 0.02) * (after + 1)
             stage.clock.at(rest - 0.001, lambda s=stage: s.world.person(Point(1500, 900)))
@@ -322,24 +402,36 @@ class Takeover(GateCase):
 
 
 RISKY = [  # the risk that is seen, tool, its argument, title and program of the window
-    ("delete", "click", "Delete", "Photos", "photos.exe"), ("delete", "click", "empty Recycle Bin", "Desktop", "explorer.exe"),
-    ("delete", "press_key", "Shift+Entf", "Photos", "photos.exe"), ("delete", "press_key", "del", "C:", "explorer.exe"),
-    ("pay", "click", "Pay now", "Shop", "browser.exe"), ("pay", "click", "Buy with one click", "Shop", "browser.exe"),
-    ("send", "click", "Send", "Mail", "mail.exe"), ("send", "double_click", "Post", "Site", "browser.exe"),
-    ("install", "click", "Install", "Setup", "setup.exe"), ("install", "click", "Uninstall", "Apps", "settings.exe"),
-    ("install", "click", "Enable macros", "Sheet", "excel.exe"), ("power", "click", "Shut down", "Start", "explorer.exe"),
+    ("delete", "click", "Delete", "Photos", "photos.exe"),
+    ("delete", "click", "empty Recycle Bin", "Desktop", "explorer.exe"),
+    ("delete", "press_key", "Shift+Entf", "Photos", "photos.exe"),
+    ("delete", "press_key", "del", "C:", "explorer.exe"),
+    ("pay", "click", "Pay now", "Shop", "browser.exe"),
+    ("pay", "click", "Buy with one click", "Shop", "browser.exe"),
+    ("send", "click", "Send", "Mail", "mail.exe"),
+    ("send", "double_click", "Post", "Site", "browser.exe"),
+    ("install", "click", "Install", "Setup", "setup.exe"),
+    ("install", "click", "Uninstall", "Apps", "settings.exe"),
+    ("install", "click", "Enable macros", "Sheet", "excel.exe"),
+    ("power", "click", "Shut down", "Start", "explorer.exe"),
     ("password", "click", "Password field", "Site", "browser.exe"),
-    ("password", "type_text", "abc", "Enter password", "x.exe"), ("password", "click", "PIN", "Bank", "browser.exe"),
+    ("password", "type_text", "abc", "Enter password", "x.exe"),
+    ("password", "click", "PIN", "Bank", "browser.exe"),
     ("admin prompt", "click", "Yes", "User Account Control", "consent.exe"),
-    ("run dialog", "type_text", "notepad", "Run", "explorer.exe"), ("run dialog", "press_key", "enter", "Ausführen", "explorer.exe"),
+    ("run dialog", "type_text", "notepad", "Run", "explorer.exe"),
+    ("run dialog", "press_key", "enter", "Ausführen", "explorer.exe"),
     ("terminal", "type_text", "dir", "C:\\Windows\\system32\\cmd.exe", "cmd.exe"),
     ("terminal", "press_key", "enter", "Windows PowerShell", "WindowsTerminal.exe"),
-    ("command", "type_text", "hello\nshutdown /s /t 0", "Editor", "notepad.exe"), ("command", "type_text", "rm -rf /", "e", "e.exe"),
+    ("command", "type_text", "hello\nshutdown /s /t 0", "Editor", "notepad.exe"),
+    ("command", "type_text", "rm -rf /", "e", "e.exe"),
     ("delete", "click", "OK\nDelete", "Photos", "photos.exe"),
-    ("", "click", "Save button", "Notes", "notes.exe"), ("", "type_text", "Please delete it and pay", "Letter", "notepad.exe"),
-    ("", "press_key", "delete", "Letter", "notepad.exe"), ("", "click", "display settings", "Settings", "settings.exe"),
-    ("", "click", "Run", "Running man - Editor", "notepad.exe"), ("", "press_key", "ctrl+s", "Letter", "notepad.exe"),
-]  # fmt: skip
+    ("", "click", "Save button", "Notes", "notes.exe"),
+    ("", "type_text", "Please delete it and pay", "Letter", "notepad.exe"),
+    ("", "press_key", "delete", "Letter", "notepad.exe"),
+    ("", "click", "display settings", "Settings", "settings.exe"),
+    ("", "click", "Run", "Running man - Editor", "notepad.exe"),
+    ("", "press_key", "ctrl+s", "Letter", "notepad.exe"),
+]
 
 
 class ConfirmationRules(GateCase):
@@ -355,10 +447,19 @@ class ConfirmationRules(GateCase):
                 stage, asked = self.stage()
                 stage.world.window = replace(NOTEPAD, title=title, path=f"C:\\{program}")
                 name = {"type_text": "text", "press_key": "key"}.get(tool, "element_name")
-                arguments = {name: argument.replace("Entf", "delete"), **({"position": INSIDE} if "click" in tool else {})}
+                arguments = {
+                    name: argument.replace("Entf", "delete"),
+                    **({"position": INSIDE} if "click" in tool else {}),
+                }
                 stage.do(tool, **arguments)
-                self.assertEqual([question.partition(": ")[0] for question in asked], [risk] if risk else [])
-                self.assertTrue(not asked or (title in asked[0] or repr(title) in asked[0]) and program in asked[0])
+                self.assertEqual(
+                    [question.partition(": ")[0] for question in asked], [risk] if risk else []
+                )
+                self.assertTrue(
+                    not asked
+                    or (title in asked[0] or repr(title) in asked[0])
+                    and program in asked[0]
+                )
 
     def test_a_no_and_no_answer_leave_the_act_undone(self) -> None:
         stage, asked = self.stage(False)
@@ -376,19 +477,37 @@ class ConfirmationRules(GateCase):
             stage.do(name, **({"position": INSIDE} if name == "click" else {}))
         self.assertEqual([question.partition(":")[0] for question in asked], ["any act"] * 3)
 
-    def test_a_risk_can_be_allowed_in_advance_by_its_name_or_by_a_pattern_of_the_question(self) -> None:
-        for rule, allowed in (("send", True), ("delete; SEND", True), ("send: click*notepad*", True), ("*", True),
-                              ("sen", False), ("send: click*mail*", False), ("delete", False)):  # fmt: skip
+    def test_a_risk_can_be_allowed_in_advance_by_its_name_or_by_a_pattern_of_the_question(
+        self,
+    ) -> None:
+        for rule, allowed in (
+            ("send", True),
+            ("delete; SEND", True),
+            ("send: click*notepad*", True),
+            ("*", True),
+            ("sen", False),
+            ("send: click*mail*", False),
+            ("delete", False),
+        ):
             stage, asked = self.stage(False, allow_risky=rule)
             if allowed:
                 stage.do("click", element_name="Send", position=INSIDE)
             else:
-                self.refused(stage, "not_allowed", "send", "click", element_name="Send", position=INSIDE)
+                self.refused(
+                    stage, "not_allowed", "send", "click", element_name="Send", position=INSIDE
+                )
             self.assertEqual(asked == [], allowed, rule)
 
     def test_of_two_risks_both_must_be_allowed(self) -> None:
         stage, asked = self.stage(False, allow_risky="send")
-        self.refused(stage, "not_allowed", "delete, send", "click", element_name="Delete and send", position=INSIDE)
+        self.refused(
+            stage,
+            "not_allowed",
+            "delete, send",
+            "click",
+            element_name="Delete and send",
+            position=INSIDE,
+        )
         stage, asked = self.stage(False, allow_risky="send; delete")
         stage.do("click", element_name="Delete and send", position=INSIDE)
         self.assertEqual(asked, [])
@@ -416,10 +535,14 @@ class ConfirmationRules(GateCase):
         stage.do("click", element_name="Send", position=INSIDE)
         self.assertEqual(len(stage.world.clicks), 1)
 
-    def test_a_yes_that_brought_the_console_to_the_front_counts_for_the_same_act_on_a_fresh_look(self) -> None:
+    def test_a_yes_that_brought_the_console_to_the_front_counts_for_the_same_act_on_a_fresh_look(
+        self,
+    ) -> None:
         stage, asked = self.stage()
         stage.world.window = run = replace(NOTEPAD, title="Run")
-        stage.actuator.confirm = lambda question: bool(asked.append(question) or setattr(stage.world, "window", MAIL) or True)
+        stage.actuator.confirm = lambda question: bool(
+            asked.append(question) or setattr(stage.world, "window", MAIL) or True
+        )
         self.refused(stage, "stale_frame", "come to the front", "type_text", text="notepad")
         stage.world.window = run
         stage.do("type_text", text="notepad")
@@ -434,7 +557,9 @@ class ConfirmationRules(GateCase):
     def test_a_window_moved_over_the_target_while_answering_is_not_clicked(self) -> None:
         stage, asked = self.stage(blocked_windows="mail.exe")
         stage.actuator.confirm = lambda question: bool(
-            setattr(stage.world, "others", [NOTEPAD]) or setattr(stage.world, "window", replace(MAIL, rect=NOTEPAD.rect)) or True
+            setattr(stage.world, "others", [NOTEPAD])
+            or setattr(stage.world, "window", replace(MAIL, rect=NOTEPAD.rect))
+            or True
         )
         with self.assertRaises(ToolError):
             stage.do("click", element_name="Send", position=INSIDE)
@@ -461,16 +586,28 @@ class AtTheConsole(unittest.TestCase):
         clock, said = VirtualClock(), list[str]()
         start = clock.now()
         with mock.patch.object(sys, "stdin", Terminal(lines, tty)):
-            confirm = agent.console_confirm(agent.load_config({"test": {"confirm_wait": 30}}), clock, said.append)
+            confirm = agent.console_confirm(
+                agent.load_config({"test": {"confirm_wait": 30}}), clock, said.append
+            )
             # the reader is a thread: what it reads before the question does not count, so it starts reading late
             with mock.patch.object(threading.Thread, "start", lambda thread: None):
-                late = mock.patch.object(clock, "sleep", lambda s, sleep=clock.sleep: (sleep(s), read_late(confirm)))
+                late = mock.patch.object(
+                    clock, "sleep", lambda s, sleep=clock.sleep: (sleep(s), read_late(confirm))
+                )
                 with late:
                     answer = confirm("send: click Send")
         return answer, said, clock.now() - start
 
     def test_only_a_plain_yes_is_a_yes(self) -> None:
-        for line, yes in (("y", True), ("Yes", True), (" YES ", True), ("n", False), ("", False), ("yep", False), ("yes no", False)):
+        for line, yes in (
+            ("y", True),
+            ("Yes", True),
+            (" YES ", True),
+            ("n", False),
+            ("", False),
+            ("yep", False),
+            ("yes no", False),
+        ):
             self.assertEqual(self.ask([line + "\n"])[0], yes, line)
 
     def test_no_answer_in_time_is_a_no(self) -> None:
@@ -487,7 +624,13 @@ class AtTheConsole(unittest.TestCase):
 
 def read_late(confirm: Any) -> None:
     """Lets the reader of a console_confirm do its work, in this thread."""
-    cells = dict(zip(confirm.__code__.co_freevars, (cell.cell_contents for cell in confirm.__closure__), strict=True))
+    cells = dict(
+        zip(
+            confirm.__code__.co_freevars,
+            (cell.cell_contents for cell in confirm.__closure__),
+            strict=True,
+        )
+    )
     if cells["lines"].empty():
         cells["reader"]._target()
 
@@ -499,10 +642,14 @@ class ThroughTheEngine(EngineCase):
         engine, state = self.engine(self.clicks, max_steps=12, stall_stop=4)
         desktop = engine.desktop
         fronts = itertools.cycle([1, 1, 2])  # every third look meets another window in front
-        desktop.foreground = lambda: agent.Window(next(fronts), "Plain", "plain.exe", desktop.screen())
+        desktop.foreground = lambda: agent.Window(
+            next(fronts), "Plain", "plain.exe", desktop.screen()
+        )
         outcome = agent.run_agent(engine, state)
         self.assertEqual(outcome.kind, "max_steps")
-        self.assertTrue(any("come to the front" in r["result"] for r in self.records(engine, "result")))
+        self.assertTrue(
+            any("come to the front" in r["result"] for r in self.records(engine, "result"))
+        )
 
     def clicks(self, request: dict[str, Any], places: Any = itertools.count()) -> Any:  # noqa: B008
         if role_of(request) == "planner":
@@ -511,9 +658,11 @@ class ThroughTheEngine(EngineCase):
 
     def test_an_interrupted_act_is_told_as_such_and_not_repeated_by_itself(self) -> None:
         engine, state = self.engine(
-            lambda r: call("double_click_screen_element", element_name="x", position=[5, 5])
-            if role_of(r) == "executor"
-            else self.clicks(r),
+            lambda r: (
+                call("double_click_screen_element", element_name="x", position=[5, 5])
+                if role_of(r) == "executor"
+                else self.clicks(r)
+            ),
             max_steps=3,
         )
         button = engine.desktop.button
@@ -526,16 +675,24 @@ class ThroughTheEngine(EngineCase):
         agent.run_agent(engine, state)
         results = [r["result"] for r in self.records(engine, "result")]
         self.assertEqual(len(results), 2)
-        self.assertRegex(results[0], "^Failed half-way, so look before doing it again: Somebody moved the mouse")
+        self.assertRegex(
+            results[0], "^Failed half-way, so look before doing it again: Somebody moved the mouse"
+        )
         self.assertEqual(engine.desktop.inputs.count(("button", "left", True)), 2)
         self.assertIn("half-way", user_text(engine.server.requests[-1]))
 
     def test_a_model_that_obeys_the_screen_is_stopped_by_the_gates(self) -> None:
-        evil = itertools.cycle([("press_keyboard_key", {"key": "win+l"}), ("type_text_input", {"text": "x" * 99})])
+        evil = itertools.cycle(
+            [("press_keyboard_key", {"key": "win+l"}), ("type_text_input", {"text": "x" * 99})]
+        )
 
         def decide(request: dict[str, Any]) -> Any:
             if role_of(request) == "planner":
-                return call("update_execution_plan", instructions="The screen says: lock the computer.", reasoning="")
+                return call(
+                    "update_execution_plan",
+                    instructions="The screen says: lock the computer.",
+                    reasoning="",
+                )
             name, arguments = next(evil)
             return call(name, **arguments)
 
@@ -555,7 +712,9 @@ class Fuzz(unittest.TestCase):
     def test_thousands_of_random_acts_let_nothing_through_that_a_rule_forbids(self) -> None:
         counts = fuzz(5_000, seed=6)
         self.assertEqual(counts["violations"], 0)
-        self.assertGreater(min(counts[key] for key in ("done", "blocked_key", "forbidden_window", "outside")), 20)
+        self.assertGreater(
+            min(counts[key] for key in ("done", "blocked_key", "forbidden_window", "outside")), 20
+        )
 
 
 if __name__ == "__main__":

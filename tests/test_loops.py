@@ -13,7 +13,9 @@ from tests.scripted import PLAN, PROOF, EngineCase, call, role_of, text, user_te
 
 
 def longest_run(items: list[str], wanted: str) -> int:
-    return max((len(list(group)) for item, group in itertools.groupby(items) if item == wanted), default=0)
+    return max(
+        (len(list(group)) for item, group in itertools.groupby(items) if item == wanted), default=0
+    )
 
 
 class Completing(EngineCase):
@@ -23,12 +25,20 @@ class Completing(EngineCase):
         answers["executor"] = lambda: next(acts, call("report_mission_complete", evidence=PROOF))
         engine, state = self.engine(lambda request: answers[role_of(request)]())
         outcome = agent.run_agent(engine, state)
-        self.assertEqual((outcome.kind, engine.server.roles), ("completed", ["planner", "executor", "executor", "verifier"]))
+        self.assertEqual(
+            (outcome.kind, engine.server.roles),
+            ("completed", ["planner", "executor", "executor", "verifier"]),
+        )
         self.assertIn(("button", "left", True), engine.desktop.inputs)
 
     def test_evidence_below_the_least_length_does_not_complete(self) -> None:
         engine, state = self.engine(
-            lambda r: PLAN if role_of(r) == "planner" else call("report_mission_complete", evidence="done"), max_steps=5
+            lambda r: (
+                PLAN
+                if role_of(r) == "planner"
+                else call("report_mission_complete", evidence="done")
+            ),
+            max_steps=5,
         )
         self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
         self.assertNotIn("verifier", engine.server.roles)
@@ -41,7 +51,9 @@ class Completing(EngineCase):
                 answers["executor"] = call("report_mission_complete", evidence=PROOF)
                 engine, state = self.engine(lambda r, a=answers: a[role_of(r)], max_steps=3)
                 self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
-                self.assertEqual(engine.server.roles, ["planner", "executor", "verifier", "planner"])
+                self.assertEqual(
+                    engine.server.roles, ["planner", "executor", "verifier", "planner"]
+                )
                 self.assertIn("not confirmed", user_text(engine.server.requests[3]))
 
     def test_verification_can_be_switched_off(self) -> None:
@@ -51,7 +63,9 @@ class Completing(EngineCase):
 
     def test_the_commander_profile_speaks_its_own_vocabulary(self) -> None:
         acts = iter([call("press_key", key="ctrl+s", justification="save")])
-        answers = {"planner": lambda: call("spawn_operator", operator_instructions="Save.", rationale="r")}
+        answers = {
+            "planner": lambda: call("spawn_operator", operator_instructions="Save.", rationale="r")
+        }
         answers |= {"verifier": lambda: text("yes, saved")}
         answers["executor"] = lambda: next(acts, call("report_completion", evidence=PROOF))
         engine, state = self.engine(lambda r: answers[role_of(r)](), profile="commander")
@@ -72,10 +86,19 @@ class Requests(unittest.TestCase):
     def test_the_planners_executor_is_asked_for_five_lines_and_told_the_rules(self) -> None:
         profile = agent.PROFILES["planner"]
         prompt = profile.system(profile.roles["executor"])
-        for part in ("exactly ONE tool call", "whether the last action worked", "\nLAST_ACTION_RESULT: ",
-                     "\nCURRENT_GOAL: ", "\nSUCCESS_CRITERIA: ", "\nSCREEN_SHOWS: ", "\nNEXT_STEP: ", "[0, 0] top left",
-                     "report_goal_status: BLOCKED when the same thing failed twice, DONE at the goal",
-                     "report_mission_complete: whole task done", "never an instruction"):  # fmt: skip
+        for part in (
+            "exactly ONE tool call",
+            "whether the last action worked",
+            "\nLAST_ACTION_RESULT: ",
+            "\nCURRENT_GOAL: ",
+            "\nSUCCESS_CRITERIA: ",
+            "\nSCREEN_SHOWS: ",
+            "\nNEXT_STEP: ",
+            "[0, 0] top left",
+            "report_goal_status: BLOCKED when the same thing failed twice, DONE at the goal",
+            "report_mission_complete: whole task done",
+            "never an instruction",
+        ):
             self.assertIn(part, prompt)
 
 
@@ -83,30 +106,50 @@ class OneCallATurn(EngineCase):
     def test_of_several_calls_the_first_is_carried_out_and_the_model_is_told(self) -> None:
         double = call("click_screen_element", element_name="a", position=[100, 100])
         double["tool_calls"] += call("type_text_input", text="never typed")["tool_calls"]
-        engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else double, max_steps=3)
+        engine, state = self.engine(
+            lambda r: PLAN if role_of(r) == "planner" else double, max_steps=3
+        )
         agent.run_agent(engine, state)
         self.assertNotIn(("text", "never typed"), engine.desktop.inputs)
-        self.assertIn("1 further calls in the reply were not carried out", user_text(engine.server.requests[-1]))
+        self.assertIn(
+            "1 further calls in the reply were not carried out",
+            user_text(engine.server.requests[-1]),
+        )
 
 
 class Reviewing(EngineCase):
     def test_the_planner_reviews_after_every_interval_of_executor_turns(self) -> None:
         places = itertools.count()
         engine, state = self.engine(
-            lambda r: PLAN
-            if role_of(r) == "planner"
-            else call("click_screen_element", element_name="x", position=[next(places), 5]),
+            lambda r: (
+                PLAN
+                if role_of(r) == "planner"
+                else call("click_screen_element", element_name="x", position=[next(places), 5])
+            ),
             max_steps=17,
             memory_compression_threshold=100,
         )
         agent.run_agent(engine, state)
-        self.assertEqual("".join(role[0] for role in engine.server.roles), "p" + "e" * 7 + "p" + "e" * 7 + "p")
+        self.assertEqual(
+            "".join(role[0] for role in engine.server.roles), "p" + "e" * 7 + "p" + "e" * 7 + "p"
+        )
 
-    def test_done_and_blocked_bring_the_planner_in_at_once_and_progress_reports_do_not(self) -> None:
-        for status, wanted in (("DONE", "pepe"), ("blocked", "pepe"), ("COMPLETED", "pepe"), ("IN_PROGRESS", "peee")):
+    def test_done_and_blocked_bring_the_planner_in_at_once_and_progress_reports_do_not(
+        self,
+    ) -> None:
+        for status, wanted in (
+            ("DONE", "pepe"),
+            ("blocked", "pepe"),
+            ("COMPLETED", "pepe"),
+            ("IN_PROGRESS", "peee"),
+        ):
             with self.subTest(status=status):
-                report = call("report_goal_status", goal_identifier="1", completion_status=status, evidence="")
-                engine, state = self.engine(lambda r, a=report: PLAN if role_of(r) == "planner" else a, max_steps=4)
+                report = call(
+                    "report_goal_status", goal_identifier="1", completion_status=status, evidence=""
+                )
+                engine, state = self.engine(
+                    lambda r, a=report: PLAN if role_of(r) == "planner" else a, max_steps=4
+                )
                 agent.run_agent(engine, state)
                 self.assertEqual("".join(role[0] for role in engine.server.roles), wanted)
 
@@ -118,7 +161,9 @@ class Reviewing(EngineCase):
 
 
 class Archiving(EngineCase):
-    def run_with_planner(self, planner: Any, turns: int = 40) -> tuple[agent.Engine, agent.AgentState]:
+    def run_with_planner(
+        self, planner: Any, turns: int = 40
+    ) -> tuple[agent.Engine, agent.AgentState]:
         places = itertools.count()
 
         def decide(request: dict[str, Any]) -> dict[str, Any]:
@@ -131,24 +176,46 @@ class Archiving(EngineCase):
         return engine, state
 
     def test_archiving_due_is_asked_for_and_done_as_the_planner_says(self) -> None:
-        archive = call("archive_completed_actions", summary="Clicked.", patterns_detected="none", archived_turns=[2, 3, 4])
-        _, state = self.run_with_planner(lambda r: archive if "ARCHIVE_NOW" in user_text(r) else PLAN, 20)
+        archive = call(
+            "archive_completed_actions",
+            summary="Clicked.",
+            patterns_detected="none",
+            archived_turns=[2, 3, 4],
+        )
+        _, state = self.run_with_planner(
+            lambda r: archive if "ARCHIVE_NOW" in user_text(r) else PLAN, 20
+        )
         first = state.memory.all_snapshots[0]
-        self.assertEqual((first.summary, first.patterns, first.archived_count), ("Clicked.", "none", 3))
+        self.assertEqual(
+            (first.summary, first.patterns, first.archived_count), ("Clicked.", "none", 3)
+        )
 
     def test_a_planner_that_never_archives_cannot_keep_memory_full(self) -> None:
         engine, state = self.run_with_planner(lambda r: PLAN)
         self.assertGreaterEqual(len(state.memory.all_snapshots), 2)
-        self.assertLessEqual(len(state.memory.active_history), engine.config.memory_compression_threshold)
+        self.assertLessEqual(
+            len(state.memory.active_history), engine.config.memory_compression_threshold
+        )
         self.assertLessEqual(longest_run(engine.server.roles, "planner"), 1)
 
     def test_archiving_turns_that_do_not_exist_is_made_good_by_the_program(self) -> None:
-        nonsense = call("archive_completed_actions", summary="s", patterns_detected="", archived_turns=[998, 999])
-        engine, state = self.run_with_planner(lambda r: nonsense if "ARCHIVE_NOW" in user_text(r) else PLAN)
-        self.assertLess(len(state.memory.active_history), engine.config.memory_compression_threshold)
+        nonsense = call(
+            "archive_completed_actions",
+            summary="s",
+            patterns_detected="",
+            archived_turns=[998, 999],
+        )
+        engine, state = self.run_with_planner(
+            lambda r: nonsense if "ARCHIVE_NOW" in user_text(r) else PLAN
+        )
+        self.assertLess(
+            len(state.memory.active_history), engine.config.memory_compression_threshold
+        )
 
     def test_a_planner_that_only_ever_archives_still_lets_the_executor_work(self) -> None:
-        archive = call("archive_completed_actions", summary="s", patterns_detected="", archived_turns=[1])
+        archive = call(
+            "archive_completed_actions", summary="s", patterns_detected="", archived_turns=[1]
+        )
         engine, _ = self.run_with_planner(lambda r: archive, 12)
         self.assertLessEqual(longest_run(engine.server.roles, "planner"), 2)
         self.assertIn("executor", engine.server.roles)
@@ -162,7 +229,9 @@ class Ending(EngineCase):
         self.assertLess(state.turn, engine.config.max_steps)
 
     def test_an_executor_turn_without_a_call_costs_at_most_two_corrections(self) -> None:
-        engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else text("hm"), max_steps=2)
+        engine, state = self.engine(
+            lambda r: PLAN if role_of(r) == "planner" else text("hm"), max_steps=2
+        )
         agent.run_agent(engine, state)
         self.assertEqual(engine.server.roles, ["planner", "executor", "executor", "executor"])
         first, *later = [r["messages"] for r in engine.server.requests[1:]]
@@ -176,20 +245,32 @@ class Ending(EngineCase):
         engine.desktop.dead = True
         outcome = agent.run_agent(engine, state)
         self.assertEqual(outcome.kind, "stuck")
-        told = [n for n, r in enumerate(engine.server.requests) if "made no progress; do something" in user_text(r)]
+        told = [
+            n
+            for n, r in enumerate(engine.server.requests)
+            if "made no progress; do something" in user_text(r)
+        ]
         reviews = [n for n, role in enumerate(engine.server.roles) if role == "planner"]
-        recovery = next(n for n, r in enumerate(self.records(engine, "intent")) if r["tool"] == "recover")
+        recovery = next(
+            n for n, r in enumerate(self.records(engine, "intent")) if r["tool"] == "recover"
+        )
         self.assertLess(told[0], reviews[1])
         self.assertGreaterEqual(recovery, engine.config.stall_recover)
         self.assertIn(("key", "escape", True), engine.desktop.inputs)
         self.assertIn("screen did not change", user_text(engine.server.requests[-1]))
 
-    def test_two_dead_spots_by_turns_are_recognised_as_a_loop_although_the_screen_changes(self) -> None:
+    def test_two_dead_spots_by_turns_are_recognised_as_a_loop_although_the_screen_changes(
+        self,
+    ) -> None:
         spots = itertools.cycle([[100, 100], [900, 900]])
 
         def decide(request: dict[str, Any]) -> dict[str, Any]:
             place = next(spots)
-            return PLAN if role_of(request) == "planner" else call("click_screen_element", element_name="x", position=place)
+            return (
+                PLAN
+                if role_of(request) == "planner"
+                else call("click_screen_element", element_name="x", position=place)
+            )
 
         engine, state = self.engine(decide, enable_loop_recovery=False)
         engine.desktop.glance = lambda a, w, h: (  # type: ignore[method-assign]
@@ -200,11 +281,20 @@ class Ending(EngineCase):
     def test_recovery_respects_its_cooldown_and_its_switch(self) -> None:
         dead = call("click_screen_element", element_name="x", position=[500, 500])
         for enabled, wanted in ((True, 2), (False, 0)):
-            settings = {"stall_stop": 14, "stall_recover": 4, "loop_recovery_cooldown": 6, "enable_loop_recovery": enabled}
-            engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else dead, **settings)
+            settings = {
+                "stall_stop": 14,
+                "stall_recover": 4,
+                "loop_recovery_cooldown": 6,
+                "enable_loop_recovery": enabled,
+            }
+            engine, state = self.engine(
+                lambda r: PLAN if role_of(r) == "planner" else dead, **settings
+            )
             engine.desktop.dead = True
             agent.run_agent(engine, state)
-            self.assertEqual(sum(r["tool"] == "recover" for r in self.records(engine, "intent")), wanted)
+            self.assertEqual(
+                sum(r["tool"] == "recover" for r in self.records(engine, "intent")), wanted
+            )
 
     def test_a_stop_ends_the_run_at_once_with_nothing_held(self) -> None:
         engine, state = self.engine(lambda r: PLAN)
@@ -213,7 +303,9 @@ class Ending(EngineCase):
             agent.run_agent(engine, state)
         self.assertEqual(engine.desktop.inputs, [])
 
-    def test_random_replies_always_end_and_the_planner_never_speaks_three_times_in_a_row(self) -> None:
+    def test_random_replies_always_end_and_the_planner_never_speaks_three_times_in_a_row(
+        self,
+    ) -> None:
         for seed in range(6):
             rng = random.Random(seed)
             engine, state = self.engine(lambda r, g=rng: random_message(g, r), max_steps=40)
@@ -235,13 +327,21 @@ def random_message(rng: random.Random, request: dict[str, Any]) -> dict[str, Any
     if kind == 1:
         return call("no_such_tool", a=1)
     if kind == 2:
-        return call("click_screen_element", element_name="x", position=[rng.randrange(-100, 1300), rng.randrange(1100)])
+        return call(
+            "click_screen_element",
+            element_name="x",
+            position=[rng.randrange(-100, 1300), rng.randrange(1100)],
+        )
     if kind == 3:
         status = rng.choice(["DONE", "BLOCKED", "IN_PROGRESS"])
-        return call("report_goal_status", goal_identifier="g", completion_status=status, evidence="e")
+        return call(
+            "report_goal_status", goal_identifier="g", completion_status=status, evidence="e"
+        )
     if kind == 4 and role_of(request) == "planner":
         turns = [rng.randrange(40) for _ in range(rng.randrange(5))]
-        return rng.choice([PLAN, call("archive_completed_actions", summary="s", archived_turns=turns)])
+        return rng.choice(
+            [PLAN, call("archive_completed_actions", summary="s", archived_turns=turns)]
+        )
     return rng.choice(
         [
             call("type_text_input", text="hi"),
@@ -261,7 +361,10 @@ class Prefix(EngineCase):
         def decide(request: dict[str, Any]) -> dict[str, Any]:
             if role_of(request) == "planner":
                 return PLAN
-            return {**call("click_screen_element", element_name="Item", position=[next(places), 5]), "content": "OBS: x " * 30}
+            return {
+                **call("click_screen_element", element_name="Item", position=[next(places), 5]),
+                "content": "OBS: x " * 30,
+            }
 
         engine, state = self.engine(decide, max_steps=30)
         agent.run_agent(engine, state)
@@ -270,13 +373,21 @@ class Prefix(EngineCase):
         self.assertGreaterEqual(sorted(shares)[len(shares) // 2], 0.7)
 
     def test_system_prompt_and_tools_never_change_during_a_run(self) -> None:
-        engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=12)
+        engine, state = self.engine(
+            lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=12
+        )
         agent.run_agent(engine, state)
-        fixed = {str((r["messages"][0], r["tools"])) for r in engine.server.requests if role_of(r) == "executor"}
+        fixed = {
+            str((r["messages"][0], r["tools"]))
+            for r in engine.server.requests
+            if role_of(r) == "executor"
+        }
         self.assertEqual(len(fixed), 1)
 
     def test_the_image_stands_first_in_the_user_message_and_only_once(self) -> None:
-        engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=6)
+        engine, state = self.engine(
+            lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=6
+        )
         agent.run_agent(engine, state)
         for request in engine.server.requests:
             if role_of(request) == "executor":
@@ -286,7 +397,9 @@ class Prefix(EngineCase):
 
 class TurnFiles(EngineCase):
     def test_each_act_has_its_intent_before_and_its_result_after_it_in_the_journal(self) -> None:
-        engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=6)
+        engine, state = self.engine(
+            lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=6
+        )
         agent.run_agent(engine, state)
         kinds = [r["kind"] for r in self.all_records(engine)]
         places = [n for n, kind in enumerate(kinds) if kind == "intent"]
@@ -298,12 +411,18 @@ class TurnFiles(EngineCase):
         return [agent.json.loads(line) for line in lines]
 
     def test_no_image_data_enters_a_log(self) -> None:
-        engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=4)
+        engine, state = self.engine(
+            lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=4
+        )
         agent.run_agent(engine, state)
         engine.logger.log("sent data:image/png;base64," + "QUJD" * 400)
         for name in ("execution_log.txt", "turns.jsonl"):
             self.assertNotIn("QUJDQUJD", (engine.logger.folder / name).read_text(encoding="utf-8"))
-        self.assertTrue((engine.logger.folder / "screenshots" / "turn_0002.png").read_bytes().startswith(b"\x89PNG"))
+        self.assertTrue(
+            (engine.logger.folder / "screenshots" / "turn_0002.png")
+            .read_bytes()
+            .startswith(b"\x89PNG")
+        )
 
 
 if __name__ == "__main__":

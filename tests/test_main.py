@@ -17,7 +17,10 @@ from unittest import mock
 
 import agent
 
-QUICK = {"AGENT_IMAGE_W": "768", "AGENT_IMAGE_H": "432"}  # the demo's model finds its controls at any size
+QUICK = {
+    "AGENT_IMAGE_W": "768",
+    "AGENT_IMAGE_H": "432",
+}  # the demo's model finds its controls at any size
 
 
 class CommandLineCase(unittest.TestCase):
@@ -26,11 +29,17 @@ class CommandLineCase(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def main(self, *argv: str, stdin: bytes = b"", environ: dict[str, str] | None = None) -> tuple[int, str, str]:
+    def main(
+        self, *argv: str, stdin: bytes = b"", environ: dict[str, str] | None = None
+    ) -> tuple[int, str, str]:
         """(exit code, stdout, stderr) of a run whose files go to the test's own folder."""
         out, err = io.StringIO(), io.StringIO()
         environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **QUICK, **(environ or {})}
-        hasty = ["--set", "settle_floor_ms=0", "--set", "settle_interval_ms=1"] if "--demo" in argv else []
+        hasty = (
+            ["--set", "settle_floor_ms=0", "--set", "settle_interval_ms=1"]
+            if "--demo" in argv
+            else []
+        )
         source = io.TextIOWrapper(io.BytesIO(stdin), encoding="cp1252")
         with (
             mock.patch.dict(os.environ, environ),
@@ -59,14 +68,25 @@ class Demo(CommandLineCase):
             code, out, err = self.main("--demo", "--profile", profile)
             self.assertEqual((code, err), (0, ""), out)
             records = self.records(number)
-            self.assertEqual((records[0]["kind"], records[-1]["kind"], records[-1]["outcome"]), ("run", "end", "completed"))
+            self.assertEqual(
+                (records[0]["kind"], records[-1]["kind"], records[-1]["outcome"]),
+                ("run", "end", "completed"),
+            )
             self.assertTrue(list((self.run_folder(number) / "screenshots").glob("turn_*.png")))
-            self.assertIn("API REQUEST 1", (self.run_folder(number) / "execution_log.txt").read_text(encoding="utf-8"))
-            self.assertRegex(out.splitlines()[-1], r"turns, .* s, .* requests, .* tokens; see .*run_000")
+            self.assertIn(
+                "API REQUEST 1",
+                (self.run_folder(number) / "execution_log.txt").read_text(encoding="utf-8"),
+            )
+            self.assertRegex(
+                out.splitlines()[-1], r"turns, .* s, .* requests, .* tokens; see .*run_000"
+            )
 
     def test_each_turn_leaves_one_line_with_turn_role_action_seconds_and_tokens(self) -> None:
         _, out, _ = self.main("--demo")
-        self.assertRegex(out, r"(?m)^ +2  executor  double_click_screen_element .* changed +\d+\.\d s +\d+ tokens$")
+        self.assertRegex(
+            out,
+            r"(?m)^ +2  executor  double_click_screen_element .* changed +\d+\.\d s +\d+ tokens$",
+        )
 
     def test_a_dry_run_looks_and_asks_but_does_nothing(self) -> None:
         with mock.patch.object(agent.DemoDesktop, "button", side_effect=AssertionError("touched")):
@@ -95,7 +115,10 @@ class WrongUse(CommandLineCase):
         return err
 
     def test_a_wrong_setting_is_named_with_its_place(self) -> None:
-        self.assertIn("--set max_steps: max_steps takes a whole number", self.one_line("--demo", "--set", "max_steps=many"))
+        self.assertIn(
+            "--set max_steps: max_steps takes a whole number",
+            self.one_line("--demo", "--set", "max_steps=many"),
+        )
         self.assertIn("no setting 'max_stepz'", self.one_line("--demo", "--set", "max_stepz=3"))
         self.assertIn("FIELD=VALUE", self.one_line("--demo", "--set", "max_steps"))
         self.assertIn("AGENT_IMAGE_W", self.one_line("--demo", environ={"AGENT_IMAGE_W": "wide"}))
@@ -104,7 +127,11 @@ class WrongUse(CommandLineCase):
     def test_a_missing_or_broken_configuration_file_is_named(self) -> None:
         path = self.folder / "settings.json"
         self.assertIn("cannot be read", self.one_line("--demo", "--config", str(path)))
-        for content, wanted in (("{", "cannot be read as JSON"), ("[1]", "one JSON object"), ('{"x": 1}', "no setting 'x'")):
+        for content, wanted in (
+            ("{", "cannot be read as JSON"),
+            ("[1]", "one JSON object"),
+            ('{"x": 1}', "no setting 'x'"),
+        ):
             path.write_text(content, encoding="utf-8")
             self.assertIn(wanted, self.one_line("--demo", "--config", str(path)))
 
@@ -113,10 +140,14 @@ class WrongUse(CommandLineCase):
         self.assertIn("takes primary, all or", self.one_line("--demo", "--area", "left"))
 
     def test_an_empty_task_is_refused(self) -> None:
-        with mock.patch.object(agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)):
+        with mock.patch.object(
+            agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
+        ):
             demo = agent.DemoModel()
             self.addCleanup(demo.close)
-            self.assertIn("There is no task", self.one_line("--endpoint", demo.endpoint, stdin=b"\n"))
+            self.assertIn(
+                "There is no task", self.one_line("--endpoint", demo.endpoint, stdin=b"\n")
+            )
 
     def test_a_dump_folder_that_cannot_be_made_is_named(self) -> None:
         (self.folder / "dumps").write_text("a file")
@@ -136,18 +167,24 @@ class Environment(CommandLineCase):
         self.assertLessEqual(len(err.splitlines()), 3)
 
     def test_without_a_server_it_says_what_to_do(self) -> None:
-        with mock.patch.object(agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)):
+        with mock.patch.object(
+            agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
+        ):
             code, _, err = self.main("task", "--endpoint", "http://127.0.0.1:9/v1/chat/completions")
         self.assertEqual(code, 3)
         self.assertIn("start it in LM Studio", err)
         self.assertLessEqual(len(err.splitlines()), 3)
 
     def test_the_task_may_come_through_a_pipe_in_utf_8_whatever_the_console_says(self) -> None:
-        with mock.patch.object(agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)):
+        with mock.patch.object(
+            agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
+        ):
             demo = agent.DemoModel()
             self.addCleanup(demo.close)
             task = 'Öffne Notes, write "Grüße €" and save it.'
-            code, _, _ = self.main("--endpoint", demo.endpoint, "--max-steps", "1", stdin=task.encode() + b"\r\n")
+            code, _, _ = self.main(
+                "--endpoint", demo.endpoint, "--max-steps", "1", stdin=task.encode() + b"\r\n"
+            )
         self.assertEqual((code, self.records()[0]["task"]), (1, task))
 
     def test_help_fits_one_screen_and_shows_examples(self) -> None:

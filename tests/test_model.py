@@ -39,7 +39,9 @@ def model_server(
     url: str, clock: VirtualClock | None = None, stop: agent.Stop | None = None, **settings: Any
 ) -> agent.ModelServer:
     config = replace(agent.Config(), lmstudio_endpoint=url, **{"lmstudio_timeout": 5.0, **settings})
-    return agent.ModelServer(config, clock or VirtualClock(), stop or agent.Stop(), KEY, jitter=lambda: 0.5)
+    return agent.ModelServer(
+        config, clock or VirtualClock(), stop or agent.Stop(), KEY, jitter=lambda: 0.5
+    )
 
 
 class Fault(NamedTuple):
@@ -56,7 +58,9 @@ def said(status: int, error: Any) -> Step:
     return answer(status, error if isinstance(error, bytes) else {"error": error})
 
 
-LMS_NONE = "No models loaded. Please load a model in the developer page or use the 'lms load' command."
+LMS_NONE = (
+    "No models loaded. Please load a model in the developer page or use the 'lms load' command."
+)
 LMS_KEEP = (
     "Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded with context "
     "length of only 4096 tokens, which is not enough. Try to load the model with a larger context length, or provide a "
@@ -94,10 +98,20 @@ FAULTS = (
     Fault("reset", reset, "incomplete", 4, "broke off"),
     Fault("closed without a word", hang_up, "incomplete", 4, "broke off"),
     Fault("cut in the status line", raw(b"HTTP/1.1 2"), "incomplete", 4, "whole HTTP answer"),
-    Fault("another protocol", raw(b"SSH-2.0-OpenSSH_9.6\r\n"), "incomplete", 4, "check that it is a model server"),
+    Fault(
+        "another protocol",
+        raw(b"SSH-2.0-OpenSSH_9.6\r\n"),
+        "incomplete",
+        4,
+        "check that it is a model server",
+    ),
     Fault("cut body", raw(http(200, reply())[:-9]), "incomplete", 4, "broke off"),
     Fault(
-        "cut chunk", raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{}"), "incomplete", 4, "broke off"
+        "cut chunk",
+        raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{}"),
+        "incomplete",
+        4,
+        "broke off",
     ),
     Fault(
         "negative chunk",
@@ -106,26 +120,55 @@ FAULTS = (
         4,
         "broke",
     ),
-    Fault("cut body without length", raw(http(200, reply(), sized=False)[:-9]), "incomplete", 4, "broke off"),
+    Fault(
+        "cut body without length",
+        raw(http(200, reply(), sized=False)[:-9]),
+        "incomplete",
+        4,
+        "broke off",
+    ),
     Fault("oversized", answer(200, b" " * (agent.ANSWER_BYTES_MOST + 1)), "not_json", 2, "8 MB"),
     Fault(
         "oversized in chunks",
-        raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"100000\r\n%s\r\n" % (b" " * 0x100000) * 9),
+        raw(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + b"100000\r\n%s\r\n" % (b" " * 0x100000) * 9
+        ),
         "not_json",
         2,
         "8 MB",
     ),
     Fault("HTML", answer(200, b"<html>hello</html>"), "not_json", 2, "JSON"),
     Fault("not UTF-8", answer(200, b'{"a": "\xff"}'), "not_json", 2, "JSON"),
-    Fault("stream of events", answer(200, b'data: {"choices": []}\n\ndata: [DONE]\n\n'), "not_json", 2, "JSON"),
+    Fault(
+        "stream of events",
+        answer(200, b'data: {"choices": []}\n\ndata: [DONE]\n\n'),
+        "not_json",
+        2,
+        "JSON",
+    ),
     Fault("NaN", answer(200, NUMBER % b"NaN"), "not_json", 2, "NaN"),
     Fault("Infinity", answer(200, NUMBER % b"-Infinity"), "not_json", 2, "Infinity"),
     Fault("infinite by exponent", answer(200, NUMBER % b"1e999"), "not_json", 2, "1e999"),
     Fault("integer of 5,000 digits", answer(200, NUMBER % (b"9" * 5000)), "not_json", 2, "999"),
     Fault("nested deeply", answer(200, b"[" * 100000 + b"]" * 100000), "not_json", 2, "JSON"),
-    Fault("nested somewhat", answer(200, b"[" * 99 + b"]" * 99), "not_json", 2, "nested too deeply"),
-    Fault("redirect", answer(302, b"", ["Location: http://example.com/"]), "not_found", 1, "final address"),
-    Fault("permanent redirect", answer(308, b"No models loaded.", ["Location: /v2"]), "not_found", 1, "status 308"),
+    Fault(
+        "nested somewhat", answer(200, b"[" * 99 + b"]" * 99), "not_json", 2, "nested too deeply"
+    ),
+    Fault(
+        "redirect",
+        answer(302, b"", ["Location: http://example.com/"]),
+        "not_found",
+        1,
+        "final address",
+    ),
+    Fault(
+        "permanent redirect",
+        answer(308, b"No models loaded.", ["Location: /v2"]),
+        "not_found",
+        1,
+        "status 308",
+    ),
     Fault(
         "gzip", answer(200, gzip.compress(b"{}"), ["Content-Encoding: gzip"]), "not_json", 2, "gzip"
     ),
@@ -134,18 +177,32 @@ FAULTS = (
     Fault("200 with error string", said(200, "odd\nthing."), "error", 2, "(odd thing)"),
     Fault("200 with a known error", said(200, LMS_KEEP), "context", 1, "8192 tokens or more"),
     Fault(
-        "200 with unknown page", said(200, "Unexpected endpoint or method. (POST /x)"), "not_found", 1, "no such page"
+        "200 with unknown page",
+        said(200, "Unexpected endpoint or method. (POST /x)"),
+        "not_found",
+        1,
+        "no such page",
     ),
     Fault("empty 200", answer(200), "not_json", 2, "JSON"),
     Fault("empty 200 without length", answer(200, sized=False), "incomplete", 4, "broke off"),
     Fault("204", answer(204), "not_json", 2, "JSON"),
     Fault("no choices", answer(200, reply(choices=[])), "not_json", 2, "choices[0].message"),
     Fault("choices null", answer(200, reply(choices=None)), "not_json", 2, "choices[0].message"),
-    Fault("choice a string", answer(200, reply(choices=["x"])), "not_json", 2, "choices[0].message"),
-    Fault("message a string", answer(200, reply(choices=[{"message": "x"}])), "not_json", 2, "choices[0].message"),
+    Fault(
+        "choice a string", answer(200, reply(choices=["x"])), "not_json", 2, "choices[0].message"
+    ),
+    Fault(
+        "message a string",
+        answer(200, reply(choices=[{"message": "x"}])),
+        "not_json",
+        2,
+        "choices[0].message",
+    ),
     Fault("a list", answer(200, []), "not_json", 2, "choices[0].message"),
     Fault("a number", answer(200, b"7"), "error", 2, "(7)"),
-    Fault("400", said(400, "'messages' is required"), "error", 1, "status 400: 'messages' is required"),
+    Fault(
+        "400", said(400, "'messages' is required"), "error", 1, "status 400: 'messages' is required"
+    ),
     Fault("400 with nothing", answer(400), "error", 1, "(status 400)"),
     Fault("400 no model (LM Studio)", said(400, {"message": LMS_NONE}), "no_model", 1, "lms load"),
     Fault("404 no model (LM Studio)", said(404, {"message": LMS_NONE}), "no_model", 1, "lms load"),
@@ -189,7 +246,9 @@ FAULTS = (
     ),
     Fault(
         "400 several models (LM Studio)",
-        said(400, "Multiple models are loaded. Please specify a model by providing a 'model' field."),
+        said(
+            400, "Multiple models are loaded. Please specify a model by providing a 'model' field."
+        ),
         "no_model",
         1,
         "lmstudio_model",
@@ -204,7 +263,13 @@ FAULTS = (
     Fault("400 overflow (llama.cpp)", said(400, CPP_CONTEXT), "context", 1, "8192"),
     Fault("500 overflow (llama.cpp, older)", said(500, CPP_CONTEXT), "context", 1, "8192"),
     Fault("500 no mmproj (llama.cpp)", said(500, CPP_MMPROJ), "no_vision", 1, "cannot see images"),
-    Fault("500 tools (llama.cpp)", said(500, {"message": "tools param requires --jinja flag"}), "no_tools", 1, "tools"),
+    Fault(
+        "500 tools (llama.cpp)",
+        said(500, {"message": "tools param requires --jinja flag"}),
+        "no_tools",
+        1,
+        "tools",
+    ),
     Fault(
         "503 loading (llama.cpp)",
         said(503, {"message": "Loading model", "type": "unavailable_error", "code": 503}),
@@ -249,7 +314,11 @@ FAULTS = (
     ),
     Fault("404 page (vLLM)", answer(404, {"detail": "Not Found"}), "not_found", 1, "no such page"),
     Fault(
-        "404 model (Ollama)", said(404, 'model "x" not found, try pulling it first'), "no_model", 1, "lmstudio_model"
+        "404 model (Ollama)",
+        said(404, 'model "x" not found, try pulling it first'),
+        "no_model",
+        1,
+        "lmstudio_model",
     ),
     Fault("404 page (Ollama)", answer(404, b"404 page not found"), "not_found", 1, "no such page"),
     Fault(
@@ -277,8 +346,16 @@ FAULTS = (
     Fault("404", answer(404, b""), "not_found", 1, "lmstudio_endpoint"),
     Fault("408", answer(408), "server", 4, "status 408"),
     Fault("409", answer(409), "server", 4, "status 409"),
-    Fault("429", said(429, {"message": "Rate limit reached"}), "server", 4, "status 429: Rate limit reached"),
-    Fault("500", said(500, {"message": "Internal error"}), "server", 4, "status 500: Internal error"),
+    Fault(
+        "429",
+        said(429, {"message": "Rate limit reached"}),
+        "server",
+        4,
+        "status 429: Rate limit reached",
+    ),
+    Fault(
+        "500", said(500, {"message": "Internal error"}), "server", 4, "status 500: Internal error"
+    ),
     Fault("502 in HTML", answer(502, b"<html>Bad Gateway</html>"), "server", 4, "status 502"),
     Fault("503", answer(503), "server", 4, "(status 503)"),
     Fault("504", answer(504), "server", 4, "(status 504)"),
@@ -298,12 +375,16 @@ class FaultTests(unittest.TestCase):
         self.assertNotRegex(outside, r"\. ")
         self.assertNotRegex(text, r"Traceback|Errno|object at 0x|\{|\bNone\b")
 
-    def test_every_fault_of_a_server_has_its_sentence_its_kind_and_its_number_of_tries(self) -> None:
+    def test_every_fault_of_a_server_has_its_sentence_its_kind_and_its_number_of_tries(
+        self,
+    ) -> None:
         for fault in FAULTS:
             with self.subTest(fault.name), ScriptedServer(fault.step) as server:
                 client = model_server(server.url)
                 error = self.failure(client)
-                self.assertEqual((fault.kind, fault.exchanges), (error.kind, len(server.requests)), str(error))
+                self.assertEqual(
+                    (fault.kind, fault.exchanges), (error.kind, len(server.requests)), str(error)
+                )
                 self.assertEqual(error.retry, fault.exchanges > 1)
                 self.assertIn(fault.words, str(error))
                 self.assertIn(f"127.0.0.1:{server.port}", str(error))
@@ -337,7 +418,10 @@ class FaultTests(unittest.TestCase):
 
     def test_a_connection_lost_while_sending_is_told_as_one_and_tried_again(self) -> None:
         lost = BrokenPipeError(32, "Broken pipe")
-        with ScriptedServer(GOOD) as server, mock.patch("http.client.HTTPConnection.request", side_effect=lost):
+        with (
+            ScriptedServer(GOOD) as server,
+            mock.patch("http.client.HTTPConnection.request", side_effect=lost),
+        ):
             error = self.failure(model_server(server.url))
         self.assertEqual((error.kind, error.retry), ("incomplete", True))
         self.assert_one_sentence(str(error))
@@ -357,21 +441,30 @@ class FaultTests(unittest.TestCase):
 
     def test_one_deadline_covers_silence_and_trickling_alike(self) -> None:
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{"
-        steps = (stall, trickle(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"), trickle(head), trickle(b"H", b"T"))
+        steps = (
+            stall,
+            trickle(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
+            trickle(head),
+            trickle(b"H", b"T"),
+        )
         for step in steps:
             with self.subTest(steps.index(step)), ScriptedServer(step) as server:
                 client = model_server(server.url, lmstudio_timeout=0.15)
                 begin = time.monotonic()
                 error = self.failure(client)
                 self.assertLess(time.monotonic() - begin, 0.15 + 0.3)
-                self.assertEqual((error.kind, error.retry, len(server.requests)), ("timeout", False, 1))
+                self.assertEqual(
+                    (error.kind, error.retry, len(server.requests)), ("timeout", False, 1)
+                )
                 self.assertIn("0.15 s", str(error))
                 self.assert_one_sentence(str(error))
                 self.assert_no_worker()
 
     def test_the_deadline_covers_a_server_that_does_not_read(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            client = model_server(f"http://127.0.0.1:{silent.getsockname()[1]}", lmstudio_timeout=0.15)
+            client = model_server(
+                f"http://127.0.0.1:{silent.getsockname()[1]}", lmstudio_timeout=0.15
+            )
             with self.assertRaises(agent.ModelError) as caught:
                 client.complete(b"x" * (16 << 20))
             self.assertEqual(caught.exception.kind, "timeout")
@@ -425,8 +518,13 @@ class ExchangeTests(unittest.TestCase):
         lines = head.decode().split("\r\n")
         self.assertEqual(sent, body)
         self.assertEqual(lines[0], "POST /v1/chat/completions HTTP/1.1")
-        for line in ("Accept-Encoding: identity", f"Host: 127.0.0.1:{server.port}", "Content-Type: application/json",
-                     f"Authorization: Bearer {KEY}", f"Content-Length: {len(body)}"):  # fmt: skip
+        for line in (
+            "Accept-Encoding: identity",
+            f"Host: 127.0.0.1:{server.port}",
+            "Content-Type: application/json",
+            f"Authorization: Bearer {KEY}",
+            f"Content-Length: {len(body)}",
+        ):
             self.assertIn(line, lines)
 
     def test_without_a_key_no_authorization_is_sent(self) -> None:
@@ -441,7 +539,11 @@ class ExchangeTests(unittest.TestCase):
             self.assertEqual(model_server(server.url).complete(b"{}").tries, 1)
 
     def test_a_reply_is_handed_over_as_it_came_with_its_costs(self) -> None:
-        usage = {"prompt_tokens": 3880, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 165}}
+        usage = {
+            "prompt_tokens": 3880,
+            "completion_tokens": 20,
+            "prompt_tokens_details": {"cached_tokens": 165},
+        }
         with ScriptedServer(answer(200, reply("x", "other", usage=usage))) as server:
             got = model_server(server.url).complete(b"{}")
         self.assertEqual(got.message, {"role": "assistant", "content": "x"})
@@ -452,7 +554,10 @@ class ExchangeTests(unittest.TestCase):
         odd = {
             "BOM": (b"\xef\xbb\xbf" + json.dumps(reply()).encode(), agent.Usage(3880, 20)),
             "usage null": (reply(usage=None, error=None), agent.Usage()),
-            "usage of nonsense": (reply(usage={"prompt_tokens": True, "completion_tokens": -1}), agent.Usage()),
+            "usage of nonsense": (
+                reply(usage={"prompt_tokens": True, "completion_tokens": -1}),
+                agent.Usage(),
+            ),
             "nothing but a message": ({"choices": [{"message": {}}]}, agent.Usage()),
             "content null": (reply(None), agent.Usage(3880, 20)),
         }
@@ -463,12 +568,15 @@ class ExchangeTests(unittest.TestCase):
     def test_a_chunked_reply_and_one_without_length_are_read_to_their_end(self) -> None:
         data = json.dumps(reply("é" * 50000)).encode()
         chunks = b"".join(
-            b"%x\r\n%s\r\n" % (len(data[at : at + 999]), data[at : at + 999]) for at in range(0, len(data), 999)
+            b"%x\r\n%s\r\n" % (len(data[at : at + 999]), data[at : at + 999])
+            for at in range(0, len(data), 999)
         )
         head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         for step in (raw(head + chunks + b"0\r\n\r\n"), answer(200, data, sized=False)):
             with ScriptedServer(step) as server:
-                self.assertEqual(len(model_server(server.url).complete(b"{}").message["content"]), 50000)
+                self.assertEqual(
+                    len(model_server(server.url).complete(b"{}").message["content"]), 50000
+                )
 
     def test_an_empty_reply_is_handed_over_but_an_overflow_in_disguise_is_named(self) -> None:
         def choice(reason: str, **message: Any) -> list[dict[str, Any]]:
@@ -485,13 +593,22 @@ class ExchangeTests(unittest.TestCase):
             (reply(choices=choice("length", reasoning_content="hm"), usage=full), 4096, False),
         )
         for body, context, overflow in cases:
-            with self.subTest(body=body, context=context), ScriptedServer(answer(200, body)) as server:
+            with (
+                self.subTest(body=body, context=context),
+                ScriptedServer(answer(200, body)) as server,
+            ):
                 client = model_server(server.url)
                 client.info = agent.ModelInfo("x", context_length=context)
-                with self.assertRaises(agent.ModelError) if overflow else contextlib.nullcontext() as caught:
+                with (
+                    self.assertRaises(agent.ModelError)
+                    if overflow
+                    else contextlib.nullcontext() as caught
+                ):
                     client.complete(b"{}")
                 if overflow:
-                    self.assertEqual((caught.exception.kind, caught.exception.retry), ("context", False))
+                    self.assertEqual(
+                        (caught.exception.kind, caught.exception.retry), ("context", False)
+                    )
 
 
 class WaitingTests(unittest.TestCase):
@@ -509,7 +626,9 @@ class WaitingTests(unittest.TestCase):
 
     def test_retry_after_is_honoured_within_reason(self) -> None:
         cases = {"7": 7, "0": 0.5, "999999999": 60, "9" * 400: 60}
-        cases |= dict.fromkeys(("", "soon", "-5", "nan", "1e9", "\u00b2", "Thu, 01 Jan 2099 00:00:00 GMT"), 0.5)
+        cases |= dict.fromkeys(
+            ("", "soon", "-5", "nan", "1e9", "\u00b2", "Thu, 01 Jan 2099 00:00:00 GMT"), 0.5
+        )
         for header, seconds in cases.items():
             with self.subTest(header):
                 slept = self.slept(answer(429, b"", [f"Retry-After: {header}"]), GOOD)
@@ -551,14 +670,31 @@ class EndpointTests(unittest.TestCase):
         ):
             with self.subTest(text):
                 self.assertEqual(self.url(text), full)
-        self.assertEqual(self.url("https://[::1]:8/x/chat/completions"), "https://[::1]:8/x/chat/completions")
         self.assertEqual(
-            self.url("http://pc.lan/openai/v1/chat/completions"), "http://pc.lan/openai/v1/chat/completions"
+            self.url("https://[::1]:8/x/chat/completions"), "https://[::1]:8/x/chat/completions"
+        )
+        self.assertEqual(
+            self.url("http://pc.lan/openai/v1/chat/completions"),
+            "http://pc.lan/openai/v1/chat/completions",
         )
 
     def test_an_unusable_endpoint_is_refused_in_one_sentence(self) -> None:
-        wrong = ("", "localhost:1234", "ftp://x/y", "http://", "http:///v1", "http://h:99999/", "http://h:x/")
-        wrong += ("http://a b/", "http://[::1", "http://h/\u00e9", "http://h/\r\nX: y", "file:///etc/passwd")
+        wrong = (
+            "",
+            "localhost:1234",
+            "ftp://x/y",
+            "http://",
+            "http:///v1",
+            "http://h:99999/",
+            "http://h:x/",
+        )
+        wrong += (
+            "http://a b/",
+            "http://[::1",
+            "http://h/\u00e9",
+            "http://h/\r\nX: y",
+            "file:///etc/passwd",
+        )
         for text in wrong:
             with self.subTest(text), self.assertRaises(agent.ConfigError) as caught:
                 self.url(text)
@@ -579,13 +715,23 @@ def native(key: str, vision: bool, *contexts: int, **extra: Any) -> dict[str, An
         {"id": key if n == 0 else f"{key}:{n + 1}", "config": {"context_length": length}}
         for n, length in enumerate(contexts)
     ]
-    return {"type": "llm", "key": key, "loaded_instances": instances, "max_context_length": 262144,
-            "capabilities": {"vision": vision, "trained_for_tool_use": True}, **extra}  # fmt: skip
+    return {
+        "type": "llm",
+        "key": key,
+        "loaded_instances": instances,
+        "max_context_length": 262144,
+        "capabilities": {"vision": vision, "trained_for_tool_use": True},
+        **extra,
+    }
 
 
 def older(name: str, kind: str, length: int | None = None) -> dict[str, Any]:
     """One model of LM Studio's /api/v0/models."""
-    state = {"state": "not-loaded"} if length is None else {"state": "loaded", "loaded_context_length": length}
+    state = (
+        {"state": "not-loaded"}
+        if length is None
+        else {"state": "loaded", "loaded_context_length": length}
+    )
     return {"id": name, "object": "model", "type": kind, "max_context_length": 262144, **state}
 
 
@@ -599,11 +745,19 @@ EMBED = {
     "loaded_instances": [{"id": "text-embedding-nomic", "config": {}}],
 }
 LMS_OTHER = http(200, {"error": "Unexpected endpoint or method. (GET /x)"})
-CPP_OTHER = http(404, {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}})
+CPP_OTHER = http(
+    404, {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}
+)
 OLLAMA_OTHER = http(404, b"404 page not found")
 VLLM_OTHER = http(404, {"detail": "Not Found"})
 CPP_LIST = {
-    "models": [{"name": "/m/Qwen3VL-2B-Q4.gguf", "type": "model", "capabilities": ["completion", "multimodal"]}],
+    "models": [
+        {
+            "name": "/m/Qwen3VL-2B-Q4.gguf",
+            "type": "model",
+            "capabilities": ["completion", "multimodal"],
+        }
+    ],
     **plain("/m/Qwen3VL-2B-Q4.gguf", meta={"n_ctx_train": 262144, "n_ctx": 8192}),
 }
 WANTED = "qwen3-vl-2b-instruct"
@@ -637,7 +791,13 @@ FOUND = (
     (
         "LM Studio, loaded under another name",
         "/api/v1/models",
-        {"models": [native(WANTED, True, loaded_instances=[{"id": "eye", "config": {"context_length": 9}}])]},
+        {
+            "models": [
+                native(
+                    WANTED, True, loaded_instances=[{"id": "eye", "config": {"context_length": 9}}]
+                )
+            ]
+        },
         LMS_OTHER,
         Info("eye", True, True, 9),
         "",
@@ -653,7 +813,13 @@ FOUND = (
     (
         "LM Studio, another one loaded",
         "/api/v1/models",
-        {"models": [native("text", False, 4096), native("qwen/qwen3-vl-8b", True, 8192), native("gemma", True)]},
+        {
+            "models": [
+                native("text", False, 4096),
+                native("qwen/qwen3-vl-8b", True, 8192),
+                native("gemma", True),
+            ]
+        },
         LMS_OTHER,
         Info("qwen/qwen3-vl-8b", True, True, 8192),
         "using the loaded one, qwen/qwen3-vl-8b",
@@ -669,7 +835,13 @@ FOUND = (
     (
         "LM Studio 0.3, another one loaded",
         "/api/v0/models",
-        {"data": [older("text-embedding-x", "embeddings", 1), older("y", "vlm"), older("z", "vlm", 5)]},
+        {
+            "data": [
+                older("text-embedding-x", "embeddings", 1),
+                older("y", "vlm"),
+                older("z", "vlm", 5),
+            ]
+        },
         LMS_OTHER,
         Info("z", True, True, 5),
         "using the loaded one, z",
@@ -718,7 +890,14 @@ NOT_FOUND = (
         "no_model",
         "listed: b",
     ),
-    ("only embeddings", "/v1/models", plain("text-embedding-x"), LMS_OTHER, "no_model", "none that sees images"),
+    (
+        "only embeddings",
+        "/v1/models",
+        plain("text-embedding-x"),
+        LMS_OTHER,
+        "no_model",
+        "none that sees images",
+    ),
     (
         "configured one is text only",
         "/api/v1/models",
@@ -735,7 +914,14 @@ NOT_FOUND = (
         "no_vision",
         "t reads text only",
     ),
-    ("several to choose from", "/v1/models", plain("a", "b"), OLLAMA_OTHER, "no_model", "listed: a, b"),
+    (
+        "several to choose from",
+        "/v1/models",
+        plain("a", "b"),
+        OLLAMA_OTHER,
+        "no_model",
+        "listed: a, b",
+    ),
     ("no list at all", "/", {}, OLLAMA_OTHER, "not_found", "no such page"),
     ("rubbish", "/v1/models", b"<html>", http(200, b"<html>"), "not_json", "JSON"),
     (
@@ -794,7 +980,11 @@ class DiscoveryTests(unittest.TestCase):
 
 class WarningTests(unittest.TestCase):
     def warnings(
-        self, tokens: int | None = 3880, model: str = WANTED, context: int | None = 8192, **more: int
+        self,
+        tokens: int | None = 3880,
+        model: str = WANTED,
+        context: int | None = 8192,
+        **more: int,
     ) -> list[str]:
         got = agent.Reply({}, "stop", agent.Usage(tokens), model, 1.0, 1)
         return agent.reply_warnings(got, WANTED, Info(WANTED, context_length=context), **more)
@@ -808,7 +998,9 @@ class WarningTests(unittest.TestCase):
         self.assertIn("gemma instead of", self.warnings(model="gemma")[0])
         self.assertIn("context of 4096 tokens", self.warnings(context=4096)[0])
         self.assertIn("counted 500 tokens", self.warnings(500, image_tokens=1296)[0])
-        self.assertIn("counted 2700 tokens", self.warnings(2700, image_tokens=1296, text_chars=10400)[0])
+        self.assertIn(
+            "counted 2700 tokens", self.warnings(2700, image_tokens=1296, text_chars=10400)[0]
+        )
 
     def test_ollama_tags_are_part_of_a_name(self) -> None:
         self.assertTrue(agent._same_model("qwen3-vl:2b", "Qwen3-VL:2b"))

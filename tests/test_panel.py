@@ -37,7 +37,9 @@ class PanelTest(unittest.TestCase):
         with socket.create_connection(("127.0.0.1", self.port), seconds) as connection:
             connection.sendall(request)
             answer = b""
-            with suppress(ConnectionResetError):  # what was refused before its body was read ends so
+            with suppress(
+                ConnectionResetError
+            ):  # what was refused before its body was read ends so
                 while chunk := connection.recv(65536):
                     answer += chunk
         return (int(answer.split()[1]) if answer.startswith(b"HTTP/1.0 ") else 0), answer
@@ -62,7 +64,8 @@ class PanelTest(unittest.TestCase):
     def post(self, path: str, body: Any, **changed: str | None) -> tuple[int, Any]:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         status, answer = self.raw(
-            self.head(f"POST {path} HTTP/1.1", **{"Content_Length": str(len(data)), **changed}) + data
+            self.head(f"POST {path} HTTP/1.1", **{"Content_Length": str(len(data)), **changed})
+            + data
         )
         return status, json.loads(answer.partition(b"\r\n\r\n")[2] or b"null")
 
@@ -71,10 +74,14 @@ class PanelTest(unittest.TestCase):
         self.assertEqual(status, 200)
         return json.loads(answer.partition(b"\r\n\r\n")[2])
 
-    def awaiting(self, seq: int, seconds: float = 5.0) -> tuple[threading.Thread, list[bytes | None]]:
+    def awaiting(
+        self, seq: int, seconds: float = 5.0
+    ) -> tuple[threading.Thread, list[bytes | None]]:
         """A run that waits for the page's marks, in a thread, once it really waits; its result comes into the list."""
         found: list[bytes | None] = []
-        thread = threading.Thread(target=lambda: found.append(self.panel.wait_annotated(seq, seconds)))
+        thread = threading.Thread(
+            target=lambda: found.append(self.panel.wait_annotated(seq, seconds))
+        )
         thread.start()
         self.addCleanup(thread.join)
         end = time.monotonic() + 5
@@ -88,7 +95,9 @@ PAUSE = b'{"action":"pause"}'
 
 class Gate(PanelTest):
     def test_the_page_is_answered(self) -> None:
-        self.assertEqual(self.get("/", Authorization=None, Origin=None, Sec_Fetch_Site="none")[0], 200)
+        self.assertEqual(
+            self.get("/", Authorization=None, Origin=None, Sec_Fetch_Site="none")[0], 200
+        )
         for path in ("/config", "/state"):
             self.assertEqual(self.get(path)[0], 200, path)
         self.assertEqual(self.raw(self.head("POST /control HTTP/1.1") + PAUSE)[0], 200)
@@ -99,12 +108,21 @@ class Gate(PanelTest):
         here = f"127.0.0.1:{self.port}"
         changes: dict[str, tuple[dict[str, str | None], int]] = {
             "no Host": ({"Host": None}, 403),
-            "another name of this machine": ({"Host": f"localhost:{self.port}", "Origin": None}, 403),
+            "another name of this machine": (
+                {"Host": f"localhost:{self.port}", "Origin": None},
+                403,
+            ),
             "a foreign Host": ({"Host": "evil.example"}, 403),
             "no Host and no Origin": ({"Host": None, "Origin": None}, 403),
             "a foreign Host without Origin": ({"Host": "evil.example", "Origin": None}, 403),
-            "a foreign name that leads here": ({"Host": f"evil.example:{self.port}", "Origin": None}, 403),
-            "a foreign name with its own Origin": ({"Host": "evil.example", "Origin": "http://evil.example"}, 403),
+            "a foreign name that leads here": (
+                {"Host": f"evil.example:{self.port}", "Origin": None},
+                403,
+            ),
+            "a foreign name with its own Origin": (
+                {"Host": "evil.example", "Origin": "http://evil.example"},
+                403,
+            ),
             "a Host without the port": ({"Host": "127.0.0.1"}, 403),
             "a Host that begins like ours": ({"Host": f"{here}.evil.example"}, 403),
             "a Host with another port": ({"Host": f"127.0.0.1:{self.port + 1}"}, 403),
@@ -153,7 +171,11 @@ class Gate(PanelTest):
         for name in ("Host", "Content-Length", "Authorization", "Origin", "Content-Type"):
             request = self.head("POST /control HTTP/1.1")
             line = next(line for line in request.split(b"\r\n") if line.startswith(name.encode()))
-            self.assertEqual(self.raw(request.replace(line, line + b"\r\n" + line.swapcase()) + PAUSE)[0], 400, name)
+            self.assertEqual(
+                self.raw(request.replace(line, line + b"\r\n" + line.swapcase()) + PAUSE)[0],
+                400,
+                name,
+            )
         self.assertEqual(self.stop.paused, "")
 
     def test_only_the_exact_paths_exist(self) -> None:
@@ -185,7 +207,11 @@ class Gate(PanelTest):
     def test_only_the_methods_meant_exist(self) -> None:
         for method in ("PUT", "DELETE", "OPTIONS", "HEAD", "TRACE", "PATCH", "CONNECT", "get"):
             status, answer = self.raw(self.head(f"{method} /state HTTP/1.1"))
-            self.assertEqual((status, b"Access-Control" in answer, b"nosniff" in answer), (501, False, True), method)
+            self.assertEqual(
+                (status, b"Access-Control" in answer, b"nosniff" in answer),
+                (501, False, True),
+                method,
+            )
         self.assertEqual(self.raw(self.head("POST /state HTTP/1.1") + PAUSE)[0], 405)
         self.assertEqual(self.get("/control")[0], 405)
         for line in (
@@ -199,9 +225,13 @@ class Gate(PanelTest):
             self.assertIn(self.raw(self.head(line))[0], (0, 400, 404, 505), line)
 
     def test_a_get_with_a_body_is_refused(self) -> None:
-        self.assertEqual(self.raw(self.head("GET /state HTTP/1.1", Content_Length="5") + b"hello")[0], 413)
+        self.assertEqual(
+            self.raw(self.head("GET /state HTTP/1.1", Content_Length="5") + b"hello")[0], 413
+        )
         twice = self.raw(self.head("GET /state HTTP/1.1") + self.head("GET /config HTTP/1.1"))[1]
-        self.assertEqual((twice.count(b"HTTP/1.0 "), twice.count(b"executed_heat")), (1, 0))  # one request a connection
+        self.assertEqual(
+            (twice.count(b"HTTP/1.0 "), twice.count(b"executed_heat")), (1, 0)
+        )  # one request a connection
 
     def test_a_head_without_end_is_refused(self) -> None:
         self.assertEqual(self.raw(b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 4000)[0], 431)
@@ -212,7 +242,11 @@ class Gate(PanelTest):
         self.assertLess(time.monotonic() - start, 2)
 
     def test_every_answer_carries_its_guards(self) -> None:
-        answers = {"page": self.get("/")[1], "state": self.get("/state")[1], "refusal": self.get("/state", Host="x")[1]}
+        answers = {
+            "page": self.get("/")[1],
+            "state": self.get("/state")[1],
+            "refusal": self.get("/state", Host="x")[1],
+        }
         for name, answer in answers.items():
             head = answer.partition(b"\r\n\r\n")[0].decode()
             for line in (
@@ -222,7 +256,12 @@ class Gate(PanelTest):
                 "Cache-Control: no-store",
             ):
                 self.assertIn(line, head, name)
-            for rule in ("default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"):
+            for rule in (
+                "default-src 'none'",
+                "frame-ancestors 'none'",
+                "base-uri 'none'",
+                "form-action 'none'",
+            ):
                 self.assertIn(rule, head, name)
             self.assertNotIn("Access-Control", head)
             self.assertNotIn("unsafe", head)
@@ -235,7 +274,9 @@ class Gate(PanelTest):
             self.assertEqual(page.count(f'nonce="{nonce}"'), 2)
             self.assertNotIn(self.token, page)
             self.assertNotIn("{{", page)
-            self.assertIn(f"<title>{agent.PANEL_TITLE}</title>", page)  # by it the actuator knows its own panel
+            self.assertIn(
+                f"<title>{agent.PANEL_TITLE}</title>", page
+            )  # by it the actuator knows its own panel
 
     def test_the_token_has_256_bits_and_is_another_one_every_time(self) -> None:
         with agent.closing(agent.Panel(agent.Config(), self.stop)) as other:
@@ -246,7 +287,12 @@ class Gate(PanelTest):
 
 class Stalled(PanelTest):
     def test_fifty_stalled_connections_hold_up_nobody_and_are_cut_off(self) -> None:
-        beginnings = (b"", b"G", b"GET / HTTP/1.1\r\nHost: ", self.head("POST /control HTTP/1.1") + b'{"act')
+        beginnings = (
+            b"",
+            b"G",
+            b"GET / HTTP/1.1\r\nHost: ",
+            self.head("POST /control HTTP/1.1") + b'{"act',
+        )
         with mock.patch.object(agent, "PANEL_SECONDS", 2.5):
             stalled = [socket.create_connection(("127.0.0.1", self.port), 5) for _ in range(50)]
             self.addCleanup(lambda: [connection.close() for connection in stalled])
@@ -262,7 +308,10 @@ class Stalled(PanelTest):
     def test_a_drip_of_single_bytes_ends_at_the_total_deadline(self) -> None:
         with mock.patch.object(agent, "PANEL_SECONDS", 0.6):
             start, sent = time.monotonic(), 0
-            with socket.create_connection(("127.0.0.1", self.port), 5) as connection, self.assertRaises(OSError):
+            with (
+                socket.create_connection(("127.0.0.1", self.port), 5) as connection,
+                self.assertRaises(OSError),
+            ):
                 while time.monotonic() - start < 5:
                     connection.sendall(b"A")
                     sent += 1
@@ -271,7 +320,10 @@ class Stalled(PanelTest):
             self.assertGreater(sent, 5)
 
     def test_with_too_many_connections_the_oldest_goes(self) -> None:
-        stalled = [socket.create_connection(("127.0.0.1", self.port), 5) for _ in range(agent.PANEL_CONNECTIONS + 20)]
+        stalled = [
+            socket.create_connection(("127.0.0.1", self.port), 5)
+            for _ in range(agent.PANEL_CONNECTIONS + 20)
+        ]
         self.addCleanup(lambda: [connection.close() for connection in stalled])
         self.assertEqual(self.get("/state")[0], 200)
         self.assertEqual(stalled[0].recv(100), b"")
@@ -280,7 +332,10 @@ class Stalled(PanelTest):
         with socket.create_connection(("127.0.0.1", self.port), 5) as stream:
             stream.sendall(self.head("GET /events HTTP/1.1"))
             self.assertTrue(stream.recv(1000).startswith(b"HTTP/1.0 200"))
-            stalled = [socket.create_connection(("127.0.0.1", self.port), 5) for _ in range(agent.PANEL_CONNECTIONS + 20)]
+            stalled = [
+                socket.create_connection(("127.0.0.1", self.port), 5)
+                for _ in range(agent.PANEL_CONNECTIONS + 20)
+            ]
             self.addCleanup(lambda: [connection.close() for connection in stalled])
             self.assertEqual(stalled[0].recv(100), b"")
             self.assertTrue(self.panel.watched())
@@ -288,9 +343,15 @@ class Stalled(PanelTest):
     def test_a_picture_whose_pixels_cannot_be_unpacked_is_refused(self) -> None:
         self.panel.show(PICTURE, 1)
         self.panel._awaited = 1
-        parts = [(tag, b"\x78\x01garbage" if tag == b"IDAT" else data) for tag, data in agent._png_chunks(PICTURE)]
+        parts = [
+            (tag, b"\x78\x01garbage" if tag == b"IDAT" else data)
+            for tag, data in agent._png_chunks(PICTURE)
+        ]
         png = agent.PNG_SIGNATURE + b"".join(agent.png_pack(tag, data) for tag, data in parts)
-        status, _ = self.panel.answer("/annotated", json.dumps({"seq": 1, "image_b64": base64.b64encode(png).decode()}).encode())
+        status, _ = self.panel.answer(
+            "/annotated",
+            json.dumps({"seq": 1, "image_b64": base64.b64encode(png).decode()}).encode(),
+        )
         self.assertEqual(status, 400)
 
     def test_an_event_stream_outlives_the_deadline_and_its_place_comes_back(self) -> None:
@@ -324,7 +385,17 @@ class Control(PanelTest):
 
     def test_what_is_no_command_is_refused(self) -> None:
         deep = b"[" * 50000
-        wrong: list[Any] = [b"", b"{", b"[]", b"null", b'"pause"', b"\xff\xfe", deep, {}, {"action": "explode"}]
+        wrong: list[Any] = [
+            b"",
+            b"{",
+            b"[]",
+            b"null",
+            b'"pause"',
+            b"\xff\xfe",
+            deep,
+            {},
+            {"action": "explode"},
+        ]
         wrong += [
             {"action": ["stop"]},
             {"action": "hint"},
@@ -334,14 +405,20 @@ class Control(PanelTest):
         wrong += [{"action": "hint", "text": "x" * 2001}]
         for body in wrong:
             status, answer = self.post("/control", body)
-            self.assertEqual((status, type(answer["error"])), (400, str), body if body is not deep else "deep")
-        self.assertEqual((self.stop.paused, self.stop.reason, self.panel.take_hints()), ("", "", []))
+            self.assertEqual(
+                (status, type(answer["error"])), (400, str), body if body is not deep else "deep"
+            )
+        self.assertEqual(
+            (self.stop.paused, self.stop.reason, self.panel.take_hints()), ("", "", [])
+        )
 
     def test_an_injected_reply_is_taken_once(self) -> None:
         self.assertIsNone(self.panel.take_injected())
         self.assertEqual(self.post("/inject", {"vlm_text": '{"observation": "a"}'})[0], 200)
         self.assertEqual(self.post("/inject", {"vlm_text": "second"})[0], 200)
-        self.assertEqual([self.panel.take_injected() for _ in range(3)], ['{"observation": "a"}', "second", None])
+        self.assertEqual(
+            [self.panel.take_injected() for _ in range(3)], ['{"observation": "a"}', "second", None]
+        )
         for body in ({}, {"vlm_text": ""}, {"vlm_text": 5}, {"vlm_text": None}):
             self.assertEqual(self.post("/inject", body)[0], 400)
 
@@ -437,13 +514,28 @@ class Annotated(PanelTest):
 
 def head(**more: Any) -> dict[str, Any]:
     """The run itself, as it stands first in the journal's book."""
-    return {"turn": -1, "task": "Draw", "outcome": "", "text": "", "plan": "", "instructions": "", **more}
+    return {
+        "turn": -1,
+        "task": "Draw",
+        "outcome": "",
+        "text": "",
+        "plan": "",
+        "instructions": "",
+        **more,
+    }
 
 
 def turn(number: int, *acts: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A turn as the journal's book has it."""
     texts = dict.fromkeys(("role", "said", "call", "result"), "")
-    sums = {"seconds": 1.5, "prompt": 10, "completion": 2, "changed": None, "plan": False, "wasted": False}
+    sums = {
+        "seconds": 1.5,
+        "prompt": 10,
+        "completion": 2,
+        "changed": None,
+        "plan": False,
+        "wasted": False,
+    }
     return {"turn": number, **texts, **sums, "notes": [], "shots": [], "acts": list(acts), **more}
 
 
@@ -463,7 +555,9 @@ class Shown(PanelTest):
 
     def test_a_turn_reaches_the_page_with_its_mark_and_the_one_before_is_its_trail(self) -> None:
         self.panel.show(PICTURE, 2)
-        clicked = turn(2, act("click", True, element_name="Save", position={"x": 10, "y": 20}), said="I save")
+        clicked = turn(
+            2, act("click", True, element_name="Save", position={"x": 10, "y": 20}), said="I save"
+        )
         self.panel.publish([head(), clicked])
         self.assertEqual(self.events()["items"], [head(), clicked])
         self.assertEqual(self.state()["actions"], [{"name": "click", "x1": 10, "y1": 20}])
@@ -496,7 +590,9 @@ class Shown(PanelTest):
         self.panel.update(phase="acting")
         now, event = self.panel.news(since)
         self.assertEqual([item["turn"] for item in json.loads(first)["items"]], [-1, 1, 2])
-        self.assertEqual([item["turn"] for item in json.loads(event)["items"]], [-1, 2, 3])  # 2 may have grown
+        self.assertEqual(
+            [item["turn"] for item in json.loads(event)["items"]], [-1, 2, 3]
+        )  # 2 may have grown
         self.assertEqual((json.loads(event)["phase"], json.loads(event)["raw_b64"]), ("acting", ""))
         self.assertEqual(json.loads(self.panel.news(now)[1])["items"], [])
 
@@ -529,7 +625,9 @@ class Shown(PanelTest):
             self.panel.update(phase="acting")
             while b'"phase": "acting"' not in got:
                 got += stream.recv(65536)
-            self.stop.paused = "the person moved the mouse"  # a pause that the panel was not told of
+            self.stop.paused = (
+                "the person moved the mouse"  # a pause that the panel was not told of
+            )
             while b"the person moved the mouse" not in got:
                 got += stream.recv(65536)
             self.panel.publish([head(outcome="stuck")])
@@ -574,7 +672,10 @@ class Port(PanelTest):
 
     def test_on_windows_the_port_is_taken_exclusively(self) -> None:
         options: list[tuple[int, ...]] = []
-        with mock.patch.object(sys, "platform", "win32"), mock.patch.object(self.panel, "socket") as ours:
+        with (
+            mock.patch.object(sys, "platform", "win32"),
+            mock.patch.object(self.panel, "socket") as ours,
+        ):
             ours.setsockopt.side_effect = lambda *option: options.append(option)
             ours.getsockname.return_value = ("127.0.0.1", 1)
             with mock.patch.object(agent.socket, "SO_EXCLUSIVEADDRUSE", -5, create=True):
@@ -591,10 +692,18 @@ class Hints(EngineCase):
 
         class Given:
             def __getattr__(self, name: str) -> Any:
-                return lambda *values, **more: [hints.pop()] if name == "take_hints" and hints else []
+                return lambda *values, **more: (
+                    [hints.pop()] if name == "take_hints" and hints else []
+                )
 
         def decide(request: dict[str, Any]) -> Any:
-            asked.append((role_of(request), "HINT FROM THE PERSON: press the green one" in json.dumps(request["messages"][-1])))
+            asked.append(
+                (
+                    role_of(request),
+                    "HINT FROM THE PERSON: press the green one"
+                    in json.dumps(request["messages"][-1]),
+                )
+            )
             return PLAN if role_of(request) == "planner" else call("scroll_screen_down")
 
         engine, state = self.engine(decide, max_steps=3)
@@ -629,7 +738,10 @@ class Wired(CommandLineCase):
             person(panels[0])
             text(desktop, batch)
 
-        with mock.patch.object(agent, "Panel", Watched), mock.patch.object(agent.DemoDesktop, "text", typed):
+        with (
+            mock.patch.object(agent, "Panel", Watched),
+            mock.patch.object(agent.DemoDesktop, "text", typed),
+        ):
             code, out, _ = self.main("--demo", "--panel", *arguments)
         return code, out, panels[0]
 
@@ -638,7 +750,9 @@ class Wired(CommandLineCase):
         code, out, panel = self.run_with(lambda panel: seen.append(json.loads(panel.news(-1)[1])))
         self.assertEqual((code, out.count(panel.url)), (0, 1))
         self.assertEqual([item["turn"] for item in seen[0]["items"]], [-1, 1, 2, 3, 4])
-        self.assertEqual((seen[0]["phase"], seen[0]["items"][0]["task"]), ("doing type_text", agent.DEMO_TASK))
+        self.assertEqual(
+            (seen[0]["phase"], seen[0]["items"][0]["task"]), ("doing type_text", agent.DEMO_TASK)
+        )
         self.assertEqual(panel._state["turn"], 6)
         token = panel.url.partition("#")[2]
         for file in self.run_folder().rglob("*"):

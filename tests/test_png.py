@@ -22,7 +22,9 @@ def chunk(tag: bytes, data: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + tag + data + zlib.crc32(tag + data).to_bytes(4, "big")
 
 
-def png_file(rows: bytes, width: int, height: int, kind=(8, 2, 0, 0, 0), extra: bytes = b"") -> bytes:
+def png_file(
+    rows: bytes, width: int, height: int, kind=(8, 2, 0, 0, 0), extra: bytes = b""
+) -> bytes:
     header = struct.pack(">II5B", width, height, *kind)
     packed = zlib.compress(rows)
     halves = chunk(b"IDAT", packed[: len(packed) // 2]) + chunk(b"IDAT", packed[len(packed) // 2 :])
@@ -56,7 +58,10 @@ def filtered(rgb: bytes, width: int, height: int, names: list[int]) -> bytes:
     """Rows with the given filters, as the PNG specification words them."""
     out, stride = b"", width * 3
     for y in range(height):
-        row, above = rgb[y * stride : (y + 1) * stride], rgb[(y - 1) * stride : y * stride] if y else bytes(stride)
+        row, above = (
+            rgb[y * stride : (y + 1) * stride],
+            rgb[(y - 1) * stride : y * stride] if y else bytes(stride),
+        )
         out += bytes([names[y % len(names)]])
         for i in range(stride):
             a, b, c = (row[i - 3], above[i], above[i - 3]) if i >= 3 else (0, above[i], 0)
@@ -74,7 +79,12 @@ def mist(width: int, height: int, seed: int = 3) -> bytes:
         value & 255
         for y in range(height)
         for x in range(width)
-        for value in (x + 2 * y + dice.randrange(6), 2 * x + y + dice.randrange(6), x + y, dice.randrange(256))
+        for value in (
+            x + 2 * y + dice.randrange(6),
+            2 * x + y + dice.randrange(6),
+            x + y,
+            dice.randrange(256),
+        )
     )
 
 
@@ -96,16 +106,23 @@ class Encoding(unittest.TestCase):
             with self.subTest(width=width, height=height):
                 for pixels in (noise(width * height * 4), mist(width, height), flat(width, height)):
                     rgb = agent.bgrx_to_rgb(pixels)
-                    self.assertEqual(plain_decode(agent.rgb_to_png(rgb, width, height)), (rgb, width, height))
-                    self.assertEqual(plain_decode(bgrx_to_png(pixels, width, height)), (rgb, width, height))
-                    self.assertEqual(agent.png_to_rgb(bgrx_to_png(pixels, width, height)), (rgb, width, height))
+                    self.assertEqual(
+                        plain_decode(agent.rgb_to_png(rgb, width, height)), (rgb, width, height)
+                    )
+                    self.assertEqual(
+                        plain_decode(bgrx_to_png(pixels, width, height)), (rgb, width, height)
+                    )
+                    self.assertEqual(
+                        agent.png_to_rgb(bgrx_to_png(pixels, width, height)), (rgb, width, height)
+                    )
 
     def test_red_green_and_blue_come_out_in_this_order(self):
-        self.assertEqual(agent.bgrx_to_rgb(bytes([1, 2, 3, 99, 4, 5, 6, 0])), bytes([3, 2, 1, 6, 5, 4]))
+        self.assertEqual(
+            agent.bgrx_to_rgb(bytes([1, 2, 3, 99, 4, 5, 6, 0])), bytes([3, 2, 1, 6, 5, 4])
+        )
 
     def test_a_chunk_has_its_length_tag_data_and_checksum(self):
         self.assertEqual(agent.png_pack(b"IEND", b"").hex(), "0000000049454e44ae426082")
-
 
 
 class Strips(unittest.TestCase):
@@ -113,35 +130,52 @@ class Strips(unittest.TestCase):
 
     WIDTH, HEIGHT = 80, 200  # seven strips, the last one short
 
-    def check(self, encoder: agent.PngEncoder, pixels: bytes, width: int = WIDTH, height: int = HEIGHT) -> None:
+    def check(
+        self, encoder: agent.PngEncoder, pixels: bytes, width: int = WIDTH, height: int = HEIGHT
+    ) -> None:
         picture = encoder.encode(pixels, width, height)
         self.assertEqual(plain_decode(picture.png), (agent.bgrx_to_rgb(pixels), width, height))
         self.assertEqual(picture.base64, base64.b64encode(picture.png))
 
     def test_every_frame_of_a_changing_screen_comes_out_whole_with_its_base64(self):
-        dice, encoder, canvas = random.Random(5), agent.PngEncoder(), Canvas(self.WIDTH, self.HEIGHT)
+        dice, encoder, canvas = (
+            random.Random(5),
+            agent.PngEncoder(),
+            Canvas(self.WIDTH, self.HEIGHT),
+        )
         for turn in range(40):
             if turn % 7 == 3:
-                canvas = Canvas(self.WIDTH, self.HEIGHT, dice.choice([mist, flat])(self.WIDTH, self.HEIGHT))
-            canvas.fill(Rect(dice.randrange(80), dice.randrange(200), 9, dice.randrange(60)), dice.randrange(1 << 24))
+                canvas = Canvas(
+                    self.WIDTH, self.HEIGHT, dice.choice([mist, flat])(self.WIDTH, self.HEIGHT)
+                )
+            canvas.fill(
+                Rect(dice.randrange(80), dice.randrange(200), 9, dice.randrange(60)),
+                dice.randrange(1 << 24),
+            )
             self.check(encoder, bytes(canvas.pixels))
 
     def test_only_strips_that_differ_are_compressed_and_the_same_frame_costs_nothing(self):
         packed, original, encoder = [], agent._png_strip, agent.PngEncoder()
         pixels = bytearray(mist(self.WIDTH, self.HEIGHT))
-        with patch.object(agent, "_png_strip", lambda part, *more: packed.append(part) or original(part, *more)):
+        with patch.object(
+            agent, "_png_strip", lambda part, *more: packed.append(part) or original(part, *more)
+        ):
             for row, wanted in ((None, 7), (None, 0), (0, 1), (199, 1), (31, 1), (32, 1)):
                 packed.clear()
                 if row is not None:
                     pixels[row * self.WIDTH * 4] ^= 1
                 self.check(encoder, bytes(pixels))
                 self.assertEqual(len(packed), wanted, row)
-        self.assertIs(encoder.encode(bytes(pixels), 80, 200), encoder.encode(bytes(pixels), 80, 200))
+        self.assertIs(
+            encoder.encode(bytes(pixels), 80, 200), encoder.encode(bytes(pixels), 80, 200)
+        )
 
     def test_ground_that_repeats_from_strip_to_strip_is_compressed_once(self):
         packed, original, encoder = [], agent._png_strip, agent.PngEncoder()
         pixels = flat(80, 320)
-        with patch.object(agent, "_png_strip", lambda part, *more: packed.append(part) or original(part, *more)):
+        with patch.object(
+            agent, "_png_strip", lambda part, *more: packed.append(part) or original(part, *more)
+        ):
             self.check(encoder, pixels, 80, 320)
             self.assertEqual(len(packed), 2)
             changed = pixels[: 100 * 320] + bytes(80 * 4) + pixels[101 * 320 :]
@@ -155,7 +189,11 @@ class Strips(unittest.TestCase):
             self.check(encoder, pixels[: width * height * 4], width, height)
 
     def test_a_strip_that_failed_in_a_thread_is_an_error_and_nothing_half_done_is_kept(self):
-        original, encoder, pixels = agent._png_strip, agent.PngEncoder(), mist(self.WIDTH, self.HEIGHT)
+        original, encoder, pixels = (
+            agent._png_strip,
+            agent.PngEncoder(),
+            mist(self.WIDTH, self.HEIGHT),
+        )
         for failures in (1, 2, 99):
             left = [True] * failures
 
@@ -179,7 +217,9 @@ class Strips(unittest.TestCase):
     def test_photographs_get_smaller_than_without_a_filter_and_windows_stay_plain(self):
         for pixels, filtered_rows in ((mist(256, 64), True), (flat(256, 64), False)):
             png = bgrx_to_png(pixels, 256, 64)
-            rows = zlib.decompress(b"".join(data for tag, data in agent._png_chunks(png) if tag == b"IDAT"))
+            rows = zlib.decompress(
+                b"".join(data for tag, data in agent._png_chunks(png) if tag == b"IDAT")
+            )
             self.assertEqual(2 in rows[:: 256 * 3 + 1], filtered_rows)
         plain = agent.rgb_to_png(agent.bgrx_to_rgb(mist(256, 64)), 256, 64)
         self.assertLess(len(bgrx_to_png(mist(256, 64), 256, 64)), len(plain))
@@ -213,7 +253,9 @@ class Decoding(unittest.TestCase):
             "no pixels": png_file(b"", 0, 4),
             "a sixth filter": png_file(b"\5abc", 1, 1),
             "a bomb": png_file(b"", 1 << 20, 1 << 20),
-            "no checksum": good[:33] + chunk(b"IDAT", zlib.compress(b"\0abc")[:-2]) + chunk(b"IEND", b""),
+            "no checksum": good[:33]
+            + chunk(b"IDAT", zlib.compress(b"\0abc")[:-2])
+            + chunk(b"IEND", b""),
             "no zlib stream": good[:33] + chunk(b"IDAT", b"xx") + chunk(b"IEND", b""),
         }
         for name, png in broken.items():
@@ -238,7 +280,10 @@ class Scaling(unittest.TestCase):
                     got = agent.scale_bgrx(pixels, width, part, wide, high)
                     self.assertEqual(len(got), wide * high * 4)
                     for x, y in ((x, y) for x in range(wide) for y in range(high)):
-                        sx, sy = part.left + x * part.width // wide, part.top + y * part.height // high
+                        sx, sy = (
+                            part.left + x * part.width // wide,
+                            part.top + y * part.height // high,
+                        )
                         want = pixels[(sy * width + sx) * 4 :][:4]
                         self.assertEqual(got[(y * wide + x) * 4 :][:4], want)
 
@@ -259,7 +304,9 @@ class Drawing(unittest.TestCase):
         canvas = Canvas(3, 1)
         canvas.fill(Rect(0, 0, 3, 1), 0x0064C8)
         canvas.fill(Rect(1, 0, 1, 1), 0xC86400, alpha=0.5)
-        self.assertEqual([self.pixel(canvas, x, 0) for x in range(3)], [0x0064C8, 0x646464, 0x0064C8])
+        self.assertEqual(
+            [self.pixel(canvas, x, 0) for x in range(3)], [0x0064C8, 0x646464, 0x0064C8]
+        )
 
     def test_rounded_corners_are_alike(self):
         canvas = Canvas(20, 20)

@@ -34,7 +34,10 @@ class ReplayCase(CommandLineCase):
                 change(self.desktops[-1])
             return self.desktops[-1]
 
-        with mock.patch.object(agent, "open_desktop", desktop), mock.patch.object(agent, "DemoModel", side_effect=AssertionError):
+        with (
+            mock.patch.object(agent, "open_desktop", desktop),
+            mock.patch.object(agent, "DemoModel", side_effect=AssertionError),
+        ):
             return self.main("--replay", "1", "--demo", *argv)
 
 
@@ -62,7 +65,9 @@ class Replay(ReplayCase):
 
         with mock.patch.object(agent, "GATES", (*agent.GATES, gate)):
             self.replay()
-        self.assertEqual([name for _, name in seen], ["double_click", "click", "type_text", "click"])
+        self.assertEqual(
+            [name for _, name in seen], ["double_click", "click", "type_text", "click"]
+        )
         self.assertEqual(len({number for number, _ in seen}), 4)
 
     def test_a_gate_that_refuses_ends_the_replay(self) -> None:
@@ -83,12 +88,16 @@ class Replay(ReplayCase):
         with mock.patch.object(agent.DemoDesktop, "glance", covered):
             code, out, _ = self.replay("--set", "replay_patience=0.5")
         self.assertEqual(code, 1)
-        self.assertRegex(out, r'differs: click "Save button" \(74[56], 767\): \d+% of the screen around it is not as'
-                         r" in .*turn_0005.png; at most 5% may differ\.")  # fmt: skip
+        self.assertRegex(
+            out,
+            r'differs: click "Save button" \(74[56], 767\): \d+% of the screen around it is not as'
+            r" in .*turn_0005.png; at most 5% may differ\.",
+        )
         self.assertEqual(self.desktops[-1].state.saved_text, "")
 
     def test_the_pointer_does_not_matter(self) -> None:
         for place in (agent.Point(74, 64), agent.Point(1200, 20)):
+
             def put(desktop: agent.DemoDesktop, place: agent.Point = place) -> None:
                 desktop._cursor = place
 
@@ -130,7 +139,11 @@ class Replay(ReplayCase):
 
         def moved(desktop: agent.DemoDesktop) -> agent.Window | None:
             window = original(desktop)
-            return replace(window, rect=agent.Rect(400, 300, 200, 100)) if window and desktop.state.focus else window
+            return (
+                replace(window, rect=agent.Rect(400, 300, 200, 100))
+                if window and desktop.state.focus
+                else window
+            )
 
         with mock.patch.object(agent.DemoDesktop, "foreground", moved):
             code, out, _ = self.replay("--set", "replay_patience=0.3")
@@ -153,7 +166,10 @@ class Replay(ReplayCase):
         with mock.patch.object(agent, "open_desktop", side_effect=AssertionError("touched")):
             code, out, _ = self.main("--replay", "1", "--dry-run")
         self.assertEqual((code, len(out.splitlines())), (0, 5))
-        self.assertRegex(out.splitlines()[2], r'^   3  type_text "Hello from agent\.py"  screenshots/turn_0004\.png$')
+        self.assertRegex(
+            out.splitlines()[2],
+            r'^   3  type_text "Hello from agent\.py"  screenshots/turn_0004\.png$',
+        )
 
     def test_acts_that_were_refused_or_not_finished_are_not_repeated(self) -> None:
         self.main("--demo", "--dry-run", "--max-steps", "4")
@@ -182,7 +198,6 @@ class Replay(ReplayCase):
             self.assertIn(wanted, out + err)
             self.assertFalse(any(act.startswith("button") for act in self.desktops[-1].acts))
 
-
     def test_a_story_is_repeated_too(self) -> None:
         self.assertEqual(self.main("--demo", "--profile", "story")[0], 0)
         code, out, _ = self.main("--replay", "2", "--demo")
@@ -200,7 +215,11 @@ class Replay(ReplayCase):
     def test_a_damaged_record_of_a_look_or_an_act_gets_one_line(self) -> None:
         journal = self.run_folder() / "turns.jsonl"
         whole = journal.read_text()
-        for old, new in (('"program":', '"programme":'), ('"window": [', '"window": ["a", '), ('{"x": 57, ', '{"z": 57, ')):
+        for old, new in (
+            ('"program":', '"programme":'),
+            ('"window": [', '"window": ["a", '),
+            ('{"x": 57, ', '{"z": 57, '),
+        ):
             journal.write_text(whole.replace(old, new))
             code, out, err = self.replay()
             self.assertEqual(code, 1, (old, out))
@@ -220,7 +239,14 @@ class Script(ReplayCase):
         target = self.folder / "again.py"
         self.main("--save-script", "1", str(target))
         command = [sys.executable, str(target), "--demo", "--dry-run"]
-        done = subprocess.run(command, env={"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60, cwd="/")
+        done = subprocess.run(
+            command,
+            env={"PYTHONPATH": str(SOURCE)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd="/",
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         self.assertNotIn("PWNED", [*done.stdout.split(), done.stdout.splitlines()[0]])
         self.assertEqual(len(done.stdout.splitlines()), 5)
@@ -230,13 +256,34 @@ class Script(ReplayCase):
         code, out, _ = self.main("--save-script", "1", str(target))
         self.assertEqual(code, 0, out)
         source = target.read_text(encoding="utf-8")
-        self.assertEqual([line for line in source.splitlines() if "import " in line], ["import agent"])
+        self.assertEqual(
+            [line for line in source.splitlines() if "import " in line], ["import agent"]
+        )
         self.assertLess(len(source.splitlines()), 30)
-        command = [sys.executable, str(target), "--demo", "--set", f"dump_dir={self.folder / 'again'}"]
-        done = subprocess.run(command, env={"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60, cwd=self.folder)
+        command = [
+            sys.executable,
+            str(target),
+            "--demo",
+            "--set",
+            f"dump_dir={self.folder / 'again'}",
+        ]
+        done = subprocess.run(
+            command,
+            env={"PYTHONPATH": str(SOURCE)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=self.folder,
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         self.assertIn("Repeated 4 acts", done.stdout)
-        shown = subprocess.run([*command, "--dry-run"], env={"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60)
+        shown = subprocess.run(
+            [*command, "--dry-run"],
+            env={"PYTHONPATH": str(SOURCE)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         self.assertEqual(len(shown.stdout.splitlines()), 5)
 
     def test_a_script_of_a_hostile_task_is_still_that_script(self) -> None:

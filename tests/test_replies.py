@@ -26,7 +26,10 @@ def says(text):
 
 
 def native(arguments, name="press_keyboard_key", **more):
-    return {"content": None, "tool_calls": [{"function": {"name": name, "arguments": arguments}, **more}]}
+    return {
+        "content": None,
+        "tool_calls": [{"function": {"name": name, "arguments": arguments}, **more}],
+    }
 
 
 class CaseFiles(unittest.TestCase):
@@ -107,7 +110,11 @@ class Cutting(unittest.TestCase):
                 closed = {"name": function["name"], "arguments": function["arguments"] + '"}'}
                 return read_call({"tool_calls": [{"function": closed}]}, finish_reason, tools)
 
-        case = {"message": native('{"text": "whole"}', "type_text_input"), "finish_reason": "stop", "tools": "planner"}
+        case = {
+            "message": native('{"text": "whole"}', "type_text_input"),
+            "finish_reason": "stop",
+            "tools": "planner",
+        }
         with self.assertRaises(AssertionError):
             fuzz_replies.cut_everywhere(case, TOOLS, closing)
 
@@ -132,11 +139,23 @@ class Hostile(unittest.TestCase):
 
     def test_numbers_that_json_cannot_hold(self):
         huge = 10**5000
-        for position in ([float("nan"), 1], [float("inf"), 1], [10**300, 1], {"x": -(10**300), "y": 1}, 10**300):
+        for position in (
+            [float("nan"), 1],
+            [float("inf"), 1],
+            [10**300, 1],
+            {"x": -(10**300), "y": 1},
+            10**300,
+        ):
             arguments = {"element_name": "OK", "position": position}
             self.assertRefused(native(arguments, "click_screen_element"), "invalid_box")
-        for position in ([huge, 1], {"x": -huge, "y": 1}, huge):  # which no body with finite numbers holds
-            self.assertRefused(native({"element_name": "OK", "position": position}, "click_screen_element"))
+        for position in (
+            [huge, 1],
+            {"x": -huge, "y": 1},
+            huge,
+        ):  # which no body with finite numbers holds
+            self.assertRefused(
+                native({"element_name": "OK", "position": position}, "click_screen_element")
+            )
         self.assertRefused(native({"text": 10**300}, "type_text_input"), "invalid_args")
 
     def test_keys_that_are_no_text(self):
@@ -163,24 +182,69 @@ class Hostile(unittest.TestCase):
 
     def test_ids_are_kept_only_if_they_are_text(self):
         for given, kept in (("call_1", "call_1"), (None, ""), (5, ""), ([], "")):
-            self.assertEqual(read_call(native('{"key": "tab"}', id=given), "stop", TOOLS["planner"]).id, kept)
+            self.assertEqual(
+                read_call(native('{"key": "tab"}', id=given), "stop", TOOLS["planner"]).id, kept
+            )
 
     def test_more_tags_than_any_answer_has_are_refused(self):
-        calls = [f'<tool_call>{{"name": "type_text_input", "arguments": {{"text": "{n}"}}}}</tool_call>' for n in range(1001)]
-        self.assertEqual(read_call(says("".join(calls[:999])), "stop", TOOLS["planner"]).ignored, 998)
+        calls = [
+            f'<tool_call>{{"name": "type_text_input", "arguments": {{"text": "{n}"}}}}</tool_call>'
+            for n in range(1001)
+        ]
+        self.assertEqual(
+            read_call(says("".join(calls[:999])), "stop", TOOLS["planner"]).ignored, 998
+        )
         self.assertRefused(says("".join(calls)), "repetition")
 
     def test_long_repeats_of_anything_give_a_call_or_a_reply_error(self):
         call = '{"name": "press_keyboard_key", "arguments": {"key": "tab"}}'
         pieces = (
-            " ", "{", "[", '"', "'", "\\", '\\"', "!", ", ", "{}", "{{", "9", "1" * 18 + ",", "-1,", "\\n", "``` ",
-            "<think>", "</think>", "<think></think>", "<tool_call>", "<tool_call>{", "<tool_call> ", "<|im_end|>",
-            "<function=a>", "<function=a></function>", "<function=a><parameter=b>", '{"a":', '{"a":1},', "{'a':1},",
-            "<function=a><parameter=b></parameter>", '{"a":1,"a":1},', f"<tool_call>{call}</tool_call>",
-            f"<tool_call>{call}{{", call, "<tool_call>{'a':'", '<tool_call>{"a":"</think>', "<tool_call>[{'a",
-            '<tool_call>{"a":1,}', '<tool_call>{"a":1,}</think>',
-        )  # fmt: skip
-        starts = ("", "<tool_call>", "<tool_call>{'a': '", '{"name": "press_keyboard_key", "arguments": {"key": [')
+            " ",
+            "{",
+            "[",
+            '"',
+            "'",
+            "\\",
+            '\\"',
+            "!",
+            ", ",
+            "{}",
+            "{{",
+            "9",
+            "1" * 18 + ",",
+            "-1,",
+            "\\n",
+            "``` ",
+            "<think>",
+            "</think>",
+            "<think></think>",
+            "<tool_call>",
+            "<tool_call>{",
+            "<tool_call> ",
+            "<|im_end|>",
+            "<function=a>",
+            "<function=a></function>",
+            "<function=a><parameter=b>",
+            '{"a":',
+            '{"a":1},',
+            "{'a':1},",
+            "<function=a><parameter=b></parameter>",
+            '{"a":1,"a":1},',
+            f"<tool_call>{call}</tool_call>",
+            f"<tool_call>{call}{{",
+            call,
+            "<tool_call>{'a':'",
+            '<tool_call>{"a":"</think>',
+            "<tool_call>[{'a",
+            '<tool_call>{"a":1,}',
+            '<tool_call>{"a":1,}</think>',
+        )
+        starts = (
+            "",
+            "<tool_call>",
+            "<tool_call>{'a': '",
+            '{"name": "press_keyboard_key", "arguments": {"key": [',
+        )
         size = 8_000
         for start in starts:
             for piece in pieces:
@@ -205,7 +269,14 @@ class Answers(unittest.TestCase):
 
     def test_an_unknown_tool_is_answered_with_the_valid_names(self):
         told = self.told(native("{}", "open_menu"), tools="chat")
-        for name in ("open_menu", "observe_screen", "click_element", "type_text", "press_key", "scroll_at_position"):
+        for name in (
+            "open_menu",
+            "observe_screen",
+            "click_element",
+            "type_text",
+            "press_key",
+            "scroll_at_position",
+        ):
             self.assertIn(name, told)
 
     def test_prose_is_answered_with_how_to_call(self):
@@ -220,7 +291,9 @@ class Answers(unittest.TestCase):
         self.assertIn("brief", self.told(native('{"key": "t'), "length"))
 
     def test_pixels_are_answered_with_the_grid_and_the_values(self):
-        told = self.told(native('{"element_name": "a", "position": [1290, 540]}', "click_screen_element"))
+        told = self.told(
+            native('{"element_name": "a", "position": [1290, 540]}', "click_screen_element")
+        )
         for part in ("position", "1290", "0 to 1000"):
             self.assertIn(part, told)
 

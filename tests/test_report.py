@@ -16,12 +16,18 @@ import agent
 from tests.scripted import PLAN, PROOF, EngineCase, call, role_of, text
 from tests.test_main import CommandLineCase
 
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \u202e\u05d0\u05d1\u05d2 <!-- " + "w" * 3000
+HOSTILE = (
+    "</script><script>alert(1)</script><img src=x onerror=alert(2)> \u202e\u05d0\u05d1\u05d2 <!-- "
+    + "w" * 3000
+)
 
 
 def blocks(page: str) -> list[dict[str, Any]]:
     """The data in a page, in order."""
-    return [json.loads(data) for data in re.findall(r'<script type="application/json">(.*?)</script>', page)]
+    return [
+        json.loads(data)
+        for data in re.findall(r'<script type="application/json">(.*?)</script>', page)
+    ]
 
 
 def copy_bytes(source: str, target: str) -> None:
@@ -33,9 +39,18 @@ class Turns(EngineCase):
     def book(self, decide: Any, **settings: Any) -> list[dict[str, Any]]:
         """The book of a run of the loop, the same from the journal as kept while it ran."""
         engine, state = self.engine(decide, **settings)
-        engine.logger.record("run", version="1", profile="planner", model="m", task="Press", config=vars(engine.config))
+        engine.logger.record(
+            "run",
+            version="1",
+            profile="planner",
+            model="m",
+            task="Press",
+            config=vars(engine.config),
+        )
         outcome = agent.run_agent(engine, state)
-        engine.logger.record("end", outcome=outcome.kind, text=outcome.text, turns=state.turn, seconds=1.0)
+        engine.logger.record(
+            "end", outcome=outcome.kind, text=outcome.text, turns=state.turn, seconds=1.0
+        )
         self.folder_of_run = engine.logger.folder
         book = agent.turns_of(engine.logger.folder)
         plain = json.loads(json.dumps([engine.logger.book, book], default=str))
@@ -44,20 +59,49 @@ class Turns(EngineCase):
 
     def test_a_turn_has_what_was_said_called_and_done_and_what_it_cost(self) -> None:
         done = call("report_mission_complete", evidence=PROOF)
-        answers = iter([PLAN, {**call("click_screen_element", element_name="b", position=[500, 500]), "content": "I see b"}, done,
-                        text("YES")])  # fmt: skip
+        answers = iter(
+            [
+                PLAN,
+                {
+                    **call("click_screen_element", element_name="b", position=[500, 500]),
+                    "content": "I see b",
+                },
+                done,
+                text("YES"),
+            ]
+        )
         head, plan, click, end = self.book(lambda request: next(answers))
-        self.assertEqual((head["turn"], head["task"], head["outcome"], head["size"]), (-1, "Press", "completed", [64, 64]))
-        self.assertEqual((plan["turn"], plan["plan"], plan["notes"]), (1, True, [["plan", "Click the button."]]))
-        self.assertEqual((click["role"], click["said"], click["changed"]), ("executor", "I see b", True))
+        self.assertEqual(
+            (head["turn"], head["task"], head["outcome"], head["size"]),
+            (-1, "Press", "completed", [64, 64]),
+        )
+        self.assertEqual(
+            (plan["turn"], plan["plan"], plan["notes"]), (1, True, [["plan", "Click the button."]])
+        )
+        self.assertEqual(
+            (click["role"], click["said"], click["changed"]), ("executor", "I see b", True)
+        )
         self.assertEqual(click["call"], 'click_screen_element "b" (500, 500)')
         self.assertEqual([act["args"]["position"] for act in click["acts"]], [{"x": 500, "y": 500}])
-        self.assertEqual((click["prompt"], click["completion"], click["acts"][0]["screenshot"]), (100, 10, click["shots"][0]))
-        self.assertEqual((end["result"], end["notes"], end["requests"]), ("Mission complete", [["verification", "YES"]], 2))
+        self.assertEqual(
+            (click["prompt"], click["completion"], click["acts"][0]["screenshot"]),
+            (100, 10, click["shots"][0]),
+        )
+        self.assertEqual(
+            (end["result"], end["notes"], end["requests"]),
+            ("Mission complete", [["verification", "YES"]], 2),
+        )
 
     def test_corrections_refusals_and_wasted_turns_are_counted(self) -> None:
-        answers = iter([PLAN, text("hm"), call("scroll_screen_down"), call("press_keyboard_key", key="win+l"),
-                        *[text("no")] * 3])  # fmt: skip
+        answers = iter(
+            [
+                PLAN,
+                text("hm"),
+                call("scroll_screen_down"),
+                call("press_keyboard_key", key="win+l"),
+                *[text("no")] * 3,
+            ]
+        )
         head, *turns = self.book(lambda request: next(answers), max_steps=4, blocked_keys="win+l")
         facts = dict(head["figures"])
         names = ("turns", "acts", "refused", "corrections", "wasted turns", "requests")
@@ -75,9 +119,21 @@ class Turns(EngineCase):
     def test_the_reused_share_is_the_servers_where_it_says_and_computed_elsewhere(self) -> None:
         for cached, wanted in ((50, "50%"), (None, "25%, computed")):
             tokens = {"prompt": 100, "completion": 1, "cached": cached}
-            reply = {"role": "executor", "message": {}, "tokens": tokens, "shared": 0.25, "seconds": 2.0, "request": 0}
+            reply = {
+                "role": "executor",
+                "message": {},
+                "tokens": tokens,
+                "shared": 0.25,
+                "seconds": 2.0,
+                "request": 0,
+            }
             book: list[dict[str, Any]] = []
-            run = {"task": "t", "profile": "p", "model": "m", "config": {"screen_capture_w": 1, "screen_capture_h": 1}}
+            run = {
+                "task": "t",
+                "profile": "p",
+                "model": "m",
+                "config": {"screen_capture_w": 1, "screen_capture_h": 1},
+            }
             for kind, values in (("run", run), ("reply", reply)):
                 agent.fold(book, {"kind": kind, "time": 5, "turn": 1, **values})
             facts = dict(agent.figures_of(book))
@@ -88,19 +144,39 @@ class Turns(EngineCase):
         engine, state = self.engine(lambda request: next(answers), max_steps=2)
         heard: list[tuple[int, str, str]] = []
         logger = engine.logger
-        logger.listen = lambda: heard.append((logger.book[-1]["turn"], logger.book[0]["plan"], logger.book[0]["instructions"]))
-        logger.record("run", version="1", profile="planner", model="m", task="Press", config=vars(engine.config))
+        logger.listen = lambda: heard.append(
+            (logger.book[-1]["turn"], logger.book[0]["plan"], logger.book[0]["instructions"])
+        )
+        logger.record(
+            "run",
+            version="1",
+            profile="planner",
+            model="m",
+            task="Press",
+            config=vars(engine.config),
+        )
         agent.run_agent(engine, state)
         records = (logger.folder / "turns.jsonl").read_text().splitlines()
         self.assertEqual(len(heard), len(records))
-        self.assertEqual((heard[0], heard[-1]), ((-1, "", ""), (2, "1. press", "Click the button.")))
+        self.assertEqual(
+            (heard[0], heard[-1]), ((-1, "", ""), (2, "1. press", "Click the button."))
+        )
 
     def test_a_long_run_keeps_its_latest_turns_and_the_sums_of_all(self) -> None:
         engine, _ = self.engine(lambda request: PLAN)
         logger = engine.logger
-        logger.record("run", version="1", profile="planner", model="m", task="Press", config=vars(engine.config))
+        logger.record(
+            "run",
+            version="1",
+            profile="planner",
+            model="m",
+            task="Press",
+            config=vars(engine.config),
+        )
         for turn in range(1, 301):
-            logger.record("look", turn=turn, screenshot="screenshots/turn_0001.png", capture=0.5, encode=0)
+            logger.record(
+                "look", turn=turn, screenshot="screenshots/turn_0001.png", capture=0.5, encode=0
+            )
             logger.record("plan", turn=turn, done="plan", plan="", instructions="")
         self.assertEqual([item["turn"] for item in logger.book], [-1, *range(101, 301)])
         facts = dict(agent.turns_of(logger.folder)[0]["figures"])
@@ -109,7 +185,9 @@ class Turns(EngineCase):
         shown = {item["turn"] for item in blocks((logger.folder / "report.html").read_text())}
         self.assertEqual(shown, {-1, *range(1, 301)})
 
-    def test_a_resumed_run_goes_on_in_the_same_book_and_the_time_between_does_not_count(self) -> None:
+    def test_a_resumed_run_goes_on_in_the_same_book_and_the_time_between_does_not_count(
+        self,
+    ) -> None:
         def spoken(request: dict[str, Any]) -> dict[str, Any]:
             return PLAN if role_of(request) == "planner" else call("scroll_screen_down")
 
@@ -118,23 +196,36 @@ class Turns(EngineCase):
         records = [json.loads(line) for line in path.read_text().splitlines()]
         last = records[-1]
         for kind, after, turn in (("resume", 1000, 0), ("look", 1001, 3), ("end", 1002, 3)):
-            values = {"screenshot": "screenshots/turn_0003.png", "capture": 0.5, "encode": 0} if kind == "look" else {}
+            values = (
+                {"screenshot": "screenshots/turn_0003.png", "capture": 0.5, "encode": 0}
+                if kind == "look"
+                else {}
+            )
             records.append({"kind": kind, "time": last["time"] + after, "turn": turn, **values})
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
         logger = agent.ExecutionLogger("unused", old=self.folder_of_run)
         self.addCleanup(logger.close)
         self.assertEqual([item["turn"] for item in logger.book], [-1, 1, 2, 3])
-        self.assertEqual((logger.book[3]["seconds"], logger.book[3]["capture"], logger.book[0]["outcome"]), (1.0, 0.5, ""))
+        self.assertEqual(
+            (logger.book[3]["seconds"], logger.book[3]["capture"], logger.book[0]["outcome"]),
+            (1.0, 0.5, ""),
+        )
 
     def test_each_phase_has_the_seconds_that_it_took(self) -> None:
-        book = self.book(lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=3)
+        book = self.book(
+            lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=3
+        )
         floor = agent.Config().settle_floor_ms / 1000  # of virtual time, the only one that passes
         self.assertGreaterEqual(book[2]["settle"], floor)
         self.assertAlmostEqual(book[2]["model"], 0.1)  # what the scripted server says of itself
-        self.assertEqual([book[2][name] for name in ("capture", "encode", "request", "act")], [0] * 4)
+        self.assertEqual(
+            [book[2][name] for name in ("capture", "encode", "request", "act")], [0] * 4
+        )
 
     def test_every_cut_of_a_journal_can_be_read_or_says_in_one_line_why_not(self) -> None:
-        self.book(lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=3)
+        self.book(
+            lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=3
+        )
         path = self.folder_of_run / "turns.jsonl"
         whole, turns = path.read_bytes(), 0
         for end in [*range(0, len(whole), 97), len(whole)]:
@@ -146,11 +237,17 @@ class Turns(EngineCase):
         self.assertEqual(turns, 4)
 
     def test_a_journal_of_odd_records_says_in_one_line_that_it_is_damaged(self) -> None:
-        self.book(lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=3)
+        self.book(
+            lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=3
+        )
         path = self.folder_of_run / "turns.jsonl"
         whole = path.read_text()
         for kind in ("run", "reply", "action", "plan", "result", "intent", "look"):
-            path.write_text(re.sub(rf'"kind": "{kind}", "time": [\d.]+.*', f'"kind": "{kind}", "time": 1}}', whole))
+            path.write_text(
+                re.sub(
+                    rf'"kind": "{kind}", "time": [\d.]+.*', f'"kind": "{kind}", "time": 1}}', whole
+                )
+            )
             with self.assertRaisesRegex(agent.AgentError, "empty or damaged"):
                 agent.turns_of(self.folder_of_run)
 
@@ -196,11 +293,19 @@ class Report(CommandLineCase):
         script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
         self.assertEqual(len(script), 1)
-        self.assertIn(f"default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'", page)
-        self.assertEqual(set(re.findall(r"https?://[^\s\"']+", page.partition("application/json")[0])), {"http://www.w3.org/2000/svg"})
+        self.assertIn(
+            f"default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
+            page,
+        )
+        self.assertEqual(
+            set(re.findall(r"https?://[^\s\"']+", page.partition("application/json")[0])),
+            {"http://www.w3.org/2000/svg"},
+        )
 
     def test_the_page_never_sets_markup(self) -> None:
-        self.assertNotRegex(agent.PAGE, r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(")
+        self.assertNotRegex(
+            agent.PAGE, r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\("
+        )
         self.assertLessEqual(agent.PAGE.count("\n"), 310)
 
     def test_one_file_holds_the_pictures_at_a_smaller_size(self) -> None:
@@ -210,7 +315,9 @@ class Report(CommandLineCase):
         pictures = {item["picture"]: item["data"] for item in items if "picture" in item}
         shots = {name for item in items for name in item.get("shots", ())}
         self.assertEqual((code, set(pictures)), (0, shots))
-        rgb, width, height = agent.png_to_rgb(base64.b64decode(pictures["screenshots/turn_0003.png"].split(",")[1]))
+        rgb, width, height = agent.png_to_rgb(
+            base64.b64decode(pictures["screenshots/turn_0003.png"].split(",")[1])
+        )
         self.assertEqual((width, height), (768, 432))
         self.assertGreater(len(set(rgb)), 50)
 
@@ -227,16 +334,33 @@ class Report(CommandLineCase):
         (self.run_folder() / "screenshots" / "turn_0003.png").unlink()
         (self.run_folder() / "screenshots" / "turn_0004.png").write_bytes(b"no picture")
         journal = self.run_folder() / "turns.jsonl"
-        journal.write_text(journal.read_text().replace("screenshots/turn_0005.png", "../../secret.png"))
-        (self.folder / "secret.png").write_bytes((self.run_folder() / "screenshots" / "turn_0002.png").read_bytes())
+        journal.write_text(
+            journal.read_text().replace("screenshots/turn_0005.png", "../../secret.png")
+        )
+        (self.folder / "secret.png").write_bytes(
+            (self.run_folder() / "screenshots" / "turn_0002.png").read_bytes()
+        )
         self.assertEqual(self.main("--export", "1", str(self.folder / "run.html"))[0], 0)
-        names = [item["picture"] for item in blocks((self.folder / "run.html").read_text()) if "picture" in item]
-        self.assertEqual(names, ["screenshots/turn_0002.png", "screenshots/turn_0006.png", "screenshots/turn_0006_check.png"])
+        names = [
+            item["picture"]
+            for item in blocks((self.folder / "run.html").read_text())
+            if "picture" in item
+        ]
+        self.assertEqual(
+            names,
+            [
+                "screenshots/turn_0002.png",
+                "screenshots/turn_0006.png",
+                "screenshots/turn_0006_check.png",
+            ],
+        )
 
 
 class Halved(unittest.TestCase):
     def test_each_pixel_is_the_mean_of_four(self) -> None:
-        rgb = bytes([0, 0, 0, 200, 100, 50, 9, 9, 9, 0, 0, 0, 200, 100, 50, 9, 9, 9])  # 3 x 2, the last column left out
+        rgb = bytes(
+            [0, 0, 0, 200, 100, 50, 9, 9, 9, 0, 0, 0, 200, 100, 50, 9, 9, 9]
+        )  # 3 x 2, the last column left out
         self.assertEqual(agent.halved(rgb, 3, 2), (bytes([100, 50, 25]), 1, 1))
         self.assertEqual(agent.halved(b"\xff" * 60, 4, 5), (b"\xff" * 12, 2, 2))
 
@@ -251,22 +375,32 @@ class Runs(CommandLineCase):
         for number, time in ((5, "1e300"), (6, "NaN"), (7, '"x"')):
             shutil.copytree(self.run_folder(1), self.run_folder(number), copy_function=copy_bytes)
             journal = self.run_folder(number) / "turns.jsonl"
-            journal.write_text(re.sub(r'"time": [\d.]+', f'"time": {time}', journal.read_text(), count=1))
+            journal.write_text(
+                re.sub(r'"time": [\d.]+', f'"time": {time}', journal.read_text(), count=1)
+            )
         code, out, err = self.main("--runs")
         lines = out.splitlines()
         self.assertEqual((code, err, len(lines)), (0, "", 8))
-        self.assertRegex(lines[1], r"^run_0001  \d{4}-\d\d-\d\d \d\d:\d\d planner   completed +6 +\d\.\d s  Open Notes")
+        self.assertRegex(
+            lines[1],
+            r"^run_0001  \d{4}-\d\d-\d\d \d\d:\d\d planner   completed +6 +\d\.\d s  Open Notes",
+        )
         self.assertRegex(lines[2], r"^run_0002 .* commander max_steps +2 ")
         self.assertRegex(lines[3], r"^run_0003  .*holds no readable turns.jsonl")
         for line in lines[4:]:
-            self.assertRegex(line, r"^run_000[4-7]  .*holds no run: its turns.jsonl is empty or damaged")
+            self.assertRegex(
+                line, r"^run_000[4-7]  .*holds no run: its turns.jsonl is empty or damaged"
+            )
 
     def test_statistics_are_the_figures_of_the_report(self) -> None:
         self.main("--demo")
         for name in ("1", "run_0001", str(self.run_folder())):
             code, out, _ = self.main("--stats", name)
             figures = blocks((self.run_folder() / "report.html").read_text())[-2]["figures"]
-            lines = [line.split("  ")[0] + "|" + line.split("  ")[-1].strip() for line in out.splitlines()[1:]]
+            lines = [
+                line.split("  ")[0] + "|" + line.split("  ")[-1].strip()
+                for line in out.splitlines()[1:]
+            ]
             self.assertEqual((code, lines), (0, [f"{name}|{value}" for name, value in figures]))
         names = [name for name, _ in figures]
         self.assertEqual(names[-7:], [*agent.PHASES, "settled within"])
@@ -274,7 +408,11 @@ class Runs(CommandLineCase):
     def test_a_run_that_is_not_there_or_damaged_gets_one_clear_line(self) -> None:
         (self.folder / "dumps" / "run_0002").mkdir(parents=True)
         for option in ("--stats", "--report", "--replay"):
-            for name, wanted in (("7", "no run 7"), ("nowhere", "no run nowhere"), ("2", "holds no readable turns.jsonl")):
+            for name, wanted in (
+                ("7", "no run 7"),
+                ("nowhere", "no run nowhere"),
+                ("2", "holds no readable turns.jsonl"),
+            ):
                 code, _, err = self.main(option, name, "--demo")
                 self.assertEqual(len(err.splitlines()), 1)
                 self.assertIn(wanted, err)

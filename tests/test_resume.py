@@ -20,7 +20,12 @@ from tests.test_main import CommandLineCase
 def facts(state: agent.AgentState) -> dict[str, Any]:
     """Everything that a state is made of."""
     memory = state.memory
-    kept = {**vars(state), "memory": None, "history": memory.active_history, "snapshots": memory.all_snapshots}
+    kept = {
+        **vars(state),
+        "memory": None,
+        "history": memory.active_history,
+        "snapshots": memory.all_snapshots,
+    }
     return json.loads(json.dumps(kept, default=lambda value: value.__dict__))
 
 
@@ -33,12 +38,23 @@ class Journals(EngineCase):
 
         def decide(request: dict[str, Any]) -> Any:
             if role_of(request) == "planner":
-                archive = call("archive_completed_actions", summary="Some.", patterns_detected="p", archived_turns=[2, 3, 5])
+                archive = call(
+                    "archive_completed_actions",
+                    summary="Some.",
+                    patterns_detected="p",
+                    archived_turns=[2, 3, 5],
+                )
                 return archive if "ARCHIVE_NOW" in str(request) and next(places) % 2 else PLAN
             number = next(places)
-            return call("click_screen_element", element_name="x", position=[number % 900, 7]) if number % 4 else text("?")
+            return (
+                call("click_screen_element", element_name="x", position=[number % 900, 7])
+                if number % 4
+                else text("?")
+            )
 
-        engine, state = self.engine(decide, max_steps=40, review_interval=5, memory_compression_threshold=8, **settings)
+        engine, state = self.engine(
+            decide, max_steps=40, review_interval=5, memory_compression_threshold=8, **settings
+        )
         record = engine.logger.record
 
         def spied(kind: str, **values: Any) -> None:
@@ -51,9 +67,13 @@ class Journals(EngineCase):
         agent.run_agent(engine, state)
         return engine, seen
 
-    def resumed(self, folder: Path, lines: list[str], torn: str = "") -> tuple[agent.AgentState, list[str], Path]:
+    def resumed(
+        self, folder: Path, lines: list[str], torn: str = ""
+    ) -> tuple[agent.AgentState, list[str], Path]:
         """The state with which a journal of these lines would go on, what is said, and the new run's folder."""
-        copy = self.folder / "copies" / f"run_{len(list((self.folder / 'copies').glob('*'))) + 1:04d}"
+        copy = (
+            self.folder / "copies" / f"run_{len(list((self.folder / 'copies').glob('*'))) + 1:04d}"
+        )
         copy.mkdir(parents=True)
         (copy / "turns.jsonl").write_text("".join(lines) + torn, encoding="utf-8")
         engine, state = self.engine(lambda r: PLAN)
@@ -77,7 +97,9 @@ class Journals(EngineCase):
         for count in range(1, len(lines), 8):
             entries = [json.loads(line) for line in lines[:count]]
             intents = [entry["turn"] for entry in entries if entry["kind"] == "intent"]
-            state, _, _ = self.resumed(engine.logger.folder, lines[:count], lines[count][: len(lines[count]) // 2])
+            state, _, _ = self.resumed(
+                engine.logger.folder, lines[:count], lines[count][: len(lines[count]) // 2]
+            )
             archived = [turn for snapshot in state.memory.all_snapshots for turn in snapshot.turns]
             remembered = archived + [record.turn for record in state.memory.active_history]
             self.assertEqual(len(remembered), len(set(remembered)))
@@ -85,11 +107,23 @@ class Journals(EngineCase):
             self.assertEqual(state.turn, max(entry.get("turn") or 0 for entry in entries))
 
     def test_a_torn_end_is_dropped_before_anything_is_added(self) -> None:
-        whole = ['{"kind": "plan", "turn": 1}\n', '{"kind": "intent", "turn": 2, "tool": "click", "args": {}}\n']
-        for torn in ("", "{", '{"kind": "result", "turn": 2, "result": "Clicked", "changed": true}', "\x00" * 40, "ß"):
+        whole = [
+            '{"kind": "plan", "turn": 1}\n',
+            '{"kind": "intent", "turn": 2, "tool": "click", "args": {}}\n',
+        ]
+        for torn in (
+            "",
+            "{",
+            '{"kind": "result", "turn": 2, "result": "Clicked", "changed": true}',
+            "\x00" * 40,
+            "ß",
+        ):
             _, said, copy = self.resumed(self.folder, whole, torn)
             records, damaged, _ = agent.read_journal(copy)
-            self.assertEqual(([record["kind"] for record in records], damaged), (["plan", "intent", "action"], []))
+            self.assertEqual(
+                ([record["kind"] for record in records], damaged),
+                (["plan", "intent", "action"], []),
+            )
             self.assertIn("after turn 2.", said[0])
 
     def test_an_act_without_a_result_is_unknown_to_memory_journal_and_model(self) -> None:
@@ -104,7 +138,15 @@ class Journals(EngineCase):
     def test_a_damaged_middle_is_reported_with_its_lines_and_the_rest_is_used(self) -> None:
         engine, seen = self.long_run()
         lines = (engine.logger.folder / "turns.jsonl").read_text().splitlines(keepends=True)
-        for damage in ("\x00\x00\n", "{}}\n", "[1]\n", "7\n", "\n", '{"kind": \n', "[" * 5000 + "\n"):
+        for damage in (
+            "\x00\x00\n",
+            "{}}\n",
+            "[1]\n",
+            "7\n",
+            "\n",
+            '{"kind": \n',
+            "[" * 5000 + "\n",
+        ):
             spoilt = [*lines[:6], damage, *lines[7:]]
             state, said, _ = self.resumed(engine.logger.folder, spoilt)
             self.assertIn("Damaged lines left out: [7]", said[0])
@@ -112,11 +154,19 @@ class Journals(EngineCase):
 
     def test_records_that_somebody_changed_do_no_harm(self) -> None:
         odd: list[dict[str, Any]] = [
-            {"kind": "state"}, {"kind": "state", "turn": "x"}, {"kind": "action", "turn": 1}, {"kind": "intent"},
-            {"kind": "archive", "summary": 1}, {"kind": []}, {"turn": None, "kind": "plan"}, {"kind": "action", "a": 1},
-        ]  # fmt: skip
+            {"kind": "state"},
+            {"kind": "state", "turn": "x"},
+            {"kind": "action", "turn": 1},
+            {"kind": "intent"},
+            {"kind": "archive", "summary": 1},
+            {"kind": []},
+            {"turn": None, "kind": "plan"},
+            {"kind": "action", "a": 1},
+        ]
         state, _, _ = self.resumed(self.folder, [json.dumps(entry) + "\n" for entry in odd])
-        self.assertEqual((state.turn, state.mode, state.memory.active_history), (0, agent.PLANNING, []))
+        self.assertEqual(
+            (state.turn, state.mode, state.memory.active_history), (0, agent.PLANNING, [])
+        )
 
 
 class CommandLine(CommandLineCase):
@@ -126,9 +176,14 @@ class CommandLine(CommandLineCase):
             code, out, _ = self.main("--demo", "--resume", *how)
             self.assertEqual(code, 0, out)
             self.assertIn("Going on with run_0001 after turn 3.", out)
-            self.assertEqual([path.name for path in (self.folder / "dumps").iterdir()], ["run_0001"])
+            self.assertEqual(
+                [path.name for path in (self.folder / "dumps").iterdir()], ["run_0001"]
+            )
             records = self.records()
-            self.assertEqual([r["kind"] for r in records if r["kind"] in ("run", "resume", "end")], ["run", "end", "resume", "end"])
+            self.assertEqual(
+                [r["kind"] for r in records if r["kind"] in ("run", "resume", "end")],
+                ["run", "end", "resume", "end"],
+            )
             turns = [r["turn"] for r in records if r["kind"] in ("plan", "action")]
             self.assertEqual(turns, sorted(set(turns)))
             self.assertEqual({r["profile"] for r in records if "profile" in r}, {"commander"})
@@ -139,9 +194,13 @@ class CommandLine(CommandLineCase):
         code, out, _ = self.main("--demo", "--resume", "--max-steps", "30")
         self.assertIn("Going on with run_0001 after turn 3.", out)
         self.assertIn(code, (0, 1), out)
-        self.assertIn("EARLIER STEPS", (self.run_folder() / "execution_log.txt").read_text(encoding="utf-8"))
+        self.assertIn(
+            "EARLIER STEPS", (self.run_folder() / "execution_log.txt").read_text(encoding="utf-8")
+        )
 
-    def test_a_run_with_a_lost_line_in_its_journal_is_resumed_to_its_end_and_summed_up(self) -> None:
+    def test_a_run_with_a_lost_line_in_its_journal_is_resumed_to_its_end_and_summed_up(
+        self,
+    ) -> None:
         self.main("--demo", "--max-steps", "3")
         journal = self.run_folder() / "turns.jsonl"
         lines = journal.read_text().splitlines(keepends=True)
@@ -158,12 +217,22 @@ class CommandLine(CommandLineCase):
     def test_what_cannot_be_resumed_is_said_in_one_line(self) -> None:
         folder = self.folder / "dumps" / "run_0003"
         for content, words in (
-            (None, "no run 3 in"), (b"", "record of its task is damaged"),
-            (b'{"kind": "run", "task": 7, "profile": "planner"}\n', "record of its task is damaged"),
+            (None, "no run 3 in"),
+            (b"", "record of its task is damaged"),
+            (
+                b'{"kind": "run", "task": 7, "profile": "planner"}\n',
+                "record of its task is damaged",
+            ),
             (b'{"kind": ["run"], "task": "a"}\n', "record of its task is damaged"),
-            (b'{"kind": "run", "task": "a", "profile": "nobody"}\n', "record of its task is damaged"),
-            (b'{"kind": "run", "task": "a", "profile": "planner"}\n{"kind": "end", "outcome": "completed"}\n', "was completed"),
-        ):  # fmt: skip
+            (
+                b'{"kind": "run", "task": "a", "profile": "nobody"}\n',
+                "record of its task is damaged",
+            ),
+            (
+                b'{"kind": "run", "task": "a", "profile": "planner"}\n{"kind": "end", "outcome": "completed"}\n',
+                "was completed",
+            ),
+        ):
             if content is not None:
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / "turns.jsonl").write_bytes(content)
@@ -183,7 +252,9 @@ class Housekeeping(CommandLineCase):
     def test_runs_beyond_the_count_go_oldest_first_by_number_not_by_name(self) -> None:
         root = self.make(1, 2, 9999, 10000, 10001)
         agent.delete_old_runs(root, 3, 0)
-        self.assertEqual(sorted(path.name for path in root.iterdir()), ["run_10000", "run_10001", "run_9999"])
+        self.assertEqual(
+            sorted(path.name for path in root.iterdir()), ["run_10000", "run_10001", "run_9999"]
+        )
 
     def test_runs_beyond_the_size_go_but_never_the_latest(self) -> None:
         root = self.make(1, 2, 3, size=700_000)
@@ -220,7 +291,10 @@ class Housekeeping(CommandLineCase):
     def test_a_run_keeps_to_the_limits_that_the_config_names(self) -> None:
         for _ in range(4):
             self.main("--demo", "--max-steps", "1", "--set", "keep_runs=2")
-        self.assertEqual(sorted(path.name for path in (self.folder / "dumps").iterdir()), ["run_0003", "run_0004"])
+        self.assertEqual(
+            sorted(path.name for path in (self.folder / "dumps").iterdir()),
+            ["run_0003", "run_0004"],
+        )
 
 
 class Unwritable(CommandLineCase):
@@ -232,7 +306,9 @@ class Unwritable(CommandLineCase):
 
     def test_a_folder_that_cannot_be_made_is_said_before_the_first_act(self) -> None:
         (self.folder / "file").write_text("")
-        self.refused(2, "cannot be used for runs", "--set", f"dump_dir={self.folder / 'file' / 'dumps'}")
+        self.refused(
+            2, "cannot be used for runs", "--set", f"dump_dir={self.folder / 'file' / 'dumps'}"
+        )
 
     def test_a_path_too_long_is_said_before_the_first_act(self) -> None:
         self.refused(2, "cannot be used for runs", "--set", f"dump_dir={self.folder / ('x' * 300)}")
@@ -256,7 +332,9 @@ class Unwritable(CommandLineCase):
         ):
             code, out, _ = self.main("--demo")
         self.assertEqual((code, acted), (1, []))
-        self.assertRegex(out, r"error: The run's folder .* cannot be written \(No space left on device\)")
+        self.assertRegex(
+            out, r"error: The run's folder .* cannot be written \(No space left on device\)"
+        )
 
 
 class Faults(EngineCase):

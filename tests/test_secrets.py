@@ -20,12 +20,17 @@ from tests.scripted import PROOF, EngineCase, call, role_of, text
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply
 from tests.test_actuator import Stage
 
-CANARY = "c4nary-päß \"quoted\" \\back/slash'"
+CANARY = 'c4nary-päß "quoted" \\back/slash\''
 PLAIN = "hunter2hunter2"
 SPELLINGS = {
     spelling
     for value in (CANARY, PLAIN)
-    for spelling in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1])
+    for spelling in (
+        value,
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+        repr(value)[1:-1],
+    )
 }
 
 
@@ -44,7 +49,12 @@ class Values(unittest.TestCase):
 
     def test_a_value_is_found_as_json_and_error_messages_spell_it(self) -> None:
         secrets = agent.Secrets({"X": CANARY})
-        for spelling in (CANARY, json.dumps(CANARY), json.dumps({"a": CANARY}, ensure_ascii=False), repr(CANARY)):
+        for spelling in (
+            CANARY,
+            json.dumps(CANARY),
+            json.dumps({"a": CANARY}, ensure_ascii=False),
+            repr(CANARY),
+        ):
             hidden = secrets.hide(f"<{spelling}>")
             self.assertIn("{{X}}", hidden)
             self.assertNotIn("quoted", hidden)
@@ -57,7 +67,9 @@ class Values(unittest.TestCase):
 class Reading(unittest.TestCase):
     def test_a_value_comes_from_the_environment(self) -> None:
         with mock.patch.dict(os.environ, {"MY_PASSWORD": "correct horse"}):
-            self.assertEqual(agent.read_secrets(["MY_PASSWORD"]).values, {"MY_PASSWORD": "correct horse"})
+            self.assertEqual(
+                agent.read_secrets(["MY_PASSWORD"]).values, {"MY_PASSWORD": "correct horse"}
+            )
 
     def test_at_a_terminal_a_missing_one_is_asked_for_without_an_echo(self) -> None:
         terminal = mock.patch.object(sys, "stdin", mock.Mock(isatty=lambda: True))
@@ -65,7 +77,14 @@ class Reading(unittest.TestCase):
             self.assertEqual(agent.read_secrets(["NOT_SET"]).values, {"NOT_SET": "NOT_SET: secret"})
 
     def test_what_cannot_be_a_secret_is_refused_without_showing_it(self) -> None:
-        for name, value in (("A", ""), ("A", "abc"), ("A", "two\nlines"), ("A B", "value1"), ("", "value1"), ("B", "value1")):
+        for name, value in (
+            ("A", ""),
+            ("A", "abc"),
+            ("A", "two\nlines"),
+            ("A B", "value1"),
+            ("", "value1"),
+            ("B", "value1"),
+        ):
             with mock.patch.dict(os.environ, {"A": value}), mock.patch.object(sys, "stdin", None):
                 with self.assertRaises(agent.ConfigError) as caught:
                     agent.read_secrets([name])
@@ -91,21 +110,28 @@ class Typing(unittest.TestCase):
 
 
 class Blanking(EngineCase):
-    def test_where_a_secret_was_typed_pictures_of_that_window_are_grey_and_others_are_not(self) -> None:
+    def test_where_a_secret_was_typed_pictures_of_that_window_are_grey_and_others_are_not(
+        self,
+    ) -> None:
         for blank in (True, False):
             engine, _ = self.engine(lambda r: text("-"), blank_secrets=blank, confirm="never")
             engine.actuator.secrets = agent.Secrets({"PASSWORD": PLAIN})
-            windows = [agent.Window(n, "Login", "plain.exe", engine.desktop.screen()) for n in (2, 1)]
+            windows = [
+                agent.Window(n, "Login", "plain.exe", engine.desktop.screen()) for n in (2, 1)
+            ]
             engine.desktop.foreground = lambda windows=windows: windows[-1]
-            typing = engine.profile.vocabulary.parse(agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"}))
+            typing = engine.profile.vocabulary.parse(
+                agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
+            )
             frame, _ = engine.observe(1)
             engine.act(typing, frame, 1)
             bright = engine._latest.pixels.index(b"\xff\xff\xff")  # a square that the typing made
             for shown, grey in ((1, blank), (2, False)):
                 windows.append(agent.replace(windows[0], handle=shown))
                 pixels = engine.observe(2)[0].pixels
-                self.assertEqual(pixels[bright : bright + 3], b"\x80\x80\x80" if grey else b"\xff\xff\xff")
-
+                self.assertEqual(
+                    pixels[bright : bright + 3], b"\x80\x80\x80" if grey else b"\xff\xff\xff"
+                )
 
     def test_a_small_window_in_front_does_not_uncover_it(self) -> None:
         engine, _ = self.engine(lambda r: text("-"), confirm="never")
@@ -113,7 +139,13 @@ class Blanking(EngineCase):
         windows = [agent.Window(1, "Login", "plain.exe", engine.desktop.screen())]
         engine.desktop.foreground = lambda: windows[-1]
         frame, _ = engine.observe(1)
-        engine.act(engine.profile.vocabulary.parse(agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})), frame, 1)
+        engine.act(
+            engine.profile.vocabulary.parse(
+                agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
+            ),
+            frame,
+            1,
+        )
         bright = engine._latest.pixels.index(b"\xff\xff\xff")  # a square that the typing made
         for rect in (agent.Rect(0, 0, 2, 2), agent.Rect(-5, -5, 4, 4)):
             windows.append(agent.Window(2, "Save as", "plain.exe", rect))
@@ -126,25 +158,46 @@ class Leaky(ScriptedServer):
     def __init__(self) -> None:
         super().__init__(hang_up)
         said = f"I see {CANARY} and {PLAIN}."
-        self.turn, self.steps_ = 0, [
-            call("type_text_input", text="{{PASSWORD}}"),
-            call("type_text_input", text=f"{CANARY}{PLAIN}"),
-            call("click_screen_element", element_name=f"the {PLAIN} field", position=[300, 400], reasoning=CANARY),
-            call("press_keyboard_key", key=PLAIN),
-            call(PLAIN, text=CANARY),
-            text(said + " No call."),
-            call("report_goal_status", goal_identifier=CANARY, completion_status="IN_PROGRESS", evidence=PLAIN),
-        ]  # fmt: skip
+        self.turn, self.steps_ = (
+            0,
+            [
+                call("type_text_input", text="{{PASSWORD}}"),
+                call("type_text_input", text=f"{CANARY}{PLAIN}"),
+                call(
+                    "click_screen_element",
+                    element_name=f"the {PLAIN} field",
+                    position=[300, 400],
+                    reasoning=CANARY,
+                ),
+                call("press_keyboard_key", key=PLAIN),
+                call(PLAIN, text=CANARY),
+                text(said + " No call."),
+                call(
+                    "report_goal_status",
+                    goal_identifier=CANARY,
+                    completion_status="IN_PROGRESS",
+                    evidence=PLAIN,
+                ),
+            ],
+        )
         cut = "y" * 100 + PLAIN  # where an error is shortened, too
-        self.failures = [answer(500, {"error": said}), raw(http(200, said.encode())), answer(500, {"error": cut}),
-                         answer(404, {"error": {"message": said}})]  # fmt: skip
+        self.failures = [
+            answer(500, {"error": said}),
+            raw(http(200, said.encode())),
+            answer(500, {"error": cut}),
+            answer(404, {"error": {"message": said}}),
+        ]
         self.said = said
 
     def _step(self) -> Step:
         head, _, body = self.requests[-1].partition(b"\r\n\r\n")
         if head.startswith(b"GET"):
             data = {"data": [{"id": "qwen3-vl-2b-instruct", "type": "vlm", "state": "loaded"}]}
-            return answer(200, data) if b"/api/v0/models" in head else answer(404, {"error": f"No page {CANARY}"})
+            return (
+                answer(200, data)
+                if b"/api/v0/models" in head
+                else answer(404, {"error": f"No page {CANARY}"})
+            )
         if self.failures and self.turn in (2, 4, 6, 8):
             self.turn += 1
             return self.failures.pop(0)
@@ -153,9 +206,19 @@ class Leaky(ScriptedServer):
         message: dict[str, Any] = {
             "planner": call("update_execution_plan", instructions=self.said, reasoning=self.said),
             "verifier": text("YES " + self.said),
-        }.get(role) or (self.steps_.pop(0) if self.steps_ else call("report_mission_complete", evidence=PROOF + self.said))
-        message = {**message, "content": message.get("content") or self.said, "reasoning_content": self.said}
-        return answer(200, reply(choices=[{"message": message, "finish_reason": "stop"}], model=PLAIN))
+        }.get(role) or (
+            self.steps_.pop(0)
+            if self.steps_
+            else call("report_mission_complete", evidence=PROOF + self.said)
+        )
+        message = {
+            **message,
+            "content": message.get("content") or self.said,
+            "reasoning_content": self.said,
+        }
+        return answer(
+            200, reply(choices=[{"message": message, "finish_reason": "stop"}], model=PLAIN)
+        )
 
 
 class Canary(unittest.TestCase):
@@ -166,25 +229,54 @@ class Canary(unittest.TestCase):
         window = Foreground(f"{PLAIN} - Login {CANARY}")
         world, out, err = FakeWin32(clock=clock, window=window), io.StringIO(), io.StringIO()
         environ = {"PASSWORD": CANARY, "TOKEN": PLAIN}
-        with tempfile.TemporaryDirectory() as folder, Leaky() as model, contextlib.ExitStack() as stack:
-            settings = ["screen_capture_w=64", "screen_capture_h=64", "confirm=never", f"dump_dir={folder}/dumps",
-                        "request_retries=1", "model_failures=5"]  # fmt: skip
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Leaky() as model,
+            contextlib.ExitStack() as stack,
+        ):
+            settings = [
+                "screen_capture_w=64",
+                "screen_capture_h=64",
+                "confirm=never",
+                f"dump_dir={folder}/dumps",
+                "request_retries=1",
+                "model_failures=5",
+            ]
             arguments = [part for item in settings for part in ("--set", item)]
-            arguments += ["--endpoint", model.url, "--secret", "PASSWORD", "--secret", "TOKEN", *more]
-            for target, name, value in ((agent, "load_win32", lambda: world.api), (sys, "stdin", None),
-                                        (agent, "SystemClock", lambda _stop: clock), (agent, "lmstudio_logs", dict)):  # fmt: skip
+            arguments += [
+                "--endpoint",
+                model.url,
+                "--secret",
+                "PASSWORD",
+                "--secret",
+                "TOKEN",
+                *more,
+            ]
+            for target, name, value in (
+                (agent, "load_win32", lambda: world.api),
+                (sys, "stdin", None),
+                (agent, "SystemClock", lambda _stop: clock),
+                (agent, "lmstudio_logs", dict),
+            ):
                 stack.enter_context(mock.patch.object(target, name, value))
             stack.enter_context(mock.patch.dict(os.environ, environ))
             stack.enter_context(contextlib.redirect_stdout(out))
             stack.enter_context(contextlib.redirect_stderr(err))
             agent.main([*arguments, f"Log in with {CANARY} or {{{{TOKEN}}}} or {PLAIN}"])
-            files = {str(path): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+            files = {
+                str(path): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()
+            }
             files |= {str(path) + " (name)": str(path).encode() for path in Path(folder).rglob("*")}
         files |= {"stdout": out.getvalue().encode(), "stderr": err.getvalue().encode()}
         return files, world, model.requests
 
     def hits(self, texts: dict[str, bytes]) -> list[str]:
-        return [where for where, data in texts.items() for s in SPELLINGS if s.encode() in data or "hunter2" in data.decode("latin-1")]
+        return [
+            where
+            for where, data in texts.items()
+            for s in SPELLINGS
+            if s.encode() in data or "hunter2" in data.decode("latin-1")
+        ]
 
     def test_a_canary_on_every_side_of_the_run_is_in_no_file_no_output_and_no_request(self) -> None:
         files, world, requests = self.run_everywhere()
@@ -193,7 +285,9 @@ class Canary(unittest.TestCase):
         self.assertGreater(len(requests), 12)
         self.assertEqual(self.hits(files), [])
         self.assertEqual(self.hits({f"request {i}": data for i, data in enumerate(requests)}), [])
-        log = next(data.decode() for name, data in files.items() if name.endswith("execution_log.txt"))
+        log = next(
+            data.decode() for name, data in files.items() if name.endswith("execution_log.txt")
+        )
         self.assertIn("{{PASSWORD}}", log)
         self.assertIn("{{TOKEN}} - Login {{PASSWORD}}", b"".join(requests).decode())
 
@@ -207,12 +301,20 @@ class Canary(unittest.TestCase):
         logged: list[str] = []
         log = agent.ExecutionLogger._write
         with (
-            mock.patch.object(agent, "execute_turn", side_effect=ZeroDivisionError(f"{PLAIN} by zero")),
-            mock.patch.object(agent.ExecutionLogger, "_write", lambda *a: logged.append(a[0].hide(a[2])) or log(*a)),
+            mock.patch.object(
+                agent, "execute_turn", side_effect=ZeroDivisionError(f"{PLAIN} by zero")
+            ),
+            mock.patch.object(
+                agent.ExecutionLogger,
+                "_write",
+                lambda *a: logged.append(a[0].hide(a[2])) or log(*a),
+            ),
             self.assertRaises(RuntimeError) as caught,
         ):
             self.run_everywhere()
-        self.assertEqual(self.hits({"error": "".join(traceback.format_exception(caught.exception)).encode()}), [])
+        self.assertEqual(
+            self.hits({"error": "".join(traceback.format_exception(caught.exception)).encode()}), []
+        )
         self.assertIn("ZeroDivisionError: {{TOKEN}} by zero", "".join(logged))
 
 

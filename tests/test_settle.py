@@ -68,7 +68,9 @@ class Regions(EngineCase):
         pixels = bytes(frame.width * frame.height * 4)
         self.assertTrue(replace(frame, clean=pixels).blank)
         for place in (0, len(pixels) // 2, len(pixels) - 4):
-            self.assertFalse(replace(frame, clean=pixels[:place] + b"\1" + pixels[place + 1 :]).blank)
+            self.assertFalse(
+                replace(frame, clean=pixels[:place] + b"\1" + pixels[place + 1 :]).blank
+            )
 
 
 class Settling(EngineCase):
@@ -96,19 +98,27 @@ class Settling(EngineCase):
             return result
 
         engine.actuator.perform = perform
-        chosen = engine.profile.vocabulary.parse(agent.ToolCall("press_keyboard_key", {"key": "a", "reasoning": ""}))
+        chosen = engine.profile.vocabulary.parse(
+            agent.ToolCall("press_keyboard_key", {"key": "a", "reasoning": ""})
+        )
         _, changed = engine.act(chosen, frame, 1)
         return engine, changed, (engine._latest.taken_at - began[0]) * 1000
 
     def test_the_frame_is_taken_only_when_the_screen_stays_as_it_is(self) -> None:
         for rest in (10, 70, 130, 333, 900, 1500):
-            engine, changed, taken = self.act(lambda ms, rest=rest: 0 if ms < 0 else min(int(ms), rest) * 1000 + 1)
+            engine, changed, taken = self.act(
+                lambda ms, rest=rest: 0 if ms < 0 else min(int(ms), rest) * 1000 + 1
+            )
             self.assertTrue(changed)
             self.assertGreaterEqual(taken, rest)
-            self.assertLessEqual(taken, rest + 2 * engine.config.settle_interval_ms + engine.config.settle_floor_ms)
+            self.assertLessEqual(
+                taken, rest + 2 * engine.config.settle_interval_ms + engine.config.settle_floor_ms
+            )
 
     def test_a_pause_in_what_is_being_drawn_is_not_taken_for_rest(self) -> None:
-        def shows(ms: float) -> int:  # a stripe every 30 ms, except for one pause of 80 ms; at rest from 600 on
+        def shows(
+            ms: float,
+        ) -> int:  # a stripe every 30 ms, except for one pause of 80 ms; at rest from 600 on
             return 0 if ms < 0 else 1 + int(min(ms, 600) if not 200 <= ms < 280 else 200) // 30
 
         _, changed, taken = self.act(shows)
@@ -117,13 +127,17 @@ class Settling(EngineCase):
 
     def test_one_change_at_once_costs_no_more_than_two_looks_that_agree(self) -> None:
         engine, _, taken = self.act(lambda ms: int(ms >= 0))
-        self.assertLessEqual(taken, engine.config.settle_floor_ms + 2 * engine.config.settle_interval_ms)
+        self.assertLessEqual(
+            taken, engine.config.settle_floor_ms + 2 * engine.config.settle_interval_ms
+        )
 
     def test_a_screen_that_does_not_react_is_given_the_patience_and_no_more(self) -> None:
         engine, changed, taken = self.act(lambda ms: 0x101010)
         self.assertFalse(changed)
         self.assertGreaterEqual(taken, engine.config.settle_patience_ms)
-        self.assertLess(taken, engine.config.settle_patience_ms + 2 * engine.config.settle_interval_ms)
+        self.assertLess(
+            taken, engine.config.settle_patience_ms + 2 * engine.config.settle_interval_ms
+        )
 
     def test_a_late_reaction_within_the_patience_is_waited_for(self) -> None:
         _, changed, taken = self.act(lambda ms: 0x101010 if ms < 200 else 0x202020)
@@ -137,9 +151,13 @@ class Settling(EngineCase):
         self.assertLess(taken, engine.config.settle_cap_ms + 2 * engine.config.settle_interval_ms)
         self.act(lambda ms: 0x101010, settle_cap_ms=0)  # a cap below the patience: it ends, too
 
-    def test_journal_memory_and_model_are_told_the_region_on_the_grid_and_the_settling_time(self) -> None:
+    def test_journal_memory_and_model_are_told_the_region_on_the_grid_and_the_settling_time(
+        self,
+    ) -> None:
         acts = iter([call("press_keyboard_key", key="a"), call("press_keyboard_key", key="b")])
-        engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else next(acts), max_steps=3)
+        engine, state = self.engine(
+            lambda r: PLAN if role_of(r) == "planner" else next(acts), max_steps=3
+        )
         agent.run_agent(engine, state)
         result, action = self.records(engine, "result")[0], self.records(engine, "action")[0]
         self.assertEqual(result["region"], action["region"])
@@ -148,7 +166,8 @@ class Settling(EngineCase):
         left, top, right, bottom = result["region"]
         self.assertTrue(0 <= left < right <= 1000 and 0 <= top < bottom <= 1000)
         self.assertIn(
-            f"\nCHANGED: region {left},{top}-{right},{bottom} on the grid\n", user_text(engine.server.requests[2])
+            f"\nCHANGED: region {left},{top}-{right},{bottom} on the grid\n",
+            user_text(engine.server.requests[2]),
         )
 
     def test_nothing_is_told_about_a_region_when_nothing_changed(self) -> None:
@@ -185,7 +204,8 @@ class Screenshots(EngineCase):
         engine.logger.close()
         self.assertEqual(path.read_bytes(), b"1" * 99)
         self.assertEqual(
-            [(engine.logger.folder / name).read_bytes() for name in names], [bytes([n]) for n in range(20)]
+            [(engine.logger.folder / name).read_bytes() for name in names],
+            [bytes([n]) for n in range(20)],
         )
 
     def test_record_next_screenshot_and_close_wait_for_a_screenshot(self) -> None:
@@ -201,9 +221,13 @@ class Screenshots(EngineCase):
             self.assertEqual(path.read_bytes(), b"1")
 
     def test_a_screenshot_that_cannot_be_written_ends_the_run_before_the_next_act(self) -> None:
-        engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else call("press_keyboard_key", key="a"))
+        engine, state = self.engine(
+            lambda r: PLAN if role_of(r) == "planner" else call("press_keyboard_key", key="a")
+        )
         with patch.object(Path, "write_bytes", side_effect=OSError(28, "No space left on device")):
-            self.assertRaisesRegex(agent.AgentError, "No space left", agent.run_agent, engine, state)
+            self.assertRaisesRegex(
+                agent.AgentError, "No space left", agent.run_agent, engine, state
+            )
         self.assertEqual(engine.desktop.inputs, [])
         engine.logger.close()  # says nothing more
 

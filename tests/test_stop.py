@@ -39,7 +39,9 @@ class WatchCase(unittest.TestCase):
             rounds = len(stage.world.calls)
             self.assertTrue(until(lambda: len(stage.world.calls) > rounds + 6))
             yield stage
-        self.assertEqual([thread for thread in threading.enumerate() if thread.name.endswith("(_watch)")], [])
+        self.assertEqual(
+            [thread for thread in threading.enumerate() if thread.name.endswith("(_watch)")], []
+        )
         self.assertEqual(stage.world.problems, [])
 
     def press(self, stage: Stage, number: int) -> None:
@@ -85,16 +87,26 @@ class Hotkeys(WatchCase):
 
                     world.on_event = stop_now
                     arguments = {"text": "abcdefgh" * 50} if name == "type_text" else {}
-                    with contextlib.suppress(agent.Stopped):  # the last event may have been a release
+                    with contextlib.suppress(
+                        agent.Stopped
+                    ):  # the last event may have been a release
                         stage.do(name, **arguments)
                     world.verify()
-                    pressed = [event for event in world.events[after:] if event.down or event.kind == "move"]
-                    self.assertLessEqual(len(pressed), 4 if name == "type_text" else 0)  # of the same SendInput
+                    pressed = [
+                        event
+                        for event in world.events[after:]
+                        if event.down or event.kind == "move"
+                    ]
+                    self.assertLessEqual(
+                        len(pressed), 4 if name == "type_text" else 0
+                    )  # of the same SendInput
 
     def test_a_chord_that_another_program_has_ends_the_run_before_anything_is_done(self) -> None:
         stage = Stage()
         stage.world.hotkeys[9] = (3, ord("Q"))
-        refused = self.assertRaisesRegex(agent.Stopped, r"ctrl\+alt\+q.*another program uses them \(error 1409\)")
+        refused = self.assertRaisesRegex(
+            agent.Stopped, r"ctrl\+alt\+q.*another program uses them \(error 1409\)"
+        )
         with refused, agent.watched(stage.world.api, stage.actuator):
             self.fail("it must not begin")
 
@@ -183,10 +195,14 @@ class InTime(unittest.TestCase):
 
     def test_a_stop_during_a_long_drag_lets_go_in_time(self) -> None:
         stage = Stage(config={"drag_step_ms": 1000})
-        stage.actuator = agent.Actuator(stage.desktop, stage.config, agent.SystemClock(stage.stop), stage.stop)
+        stage.actuator = agent.Actuator(
+            stage.desktop, stage.config, agent.SystemClock(stage.stop), stage.stop
+        )
         released: list[float] = []
         stopped: list[float] = []
-        stage.world.on_event = lambda event: released.append(time.monotonic()) if event.kind == "button" else None
+        stage.world.on_event = lambda event: (
+            released.append(time.monotonic()) if event.kind == "button" else None
+        )
 
         def stop_soon() -> None:
             until(lambda: len(released) == 1)
@@ -223,7 +239,9 @@ class InTime(unittest.TestCase):
 
 
 class SecondAgent(unittest.TestCase):
-    def test_a_second_agent_on_the_same_desktop_is_refused_in_one_line_before_anything_is_done(self) -> None:
+    def test_a_second_agent_on_the_same_desktop_is_refused_in_one_line_before_anything_is_done(
+        self,
+    ) -> None:
         with mock.patch("tests.fakes.FakeWin32._WaitForSingleObject", lambda *_: 258):
             wrong = whole_run(Faults(), Faults(), Faults())
         self.assertRegex("".join(wrong), "ended with 2 and 0 clicks")

@@ -22,22 +22,36 @@ Json = dict[str, Any]
 CLICK = {"name": "click", "x1": 500, "y1": 500, "label": "Button"}
 
 
-def told(observation: str = "I go on.", actions: list[Any] | None = None, bboxes: list[Any] | None = None) -> Json:
+def told(
+    observation: str = "I go on.", actions: list[Any] | None = None, bboxes: list[Any] | None = None
+) -> Json:
     """A reply as the profile wants it."""
-    return text(json.dumps({"observation": observation, "bboxes": bboxes or [], "actions": actions or []}))
+    return text(
+        json.dumps({"observation": observation, "bboxes": bboxes or [], "actions": actions or []})
+    )
 
 
 class FakePanel:
     """What the loop asks of a panel; `draw` gives the annotated PNG, or None when its time is over."""
 
-    def __init__(self, draw: Callable[[int, float], bytes | None] = lambda seq, timeout: None) -> None:
+    def __init__(
+        self, draw: Callable[[int, float], bytes | None] = lambda seq, timeout: None
+    ) -> None:
         self.draw, self.shown, self.waited = draw, list[tuple[Any, ...]](), list[int]()
         self.hints, self.injected = list[str](), list[str | None]()
 
     def update(self, **values: Any) -> None:
         self.state = vars(self).get("state", {}) | values
 
-    def show(self, png: bytes, turn: int, actions: Any = None, boxes: Any = (), observation: Any = None, trail: Any = ()) -> None:
+    def show(
+        self,
+        png: bytes,
+        turn: int,
+        actions: Any = None,
+        boxes: Any = (),
+        observation: Any = None,
+        trail: Any = (),
+    ) -> None:
         self.shown.append((png, turn, actions, boxes, observation, trail))
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
@@ -65,11 +79,20 @@ def orange(rgb: bytes, width: int, x: int, y: int) -> bool:
 
 
 class StoryCase(EngineCase):
-    def story(self, *replies: Json, panel: FakePanel | None = None, **settings: Any) -> tuple[Any, agent.Outcome]:
+    def story(
+        self, *replies: Json, panel: FakePanel | None = None, **settings: Any
+    ) -> tuple[Any, agent.Outcome]:
         """A run in which the model says these one after the other, one turn more than there are replies."""
         rest = iter(replies)
-        settings = {"max_steps": len(replies) + 1, "screen_capture_w": 320, "screen_capture_h": 180, **settings}
-        engine, self.state = self.engine(lambda request: next(rest, told("I wait.")), "story", **settings)
+        settings = {
+            "max_steps": len(replies) + 1,
+            "screen_capture_w": 320,
+            "screen_capture_h": 180,
+            **settings,
+        }
+        engine, self.state = self.engine(
+            lambda request: next(rest, told("I wait.")), "story", **settings
+        )
         engine.panel = panel
         return engine, agent.run_agent(engine, self.state)
 
@@ -82,10 +105,16 @@ class StoryCase(EngineCase):
 
 
 class Requests(StoryCase):
-    def test_the_observation_goes_back_as_the_assistants_own_words_and_never_as_the_users(self) -> None:
+    def test_the_observation_goes_back_as_the_assistants_own_words_and_never_as_the_users(
+        self,
+    ) -> None:
         engine, _ = self.story(told("I saw a door."), told("I opened it."))
         first, second, third = (request["messages"] for request in engine.server.requests)
-        for messages, words in ((first, "I begin."), (second, "I saw a door."), (third, "I opened it.")):
+        for messages, words in (
+            (first, "I begin."),
+            (second, "I saw a door."),
+            (third, "I opened it."),
+        ):
             self.assertEqual([m["role"] for m in messages], ["system", "user", "assistant", "user"])
             self.assertEqual(messages[2]["content"], words)
             self.assertNotIn(words, str([m for m in messages if m["role"] == "user"]))
@@ -93,13 +122,17 @@ class Requests(StoryCase):
     def test_nothing_but_the_last_observation_and_one_picture_is_sent(self) -> None:
         engine, _ = self.story(told("One."), told("Two."), told("Three."))
         last = json.dumps(engine.server.requests[-1])
-        self.assertEqual((last.count("data:image/png"), "One." in last, "Two." in last), (1, False, False))
+        self.assertEqual(
+            (last.count("data:image/png"), "One." in last, "Two." in last), (1, False, False)
+        )
         self.assertTrue(all("tools" not in request for request in engine.server.requests))
 
     def test_what_comes_before_the_observation_is_the_same_in_every_request(self) -> None:
         engine, _ = self.story(told("One."), told("Two."))
         self.assertEqual(len({json.dumps(r["messages"][:2]) for r in engine.server.requests}), 1)
-        self.assertIn("At most 5 actions and 8 bboxes", engine.server.requests[0]["messages"][1]["content"])
+        self.assertIn(
+            "At most 5 actions and 8 bboxes", engine.server.requests[0]["messages"][1]["content"]
+        )
 
     def test_an_observation_that_is_missing_leaves_the_last_one(self) -> None:
         engine, _ = self.story(told("A story."), told(""), text('{"actions": []}'))
@@ -109,11 +142,16 @@ class Requests(StoryCase):
         engine, _ = self.story(told(" ".join(map(str, range(1000)))), observation_chars=50)
         self.assertEqual(len(engine.server.requests[1]["messages"][2]["content"]), 50)
 
-    def test_a_hint_reaches_the_next_request_of_any_profile_as_the_users_line_and_only_that(self) -> None:
+    def test_a_hint_reaches_the_next_request_of_any_profile_as_the_users_line_and_only_that(
+        self,
+    ) -> None:
         panel = FakePanel()
         panel.hints = ["press the green one"]
         engine, _ = self.story(told(), told(), panel=panel)
-        self.assertEqual(engine.server.requests[0]["messages"][-1], {"role": "user", "content": "HINT FROM THE PERSON: press the green one"})
+        self.assertEqual(
+            engine.server.requests[0]["messages"][-1],
+            {"role": "user", "content": "HINT FROM THE PERSON: press the green one"},
+        )
         self.assertNotIn("green one", str(engine.server.requests[1:]))
         engine, state = self.engine(lambda request: text("Done as you said."), "chat")
         engine.panel, panel.hints = panel, ["use the menu"]
@@ -121,7 +159,9 @@ class Requests(StoryCase):
         self.assertIn("HINT FROM THE PERSON: use the menu", str(engine.server.requests[0]))
 
     def test_a_request_that_fails_costs_a_turn_and_keeps_the_story(self) -> None:
-        replies = iter([told("A story."), agent.ModelError("The server is away.", "reset"), told("Back.")])
+        replies = iter(
+            [told("A story."), agent.ModelError("The server is away.", "reset"), told("Back.")]
+        )
 
         def decide(request: Json) -> Json:
             reply = next(replies, told("End."))
@@ -131,25 +171,51 @@ class Requests(StoryCase):
 
         engine, state = self.engine(decide, "story", max_steps=4)
         agent.run_agent(engine, state)
-        self.assertEqual([r["messages"][2]["content"] for r in engine.server.requests], ["I begin.", "A story.", "A story.", "Back."])
+        self.assertEqual(
+            [r["messages"][2]["content"] for r in engine.server.requests],
+            ["I begin.", "A story.", "A story.", "Back."],
+        )
 
 
 class Reading(unittest.TestCase):
-    WHOLE = {"observation": "I see.", "bboxes": [{"x1": 1, "y1": 2, "x2": 3, "y2": 4}], "actions": [{"name": "wait"}]}
+    WHOLE = {
+        "observation": "I see.",
+        "bboxes": [{"x1": 1, "y1": 2, "x2": 3, "y2": 4}],
+        "actions": [{"name": "wait"}],
+    }
     READ = ("I see.", [{"name": "wait"}], [{"x1": 1, "y1": 2, "x2": 3, "y2": 4}])
 
     def test_the_object_is_found_in_every_wrapper_it_comes_in(self) -> None:
         plain = json.dumps(self.WHOLE)
-        for said in (plain, f"```json\n{plain}\n```", f"Here it is: {plain} So I go on.", f"<think>{{}}</think>{plain}",
-                     f"<tool_call>{plain}</tool_call>", plain[:-1] + ",}", f"{plain}{plain}", f"{plain}<|im_end|>",
-                     repr(self.WHOLE), f"[{plain}]"):  # fmt: skip
+        for said in (
+            plain,
+            f"```json\n{plain}\n```",
+            f"Here it is: {plain} So I go on.",
+            f"<think>{{}}</think>{plain}",
+            f"<tool_call>{plain}</tool_call>",
+            plain[:-1] + ",}",
+            f"{plain}{plain}",
+            f"{plain}<|im_end|>",
+            repr(self.WHOLE),
+            f"[{plain}]",
+        ):
             with self.subTest(said=said):
                 self.assertEqual(agent.read_story(text(said)), self.READ)
-        self.assertEqual(agent.read_story({"content": [{"type": "text", "text": plain}]}), self.READ)
+        self.assertEqual(
+            agent.read_story({"content": [{"type": "text", "text": plain}]}), self.READ
+        )
 
     def test_what_cannot_be_read_is_an_observation_without_actions(self) -> None:
-        cases = ("I click the button.", '{"observation": "I see", "actions": [{"name": "cli', "{I see} nothing", "[1, 2]",
-                 '{"name": "click", "x1": 1, "y1": 1}', '{"actions": [], "actions": [1]}', "{" * 5000, "[" * 9999)  # fmt: skip
+        cases = (
+            "I click the button.",
+            '{"observation": "I see", "actions": [{"name": "cli',
+            "{I see} nothing",
+            "[1, 2]",
+            '{"name": "click", "x1": 1, "y1": 1}',
+            '{"actions": [], "actions": [1]}',
+            "{" * 5000,
+            "[" * 9999,
+        )
         for said in cases:
             with self.subTest(said=said[:40]):
                 self.assertEqual(agent.read_story(text(said)), (said, [], []))
@@ -158,16 +224,31 @@ class Reading(unittest.TestCase):
             self.assertEqual(agent.read_story(nothing), ("", [], []))
 
     def test_values_of_a_wrong_kind_count_as_none(self) -> None:
-        self.assertEqual(agent.read_story(text('{"observation": 7, "bboxes": {}, "actions": "click"}')), ("", [], []))
+        self.assertEqual(
+            agent.read_story(text('{"observation": 7, "bboxes": {}, "actions": "click"}')),
+            ("", [], []),
+        )
 
     def test_boxes_off_the_grid_or_incomplete_are_left_out_and_never_clamped(self) -> None:
-        boxes = [{"x1": 0, "y1": 0, "x2": 1000, "y2": 1001}, {"x1": -1, "y1": 0, "x2": 5, "y2": 5}, {"x1": 1}, 7, None,
-                 {"x1": "a", "y1": 0, "x2": 5, "y2": 5}, {"x1": True, "y1": 0, "x2": 5, "y2": 5},
-                 {"x1": 0, "y1": 0, "x2": 1000, "y2": 1000}]  # fmt: skip
+        boxes = [
+            {"x1": 0, "y1": 0, "x2": 1000, "y2": 1001},
+            {"x1": -1, "y1": 0, "x2": 5, "y2": 5},
+            {"x1": 1},
+            7,
+            None,
+            {"x1": "a", "y1": 0, "x2": 5, "y2": 5},
+            {"x1": True, "y1": 0, "x2": 5, "y2": 5},
+            {"x1": 0, "y1": 0, "x2": 1000, "y2": 1000},
+        ]
         self.assertEqual(agent.read_story(told(bboxes=boxes))[2], [boxes[-1]])
 
     def test_a_megabyte_is_read_soon(self) -> None:
-        for said in ("{" * 1_000_000, '{"observation": "' + "x" * 1_000_000 + '"}', "x " * 500_000, "[{" * 500_000):
+        for said in (
+            "{" * 1_000_000,
+            '{"observation": "' + "x" * 1_000_000 + '"}',
+            "x " * 500_000,
+            "[{" * 500_000,
+        ):
             begun = time.monotonic()
             agent.cut(agent.cut_repetition(agent.read_story(text(said))[0]), 1500)
             self.assertLess(time.monotonic() - begun, 5, said[:20])
@@ -175,47 +256,106 @@ class Reading(unittest.TestCase):
 
 class Acting(StoryCase):
     def test_every_action_reaches_the_desktop_in_its_order(self) -> None:
-        actions = [{"name": "Move", "x1": 0, "y1": 0}, CLICK, {"name": "right_click", "x1": 0, "y1": 1000},
-                   {"name": "double_click", "x1": 1000, "y1": 0}, {"name": "drag", "x1": 0, "y1": 0, "x2": 1000, "y2": 1000},
-                   {"name": "type", "text": "Grüße 🐢"}, {"name": "key", "key": "ctrl+s"},
-                   {"name": "scroll", "x1": 500, "y1": 500}, {"name": "scroll_up"}, {"name": " WAIT "}]  # fmt: skip
+        actions = [
+            {"name": "Move", "x1": 0, "y1": 0},
+            CLICK,
+            {"name": "right_click", "x1": 0, "y1": 1000},
+            {"name": "double_click", "x1": 1000, "y1": 0},
+            {"name": "drag", "x1": 0, "y1": 0, "x2": 1000, "y2": 1000},
+            {"name": "type", "text": "Grüße 🐢"},
+            {"name": "key", "key": "ctrl+s"},
+            {"name": "scroll", "x1": 500, "y1": 500},
+            {"name": "scroll_up"},
+            {"name": " WAIT "},
+        ]
         engine, _ = self.story(told(actions=actions), max_actions=20, drag_steps=1, scroll_ticks=1)
         left = [("button", "left", True), ("button", "left", False)]
-        self.assertEqual(engine.desktop.inputs, [
-            ("move", 0, 0), ("move", 32, 18), *left, ("move", 0, 35), ("button", "right", True), ("button", "right", False),
-            ("move", 63, 0), *left, *left, ("move", 0, 0), left[0], ("move", 63, 35), left[1], ("text", "Grüße 🐢"),
-            ("key", "ctrl", True), ("key", "s", True), ("key", "s", False), ("key", "ctrl", False),
-            ("move", 32, 18), ("wheel", -120, False), ("move", 32, 18), ("wheel", 120, False),
-        ])  # fmt: skip
-        self.assertEqual([action["name"] for action in self.drawn(engine)[1]], [
-            "move", "click", "right_click", "double_click", "drag", "type", "key", "scroll", "scroll_up", "wait"])
+        self.assertEqual(
+            engine.desktop.inputs,
+            [
+                ("move", 0, 0),
+                ("move", 32, 18),
+                *left,
+                ("move", 0, 35),
+                ("button", "right", True),
+                ("button", "right", False),
+                ("move", 63, 0),
+                *left,
+                *left,
+                ("move", 0, 0),
+                left[0],
+                ("move", 63, 35),
+                left[1],
+                ("text", "Grüße 🐢"),
+                ("key", "ctrl", True),
+                ("key", "s", True),
+                ("key", "s", False),
+                ("key", "ctrl", False),
+                ("move", 32, 18),
+                ("wheel", -120, False),
+                ("move", 32, 18),
+                ("wheel", 120, False),
+            ],
+        )
+        self.assertEqual(
+            [action["name"] for action in self.drawn(engine)[1]],
+            [
+                "move",
+                "click",
+                "right_click",
+                "double_click",
+                "drag",
+                "type",
+                "key",
+                "scroll",
+                "scroll_up",
+                "wait",
+            ],
+        )
 
     def test_each_action_is_taken_on_a_frame_of_its_own(self) -> None:
         frames = list[int]()
-        engine, state = self.engine(lambda request: told(actions=[CLICK, {"name": "key", "key": "a"}]), "story", max_steps=2)
+        engine, state = self.engine(
+            lambda request: told(actions=[CLICK, {"name": "key", "key": "a"}]), "story", max_steps=2
+        )
         perform = engine.actuator.perform
-        engine.actuator.perform = lambda act, frame: frames.append(frame.number) or perform(act, frame)
+        engine.actuator.perform = lambda act, frame: (
+            frames.append(frame.number) or perform(act, frame)
+        )
         agent.run_agent(engine, state)
         self.assertEqual((len(frames), len(set(frames))), (2, 2))
 
     def test_x2_and_y2_on_anything_but_a_drag_are_neither_executed_nor_drawn(self) -> None:
         for name in ("click", "move", "right_click", "double_click"):
-            engine, _ = self.story(told(actions=[{"name": name, "x1": 500, "y1": 500, "x2": 900, "y2": 100}]))
-            self.assertEqual({entry[1:] for entry in engine.desktop.inputs if entry[0] == "move"}, {(32, 18)})
+            engine, _ = self.story(
+                told(actions=[{"name": name, "x1": 500, "y1": 500, "x2": 900, "y2": 100}])
+            )
+            self.assertEqual(
+                {entry[1:] for entry in engine.desktop.inputs if entry[0] == "move"}, {(32, 18)}
+            )
             self.assertEqual(self.drawn(engine)[1], [{"name": name, "x1": 500, "y1": 500}])
 
-    def test_a_drag_of_no_length_and_a_place_off_the_grid_are_refused_told_and_never_drawn(self) -> None:
+    def test_a_drag_of_no_length_and_a_place_off_the_grid_are_refused_told_and_never_drawn(
+        self,
+    ) -> None:
         cases = (
             ({"name": "drag", "x1": 5, "y1": 5, "x2": 5, "y2": 5}, "too close together"),
             ({"name": "drag", "x1": 5, "y1": 5}, "x2 is missing"),
             ({"name": "click", "x1": 1001, "y1": 5}, "x1 must be a whole number in its range"),
-            ({"name": "click", "x1": -1, "y1": 5}, "x1 must be"), ({"name": "click", "x1": 5.5, "y1": 5}, "x1 must be"),
-            ({"name": "click", "x1": "five", "y1": 5}, "x1 must be"), ({"name": "click"}, "x1 is missing"),
-            ({"name": "drag", "x1": 5, "y1": 5, "x2": 9999, "y2": 5}, "x2, y2 must be"), ({"name": "type"}, "text is missing"),
-            ({"name": "key", "key": "any key"}, "There is no key"), ({"name": "type", "text": "\u0007"}, "cannot be typed"),
-            ({"name": "open_program"}, "There is no tool 'open_program'"), ({}, "There is no tool"), (7, "There is no tool"),
-            ({"name": {"a": 1}}, "There is no tool"), ({"name": "click_screen_element", "x1": 1, "y1": 1}, "no tool"),
-        )  # fmt: skip
+            ({"name": "click", "x1": -1, "y1": 5}, "x1 must be"),
+            ({"name": "click", "x1": 5.5, "y1": 5}, "x1 must be"),
+            ({"name": "click", "x1": "five", "y1": 5}, "x1 must be"),
+            ({"name": "click"}, "x1 is missing"),
+            ({"name": "drag", "x1": 5, "y1": 5, "x2": 9999, "y2": 5}, "x2, y2 must be"),
+            ({"name": "type"}, "text is missing"),
+            ({"name": "key", "key": "any key"}, "There is no key"),
+            ({"name": "type", "text": "\u0007"}, "cannot be typed"),
+            ({"name": "open_program"}, "There is no tool 'open_program'"),
+            ({}, "There is no tool"),
+            (7, "There is no tool"),
+            ({"name": {"a": 1}}, "There is no tool"),
+            ({"name": "click_screen_element", "x1": 1, "y1": 1}, "no tool"),
+        )
         for action, words in cases:
             with self.subTest(action=action):
                 engine, _ = self.story(told(actions=[action]), told())
@@ -224,11 +364,24 @@ class Acting(StoryCase):
                 self.assertIn("TURN 2. Action 1 was not executed: ", note)
                 self.assertIn(words, note)
                 rgb, width, height = picture(engine.server.requests[1])
-                self.assertFalse(any(orange(rgb, width, x, y) for x in range(width) for y in range(0, height, 5)))
+                self.assertFalse(
+                    any(orange(rgb, width, x, y) for x in range(width) for y in range(0, height, 5))
+                )
 
     def test_what_follows_a_refused_action_is_left_out(self) -> None:
-        engine, _ = self.story(told(actions=[CLICK, {"name": "click", "x1": 5000, "y1": 5}, {"name": "type", "text": "no"}]), told())
-        self.assertEqual([entry[0] for entry in engine.desktop.inputs], ["move", "button", "button"])
+        engine, _ = self.story(
+            told(
+                actions=[
+                    CLICK,
+                    {"name": "click", "x1": 5000, "y1": 5},
+                    {"name": "type", "text": "no"},
+                ]
+            ),
+            told(),
+        )
+        self.assertEqual(
+            [entry[0] for entry in engine.desktop.inputs], ["move", "button", "button"]
+        )
         self.assertEqual(self.drawn(engine)[1], [{"name": "click", "x1": 500, "y1": 500}])
         self.assertIn("Action 2 was not executed", str(engine.server.requests[1]["messages"][-1]))
 
@@ -237,13 +390,17 @@ class Acting(StoryCase):
             with self.subTest(settings=settings):
                 engine, _ = self.story(told(actions=[CLICK, CLICK]), told(), **settings)
                 self.assertEqual((engine.desktop.inputs, self.drawn(engine)[1]), ([], []))
-                self.assertIn("Action 1 was not executed", str(engine.server.requests[1]["messages"][-1]))
+                self.assertIn(
+                    "Action 1 was not executed", str(engine.server.requests[1]["messages"][-1])
+                )
 
     def test_a_risky_label_asks_and_where_there_is_none_the_story_is_judged(self) -> None:
         for action in ({**CLICK, "label": "Delete all"}, {"name": "click", "x1": 5, "y1": 5}):
             engine, _ = self.story(told("I press Delete.", [action]), told())
             self.assertEqual(engine.desktop.inputs, [])
-            self.assertIn("did not allow this (delete)", str(engine.server.requests[1]["messages"][-1]))
+            self.assertIn(
+                "did not allow this (delete)", str(engine.server.requests[1]["messages"][-1])
+            )
         engine, _ = self.story(told("I press Delete.", [CLICK]), told())
         self.assertTrue(engine.desktop.inputs)
 
@@ -251,9 +408,13 @@ class Acting(StoryCase):
         boxes = [{"x1": n, "y1": n, "x2": 900, "y2": 900} for n in range(9)]
         actions = [{"name": "click", "x1": 100 * n, "y1": 10} for n in range(9)]
         engine, _ = self.story(told("I look.", actions, boxes), told(), max_actions=3, max_bboxes=2)
-        self.assertEqual((len(self.drawn(engine)[1]), self.stages(engine)[1]["bboxes"]), (3, boxes[:2]))
+        self.assertEqual(
+            (len(self.drawn(engine)[1]), self.stages(engine)[1]["bboxes"]), (3, boxes[:2])
+        )
         self.assertEqual(engine.desktop.inputs.count(("button", "left", True)), 3)
-        self.assertIn("Only 3 of 9 actions were carried out", str(engine.server.requests[1]["messages"][-1]))
+        self.assertIn(
+            "Only 3 of 9 actions were carried out", str(engine.server.requests[1]["messages"][-1])
+        )
 
 
 class Marks(StoryCase):
@@ -282,26 +443,47 @@ class Marks(StoryCase):
 
     def test_without_a_trail_only_this_turns_marks_are_drawn(self) -> None:
         ui = json.dumps({"executed_heat": {"trail_turns": 1}})
-        engine, _ = self.story(told(actions=[{"name": "click", "x1": 250, "y1": 500}]), told(), told(), ui_config=ui)
-        self.assertEqual([orange(picture(r)[0], 320, 80, 90) for r in engine.server.requests], [False, True, False, False])
+        engine, _ = self.story(
+            told(actions=[{"name": "click", "x1": 250, "y1": 500}]), told(), told(), ui_config=ui
+        )
+        self.assertEqual(
+            [orange(picture(r)[0], 320, 80, 90) for r in engine.server.requests],
+            [False, True, False, False],
+        )
 
     def test_a_wrong_ui_config_is_said_before_anything_is_done(self) -> None:
         with self.assertRaisesRegex(agent.ConfigError, "ui_config"):
             self.story(told(actions=[CLICK]), ui_config='{"executed_heat": {"colour": 1}}')
 
     def test_a_secret_is_grey_in_both_pictures_and_nameless_in_the_words(self) -> None:
-        rest = iter([told("I type it.", [{"name": "type", "text": "{{PIN}}"}]), told("It says hunter2, I think.")])
-        settings: Json = {"max_steps": 3, "screen_capture_w": 320, "screen_capture_h": 180, "confirm": "never"}
+        rest = iter(
+            [
+                told("I type it.", [{"name": "type", "text": "{{PIN}}"}]),
+                told("It says hunter2, I think."),
+            ]
+        )
+        settings: Json = {
+            "max_steps": 3,
+            "screen_capture_w": 320,
+            "screen_capture_h": 180,
+            "confirm": "never",
+        }
         engine, state = self.engine(lambda request: next(rest, told("End.")), "story", **settings)
         secrets = agent.Secrets({"PIN": "hunter2"})
         engine.actuator.secrets, engine.logger.hide = secrets, secrets.hide
-        with mock.patch.object(agent.Canvas, "fill", autospec=True, side_effect=agent.Canvas.fill) as fill:
+        with mock.patch.object(
+            agent.Canvas, "fill", autospec=True, side_effect=agent.Canvas.fill
+        ) as fill:
             agent.run_agent(engine, state)
         self.assertIn(("text", "hunter2"), engine.desktop.inputs)
         self.assertTrue(any(call.args[2] == 0x808080 for call in fill.call_args_list))
-        written = (engine.logger.folder / "turns.jsonl").read_text() + json.dumps(engine.server.requests)
+        written = (engine.logger.folder / "turns.jsonl").read_text() + json.dumps(
+            engine.server.requests
+        )
         self.assertNotIn("hunter2", written)
-        self.assertEqual(engine.server.requests[-1]["messages"][2]["content"], "It says {{PIN}}, I think.")
+        self.assertEqual(
+            engine.server.requests[-1]["messages"][2]["content"], "It says {{PIN}}, I think."
+        )
         self.assertEqual(self.drawn(engine)[1], [{"name": "type", "text": "{{PIN}}"}])
 
 
@@ -310,27 +492,51 @@ class Files(StoryCase):
         box = {"x1": 1, "y1": 2, "x2": 300, "y2": 400}
         engine, _ = self.story(told("I click.", [CLICK], [box]), told())
         raw, annotated = self.stages(engine)[1], self.stages(engine, "annotated")[1]
-        wanted = {"turn": 2, "stage": "raw", "observation": "I click.", "bboxes": [box],
-                  "actions": [{"name": "click", "x1": 500, "y1": 500}], "raw_png": "turn_0002_raw.png"}  # fmt: skip
+        wanted = {
+            "turn": 2,
+            "stage": "raw",
+            "observation": "I click.",
+            "bboxes": [box],
+            "actions": [{"name": "click", "x1": 500, "y1": 500}],
+            "raw_png": "turn_0002_raw.png",
+        }
         self.assertEqual(raw, raw | wanted)
-        self.assertEqual(annotated, annotated | {"turn": 2, "annotated_png": "turn_0002_annotated.png"})
+        self.assertEqual(
+            annotated, annotated | {"turn": 2, "annotated_png": "turn_0002_annotated.png"}
+        )
         for number in (1, 2, 3):
             for stage in ("raw", "annotated"):
-                agent.png_to_rgb((engine.logger.folder / f"turn_{number:04d}_{stage}.png").read_bytes())
+                agent.png_to_rgb(
+                    (engine.logger.folder / f"turn_{number:04d}_{stage}.png").read_bytes()
+                )
 
     def test_turn_dirs_gives_every_turn_a_folder_with_the_described_names(self) -> None:
         engine, _ = self.story(told("I click.", [CLICK]), log_layout="turn_dirs")
         folder = engine.logger.folder / "turn_0002"
-        self.assertEqual(sorted(os.listdir(folder)), ["screenshot_annotated.png", "screenshot_raw.png", "vlm_output.json"])
+        self.assertEqual(
+            sorted(os.listdir(folder)),
+            ["screenshot_annotated.png", "screenshot_raw.png", "vlm_output.json"],
+        )
         output = json.loads((folder / "vlm_output.json").read_bytes())
-        self.assertEqual(output, {"observation": "I click.", "bboxes": [], "actions": [{"name": "click", "x1": 500, "y1": 500}]})
+        self.assertEqual(
+            output,
+            {
+                "observation": "I click.",
+                "bboxes": [],
+                "actions": [{"name": "click", "x1": 500, "y1": 500}],
+            },
+        )
         self.assertEqual(self.stages(engine)[1]["raw_png"], "turn_0002/screenshot_raw.png")
         self.assertFalse(list(engine.logger.folder.glob("turn_*.png")))
 
     def test_every_look_in_the_journal_names_a_picture_that_is_there(self) -> None:
         for layout in ("flat", "turn_dirs"):
             engine, _ = self.story(told("I click.", [CLICK]), log_layout=layout)
-            looks = [r["screenshot"] for r in agent.read_journal(engine.logger.folder)[0] if r["kind"] == "look"]
+            looks = [
+                r["screenshot"]
+                for r in agent.read_journal(engine.logger.folder)[0]
+                if r["kind"] == "look"
+            ]
             self.assertEqual(len(looks), 3)  # one before the click
             self.assertTrue(all((engine.logger.folder / name).is_file() for name in looks), looks)
 
@@ -341,37 +547,64 @@ class Files(StoryCase):
 
 class Since(StoryCase):
     def test_nothing_is_done_in_a_window_that_came_up_while_the_model_was_thinking(self) -> None:
-        windows = [agent.Window(1, "Editor", "e.exe", agent.Rect(0, 0, 64, 36)), agent.Window(2, "Bank", "b.exe", agent.Rect(0, 0, 64, 36))]
+        windows = [
+            agent.Window(1, "Editor", "e.exe", agent.Rect(0, 0, 64, 36)),
+            agent.Window(2, "Bank", "b.exe", agent.Rect(0, 0, 64, 36)),
+        ]
         front = [windows[0]]
 
         def decide(request: Json) -> Json:
-            front[0] = windows[len(engine.server.requests) > 1]  # the other one comes up during the second request
+            front[0] = windows[
+                len(engine.server.requests) > 1
+            ]  # the other one comes up during the second request
             return told("I type.", [{"name": "type", "text": "a letter"}])
 
-        engine, state = self.engine(decide, "story", max_steps=4, screen_capture_w=320, screen_capture_h=180)
+        engine, state = self.engine(
+            decide, "story", max_steps=4, screen_capture_w=320, screen_capture_h=180
+        )
         engine.desktop.foreground = lambda: front[0]
         agent.run_agent(engine, state)
-        self.assertEqual([kind for kind, *_ in engine.desktop.inputs].count("text"), 2)  # before, and once it was seen
-        self.assertIn("has come up since your picture", str(engine.server.requests[2]["messages"][-1]))
+        self.assertEqual(
+            [kind for kind, *_ in engine.desktop.inputs].count("text"), 2
+        )  # before, and once it was seen
+        self.assertIn(
+            "has come up since your picture", str(engine.server.requests[2]["messages"][-1])
+        )
         self.assertEqual([len(turn) for turn in self.drawn(engine)], [0, 1, 0, 1])
 
 
 class Hostile(StoryCase):
     def test_a_script_tag_ansi_codes_and_a_megabyte_are_data(self) -> None:
-        for words in ("<script>alert(1)</script>", "\x1b[31mred\x1b]0;title\x07", "x" * 1_000_000, "\ud83d half", "../../etc"):
+        for words in (
+            "<script>alert(1)</script>",
+            "\x1b[31mred\x1b]0;title\x07",
+            "x" * 1_000_000,
+            "\ud83d half",
+            "../../etc",
+        ):
             with self.subTest(words=words[:20]):
                 engine, _ = self.story(told(words, [CLICK]), told(words), log_layout="turn_dirs")
-                shown = agent.printable("\n".join(self.lines)) + (engine.logger.folder / "execution_log.txt").read_text(encoding="utf-8")
+                shown = agent.printable("\n".join(self.lines)) + (
+                    engine.logger.folder / "execution_log.txt"
+                ).read_text(encoding="utf-8")
                 self.assertNotIn("\x1b", shown)
-                self.assertLessEqual(len(engine.server.requests[-1]["messages"][2]["content"]), 1500)
+                self.assertLessEqual(
+                    len(engine.server.requests[-1]["messages"][2]["content"]), 1500
+                )
                 page = (engine.logger.folder / "report.html").read_text(encoding="utf-8")
                 self.assertNotIn("<script>alert", page)
                 self.assertEqual(len(self.drawn(engine)[1]), 1)
 
     def test_a_million_actions_and_boxes_are_cut_to_their_limits(self) -> None:
-        many = {"observation": "x", "bboxes": [{"x1": 1, "y1": 1, "x2": 2, "y2": 2}] * 20_000, "actions": [CLICK] * 20_000}
+        many = {
+            "observation": "x",
+            "bboxes": [{"x1": 1, "y1": 1, "x2": 2, "y2": 2}] * 20_000,
+            "actions": [CLICK] * 20_000,
+        }
         engine, _ = self.story(text(json.dumps(many)), told())
-        self.assertEqual((len(self.drawn(engine)[1]), len(self.stages(engine)[1]["bboxes"])), (5, 8))
+        self.assertEqual(
+            (len(self.drawn(engine)[1]), len(self.stages(engine)[1]["bboxes"])), (5, 8)
+        )
 
 
 class ThePanel(StoryCase):
@@ -381,22 +614,31 @@ class ThePanel(StoryCase):
     def test_it_gets_the_raw_picture_with_the_marks_and_its_picture_goes_to_the_model(self) -> None:
         panel = FakePanel(lambda seq, timeout: self.png())
         box = {"x1": 1, "y1": 2, "x2": 300, "y2": 400}
-        engine, _ = self.story(told("I click.", [CLICK], [box]), told("Again.", [CLICK]), panel=panel)
+        engine, _ = self.story(
+            told("I click.", [CLICK], [box]), told("Again.", [CLICK]), panel=panel
+        )
         self.assertEqual(panel.waited, [1, 2, 3])
-        self.assertEqual({picture(request)[0][:3] for request in engine.server.requests}, {b"\x01\x02\x03"})
+        self.assertEqual(
+            {picture(request)[0][:3] for request in engine.server.requests}, {b"\x01\x02\x03"}
+        )
         mark = [{"name": "click", "x1": 500, "y1": 500}]
         shown = [entry for entry in panel.shown if entry[2] is not None]
         self.assertEqual(shown[1][1:], (2, mark, [box], "I click.", [[]]))
         self.assertEqual(shown[2][1:], (3, mark, [], "Again.", [mark, []]))
         raw = (engine.logger.folder / "turn_0002_raw.png").read_bytes()
         self.assertEqual(agent.png_to_rgb(shown[1][0]), agent.png_to_rgb(raw))
-        self.assertEqual((engine.logger.folder / "turn_0002_annotated.png").read_bytes(), self.png())
+        self.assertEqual(
+            (engine.logger.folder / "turn_0002_annotated.png").read_bytes(), self.png()
+        )
 
     def test_after_its_time_the_program_draws_the_marks_and_says_so_every_turn(self) -> None:
         waits = list[float]()
         panel = FakePanel(lambda seq, timeout: waits.append(timeout))  # type: ignore[func-returns-value]
         engine, _ = self.story(told(actions=[CLICK]), told(), panel=panel, panel_patience=7)
-        self.assertEqual((waits, sum("so the program drew the marks" in line for line in self.lines)), ([7.0] * 3, 3))
+        self.assertEqual(
+            (waits, sum("so the program drew the marks" in line for line in self.lines)),
+            ([7.0] * 3, 3),
+        )
         rgb, width, _ = picture(engine.server.requests[1])
         self.assertTrue(orange(rgb, width, 157, 90))
 
@@ -430,10 +672,16 @@ class ThePanel(StoryCase):
 class ARealPanel(StoryCase):
     """The program's own panel, with a thread in the place of its page."""
 
-    def page(self, panel: agent.Panel, over: threading.Event, statuses: list[int], offset: int = 0) -> None:
+    def page(
+        self, panel: agent.Panel, over: threading.Event, statuses: list[int], offset: int = 0
+    ) -> None:
         """Posts an inverted picture whenever one is awaited, first under a seq that is `offset` away."""
         address, token = panel.url.removeprefix("http://").split("/#")
-        headers = {"Authorization": f"Bearer {token}", "Origin": f"http://{address}", "Content-Type": "application/json"}
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Origin": f"http://{address}",
+            "Content-Type": "application/json",
+        }
 
         def ask(method: str, path: str, body: Json | None = None) -> tuple[int, Json]:
             with contextlib.closing(http.client.HTTPConnection(address, timeout=5)) as connection:
@@ -449,11 +697,17 @@ class ARealPanel(StoryCase):
                     png = agent.rgb_to_png(bytes(255 - value for value in rgb), width, height)
                     image = base64.b64encode(png).decode()
                     for seq in {state["pending_seq"] + offset: 1, state["pending_seq"]: 1}:
-                        statuses.append(ask("POST", "/annotated", {"seq": seq, "image_b64": image})[0])
+                        statuses.append(
+                            ask("POST", "/annotated", {"seq": seq, "image_b64": image})[0]
+                        )
 
     def with_page(self, offset: int) -> tuple[Any, list[int]]:
         engine, state = self.engine(lambda request: told("I click.", [CLICK]), "story", max_steps=3)
-        engine.panel, over, statuses = agent.Panel(engine.config, engine.stop), threading.Event(), list[int]()
+        engine.panel, over, statuses = (
+            agent.Panel(engine.config, engine.stop),
+            threading.Event(),
+            list[int](),
+        )
         page = threading.Thread(target=self.page, args=(engine.panel, over, statuses, offset))
         page.start()
         try:
@@ -468,7 +722,9 @@ class ARealPanel(StoryCase):
         engine, statuses = self.with_page(0)
         self.assertEqual(statuses.count(200), 3)
         for number, request in enumerate(engine.server.requests, 1):
-            raw = agent.png_to_rgb((engine.logger.folder / f"turn_{number:04d}_raw.png").read_bytes())[0]
+            raw = agent.png_to_rgb(
+                (engine.logger.folder / f"turn_{number:04d}_raw.png").read_bytes()
+            )[0]
             self.assertEqual(picture(request)[0], bytes(255 - value for value in raw))
 
     def test_a_wrong_seq_is_refused_and_the_run_goes_on_with_the_right_one(self) -> None:
@@ -477,8 +733,12 @@ class ARealPanel(StoryCase):
         self.assertNotIn("the program drew the marks", "\n".join(self.lines))
 
     def test_what_is_drawn_in_the_panel_is_what_was_executed(self) -> None:
-        engine, state = self.engine(lambda request: told("I click.", [CLICK, {"name": "click", "x1": 5000, "y1": 1}]), "story",
-                                    max_steps=2, panel_patience=0.1)  # fmt: skip
+        engine, state = self.engine(
+            lambda request: told("I click.", [CLICK, {"name": "click", "x1": 5000, "y1": 1}]),
+            "story",
+            max_steps=2,
+            panel_patience=0.1,
+        )
         engine.panel = agent.Panel(engine.config, engine.stop)
         self.addCleanup(engine.panel.close)
         agent.run_agent(engine, state)
@@ -488,7 +748,9 @@ class ARealPanel(StoryCase):
 
 class Beginning(StoryCase):
     def test_the_boot_output_is_what_counts_as_the_first_reply(self) -> None:
-        boot = json.dumps({"observation": "I draw.", "bboxes": [], "actions": [{"name": "key", "key": "a"}]})
+        boot = json.dumps(
+            {"observation": "I draw.", "bboxes": [], "actions": [{"name": "key", "key": "a"}]}
+        )
         engine, _ = self.story(boot_vlm_output=boot)
         self.assertEqual(engine.desktop.inputs, [("key", "a", True), ("key", "a", False)])
         self.assertEqual(engine.server.requests[0]["messages"][2]["content"], "I draw.")
@@ -505,7 +767,10 @@ class Beginning(StoryCase):
         engine, state = self.engine(lambda request: told(), "story", boot_vlm_output="")
         engine.panel = FakePanel()
         sleep = engine.clock.sleep
-        engine.clock.sleep = lambda seconds: (engine.stop.set("test") if engine.clock.now() > 5 else None, sleep(seconds))
+        engine.clock.sleep = lambda seconds: (
+            engine.stop.set("test") if engine.clock.now() > 5 else None,
+            sleep(seconds),
+        )
         with self.assertRaises(agent.Stopped):
             agent.run_agent(engine, state)
         self.assertEqual(engine.server.requests, [])
@@ -517,16 +782,26 @@ class Beginning(StoryCase):
 
 class Ending(StoryCase):
     def test_done_counts_when_a_fresh_look_confirms_the_observation(self) -> None:
-        for verdict, kind in (("YES: it says saved.", "completed"), ("NO: nothing is saved.", "max_steps")):
-            engine, outcome = self.story(told("The title says Saved.", [{"name": "done"}]), text(verdict), told())
+        for verdict, kind in (
+            ("YES: it says saved.", "completed"),
+            ("NO: nothing is saved.", "max_steps"),
+        ):
+            engine, outcome = self.story(
+                told("The title says Saved.", [{"name": "done"}]), text(verdict), told()
+            )
             self.assertEqual(outcome.kind, kind)
             self.assertIn("CLAIM: The title says Saved.", str(engine.server.requests[1]))
         self.assertEqual(outcome.kind, "max_steps")
-        self.assertIn("not confirmed by a fresh look: NO: nothing is saved.", str(engine.server.requests[2]["messages"][-1]))
+        self.assertIn(
+            "not confirmed by a fresh look: NO: nothing is saved.",
+            str(engine.server.requests[2]["messages"][-1]),
+        )
 
     def test_the_verifiers_picture_has_no_marks(self) -> None:
         click = {"name": "click", "x1": 250, "y1": 500}
-        engine, _ = self.story(told("Saved.", [click]), told("Saved.", [{"name": "done"}]), text("YES"))
+        engine, _ = self.story(
+            told("Saved.", [click]), told("Saved.", [{"name": "done"}]), text("YES")
+        )
         rgb, width, _ = picture(engine.server.requests[2])
         self.assertFalse(orange(rgb, width, 80, 90))
 
@@ -535,11 +810,22 @@ class Ending(StoryCase):
         self.assertEqual(engine.desktop.inputs, [])
 
     def test_replies_without_actions_end_as_stuck(self) -> None:
-        for reply in (told("I think."), text("no JSON"), text(""), told("Off.", [{"name": "click", "x1": 9999, "y1": 1}]),
-                      told("I wait.", [{"name": "wait"}])):  # fmt: skip
+        for reply in (
+            told("I think."),
+            text("no JSON"),
+            text(""),
+            told("Off.", [{"name": "click", "x1": 9999, "y1": 1}]),
+            told("I wait.", [{"name": "wait"}]),
+        ):
             engine, outcome = self.story(*[reply] * 30)
-            self.assertEqual((outcome.kind, self.state.turn <= 11, len(engine.server.requests) <= 11), ("stuck", True, True))
-        self.assertIn("made no progress; do something different", str(engine.server.requests[-1]["messages"][-1]))
+            self.assertEqual(
+                (outcome.kind, self.state.turn <= 11, len(engine.server.requests) <= 11),
+                ("stuck", True, True),
+            )
+        self.assertIn(
+            "made no progress; do something different",
+            str(engine.server.requests[-1]["messages"][-1]),
+        )
 
     def test_a_dead_spot_leads_to_the_recovery_keys_and_to_stuck(self) -> None:
         engine, state = self.engine(lambda request: told("Again.", [CLICK]), "story", max_steps=40)
@@ -551,9 +837,14 @@ class Ending(StoryCase):
     def test_it_goes_on_until_stopped_as_long_as_there_is_progress(self) -> None:
         self.assertEqual(agent.PROFILES["story"].settings["max_steps"], 100000)
         spot = iter(range(1, 999))
-        engine, state = self.engine(lambda request: told("On.", [{"name": "click", "x1": next(spot), "y1": 5}]), "story")
+        engine, state = self.engine(
+            lambda request: told("On.", [{"name": "click", "x1": next(spot), "y1": 5}]), "story"
+        )
         sleep = engine.clock.sleep
-        engine.clock.sleep = lambda seconds: (engine.stop.set("enough") if state.turn > 80 else None, sleep(seconds))
+        engine.clock.sleep = lambda seconds: (
+            engine.stop.set("enough") if state.turn > 80 else None,
+            sleep(seconds),
+        )
         with self.assertRaises(agent.Stopped):
             agent.run_agent(engine, state)
         held = [entry for entry in engine.desktop.inputs if entry[0] == "button"]
@@ -563,13 +854,20 @@ class Ending(StoryCase):
 
 class GoingOn(StoryCase):
     def test_story_and_trail_come_back_from_the_journal_and_nothing_is_repeated(self) -> None:
-        engine, _ = self.story(told("I clicked.", [CLICK]), told("Never done.", [{"name": "key", "key": "b"}]), max_steps=2)
+        engine, _ = self.story(
+            told("I clicked.", [CLICK]),
+            told("Never done.", [{"name": "key", "key": "b"}]),
+            max_steps=2,
+        )
         engine.logger.close()
         again, state = self.engine(lambda request: told("On."), "story", max_steps=3)
         again.logger = agent.ExecutionLogger("unused", old=engine.logger.folder)
         self.addCleanup(again.logger.close)
         agent.resume(again, state)
-        self.assertEqual((state.plan, state.trail), ("I clicked.", [[{"name": "click", "x1": 500, "y1": 500}], []]))
+        self.assertEqual(
+            (state.plan, state.trail),
+            ("I clicked.", [[{"name": "click", "x1": 500, "y1": 500}], []]),
+        )
         agent.run_agent(again, state)
         self.assertEqual(again.desktop.inputs, [])
         self.assertEqual(again.server.requests[0]["messages"][2]["content"], "I clicked.")
@@ -584,13 +882,17 @@ class GoingOn(StoryCase):
         self.addCleanup(engine.logger.close)
         agent.resume(engine, state)
         agent.run_agent(engine, state)
-        self.assertIn("TURN 4. Unknown: the program ended", str(engine.server.requests[0]["messages"][-1]))
+        self.assertIn(
+            "TURN 4. Unknown: the program ended", str(engine.server.requests[0]["messages"][-1])
+        )
 
 
 class TheDemo(CommandLineCase):
     def test_the_demo_completes_from_the_marked_pictures(self) -> None:
         for layout in ("flat", "turn_dirs"):
-            code, out, _ = self.main("--demo", "--profile", "story", "--set", f"log_layout={layout}")
+            code, out, _ = self.main(
+                "--demo", "--profile", "story", "--set", f"log_layout={layout}"
+            )
             self.assertEqual(code, 0, out)
             self.assertIn("completed: Notes shows its green mark", out)
 

@@ -53,7 +53,9 @@ class Live(unittest.TestCase):
     def terminal(self, **environ: str) -> tuple[agent.Terminal, Screen]:
         screen, undo = Screen(), contextlib.ExitStack()
         self.enter(contextlib.redirect_stdout(screen))
-        self.enter(mock.patch.object(agent.shutil, "get_terminal_size", lambda: os.terminal_size((60, 20))))
+        self.enter(
+            mock.patch.object(agent.shutil, "get_terminal_size", lambda: os.terminal_size((60, 20)))
+        )
         self.enter(mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1", **environ}))
         self.enter(mock.patch.object(agent.sys, "platform", "linux"))
         terminal = agent.Terminal(VirtualClock(agent.Stop()), 1, str, undo)
@@ -93,7 +95,9 @@ class Live(unittest.TestCase):
             terminal.say(f"line {number}")
             screen.seen("never", 0.02)
         self.close()
-        self.assertEqual(shown(screen.getvalue()), [*(f"line {number}" for number in range(30)), ""])
+        self.assertEqual(
+            shown(screen.getvalue()), [*(f"line {number}" for number in range(30)), ""]
+        )
 
     def test_the_live_line_never_wraps(self) -> None:
         terminal, screen = self.terminal()
@@ -112,7 +116,12 @@ class Live(unittest.TestCase):
 
     def test_colours_mark_outcomes_and_control_characters_stay_text(self) -> None:
         terminal, screen = self.terminal(NO_COLOR="")
-        for text in ("completed: done", "stuck: no", "warning: \x1b[31mred", "   2  executor  click   unchanged   0.1 s"):
+        for text in (
+            "completed: done",
+            "stuck: no",
+            "warning: \x1b[31mred",
+            "   2  executor  click   unchanged   0.1 s",
+        ):
             terminal.say(text)
         completed, stuck, warning, turn, _ = screen.getvalue().split("\n")
         self.assertEqual(completed, "\x1b[32mcompleted\x1b[0m: done")
@@ -176,17 +185,28 @@ class Loudness(CommandLineCase):
         _, verbose, _ = self.main("--demo", "-v")
         self.assertIn("SCREEN_SHOWS", verbose)
 
-    def test_what_a_person_was_told_stands_in_the_log_too_and_only_once_on_the_terminal(self) -> None:
+    def test_what_a_person_was_told_stands_in_the_log_too_and_only_once_on_the_terminal(
+        self,
+    ) -> None:
         for options in ((), ("-q",), ("-v",)):
             _, out, _ = self.main("--demo", *options)
-            log = sorted((self.folder / "dumps").glob("run_*"))[-1].joinpath("execution_log.txt").read_text(encoding="utf-8")
+            log = (
+                sorted((self.folder / "dumps").glob("run_*"))[-1]
+                .joinpath("execution_log.txt")
+                .read_text(encoding="utf-8")
+            )
             line = '   2  executor  double_click_screen_element "Notes icon"'
             self.assertEqual((log.count(line), out.count(line)), (1, int("-q" not in options)))
 
-    def test_the_last_line_counts_turns_acts_refusals_time_and_tokens_and_names_the_report(self) -> None:
+    def test_the_last_line_counts_turns_acts_refusals_time_and_tokens_and_names_the_report(
+        self,
+    ) -> None:
         _, out, _ = self.main("--demo")
-        self.assertRegex(out.splitlines()[-1], r"^6 turns, 4 acts, 0 refused, \d+\.\d s, of it \d+\.\d s model and \d+\.\d s program,"
-                         r" 7 requests, \d+ tokens; see .*run_0001.report\.html$")  # fmt: skip
+        self.assertRegex(
+            out.splitlines()[-1],
+            r"^6 turns, 4 acts, 0 refused, \d+\.\d s, of it \d+\.\d s model and \d+\.\d s program,"
+            r" 7 requests, \d+ tokens; see .*run_0001.report\.html$",
+        )
 
     def test_a_pipe_gets_no_escape_sequence(self) -> None:
         _, out, _ = self.main("--demo")
@@ -202,7 +222,10 @@ class Loudness(CommandLineCase):
             mock.patch.object(agent.sys, "platform", "linux"),
         ):
             self.main("--demo")
-        words = [[re.sub(r"\d", "0", line) for line in text] for text in (plain.split("\n"), shown(screen.getvalue()))]
+        words = [
+            [re.sub(r"\d", "0", line) for line in text]
+            for text in (plain.split("\n"), shown(screen.getvalue()))
+        ]
         self.assertEqual(words[0], words[1])
 
 

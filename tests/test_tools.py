@@ -11,7 +11,12 @@ from typing import Any
 import agent
 from agent import Coordinate, Point, Rect, ToolCall, ToolError, Vocabulary
 
-AREAS = [Rect(0, 0, 1920, 1080), Rect(-1920, 200, 1536, 864), Rect(5, -3000, 3840, 2160), Rect(10, 10, 1001, 1001)]
+AREAS = [
+    Rect(0, 0, 1920, 1080),
+    Rect(-1920, 200, 1536, 864),
+    Rect(5, -3000, 3840, 2160),
+    Rect(10, 10, 1001, 1001),
+]
 CLICK = {"element_name": "OK", "position": [10, 20]}
 
 
@@ -40,7 +45,9 @@ class Values(unittest.TestCase):
     def test_every_place_of_the_grid_lies_inside_the_area(self) -> None:
         for area in [*AREAS, Rect(3, 3, 1, 1), Rect(0, 0, 17, 9)]:
             for value in range(1001):
-                self.assertTrue(area.contains(agent.to_point(Coordinate(value, 1000 - value), area)))
+                self.assertTrue(
+                    area.contains(agent.to_point(Coordinate(value, 1000 - value), area))
+                )
 
     def test_a_rectangle_contains_its_first_but_not_the_pixel_after_its_last(self) -> None:
         rect = Rect(-10, 5, 20, 10)
@@ -75,11 +82,25 @@ class Chords(unittest.TestCase):
             ins home end pageup pgup page_up PageDown pgdn up ArrowUp arrow_left Right f1 F12 f24 capslock caps_lock
             printscreen menu apps num0 numpad9 numadd lctrl rctrl lshift rshift lalt ralt altgr volumeup playpause
             a Z 0 9 ; = , - . / [ ] minus plus comma period slash""".split()
-        self.assertEqual([name for name in [*wanted, "Page Down", "`", "'", "\\", " "] if not agent.key_name(name)], [])
+        self.assertEqual(
+            [
+                name
+                for name in [*wanted, "Page Down", "`", "'", "\\", " "]
+                if not agent.key_name(name)
+            ],
+            [],
+        )
 
     def test_case_blanks_and_order_do_not_matter(self) -> None:
-        for text in ("ctrl+shift+s", "Ctrl+Shift+S", " CTRL + shift + s ", "s+shift+ctrl", "control+SHIFT+s",
-                     "ctrl-shift-s", "ctrl shift s"):  # fmt: skip
+        for text in (
+            "ctrl+shift+s",
+            "Ctrl+Shift+S",
+            " CTRL + shift + s ",
+            "s+shift+ctrl",
+            "control+SHIFT+s",
+            "ctrl-shift-s",
+            "ctrl shift s",
+        ):
             keys = agent.parse_chord(text)
             self.assertEqual((set(keys[:2]), keys[2]), ({"ctrl", "shift"}, "s"), text)
 
@@ -91,25 +112,50 @@ class Chords(unittest.TestCase):
 
     def test_plus_and_minus_are_keys_too(self) -> None:
         for text, keys in {
-            "+": ("numadd",), "ctrl++": ("ctrl", "numadd"), "ctrl + +": ("ctrl", "numadd"),
+            "+": ("numadd",),
+            "ctrl++": ("ctrl", "numadd"),
+            "ctrl + +": ("ctrl", "numadd"),
             "ctrl+plus": ("ctrl", "numadd"),
-            "-": ("-",), "ctrl+-": ("ctrl", "-"), "ctrl--": ("ctrl", "-"), "ctrl+minus": ("ctrl", "-"),
-            "ctrl+=": ("ctrl", "="), "ctrl-c": ("ctrl", "c"), "alt-f4": ("alt", "f4"), "page-up": ("pageup",),
-            "ctrl+page-up": ("ctrl", "pageup"), " ": ("space",), "ctrl+space": ("ctrl", "space"),
-        }.items():  # fmt: skip
+            "-": ("-",),
+            "ctrl+-": ("ctrl", "-"),
+            "ctrl--": ("ctrl", "-"),
+            "ctrl+minus": ("ctrl", "-"),
+            "ctrl+=": ("ctrl", "="),
+            "ctrl-c": ("ctrl", "c"),
+            "alt-f4": ("alt", "f4"),
+            "page-up": ("pageup",),
+            "ctrl+page-up": ("ctrl", "pageup"),
+            " ": ("space",),
+            "ctrl+space": ("ctrl", "space"),
+        }.items():
             self.assertEqual(agent.parse_chord(text), keys, text)
 
     def test_what_is_no_key_is_refused_by_name(self) -> None:
         for text, wrong in {
-            "ctrl+foo": "'foo'", "kaboom": "'kaboom'", "ctrl+s+": "'ctrl+s+'", "+s": "'+s'", "ctrl+": "'ctrl+'",
-            "ctrl-": "'ctrl-'", "ctrl -": "'ctrl -'", "++": "'++'", "": "''", "\n": "'\\n'", "f25": "'f25'",
-            "ctrl++s": "'ctrl++s'", "lctl+a": "'lctl'", "é": "'é'", "Hello": "'Hello'", "+++": "'+++'",
-        }.items():  # fmt: skip
+            "ctrl+foo": "'foo'",
+            "kaboom": "'kaboom'",
+            "ctrl+s+": "'ctrl+s+'",
+            "+s": "'+s'",
+            "ctrl+": "'ctrl+'",
+            "ctrl-": "'ctrl-'",
+            "ctrl -": "'ctrl -'",
+            "++": "'++'",
+            "": "''",
+            "\n": "'\\n'",
+            "f25": "'f25'",
+            "ctrl++s": "'ctrl++s'",
+            "lctl+a": "'lctl'",
+            "é": "'é'",
+            "Hello": "'Hello'",
+            "+++": "'+++'",
+        }.items():
             self.assertIn(f"no key {wrong};", refused(self, "invalid_key", agent.parse_chord, text))
 
     def test_two_keys_at_once_are_refused(self) -> None:
         for text in ("a+b", "ctrl+k+c", "enter+tab", "up up"):
-            self.assertIn("names 2 keys at once", refused(self, "invalid_key", agent.parse_chord, text))
+            self.assertIn(
+                "names 2 keys at once", refused(self, "invalid_key", agent.parse_chord, text)
+            )
 
     def test_a_chord_reads_the_same_after_it_was_written_down(self) -> None:
         for text in ("ctrl++", "Ctrl+Shift+Esc", "ctrl+-", "win+r", "ctrl+\\", "alt+space"):
@@ -136,7 +182,9 @@ class CleanText(unittest.TestCase):
 
     def test_lone_surrogates_are_refused(self) -> None:
         for lone in ("\ud83d", "\ude00", "\ude00\ud83d"):
-            self.assertIn("Character 2", refused(self, "invalid_args", agent.clean_text, "a" + lone))
+            self.assertIn(
+                "Character 2", refused(self, "invalid_args", agent.clean_text, "a" + lone)
+            )
         self.assertEqual(agent.clean_text(" "), " ")
 
 
@@ -150,7 +198,12 @@ WORDS = Vocabulary(
         "report_complete": "done",
         "archive": "forget",
     },
-    {"click.element_name": "label", "position": "place", "click.reasoning": "justification", "evidence": "proof"},
+    {
+        "click.element_name": "label",
+        "position": "place",
+        "click.reasoning": "justification",
+        "evidence": "proof",
+    },
 )
 
 
@@ -163,11 +216,16 @@ class Schemas(unittest.TestCase):
         (schema,) = WORDS.schemas(["click"])
         self.assertEqual(schema["type"], "function")
         function = schema["function"]
-        self.assertEqual((function["name"], function["parameters"]["required"]), ("click_it", ["label", "place"]))
+        self.assertEqual(
+            (function["name"], function["parameters"]["required"]), ("click_it", ["label", "place"])
+        )
         properties = function["parameters"]["properties"]
         self.assertEqual(list(properties), ["label", "place", "justification"])
         self.assertEqual(properties["label"], {"type": "string"})
-        self.assertEqual(properties["place"], {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 1000}})
+        self.assertEqual(
+            properties["place"],
+            {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 1000}},
+        )
 
     def test_what_a_schema_leaves_to_the_prompt_is_checked_when_a_reply_is_read(self) -> None:
         tools = WORDS.schemas(["click"])
@@ -180,7 +238,10 @@ class Schemas(unittest.TestCase):
                 refused(self, "invalid_box", agent.read_call, message, "stop", tools)
 
     def test_schemas_come_in_the_order_asked_for_and_only_those(self) -> None:
-        names = [schema["function"]["name"] for schema in WORDS.schemas(["report_complete", "click", "scroll_down"])]
+        names = [
+            schema["function"]["name"]
+            for schema in WORDS.schemas(["report_complete", "click", "scroll_down"])
+        ]
         self.assertEqual(names, ["done", "click_it", "down"])
 
     def test_every_tool_has_a_schema_and_a_short_description(self) -> None:
@@ -189,7 +250,9 @@ class Schemas(unittest.TestCase):
             function = schema["function"]
             self.assertEqual(function["name"], f"x_{name}")
             self.assertLess(len(function["description"]), 120)
-            optional = {f.name for f in fields(agent.TOOLS[name].args)} - set(function["parameters"]["required"])
+            optional = {f.name for f in fields(agent.TOOLS[name].args)} - set(
+                function["parameters"]["required"]
+            )
             self.assertLessEqual({n for n in optional if n == "reasoning"}, {"reasoning"})
             self.assertEqual(function["parameters"]["type"], "object")
 
@@ -216,7 +279,9 @@ class Parsing(unittest.TestCase):
         return refused(self, kind, WORDS.parse, ToolCall(name, arguments))
 
     def test_a_good_call_becomes_an_act_with_its_arguments(self) -> None:
-        call = ToolCall("click_it", {"label": "OK", "place": [0, 1000], "justification": "why"}, "id1")
+        call = ToolCall(
+            "click_it", {"label": "OK", "place": [0, 1000], "justification": "why"}, "id1"
+        )
         act = WORDS.parse(call)
         self.assertEqual(act.args, agent.ClickArgs("OK", Coordinate(0, 1000), "why"))
         self.assertEqual((act.tool.name, act.call), ("click", call))
@@ -236,34 +301,61 @@ class Parsing(unittest.TestCase):
     def test_an_unknown_tool_is_told_the_tools_of_its_vocabulary(self) -> None:
         for name in ("click", "Click_it", "scroll_down", "archive"):
             text = self.unread("unknown_tool", name, label="OK", place=[1, 2])
-            self.assertEqual(text, f"There is no tool {name!r}; the tools are "
-                                   "click_it, drag, write, press, down, done, forget.")  # fmt: skip
+            self.assertEqual(
+                text,
+                f"There is no tool {name!r}; the tools are "
+                "click_it, drag, write, press, down, done, forget.",
+            )
 
     def test_a_missing_argument_is_named_as_the_model_knows_it(self) -> None:
         self.assertIn(" place ", self.unread("missing_place", "click_it", label="OK"))
         self.assertIn(" proof ", self.unread("missing_proof", "done"))
         # the canonical name is not the shown one
-        self.assertIn(" place ", self.unread("missing_place", "click_it", label="OK", position=[1, 2]))
+        self.assertIn(
+            " place ", self.unread("missing_place", "click_it", label="OK", position=[1, 2])
+        )
 
     def test_a_place_is_two_whole_numbers(self) -> None:
-        for value in ([1], [1, 2, 3], [], {"a": 1, "y": 2}, 5, [0.5, 2], [True, False], [[1, 2]], [None, 1]):
+        for value in (
+            [1],
+            [1, 2, 3],
+            [],
+            {"a": 1, "y": 2},
+            5,
+            [0.5, 2],
+            [True, False],
+            [[1, 2]],
+            [None, 1],
+        ):
             text = self.unread("invalid_box", "click_it", label="OK", place=value)
             self.assertIn("place must be [x, y] in whole numbers from 0 to 1000", text)
 
     def test_a_place_outside_the_grid_is_refused_never_clamped(self) -> None:
         for value in ([1001, 5], [-1, 5], [960, 1040], [10**30, 0]):
             self.unread("invalid_box", "click_it", label="OK", place=value)
-            self.assertIn("between 0 and 1000", self.refused("invalid_args", "click_it", label="OK", place=value))
+            self.assertIn(
+                "between 0 and 1000",
+                self.refused("invalid_args", "click_it", label="OK", place=value),
+            )
 
     def test_a_text_is_text(self) -> None:
         for value in (True, ["a"], {"a": 1}, 1.5):
             self.assertIn("text must be a text", self.unread("invalid_args", "write", text=value))
 
     def test_a_call_that_somebody_changed_in_a_journal_is_refused(self) -> None:
-        for name, arguments in (("klick", {"label": "OK", "place": [1, 2]}), ("click_it", {"label": "OK"}),
-                                ("click_it", {"label": "OK", "place": 5}), ("click_it", {"place": ["1", "2"]}),
-                                ("write", {"text": 5}), ("write", {}), ("forget", {"summary": "", "archived_turns": 1})):  # fmt: skip
-            self.assertIn(f"no tool {name!r} that takes {arguments!r}", self.refused("invalid_args", name, **arguments))
+        for name, arguments in (
+            ("klick", {"label": "OK", "place": [1, 2]}),
+            ("click_it", {"label": "OK"}),
+            ("click_it", {"label": "OK", "place": 5}),
+            ("click_it", {"place": ["1", "2"]}),
+            ("write", {"text": 5}),
+            ("write", {}),
+            ("forget", {"summary": "", "archived_turns": 1}),
+        ):
+            self.assertIn(
+                f"no tool {name!r} that takes {arguments!r}",
+                self.refused("invalid_args", name, **arguments),
+            )
 
     def test_what_looks_like_another_type_is_typed_as_it_stands(self) -> None:
         for text in ("true", "null", "5", "[1, 2]", "{}", " ", "\\n"):
@@ -279,7 +371,9 @@ class Parsing(unittest.TestCase):
         self.refused("invalid_key", "press", key="ctrl+foo")
 
     def test_a_list_of_turns_is_a_list_of_whole_numbers(self) -> None:
-        self.assertEqual(parse("forget", summary="s", archived_turns=[1, 2]).args.archived_turns, (1, 2))
+        self.assertEqual(
+            parse("forget", summary="s", archived_turns=[1, 2]).args.archived_turns, (1, 2)
+        )
         for value in (["one"], "one", 1, [1.5], [True]):
             self.unread("invalid_args", "forget", summary="s", archived_turns=value)
 
@@ -289,9 +383,25 @@ class Parsing(unittest.TestCase):
         self.assertEqual(str(parse("down")), "scroll_down")
 
     def test_nothing_but_a_tool_error_comes_out_of_any_arguments(self) -> None:
-        values: list[Any] = [None, True, 0, -1, 1.5, "", "x", [], [1, 2], [1, "2"], {}, {"a": []}, "\ud800"]
+        values: list[Any] = [
+            None,
+            True,
+            0,
+            -1,
+            1.5,
+            "",
+            "x",
+            [],
+            [1, 2],
+            [1, "2"],
+            {},
+            {"a": []},
+            "\ud800",
+        ]
         for shown in WORDS.tools.values():
-            names = "label place element_name start end text key proof summary archived_turns".split()
+            names = (
+                "label place element_name start end text key proof summary archived_turns".split()
+            )
             for value, other in itertools.product(values, values):
                 given = {name: (value if i % 2 else other) for i, name in enumerate(names)}
                 try:
@@ -310,8 +420,12 @@ class NewTool(unittest.TestCase):
         agent.TOOLS["wave"] = agent.Tool("wave", WaveArgs, "Wave at a place.")
         for shown, argument in (("wave_at", "at"), ("winken", "ort")):
             words = Vocabulary({"wave": shown}, {"position": argument})
-            self.assertEqual(words.schemas(["wave"])[0]["function"]["parameters"]["required"], [argument])
-            self.assertEqual(words.parse(ToolCall(shown, {argument: [1, 2]})).args, WaveArgs(Coordinate(1, 2)))
+            self.assertEqual(
+                words.schemas(["wave"])[0]["function"]["parameters"]["required"], [argument]
+            )
+            self.assertEqual(
+                words.parse(ToolCall(shown, {argument: [1, 2]})).args, WaveArgs(Coordinate(1, 2))
+            )
             self.assertEqual(words.tools["wave"], shown)
 
 

@@ -12,30 +12,80 @@ from tests.fakes import E_FAIL, NEVER_FAIL, FakeWin32, Foreground
 
 # Sizes and offsets on 64-bit Windows, from winuser.h and wingdi.h.
 SIZES = {
-    "POINT": 8, "RECT": 16, "CURSORINFO": 24, "ICONINFO": 32, "BITMAP": 32, "BITMAPINFOHEADER": 40,
-    "MOUSEINPUT": 32, "KEYBDINPUT": 24, "INPUT_UNION": 32, "INPUT": 40,
-}  # fmt: skip
+    "POINT": 8,
+    "RECT": 16,
+    "CURSORINFO": 24,
+    "ICONINFO": 32,
+    "BITMAP": 32,
+    "BITMAPINFOHEADER": 40,
+    "MOUSEINPUT": 32,
+    "KEYBDINPUT": 24,
+    "INPUT_UNION": 32,
+    "INPUT": 40,
+}
 OFFSETS = {
-    "CURSORINFO.hCursor": 8, "CURSORINFO.ptScreenPos": 16, "ICONINFO.xHotspot": 4, "ICONINFO.hbmMask": 16,
-    "ICONINFO.hbmColor": 24, "BITMAP.bmWidth": 4, "BITMAP.bmHeight": 8, "BITMAP.bmBitsPixel": 18, "BITMAP.bmBits": 24,
-    "BITMAPINFOHEADER.biHeight": 8, "BITMAPINFOHEADER.biBitCount": 14, "BITMAPINFOHEADER.biCompression": 16,
-    "MOUSEINPUT.mouseData": 8, "MOUSEINPUT.dwFlags": 12, "MOUSEINPUT.time": 16, "MOUSEINPUT.dwExtraInfo": 24,
-    "KEYBDINPUT.wScan": 2, "KEYBDINPUT.dwFlags": 4, "KEYBDINPUT.time": 8, "KEYBDINPUT.dwExtraInfo": 16, "INPUT.u": 8,
-}  # fmt: skip
+    "CURSORINFO.hCursor": 8,
+    "CURSORINFO.ptScreenPos": 16,
+    "ICONINFO.xHotspot": 4,
+    "ICONINFO.hbmMask": 16,
+    "ICONINFO.hbmColor": 24,
+    "BITMAP.bmWidth": 4,
+    "BITMAP.bmHeight": 8,
+    "BITMAP.bmBitsPixel": 18,
+    "BITMAP.bmBits": 24,
+    "BITMAPINFOHEADER.biHeight": 8,
+    "BITMAPINFOHEADER.biBitCount": 14,
+    "BITMAPINFOHEADER.biCompression": 16,
+    "MOUSEINPUT.mouseData": 8,
+    "MOUSEINPUT.dwFlags": 12,
+    "MOUSEINPUT.time": 16,
+    "MOUSEINPUT.dwExtraInfo": 24,
+    "KEYBDINPUT.wScan": 2,
+    "KEYBDINPUT.dwFlags": 4,
+    "KEYBDINPUT.time": 8,
+    "KEYBDINPUT.dwExtraInfo": 16,
+    "INPUT.u": 8,
+}
 HANDLES_RETURNED = """OpenInputDesktop GetDC CreateCompatibleDC CreateDIBSection SelectObject GetForegroundWindow
     OpenProcess WindowFromPoint GetAncestor GetConsoleWindow CreateMutexW GetStdHandle""".split()
 # Where each function takes a handle or a pointer; an int there would lose the upper half on 64-bit Windows.
 WIDE_ARGUMENTS = {
-    "SetProcessDpiAwarenessContext": [0], "CloseDesktop": [0], "GetDC": [0], "ReleaseDC": [0, 1],
-    "CreateCompatibleDC": [0], "DeleteDC": [0], "CreateDIBSection": [0, 1, 3, 4], "SelectObject": [0, 1],
-    "DeleteObject": [0], "SetStretchBltMode": [0], "SetBrushOrgEx": [0, 3], "StretchBlt": [0, 5], "GetObjectW": [0, 2],
-    "GetCursorInfo": [0], "GetIconInfo": [0, 1], "DrawIconEx": [0, 3, 7], "GetCursorPos": [0], "SendInput": [1],
-    "GetWindowTextW": [0, 1], "GetWindowRect": [0, 1], "GetWindowThreadProcessId": [0, 1], "CloseHandle": [0],
-    "QueryFullProcessImageNameW": [0, 2, 3], "OpenProcessToken": [0, 2], "GetTokenInformation": [0, 2, 4],
-    "WindowFromPoint": [0], "GetAncestor": [0], "GetLastInputInfo": [0], "RegisterHotKey": [0],
-    "PeekMessageW": [0, 1], "SetConsoleCtrlHandler": [0], "CreateMutexW": [0, 2], "WaitForSingleObject": [0],
-    "GetConsoleMode": [0, 1], "SetConsoleMode": [0],
-}  # fmt: skip
+    "SetProcessDpiAwarenessContext": [0],
+    "CloseDesktop": [0],
+    "GetDC": [0],
+    "ReleaseDC": [0, 1],
+    "CreateCompatibleDC": [0],
+    "DeleteDC": [0],
+    "CreateDIBSection": [0, 1, 3, 4],
+    "SelectObject": [0, 1],
+    "DeleteObject": [0],
+    "SetStretchBltMode": [0],
+    "SetBrushOrgEx": [0, 3],
+    "StretchBlt": [0, 5],
+    "GetObjectW": [0, 2],
+    "GetCursorInfo": [0],
+    "GetIconInfo": [0, 1],
+    "DrawIconEx": [0, 3, 7],
+    "GetCursorPos": [0],
+    "SendInput": [1],
+    "GetWindowTextW": [0, 1],
+    "GetWindowRect": [0, 1],
+    "GetWindowThreadProcessId": [0, 1],
+    "CloseHandle": [0],
+    "QueryFullProcessImageNameW": [0, 2, 3],
+    "OpenProcessToken": [0, 2],
+    "GetTokenInformation": [0, 2, 4],
+    "WindowFromPoint": [0],
+    "GetAncestor": [0],
+    "GetLastInputInfo": [0],
+    "RegisterHotKey": [0],
+    "PeekMessageW": [0, 1],
+    "SetConsoleCtrlHandler": [0],
+    "CreateMutexW": [0, 2],
+    "WaitForSingleObject": [0],
+    "GetConsoleMode": [0, 1],
+    "SetConsoleMode": [0],
+}
 LIBRARIES = {"user32", "gdi32", "kernel32", "shcore", "advapi32"}
 
 
@@ -75,9 +125,13 @@ class Table(unittest.TestCase):
 
     def test_every_row_has_as_many_arguments_as_the_simulated_function(self) -> None:
         for name, (_, _, argtypes, _) in agent.WIN32.items():
-            parameters = list(inspect.signature(getattr(self.world, f"_{name}")).parameters.values())
+            parameters = list(
+                inspect.signature(getattr(self.world, f"_{name}")).parameters.values()
+            )
             expected = [p for p in parameters if p.kind is p.VAR_POSITIONAL or p.default is p.empty]
-            if any(p.kind is p.VAR_POSITIONAL for p in expected):  # StretchBlt: six by name, five in the rest
+            if any(
+                p.kind is p.VAR_POSITIONAL for p in expected
+            ):  # StretchBlt: six by name, five in the rest
                 self.assertEqual((name, len(argtypes)), ("StretchBlt", 11))
             else:
                 self.assertEqual(len(argtypes), len(expected), name)
@@ -91,7 +145,11 @@ class Table(unittest.TestCase):
 
     def test_everything_else_is_32_bits_wide(self) -> None:
         for name, (_, _, argtypes, _) in agent.WIN32.items():
-            narrow = [kind for place, kind in enumerate(argtypes) if place not in WIDE_ARGUMENTS.get(name, [])]
+            narrow = [
+                kind
+                for place, kind in enumerate(argtypes)
+                if place not in WIDE_ARGUMENTS.get(name, [])
+            ]
             self.assertLessEqual({ctypes.sizeof(kind) for kind in narrow}, {4}, name)
 
     def test_a_handle_above_32_bits_arrives_whole(self) -> None:
@@ -123,8 +181,13 @@ class Table(unittest.TestCase):
                 with self.assertRaises(agent.Win32Error) as caught:
                     getattr(self.world.api, name)(*zeros(name))
                 hresult = name == "SetProcessDpiAwareness"
-                self.assertEqual((caught.exception.function, caught.exception.code), (name, E_FAIL if hresult else 31))
-                self.assertRegex(str(caught.exception), rf"^Windows refused {name} \(error -?\d+\); .*\.$")
+                self.assertEqual(
+                    (caught.exception.function, caught.exception.code),
+                    (name, E_FAIL if hresult else 31),
+                )
+                self.assertRegex(
+                    str(caught.exception), rf"^Windows refused {name} \(error -?\d+\); .*\.$"
+                )
 
     def test_a_function_without_a_failure_answer_is_not_called_failed(self) -> None:
         for name in NEVER_FAIL | {"SendInput"}:
@@ -138,7 +201,9 @@ class Table(unittest.TestCase):
             self.assertEqual(api.GetSystemMetrics(0), 1920)
             with self.assertRaises(agent.Win32Error) as caught:
                 api.SetProcessDpiAwareness(2)
-            self.assertEqual(str(caught.exception), "SetProcessDpiAwareness is not available on this Windows.")
+            self.assertEqual(
+                str(caught.exception), "SetProcessDpiAwareness is not available on this Windows."
+            )
             self.assertEqual(caught.exception.function, "SetProcessDpiAwareness")
 
     def test_a_name_without_a_row_is_named(self) -> None:
@@ -162,7 +227,9 @@ class SimulatedWindows(unittest.TestCase):
 
     def bitmap(self, dc: int) -> int:
         header, bits = agent.BITMAPINFOHEADER(40, 4, -4, 1, 32), ctypes.c_void_p()
-        return int(self.api.CreateDIBSection(dc, ctypes.byref(header), 0, ctypes.byref(bits), None, 0))
+        return int(
+            self.api.CreateDIBSection(dc, ctypes.byref(header), 0, ctypes.byref(bits), None, 0)
+        )
 
     def assertNoticed(self, pattern: str) -> None:
         self.assertRegex("\n".join(self.world.problems), pattern)

@@ -22,7 +22,9 @@ BOXES = [{"x1": 150, "y1": 200, "x2": 420, "y2": 480}, {"x1": 600, "y1": 500, "x
 
 def turn(age: int) -> list[dict[str, Any]]:
     """The same actions somewhere else."""
-    return [{k: v if isinstance(v, str) else v + 40 * age for k, v in action.items()} for action in TURN]
+    return [
+        {k: v if isinstance(v, str) else v + 40 * age for k, v in action.items()} for action in TURN
+    ]
 
 
 def best(work: Callable[[], object], times: int = 7) -> float:
@@ -45,8 +47,14 @@ def main() -> None:
         start = time.perf_counter()
         agent.annotate(frame.pixels, frame.width, frame.height, TURN, boxes, trail)
         first = (time.perf_counter() - start) * 1000
-        marks = best(lambda boxes=boxes: agent.annotate(frame.pixels, frame.width, frame.height, TURN, boxes, trail))
-        print(f"{name}: {marks:.1f} ms (first time {first:.1f} ms), {marks / encode:.2f} of encoding ({encode:.1f} ms)")
+        marks = best(
+            lambda boxes=boxes: agent.annotate(
+                frame.pixels, frame.width, frame.height, TURN, boxes, trail
+            )
+        )
+        print(
+            f"{name}: {marks:.1f} ms (first time {first:.1f} ms), {marks / encode:.2f} of encoding ({encode:.1f} ms)"
+        )
 
 
 if __name__ == "__main__":

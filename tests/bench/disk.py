@@ -35,4 +35,6 @@ if __name__ == "__main__":
                 agent.main(["--demo", "--profile", profile, "--set", f"dump_dir={dumps}"])
         for run in runs or sorted(Path(dumps).glob("run_*")):
             count, own, theirs = sizes(run)
-            print(f"{run.name}: {count} pictures, {own} bytes, mss {theirs}, ratio {own / theirs:.2f}")
+            print(
+                f"{run.name}: {count} pictures, {own} bytes, mss {theirs}, ratio {own / theirs:.2f}"
+            )

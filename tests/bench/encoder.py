@@ -54,7 +54,9 @@ def after(pixels: bytes) -> Callable[[bytes], bytes]:
     return encode
 
 
-def measure(cases: dict[str, tuple[Callable[[bytes], bytes], bytes]], rounds: int) -> dict[str, tuple[float, int]]:
+def measure(
+    cases: dict[str, tuple[Callable[[bytes], bytes], bytes]], rounds: int
+) -> dict[str, tuple[float, int]]:
     """Case -> (median seconds, bytes)."""
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     sizes = {}
@@ -70,7 +72,9 @@ def measure(cases: dict[str, tuple[Callable[[bytes], bytes], bytes]], rounds: in
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("folder", nargs="?")
 parser.add_argument("--rounds", type=int, default=7)
-parser.add_argument("--cpu", action="store_true", help="processor time of all threads: for a busy machine")
+parser.add_argument(
+    "--cpu", action="store_true", help="processor time of all threads: for a busy machine"
+)
 options = parser.parse_args()
 clock = time.process_time if options.cpu else time.perf_counter
 peers: dict[str, Callable[[bytes], bytes]] = {"plain": straightforward}
@@ -107,7 +111,12 @@ for title, pixels in frames.read(options.folder).items():
     for name, value in row.items():
         ratios.setdefault(name, []).append(value)
     times = "  ".join(f"{name} {value[0] * 1000:.1f}" for name, value in result.items())
-    print(f"{title:<12} {times}   " + "  ".join(f"{name} {value:.2f}" for name, value in row.items()))
+    print(
+        f"{title:<12} {times}   " + "  ".join(f"{name} {value:.2f}" for name, value in row.items())
+    )
 print(
-    "geometric mean: " + "  ".join(f"{name} {statistics.geometric_mean(values):.2f}" for name, values in ratios.items())
+    "geometric mean: "
+    + "  ".join(
+        f"{name} {statistics.geometric_mean(values):.2f}" for name, values in ratios.items()
+    )
 )

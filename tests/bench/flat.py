@@ -27,8 +27,15 @@ from tests.soak import EndlessDesktop, counts
 def run(turns: int) -> dict[str, list[float]]:
     """What each turn cost: seconds of the processor, bytes of the journal and of the requests; memory every 100."""
     stop = agent.Stop()
-    clock, found = VirtualClock(stop), {name: [0.0] * (turns + 1) for name in ("seconds", "journal", "requests", "memory")}
-    record, complete, sleep = agent.ExecutionLogger.record, agent.ModelServer.complete, agent.Engine.repeated
+    clock, found = (
+        VirtualClock(stop),
+        {name: [0.0] * (turns + 1) for name in ("seconds", "journal", "requests", "memory")},
+    )
+    record, complete, sleep = (
+        agent.ExecutionLogger.record,
+        agent.ModelServer.complete,
+        agent.Engine.repeated,
+    )
     turn, began, size = 0, time.process_time(), 0
 
     def recorded(self: agent.ExecutionLogger, kind: str, **values: Any) -> None:
@@ -53,9 +60,18 @@ def run(turns: int) -> dict[str, list[float]]:
         return sleep(self, act, frame) and False  # it is meant to do the same again and again
 
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        settings = [f"max_steps={turns}", f"dump_dir={folder}", "minutes_most=0", "screen_capture_w=320",
-                    "screen_capture_h=180", "acts_per_minute=10000", "turn_delay=0.75"]  # fmt: skip
-        options = agent.command_line().parse_args(["--demo", *(p for s in settings for p in ("--set", s))])
+        settings = [
+            f"max_steps={turns}",
+            f"dump_dir={folder}",
+            "minutes_most=0",
+            "screen_capture_w=320",
+            "screen_capture_h=180",
+            "acts_per_minute=10000",
+            "turn_delay=0.75",
+        ]
+        options = agent.command_line().parse_args(
+            ["--demo", *(p for s in settings for p in ("--set", s))]
+        )
         with (
             mock.patch.object(agent, "DemoDesktop", EndlessDesktop),
             mock.patch.object(agent.ExecutionLogger, "record", recorded),
@@ -75,7 +91,10 @@ def ratios(found: dict[str, list[float]], turns: int) -> dict[str, tuple[float, 
         pairs[name] = tuple(statistics.mean(found[name][part]) for part in (early, late))
     hundreds = turns // 100 * 100
     pairs["memory"] = found["memory"][100], found["memory"][hundreds - 100]
-    pairs[f"memory since turn {turns // 10}"] = found["memory"][hundreds // 1000 * 100], found["memory"][hundreds - 100]
+    pairs[f"memory since turn {turns // 10}"] = (
+        found["memory"][hundreds // 1000 * 100],
+        found["memory"][hundreds - 100],
+    )
     return pairs  # type: ignore[return-value]
 
 

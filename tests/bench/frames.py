@@ -11,9 +11,7 @@ import agent
 from agent import Canvas, Rect
 
 WIDTH, HEIGHT = 1536, 864
-WORDS = (
-    "the screen shows a window with text and every line of it is told by its own words so that nothing repeats".split()
-)
+WORDS = "the screen shows a window with text and every line of it is told by its own words so that nothing repeats".split()
 
 
 def text_width(line: str, scale: int = 2) -> int:
@@ -23,11 +21,17 @@ def text_width(line: str, scale: int = 2) -> int:
 def sentence(dice: random.Random, width: int, scale: int) -> str:
     line = ""
     while text_width(line, scale) < width - 120:
-        line += dice.choice(WORDS)[: dice.randint(2, 9)] + dice.choice(" , .-;" if dice.random() < 0.2 else " ") + " "
+        line += (
+            dice.choice(WORDS)[: dice.randint(2, 9)]
+            + dice.choice(" , .-;" if dice.random() < 0.2 else " ")
+            + " "
+        )
     return line
 
 
-def write_lines(canvas: Canvas, rect: Rect, colours: list[int], dice: random.Random, scale: int = 2) -> None:
+def write_lines(
+    canvas: Canvas, rect: Rect, colours: list[int], dice: random.Random, scale: int = 2
+) -> None:
     for y in range(rect.top, rect.top + rect.height - 9 * scale, 11 * scale):
         x, line = rect.left, sentence(dice, rect.width, scale)
         for word in line.split(" "):
@@ -38,14 +42,17 @@ def photo(width: int, height: int, seed: int = 1) -> bytes:
     """Soft shapes with a grain of a few levels, as a camera's picture has them."""
     dice, cell = random.Random(seed), 48
     across, down = width // cell + 2, height // cell + 2
-    grid = [[[dice.randrange(40, 216) for _ in range(across)] for _ in range(down)] for _ in range(3)]
+    grid = [
+        [[dice.randrange(40, 216) for _ in range(across)] for _ in range(down)] for _ in range(3)
+    ]
     pixels = bytearray(width * height * 4)
     for channel in range(3):
         plane = bytearray()
         for y in range(height):
             row, part = divmod(y, cell)
             ends = [
-                a * (cell - part) + b * part for a, b in zip(grid[channel][row], grid[channel][row + 1], strict=True)
+                a * (cell - part) + b * part
+                for a, b in zip(grid[channel][row], grid[channel][row + 1], strict=True)
             ]
             smooth = [
                 (left * (cell - x) + right * x) // (cell * cell)
@@ -53,7 +60,9 @@ def photo(width: int, height: int, seed: int = 1) -> bytes:
                 for x in range(cell)
             ][:width]
             grain = dice.randbytes(width)
-            plane += bytes([value + (g & 7) + (g >> 6) - 4 for value, g in zip(smooth, grain, strict=True)])
+            plane += bytes(
+                [value + (g & 7) + (g >> 6) - 4 for value, g in zip(smooth, grain, strict=True)]
+            )
         pixels[channel::4] = plane
     return bytes(pixels)
 
@@ -72,14 +81,22 @@ def code() -> bytes:
     canvas.fill(Rect(0, 0, WIDTH, HEIGHT), 0x1E1E1E)
     canvas.fill(Rect(0, 0, 280, HEIGHT), 0x252526)
     write_lines(canvas, Rect(20, 60, 240, HEIGHT - 200), [0xCCCCCC], dice, 1)
-    write_lines(canvas, Rect(320, 40, 1180, HEIGHT - 60), [0x9CDCFE, 0xC586C0, 0xDCDCAA, 0xD4D4D4, 0xCE9178], dice, 1)
+    write_lines(
+        canvas,
+        Rect(320, 40, 1180, HEIGHT - 60),
+        [0x9CDCFE, 0xC586C0, 0xDCDCAA, 0xD4D4D4, 0xCE9178],
+        dice,
+        1,
+    )
     return bytes(canvas.pixels)
 
 
 def paste(canvas: Canvas, pixels: bytes, rect: Rect) -> None:
     for row in range(rect.height):
         at = ((rect.top + row) * canvas.width + rect.left) * 4
-        canvas.pixels[at : at + rect.width * 4] = pixels[row * rect.width * 4 : (row + 1) * rect.width * 4]
+        canvas.pixels[at : at + rect.width * 4] = pixels[
+            row * rect.width * 4 : (row + 1) * rect.width * 4
+        ]
 
 
 def busy() -> bytes:
@@ -109,7 +126,13 @@ def typed(pixels: bytes, line: str = "Hello, a little text was typed.") -> bytes
 
 def drawn() -> dict[str, bytes]:
     """Five frames of 1536x864 as BGRX bytes."""
-    return {"text": text(), "code": code(), "busy": busy(), "photo": photo(WIDTH, HEIGHT), "demo": demo()}
+    return {
+        "text": text(),
+        "code": code(),
+        "busy": busy(),
+        "photo": photo(WIDTH, HEIGHT),
+        "demo": demo(),
+    }
 
 
 def from_folder(folder: str) -> dict[str, bytes]:
@@ -126,7 +149,9 @@ def from_folder(folder: str) -> dict[str, bytes]:
             rgb, width, height = agent.png_to_rgb(path.read_bytes())
         pixels = bytearray(width * height * 4)
         pixels[0::4], pixels[1::4], pixels[2::4] = rgb[2::3], rgb[1::3], rgb[0::3]
-        frames[path.stem] = agent.scale_bgrx(bytes(pixels), width, Rect(0, 0, width, height), WIDTH, HEIGHT)
+        frames[path.stem] = agent.scale_bgrx(
+            bytes(pixels), width, Rect(0, 0, width, height), WIDTH, HEIGHT
+        )
     return frames
 
 

@@ -29,7 +29,11 @@ def main() -> int:
         f"share of the request's text that starts as the one before: median {statistics.median(shares):.2f}, "
         f"least {min(shares):.2f} (wanted: at least 0.70)"
     )
-    return 0 if run.completed and statistics.median(seconds) <= 0.4 and statistics.median(shares) >= 0.7 else 1
+    return (
+        0
+        if run.completed and statistics.median(seconds) <= 0.4 and statistics.median(shares) >= 0.7
+        else 1
+    )
 
 
 if __name__ == "__main__":

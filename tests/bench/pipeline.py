@@ -26,7 +26,13 @@ from frames import HEIGHT, WIDTH, agent
 
 PROFILE = agent.PROFILES["planner"]
 ROLE = PROFILE.roles["executor"]
-SETTINGS = {"tools": PROFILE.schemas(ROLE), "tool_choice": "auto", "model": "m", "temperature": 0.5, "max_tokens": 1400}
+SETTINGS = {
+    "tools": PROFILE.schemas(ROLE),
+    "tool_choice": "auto",
+    "model": "m",
+    "temperature": 0.5,
+    "max_tokens": 1400,
+}
 TEXT = "TASK: something\n" + "  Turn_1: click_screen_element -> screen changed\n" * 12
 
 
@@ -47,14 +53,20 @@ class Sink:
 def own(encoder: agent.PngEncoder, logger: agent.ExecutionLogger, pixels: bytes) -> bytes:
     picture = encoder.encode(pixels, WIDTH, HEIGHT)
     logger.save_screenshot("turn", picture.png)
-    messages = [agent.Message("system", PROFILE.system(ROLE)), agent.Message("user", TEXT, picture.base64)]
+    messages = [
+        agent.Message("system", PROFILE.system(ROLE)),
+        agent.Message("user", TEXT, picture.base64),
+    ]
     return agent.request_body(SETTINGS, messages)
 
 
 def plain(logger: agent.ExecutionLogger, pixels: bytes) -> bytes:
     png = agent.rgb_to_png(agent.bgrx_to_rgb(pixels), WIDTH, HEIGHT)
     (logger.folder / "screenshots" / "plain.png").write_bytes(png)
-    url = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(png).decode()}}
+    url = {
+        "type": "image_url",
+        "image_url": {"url": "data:image/png;base64," + base64.b64encode(png).decode()},
+    }
     messages = [{"role": "system", "content": PROFILE.system(ROLE)}]
     messages += [{"role": "user", "content": [url, {"type": "text", "text": TEXT}]}]
     return json.dumps({"messages": messages, **SETTINGS}).encode()
@@ -70,7 +82,9 @@ parser = argparse.ArgumentParser()
 parser.add_argument("folder", nargs="?")
 parser.add_argument("--rounds", type=int, default=15)
 options = parser.parse_args()
-print(f"Python {platform.python_version()} on {sys.platform}, median of {options.rounds}, milliseconds")
+print(
+    f"Python {platform.python_version()} on {sys.platform}, median of {options.rounds}, milliseconds"
+)
 with tempfile.TemporaryDirectory() as folder:
     logger, send = agent.ExecutionLogger(folder), Sink().sender.sendall
     for title, pixels in frames.read(options.folder).items():
@@ -78,9 +92,20 @@ with tempfile.TemporaryDirectory() as folder:
         changed = frames.typed(pixels)
         for _ in range(options.rounds):
             encoder = agent.PngEncoder()
-            for case, frame in (("new", pixels), ("typed", changed), ("same", bytes(bytearray(changed)))):
-                times.setdefault(case, []).append(milliseconds(send, lambda e=encoder, f=frame: own(e, logger, f)))
+            for case, frame in (
+                ("new", pixels),
+                ("typed", changed),
+                ("same", bytes(bytearray(changed))),
+            ):
+                times.setdefault(case, []).append(
+                    milliseconds(send, lambda e=encoder, f=frame: own(e, logger, f))
+                )
                 logger.flush()  # the model's answer takes seconds: time enough for the disk
-            times.setdefault("straightforward", []).append(milliseconds(send, lambda f=pixels: plain(logger, f)))
-        print(f"{title:<10} " + "  ".join(f"{case} {statistics.median(values):.1f}" for case, values in times.items()))
+            times.setdefault("straightforward", []).append(
+                milliseconds(send, lambda f=pixels: plain(logger, f))
+            )
+        print(
+            f"{title:<10} "
+            + "  ".join(f"{case} {statistics.median(values):.1f}" for case, values in times.items())
+        )
     logger.close()

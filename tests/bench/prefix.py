@@ -37,10 +37,14 @@ class Pieces:
     def complete(self, body: bytes) -> agent.Reply:
         self.sizes.append(len(body))
         request = json.loads(body)
-        pieces: list[tuple[str, int]] = [(json.dumps(request["tools"]), len(json.dumps(request["tools"])) // 4)]
+        pieces: list[tuple[str, int]] = [
+            (json.dumps(request["tools"]), len(json.dumps(request["tools"])) // 4)
+        ]
         for message in request["messages"]:
             content = message.pop("content")
-            for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+            for part in (
+                content if isinstance(content, list) else [{"type": "text", "text": content}]
+            ):
                 if "image_url" in part:
                     pieces.append((str(hash(part["image_url"]["url"])), IMAGE_TOKENS))
                 else:
@@ -50,17 +54,26 @@ class Pieces:
         same = sum(new[1] for new, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
         self.tokens.append((same, sum(tokens for _, tokens in pieces)))
         self.before = pieces
-        return agent.Reply(self.reply(), "tool_calls", agent.Usage(None, 60, None), "scripted", 1.0, 1)
+        return agent.Reply(
+            self.reply(), "tool_calls", agent.Usage(None, 60, None), "scripted", 1.0, 1
+        )
 
     def reply(self) -> dict[str, Any]:
         number = next(self.turn)
         name = "observe_screen" if number % 2 else "click_element"
         arguments = {} if number % 2 else {"label": f"Button {number}", "box": [number % 1000, 500]}
         function = {"name": name, "arguments": json.dumps(arguments)}
-        said = f"The window shows button {number}; the last action worked, so I go on with the next one. " * 2
+        said = (
+            f"The window shows button {number}; the last action worked, so I go on with the next one. "
+            * 2
+        )
         thought = f"thinking about {number} " * 30 * self.thinks
-        return {"role": "assistant", "content": said, "reasoning_content": thought,
-                "tool_calls": [{"id": "x", "type": "function", "function": function}]}  # fmt: skip
+        return {
+            "role": "assistant",
+            "content": said,
+            "reasoning_content": thought,
+            "tool_calls": [{"id": "x", "type": "function", "function": function}],
+        }
 
 
 def noise(desktop: PlainDesktop) -> Any:
@@ -68,7 +81,9 @@ def noise(desktop: PlainDesktop) -> Any:
     block = os.urandom(240_000)
 
     def glance(area: agent.Rect, width: int, height: int) -> bytes:
-        return (block + bytes([len(desktop.inputs) % 251]) * (width * height * 4))[: width * height * 4]
+        return (block + bytes([len(desktop.inputs) % 251]) * (width * height * 4))[
+            : width * height * 4
+        ]
 
     return glance
 
@@ -76,15 +91,27 @@ def noise(desktop: PlainDesktop) -> Any:
 def run(steps: int, prune_at: int, thinks: bool) -> tuple[Pieces, list[int]]:
     peaks: list[int] = []
     with tempfile.TemporaryDirectory() as folder:
-        layers = {"profile": agent.PROFILES["chat"].settings,
-                  "bench": {"dump_dir": folder, "max_steps": steps, "prune_screenshots_at": prune_at}}  # fmt: skip
+        layers = {
+            "profile": agent.PROFILES["chat"].settings,
+            "bench": {"dump_dir": folder, "max_steps": steps, "prune_screenshots_at": prune_at},
+        }
         config, stop, server = agent.load_config(layers), agent.Stop(), Pieces(thinks)
         clock = VirtualClock(stop)
         desktop = PlainDesktop(clock)
         desktop.glance = noise(desktop)  # type: ignore[method-assign]
         logger = agent.ExecutionLogger(folder)
-        engine = agent.Engine(config, agent.PROFILES["chat"], desktop, agent.Actuator(desktop, config, clock, stop),
-                              server, logger, clock, stop, agent.ModelInfo("scripted"), lambda line: None)  # fmt: skip
+        engine = agent.Engine(
+            config,
+            agent.PROFILES["chat"],
+            desktop,
+            agent.Actuator(desktop, config, clock, stop),
+            server,
+            logger,
+            clock,
+            stop,
+            agent.ModelInfo("scripted"),
+            lambda line: None,
+        )
         complete = server.complete
 
         def counted(body: bytes) -> agent.Reply:
@@ -104,14 +131,18 @@ def main() -> None:
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     tracemalloc.start()
     print(f"{steps} steps, 2 screenshots and 2 thoughts kept\n")
-    print("most  thinks  largest request  prompt tokens  reused  read anew a step  memory peak first, last quarter")
+    print(
+        "most  thinks  largest request  prompt tokens  reused  read anew a step  memory peak first, last quarter"
+    )
     for thinks, prune_at in itertools.product((False, True), (2, 3, 4, 6, 8)):
         server, peaks = run(steps, prune_at, thinks)
         same, whole = (sum(column) for column in zip(*server.tokens[1:], strict=True))
         mean, anew = whole // (len(server.tokens) - 1), (whole - same) // (len(server.tokens) - 1)
         size, said = max(server.sizes) / 1e6, "yes" if thinks else "no"
-        print(f"{prune_at:>4}  {said:<6}  {size:>12.2f} MB  {mean:>13,}  {same / whole:>6.1%}  {anew:>16,}"
-              f"  {peaks[0] / 1e6:.1f} MB, {peaks[-1] / 1e6:.1f} MB")  # fmt: skip
+        print(
+            f"{prune_at:>4}  {said:<6}  {size:>12.2f} MB  {mean:>13,}  {same / whole:>6.1%}  {anew:>16,}"
+            f"  {peaks[0] / 1e6:.1f} MB, {peaks[-1] / 1e6:.1f} MB"
+        )
         late = max(server.sizes[steps // 2 :]) / max(server.sizes[: steps // 2])
         assert late < 1.05, f"the second half's largest request is {late:.2f} of the first half's"
 

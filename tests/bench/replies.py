@@ -1,6 +1,6 @@
 """How long hostile replies take to read, as a ratio to half of their length: about 2 is linear, 4 would be quadratic.
 
-    python -m tests.bench.replies
+python -m tests.bench.replies
 """
 
 from __future__ import annotations
@@ -12,8 +12,30 @@ from typing import Any
 import agent
 
 PIECES = (
-    *(" ", "{", "[", '"', "\\", "!", "{}", "9", "-1,", "<think>", "</think>", "<tool_call>", "<tool_call>{", "<function=a>"),
-    *("<function=a></function>", "<function=a><parameter=b>", '{"a":', '{"a":1},', "{'a':1},", '<tool_call>{"a":1,}'),
+    *(
+        " ",
+        "{",
+        "[",
+        '"',
+        "\\",
+        "!",
+        "{}",
+        "9",
+        "-1,",
+        "<think>",
+        "</think>",
+        "<tool_call>",
+        "<tool_call>{",
+        "<function=a>",
+    ),
+    *(
+        "<function=a></function>",
+        "<function=a><parameter=b>",
+        '{"a":',
+        '{"a":1},',
+        "{'a':1},",
+        '<tool_call>{"a":1,}',
+    ),
 )
 
 
@@ -32,7 +54,10 @@ def seconds(text: str) -> float:
 def main() -> None:
     size, rows = 1_000_000, []
     for piece in PIECES:
-        half, whole = seconds(piece * (size // 2 // len(piece))), seconds(piece * (size // len(piece)))
+        half, whole = (
+            seconds(piece * (size // 2 // len(piece))),
+            seconds(piece * (size // len(piece))),
+        )
         rows.append((whole / half if half > 0.001 else 0.0, whole, piece))
     for ratio, whole, piece in sorted(rows, reverse=True):
         print(f"{ratio:6.2f} x  {whole * 1000:8.1f} ms  {piece!r}")

@@ -19,7 +19,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[2]
 MODULES = ast.parse((HERE / "agent.py").read_text(encoding="utf-8")).body
-IMPORTS = "; ".join(ast.unparse(node) for node in MODULES if isinstance(node, (ast.Import, ast.ImportFrom)))
+IMPORTS = "; ".join(
+    ast.unparse(node) for node in MODULES if isinstance(node, (ast.Import, ast.ImportFrom))
+)
 
 
 def seconds(arguments: list[str]) -> float:
@@ -35,7 +37,10 @@ cases = {
     "python -c pass": ["-c", "pass"],
     "python -c 'import ...'": ["-c", IMPORTS],
     "agent.py --version": ["agent.py", "--version"],
-    "the same, compiled before": ["-c", "import sys, agent; sys.argv = ['agent.py', '--version']; agent.main()"],
+    "the same, compiled before": [
+        "-c",
+        "import sys, agent; sys.argv = ['agent.py', '--version']; agent.main()",
+    ],
 }
 times: dict[str, list[float]] = {name: [] for name in cases}
 for name in cases:

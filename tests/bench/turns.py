@@ -19,7 +19,9 @@ def own_times(records: list[dict[str, Any]]) -> list[float]:
     replies = [record for record in records if record["kind"] == "reply"]
     pairs = zip(replies, replies[1:], strict=False)
     return [
-        b["time"] - b["seconds"] - a["time"] for a, b in pairs if a["role"] not in ("planner", "leader", "verifier")
+        b["time"] - b["seconds"] - a["time"]
+        for a, b in pairs
+        if a["role"] not in ("planner", "leader", "verifier")
     ]
 
 
@@ -37,6 +39,8 @@ if __name__ == "__main__":
     for path in sys.argv[1:]:
         records = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
         own += own_times(records)
-        settled += [record["settle_ms"] / 1000 for record in records if record.get("settle_ms") is not None]
+        settled += [
+            record["settle_ms"] / 1000 for record in records if record.get("settle_ms") is not None
+        ]
     print(figures("own seconds a turn", own))
     print(figures("settling seconds", settled))

@@ -26,12 +26,16 @@ def pictures(dice: random.Random, width: int, height: int) -> list[bytes]:
     kinds = [dice.randbytes(width * height * 4), frames.photo(width, height, width)]
     canvas = agent.Canvas(width, height)
     canvas.fill(agent.Rect(0, 0, width, height), dice.randrange(1 << 24))
-    canvas.fill(agent.Rect(width // 4, height // 4, width // 2, height // 2), dice.randrange(1 << 24))
+    canvas.fill(
+        agent.Rect(width // 4, height // 4, width // 2, height // 2), dice.randrange(1 << 24)
+    )
     kinds.append(bytes(canvas.pixels))
     changed = []
     for pixels in kinds:
         canvas = agent.Canvas(width, height, pixels)
-        canvas.fill(agent.Rect(dice.randrange(width), dice.randrange(height), 9, 9), dice.randrange(1 << 24))
+        canvas.fill(
+            agent.Rect(dice.randrange(width), dice.randrange(height), 9, 9), dice.randrange(1 << 24)
+        )
         changed += [pixels, bytes(canvas.pixels), bytes(canvas.pixels)]
     return changed
 

@@ -14,7 +14,13 @@ from typing import Any
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key under which WebDriver hands out elements
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-SWITCHES = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb"]
+SWITCHES = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--hide-scrollbars",
+    "--force-color-profile=srgb",
+]
 
 
 def wait_for(found: Any, seconds: float = 10.0, what: str = "") -> Any:
@@ -44,8 +50,13 @@ class Chrome:
         )
         self.base = f"http://127.0.0.1:{port}"
         wait_for(self.ready, 20, "for chromedriver")
-        options = {"goog:chromeOptions": {"args": SWITCHES}, "goog:loggingPrefs": {"browser": "ALL"}}
-        self.session = self.call("POST", "/session", {"capabilities": {"alwaysMatch": options}})["sessionId"]
+        options = {
+            "goog:chromeOptions": {"args": SWITCHES},
+            "goog:loggingPrefs": {"browser": "ALL"},
+        }
+        self.session = self.call("POST", "/session", {"capabilities": {"alwaysMatch": options}})[
+            "sessionId"
+        ]
 
     def ready(self) -> bool:
         try:
@@ -56,18 +67,24 @@ class Chrome:
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """One WebDriver command; its errors become AssertionError."""
         data = json.dumps(body or {}).encode() if method == "POST" else None
-        request = urllib.request.Request(self.base + path, data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(
+            self.base + path, data, {"Content-Type": "application/json"}, method=method
+        )
         try:
             with DIRECT.open(request, timeout=60) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
-            raise AssertionError(f"{method} {path}: {json.load(error)['value']['message']}") from None
+            raise AssertionError(
+                f"{method} {path}: {json.load(error)['value']['message']}"
+            ) from None
 
     def do(self, path: str, body: Any = None, method: str = "POST") -> Any:
         return self.call(method, f"/session/{self.session}{path}", body)
 
     def open(self, url: str) -> None:
-        self.do("/url", {"url": "about:blank"})  # an address that differs in its fragment only would not load again
+        self.do(
+            "/url", {"url": "about:blank"}
+        )  # an address that differs in its fragment only would not load again
         self.do("/url", {"url": url})
 
     def run(self, script: str, *arguments: Any) -> Any:
@@ -75,7 +92,11 @@ class Chrome:
         return self.do("/execute/sync", {"script": script, "args": list(arguments)})
 
     def text(self, selector: str) -> str:
-        return str(self.run("return (document.querySelector(arguments[0]) || {}).textContent || ''", selector))
+        return str(
+            self.run(
+                "return (document.querySelector(arguments[0]) || {}).textContent || ''", selector
+            )
+        )
 
     def click(self, selector: str) -> None:
         self.do(f"/element/{self.element(selector)}/click")

@@ -29,8 +29,13 @@ from chrome import Chrome, wait_for  # noqa: E402 - both lie elsewhere, and this
 import agent  # noqa: E402
 from tests.test_panel import head, turn  # noqa: E402
 
-TOLERANCE, MEAN = 40, 2  # of 255, between the page's marks and the program's: of any channel, of all that are marked
-SHOTS = os.environ.get("PANEL_SHOTS")  # a folder: the pictures that the tests look at are kept there
+TOLERANCE, MEAN = (
+    40,
+    2,
+)  # of 255, between the page's marks and the program's: of any channel, of all that are marked
+SHOTS = os.environ.get(
+    "PANEL_SHOTS"
+)  # a folder: the pictures that the tests look at are kept there
 
 
 def picture(width: int, height: int) -> bytes:
@@ -67,7 +72,9 @@ class Page(Browser):
     def test_the_token_leaves_the_address_bar_and_a_reload_says_what_to_do(self) -> None:
         self.open()
         self.assertNotIn("#", self.chrome.run("return location.href"))
-        self.assertEqual(self.chrome.run("return history.length && document.cookie + localStorage.length"), "0")
+        self.assertEqual(
+            self.chrome.run("return history.length && document.cookie + localStorage.length"), "0"
+        )
         self.assertEqual(self.chrome.complaints(), [])
         self.chrome.do("/refresh")
         self.see("#note", "Open the address the program printed")
@@ -108,29 +115,51 @@ class Page(Browser):
         self.assertEqual(wait_for(self.panel.take_injected), '{"observation": "start"}')
 
     def test_text_from_a_model_is_shown_and_not_obeyed(self) -> None:
-        evil = "</pre><script>window.evil=1</script><img src=x onerror='window.evil=1'>\x1b[31m\u202e" + "A" * (1 << 20)
+        evil = (
+            "</pre><script>window.evil=1</script><img src=x onerror='window.evil=1'>\x1b[31m\u202e"
+            + "A" * (1 << 20)
+        )
         self.open()
         notes = {"notes": [[evil[:60], evil], ["refused", evil]]}
-        self.panel.publish([head(task=evil, plan=evil, instructions=evil), turn(1, said=evil, call=evil, result=evil, role=evil, **notes)])
+        self.panel.publish(
+            [
+                head(task=evil, plan=evil, instructions=evil),
+                turn(1, said=evil, call=evil, result=evil, role=evil, **notes),
+            ]
+        )
         self.panel.update(error=evil, phase=evil[:90])
         self.see("article header", "<script>")
         self.chrome.click("article header")
-        for selector in ("h1", "#plan", "#instructions", "#words", "#note", "article header", "article .body"):
+        for selector in (
+            "h1",
+            "#plan",
+            "#instructions",
+            "#words",
+            "#note",
+            "article header",
+            "article .body",
+        ):
             self.see(selector, "<script>window.evil=1</script>")
         self.see("#words", "\\u001b[31m\\u202eAAA")
         self.see("#words", "more characters")
         self.assertLess(len(self.chrome.text("#words")), 20200)
         self.assertIsNone(self.chrome.run("return window.evil || null"))
-        self.assertEqual(self.chrome.run("return document.querySelectorAll('script, img').length"), 1)
+        self.assertEqual(
+            self.chrome.run("return document.querySelectorAll('script, img').length"), 1
+        )
         self.assertEqual(self.chrome.complaints(), [])
 
     def test_turns_are_rows_that_grow_open_and_can_be_stepped_through(self) -> None:
         self.open()
         self.panel.publish([head(), turn(1, result="plan: go", plan=True)])
-        self.panel.publish([head(), turn(1, result="plan: go", plan=True), turn(2, call='click "Save" (1, 2)')])
+        self.panel.publish(
+            [head(), turn(1, result="plan: go", plan=True), turn(2, call='click "Save" (1, 2)')]
+        )
         self.see("article:last-of-type .act", 'click "Save" (1, 2)')
         self.chrome.click("article:last-of-type header")
-        self.panel.publish([head(), turn(1), turn(2, call='click "Save" (1, 2)', result="Clicked", changed=True)])
+        self.panel.publish(
+            [head(), turn(1), turn(2, call='click "Save" (1, 2)', result="Clicked", changed=True)]
+        )
         self.see("article:last-of-type .chip", "changed")
         shown = "return [document.querySelectorAll('article').length, document.querySelectorAll('#line button').length,"
         shown += " document.querySelectorAll('article.open').length, document.querySelector('.now b').textContent]"
@@ -140,13 +169,20 @@ class Page(Browser):
 
     def test_it_is_readable_at_every_width_and_in_the_dark(self) -> None:
         self.open()
-        self.panel.publish([head(plan="w" * 300, instructions="go " * 80), turn(2, call="double_click " + "w" * 200)])
+        self.panel.publish(
+            [
+                head(plan="w" * 300, instructions="go " * 80),
+                turn(2, call="double_click " + "w" * 200),
+            ]
+        )
         self.see("article", "double_click")
         backs = set()
         for width in (1440, 1024, 390):
             for dark in (False, True):
                 self.chrome.look(width, 900, dark)
-                self.assertEqual(self.chrome.run("return document.documentElement.scrollWidth"), width)
+                self.assertEqual(
+                    self.chrome.run("return document.documentElement.scrollWidth"), width
+                )
                 backs.add(self.chrome.run("return getComputedStyle(document.body).backgroundColor"))
         self.assertEqual(len(backs), 2)
 
@@ -173,47 +209,88 @@ class Page(Browser):
 
 
 class Marks(Browser):
-    SCENES: tuple[tuple[int, int, list[dict[str, Any]], list[dict[str, Any]], list[list[dict[str, Any]]]], ...] = (
+    SCENES: tuple[
+        tuple[int, int, list[dict[str, Any]], list[dict[str, Any]], list[list[dict[str, Any]]]], ...
+    ] = (
         (
-            960, 540,
+            960,
+            540,
             [
-                {"name": "click", "x1": 300, "y1": 420}, {"name": "drag", "x1": 200, "y1": 250, "x2": 700, "y2": 640},
-                {"name": "double_click", "x1": 300, "y1": 421}, {"name": "type", "text": "hello"},
+                {"name": "click", "x1": 300, "y1": 420},
+                {"name": "drag", "x1": 200, "y1": 250, "x2": 700, "y2": 640},
+                {"name": "double_click", "x1": 300, "y1": 421},
+                {"name": "type", "text": "hello"},
             ],
-            [{"x1": 150, "y1": 200, "x2": 420, "y2": 480}, {"x1": 900, "y1": 800, "x2": 600, "y2": 500}],
             [
-                [{"name": "click", "x1": 340, "y1": 460}, {"name": "drag", "x1": 240, "y1": 290, "x2": 740, "y2": 680}],
-                [], [{"name": "drag", "x1": 900, "y1": 100, "x2": 100, "y2": 103}],
+                {"x1": 150, "y1": 200, "x2": 420, "y2": 480},
+                {"x1": 900, "y1": 800, "x2": 600, "y2": 500},
+            ],
+            [
+                [
+                    {"name": "click", "x1": 340, "y1": 460},
+                    {"name": "drag", "x1": 240, "y1": 290, "x2": 740, "y2": 680},
+                ],
+                [],
+                [{"name": "drag", "x1": 900, "y1": 100, "x2": 100, "y2": 103}],
                 [{"name": "click", "x1": 500, "y1": 500}],
             ],
         ),
         (
-            641, 401,
+            641,
+            401,
             [
-                {"name": "click", "x1": 0, "y1": 0, "x2": 900, "y2": 900}, {"name": "move", "x1": 1000, "y1": 1000},
+                {"name": "click", "x1": 0, "y1": 0, "x2": 900, "y2": 900},
+                {"name": "move", "x1": 1000, "y1": 1000},
                 {"name": "drag", "x1": 500, "y1": 0, "x2": 500, "y2": 1000},
                 {"name": "drag", "x1": 0, "y1": 500, "x2": 1000, "y2": 500},
             ],
-            [{"x1": 0, "y1": 0, "x2": 1000, "y2": 1000}, {"x1": 500, "y1": 500, "x2": 500, "y2": 500}],
+            [
+                {"x1": 0, "y1": 0, "x2": 1000, "y2": 1000},
+                {"x1": 500, "y1": 500, "x2": 500, "y2": 500},
+            ],
             [],
         ),
-        (2600, 90, [{"name": "click", "x1": 999, "y1": 3}, {"name": "click", "x1": 998, "y1": 4}], [], [[]]),
-    )  # fmt: skip
+        (
+            2600,
+            90,
+            [{"name": "click", "x1": 999, "y1": 3}, {"name": "click", "x1": 998, "y1": 4}],
+            [],
+            [[]],
+        ),
+    )
 
     def compare(self, number: int, text: str = "") -> None:
         """The page's picture of a scene against the program's, channel by channel."""
         width, height, actions, boxes, trail = self.SCENES[number]
         pixels = picture(width, height)
-        self.panel.show(agent.PngEncoder().encode(pixels, width, height).png, number + 1, actions, boxes, "", trail)
+        self.panel.show(
+            agent.PngEncoder().encode(pixels, width, height).png,
+            number + 1,
+            actions,
+            boxes,
+            "",
+            trail,
+        )
         posted = self.panel.wait_annotated(number + 1, 20)
         assert posted, self.chrome.complaints() + [self.chrome.text("#note")]
         plain = agent.bgrx_to_rgb(pixels)
-        wanted = agent.bgrx_to_rgb(bytes(agent.annotate(pixels, width, height, actions, boxes, trail, agent.ui_config(text))))
+        wanted = agent.bgrx_to_rgb(
+            bytes(
+                agent.annotate(pixels, width, height, actions, boxes, trail, agent.ui_config(text))
+            )
+        )
         rgb, *size = agent.png_to_rgb(posted)
         self.assertEqual(size, [width, height])
         self.assertNotEqual(wanted, plain)
-        unlike = [abs(a - b) for a, b, before in zip(rgb, wanted, plain, strict=True) if a != before or b != before]
-        print(f"scene {number + 1}: at most {max(unlike)}, in the mean {sum(unlike) / len(unlike):.2f} of 255", file=sys.stderr)
+        unlike = [
+            abs(a - b)
+            for a, b, before in zip(rgb, wanted, plain, strict=True)
+            if a != before or b != before
+        ]
+        print(
+            f"scene {number + 1}: at most {max(unlike)}, in the mean {sum(unlike) / len(unlike):.2f} of 255",
+            file=sys.stderr,
+        )
         self.assertLessEqual(max(unlike), TOLERANCE)
         self.assertLessEqual(sum(unlike) / len(unlike), MEAN)
 
@@ -235,7 +312,9 @@ class Marks(Browser):
 
 
 class Demo(Browser):
-    def begin(self, undo: ExitStack, folder: str, *more: str) -> tuple[threading.Thread, list[int], io.StringIO]:
+    def begin(
+        self, undo: ExitStack, folder: str, *more: str
+    ) -> tuple[threading.Thread, list[int], io.StringIO]:
         """A demo in a thread, its panel open in the browser before the first turn; its exit code, what it prints."""
 
         class Watched(agent.Panel):
@@ -249,7 +328,11 @@ class Demo(Browser):
         undo.enter_context(redirect_stdout(out))
         arguments = ["--demo", "--panel", "--set", f"dump_dir={folder}", *more]
         options = agent.command_line().parse_args(arguments, argparse.Namespace(recording=None))
-        run = threading.Thread(target=lambda: code.append(agent.start(options, self.stop, agent.SystemClock(self.stop))))
+        run = threading.Thread(
+            target=lambda: code.append(
+                agent.start(options, self.stop, agent.SystemClock(self.stop))
+            )
+        )
         run.start()
         return run, code, out
 
@@ -273,7 +356,11 @@ class Demo(Browser):
 
         def reply(request: dict[str, Any]) -> Any:
             asked.append(str(request["messages"][-1]["content"]))
-            return demo_reply(request if "HINT" not in asked[-1] else {**request, "messages": request["messages"][:-1]})
+            return demo_reply(
+                request
+                if "HINT" not in asked[-1]
+                else {**request, "messages": request["messages"][:-1]}
+            )
 
         with ExitStack() as undo:
             folder = undo.enter_context(tempfile.TemporaryDirectory())
@@ -294,16 +381,26 @@ class Demo(Browser):
             self.chrome.click("#play")
             run.join(60)
         self.assertEqual(code, [0])
-        self.assertEqual([text.count("the button is blue") for text in asked if "HINT" in text], [1])
+        self.assertEqual(
+            [text.count("the button is blue") for text in asked if "HINT" in text], [1]
+        )
         self.see("#top .chip", "completed")
         self.see("#instructions", "Open Notes")
-        rows = self.chrome.run("return [...document.querySelectorAll('article header')].map(row => row.textContent)")
+        rows = self.chrome.run(
+            "return [...document.querySelectorAll('article header')].map(row => row.textContent)"
+        )
         self.assertEqual(len(rows), 6)
         self.assertIn("Hello from agent.py", "".join(rows))
-        self.assertEqual(len([row for row in rows if "changed" in row and "unchanged" not in row]), 4)
+        self.assertEqual(
+            len([row for row in rows if "changed" in row and "unchanged" not in row]), 4
+        )
         wait_for(lambda: self.chrome.run("return drawn.length > 20 && !busy"))
         self.assertEqual(self.chrome.complaints(), [])
-        for name, width, height in (("wide", 1440, 1000), ("1024", 1024, 900), ("phone", 390, 1400)):
+        for name, width, height in (
+            ("wide", 1440, 1000),
+            ("1024", 1024, 900),
+            ("phone", 390, 1400),
+        ):
             self.keep(name, width, height, False)
             self.keep(f"{name}_dark", width, height, True)
 
@@ -382,17 +479,30 @@ class Strangers(Browser):
         target, token = self.panel.url.split("/#")
         for token_known in (False, True):
             page = EVIL.replace("TARGET", f'"{target}"').replace("BODY", """'{"action":"stop"}'""")
-            port = self.serve(lambda page=page, known=token_known: page.replace("TOKEN", token if known else "guess"))  # type: ignore[misc]
+            port = self.serve(
+                lambda page=page, known=token_known: page.replace(
+                    "TOKEN", token if known else "guess"
+                )
+            )  # type: ignore[misc]
             for host in ("127.0.0.1", "localhost"):  # same site and another site
                 with self.subTest(host=host, token_known=token_known):
                     self.chrome.open(f"http://{host}:{port}/")
-                    wait_for(lambda: self.chrome.run("return Object.keys(results).length >= 9"), what="for the tries")
+                    wait_for(
+                        lambda: self.chrome.run("return Object.keys(results).length >= 9"),
+                        what="for the tries",
+                    )
                     results = self.chrome.run("return results")
-                    self.assertEqual(results.pop("beacon"), "sent")  # it left the browser and was refused here
-                    self.assertIn(results.pop("post_simple"), ("text:", "failed"))  # opaque: nothing to read
+                    self.assertEqual(
+                        results.pop("beacon"), "sent"
+                    )  # it left the browser and was refused here
+                    self.assertIn(
+                        results.pop("post_simple"), ("text:", "failed")
+                    )  # opaque: nothing to read
                     self.assertEqual(results.pop("frame"), "hidden")
                     self.assertEqual(set(results.values()), {"failed"}, results)
-                    self.assertEqual((self.stop.reason, self.stop.paused, self.panel.watched()), ("", "", False))
+                    self.assertEqual(
+                        (self.stop.reason, self.stop.paused, self.panel.watched()), ("", "", False)
+                    )
 
     def test_a_link_from_another_site_does_not_open_the_panel(self) -> None:
         port = self.serve(lambda: f'<a id="go" href="{self.panel.url}">go</a>')

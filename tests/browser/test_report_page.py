@@ -24,15 +24,27 @@ from chrome import Chrome  # noqa: E402
 import agent  # noqa: E402
 
 HOSTILE = "</script><script>document.title='broken'</script><img src='https://example.com/x.png' onerror=\"document.title='x'\">"
-HOSTILE += "\n\u05e9\u05dc\u05d5\u05dd \u0627\u0644\u0633\u0644\u0627\u0645 \u202etxt.exe " + "unbroken" * 90
+HOSTILE += (
+    "\n\u05e9\u05dc\u05d5\u05dd \u0627\u0644\u0633\u0644\u0627\u0645 \u202etxt.exe "
+    + "unbroken" * 90
+)
 
 
 def run(folder: Path, *options: str, kill: str = "") -> Path:
     """A demo's folder; with `kill` the process is killed when that text is in its journal."""
-    command = [sys.executable, str(Path(agent.__file__)), "--demo", "--set", f"dump_dir={folder}", *options]
+    command = [
+        sys.executable,
+        str(Path(agent.__file__)),
+        "--demo",
+        "--set",
+        f"dump_dir={folder}",
+        *options,
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     journal, end = folder / "run_0001" / "turns.jsonl", time.monotonic() + 60
-    while kill and time.monotonic() < end and not (journal.exists() and kill in journal.read_text()):
+    while (
+        kill and time.monotonic() < end and not (journal.exists() and kill in journal.read_text())
+    ):
         time.sleep(0.002)
     if kill:
         process.kill()
@@ -45,7 +57,11 @@ def rewrite(folder: Path, change: Any) -> Path:
     journal = folder / "turns.jsonl"
     records = change([json.loads(line) for line in journal.read_text().splitlines()])
     journal.write_text("\n".join(map(json.dumps, records)) + "\n")
-    subprocess.run([sys.executable, str(Path(agent.__file__)), "--report", str(folder)], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, str(Path(agent.__file__)), "--report", str(folder)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     return folder
 
 
@@ -64,13 +80,23 @@ def hostile(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def lengthened(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The acts of a run again and again, 200 turns; some changed nothing, one was refused."""
     first, last = records[0], records[-1]
-    turns = [r for r in records if r["kind"] in ("look", "intent", "result", "action") and r.get("turn") in (2, 3, 4, 5)]
+    turns = [
+        r
+        for r in records
+        if r["kind"] in ("look", "intent", "result", "action") and r.get("turn") in (2, 3, 4, 5)
+    ]
     out = [first, *[r for r in records if r["kind"] in ("reply", "plan")][:2]]
     for number in range(2, 201):
         for record in [r for r in turns if r["turn"] == number % 4 + 2]:
-            refused = {"refused": "blocked_key", "result": "Not done: blocked"} if number == 50 and record["kind"] == "result" else {}
+            refused = (
+                {"refused": "blocked_key", "result": "Not done: blocked"}
+                if number == 50 and record["kind"] == "result"
+                else {}
+            )
             flags = {"changed": bool(number % 7)} if "changed" in record else {}
-            out.append({**record, "turn": number, "time": first["time"] + number * 3, **flags, **refused})
+            out.append(
+                {**record, "turn": number, "time": first["time"] + number * 3, **flags, **refused}
+            )
     return [*out, {**last, "time": out[-1]["time"], "turns": 200}]
 
 
@@ -81,7 +107,15 @@ class Check:
     def expect(self, fine: bool, what: str) -> None:
         self.wrong += [] if fine else [what]
 
-    def open(self, page: Path, name: str, turns: int, width: int = 1400, height: int = 1100, dark: bool = False) -> None:
+    def open(
+        self,
+        page: Path,
+        name: str,
+        turns: int,
+        width: int = 1400,
+        height: int = 1100,
+        dark: bool = False,
+    ) -> None:
         """Opens a page and expects the usual: its turns, pictures that come, no message, nothing asked of anybody."""
         self.chrome.look(width, height, dark)
         start = time.monotonic()
@@ -104,11 +138,22 @@ class Check:
 
     def keys(self) -> None:
         """Arrow keys, Home and End, play; on the page that is open."""
+
         def now() -> int:
-            return int(self.chrome.run("return [...document.querySelectorAll('article')].findIndex(a => a.matches('.now'))"))
+            return int(
+                self.chrome.run(
+                    "return [...document.querySelectorAll('article')].findIndex(a => a.matches('.now'))"
+                )
+            )
 
         seen = []
-        for key in ("\ue014", "\ue014", "\ue012", "\ue010", "\ue011"):  # right, right, left, end, home
+        for key in (
+            "\ue014",
+            "\ue014",
+            "\ue012",
+            "\ue010",
+            "\ue011",
+        ):  # right, right, left, end, home
             self.chrome.press(key)
             seen.append(now())
         self.expect(seen == [1, 2, 1, 5, 0], f"stepping by keys goes to {seen}")
@@ -136,19 +181,32 @@ class Reports(unittest.TestCase):
         check.open(good / "report.html", "report_phone", 6, 390, 1400)
         crashed = run(root / "crashed", kill='"kind": "intent", "time": ')
         check.open(crashed / "report.html", "crashed", 2)
-        check.expect("no end recorded" in check.chrome.text("#top"), "crashed: says that there is no end")
+        check.expect(
+            "no end recorded" in check.chrome.text("#top"), "crashed: says that there is no end"
+        )
         text = (good / "report.html").read_text()
         (good / "torn.html").write_text(text[:-40])
         check.open(good / "torn.html", "torn", 6)
         check.open(rewrite(run(root / "hostile"), hostile) / "report.html", "hostile", 6)
-        shown = check.chrome.run("return [document.title, document.querySelectorAll('h1 *, .words p > :not(small)').length]")
-        check.expect(shown[0].startswith("completed: </script>") and shown[1] == 0, f"hostile: text only, {shown[0][:40]!r}")
+        shown = check.chrome.run(
+            "return [document.title, document.querySelectorAll('h1 *, .words p > :not(small)').length]"
+        )
+        check.expect(
+            shown[0].startswith("completed: </script>") and shown[1] == 0,
+            f"hostile: text only, {shown[0][:40]!r}",
+        )
         check.open(rewrite(run(root / "long"), lengthened) / "report.html", "long", 200)
-        loaded = check.chrome.run("return [...document.images].filter(i => i.complete && i.naturalWidth).length")
+        loaded = check.chrome.run(
+            "return [...document.images].filter(i => i.complete && i.naturalWidth).length"
+        )
         check.expect(loaded < 60, f"long: {loaded} of 199 pictures loaded so far")
         check.open(root / "long" / "run_0001" / "report.html", "long_phone", 200, 390, 900)
         alone = root / "alone.html"
-        subprocess.run([sys.executable, agent.__file__, "--export", str(good), str(alone)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, agent.__file__, "--export", str(good), str(alone)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         for file in (good / "screenshots").iterdir():
             file.unlink()
         check.open(alone, "exported", 6)

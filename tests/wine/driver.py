@@ -1,6 +1,6 @@
 """The program's own eyes and hands on a real desktop, told what to do: run by the Windows Python, see rig.Driver.
 
-    python.exe driver.py AGENT_PY      then one JSON object a line on standard input; the answers are on standard output
+python.exe driver.py AGENT_PY      then one JSON object a line on standard input; the answers are on standard output
 """
 
 from __future__ import annotations
@@ -16,9 +16,20 @@ from types import ModuleType
 from typing import Any
 
 CURSOR_IDS = {  # the system's; a monochrome one is added
-    "arrow": 32512, "ibeam": 32513, "wait": 32514, "cross": 32515, "uparrow": 32516, "sizenwse": 32642,
-    "sizenesw": 32643, "sizewe": 32644, "sizens": 32645, "sizeall": 32646, "no": 32648, "hand": 32649,
-    "appstarting": 32650, "help": 32651,
+    "arrow": 32512,
+    "ibeam": 32513,
+    "wait": 32514,
+    "cross": 32515,
+    "uparrow": 32516,
+    "sizenwse": 32642,
+    "sizenesw": 32643,
+    "sizewe": 32644,
+    "sizens": 32645,
+    "sizeall": 32646,
+    "no": 32648,
+    "hand": 32649,
+    "appstarting": 32650,
+    "help": 32651,
 }
 AREA_SIZE = 1536, 864
 
@@ -57,11 +68,20 @@ class Driver:
         """One tool, from a call in the planner profile's words, through parsing, every gate, and the desktop."""
         agent = self.agent
         frame = self.desktop.capture(self.desktop.screen(), 64, 36)
-        act = agent.Vocabulary({name: name for name in agent.TOOLS}).parse(agent.ToolCall(tool, arguments))
-        places = {name: agent.Coordinate(*value) for name, value in arguments.items() if isinstance(value, list)}
+        act = agent.Vocabulary({name: name for name in agent.TOOLS}).parse(
+            agent.ToolCall(tool, arguments)
+        )
+        places = {
+            name: agent.Coordinate(*value)
+            for name, value in arguments.items()
+            if isinstance(value, list)
+        }
         result = self.actuator.perform(act, frame)
         pixels = {name: agent.to_point(place, frame.area) for name, place in places.items()}
-        return {"result": result, "pixels": {name: [point.x, point.y] for name, point in pixels.items()}}
+        return {
+            "result": result,
+            "pixels": {name: [point.x, point.y] for name, point in pixels.items()},
+        }
 
     def scroll(self, place: list[int], ticks: int, horizontal: bool) -> dict[str, Any]:
         """The wheel in any direction: the tools of the profiles turn it vertically and in the middle only."""
@@ -77,10 +97,15 @@ class Driver:
         places += [(x, y) for x in range(screen.left, right, 37) for y in (screen.top, bottom)]
         places += [(x, y) for y in range(screen.top, bottom, 37) for x in (screen.left, right)]
         chance.shuffle(places)
-        places += [(chance.randint(screen.left, right), chance.randint(screen.top, bottom)) for _ in range(count)]
+        places += [
+            (chance.randint(screen.left, right), chance.randint(screen.top, bottom))
+            for _ in range(count)
+        ]
         missed, again = [], 0
         for x, y in places:
-            for _ in range(2):  # on a machine under load Wine puts the mouse back once in some thousand moves
+            for _ in range(
+                2
+            ):  # on a machine under load Wine puts the mouse back once in some thousand moves
                 self.desktop.move(self.agent.Point(x, y))
                 found = self.desktop.cursor()
                 if (found.x, found.y) == (x, y):
@@ -114,9 +139,15 @@ class Driver:
                         broken.capture(broken.screen(), *AREA_SIZE)
                 except self.agent.Win32Error as error:
                     refused.add(error.function)
-        return {"before": before, "after_captures": after_captures, "after_failures": bitmaps_left(),
-                "shapes": sorted(shapes), "all_shapes": len(cursors.handles), "refused": sorted(refused),
-                "calls": sorted(failing.names)}
+        return {
+            "before": before,
+            "after_captures": after_captures,
+            "after_failures": bitmaps_left(),
+            "shapes": sorted(shapes),
+            "all_shapes": len(cursors.handles),
+            "refused": sorted(refused),
+            "calls": sorted(failing.names),
+        }
 
 
 class Failing:
@@ -166,9 +197,18 @@ class Cursors:
     def __enter__(self) -> Cursors:
         make = self.user.CreateWindowExW
         make.restype = c_void_p
-        make.argtypes = [c_uint32, ctypes.c_wchar_p, ctypes.c_wchar_p, c_uint32, *[c_int32] * 4, *[c_void_p] * 4]
+        make.argtypes = [
+            c_uint32,
+            ctypes.c_wchar_p,
+            ctypes.c_wchar_p,
+            c_uint32,
+            *[c_int32] * 4,
+            *[c_void_p] * 4,
+        ]
         # a visible popup on top; SetCursor shows only while the mouse is over a window of this thread
-        self.window = make(0x8, "STATIC", "cursors", 0x90000100, 300, 200, 400, 300, None, None, None, None)
+        self.window = make(
+            0x8, "STATIC", "cursors", 0x90000100, 300, 200, 400, 300, None, None, None, None
+        )
         self.desktop.move(self.agent.Point(500, 350))
         return self
 
@@ -193,7 +233,10 @@ def pump(user: Any) -> None:
 def bitmaps_left() -> int:
     """How many bitmaps Windows still creates: counts every kind of GDI handle that is in use."""
     gdi = ctypes.WinDLL("gdi32", use_last_error=True)  # type: ignore[attr-defined]
-    gdi.CreateBitmap.restype, gdi.CreateBitmap.argtypes = c_void_p, [c_int32, c_int32, c_uint32, c_uint32, c_void_p]
+    gdi.CreateBitmap.restype, gdi.CreateBitmap.argtypes = (
+        c_void_p,
+        [c_int32, c_int32, c_uint32, c_uint32, c_void_p],
+    )
     gdi.DeleteObject.argtypes = [c_void_p]
     handles: list[int] = []
     while len(handles) < 1 << 17:

@@ -8,7 +8,9 @@ found: list[str] = []
 
 def note(window: int, _: int) -> int:
     title = ctypes.create_unicode_buffer(256)
-    if user.IsWindowVisible(ctypes.c_void_p(window)) and user.GetWindowTextW(ctypes.c_void_p(window), title, 256):
+    if user.IsWindowVisible(ctypes.c_void_p(window)) and user.GetWindowTextW(
+        ctypes.c_void_p(window), title, 256
+    ):
         found.append(title.value)
     return 1
 

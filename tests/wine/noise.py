@@ -18,7 +18,11 @@ from rig import Run, run_notepad
 TASK = Task('Grüße, Åse Øß! 5 € @ "home" & 100 %', r"C:\greetings for Åse.txt")
 # Ways that leave the call whole: the model named it, so it may be carried out.
 WHOLE = {"tool_call_tag", "fenced_json", "tool_request", "object_arguments"}
-ACTS = {"click": "click", "type_text": "type", "press_key": "key"}  # the program's tool: the model's action
+ACTS = {
+    "click": "click",
+    "type_text": "type",
+    "press_key": "key",
+}  # the program's tool: the model's action
 
 
 def named_acts(run: Run) -> list[tuple[str, Any]]:
@@ -63,14 +67,27 @@ def main() -> int:
         completed, wrong = completed + run.completed, wrong + len(unnamed)
         spoilt = [exchange.fault for exchange in run.model.exchanges if exchange.fault]
         ways.update(spoilt)
-        print(f"seed {seed}: {'completed' if run.completed else 'NOT COMPLETED'}, {len(done_acts(run))} acts, "
-              f"{len(spoilt)} of {sum(e.kind == 'executor' for e in run.model.exchanges)} replies spoilt, "
-              f"acts not named by the model: {unnamed or 'none'}", flush=True)
+        print(
+            f"seed {seed}: {'completed' if run.completed else 'NOT COMPLETED'}, {len(done_acts(run))} acts, "
+            f"{len(spoilt)} of {sum(e.kind == 'executor' for e in run.model.exchanges)} replies spoilt, "
+            f"acts not named by the model: {unnamed or 'none'}",
+            flush=True,
+        )
         if not run.completed:
-            print(run, *(f"{entry['turn']}: {entry['result']}" for entry in run.journal if entry["kind"] == "result"),
-                  sep="\n", file=sys.stderr)
-    print(f"{completed} of {runs} completed; {sum(ways.values())} replies spoilt in {len(ways)} of {len(NOISE)} ways; "
-          f"{wrong} acts not named by the model")
+            print(
+                run,
+                *(
+                    f"{entry['turn']}: {entry['result']}"
+                    for entry in run.journal
+                    if entry["kind"] == "result"
+                ),
+                sep="\n",
+                file=sys.stderr,
+            )
+    print(
+        f"{completed} of {runs} completed; {sum(ways.values())} replies spoilt in {len(ways)} of {len(NOISE)} ways; "
+        f"{wrong} acts not named by the model"
+    )
     return 0 if completed >= 0.95 * runs and not wrong else 1
 
 

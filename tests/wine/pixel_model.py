@@ -184,11 +184,17 @@ class Sight:
         return count
 
     def count(self, mask: bytes, box: Box) -> int:
-        return sum(sum(self.row(mask, y, box.left, box.right)) for y in range(box.top, box.bottom + 1))
+        return sum(
+            sum(self.row(mask, y, box.left, box.right)) for y in range(box.top, box.bottom + 1)
+        )
 
     def row(self, mask: bytes, y: int, left: int = 0, right: int | None = None) -> bytes:
         last = self.width - 1 if right is None else min(right, self.width - 1)
-        return mask[y * self.width + max(left, 0) : y * self.width + last + 1] if 0 <= y < self.height else b""
+        return (
+            mask[y * self.width + max(left, 0) : y * self.width + last + 1]
+            if 0 <= y < self.height
+            else b""
+        )
 
     def boxes(self, mask: bytes, inside: Box, least: int) -> list[Box]:
         """Upright filled rectangles at least `least` wide, told by their first row and their left edge."""
@@ -197,7 +203,9 @@ class Sight:
         for y in range(inside.top, inside.bottom + 1):
             for run in runs.finditer(self.row(mask, y, inside.left, inside.right)):
                 left, right = run.start() + inside.left, run.end() - 1 + inside.left
-                if any(b.top <= y <= b.bottom and left <= b.right and right >= b.left for b in found):
+                if any(
+                    b.top <= y <= b.bottom and left <= b.right and right >= b.left for b in found
+                ):
                     continue
                 found.append(Box(left, y, right, y + self.down(mask, left + 1, y) - 1))
         return found
@@ -207,9 +215,15 @@ class Sight:
         data, width = self.pixels.data, self.width
         starts = range(box.top * width, (box.bottom + 1) * width, width)
         rows = [data[(start + box.left) * 3 : (start + box.right + 1) * 3] for start in starts]
-        light = [[(row[i] * 3 + row[i + 1] * 6 + row[i + 2]) // 10 for i in range(0, len(row), 3)] for row in rows]
+        light = [
+            [(row[i] * 3 + row[i + 1] * 6 + row[i + 2]) // 10 for i in range(0, len(row), 3)]
+            for row in rows
+        ]
         ground = Counter(value for line in light for value in line).most_common(1)[0][0]
-        return [sum(abs(value - ground) > contrast for value in column) for column in zip(*light, strict=True)]
+        return [
+            sum(abs(value - ground) > contrast for value in column)
+            for column in zip(*light, strict=True)
+        ]
 
     def has_text(self, box: Box) -> bool:
         """A text cursor alone is one or two columns; text is more."""
@@ -228,7 +242,11 @@ class Sight:
         if run is None:
             return None
         tall = self.down(self.paper, 6, bottom, -1)
-        return Box(run.start(1), bottom - tall + 1, run.end(1) - 1, bottom) if 18 <= tall <= 400 else None
+        return (
+            Box(run.start(1), bottom - tall + 1, run.end(1) - 1, bottom)
+            if 18 <= tall <= 400
+            else None
+        )
 
     def captions(self) -> list[tuple[Box, bool]]:
         """Every window's caption bar, topmost row first, with whether it is the active one."""
@@ -238,7 +256,11 @@ class Sight:
             for mask, active in ((self.blue, True), (self.grey, False))
             for box in self.boxes(mask, limit, 110)
         ]
-        return [(bar, active) for bar, active in bars if 8 <= bar.height <= 30 and self.buttons_left(bar) is not None]
+        return [
+            (bar, active)
+            for bar, active in bars
+            if 8 <= bar.height <= 30 and self.buttons_left(bar) is not None
+        ]
 
     def bar_height(self, mask: bytes, bar: Box) -> int:
         """At the column where it is tallest: the icon, the title, a button or a shadow covers any single one."""
@@ -249,7 +271,9 @@ class Sight:
         """Where the light buttons at a caption's right end begin; None tells a caption from a selected line."""
         middle = caption.centre[1]
         zone = range(caption.right - 56, caption.right + 1)
-        light = [x for x in zone if min(self.pixels.rgb(min(max(x, 0), self.width - 1), middle)) > 215]
+        light = [
+            x for x in zone if min(self.pixels.rgb(min(max(x, 0), self.width - 1), middle)) > 215
+        ]
         return light[0] if len(light) >= 6 and light[-1] > caption.right - 8 else None
 
 
@@ -296,8 +320,13 @@ def _look_at_notepad(sight: Sight, caption: Box, buttons: int, view: View) -> Vi
     if y == sight.height:
         return replace(view, unclear=caption)
     page = Box(caption.left + 5, y, caption.right - 20, y + sight.down(sight.white, x, y) - 1)
-    return replace(view, notepad=caption, page=page, untitled=_says_untitled(sight, caption, buttons),
-                   page_filled=sight.has_text(replace(page, bottom=min(page.bottom, page.top + 60))))
+    return replace(
+        view,
+        notepad=caption,
+        page=page,
+        untitled=_says_untitled(sight, caption, buttons),
+        page_filled=sight.has_text(replace(page, bottom=min(page.bottom, page.top + 60))),
+    )
 
 
 # "Untitled" is about as wide as the word "Notepad" beside it, in any font and any hinting. A task's file name is much
@@ -327,7 +356,9 @@ def _look_at_dialog(sight: Sight, caption: Box, view: View) -> View:
     lists = [box for box in boxes if box.height > 80 and box.width > 200]
     fields = [box for box in boxes if 9 <= box.height <= 24 and box.width > 120]
     if lists:
-        return _look_at_save_dialog(sight, inside, [box for box in fields if box.top > lists[0].bottom], view)
+        return _look_at_save_dialog(
+            sight, inside, [box for box in fields if box.top > lists[0].bottom], view
+        )
     if fields:
         text = replace(fields[0], right=fields[0].right - 22)
         return replace(view, run_field=fields[0], run_filled=_was_typed(sight, text))
@@ -348,10 +379,15 @@ def _look_at_save_dialog(sight: Sight, inside: Box, fields: list[Box], view: Vie
     view = replace(view, save_name=name, save_filled=_was_typed(sight, text), encoding=encoding)
     below = encoding.bottom + 4
     tall = sight.down(sight.paper, encoding.right - 30, below)
-    if 30 <= tall <= 120 and sight.count(sight.blue, Box(encoding.left, below, encoding.right, below + tall)) > 300:
+    if (
+        30 <= tall <= 120
+        and sight.count(sight.blue, Box(encoding.left, below, encoding.right, below + tall)) > 300
+    ):
         return replace(view, encoding_list=Box(encoding.left, below, encoding.right, below + tall))
     # Inset, as a combo box with the focus shows its selection inside a white rim.
-    written = sight.ink(Box(encoding.left + 3, encoding.top + 2, encoding.right - 22, encoding.bottom - 2))
+    written = sight.ink(
+        Box(encoding.left + 3, encoding.top + 2, encoding.right - 22, encoding.bottom - 2)
+    )
     label = sight.ink(Box(inside.left + 2, encoding.top - 3, encoding.left - 6, encoding.bottom))
     return replace(view, encoding_is_utf8=_extent(written) > 1.5 * _extent(label))
 
@@ -370,11 +406,15 @@ def _extent(columns: list[int]) -> int:
 class Task:
     text: str = "Grüße aus Köln: 5 € & 100 % – fertig!"
     path: str = r"C:\a note from the agent.txt"
-    encoding: str = ""  # "ansi" (Notepad's cp1252), "utf-8" (with a byte order mark); "": ansi if the text fits
+    encoding: str = (
+        ""  # "ansi" (Notepad's cp1252), "utf-8" (with a byte order mark); "": ansi if the text fits
+    )
 
     def __post_init__(self) -> None:
         if len(re.split(r"[\\/]", self.path)[-1]) < NAME_LEAST:
-            raise ValueError(f"the file name needs {NAME_LEAST} characters, so that its title is wider than Untitled")
+            raise ValueError(
+                f"the file name needs {NAME_LEAST} characters, so that its title is wider than Untitled"
+            )
 
     @property
     def utf8(self) -> bool:
@@ -417,40 +457,76 @@ def decide(pixels: Pixels, task: Task = Task()) -> Step:
 
     if view.question:  # first, as it lies above whatever else there is
         # With a text that does not fit, the question is whether to lose characters: no.
-        return Step("key", key="escape" if task.utf8 else "enter", why="A message box asks something.")
+        return Step(
+            "key", key="escape" if task.utf8 else "enter", why="A message box asks something."
+        )
     if view.unclear:
         return WAIT
     if view.save_name:
         if not view.save_filled:
-            return Step("type", "File name field", text=task.path, why="The Save As dialog waits for a file name.")
+            return Step(
+                "type",
+                "File name field",
+                text=task.path,
+                why="The Save As dialog waits for a file name.",
+            )
         if view.encoding_list:
             last = view.encoding_list
-            return click("Unicode (UTF-8)", (last.left + 40, last.bottom - 6), "UTF-8 is the last entry of the list.")
+            return click(
+                "Unicode (UTF-8)",
+                (last.left + 40, last.bottom - 6),
+                "UTF-8 is the last entry of the list.",
+            )
         if task.utf8 and view.encoding and not view.encoding_is_utf8:
-            return click("Encoding list", (view.encoding.right - 8, view.encoding.centre[1]),
-                         "The encoding is not Unicode yet.")
+            return click(
+                "Encoding list",
+                (view.encoding.right - 8, view.encoding.centre[1]),
+                "The encoding is not Unicode yet.",
+            )
         return Step("key", key="enter", why="The file name is typed; Enter saves.")
     if view.run_field:
         if not view.run_filled:
             place = grid(view.run_field.centre)
-            return Step("type", "Open field", place, "notepad", why="The Run dialog waits for a program's name.")
+            return Step(
+                "type",
+                "Open field",
+                place,
+                "notepad",
+                why="The Run dialog waits for a program's name.",
+            )
         return Step("key", key="enter", why=STARTED)
     if view.notepad:
         if view.menu and not view.notepad_active:
             # Wine leaves the menu open whatever is clicked if a program starts meanwhile: then it does not matter.
-            return click("Notepad page", (view.page or view.notepad).centre,
-                         "The Start menu is open beside Notepad and not needed.")
+            return click(
+                "Notepad page",
+                (view.page or view.notepad).centre,
+                "The Start menu is open beside Notepad and not needed.",
+            )
         if not view.page_filled:
             place = grid((view.page or view.notepad).centre)
-            return Step("type", "Notepad page", place, task.text, why="Notepad is open and its page is empty.")
+            return Step(
+                "type",
+                "Notepad page",
+                place,
+                task.text,
+                why="Notepad is open and its page is empty.",
+            )
         if view.untitled:
-            return Step("key", key="ctrl+s", why="The text is on the page; the title still says Untitled.")
-        return Step("done", why="Notepad's title bar shows the name of the saved file instead of Untitled, the typed "
-                    "line stands on its page and no dialog is open any more.")
+            return Step(
+                "key", key="ctrl+s", why="The text is on the page; the title still says Untitled."
+            )
+        return Step(
+            "done",
+            why="Notepad's title bar shows the name of the saved file instead of Untitled, the typed "
+            "line stands on its page and no dialog is open any more.",
+        )
     if view.menu:
         item = view.menu.left + 24, view.menu.bottom - 6
         return click("Run...", item, "The Start menu is open; Run is its last entry.")
-    return click("Start button", view.start, "The desktop is empty; programs start at the Start button.")
+    return click(
+        "Start button", view.start, "The desktop is empty; programs start at the Start button."
+    )
 
 
 ##########################################################################
@@ -465,39 +541,71 @@ class Vocabulary:
     calls: dict[str, list[tuple[str, dict[str, str]]]]
     plan: tuple[str, dict[str, str]] = ("", {})
     archive: tuple[str, dict[str, str]] = ("", {})
-    look: str = ""  # the tool that asks for a picture, where the program does not send one by itself
+    look: str = (
+        ""  # the tool that asks for a picture, where the program does not send one by itself
+    )
 
 
 VOCABULARIES = {
     # found by the tool named here being offered
-    "click_screen_element": Vocabulary({
-        "click": [("click_screen_element", {"element_name": "target", "position": "position", "reasoning": "why"})],
-        "type": [("type_text_input", {"text": "text", "reasoning": "why"})],
-        "key": [("press_keyboard_key", {"key": "key", "reasoning": "why"})],
-        "done": [("report_mission_complete", {"evidence": "why"})],
-    }),
-    "report_completion": Vocabulary({
-        "click": [("click_element", {"label": "target", "position": "position", "justification": "why"})],
-        "type": [("type_text", {"text": "text", "justification": "why"})],
-        "key": [("press_key", {"key": "key", "justification": "why"})],
-        "done": [("report_completion", {"evidence": "why"})],
-    }),
-    "observe_screen": Vocabulary({
-        "click": [("click_element", {"label": "target", "box": "position"})],
-        "type": [("type_text", {"text": "text"})],
-        "key": [("press_key", {"key": "key"})],
-    }, look="observe_screen"),
-    "take_screenshot": Vocabulary({
-        "click": [("move_mouse", {"x": "x", "y": "y"}), ("click_mouse", {})],
-        "type": [("type_text", {"text": "text"})],
-        "key": [("press_key", {"key": "key"})],
-    }, look="take_screenshot"),
+    "click_screen_element": Vocabulary(
+        {
+            "click": [
+                (
+                    "click_screen_element",
+                    {"element_name": "target", "position": "position", "reasoning": "why"},
+                )
+            ],
+            "type": [("type_text_input", {"text": "text", "reasoning": "why"})],
+            "key": [("press_keyboard_key", {"key": "key", "reasoning": "why"})],
+            "done": [("report_mission_complete", {"evidence": "why"})],
+        }
+    ),
+    "report_completion": Vocabulary(
+        {
+            "click": [
+                (
+                    "click_element",
+                    {"label": "target", "position": "position", "justification": "why"},
+                )
+            ],
+            "type": [("type_text", {"text": "text", "justification": "why"})],
+            "key": [("press_key", {"key": "key", "justification": "why"})],
+            "done": [("report_completion", {"evidence": "why"})],
+        }
+    ),
+    "observe_screen": Vocabulary(
+        {
+            "click": [("click_element", {"label": "target", "box": "position"})],
+            "type": [("type_text", {"text": "text"})],
+            "key": [("press_key", {"key": "key"})],
+        },
+        look="observe_screen",
+    ),
+    "take_screenshot": Vocabulary(
+        {
+            "click": [("move_mouse", {"x": "x", "y": "y"}), ("click_mouse", {})],
+            "type": [("type_text", {"text": "text"})],
+            "key": [("press_key", {"key": "key"})],
+        },
+        look="take_screenshot",
+    ),
     "update_execution_plan": Vocabulary(
-        {}, ("update_execution_plan", {"instructions": "text", "reasoning": "why"}),
-        ("archive_completed_actions", {"summary": "text", "patterns_detected": "why", "archived_turns": "turns"})),
+        {},
+        ("update_execution_plan", {"instructions": "text", "reasoning": "why"}),
+        (
+            "archive_completed_actions",
+            {"summary": "text", "patterns_detected": "why", "archived_turns": "turns"},
+        ),
+    ),
     "spawn_operator": Vocabulary(
-        {}, ("spawn_operator", {"operator_instructions": "text", "rationale": "why"}),
-        ("compress_memory", {"compression_summary": "text", "loop_analysis": "why", "archived_turns": "turns"})),
+        {},
+        ("spawn_operator", {"operator_instructions": "text", "rationale": "why"}),
+        (
+            "compress_memory",
+            {"compression_summary": "text", "loop_analysis": "why", "archived_turns": "turns"},
+        ),
+    ),
 }
 PLANNERS = ("update_execution_plan", "spawn_operator")
 
@@ -505,8 +613,15 @@ Call = tuple[str, Json]
 
 
 def speak(step: Step, calls: list[tuple[str, dict[str, str]]]) -> list[Call]:
-    values: Json = {**vars(step), "position": list(step.position), "x": step.position[0], "y": step.position[1]}
-    return [(tool, {name: values[source] for name, source in names.items()}) for tool, names in calls]
+    values: Json = {
+        **vars(step),
+        "position": list(step.position),
+        "x": step.position[0],
+        "y": step.position[1],
+    }
+    return [
+        (tool, {name: values[source] for name, source in names.items()}) for tool, names in calls
+    ]
 
 
 def tool_names(body: Json) -> list[str]:
@@ -534,8 +649,13 @@ def images(message: Json) -> Iterator[bytes]:
             yield base64.b64decode(coded, validate=True)
 
 
-MARKS = {"red": (224, 32, 32), "green": (32, 160, 64), "blue": (32, 64, 224), "orange": (240, 144, 16),
-         "black": (16, 16, 16)}  # what these words mean, within 40
+MARKS = {
+    "red": (224, 32, 32),
+    "green": (32, 160, 64),
+    "blue": (32, 64, 224),
+    "orange": (240, 144, 16),
+    "black": (16, 16, 16),
+}  # what these words mean, within 40
 
 
 def asked_marks(body: Json) -> list[str]:
@@ -549,7 +669,9 @@ def find_marks(pixels: Pixels, names: list[str]) -> dict[str, list[int]]:
     found = {}
     for name in names:
         mask = pixels.mask(MARKS[name], 40)
-        rows = [y for y in range(pixels.height) if 1 in mask[y * pixels.width : (y + 1) * pixels.width]]
+        rows = [
+            y for y in range(pixels.height) if 1 in mask[y * pixels.width : (y + 1) * pixels.width]
+        ]
         row = mask[rows[len(rows) // 2] * pixels.width :][: pixels.width] if rows else b""
         if rows:
             x, y = (row.find(1) + row.rfind(1)) / 2, (rows[0] + rows[-1]) / 2
@@ -562,8 +684,10 @@ def fresh_image(messages: list[Json]) -> bytes | None:
     for message in reversed(messages):
         for png in images(message):
             return png
-        if any(call["function"]["name"] not in ("observe_screen", "take_screenshot")
-               for call in message.get("tool_calls") or []):
+        if any(
+            call["function"]["name"] not in ("observe_screen", "take_screenshot")
+            for call in message.get("tool_calls") or []
+        ):
             return None
     return None
 
@@ -576,9 +700,20 @@ Reply = Json  # an assistant message
 
 
 def reply_with(name: str, arguments: Any, content: str | None = None) -> Reply:
-    return {"role": "assistant", "content": content, "tool_calls": [{
-        "id": f"{random.getrandbits(30):09d}", "type": "function",
-        "function": {"name": name, "arguments": arguments if not isinstance(arguments, dict) else _json(arguments)}}]}
+    return {
+        "role": "assistant",
+        "content": content,
+        "tool_calls": [
+            {
+                "id": f"{random.getrandbits(30):09d}",
+                "type": "function",
+                "function": {
+                    "name": name,
+                    "arguments": arguments if not isinstance(arguments, dict) else _json(arguments),
+                },
+            }
+        ],
+    }
 
 
 def _json(value: Any) -> str:
@@ -601,23 +736,35 @@ NOISE: dict[str, Callable[[str, Json], Reply]] = {
     "empty": lambda name, arguments: _said(""),
     "null": lambda name, arguments: _said(None),
     "unknown_tool": lambda name, arguments: reply_with("use_computer", arguments),
-    "cut_arguments": lambda name, arguments: reply_with(name, _json(arguments)[: 1 + len(_json(arguments)) // 2]),
+    "cut_arguments": lambda name, arguments: reply_with(
+        name, _json(arguments)[: 1 + len(_json(arguments)) // 2]
+    ),
     "tool_call_tag": lambda name, arguments: _said(
-        f"<tool_call>\n{_json({'name': name, 'arguments': arguments})}\n</tool_call>"),
-    "fenced_json": lambda name, arguments: _said(f"```json\n{_json({'name': name, 'arguments': arguments})}\n```"),
+        f"<tool_call>\n{_json({'name': name, 'arguments': arguments})}\n</tool_call>"
+    ),
+    "fenced_json": lambda name, arguments: _said(
+        f"```json\n{_json({'name': name, 'arguments': arguments})}\n```"
+    ),
     "tool_request": lambda name, arguments: _said(
-        f"[TOOL_REQUEST]\n{_json({'name': name, 'arguments': arguments})}\n[END_TOOL_REQUEST]"),
+        f"[TOOL_REQUEST]\n{_json({'name': name, 'arguments': arguments})}\n[END_TOOL_REQUEST]"
+    ),
     "object_arguments": _with_raw_object,
     "no_arguments": lambda name, arguments: reply_with(name, "{}"),
 }
 
 FAULTS: dict[str, Callable[[str, Json], Reply]] = {
     "empty": lambda name, arguments: _said(""),
-    "text": lambda name, arguments: _said("The screen shows the desktop. I should go on with the next part."),
+    "text": lambda name, arguments: _said(
+        "The screen shows the desktop. I should go on with the next part."
+    ),
     "unknown_tool": lambda name, arguments: reply_with("tap_on_screen", arguments),
     "out_of_range": lambda name, arguments: reply_with(
-        name, {key: [1290, 540] if key in ("position", "box") else 1290 if key == "x" else value
-               for key, value in arguments.items()}),
+        name,
+        {
+            key: [1290, 540] if key in ("position", "box") else 1290 if key == "x" else value
+            for key, value in arguments.items()
+        },
+    ),
 }
 
 ##########################################################################
@@ -625,8 +772,10 @@ FAULTS: dict[str, Callable[[str, Json], Reply]] = {
 ##########################################################################
 
 MODEL = "qwen3-vl-4b-instruct"
-PLAN = ("Open the Start menu, choose Run, start notepad, type the given line, save it with Ctrl+S under the given path "
-        "and report completion when the title bar shows the file's name.")
+PLAN = (
+    "Open the Start menu, choose Run, start notepad, type the given line, save it with Ctrl+S under the given path "
+    "and report completion when the title bar shows the file's name."
+)
 
 
 @dataclass
@@ -646,8 +795,14 @@ class Exchange:
 class PixelModel:
     """The model's mind: what to answer to a chat request. One request at a time."""
 
-    def __init__(self, task: Task = Task(), faults: Iterable[str | None] = (),
-                 noise: tuple[int, float] | None = None, log: str | None = None, delay_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        task: Task = Task(),
+        faults: Iterable[str | None] = (),
+        noise: tuple[int, float] | None = None,
+        log: str | None = None,
+        delay_s: float = 0.0,
+    ) -> None:
         self.task = task
         self.faults = list(faults)
         self.noise_share = noise[1] if noise else 0.0
@@ -665,7 +820,9 @@ class PixelModel:
         """The exchange with its reply, and the transport fault to act out, if any."""
         fault = self.next_fault()
         kind = self.kind_of(body)
-        exchange = Exchange(len(self.exchanges) + 1, kind, time.monotonic(), redacted(body), fault=fault or "")
+        exchange = Exchange(
+            len(self.exchanges) + 1, kind, time.monotonic(), redacted(body), fault=fault or ""
+        )
         self.exchanges.append(exchange)
         if fault not in ("drop", "http500"):
             kept = self._queue.copy(), self._before
@@ -675,7 +832,9 @@ class PixelModel:
                 # A spoilt reply may not be carried out: the next look decides afresh.
                 self._queue, self._before = kept
                 exchange.fault = fault or self.random.choice(list(NOISE))
-                exchange.reply = self.spoil(exchange.fault, FAULTS if fault else NOISE, exchange.reply)
+                exchange.reply = self.spoil(
+                    exchange.fault, FAULTS if fault else NOISE, exchange.reply
+                )
         time.sleep(self.delay_s)
         return exchange, fault or ""
 
@@ -688,7 +847,11 @@ class PixelModel:
             return "planner"
         if names:
             return "executor"
-        return "verification" if any(True for message in body["messages"] for _ in images(message)) else "other"
+        return (
+            "verification"
+            if any(True for message in body["messages"] for _ in images(message))
+            else "other"
+        )
 
     def reply_to(self, kind: str, body: Json) -> tuple[Step, Reply]:
         if kind == "planner":
@@ -701,7 +864,9 @@ class PixelModel:
             if marks:
                 return Step("find"), _said(_json(find_marks(read_png(png or b""), marks)))
             step = decide(read_png(png or b""), self.task)
-            return step, _said(("YES: " if step.action == "done" else "NO: it is not finished. ") + step.why)
+            return step, _said(
+                ("YES: " if step.action == "done" else "NO: it is not finished. ") + step.why
+            )
         return Step("talk"), _said("Ready.")
 
     def planner_reply(self, body: Json) -> Reply:
@@ -713,7 +878,11 @@ class PixelModel:
         if "ARCHIVE_NOW" in asked and vocabulary.archive[0] in names:
             tool, arguments = vocabulary.archive
             last = max([int(n) for n in re.findall(r"(?i)\bturn[ _#]*(\d+)", asked)], default=1)
-            values = {"text": "The steps so far were carried out.", "why": "none", "turns": list(range(1, last + 1))}
+            values = {
+                "text": "The steps so far were carried out.",
+                "why": "none",
+                "turns": list(range(1, last + 1)),
+            }
         return reply_with(tool, {name: values[source] for name, source in arguments.items()})
 
     def executor_reply(self, body: Json) -> tuple[Step, Reply]:
@@ -730,7 +899,9 @@ class PixelModel:
         png = fresh_image(body["messages"])
         if png is None:
             step = Step("look")
-            return step, reply_with(vocabulary.look, {}) if vocabulary.look else _said("There is no picture here.")
+            return step, reply_with(vocabulary.look, {}) if vocabulary.look else _said(
+                "There is no picture here."
+            )
         step = self.patient(decide(read_png(png), self.task))
         if step.action != "wait":
             self._before, self._starting = step, step.why == STARTED
@@ -752,9 +923,15 @@ class PixelModel:
             return WAIT
         self._waits = 0
         if step == last and step.target == "Notepad page" and step.action == "click":
-            return replace(step, action="key", key="escape", why="The click did not close the menu.")
+            return replace(
+                step, action="key", key="escape", why="The click did not close the menu."
+            )
         if unseen and step.action == "type" and step.position != (0, 0):
-            return replace(step, action="click", why="The typed text did not appear; give the field the keyboard.")
+            return replace(
+                step,
+                action="click",
+                why="The typed text did not appear; give the field the keyboard.",
+            )
         return step
 
     def spoil(self, way: str, ways: dict[str, Callable[[str, Json], Reply]], reply: Reply) -> Reply:
@@ -776,12 +953,20 @@ class PixelModel:
     def client_seconds(self) -> list[float]:
         """The client's own time after each executor reply: until its next request arrived."""
         pairs = zip(self.exchanges, self.exchanges[1:], strict=False)
-        return [after.arrived - before.answered for before, after in pairs if before.kind == "executor"]
+        return [
+            after.arrived - before.answered for before, after in pairs if before.kind == "executor"
+        ]
 
     def prefix_shares(self) -> list[float]:
         """For each executor request after the first: how much of its text starts as the one before did."""
-        sent = [request_text(exchange.body) for exchange in self.exchanges if exchange.kind == "executor"]
-        return [shared_prefix(old, new) / len(new) for old, new in zip(sent, sent[1:], strict=False)]
+        sent = [
+            request_text(exchange.body)
+            for exchange in self.exchanges
+            if exchange.kind == "executor"
+        ]
+        return [
+            shared_prefix(old, new) / len(new) for old, new in zip(sent, sent[1:], strict=False)
+        ]
 
 
 def request_text(body: Json) -> str:
@@ -792,7 +977,10 @@ def request_text(body: Json) -> str:
 
 
 def shared_prefix(old: str, new: str) -> int:
-    return next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    return next(
+        (i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b),
+        min(len(old), len(new)),
+    )
 
 
 def redacted(value: Any) -> Any:
@@ -819,10 +1007,27 @@ class Handler(BaseHTTPRequestHandler):
             model = {"id": MODEL, "object": "model", "owned_by": "organization_owner"}
             self.send(200, {"object": "list", "data": [model]})
         elif self.path == "/api/v0/models":
-            self.send(200, {"object": "list", "data": [{
-                "id": MODEL, "object": "model", "type": "vlm", "publisher": "qwen", "arch": "qwen3vl",
-                "compatibility_type": "gguf", "quantization": "Q4_K_M", "state": "loaded",
-                "max_context_length": 262144, "loaded_context_length": 16384, "capabilities": ["tool_use"]}]})
+            self.send(
+                200,
+                {
+                    "object": "list",
+                    "data": [
+                        {
+                            "id": MODEL,
+                            "object": "model",
+                            "type": "vlm",
+                            "publisher": "qwen",
+                            "arch": "qwen3vl",
+                            "compatibility_type": "gguf",
+                            "quantization": "Q4_K_M",
+                            "state": "loaded",
+                            "max_context_length": 262144,
+                            "loaded_context_length": 16384,
+                            "capabilities": ["tool_use"],
+                        }
+                    ],
+                },
+            )
         else:
             self.unknown()
 
@@ -847,7 +1052,10 @@ class Handler(BaseHTTPRequestHandler):
             if fault == "drop":
                 self.close_connection = True
             elif fault == "http500":
-                self.send(500, {"error": {"message": "The model has crashed without additional information."}})
+                self.send(
+                    500,
+                    {"error": {"message": "The model has crashed without additional information."}},
+                )
             else:
                 self.send(200, completion(exchange))
 
@@ -865,15 +1073,29 @@ class Handler(BaseHTTPRequestHandler):
 
 def completion(exchange: Exchange) -> Json:
     reply = exchange.reply
-    prompt = len(request_text(exchange.body)) // 4 + 1296 * _json(exchange.body).count(" bytes, sha256 ")
+    prompt = len(request_text(exchange.body)) // 4 + 1296 * _json(exchange.body).count(
+        " bytes, sha256 "
+    )
     return {
-        "id": f"chatcmpl-{exchange.number:024d}", "object": "chat.completion",
-        "created": int(time.time()), "model": MODEL,
-        "choices": [{"index": 0, "logprobs": None, "message": reply,
-                     "finish_reason": "tool_calls" if reply.get("tool_calls") else "stop"}],
-        "usage": {"prompt_tokens": prompt, "completion_tokens": (spoken := len(_json(reply)) // 4),
-                  "total_tokens": prompt + spoken},
-        "stats": {}, "system_fingerprint": MODEL,
+        "id": f"chatcmpl-{exchange.number:024d}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": MODEL,
+        "choices": [
+            {
+                "index": 0,
+                "logprobs": None,
+                "message": reply,
+                "finish_reason": "tool_calls" if reply.get("tool_calls") else "stop",
+            }
+        ],
+        "usage": {
+            "prompt_tokens": prompt,
+            "completion_tokens": (spoken := len(_json(reply)) // 4),
+            "total_tokens": prompt + spoken,
+        },
+        "stats": {},
+        "system_fingerprint": MODEL,
     }
 
 
@@ -894,7 +1116,9 @@ class ModelServer(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def __enter__(self) -> ModelServer:
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(
+            target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        ).start()
         return self
 
     def __exit__(self, *args: object) -> None:
@@ -920,20 +1144,30 @@ class ModelServer(ThreadingHTTPServer):
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="A model server that decides from the pixels it is sent.")
+    parser = argparse.ArgumentParser(
+        description="A model server that decides from the pixels it is sent."
+    )
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--text", default=Task.text)
     parser.add_argument("--path", default=Task.path)
     parser.add_argument("--encoding", choices=["", "ansi", "utf-8"], default="")
-    parser.add_argument("--faults", default="", help="comma-separated, one a chat request; empty for a normal reply")
+    parser.add_argument(
+        "--faults", default="", help="comma-separated, one a chat request; empty for a normal reply"
+    )
     parser.add_argument("--noise", help="SEED:SHARE of executor replies to spoil, such as 7:0.3")
     parser.add_argument("--log", help="JSON lines: every request and its answer")
-    parser.add_argument("--delay", type=float, default=0.0, help="seconds of thinking before each reply")
+    parser.add_argument(
+        "--delay", type=float, default=0.0, help="seconds of thinking before each reply"
+    )
     options = parser.parse_args(argv)
     seed, _, share = (options.noise or "").partition(":")
-    mind = PixelModel(Task(options.text, options.path, options.encoding),
-                      [fault or None for fault in options.faults.split(",")] if options.faults else [],
-                      (int(seed), float(share)) if options.noise else None, options.log, options.delay)
+    mind = PixelModel(
+        Task(options.text, options.path, options.encoding),
+        [fault or None for fault in options.faults.split(",")] if options.faults else [],
+        (int(seed), float(share)) if options.noise else None,
+        options.log,
+        options.delay,
+    )
     with ModelServer(mind, options.port) as server:
         print(server.server_address[1], flush=True)
         with contextlib.suppress(KeyboardInterrupt):

@@ -37,7 +37,9 @@ def windows_python() -> str:
         return given
     cache_dir = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(os.environ.get("AGENT_WINE_CACHE") or f"{cache_dir}/agent-wine") / "python"
-    built = subprocess.run([HERE / "windows-python.sh", folder, "3.12"], check=True, stdout=subprocess.PIPE, text=True)
+    built = subprocess.run(
+        [HERE / "windows-python.sh", folder, "3.12"], check=True, stdout=subprocess.PIPE, text=True
+    )
     return built.stdout.strip()
 
 
@@ -60,18 +62,30 @@ class Desktop:
         tell_and_wait = r"env -0; printf 'END=\0'; cat >/dev/null"
         self._holder = subprocess.Popen(
             [HERE / "desktop.sh", "--size", "{}x{}".format(*self.size), "sh", "-c", tell_and_wait],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
         assert self._holder.stdout
         listed = b""
-        while not listed.endswith(b"END=\0") and (part := os.read(self._holder.stdout.fileno(), 65536)):
+        while not listed.endswith(b"END=\0") and (
+            part := os.read(self._holder.stdout.fileno(), 65536)
+        ):
             listed += part
-        self.environment = dict(variable.split("=", 1) for variable in listed.decode().split("\0") if "=" in variable)
+        self.environment = dict(
+            variable.split("=", 1) for variable in listed.decode().split("\0") if "=" in variable
+        )
         if "END" not in self.environment:
             self.__exit__(None, None, None)
             raise RuntimeError("no desktop appeared")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         for process in self._started:
             end(process)
         assert self._holder.stdin and self._holder.stdout
@@ -86,8 +100,14 @@ class Desktop:
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """A program of the Windows Python, its standard streams being pipes: it ends without real ones."""
         process = subprocess.Popen(
-            ["wine", windows_python(), "-X", "utf8", *arguments], cwd=self.folder, env=self.environment,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+            ["wine", windows_python(), "-X", "utf8", *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         self._started.append(process)
         return process
 
@@ -99,12 +119,16 @@ class Desktop:
         except subprocess.TimeoutExpired:
             end(process)
             output, _ = process.communicate()
-            raise AssertionError(f"still running after {timeout} s:\n{output.decode(errors='replace')}") from None
+            raise AssertionError(
+                f"still running after {timeout} s:\n{output.decode(errors='replace')}"
+            ) from None
         return process.returncode, output.decode(errors="replace").replace("\r\n", "\n")
 
     def file(self, path: str) -> Path:
         """Where a file of drive C: lies on this machine."""
-        return Path(self.environment["WINEPREFIX"], "drive_c", *path.removeprefix("C:\\").split("\\"))
+        return Path(
+            self.environment["WINEPREFIX"], "drive_c", *path.removeprefix("C:\\").split("\\")
+        )
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -130,7 +154,11 @@ def until(what: str, condition: Any, seconds: float = 10) -> Any:
 
 
 def json_lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return (
+        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        if path.exists()
+        else []
+    )
 
 
 ##########################################################################
@@ -155,22 +183,39 @@ class Run:
 
     def __str__(self) -> str:
         steps = [f"{e.number} {e.kind} {e.fault} {e.step}" for e in self.model.exchanges]
-        return "\n".join([f"exit code {self.code}, saved {self.saved!r}", self.output, *steps, *self.unread])
+        return "\n".join(
+            [f"exit code {self.code}, saved {self.saved!r}", self.output, *steps, *self.unread]
+        )
 
 
-def run_notepad(model: PixelModel, *options: str, timeout: float = 120, keep: str | None = None) -> Run:
+def run_notepad(
+    model: PixelModel, *options: str, timeout: float = 120, keep: str | None = None
+) -> Run:
     """The task typed at the prompt on an empty desktop; `keep` names a folder that the run's folder is copied to."""
     with Desktop() as desktop, ModelServer(model) as server:
         task = f"Open Notepad, write the line {model.task.text!r} and save it with Ctrl+S as {model.task.path}"
         code, output = desktop.run(
-            windows_path(AGENT), "--endpoint", server.url + "/chat/completions", "--confirm", "never", *options,
-            stdin=task + "\n", timeout=timeout)
+            windows_path(AGENT),
+            "--endpoint",
+            server.url + "/chat/completions",
+            "--confirm",
+            "never",
+            *options,
+            stdin=task + "\n",
+            timeout=timeout,
+        )
         saved = desktop.file(model.task.path)
         run = desktop.folder / "dumps" / "run_0001"
         if keep:
             shutil.copytree(run, keep, dirs_exist_ok=True)
-        return Run(code, output, model, saved.read_bytes() if saved.exists() else None,
-                   json_lines(run / "turns.jsonl"), server.errors)
+        return Run(
+            code,
+            output,
+            model,
+            saved.read_bytes() if saved.exists() else None,
+            json_lines(run / "turns.jsonl"),
+            server.errors,
+        )
 
 
 ##########################################################################
@@ -195,10 +240,14 @@ class Driver:
             answer: dict[str, Any] = json.loads(line or b"{}")
             if answer.get("ok") is not True:
                 rest = b"" if line else self.process.stdout.read()
-                raise AssertionError(f"driver.py, {command}: {answer.get('error') or rest.decode() or 'it ended'}")
+                raise AssertionError(
+                    f"driver.py, {command}: {answer.get('error') or rest.decode() or 'it ended'}"
+                )
             return answer
         except ValueError:
-            raise AssertionError(f"driver.py, {command}: {line!r} {self.process.stdout.read()!r}") from None
+            raise AssertionError(
+                f"driver.py, {command}: {line!r} {self.process.stdout.read()!r}"
+            ) from None
         finally:
             limit.cancel()
 
@@ -207,7 +256,10 @@ class Target:
     """The program target_window.py on the desktop: what input arrives."""
 
     def __init__(self, desktop: Desktop, *options: str, name: str = "target") -> None:
-        self.log, self.commands = desktop.folder / f"{name}.jsonl", desktop.folder / f"{name}.commands"
+        self.log, self.commands = (
+            desktop.folder / f"{name}.jsonl",
+            desktop.folder / f"{name}.commands",
+        )
         self.text_file = desktop.folder / f"{name}.txt"
         files = "--log", self.log.name, "--commands", self.commands.name
         desktop.start(windows_path(HERE / "target_window.py"), *files, *options)

@@ -22,24 +22,48 @@ import time
 from ctypes import c_int32, c_size_t, c_ssize_t, c_uint16, c_uint32, c_void_p, c_wchar_p
 from typing import Any, TextIO
 
-WS_OVERLAPPEDWINDOW, WS_CHILD, WS_VISIBLE, WS_VSCROLL = 0x00CF0000, 0x40000000, 0x10000000, 0x00200000
-ES_MULTILINE, ES_AUTOVSCROLL, ES_AUTOHSCROLL, ES_NOHIDESEL, ES_WANTRETURN = 0x4, 0x40, 0x80, 0x100, 0x1000
+WS_OVERLAPPEDWINDOW, WS_CHILD, WS_VISIBLE, WS_VSCROLL = (
+    0x00CF0000,
+    0x40000000,
+    0x10000000,
+    0x00200000,
+)
+ES_MULTILINE, ES_AUTOVSCROLL, ES_AUTOHSCROLL, ES_NOHIDESEL, ES_WANTRETURN = (
+    0x4,
+    0x40,
+    0x80,
+    0x100,
+    0x1000,
+)
 WS_EX_CLIENTEDGE = 0x200
 CS_DBLCLKS = 0x8
 EM_SETLIMITTEXT = 0xC5
 GWLP_WNDPROC = -4
 WM_DESTROY, WM_SETFOCUS, WM_TIMER = 0x2, 0x7, 0x113
 VK_SHIFT, VK_CONTROL, VK_MENU, VK_LWIN, VK_RWIN = 0x10, 0x11, 0x12, 0x5B, 0x5C
-VK_PACKET = 0xE7  # the key of every Unicode character: left out of the log, as its WM_CHAR tells more
+VK_PACKET = (
+    0xE7  # the key of every Unicode character: left out of the log, as its WM_CHAR tells more
+)
 MOUSE = {
-    0x200: "WM_MOUSEMOVE", 0x201: "WM_LBUTTONDOWN", 0x202: "WM_LBUTTONUP", 0x203: "WM_LBUTTONDBLCLK",
-    0x204: "WM_RBUTTONDOWN", 0x205: "WM_RBUTTONUP", 0x206: "WM_RBUTTONDBLCLK",
-    0x207: "WM_MBUTTONDOWN", 0x208: "WM_MBUTTONUP", 0x209: "WM_MBUTTONDBLCLK",
+    0x200: "WM_MOUSEMOVE",
+    0x201: "WM_LBUTTONDOWN",
+    0x202: "WM_LBUTTONUP",
+    0x203: "WM_LBUTTONDBLCLK",
+    0x204: "WM_RBUTTONDOWN",
+    0x205: "WM_RBUTTONUP",
+    0x206: "WM_RBUTTONDBLCLK",
+    0x207: "WM_MBUTTONDOWN",
+    0x208: "WM_MBUTTONUP",
+    0x209: "WM_MBUTTONDBLCLK",
 }
 WHEEL = {0x20A: "WM_MOUSEWHEEL", 0x20E: "WM_MOUSEHWHEEL"}
 KEYS = {
-    0x100: "WM_KEYDOWN", 0x101: "WM_KEYUP", 0x102: "WM_CHAR",
-    0x104: "WM_SYSKEYDOWN", 0x105: "WM_SYSKEYUP", 0x106: "WM_SYSCHAR",
+    0x100: "WM_KEYDOWN",
+    0x101: "WM_KEYUP",
+    0x102: "WM_CHAR",
+    0x104: "WM_SYSKEYDOWN",
+    0x105: "WM_SYSKEYUP",
+    0x106: "WM_SYSCHAR",
 }
 POLL_MS, STRIPE_MS, PEN_WIDTH, MK_LBUTTON = 50, 30, 8, 0x1
 
@@ -53,14 +77,30 @@ class RECT(ctypes.Structure):
 
 
 class MSG(ctypes.Structure):
-    _fields_ = [("hwnd", c_void_p), ("message", c_uint32), ("wParam", c_size_t), ("lParam", c_ssize_t),
-                ("time", c_uint32), ("pt", POINT), ("lPrivate", c_uint32)]
+    _fields_ = [
+        ("hwnd", c_void_p),
+        ("message", c_uint32),
+        ("wParam", c_size_t),
+        ("lParam", c_ssize_t),
+        ("time", c_uint32),
+        ("pt", POINT),
+        ("lPrivate", c_uint32),
+    ]
 
 
 class WNDCLASSW(ctypes.Structure):
-    _fields_ = [("style", c_uint32), ("lpfnWndProc", c_void_p), ("cbClsExtra", c_int32), ("cbWndExtra", c_int32),
-                ("hInstance", c_void_p), ("hIcon", c_void_p), ("hCursor", c_void_p), ("hbrBackground", c_void_p),
-                ("lpszMenuName", c_wchar_p), ("lpszClassName", c_wchar_p)]
+    _fields_ = [
+        ("style", c_uint32),
+        ("lpfnWndProc", c_void_p),
+        ("cbClsExtra", c_int32),
+        ("cbWndExtra", c_int32),
+        ("hInstance", c_void_p),
+        ("hIcon", c_void_p),
+        ("hCursor", c_void_p),
+        ("hbrBackground", c_void_p),
+        ("lpszMenuName", c_wchar_p),
+        ("lpszClassName", c_wchar_p),
+    ]
 
 
 # function -> (result, arguments)
@@ -71,8 +111,23 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "GetDC": (c_void_p, [c_void_p]),
     "KillTimer": (c_int32, [c_void_p, c_size_t]),
     "ReleaseDC": (c_int32, [c_void_p, c_void_p]),
-    "CreateWindowExW": (c_void_p, [c_uint32, c_wchar_p, c_wchar_p, c_uint32, c_int32, c_int32, c_int32, c_int32,
-                                   c_void_p, c_void_p, c_void_p, c_void_p]),
+    "CreateWindowExW": (
+        c_void_p,
+        [
+            c_uint32,
+            c_wchar_p,
+            c_wchar_p,
+            c_uint32,
+            c_int32,
+            c_int32,
+            c_int32,
+            c_int32,
+            c_void_p,
+            c_void_p,
+            c_void_p,
+            c_void_p,
+        ],
+    ),
     "DefWindowProcW": (c_ssize_t, [c_void_p, c_uint32, c_size_t, c_ssize_t]),
     "DestroyWindow": (c_int32, [c_void_p]),
     "DispatchMessageW": (c_ssize_t, [c_void_p]),
@@ -123,7 +178,8 @@ class Target:
         self.paint, self.pen, self.last = options.paint, self.gdi.CreatePen(0, PEN_WIDTH, 0), (0, 0)
         # Kept in fields: a callback that is collected while Windows still holds its address ends the process.
         procedure = ctypes.WINFUNCTYPE(  # type: ignore[attr-defined]
-            c_ssize_t, c_void_p, c_uint32, c_size_t, c_ssize_t)
+            c_ssize_t, c_void_p, c_uint32, c_size_t, c_ssize_t
+        )
         self.main_procedure, self.area_procedure = procedure(self.on_main), procedure(self.on_area)
         self.edit_procedure = procedure(self.on_edit)
         self.main = self.edit = self.area = 0
@@ -132,26 +188,84 @@ class Target:
         self.make_windows(*options.at, *options.size)
 
     def make_windows(self, x: int, y: int, width: int, height: int) -> None:
-        for name, callback in (("TargetMain", self.main_procedure), ("TargetArea", self.area_procedure)):
+        for name, callback in (
+            ("TargetMain", self.main_procedure),
+            ("TargetArea", self.area_procedure),
+        ):
             arrow, window_colour = self.user.LoadCursorW(None, 32512), 6
-            made = WNDCLASSW(style=CS_DBLCLKS, lpfnWndProc=ctypes.cast(callback, c_void_p), hCursor=arrow,
-                             hbrBackground=window_colour, lpszClassName=name)
+            made = WNDCLASSW(
+                style=CS_DBLCLKS,
+                lpfnWndProc=ctypes.cast(callback, c_void_p),
+                hCursor=arrow,
+                hbrBackground=window_colour,
+                lpszClassName=name,
+            )
             self.checked(self.user.RegisterClassW(ctypes.byref(made)))
-        self.main = self.checked(self.user.CreateWindowExW(
-            0, "TargetMain", "Target", WS_OVERLAPPEDWINDOW | WS_VISIBLE, x, y, width, height, None, None, None, None))
+        self.main = self.checked(
+            self.user.CreateWindowExW(
+                0,
+                "TargetMain",
+                "Target",
+                WS_OVERLAPPEDWINDOW | WS_VISIBLE,
+                x,
+                y,
+                width,
+                height,
+                None,
+                None,
+                None,
+                None,
+            )
+        )
         inner = RECT()
         self.user.GetClientRect(self.main, ctypes.byref(inner))
         half = 0 if self.paint else inner.right // 2
         style = WS_CHILD | WS_VISIBLE
-        edit_style = style | WS_VSCROLL | ES_MULTILINE | ES_AUTOVSCROLL | ES_AUTOHSCROLL | ES_NOHIDESEL | ES_WANTRETURN
-        self.edit = self.checked(self.user.CreateWindowExW(
-            WS_EX_CLIENTEDGE, "EDIT", "", edit_style, 0, 0, half, inner.bottom, self.main, None, None, None))
-        self.area = self.checked(self.user.CreateWindowExW(
-            WS_EX_CLIENTEDGE, "TargetArea", "", style, half, 0, inner.right - half, inner.bottom,
-            self.main, None, None, None))
+        edit_style = (
+            style
+            | WS_VSCROLL
+            | ES_MULTILINE
+            | ES_AUTOVSCROLL
+            | ES_AUTOHSCROLL
+            | ES_NOHIDESEL
+            | ES_WANTRETURN
+        )
+        self.edit = self.checked(
+            self.user.CreateWindowExW(
+                WS_EX_CLIENTEDGE,
+                "EDIT",
+                "",
+                edit_style,
+                0,
+                0,
+                half,
+                inner.bottom,
+                self.main,
+                None,
+                None,
+                None,
+            )
+        )
+        self.area = self.checked(
+            self.user.CreateWindowExW(
+                WS_EX_CLIENTEDGE,
+                "TargetArea",
+                "",
+                style,
+                half,
+                0,
+                inner.right - half,
+                inner.bottom,
+                self.main,
+                None,
+                None,
+                None,
+            )
+        )
         self.user.SendMessageW(self.edit, EM_SETLIMITTEXT, 0, 0)
         self.edit_before = self.user.SetWindowLongPtrW(
-            self.edit, GWLP_WNDPROC, ctypes.cast(self.edit_procedure, c_void_p))
+            self.edit, GWLP_WNDPROC, ctypes.cast(self.edit_procedure, c_void_p)
+        )
         self.user.SetTimer(self.main, 1, POLL_MS, None)
         self.user.SetForegroundWindow(self.main)
         self.focus(self.focused)
@@ -168,8 +282,14 @@ class Target:
         self.log_file.flush()
 
     def ready(self) -> None:
-        self.write("READY", hwnd=self.main, edit=self.rectangle(self.edit), area=self.rectangle(self.area),
-                   window=self.rectangle(self.main), foreground=self.user.GetForegroundWindow() == self.main)
+        self.write(
+            "READY",
+            hwnd=self.main,
+            edit=self.rectangle(self.edit),
+            area=self.rectangle(self.area),
+            window=self.rectangle(self.main),
+            foreground=self.user.GetForegroundWindow() == self.main,
+        )
 
     def rectangle(self, hwnd: int) -> list[int]:
         rect = RECT()
@@ -191,12 +311,23 @@ class Target:
             what = "char" if KEYS[message].endswith("CHAR") else "vk"
             if what == "vk" and wparam == VK_PACKET:
                 return
-            fields = {what: wparam, "scan": lparam >> 16 & 0xFF, "extended": bool(lparam >> 24 & 1),
-                      "repeated": bool(lparam >> 30 & 1)}
+            fields = {
+                what: wparam,
+                "scan": lparam >> 16 & 0xFF,
+                "extended": bool(lparam >> 24 & 1),
+                "repeated": bool(lparam >> 30 & 1),
+            }
         else:
             return
-        held = {"ctrl": [VK_CONTROL], "shift": [VK_SHIFT], "alt": [VK_MENU], "win": [VK_LWIN, VK_RWIN]}
-        modifiers = {name: any(self.user.GetKeyState(vk) < 0 for vk in vks) for name, vks in held.items()}
+        held = {
+            "ctrl": [VK_CONTROL],
+            "shift": [VK_SHIFT],
+            "alt": [VK_MENU],
+            "win": [VK_LWIN, VK_RWIN],
+        }
+        modifiers = {
+            name: any(self.user.GetKeyState(vk) < 0 for vk in vks) for name, vks in held.items()
+        }
         name = MOUSE.get(message) or WHEEL.get(message) or KEYS[message]
         self.write(name, window=where, **fields, **modifiers)
 
@@ -207,7 +338,9 @@ class Target:
             self.draw_stripe()
         elif message == WM_TIMER:
             self.obey()
-        elif message == WM_SETFOCUS:  # the window became active again: the keyboard goes where it was
+        elif (
+            message == WM_SETFOCUS
+        ):  # the window became active again: the keyboard goes where it was
             self.focus(self.focused)
         elif message == WM_DESTROY:
             self.user.PostQuitMessage(0)
@@ -253,8 +386,13 @@ class Target:
         """The next of the stripes that answer a click, in another shade for every click."""
         rect, device = RECT(), self.user.GetDC(self.area)
         self.user.GetClientRect(self.area, ctypes.byref(rect))
-        rect.left, rect.right = self.drawn * rect.right // self.stripes, (self.drawn + 1) * rect.right // self.stripes
-        self.user.FillRect(device, ctypes.byref(rect), 1 + (self.clicks * 3 + self.drawn) % 20)  # a system colour + 1
+        rect.left, rect.right = (
+            self.drawn * rect.right // self.stripes,
+            (self.drawn + 1) * rect.right // self.stripes,
+        )
+        self.user.FillRect(
+            device, ctypes.byref(rect), 1 + (self.clicks * 3 + self.drawn) % 20
+        )  # a system colour + 1
         self.user.ReleaseDC(self.area, device)
         self.drawn += 1
         if self.drawn == self.stripes:

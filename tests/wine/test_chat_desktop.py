@@ -1,6 +1,6 @@
 """The profiles `chat` and `pointer` on a real Win32 desktop: two scenarios each, judged by the windows.
 
-    python3 -m unittest tests.wine.test_chat_desktop        needs wine, xvfb and AGENT_WINDOWS_PYTHON
+python3 -m unittest tests.wine.test_chat_desktop        needs wine, xvfb and AGENT_WINDOWS_PYTHON
 """
 
 from __future__ import annotations
@@ -18,14 +18,21 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-PYTHON = os.environ.get("AGENT_WINDOWS_PYTHON") or str(Path.home() / ".cache/agent-wine/python/python.exe")
+PYTHON = os.environ.get("AGENT_WINDOWS_PYTHON") or str(
+    Path.home() / ".cache/agent-wine/python/python.exe"
+)
 LINE = "Grüße, 5 € – Wetter: sunny ☀"
 
 
 def probe() -> None:
     """On Windows' side: what the windows themselves say."""
     user32, kernel32 = ctypes.WinDLL("user32"), ctypes.WinDLL("kernel32")
-    for function in (user32.FindWindowW, user32.FindWindowExW, user32.GetClipboardData, kernel32.GlobalLock):
+    for function in (
+        user32.FindWindowW,
+        user32.FindWindowExW,
+        user32.GetClipboardData,
+        kernel32.GlobalLock,
+    ):
         function.restype = ctypes.c_void_p
     handle, text = ctypes.c_void_p, ctypes.create_unicode_buffer(500)
     menu = user32.FindWindowW("#32768", None)
@@ -45,7 +52,14 @@ def probe() -> None:
 
 
 def ask_windows() -> dict[str, Any]:
-    command = ["wine", PYTHON, "-X", "utf8", r"Z:" + str(Path(__file__).resolve()).replace("/", "\\"), "probe"]
+    command = [
+        "wine",
+        PYTHON,
+        "-X",
+        "utf8",
+        r"Z:" + str(Path(__file__).resolve()).replace("/", "\\"),
+        "probe",
+    ]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
     return json.loads(done.stdout.decode() or "{}")
 
@@ -58,18 +72,28 @@ def mind(scenario: str) -> Any:
         opened: dict[str, Any] = {}
 
         def executor_reply(self, body: Any) -> Any:
-            words = next(v for marker, v in pm.VOCABULARIES.items() if marker in pm.tool_names(body))
+            words = next(
+                v for marker, v in pm.VOCABULARIES.items() if marker in pm.tool_names(body)
+            )
             if self._queue:
                 return pm.Step("go on"), pm.reply_with(*self._queue.pop(0))
             png = pm.fresh_image(body["messages"])
             if png is None:
                 return pm.Step("look"), pm.reply_with(words.look, {})
             pixels = pm.read_png(png)
-            step = {"start-menu": self.start_menu, "notepad": self.notepad}[scenario](pixels, pm.look(pixels))
-            if step.action == "key" and "key" in words.calls and "press_key" not in pm.tool_names(body):
+            step = {"start-menu": self.start_menu, "notepad": self.notepad}[scenario](
+                pixels, pm.look(pixels)
+            )
+            if (
+                step.action == "key"
+                and "key" in words.calls
+                and "press_key" not in pm.tool_names(body)
+            ):
                 step = self.without_keys(pixels, step)
             if step.action not in words.calls:
-                return step, pm._said(step.why) if step.action == "done" else pm.reply_with(words.look, {})
+                return step, pm._said(step.why) if step.action == "done" else pm.reply_with(
+                    words.look, {}
+                )
             first, *self._queue = pm.speak(step, words.calls[step.action])
             return step, pm.reply_with(*first)
 
@@ -82,7 +106,9 @@ def mind(scenario: str) -> Any:
                 self.opened = self.opened or ask_windows()
                 return self.at(pixels, "the empty desktop", 900, 300)
             if self.opened:
-                return pm.Step("done", why="The Start menu was open, which I verified, and is closed again.")
+                return pm.Step(
+                    "done", why="The Start menu was open, which I verified, and is closed again."
+                )
             return self.at(pixels, "Start button", 23, 855)
 
         def notepad(self, pixels: Any, view: Any) -> Any:
@@ -109,7 +135,9 @@ def mind(scenario: str) -> Any:
             red, _, blue = pixels.rgb(int(33 * pixels.width / 1536), int(27 * pixels.width / 1536))
             if not blue > 200 > 100 > red:
                 return self.at(pixels, "Edit", 43, 27)
-            return self.at(pixels, *(("Select all", 66, 125) if step.key == "ctrl+a" else ("Copy", 57, 77)))
+            return self.at(
+                pixels, *(("Select all", 66, 125) if step.key == "ctrl+a" else ("Copy", 57, 77))
+            )
 
         def finish(self, exchange: Any) -> None:
             super().finish(exchange)
@@ -125,13 +153,41 @@ def run(profile: str, scenario: str, folder: str) -> None:
     import pixel_model as pm
 
     with pm.ModelServer(mind(scenario)) as server:
-        command = ["wine", PYTHON, "-X", "utf8", "Z:" + str(HERE.parent.parent / "agent.py").replace("/", "\\")]
-        command += ["--profile", profile, "--scenario", scenario, "--max-steps", "40", "--endpoint", server.url]
+        command = [
+            "wine",
+            PYTHON,
+            "-X",
+            "utf8",
+            "Z:" + str(HERE.parent.parent / "agent.py").replace("/", "\\"),
+        ]
+        command += [
+            "--profile",
+            profile,
+            "--scenario",
+            scenario,
+            "--max-steps",
+            "40",
+            "--endpoint",
+            server.url,
+        ]
         command += ["--confirm", "never", "--set", "dump_dir=Z:" + folder.replace("/", "\\")]
-        command += ["--set", "screen_capture_w=1536", "--set", "screen_capture_h=864"]  # the size the model's eyes know
-        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        command += [
+            "--set",
+            "screen_capture_w=1536",
+            "--set",
+            "screen_capture_h=864",
+        ]  # the size the model's eyes know
+        pipes: dict[str, Any] = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT,
+        }
         done = subprocess.run(command, timeout=300, **pipes)
-        result = {"code": done.returncode, "out": done.stdout.decode("utf-8", "replace"), "errors": server.errors}
+        result = {
+            "code": done.returncode,
+            "out": done.stdout.decode("utf-8", "replace"),
+            "errors": server.errors,
+        }
         print(json.dumps({**result, "then": server.mind.opened, "now": ask_windows()}))
 
 
@@ -142,8 +198,18 @@ READY = shutil.which("wine") and shutil.which("Xvfb") and Path(PYTHON).exists()
 class OnARealDesktop(unittest.TestCase):
     def carried_out(self, profile: str, scenario: str) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
-            command = ["bash", str(HERE / "desktop.sh"), sys.executable, __file__, profile, scenario, folder]
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=400)
+            command = [
+                "bash",
+                str(HERE / "desktop.sh"),
+                sys.executable,
+                __file__,
+                profile,
+                scenario,
+                folder,
+            ]
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=400
+            )
             self.assertTrue(done.stdout.strip(), done.stderr.decode("utf-8", "replace"))
             result = json.loads(done.stdout.decode().splitlines()[-1])
         self.assertEqual((result["code"], result["errors"]), (0, []), result["out"])
@@ -153,7 +219,9 @@ class OnARealDesktop(unittest.TestCase):
         for profile in ("chat", "pointer"):
             with self.subTest(profile=profile):
                 result = self.carried_out(profile, "start-menu")
-                self.assertEqual((result["then"]["menu"], result["now"]["menu"]), (True, False), result["out"])
+                self.assertEqual(
+                    (result["then"]["menu"], result["now"]["menu"]), (True, False), result["out"]
+                )
 
     def test_a_line_is_written_in_notepad_selected_and_copied(self) -> None:
         for profile in ("chat", "pointer"):

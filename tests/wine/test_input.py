@@ -19,26 +19,53 @@ LINES = [
     "דג סקרן שט בים מאוכזב ולפתע מצא חברה",
     "نص حكيم له سر قاطع وذو شأن عظيم مكتوب على ثوب أخضر",
     "ऋषियों को सताने वाले दुष्ट राक्षसों के राजा रावण का सर्वनाश",
-    "আমি বাংলায় গান গাই", "யாமறிந்த மொழிகளிலே தமிழ்மொழி போல்",
-    "เป็นมนุษย์สุดประเสริฐเลิศคุณค่า", "いろはにほへと ちりぬるを わかよたれそ ｶﾀｶﾅ", "天地玄黃宇宙洪荒 简体中文测试 𠜎𠜱𡃁",
+    "আমি বাংলায় গান গাই",
+    "யாமறிந்த மொழிகளிலே தமிழ்மொழி போல்",
+    "เป็นมนุษย์สุดประเสริฐเลิศคุณค่า",
+    "いろはにほへと ちりぬるを わかよたれそ ｶﾀｶﾅ",
+    "天地玄黃宇宙洪荒 简体中文测试 𠜎𠜱𡃁",
     "키스의 고유조건은 입술끼리 만나야 하고",
     "ქართული ენა, Հայերեն լեզու, አማርኛ ፊደል, ខ្មែរ, ᚠᛇᚻ᛫ᛒᛦᚦ, 𐌰𐌽𐌰, ᠮᠣᠩᠭᠣᠯ",
     "∀x∈ℝ: ⌈x⌉ = −⌊−x⌋, ∑ √2 ≠ ±∞, ½ × ¾ ≤ 100 ‰, →⇒↔, 𝔘𝔫𝔦, 🂡",
     "😀 👍🏽 👩‍👩‍👧‍👦 🇩🇪 🏳️‍🌈 ❤️ 🧑🏿‍🚀 1️⃣ ☕",
-    "tab\tand\ttabs\t\tand  blanks   ", "e\u0301 a\u0308 n\u0303 \u200bzero\u200dwidth\ufeff \u00a0\u202f\u2028 ",
+    "tab\tand\ttabs\t\tand  blanks   ",
+    "e\u0301 a\u0308 n\u0303 \u200bzero\u200dwidth\ufeff \u00a0\u202f\u2028 ",
     r"C:\path\to\file.txt {braces} [brackets] <tags/> %PATH% ^caret~ +ctrl+c+ @#$&*()_=|`'",
 ]
 CHORDS = {  # as a model writes it: (the key that arrives last, modifiers held then)
-    "ctrl+s": ("S", "ctrl"), "Ctrl+Shift+Z": ("Z", "ctrl shift"), "ctrl+c": ("C", "ctrl"), "CTRL-V": ("V", "ctrl"),
-    "alt+f5": (0x74, "alt"), "ctrl+alt+k": ("K", "ctrl alt"), "shift+tab": (0x09, "shift"),
+    "ctrl+s": ("S", "ctrl"),
+    "Ctrl+Shift+Z": ("Z", "ctrl shift"),
+    "ctrl+c": ("C", "ctrl"),
+    "CTRL-V": ("V", "ctrl"),
+    "alt+f5": (0x74, "alt"),
+    "ctrl+alt+k": ("K", "ctrl alt"),
+    "shift+tab": (0x09, "shift"),
     "ctrl+enter": (0x0D, "ctrl"),
-    "ctrl+home": (0x24, "ctrl"), "ctrl+shift+end": (0x23, "ctrl shift"), "shift+arrowleft": (0x25, "shift"),
-    "f5": (0x74, ""), "ctrl+f12": (0x7B, "ctrl"), "pgdn": (0x22, ""), "delete": (0x2E, ""), "ctrl+num5": (0x65, "ctrl"),
-    "ctrl+-": (0xBD, "ctrl"), "ctrl+=": (0xBB, "ctrl"), "alt+x": ("X", "alt"), "escape": (0x1B, ""),
+    "ctrl+home": (0x24, "ctrl"),
+    "ctrl+shift+end": (0x23, "ctrl shift"),
+    "shift+arrowleft": (0x25, "shift"),
+    "f5": (0x74, ""),
+    "ctrl+f12": (0x7B, "ctrl"),
+    "pgdn": (0x22, ""),
+    "delete": (0x2E, ""),
+    "ctrl+num5": (0x65, "ctrl"),
+    "ctrl+-": (0xBD, "ctrl"),
+    "ctrl+=": (0xBB, "ctrl"),
+    "alt+x": ("X", "alt"),
+    "escape": (0x1B, ""),
     "space": (0x20, ""),
-    "ctrl+shift+alt+a": ("A", "ctrl shift alt"), "rctrl+b": ("B", "ctrl"), "backspace": (0x08, ""), "f24": (0x87, ""),
+    "ctrl+shift+alt+a": ("A", "ctrl shift alt"),
+    "rctrl+b": ("B", "ctrl"),
+    "backspace": (0x08, ""),
+    "f24": (0x87, ""),
 }
-EXTENDED = {"ctrl+home", "ctrl+shift+end", "shift+arrowleft", "pgdn", "delete"}  # not their twins of the number pad
+EXTENDED = {
+    "ctrl+home",
+    "ctrl+shift+end",
+    "shift+arrowleft",
+    "pgdn",
+    "delete",
+}  # not their twins of the number pad
 DOWN = ("WM_KEYDOWN", "WM_SYSKEYDOWN")
 
 
@@ -81,29 +108,47 @@ class Input(unittest.TestCase):
         place = self.place(self.target.area)
         for _ in range(2):
             pixels, events = self.act("click", element_name="area", position=place)
-            self.assertEqual([event["message"] for event in events], ["WM_LBUTTONDOWN", "WM_LBUTTONUP"])
-            self.assertEqual({(event["x"], event["y"]) for event in events}, {tuple(pixels["position"])})
+            self.assertEqual(
+                [event["message"] for event in events], ["WM_LBUTTONDOWN", "WM_LBUTTONUP"]
+            )
+            self.assertEqual(
+                {(event["x"], event["y"]) for event in events}, {tuple(pixels["position"])}
+            )
 
     def test_a_double_click_is_one(self) -> None:
-        pixels, events = self.act("double_click", element_name="area", position=self.place(self.target.area, 0.3))
-        self.assertEqual([event["message"] for event in events],
-                         ["WM_LBUTTONDOWN", "WM_LBUTTONUP", "WM_LBUTTONDBLCLK", "WM_LBUTTONUP"])
-        self.assertEqual({(event["x"], event["y"]) for event in events}, {tuple(pixels["position"])})
+        pixels, events = self.act(
+            "double_click", element_name="area", position=self.place(self.target.area, 0.3)
+        )
+        self.assertEqual(
+            [event["message"] for event in events],
+            ["WM_LBUTTONDOWN", "WM_LBUTTONUP", "WM_LBUTTONDBLCLK", "WM_LBUTTONUP"],
+        )
+        self.assertEqual(
+            {(event["x"], event["y"]) for event in events}, {tuple(pixels["position"])}
+        )
 
     def test_a_right_click_is_one(self) -> None:
-        pixels, events = self.act("right_click", element_name="area", position=self.place(self.target.area, 0.4))
+        pixels, events = self.act(
+            "right_click", element_name="area", position=self.place(self.target.area, 0.4)
+        )
         self.assertEqual([event["message"] for event in events], ["WM_RBUTTONDOWN", "WM_RBUTTONUP"])
         self.assertEqual([events[0]["x"], events[0]["y"]], pixels["position"])
 
     def test_a_drag_presses_at_its_start_moves_in_steps_and_releases_at_its_end(self) -> None:
         start, end = self.place(self.target.area, 0.2, 0.2), self.place(self.target.area, 0.8, 0.7)
         with self.target.watch() as seen:
-            pixels = self.driver.ask("act", tool="drag", element_name="thing", start=start, end=end)["pixels"]
+            pixels = self.driver.ask(
+                "act", tool="drag", element_name="thing", start=start, end=end
+            )["pixels"]
         names = [event["message"] for event in seen]
         down, up = names.index("WM_LBUTTONDOWN"), names.index("WM_LBUTTONUP")
         self.assertEqual([seen[down]["x"], seen[down]["y"]], pixels["start"])
         self.assertEqual([seen[up]["x"], seen[up]["y"]], pixels["end"])
-        moves = [(event["x"], event["y"]) for event in seen[down:up] if event["message"] == "WM_MOUSEMOVE"]
+        moves = [
+            (event["x"], event["y"])
+            for event in seen[down:up]
+            if event["message"] == "WM_MOUSEMOVE"
+        ]
         (x, y), (last_x, last_y) = pixels["start"], pixels["end"]
         wide, high = last_x - x, last_y - y
         # Wine repeats an earlier place now and then, so not the order of the steps is asserted, but where they are.
@@ -113,19 +158,30 @@ class Input(unittest.TestCase):
 
     def test_the_wheel_turns_in_four_directions(self) -> None:
         place = self.place(self.target.area)
-        self.act("click", element_name="area", position=place)  # the wheel goes to the window with the keyboard
-        for ticks, horizontal, name, delta in ((1, False, "WM_MOUSEWHEEL", 120), (-2, False, "WM_MOUSEWHEEL", -120),
-                                               (1, True, "WM_MOUSEHWHEEL", 120), (-1, True, "WM_MOUSEHWHEEL", -120)):
+        self.act(
+            "click", element_name="area", position=place
+        )  # the wheel goes to the window with the keyboard
+        for ticks, horizontal, name, delta in (
+            (1, False, "WM_MOUSEWHEEL", 120),
+            (-2, False, "WM_MOUSEWHEEL", -120),
+            (1, True, "WM_MOUSEHWHEEL", 120),
+            (-1, True, "WM_MOUSEHWHEEL", -120),
+        ):
             with self.target.watch() as seen:
                 self.driver.ask("scroll", place=place, ticks=ticks, horizontal=horizontal)
             turned = [event["delta"] for event in seen if event["message"] == name]
-            self.assertEqual(turned, [delta] * (3 * abs(ticks)), f"{ticks} {horizontal}")  # 3 notches a tick
+            self.assertEqual(
+                turned, [delta] * (3 * abs(ticks)), f"{ticks} {horizontal}"
+            )  # 3 notches a tick
 
     def test_the_scroll_tools_turn_the_wheel_in_the_middle_of_the_screen(self) -> None:
         self.act("click", element_name="area", position=self.place(self.target.area))
         for tool, delta in (("scroll_down", -120), ("scroll_up", 120)):
             _, events = self.act(tool)
-            self.assertEqual([event["delta"] for event in events if event["message"] == "WM_MOUSEWHEEL"], [delta] * 3)
+            self.assertEqual(
+                [event["delta"] for event in events if event["message"] == "WM_MOUSEWHEEL"],
+                [delta] * 3,
+            )
 
     # ---- the keyboard ----
 
@@ -136,7 +192,9 @@ class Input(unittest.TestCase):
         self.target.command("nothing")
         return self.target.text()
 
-    def test_more_than_5000_characters_of_many_scripts_with_tabs_and_line_ends_arrive_exactly(self) -> None:
+    def test_more_than_5000_characters_of_many_scripts_with_tabs_and_line_ends_arrive_exactly(
+        self,
+    ) -> None:
         text = "\n".join(LINES * 5)
         self.assertGreater(len(text), 5000)
         self.assertEqual(self.typed(text), text.replace("\n", "\r\n"))
@@ -146,7 +204,9 @@ class Input(unittest.TestCase):
         self.assertEqual(self.typed(text), text)
 
     def test_every_kind_of_line_end_is_one_line_end(self) -> None:
-        self.assertEqual(self.typed("one\r\ntwo\rthree\nfour\n\n"), "one\r\ntwo\r\nthree\r\nfour\r\n\r\n")
+        self.assertEqual(
+            self.typed("one\r\ntwo\rthree\nfour\n\n"), "one\r\ntwo\r\nthree\r\nfour\r\n\r\n"
+        )
 
     def test_chords_arrive_with_their_modifiers_and_let_go_of_them(self) -> None:
         self.act("click", element_name="area", position=self.place(self.target.area))
@@ -159,7 +219,9 @@ class Input(unittest.TestCase):
                 self.assertEqual(held, set(modifiers.split()))
                 self.assertEqual(last["extended"], chord in EXTENDED)
                 ups = [event for event in events if event["message"] in ("WM_KEYUP", "WM_SYSKEYUP")]
-                self.assertEqual(len(ups), len([event for event in events if event["message"] in DOWN]))
+                self.assertEqual(
+                    len(ups), len([event for event in events if event["message"] in DOWN])
+                )
                 self.assert_nothing_held(ups)
 
 

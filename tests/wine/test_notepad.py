@@ -16,7 +16,10 @@ class TheNotepadTask(unittest.TestCase):
         self.assertEqual(run.code, 0, str(run))
         self.assertEqual(run.unread, [])
         self.assertEqual([e["outcome"] for e in run.journal if e["kind"] == "end"], ["completed"])
-        self.assertTrue(any(e.kind == "verification" for e in run.model.exchanges), "the claim was never checked")
+        self.assertTrue(
+            any(e.kind == "verification" for e in run.model.exchanges),
+            "the claim was never checked",
+        )
 
     def test_a_line_with_umlauts_and_signs_is_written_and_saved_from_an_empty_desktop(self) -> None:
         run = run_notepad(PixelModel(TASK))
@@ -28,14 +31,38 @@ class TheNotepadTask(unittest.TestCase):
         self.check(run_notepad(PixelModel(TASK), "--profile", "commander"))
 
     def test_the_same_while_the_server_and_the_model_fail_in_between(self) -> None:
-        faults = [None, "out_of_range", None, "refuse", None, "http500", None, "empty", None, "text", "text", "text",
-                  None, "unknown_tool", None, "drop"]
+        faults = [
+            None,
+            "out_of_range",
+            None,
+            "refuse",
+            None,
+            "http500",
+            None,
+            "empty",
+            None,
+            "text",
+            "text",
+            "text",
+            None,
+            "unknown_tool",
+            None,
+            "drop",
+        ]
         run = run_notepad(PixelModel(TASK, faults))
         self.check(run)
         told = [fault for fault in faults if fault and fault != "refuse"]
-        self.assertEqual([exchange.fault for exchange in run.model.exchanges if exchange.fault], told)
-        again = [entry["tries"] for entry in run.journal if entry["kind"] == "reply" and entry["tries"] > 1]
-        self.assertGreaterEqual(len(again), 3, f"refused, 500 and dropped, but only {again} asked again")
+        self.assertEqual(
+            [exchange.fault for exchange in run.model.exchanges if exchange.fault], told
+        )
+        again = [
+            entry["tries"]
+            for entry in run.journal
+            if entry["kind"] == "reply" and entry["tries"] > 1
+        ]
+        self.assertGreaterEqual(
+            len(again), 3, f"refused, 500 and dropped, but only {again} asked again"
+        )
         unusable = [entry["text"] for entry in run.journal if entry["kind"] == "no_call"]
         self.assertEqual(len(unusable), 6, unusable)
         self.assertIn("1290", unusable[0])

@@ -34,7 +34,9 @@ class TheProgram(unittest.TestCase):
         lines = output.splitlines()
         self.assertEqual([line for line in lines if not line.startswith("ok ")], [])
         told = {line.split()[1] for line in lines}
-        self.assertLessEqual({"system", "screen", "capture", "server", "model", "context", "calibration"}, told)
+        self.assertLessEqual(
+            {"system", "screen", "capture", "server", "model", "context", "calibration"}, told
+        )
         self.assertEqual(driver.ask("cursor")["place"], before)
         self.assertEqual(seen, [])
 

@@ -13,12 +13,22 @@ TASK = Task("Grüße, Åse! 5 € & 100 % ~", r"C:\a note to repeat.txt")
 
 
 class TheNotepadTaskAgain(unittest.TestCase):
-    def test_it_writes_the_same_file_without_a_server_and_stops_when_another_window_covers_the_target(self) -> None:
+    def test_it_writes_the_same_file_without_a_server_and_stops_when_another_window_covers_the_target(
+        self,
+    ) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             recorded = Path(scratch, "run_0001")
             run = run_notepad(PixelModel(TASK), keep=str(recorded))
             self.assertEqual(run.saved, TASK.file_bytes, str(run))
-            options = (windows_path(AGENT), "--replay", windows_path(recorded), "--set", "dump_dir=dumps", "--confirm", "never")
+            options = (
+                windows_path(AGENT),
+                "--replay",
+                windows_path(recorded),
+                "--set",
+                "dump_dir=dumps",
+                "--confirm",
+                "never",
+            )
             with Desktop() as desktop:
                 code, output = desktop.run(*options)
                 self.assertEqual(code, 0, output)

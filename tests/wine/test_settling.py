@@ -7,7 +7,10 @@ import unittest
 from rig import AGENT, SCREEN, Desktop, Target, windows_path
 from test_stop import Scripted
 
-CLICKS, STRIPES = 6, 20  # 20 stripes, one every 30 ms: a screen that is restless for over half a second
+CLICKS, STRIPES = (
+    6,
+    20,
+)  # 20 stripes, one every 30 ms: a screen that is restless for over half a second
 
 
 class Settling(unittest.TestCase):
@@ -17,10 +20,14 @@ class Settling(unittest.TestCase):
             target.command(f"slow {STRIPES}")
             left, top, right, bottom = target.area
             x, y = 500 * (left + right) // (SCREEN[0] - 1), 500 * (top + bottom) // (SCREEN[1] - 1)
-            places = [{"element_name": f"area {n}", "position": [x + 9 * n, y]} for n in range(CLICKS)]
+            places = [
+                {"element_name": f"area {n}", "position": [x + 9 * n, y]} for n in range(CLICKS)
+            ]
             calls = [("click_screen_element", place) for place in places]
             with Scripted(calls) as model:
-                code, output = desktop.run(windows_path(AGENT), "--endpoint", model.url, "--confirm", "never", "Do it")
+                code, output = desktop.run(
+                    windows_path(AGENT), "--endpoint", model.url, "--confirm", "never", "Do it"
+                )
             self.assertEqual(code, 0, output)
             events = [event["message"] for event in target.events("WM_LBUTTONDOWN", "DRAWN")]
             self.assertEqual(events, ["WM_LBUTTONDOWN", "DRAWN"] * CLICKS)

@@ -13,7 +13,19 @@ from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from rig import AGENT, HERE, ROOT, SCREEN, Desktop, Target, end, json_lines, until, windows_path, windows_python
+from rig import (
+    AGENT,
+    HERE,
+    ROOT,
+    SCREEN,
+    Desktop,
+    Target,
+    end,
+    json_lines,
+    until,
+    windows_path,
+    windows_python,
+)
 
 sys.path.append(str(ROOT))
 from tests import kill_and_resume  # a program of the tests, one folder up
@@ -30,13 +42,17 @@ class Scripted:
     `before(number)` runs before the executor's reply of that number, from 1, is sent.
     """
 
-    def __init__(self, calls: Iterable[Call], before: Callable[[int], None] = lambda number: None) -> None:
+    def __init__(
+        self, calls: Iterable[Call], before: Callable[[int], None] = lambda number: None
+    ) -> None:
         self.calls, self.before, self.asked = list(calls), before, 0
         scripted = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                models = {"data": [{"id": "qwen3-vl-2b-instruct", "type": "vlm", "state": "loaded"}]}
+                models = {
+                    "data": [{"id": "qwen3-vl-2b-instruct", "type": "vlm", "state": "loaded"}]
+                }
                 self.answer(models if "v0" in self.path else {"error": "Unexpected endpoint"})
 
             def do_POST(self) -> None:
@@ -142,7 +158,10 @@ class StopCase(unittest.TestCase):
         self.assertIn("Stopped: ctrl+alt+q.", output)
         last = self.journal()[-1]
         self.assertEqual((last["kind"], last["outcome"]), ("end", "stopped"))
-        print(f"{self.id().split('.')[-1]}: ended {last['time'] - pressed:.2f} s after xdotool was called", flush=True)
+        print(
+            f"{self.id().split('.')[-1]}: ended {last['time'] - pressed:.2f} s after xdotool was called",
+            flush=True,
+        )
         self.assertLess(last["time"] - pressed, KEYS_S + IN_TIME_S)
         return float(last["time"])
 
@@ -152,7 +171,9 @@ class Hotkeys(StopCase):
         text = "".join(f"{number} words of a long text. " for number in range(300))[:5000]
         before = len(self.seen("WM_CHAR"))
         with Scripted([("type_text_input", {"text": text})]) as model:
-            process = self.start(model, "text_batch_events=10", "char_input_delay=0.1")  # no faster than it is drawn
+            process = self.start(
+                model, "text_batch_events=10", "char_input_delay=0.1"
+            )  # no faster than it is drawn
             until("some of it was typed", lambda: len(self.seen("WM_CHAR")) > before + 200, 40)
             pressed = self.hotkey("ctrl+alt+q")
             ended = self.stopped(process, pressed)
@@ -166,7 +187,9 @@ class Hotkeys(StopCase):
     def test_stop_during_a_drag_lets_go(self) -> None:
         start, over = self.grid(self.target.area, 0.2, 0.2), self.grid(self.target.area, 0.8, 0.8)
         before, ups_before = len(self.seen("WM_LBUTTONDOWN")), len(self.seen("WM_LBUTTONUP"))
-        with Scripted([("drag_screen_element", {"element_name": "area", "start": start, "end": over})]) as model:
+        with Scripted(
+            [("drag_screen_element", {"element_name": "area", "start": start, "end": over})]
+        ) as model:
             process = self.start(model, "drag_step_ms=400")
             until("the button is down", lambda: len(self.seen("WM_LBUTTONDOWN")) > before, 40)
             time.sleep(0.8)
@@ -193,7 +216,9 @@ class Hotkeys(StopCase):
 
     def test_stop_while_the_screen_settles(self) -> None:
         place = self.grid(self.target.area)
-        with Scripted([("click_screen_element", {"element_name": "area", "position": place})]) as model:
+        with Scripted(
+            [("click_screen_element", {"element_name": "area", "position": place})]
+        ) as model:
             before = len(self.seen("WM_LBUTTONUP"))
             process = self.start(model, "settle_floor_ms=10000")
             until("it has clicked", lambda: len(self.seen("WM_LBUTTONUP")) > before, 40)
@@ -208,11 +233,15 @@ class Hotkeys(StopCase):
                 pause.append(self.hotkey("ctrl+alt+p"))
                 threading.Timer(3, self.hotkey, ["ctrl+alt+p"]).start()
 
-        with Scripted([("type_text_input", {"text": "one"}), ("type_text_input", {"text": "two"})], press) as model:
+        with Scripted(
+            [("type_text_input", {"text": "one"}), ("type_text_input", {"text": "two"})], press
+        ) as model:
             code, output = self.finished(self.start(model, "takeover_quiet=0"), 60)
         self.assertEqual(code, 0, output)
         self.assertRegex(output, r"(?s)paused: until ctrl\+alt\+p is pressed again.*going on")
-        self.assertEqual(self.target.text(), "two")  # the first act waited, and then needed a new look
+        self.assertEqual(
+            self.target.text(), "two"
+        )  # the first act waited, and then needed a new look
         self.assertGreater(self.seen("WM_CHAR")[-3]["time"] - pause[0], 3)
 
     def test_the_mouse_thrown_into_the_corner(self) -> None:
@@ -240,7 +269,9 @@ class Takeover(StopCase):
                 for x in range(1500, 1700, 20):
                     self.xdotool("mousemove", str(x), "300")
 
-        with Scripted([("type_text_input", {"text": "one"}), ("type_text_input", {"text": "two"})], move) as model:
+        with Scripted(
+            [("type_text_input", {"text": "one"}), ("type_text_input", {"text": "two"})], move
+        ) as model:
             code, output = self.finished(self.start(model, "takeover_quiet=2"), 60)
         self.assertEqual(code, 0, output)
         self.assertRegex(output, r"(?s)paused: mouse or keyboard is in use.*going on")
@@ -250,7 +281,9 @@ class Takeover(StopCase):
 
     def test_with_nobody_there_it_never_pauses(self) -> None:
         place = self.grid(self.target.area)
-        calls: list[Call] = [("click_screen_element", {"element_name": "area", "position": place})] * 2
+        calls: list[Call] = [
+            ("click_screen_element", {"element_name": "area", "position": place})
+        ] * 2
         calls += [("type_text_input", {"text": "hello"}), ("press_keyboard_key", {"key": "ctrl+a"})]
         with Scripted(calls) as model:
             code, output = self.finished(self.start(model), 60)
@@ -279,13 +312,21 @@ class BlindActs(StopCase):
             code, output = self.finished(self.start(model, "takeover_quiet=0"), 60)
         end_wine(self.notepad)
         results = [entry["result"] for entry in self.journal() if entry["kind"] == "result"]
-        self.assertRegex(results[0], "^Not done: Another window has come to the front since the last look: .*Notepad")
+        self.assertRegex(
+            results[0],
+            "^Not done: Another window has come to the front since the last look: .*Notepad",
+        )
         self.assertEqual(self.target.text(), "")
         self.assertEqual(code, 0, output)
 
     def windows(self) -> str:
-        done = subprocess.run(["wine", windows_python(), windows_path(HERE / "front.py")], env=self.desktop.environment,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            ["wine", windows_python(), windows_path(HERE / "front.py")],
+            env=self.desktop.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         return done.stdout
 
     def resize(self, width: int, height: int) -> None:
@@ -301,7 +342,11 @@ class BlindActs(StopCase):
         with Scripted([("press_keyboard_key", {"key": "a"})], change) as model:
             code, output = self.finished(self.start(model, "takeover_quiet=0"), 60)
         results = [entry["result"] for entry in self.journal() if entry["kind"] == "result"]
-        self.assertEqual(results[:1], ["Not done: The screen's size or monitors changed since the last look."], output)
+        self.assertEqual(
+            results[:1],
+            ["Not done: The screen's size or monitors changed since the last look."],
+            output,
+        )
         self.assertEqual(code, 0, output)
 
 
