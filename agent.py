@@ -38,20 +38,21 @@ from collections import Counter, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import MISSING, asdict, dataclass, field, fields, make_dataclass, replace
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from http.server import BaseHTTPRequestHandler
-from itertools import count, product
+from itertools import count
 from operator import not_
 from pathlib import Path
 from queue import SimpleQueue
 from secrets import compare_digest, token_urlsafe
 from socketserver import ThreadingTCPServer
-from typing import Any, NamedTuple, Protocol, TextIO, cast
+from typing import Any, ClassVar, NamedTuple, NewType, Protocol, TextIO, get_type_hints
 
 __version__ = "0.1.0"
+
 
 ####################################################################################################
 # Errors - what can go wrong, told apart by who has to do something about it
@@ -586,6 +587,400 @@ def redact(text: str) -> str:
 def printable(text: str) -> str:
     """Text from outside made safe for a terminal or a log: control characters are shown, not obeyed."""
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+
+
+####################################################################################################
+# Events - what happened, as values: a look, a deed, and the journal's records
+####################################################################################################
+
+Region = tuple[int, int, int, int]  # left, top, right, bottom on the grid
+
+
+class Args(Protocol):
+    """The arguments of a tool: a frozen dataclass of its own."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One call as the model named it, its arguments checked against the tools that were sent."""
+
+    name: str
+    arguments: dict[str, Any]  # as JSON knows them; places are [x, y] in whole numbers
+    id: str = ""
+    ignored: int = 0  # further calls in the same reply, which are not performed
+
+
+@dataclass(frozen=True)
+class Act:
+    """A call that passed parsing: the tool's canonical name, its arguments, and the call as said."""
+
+    name: str
+    args: Args
+    call: ToolCall
+
+    @property
+    def shown(self) -> str:
+        """The arguments on one line, as logs, memory and the terminal show them."""
+        words = []
+        for spec in fields(self.args):
+            value = getattr(self.args, spec.name)
+            if spec.name == "reasoning":
+                continue
+            words.append(
+                json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+            )
+        return " ".join(words)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.shown}".strip()
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the working area: what the model is shown, and what the next act relies on."""
+
+    frame: Frame
+    png: bytes  # the frame as the model gets it, with typed secrets greyed out
+    base64: bytes  # the same, ready for a request
+    screenshot: str  # where it is saved, inside the run's folder
+
+    @property
+    def window(self) -> Window | None:
+        """The window that had the keyboard."""
+        return self.frame.window
+
+
+@dataclass(frozen=True)
+class Deed:
+    """One act and what came of it."""
+
+    act: Act
+    result: str  # a sentence for the model
+    changed: bool | None  # whether the screen changed; None if the act was not performed whole
+    region: Region | None = None  # the box of what changed
+    refused: str = ""  # the kind of error that refused it or broke it off
+    begun: bool = False  # whether any input was sent
+
+    @property
+    def performed(self) -> bool:
+        """Whether all of it was done."""
+        return self.begun and not self.refused
+
+    @property
+    def wants_a_look(self) -> bool:
+        """Whether it was refused for nothing but a new look: no failure, unlike a broken one."""
+        return self.refused == "stale_frame" and not self.begun
+
+
+# -- records: the lines of turns.jsonl; each subclass is one kind, and each field has a default, so
+# that the journal of an older version can be read
+
+LEFT_OUT_IF_NONE = {"left_out_if_none": True}
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of turns.jsonl. `turn` and `time` (seconds since 1970) are filled in when written."""
+
+    kind: ClassVar[str] = ""
+    turn: int = 0
+    time: float = field(default=0.0, kw_only=True)
+
+
+@dataclass(frozen=True)
+class RunRecord(Record):
+    """A run begins."""
+
+    kind: ClassVar[str] = "run"
+    version: str = ""
+    profile: str = ""
+    model: str = ""
+    task: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ResumeRecord(RunRecord):
+    """A run that was broken off goes on."""
+
+    kind: ClassVar[str] = "resume"
+
+
+@dataclass(frozen=True)
+class LookRecord(Record):
+    """A look was taken; times in seconds, `window` (left, top, width, height) in its pixels."""
+
+    kind: ClassVar[str] = "look"
+    screenshot: str = ""
+    capture: float = 0.0
+    encode: float = 0.0
+    window: Region = (0, 0, 0, 0)
+    program: str = ""
+
+
+@dataclass(frozen=True)
+class ReplyRecord(Record):
+    """A model replied. `tokens` has prompt, completion and cached, each None if it was not said."""
+
+    kind: ClassVar[str] = "reply"
+    call: int = 0  # number of the request in this run
+    role: str = ""
+    message: dict[str, Any] = field(default_factory=dict)
+    finish_reason: str | None = None
+    shared: float | None = None  # share of the text, from its start, that the request before had
+    tokens: dict[str, int | None] = field(default_factory=dict)
+    seconds: float = 0.0  # of the last exchange
+    request: float = 0.0  # seconds lost by tries that failed
+    tries: int = 1
+
+
+@dataclass(frozen=True)
+class FailureRecord(Record):
+    """A model gave no reply."""
+
+    kind: ClassVar[str] = "model_failed"
+    error: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class NoCallRecord(Record):
+    """A reply held no call that could be performed."""
+
+    kind: ClassVar[str] = "no_call"
+    error: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class IntentRecord(Record):
+    """An act is about to be performed."""
+
+    kind: ClassVar[str] = "intent"
+    tool: str = ""  # canonical
+    args: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ResultRecord(Record):
+    """What came of the intent before it."""
+
+    kind: ClassVar[str] = "result"
+    result: str = ""
+    settle_ms: int | None = None
+    act: float | None = field(default=None, metadata=LEFT_OUT_IF_NONE)  # seconds until it was sent
+    changed: bool | None = None
+    region: Region | None = None
+    refused: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class ActionRecord(Record):
+    """One turn of the acting role as memory keeps it; `tool` is the name that the model knows."""
+
+    kind: ClassVar[str] = "action"
+    tool: str = ""
+    args: str = ""
+    result: str = ""
+    screenshot: str = ""
+    response_text: str = ""
+    changed: bool | None = None  # whether the screen changed
+    region: Region | None = None
+
+
+@dataclass(frozen=True)
+class PlanRecord(Record):
+    """The planner's turn is over; `done` says what it did."""
+
+    kind: ClassVar[str] = "plan"
+    done: str = ""
+    plan: str = ""
+    instructions: str = ""
+
+
+@dataclass(frozen=True)
+class MemorySnapshot(Record):
+    """What remains of the actions of the archived `turns`."""
+
+    kind: ClassVar[str] = "archive"
+    summary: str = ""
+    patterns: str = ""
+    archived_count: int = 0
+    turns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class VerificationRecord(Record):
+    """What a fresh look said of a claimed completion."""
+
+    kind: ClassVar[str] = "verification"
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class StageRecord(Record):
+    """The two pictures of a story's turn: `raw` as captured, then `annotated` with its marks."""
+
+    kind: ClassVar[str] = "stage"
+    stage: str = ""
+    observation: str | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    bboxes: list[Any] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    actions: list[Any] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    raw_png: str | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    annotated_png: str | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+
+
+@dataclass(frozen=True)
+class StateRecord(Record):
+    """Where the run stood when its turn ended; the fields are those of AgentState."""
+
+    kind: ClassVar[str] = "state"
+    mode: str = ""
+    plan: str = ""
+    execution_instructions: str = ""
+    needs_review: bool = False
+    since_review: int = 0
+    planner_streak: int = 0
+    stalled: int = 0
+    acted: bool = False
+    trail: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class EndRecord(Record):
+    """The run is over."""
+
+    kind: ClassVar[str] = "end"
+    outcome: str = ""
+    text: str = ""
+    turns: int = 0
+    seconds: float = 0.0
+
+
+RECORDS: dict[str, type[Record]] = {
+    record.kind: record
+    for record in (
+        RunRecord,
+        ResumeRecord,
+        LookRecord,
+        ReplyRecord,
+        FailureRecord,
+        NoCallRecord,
+        IntentRecord,
+        ResultRecord,
+        ActionRecord,
+        PlanRecord,
+        MemorySnapshot,
+        VerificationRecord,
+        StageRecord,
+        StateRecord,
+        EndRecord,
+    )
+}
+COMMON_FIELDS = ("kind", "time", "turn")
+
+
+def to_json(record: Record) -> dict[str, Any]:
+    """A record as the object of its line: kind, time and turn, then its own fields in their order."""
+    entry: dict[str, Any] = {"kind": record.kind, "time": record.time, "turn": record.turn}
+    for spec in fields(record):
+        value = getattr(record, spec.name)
+        if value is not None or not spec.metadata.get("left_out_if_none"):
+            entry[spec.name] = value
+    return entry
+
+
+def from_json(entry: Mapping[str, Any]) -> tuple[Record, list[str]]:
+    """The record of a line, and the names in it that are unknown or hold something of another type.
+
+    A missing field takes its default, and so does one of another type. An object that is no record
+    of any known kind raises ValueError.
+    """
+    kind = entry.get("kind")
+    if not isinstance(kind, str) or kind not in RECORDS:
+        raise ValueError(f"there is no record of kind {kind!r:.40}")
+    known = {spec.name: str(spec.type) for spec in fields(RECORDS[kind])}
+    values: dict[str, Any] = {}
+    ignored = []
+    for name, value in entry.items():
+        if name == "kind":
+            continue
+        try:
+            values[name] = _read_field(value, known[name])
+        except (KeyError, TypeError):
+            if value is not None:  # earlier versions wrote some names with nothing behind them
+                ignored.append(f"{kind}.{name}")
+    return RECORDS[kind](**values), ignored
+
+
+# The JSON types that fit an annotation, and the type that every item of a list must have.
+_FIELD_TYPES: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "Region": (list,),
+    "tuple[int, ...]": (list,),
+    "list[Any]": (list,),
+    "dict[str, Any]": (dict,),
+    "dict[str, int | None]": (dict,),
+}
+
+
+def _read_field(value: Any, annotation: str) -> Any:
+    """A value as the field with this annotation holds it; raises TypeError if it does not fit."""
+    form = annotation.removesuffix(" | None")
+    if value is None and form != annotation:
+        return None
+    fits = isinstance(value, _FIELD_TYPES[form]) and isinstance(value, bool) == (form == "bool")
+    if fits and form in ("Region", "tuple[int, ...]"):
+        fits = all(type(item) is int for item in value) and (form != "Region" or len(value) == 4)
+        value = tuple(value)
+    if not fits:
+        raise TypeError(f"{value!r:.40} is no {annotation}")
+    return value
+
+
+# -- what only those who watch a live run get, beside every record
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What goes on now, such as "looking"."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """What waits for the person's yes at the terminal; empty once it is answered."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """A reply as the model of a story gave it, or as it was handed in."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A new picture; `actions` None means that the marks are those of the acts on record."""
+
+    png: bytes
+    turn: int
+    actions: list[dict[str, Any]] | None = None
+    boxes: list[dict[str, int]] = field(default_factory=list)
+    observation: str = ""
+    trail: list[list[dict[str, Any]]] = field(default_factory=list)
+
+
+Item = Record | Phase | Question | Spoken | Shown
 
 
 ####################################################################################################
@@ -1637,103 +2032,135 @@ class WindowsDesktop:
 ####################################################################################################
 
 
-@dataclass(frozen=True)
-class ToolCall:
-    """One call as the model named it: arguments checked against the tools sent, coordinates as [x, y] integers."""
-
-    name: str
-    arguments: dict[str, Any]
-    id: str = ""
-    ignored: int = 0  # further calls in the same reply, which are not carried out
-
-
-@dataclass(frozen=True)
-class Act:
-    """A call that passed parsing: the tool, its arguments as a dataclass, and the call as the model wrote it."""
-
-    tool: Tool
-    args: Any
-    call: ToolCall
-
-    @property
-    def shown(self) -> str:
-        """The arguments on one line, as logs, memory and the terminal show them."""
-        values = [getattr(self.args, f.name) for f in fields(self.args) if f.name != "reasoning"]
-        return " ".join(
-            json.dumps(v, ensure_ascii=False) if isinstance(v, str) else str(v) for v in values
-        )
-
-    def __str__(self) -> str:
-        return f"{self.tool.name} {self.shown}".strip()
-
-
-class Tool(NamedTuple):
-    """One thing a model can call."""
-
-    name: str
-    args: type[Any]
-    description: str
-    run: Callable[[Any, Any], None] | None = (
-        None  # the actuator does it; a tool without is the loop's
-    )
-    done: str = ""  # tells the model and the log that it was carried out, with {arguments}
-
-
-_SPELLINGS = r"""ctrl control ctl strg | lctrl lcontrol | rctrl rcontrol | alt option | right arrowright rightarrow
-    ralt altgr | escape esc | win windows super meta cmd command lwin | enter return ret newline | numsubtract subtract
-    delete del | insert ins | pageup pgup prior | pagedown pgdn pgdown next | backspace bksp back | nummultiply multiply
-    space spacebar | capslock caps | left arrowleft leftarrow | up arrowup uparrow | down arrowdown downarrow | = equals
-    pause break | menu contextmenu | printscreen prtsc prtscn printscrn snapshot | mediaplay playpause | volumemute mute
-    numadd plus + add | - minus | , comma | . period dot | / slash | \ backslash | ' quote apostrophe | numdivide divide
-    ; semicolon | ` backquote grave | [ bracketleft | ] bracketright | numdecimal decimal"""  # keys and other names
-KEY_ALIASES = {
-    alias: row.split()[0] for row in re.split(r" \| |\n", _SPELLINGS) for alias in row.split()[1:]
+# The keys of VK_MAP that people and models also call by other names. (numpad0 to numpad9 and a
+# single blank are added below.)
+KEY_SPELLINGS = {
+    "ctrl": "control ctl strg",
+    "lctrl": "lcontrol",
+    "rctrl": "rcontrol",
+    "alt": "option",
+    "ralt": "altgr",
+    "win": "windows super meta cmd command lwin",
+    "escape": "esc",
+    "enter": "return ret newline",
+    "space": "spacebar",
+    "backspace": "bksp back",
+    "delete": "del",
+    "insert": "ins",
+    "pageup": "pgup prior",
+    "pagedown": "pgdn pgdown next",
+    "left": "arrowleft leftarrow",
+    "right": "arrowright rightarrow",
+    "up": "arrowup uparrow",
+    "down": "arrowdown downarrow",
+    "capslock": "caps",
+    "pause": "break",
+    "menu": "contextmenu",
+    "printscreen": "prtsc prtscn printscrn snapshot",
+    "mediaplay": "playpause",
+    "volumemute": "mute",
+    "numadd": "plus + add",
+    "numsubtract": "subtract",
+    "nummultiply": "multiply",
+    "numdivide": "divide",
+    "numdecimal": "decimal",
+    "-": "minus",
+    "=": "equals",
+    ",": "comma",
+    ".": "period dot",
+    "/": "slash",
+    "\\": "backslash",
+    "'": "quote apostrophe",
+    ";": "semicolon",
+    "`": "backquote grave",
+    "[": "bracketleft",
+    "]": "bracketright",
 }
-KEY_ALIASES |= {" ": "space", **{f"numpad{n}": f"num{n}" for n in range(10)}}
+
+
+def _key_aliases() -> dict[str, str]:
+    """The key of VK_MAP for each of its other names."""
+    aliases = {" ": "space"}
+    for n in range(10):
+        aliases[f"numpad{n}"] = f"num{n}"
+    for key, spellings in KEY_SPELLINGS.items():
+        aliases |= dict.fromkeys(spellings.split(), key)
+    return aliases
+
+
+KEY_ALIASES = _key_aliases()
 MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rwin".split())
 
 
 def key_name(name: str) -> str | None:
-    """The name in VK_MAP for a key as people and models write it (case, blanks, _ and - do not matter), or None."""
+    """The name in VK_MAP for a key as people and models write it, or None.
+
+    Case, blanks, _ and - do not matter: "Page Up", "page-up" and "PAGE_UP" are one key.
+    """
     plain = name.strip().lower() or name[:1]
+    spellings = [plain]
     words = re.split(r"[-_]|\s+", plain)
-    spellings = (plain, "".join(words) if all(words) else plain)  # "page-up", but not "ctrl-"
-    return next(
-        (key for key in (KEY_ALIASES.get(said, said) for said in spellings) if key in VK_MAP), None
-    )
+    if all(words):  # "page-up", but not "ctrl-"
+        spellings.append("".join(words))
+    for spelling in spellings:
+        key = KEY_ALIASES.get(spelling, spelling)
+        if key in VK_MAP:
+            return key
+    return None
+
+
+def _chord_parts(text: str) -> list[str]:
+    """What stands between the signs of `ctrl+s`, `ctrl-s` or `ctrl s`; at least one part."""
+    sign = None  # blanks
+    if "+" in text:
+        sign = "+"
+    elif "-" in text:
+        sign = "-"
+    parts = [part.strip() for part in text.split(sign)]
+    if sign and parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
+        parts[-2:] = [sign]
+    return parts or [""]
 
 
 def parse_chord(text: str) -> tuple[str, ...]:
-    """`S+Ctrl` -> ("ctrl", "s"): modifiers first, then at most one key. Raises ToolError (invalid_key)."""
-    if single := key_name(text):
+    """`S+Ctrl` -> ("ctrl", "s"): modifiers first, then at most one key.
+
+    Raises ToolError (invalid_key) for a key that does not exist, and for two keys at once.
+    """
+    single = key_name(text)
+    if single:
         return (single,)
-    sign = (
-        "+" if "+" in text else "-" if "-" in text else None
-    )  # "ctrl-c" and "ctrl c" are no key names, but chords
-    parts = [part.strip() for part in text.split(sign)] or [""]
-    if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
-        parts[-2:] = [str(sign)]
-    keys = [key_name(part) or "" for part in parts]
-    if "" in keys:
-        wrong = parts[keys.index("")] or text
-        raise ToolError(
-            f"There is no key {wrong!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key"
-        )
-    others = [key for key in keys if key not in MODIFIERS]
+    modifiers = []
+    others = []
+    for part in _chord_parts(text):
+        key = key_name(part)
+        if key is None:
+            advice = "use names such as enter, tab, ctrl+s, f5"
+            raise ToolError(f"There is no key {part or text!r}; {advice}.", "invalid_key")
+        if key in MODIFIERS:
+            modifiers.append(key)
+        else:
+            others.append(key)
     if len(others) > 1:
         raise ToolError(
             f"{text!r} names {len(others)} keys at once; press one key with its modifiers.",
             "invalid_key",
         )
-    return (*dict.fromkeys(key for key in keys if key in MODIFIERS), *others)
+    return (*dict.fromkeys(modifiers), *others)
 
 
-def chord_codes(keys: Sequence[str]) -> frozenset[int]:
-    """What a chord is to Windows, left and right alike; AltGr counts as the ctrl+alt that it is on many keyboards."""
-    sideless = [key[1:] if key[1:] in MODIFIERS else key for key in keys] + ["ctrl"] * (
-        "ralt" in keys
-    )
-    return frozenset(VK_MAP[key] for key in sideless)
+def chord_codes(keys: Iterable[str]) -> frozenset[int]:
+    """What a chord is to Windows, left and right alike.
+
+    AltGr (ralt) counts as the ctrl+alt that it is on many keyboards.
+    """
+    codes = set()
+    for key in keys:
+        sideless = key[1:] if key[1:] in MODIFIERS else key
+        codes.add(VK_MAP[sideless])
+        if key == "ralt":
+            codes.add(VK_MAP["ctrl"])
+    return frozenset(codes)
 
 
 def split_list(setting: str) -> list[str]:
@@ -1742,285 +2169,481 @@ def split_list(setting: str) -> list[str]:
 
 
 def clean_text(text: str) -> str:
-    """Text as it will be typed, line ends as \\n; raises ToolError for control characters and lone surrogates."""
+    """Text as it will be typed, with every line end as one \\n.
+
+    Raises ToolError for control characters and lone surrogates, which no keyboard can type.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if bad := re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", text):
-        raise ToolError(
-            f"Character {bad.start() + 1} of the text (U+{ord(bad[0]):04X}) cannot be typed; omit it."
-        )
+    bad = re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", text)
+    if bad:
+        place = f"Character {bad.start() + 1} of the text (U+{ord(bad[0]):04X})"
+        raise ToolError(f"{place} cannot be typed; omit it.")
     return text
 
 
-# The types of arguments that are no mere texts, and what the model is told beyond their names.
-_TYPES = {
-    **dict.fromkeys(("position", "start", "end"), "Coordinate"),
-    "archived_turns": "tuple[int, ...]",
-    "text": "Text",
-    "key": "Chord",
+# What an argument is: its annotation decides about its JSON schema, about how it is read, and about
+# the gates that it has to pass. A plain str is a text for the program or its log.
+Label = NewType("Label", str)  # the words on what is clicked, by which risks are told
+Text = NewType("Text", str)  # what is typed
+Chord = NewType("Chord", str)  # keys that are pressed together, such as ctrl+s
+
+Schema = dict[str, Any]  # a JSON schema, or a part of one
+
+
+class Kind(NamedTuple):
+    """What an annotation means: the schema that a model sees, and how the value is made."""
+
+    schema: Schema
+    make: Callable[[Any], object]  # from a value that fits the schema; may raise ToolError
+
+
+AXIS: Schema = {"type": "integer", "minimum": 0, "maximum": GRID}
+KINDS: dict[object, Kind] = {
+    str: Kind({"type": "string"}, str),
+    Label: Kind({"type": "string"}, str),
+    Text: Kind({"type": "string"}, clean_text),
+    Chord: Kind({"type": "string"}, lambda text: "+".join(parse_chord(text))),
+    # That the numbers come in pairs, the prompt says.
+    Coordinate: Kind({"type": "array", "items": AXIS}, lambda place: Coordinate(*place)),
+    tuple[int, ...]: Kind({"type": "array", "items": {"type": "integer"}}, tuple),
 }
-_TOLD = {
-    argument: {"description": text}
-    for argument, text in {
-        "key": "like enter, ctrl+s, win+r",
-        "completion_status": "DONE, BLOCKED or IN_PROGRESS",
-        "summary": "what was achieved",
-        "patterns_detected": "repeats and failures worth knowing",
-        "archived_turns": "turn numbers to archive",
-        "instructions": "one concrete next goal and how its success looks",
-    }.items()
-}
 
 
-def _args(name: str, arguments: str) -> Any:
-    """A frozen dataclass of texts and what else _TYPES says; `name?` is optional."""
-    rows = [
-        (
-            named,
-            _TYPES.get(named, "str"),
-            field(default="" if optional else MISSING, metadata=_TOLD.get(named)),
-        )
-        for named, optional in re.findall(r"(\w+)(\??)", arguments)
-    ]
-    return make_dataclass(name, rows, frozen=True)
+def kind_of(args: type[Args], argument: str) -> Kind:
+    """What the annotation of one argument of these means."""
+    return KINDS[get_type_hints(args)[argument]]
 
 
-NoArgs = _args("NoArgs", "")
-ClickArgs = _args("ClickArgs", "element_name position reasoning?")
-MoveArgs = _args("MoveArgs", "position")
-TypeTextArgs = _args("TypeTextArgs", "text reasoning?")
-PressKeyArgs = _args("PressKeyArgs", "key reasoning?")
-ScrollArgs = _args("ScrollArgs", "reasoning?")
-CENTRE = Coordinate(GRID // 2, GRID // 2)
+def values_of(args: Args, annotation: object) -> list[Any]:
+    """The values of the arguments that are annotated so, in their order."""
+    hints = get_type_hints(type(args))
+    return [getattr(args, name) for name, hint in hints.items() if hint is annotation]
 
 
-def recover(do: Any, _args: Any) -> None:
-    """Out of dialogs and menus."""
-    do.press(("escape",))
-    do.move(CENTRE)
-    do.click(Coordinate(10, GRID - 20))
-    do.press(("ctrl", "escape"))
+@dataclass(frozen=True)
+class NoArgs:
+    """Of a tool that needs to know nothing."""
+
+
+@dataclass(frozen=True)
+class ClickArgs:
+    """Something on the screen, by the words on it and by its place."""
+
+    element_name: Label
+    position: Coordinate
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class DragArgs:
+    """Something on the screen that goes from one place to another."""
+
+    element_name: Label
+    start: Coordinate
+    end: Coordinate
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class MoveArgs:
+    """A place alone."""
+
+    position: Coordinate
+
+
+@dataclass(frozen=True)
+class TypeTextArgs:
+    """What to type where the caret is; {{NAME}} stands for a secret."""
+
+    text: Text
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class PressKeyArgs:
+    """Keys to press together."""
+
+    key: Chord = field(metadata={"description": "like enter, ctrl+s, win+r"})
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class ScrollArgs:
+    """Of a tool that needs to know nothing but may be given a reason."""
+
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class DoneArgs:
+    """The proof that the whole task is done."""
+
+    evidence: str
+
+
+@dataclass(frozen=True)
+class StatusArgs:
+    """How the goal of the present instruction stands."""
+
+    goal_identifier: str
+    completion_status: str = field(metadata={"description": "DONE, BLOCKED or IN_PROGRESS"})
+    evidence: str = ""
+
+
+@dataclass(frozen=True)
+class PlanArgs:
+    """What the planner wants of the executor."""
+
+    instructions: str = field(
+        metadata={"description": "one concrete next goal and how its success looks"}
+    )
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class ArchiveArgs:
+    """A summary that takes the place of the turns with these numbers."""
+
+    summary: str = field(metadata={"description": "what was achieved"})
+    archived_turns: tuple[int, ...] = field(metadata={"description": "turn numbers to archive"})
+    patterns_detected: str = field(
+        default="", metadata={"description": "repeats and failures worth knowing"}
+    )
+
+
+class Tool(NamedTuple):
+    """One thing that a model can call; how a tool acts on the desktop stands in HANDS."""
+
+    name: str
+    args: type[Args]
+    description: str
+    done: str = ""  # tells the model and the log that it was done, with {arguments}
 
 
 TOOLS: dict[str, Tool] = {
-    item.name: item
-    for item in (
-        Tool(
-            "click",
-            ClickArgs,
-            "Left-click.",
-            lambda do, args: do.click(args.position),
-            "Clicked: {element_name}",
-        ),
-        Tool(
-            "double_click",
-            ClickArgs,
-            "Double-click.",
-            lambda do, args: do.click(args.position, count=2),
-            "Double-clicked: {element_name}",
-        ),
-        Tool(
-            "right_click",
-            ClickArgs,
-            "Right-click.",
-            lambda do, args: do.click(args.position, button="right"),
-            "Right-clicked: {element_name}",
-        ),
-        Tool(
-            "drag",
-            _args("DragArgs", "element_name start end reasoning?"),
-            "Drag start to end.",
-            lambda do, args: do.drag(args.start, args.end),
-            "Dragged: {element_name}",
-        ),
-        Tool(
-            "type_text",
-            TypeTextArgs,
-            "Type at caret.",
-            lambda do, args: do.type_text(args.text),
-            "Typed: {text:.50}",
-        ),
-        Tool(
-            "press_key",
-            PressKeyArgs,
-            "Press keys.",
-            lambda do, args: do.press(parse_chord(args.key)),
-            "Pressed key: {key}",
-        ),
-        Tool(
-            "scroll_down",
-            ScrollArgs,
-            "Scroll down.",
-            lambda do, _: do.scroll(CENTRE, -1),
-            "Scrolled down",
-        ),
-        Tool(
-            "scroll_up", ScrollArgs, "Scroll up.", lambda do, _: do.scroll(CENTRE, 1), "Scrolled up"
-        ),
-        Tool(
-            "move",
-            MoveArgs,
-            "Move the mouse.",
-            lambda do, args: do.move(args.position),
-            "Moved to {position}",
-        ),
-        Tool(
-            "click_here",
-            NoArgs,
-            "Click where the mouse is.",
-            lambda do, _: do.click(None),
-            "Clicked where the mouse is",
-        ),
-        Tool(
-            "scroll_at",
-            MoveArgs,
-            "Scroll down at a place.",
-            lambda do, args: do.scroll(args.position, -1),
-            "Scrolled down at {position}",
-        ),
+    tool.name: tool
+    for tool in (
+        Tool("click", ClickArgs, "Left-click.", "Clicked: {element_name}"),
+        Tool("double_click", ClickArgs, "Double-click.", "Double-clicked: {element_name}"),
+        Tool("right_click", ClickArgs, "Right-click.", "Right-clicked: {element_name}"),
+        Tool("drag", DragArgs, "Drag start to end.", "Dragged: {element_name}"),
+        Tool("type_text", TypeTextArgs, "Type at caret.", "Typed: {text:.50}"),
+        Tool("press_key", PressKeyArgs, "Press keys.", "Pressed key: {key}"),
+        Tool("scroll_down", ScrollArgs, "Scroll down.", "Scrolled down"),
+        Tool("scroll_up", ScrollArgs, "Scroll up.", "Scrolled up"),
+        Tool("move", MoveArgs, "Move the mouse.", "Moved to {position}"),
+        Tool("click_here", NoArgs, "Click where the mouse is.", "Clicked where the mouse is"),
+        Tool("scroll_at", MoveArgs, "Scroll down at a place.", "Scrolled down at {position}"),
         Tool(
             "scroll_here",
             NoArgs,
             "Scroll down where the mouse is.",
-            lambda do, _: do.scroll(None, -1),
             "Scrolled down where the mouse is",
         ),
         Tool(
             "recover",
             NoArgs,
             "Press the recovery keys, to get out of dialogs.",
-            recover,
             "Pressed the recovery keys",
         ),
         Tool("observe", NoArgs, "Take a screenshot."),
         Tool("wait", NoArgs, "Wait a second."),
         Tool(
             "report_complete",
-            _args("DoneArgs", "evidence"),
+            DoneArgs,
             "Whole task done; visible proof, 100 or more characters.",
         ),
-        Tool(
-            "report_status",
-            _args("StatusArgs", "goal_identifier completion_status evidence?"),
-            "Goal done or blocked.",
-        ),
-        Tool(
-            "update_plan",
-            _args("PlanArgs", "instructions reasoning?"),
-            "Give the executor its next instructions.",
-        ),
-        Tool(
-            "archive",
-            _args("ArchiveArgs", "summary archived_turns patterns_detected?"),
-            "Replace finished turns by a summary.",
-        ),
+        Tool("report_status", StatusArgs, "Goal done or blocked."),
+        Tool("update_plan", PlanArgs, "Give the executor its next instructions."),
+        Tool("archive", ArchiveArgs, "Replace finished turns by a summary."),
     )
-}
-AXIS: dict[str, Any] = {
-    "type": "integer",
-    "minimum": 0,
-    "maximum": GRID,
-}  # that it comes in pairs, the prompt says
-KINDS: dict[
-    str, tuple[dict[str, Any], Callable[[Any], Any]]
-] = {  # type of an argument: its schema, how it is made
-    "str": ({"type": "string"}, str),
-    "Text": ({"type": "string"}, clean_text),
-    "Chord": ({"type": "string"}, lambda text: "+".join(parse_chord(text))),
-    "Coordinate": ({"type": "array", "items": AXIS}, lambda place: Coordinate(*place)),
-    "tuple[int, ...]": ({"type": "array", "items": {"type": "integer"}}, tuple),
 }
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """How tools and arguments are called towards a model; `shapes` shows an argument as other properties or none."""
+    """How tools and arguments are called towards a model."""
 
     tools: Mapping[str, str]  # canonical name: shown name
-    arguments: Mapping[str, str] = field(
-        default_factory=dict
-    )  # the same for "argument" or "tool.argument"
-    shapes: Mapping[str, Mapping[str, dict[str, Any]]] = field(
-        default_factory=dict
-    )  # argument: {property: schema}
+    # The shown name of an "argument", or of one tool's alone: "tool.argument".
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    # An argument that is shown as other properties, {property: schema}, or as none at all.
+    shapes: Mapping[str, Mapping[str, Schema]] = field(default_factory=dict)
 
-    def schemas(self, names: Sequence[str]) -> list[dict[str, Any]]:
+    def schemas(self, names: Sequence[str]) -> list[Schema]:
         """The `tools` list of a request for these canonical tools."""
         return [{"type": "function", "function": self._function(TOOLS[name])} for name in names]
 
-    def _function(self, item: Tool) -> dict[str, Any]:
-        properties = {
-            name: spec for f in fields(item.args) for name, spec in self._shown(item, f).items()
-        }
-        required = [
-            name for f in fields(item.args) if f.default is MISSING for name in self._shown(item, f)
-        ]
-        parameters = {"type": "object", "properties": properties, "required": required}
+    def _function(self, tool: Tool) -> Schema:
+        properties: dict[str, Schema] = {}
+        required: list[str] = []
+        for argument in fields(tool.args):
+            shown = self._shown(tool, argument)
+            properties.update(shown)
+            if argument.default is MISSING:
+                required.extend(shown)
         return {
-            "name": self.tools[item.name],
-            "description": item.description,
-            "parameters": parameters,
+            "name": self.tools[tool.name],
+            "description": tool.description,
+            "parameters": {"type": "object", "properties": properties, "required": required},
         }
 
-    def _shown(self, item: Tool, f: Any) -> Mapping[str, dict[str, Any]]:
+    def _shown(self, tool: Tool, argument: Field[Any]) -> Mapping[str, Schema]:
         """The properties that stand for one argument, usually one."""
-        shown = self.arguments.get(f"{item.name}.{f.name}", self.arguments.get(f.name, f.name))
-        return self.shapes.get(f.name, {shown: {**KINDS[f.type][0], **f.metadata}})
+        if argument.name in self.shapes:
+            return self.shapes[argument.name]
+        usual = self.arguments.get(argument.name, argument.name)
+        shown = self.arguments.get(f"{tool.name}.{argument.name}", usual)
+        return {shown: {**kind_of(tool.args, argument.name).schema, **argument.metadata}}
 
     def parse(self, call: ToolCall) -> Act:
-        """A call in this vocabulary, which its schema has checked, as an Act; raises ToolError for what is left."""
-        try:
-            item = next(TOOLS[name] for name, shown in self.tools.items() if shown == call.name)
-            values = {}
-            for f in fields(item.args):
-                if given := [
-                    call.arguments[name] for name in self._shown(item, f) if name in call.arguments
-                ]:
-                    values[f.name] = KINDS[str(f.type)][1](given[0] if len(given) == 1 else given)
-            return Act(item, item.args(**values), call)
-        except (
-            StopIteration,
-            TypeError,
-            AttributeError,
-        ):  # of a journal or a script that somebody changed
+        """A call in this vocabulary, which its schema has checked, as an Act.
+
+        Raises ToolError for what a schema cannot check: control characters in a text, a key that
+        does not exist, a place outside the grid.
+        """
+        found = (canonical for canonical, shown in self.tools.items() if shown == call.name)
+        name = next(found, None)
+        if name:
+            # A call from a journal or a script that somebody changed was checked by no schema.
+            with suppress(TypeError, AttributeError):
+                return Act(name, self._args(TOOLS[name], call.arguments), call)
+        raise ToolError(f"There is no tool {call.name!r} that takes {call.arguments!r:.200}.")
+
+    def _args(self, tool: Tool, arguments: Mapping[str, Any]) -> Args:
+        """The given arguments as the tool's dataclass; an optional one may be missing."""
+        values = {}
+        for argument in fields(tool.args):
+            shown = self._shown(tool, argument)
+            given = [arguments[name] for name in shown if name in arguments]
+            if given:
+                # Several properties are one place, such as x and y.
+                value = given[0] if len(given) == 1 else given
+                values[argument.name] = kind_of(tool.args, argument.name).make(value)
+        return tool.args(**values)
+
+
+####################################################################################################
+# Risks - what input must never reach or press, and what a person has to allow first
+####################################################################################################
+
+
+@dataclass
+class Attempt:
+    """An act before the gates, and what they find out about it on its way through them."""
+
+    act: Act
+    frame: Frame  # the look on which the model decided
+    front: Window | None = None  # which has the keyboard now
+    reached: Sequence[Window] = ()  # which get its input
+
+    @property
+    def places(self) -> list[Point]:
+        """The pixels that the act names."""
+        return [to_point(at, self.frame.area) for at in values_of(self.act.args, Coordinate)]
+
+    @property
+    def by_keyboard(self) -> bool:
+        """Whether the act types or presses something."""
+        return bool(values_of(self.act.args, Text) or values_of(self.act.args, Chord))
+
+
+def same_window(one: Window | None, other: Window | None) -> bool:
+    """Whether both are one window, or both none."""
+    return (one and one.handle) == (other and other.handle)
+
+
+PANEL_TITLE = "agent.py panel"  # of the panel's page, and so of the browser's window
+
+# What makes an act risky: any of these patterns is found in its `facts`, which are lines: label:,
+# key: and text: of the act, then title: and program: of each window that it reaches.
+RISKS: Mapping[str, Sequence[str]] = {
+    "delete": (
+        r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)",
+        r"^key:.*\bshift\+delete$",
+        r"^key:delete$[^\0]*^program:explorer",  # of files; in a text it takes a character
+    ),
+    "pay": (
+        r"^label:.*\b(pay|buy|purchas|order|check ?out|subscri|donat|transfer|bid\b)",
+        r"^label:.*\b(kauf|bezahl|achet|compr)",
+    ),
+    "send": (r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",),
+    "install": (
+        r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree)",
+        r"^label:.*\benable (macros|content|editing)",
+    ),
+    "power": (r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",),
+    "password": (
+        r"^(label|title):.*\b(pass(code|wor[dt])|pin\b|cv[vc]\b|credit card)",
+        r"^(label|title):.*\b(kennwort|mot de passe|contraseña)",
+    ),
+    "secret": (r"^text:.*\{\{\s*\w+\s*\}\}",),
+    "admin prompt": (
+        r"^title:(user account control|benutzerkontensteuerung|windows security)",
+        r"^program:(consent|cred)",
+    ),
+    "run dialog": (r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",),
+    "terminal": (
+        r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole)\.exe$",
+        r"^program:(wsl|bash|mintty|regedit|mmc)\.exe$",
+        r"^title:.*(command prompt|powershell|registry editor)",
+    ),
+    "command": (
+        r"^text:.*\b(rm -|del /|rd /|format [a-z]:|shutdown\b|reg (add|delete)|net user)",
+        r"^text:.*(powershell|cmd /)",
+    ),
+}
+
+
+def label_of(act: Act) -> str:
+    """The words on what the act is done to, on one line."""
+    return " ".join(" ".join(values_of(act.args, Label)).split())
+
+
+def facts(attempt: Attempt) -> str:
+    """What is known of an act and of the windows that it reaches, one `name:value` a line."""
+    keys = " ".join(values_of(attempt.act.args, Chord))
+    text = " ".join(values_of(attempt.act.args, Text))
+    lines = [
+        f"label:{label_of(attempt.act)}",
+        f"key:{' '.join(keys.split())}",
+        f"text:{' '.join(text.split())}",
+    ]
+    for window in attempt.reached:
+        lines += [f"title:{window.title}", f"program:{window.program}"]
+    return "\n".join(lines)
+
+
+def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
+    """The names of the risks about which the person is to be asked."""
+    if config.confirm == "never":
+        return []
+    known = facts(attempt)
+    risks = []
+    for name, patterns in RISKS.items():
+        if any(re.search(rule, known, re.IGNORECASE | re.MULTILINE) for rule in patterns):
+            risks.append(name)
+    label = label_of(attempt.act).lower()
+    risks += [word for word in split_list(config.risky_words) if word in label]
+    if not risks and config.confirm == "always":
+        return ["any act"]
+    return risks
+
+
+def question_about(risks: Sequence[str], attempt: Attempt) -> str:
+    """What the person is asked: the risks, the act, and where it is performed."""
+    windows = " and ".join(f"{window.title!r} ({window.program})" for window in attempt.reached)
+    return f"{', '.join(risks)}: {attempt.act} in {windows}"
+
+
+def matches_any(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a name, in whatever case, is one of these in lower case, in which * is anything."""
+    return any(fnmatchcase(name.lower(), pattern) for pattern in patterns)
+
+
+def is_allowed(risks: Sequence[str], question: str, config: Config) -> bool:
+    """Whether the person has allowed this in advance: each of its risks, or this very question."""
+    allowed = split_list(config.allow_risky)
+    return set(risks) <= set(allowed) or matches_any(question, allowed)
+
+
+def why_forbidden(window: Window, config: Config) -> str:
+    """Why input must not reach this window; an empty text if it may."""
+    blocked = split_list(config.blocked_windows)
+    allowed = split_list(config.allowed_windows)
+
+    def is_named_in(patterns: Sequence[str]) -> bool:
+        return matches_any(window.title, patterns) or matches_any(window.program, patterns)
+
+    if window.elevated:
+        return "runs as administrator, so that Windows keeps input from it"
+    if window.own or window.title.startswith(PANEL_TITLE):
+        return "is the agent's own"
+    if is_named_in(blocked):
+        return "is blocked"
+    if allowed and not is_named_in(allowed):
+        return "is not among the allowed ones"
+    return ""
+
+
+def blocked_chords(config: Config) -> dict[frozenset[int], str]:
+    """The codes of each chord that may not be pressed, and how it is written.
+
+    The hotkeys of the person are among them. Raises ToolError for a key that does not exist.
+    """
+    chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
+    return {chord_codes(parse_chord(chord)): chord for chord in chords}
+
+
+def refuse_chord(keys: Sequence[str], blocked: Mapping[frozenset[int], str]) -> None:
+    """Raises ToolError if these keys, down together, hold a blocked chord."""
+    codes = chord_codes(keys)
+    for blocked_codes, chord in blocked.items():
+        if blocked_codes <= codes:
             raise ToolError(
-                f"There is no tool {call.name!r} that takes {call.arguments!r:.200}."
-            ) from None
+                f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key"
+            )
+
+
+def refuse_window(window: Window, config: Config) -> None:
+    """Raises ToolError if input must not reach this window."""
+    reason = why_forbidden(window, config)
+    if reason:
+        raise ToolError(
+            f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window"
+        )
 
 
 ####################################################################################################
 # Actuator - the one place through which input leaves, with every gate before it
 ####################################################################################################
 
-SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command just given are still on their way up
+# Windows stamps input up to 16 ms late, and the keys of a command just given are still going up.
+SLACK_S = 0.2
 IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
-PANEL_TITLE = "agent.py panel"  # of its page, and so of the browser's window
-# What makes an act risky: a regex on the lines label:, key: and text: of the act, title: and program: of its window.
-RISKS = {
-    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)"
-    r"|^key:.*\bshift\+delete$|^key:delete$[^\0]*^program:explorer",
-    "pay": r"^label:.*\b(pay|buy|purchas|order|check ?out|subscri|donat|transfer|bid\b|kauf|bezahl|achet|compr)",
-    "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",
-    "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
-    "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
-    "password": r"^(label|title):.*\b(pass(code|wor[dt])|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b|credit card)",
-    "secret": r"^text:.*\{\{\s*\w+\s*\}\}",
-    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)|^program:(consent|cred)",
-    "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
-    "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)"
-    r"\.exe$|^title:.*(command prompt|powershell|registry editor)",
-    "command": r"^text:.*(\b(rm -|del /|rd /|format [a-z]:|shutdown\b|reg (add|delete)|net user)|powershell|cmd /)",
-}
+NEAR_PIXELS = 4  # defaults of SM_CXDRAG and SM_CXDOUBLECLK
+RELEASE_TRIES = 3
+CENTRE = Coordinate(GRID // 2, GRID // 2)
+
+Switch = Callable[[str, bool], None]  # presses or releases what has this name: a key or a button
 
 
 def near(one: Point, other: Point) -> bool:
-    """Whether Windows takes a press at the one and a release or press at the other for the same place."""
-    return (
-        max(abs(one.x - other.x), abs(one.y - other.y)) <= 4
-    )  # pixels: defaults of SM_CXDRAG and SM_CXDOUBLECLK
+    """Whether Windows takes both for one place, of a press and a release or of two presses."""
+    return max(abs(one.x - other.x), abs(one.y - other.y)) <= NEAR_PIXELS
+
+
+def text_batches(text: str, events_most: int) -> list[str]:
+    """The text in pieces of so many input events; a surrogate pair stays whole."""
+    batches = [""]
+    for character in text:
+        # A UTF-16 unit is two bytes and two events: it goes down and up.
+        if len((batches[-1] + character).encode("utf-16-le")) > events_most:
+            batches.append("")
+        batches[-1] += character
+    return batches
+
+
+class LastClick(NamedTuple):
+    """When and where which button was pressed last."""
+
+    at: float
+    point: Point
+    button: str
+
+
+@dataclass(frozen=True)
+class Performed:
+    """What became of an act: what the model is told, and how far it came."""
+
+    result: str  # what was done, or why it was not
+    refused: str = ""  # the kind of the error by which a gate or Windows ("windows") refused it
+    sent: int = 0  # input events before it ended; after the first, a refused act is half done
+    acted: bool = False  # whether it passed every gate, so that the screen may be another one now
 
 
 class Actuator:
-    """Carries acts out on a desktop; it alone calls the desktop's input methods, and only behind GATES."""
+    """Performs acts on a desktop; it alone calls the desktop's input methods, only behind GATES."""
 
     def __init__(
         self,
@@ -2032,302 +2655,94 @@ class Actuator:
         confirm: Callable[[str], bool] = lambda _: False,
         secrets: Secrets | None = None,
     ) -> None:
-        self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
-        self.notice, self.confirm, self.secrets = notice, confirm, secrets or Secrets()
-        # the windows that the present act is going to reach; questions that got a yes, for an act that must look again
-        self.reached, self.approved = list[Window](), set[str]()
-        self.area, self.spent = (
-            Rect(0, 0, 0, 0),
-            0,
-        )  # of the act's frame; the number of the last frame acted on
-        chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
-        self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
-        self.began = self.last_own = (
-            clock.now()
-        )  # last_own: when its own last input ended; later input is the person's
-        self.sent, self.aim = (
-            0,
-            Point(-1, -1),
-        )  # events of the present act; where the program itself last put the mouse
-        self.acted: deque[float] = deque(maxlen=config.acts_per_minute)
+        self.desktop = desktop
+        self.config = config
+        self.clock = clock
+        self.stop = stop
+        self.notice = notice
+        self.confirm = confirm
+        self.secrets = secrets or Secrets()
+        self.blocked = blocked_chords(config)
+        self.began = clock.now()
+        self.last_own = self.began  # when its own last input ended; later input is the person's
+        self.act_times: deque[float] = deque(maxlen=config.acts_per_minute)
+        self.used_frame = 0  # the number of the last frame that was acted on
+        self.approved: set[str] = set()  # questions that got a yes, until their act is performed
+        self.aim = Point(-1, -1)  # where the program itself last put the mouse
+        self.area = Rect(0, 0, 0, 0)  # the working area of the present act
         self._place: Point | None = None  # where the mouse must be in the middle of an act
-        self._held: list[
-            tuple[Callable[[str, bool], None], str]
-        ] = []  # pressed, and let go of on every exit path
-        self._last_click = (-1e9, Point(0, 0), "")
+        self._sent = 0  # input events of the present act
+        self._held: list[tuple[Switch, str]] = []  # pressed; let go of on every way out
+        self._last_click = LastClick(-1e9, Point(0, 0), "")
 
-    def perform(self, act: Act, frame: Frame) -> str:
-        """What an act on a frame came to; if it raises after the first event `sent`, what was done is unknown."""
-        self.sent = 0
-        for gate in GATES if act.tool.run else ():
-            if (verdict := gate(self, act, frame)) is not None:
-                return verdict
-        self.area, self.spent, self._place = frame.area, frame.number, self.desktop.cursor()
-        self.acted.append(self.clock.now())
+    def perform(self, act: Act, frame: Frame) -> Performed:
+        """Takes an act through the gates and carries it out; raises Stopped, but no refusal.
+
+        A tool that is not in HANDS does nothing here.
+        """
+        if act.name not in HANDS:
+            return Performed(self._done(act))
+        attempt = Attempt(act, frame)
         try:
-            if act.tool.run:
-                act.tool.run(self, act.args)
-            return act.tool.done.format(**vars(act.args))
+            for gate in GATES:
+                verdict = gate(self, attempt)
+                if verdict is not None:
+                    return Performed(verdict)
+            self._begin(frame)
+        except (ToolError, Win32Error) as error:
+            return Performed(str(error), refusal_kind(error))
+        try:
+            self._use_hands(act)
+        except (ToolError, Win32Error) as error:
+            return Performed(str(error), refusal_kind(error), self._sent, acted=True)
+        return Performed(self._done(act), sent=self._sent, acted=True)
+
+    def _begin(self, frame: Frame) -> None:
+        """From here on the frame is used up, whatever comes of the act."""
+        self._place = self.desktop.cursor()
+        self.area = frame.area
+        self.used_frame = frame.number
+        self._sent = 0
+        self.act_times.append(self.clock.now())
+
+    def _use_hands(self, act: Act) -> None:
+        try:
+            HANDS[act.name](self, act.args)
         finally:
             self.release()
             self.last_own = self.clock.now()
 
+    def _done(self, act: Act) -> str:
+        return TOOLS[act.name].done.format(**vars(act.args))
+
     def settled(self) -> None:
-        """The screen is at rest: what came in meanwhile was the act's doing, unless the mouse is elsewhere."""
-        if (
-            self.desktop.cursor() == self._place
-        ):  # Wine takes a window that appears under the pointer for a move
+        """The screen is at rest: what came in meanwhile was the act's doing.
+
+        Unless the mouse is elsewhere: that was the person. (Input that moves nothing need not be:
+        Wine takes a window that appears under the pointer for a move.)
+        """
+        if self.desktop.cursor() == self._place:
             self.last_own = self.clock.now()
 
     def release(self) -> None:
-        """Lets go of everything held, last first, three tries each; raises Win32Error if something stays held."""
-        for held in 3 * self._held[::-1]:
-            with suppress(Win32Error):
-                if held in self._held:
-                    self._up(*held)
+        """Lets go of everything held, last first; raises Win32Error if something stays held."""
+        for _ in range(RELEASE_TRIES):
+            for switch, name in reversed(self._held.copy()):
+                with suppress(Win32Error):
+                    self._up(switch, name)
         if self._held:
             names = " and ".join(name for _, name in self._held)
             raise Win32Error(
                 f"Windows does not let go of {names}; press and release it yourself.", "SendInput"
             )
 
-    # -- gates: each looks at an act before anything is sent. A text ends it with that result; ToolError refuses it.
-
-    def gate_limits(self, act: Act, _frame: Frame) -> None:
-        """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
-        if isinstance(act.args, TypeTextArgs) and len(act.args.text) > self.config.text_chars_most:
-            raise ToolError(
-                f"The text has over {self.config.text_chars_most} characters; type less.",
-                "too_long",
-            )
-        if isinstance(act.args, PressKeyArgs):
-            self.refuse_chord(parse_chord(act.args.key))
-        if len(self.acted) == self.acted.maxlen:
-            self.clock.sleep(max(0.0, self.acted[0] + 60 - self.clock.now()))
-
-    def gate_person(self, _act: Act, frame: Frame) -> None:
-        """No act after a stop; while paused or while the person is at work it waits, and then needs a new look."""
-        quiet, idle, now = self.config.takeover_quiet, self.desktop.idle_s(), self.clock.now()
-        used = quiet and not self.config.dry_run and idle + SLACK_S < now - self.last_own
-        if used and (idle < quiet or frame.taken_at < now - idle):
-            self.stop.paused = self.stop.paused or IN_USE
-        if self.rest():
-            raise ToolError("The run was paused.", "stale_frame")
-
-    def gate_seen(self, act: Act, frame: Frame) -> None:
-        """It reaches what the model saw: a fresh frame, the same screen and window, and none that is out of bounds."""
-        if frame.number <= self.spent:  # after an act the screen may be another one
-            raise ToolError("The screen was not looked at since the last action.", "stale_frame")
-        if self.desktop.screen() != frame.screen:  # its pixels mean other places now
-            raise ToolError(
-                "The screen's size or monitors changed since the last look.", "stale_frame"
-            )
-        front, seen = self.desktop.foreground(), frame.window
-        places = [
-            to_point(getattr(act.args, f.name), frame.area)
-            for f in fields(act.args)
-            if f.type == "Coordinate"
-        ]
-        keyboard = isinstance(act.args, (TypeTextArgs, PressKeyArgs))
-        if not all(frame.screen.contains(place) for place in places):
-            raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
-        if keyboard and seen and 0 in seen.rect.intersection(frame.area)[2:]:  # its width or height
-            raise ToolError(
-                f"The keyboard is in a window outside the working area ({seen.title}).",
-                "outside_area",
-            )
-        hit = keyboard or (front and any(front.rect.contains(place) for place in places))
-        if hit and (front and front.handle) != (seen and seen.handle):
-            title = front.title if front else "none"
-            raise ToolError(
-                f"Another window has come to the front since the last look: {title}.", "stale_frame"
-            )
-        under = [] if keyboard else map(self.desktop.window_at, places or [self.desktop.cursor()])
-        self.reached = [window for window in ([front] if keyboard else under) if window]
-        for window in self.reached:
-            self.refuse_window(window)
-
-    def gate_dry_run(self, act: Act, _frame: Frame) -> str | None:
-        """--dry-run: everything but the act itself."""
-        return f"Dry run, not done: {act}" if self.config.dry_run else None
-
-    def gate_confirm(self, act: Act, frame: Frame) -> None:
-        """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
-        label, key, text = (
-            " ".join(getattr(act.args, name, "").split())
-            for name in ("element_name", "key", "text")
-        )
-        facts = f"label:{label}\nkey:{key}\ntext:{text}"
-        facts += "".join(
-            f"\ntitle:{window.title}\nprogram:{window.program}" for window in self.reached
-        )
-        risks = [
-            name
-            for name, rule in RISKS.items()
-            if re.search(rule, facts, re.IGNORECASE | re.MULTILINE)
-        ]
-        risks += [word for word in split_list(self.config.risky_words) if word in label.lower()]
-        risks = risks or ["any act"] * (self.config.confirm == "always")
-        risk = ", ".join(risks) * (self.config.confirm != "never")
-        windows = " and ".join(f"{window.title!r} ({window.program})" for window in self.reached)
-        question, rules = f"{risk}: {act} in {windows}", split_list(self.config.allow_risky)
-        allowed = set(risks) <= set(rules) or any(
-            fnmatchcase(question.lower(), rule) for rule in rules
-        )
-        if risk and not allowed and question not in self.approved:
-            if not self.confirm(question):
-                raise ToolError(
-                    f"The person did not allow this ({risk}); do it another way or report.",
-                    "not_allowed",
-                )
-            self.approved.add(question)
-            self.last_own = self.clock.now()
-            self.gate_seen(act, frame)
-        self.approved.discard(question)
-
-    def move(self, place: Coordinate | None) -> None:
-        """To `place`; without one the mouse must be inside the working area already."""
-        if place:
-            self._move(to_point(place, self.area))
-        elif not self.area.contains(self.desktop.cursor()):
-            raise ToolError(
-                "The mouse is outside the working area; move it inside first.", "invalid_box"
-            )
-
-    def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
-        here, (when, where, what) = (
-            to_point(place, self.area) if place else self.desktop.cursor(),
-            self._last_click,
-        )
-        rest = when + self.desktop.double_click_ms() / 1000 + 0.05 - self.clock.now()
-        if rest > 0 and what == button and near(here, where):
-            # two clicks must not become a double click; the wait is before the move, or the mouse could be moved in it
-            self.clock.sleep(rest)
-        self.move(place)
-        for _ in range(count):
-            self._last_click = (
-                self.clock.now(),
-                here,
-                button,
-            )  # first: what Windows refuses may have arrived
-            self._down(self.desktop.button, button)
-            self._up(self.desktop.button, button)
-
-    def drag(self, start: Coordinate, end: Coordinate) -> None:
-        first, last, steps = (
-            to_point(start, self.area),
-            to_point(end, self.area),
-            self.config.drag_steps,
-        )
-        if near(first, last):
-            raise ToolError(
-                "start and end of the drag are too close together for a drag.", "invalid_box"
-            )
-        self._move(first)
-        self._down(self.desktop.button, "left")
-        for step in range(1, steps + 1):
-            self._move(
-                Point(*(a + (b - a) * step // steps for a, b in zip(first, last, strict=True)))
-            )
-            self.clock.sleep(self.config.drag_step_ms / 1000)
-        self.clock.sleep(
-            self.config.drag_step_ms / 1000
-        )  # targets look at the place only after a short rest
-        self._up(self.desktop.button, "left")
-
-    def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
-        self.move(place)
-        for _ in range(abs(ticks) * self.config.scroll_ticks):
-            self._ready(self.desktop.window_at(self.desktop.cursor()))
-            self.desktop.wheel(120 if ticks > 0 else -120, horizontal)  # WHEEL_DELTA, one notch
-
-    def type_text(self, text: str) -> None:
-        first, batches = self.desktop.foreground(), [""]
-        for character in self.secrets.fill(
-            text
-        ):  # 2 bytes are 2 events; a surrogate pair stays whole
-            if len((batches[-1] + character).encode("utf-16-le")) > self.config.text_batch_events:
-                batches.append("")
-            batches[-1] += character
-        for batch in batches:
-            window = self.desktop.foreground()
-            if (window and window.handle) != (first and first.handle):
-                raise ToolError(
-                    "Another window took the keyboard in the middle of the text.", "stale_frame"
-                )
-            self._ready(window)
-            self.desktop.text(batch)
-            self.clock.sleep(self.config.char_input_delay)
-
-    def press(self, keys: tuple[str, ...]) -> None:
-        for key in keys:
-            self._down(self.desktop.key, key)
-        for key in reversed(keys):
-            self._up(self.desktop.key, key)
-
-    def _move(self, point: Point) -> None:
-        if not self.area.contains(point):
-            raise ToolError(f"({point.x}, {point.y}) is outside the working area.", "invalid_box")
-        self._ready(None)
-        self.aim = point
-        self.desktop.move(point)
-        self._place = self.desktop.cursor()
-
-    def _down(self, send: Callable[[str, bool], None], name: str) -> None:
-        keyboard = send == self.desktop.key
-        if keyboard:
-            self.refuse_chord([key for held, key in self._held if held == send] + [name])
-        self._ready(
-            self.desktop.foreground() if keyboard else self.desktop.window_at(self.desktop.cursor())
-        )
-        self._held.append(
-            (send, name)
-        )  # before sending: a refused press may still have been inserted
-        send(name, True)
-
-    def _up(self, send: Callable[[str, bool], None], name: str) -> None:
-        send(name, False)
-        self._held.remove((send, name))
-
-    def _ready(self, window: Window | None) -> None:
-        """Before each event: not stopped, the mouse where the act left it, the window that gets it not forbidden."""
-        self.stop.check()
-        if self._place and not near(self._place, self.desktop.cursor()):
-            raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
-        if window:
-            self.refuse_window(window)
-        self.sent += 1
-
-    def refuse_chord(self, keys: Sequence[str]) -> None:
-        """Raises ToolError if these keys, down together, hold a blocked chord."""
-        for blocked, chord in self._blocked.items():
-            if blocked <= chord_codes(keys):
-                raise ToolError(
-                    f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key"
-                )
-
-    def refuse_window(self, window: Window) -> None:
-        """Raises ToolError if input must not reach this window."""
-        names = (window.title.lower(), window.program.lower())
-        never, only = (
-            split_list(self.config.blocked_windows),
-            split_list(self.config.allowed_windows),
-        )
-        hit = {rule for rule in never + only if any(fnmatchcase(name, rule) for name in names)}
-        reasons = {
-            "runs as administrator, so that Windows keeps input from it": window.elevated,
-            "is the agent's own": window.own or window.title.startswith(PANEL_TITLE),
-            "is blocked": hit.intersection(never),
-            "is not among the allowed ones": only and not hit.intersection(only),
-        }
-        for reason in [text for text, holds in reasons.items() if holds]:
-            raise ToolError(
-                f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window"
-            )
-
     def rest(self) -> bool:
-        """Waits as long as the run is paused, and says so once; whether it was. Stops the run after its last minute."""
-        if 0 < self.config.minutes_most * 60 < self.clock.now() - self.began:
+        """Waits as long as the run is paused, and says so once; whether it was.
+
+        Raises Stopped after a stop, and after the last minute that the run may take.
+        """
+        seconds_most = self.config.minutes_most * 60
+        if 0 < seconds_most < self.clock.now() - self.began:
             self.stop.set(f"the run has lasted its {self.config.minutes_most:g} minutes")
         self.stop.check()
         if not self.stop.paused:
@@ -2341,15 +2756,323 @@ class Actuator:
         self.notice("going on")
         return True
 
+    # -- hands: what an act may do with mouse and keyboard. They raise ToolError and Win32Error.
 
-# The wait for the next minute and for the person come before what looks at the frame.
-GATES = (
-    Actuator.gate_limits,
-    Actuator.gate_person,
-    Actuator.gate_seen,
-    Actuator.gate_dry_run,
-    Actuator.gate_confirm,
+    def move(self, place: Coordinate | None) -> None:
+        """To `place`; without one the mouse must be inside the working area already."""
+        if place:
+            self._move(to_point(place, self.area))
+        elif not self.area.contains(self.desktop.cursor()):
+            raise ToolError(
+                "The mouse is outside the working area; move it inside first.", "invalid_box"
+            )
+
+    def click(self, place: Coordinate | None, button: str = "left", times: int = 1) -> None:
+        """At `place`, or where the mouse is; twice at once is a double click."""
+        if place:
+            point = to_point(place, self.area)
+        else:
+            point = self.desktop.cursor()
+        self._keep_clicks_apart(point, button)
+        self.move(place)
+        switch = self.desktop.button
+        for _ in range(times):
+            # Noted before it is sent: what Windows refuses may have arrived all the same.
+            self._last_click = LastClick(self.clock.now(), point, button)
+            self._down(switch, button)
+            self._up(switch, button)
+
+    def _keep_clicks_apart(self, point: Point, button: str) -> None:
+        """Waits where a click now would make a double click of the last one.
+
+        It waits before the mouse moves there, or the person could move it away meanwhile.
+        """
+        last = self._last_click
+        limit_s = self.desktop.double_click_ms() / 1000
+        seconds = last.at + limit_s + 0.05 - self.clock.now()
+        if seconds <= 0 or last.button != button:
+            return
+        if near(point, last.point):
+            self.clock.sleep(seconds)
+
+    def drag(self, source: Coordinate, target: Coordinate) -> None:
+        """Presses the left button at one place and releases it at the other, moving in steps."""
+        first = to_point(source, self.area)
+        last = to_point(target, self.area)
+        if near(first, last):
+            raise ToolError(
+                "start and end of the drag are too close together for a drag.", "invalid_box"
+            )
+        steps = self.config.drag_steps
+        step_s = self.config.drag_step_ms / 1000
+        self._move(first)
+        self._down(self.desktop.button, "left")
+        for step in range(1, steps + 1):
+            x = first.x + (last.x - first.x) * step // steps
+            y = first.y + (last.y - first.y) * step // steps
+            self._move(Point(x, y))
+            self.clock.sleep(step_s)
+        self.clock.sleep(step_s)  # targets look at the place only after a short rest
+        self._up(self.desktop.button, "left")
+
+    def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
+        """Turns the wheel at `place`, or where the mouse is; positive is up or right.
+
+        A tick is `scroll_ticks` notches.
+        """
+        self.move(place)
+        notch = 120 if ticks > 0 else -120  # WHEEL_DELTA
+        for _ in range(abs(ticks) * self.config.scroll_ticks):
+            self._ready(self._window_under_mouse())
+            self.desktop.wheel(notch, horizontal)
+
+    def type_text(self, text: str) -> None:
+        """Types where the caret is, secrets filled in, as long as one window has the keyboard."""
+        first = self.desktop.foreground()
+        for batch in text_batches(self.secrets.fill(text), self.config.text_batch_events):
+            window = self.desktop.foreground()
+            if not same_window(window, first):
+                raise ToolError(
+                    "Another window took the keyboard in the middle of the text.", "stale_frame"
+                )
+            self._ready(window)
+            self.desktop.text(batch)
+            self.clock.sleep(self.config.char_input_delay)
+
+    def press(self, keys: Sequence[str]) -> None:
+        """Presses keys of VK_MAP one after the other and releases them in reverse."""
+        for key in keys:
+            self._down(self.desktop.key, key)
+        for key in reversed(keys):
+            self._up(self.desktop.key, key)
+
+    # -- single events, each with the checks that hold in the middle of an act, too
+
+    def _move(self, point: Point) -> None:
+        if not self.area.contains(point):
+            raise ToolError(f"({point.x}, {point.y}) is outside the working area.", "invalid_box")
+        self._ready(None)
+        self.aim = point
+        self.desktop.move(point)
+        self._place = self.desktop.cursor()
+
+    def _window_under_mouse(self) -> Window | None:
+        return self.desktop.window_at(self.desktop.cursor())
+
+    def _down(self, switch: Switch, name: str) -> None:
+        if switch == self.desktop.key:
+            held = [key for other, key in self._held if other == switch]
+            refuse_chord([*held, name], self.blocked)
+            window = self.desktop.foreground()
+        else:
+            window = self._window_under_mouse()
+        self._ready(window)
+        # Noted before it is sent: a press that Windows refuses may have been inserted.
+        self._held.append((switch, name))
+        switch(name, True)
+
+    def _up(self, switch: Switch, name: str) -> None:
+        switch(name, False)
+        self._held.remove((switch, name))
+
+    def _ready(self, window: Window | None) -> None:
+        """Before each event: no stop, the mouse where the act left it, its window not forbidden."""
+        self.stop.check()
+        if self._place and not near(self._place, self.desktop.cursor()):
+            raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
+        if window:
+            refuse_window(window, self.config)
+        self._sent += 1
+
+
+def refusal_kind(error: ToolError | Win32Error) -> str:
+    """The word for programs for what kept an act from being performed."""
+    return error.kind if isinstance(error, ToolError) else "windows"
+
+
+# -- gates: each looks at an attempt before anything is sent. A text ends it with that result;
+# ToolError, and Win32Error of what they ask Windows, refuse it. Their order stands in GATES.
+
+
+def gate_text_length(actuator: Actuator, attempt: Attempt) -> None:
+    """No text of more than so many characters."""
+    most = actuator.config.text_chars_most
+    for text in values_of(attempt.act.args, Text):
+        if len(text) > most:
+            raise ToolError(f"The text has over {most} characters; type less.", "too_long")
+
+
+def gate_blocked_chords(actuator: Actuator, attempt: Attempt) -> None:
+    """No chord that is blocked."""
+    for chord in values_of(attempt.act.args, Chord):
+        refuse_chord(parse_chord(chord), actuator.blocked)
+
+
+def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
+    """After the most acts of a minute, a wait until that minute is over."""
+    times = actuator.act_times
+    if len(times) == times.maxlen:
+        actuator.clock.sleep(max(0.0, times[0] + 60 - actuator.clock.now()))
+
+
+def gate_person(actuator: Actuator, attempt: Attempt) -> None:
+    """While the run is paused or the person is at work it waits, and then needs a new look."""
+    if is_taken_over(actuator, attempt.frame) and not actuator.stop.paused:
+        actuator.stop.paused = IN_USE
+    if actuator.rest():
+        raise ToolError("The run was paused.", "stale_frame")
+
+
+def is_taken_over(actuator: Actuator, frame: Frame) -> bool:
+    """Whether the person used mouse or keyboard a moment ago, or since the frame was taken."""
+    quiet_s = actuator.config.takeover_quiet
+    idle_s = actuator.desktop.idle_s()
+    now = actuator.clock.now()
+    if not quiet_s or actuator.config.dry_run:
+        return False
+    if now - actuator.last_own <= idle_s + SLACK_S:
+        return False  # the last input was the program's own
+    return idle_s < quiet_s or frame.taken_at < now - idle_s
+
+
+def gate_fresh_frame(actuator: Actuator, attempt: Attempt) -> None:
+    """One act a frame: after it the screen may be another one."""
+    if attempt.frame.number <= actuator.used_frame:
+        raise ToolError("The screen was not looked at since the last action.", "stale_frame")
+
+
+def gate_same_screen(actuator: Actuator, attempt: Attempt) -> None:
+    """The monitors are as they were, or the frame's pixels mean other places now."""
+    if actuator.desktop.screen() != attempt.frame.screen:
+        raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
+
+
+def gate_unlocked(actuator: Actuator, attempt: Attempt) -> None:
+    """The desktop can be used: while it is locked, asking for its window raises Win32Error."""
+    attempt.front = actuator.desktop.foreground()
+
+
+def gate_on_a_monitor(actuator: Actuator, attempt: Attempt) -> None:
+    """No place between or beside the monitors."""
+    if not all(attempt.frame.screen.contains(place) for place in attempt.places):
+        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
+
+
+def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
+    """No keys for a window that lies outside the working area."""
+    seen = attempt.frame.window
+    if not attempt.by_keyboard or not seen:
+        return
+    common = seen.rect.intersection(attempt.frame.area)
+    if common.width == 0 or common.height == 0:
+        raise ToolError(
+            f"The keyboard is in a window outside the working area ({seen.title}).", "outside_area"
+        )
+
+
+def gate_same_window(actuator: Actuator, attempt: Attempt) -> None:
+    """No keys, and no mouse on it, for a window that came to the front since the look."""
+    front = attempt.front
+    if same_window(front, attempt.frame.window):
+        return
+    hit = front and any(front.rect.contains(place) for place in attempt.places)
+    if hit or attempt.by_keyboard:
+        title = front.title if front else "none"
+        raise ToolError(
+            f"Another window has come to the front since the last look: {title}.", "stale_frame"
+        )
+
+
+def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
+    """No input for a forbidden window."""
+    desktop = actuator.desktop
+    windows = [desktop.window_at(place) for place in attempt.places]
+    if attempt.by_keyboard:
+        windows.append(attempt.front)
+    elif not attempt.places:
+        windows.append(desktop.window_at(desktop.cursor()))
+    attempt.reached = [window for window in windows if window]
+    for window in attempt.reached:
+        refuse_window(window, actuator.config)
+
+
+def gate_dry_run(actuator: Actuator, attempt: Attempt) -> str | None:
+    """--dry-run: everything but the act itself."""
+    if actuator.config.dry_run:
+        return f"Dry run, not done: {attempt.act}"
+    return None
+
+
+def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
+    """A risky act waits for the person's yes.
+
+    Nothing is sent meanwhile, so that no act can answer the question. After it the screen may be
+    another one; if so, the yes counts for the same act on a new look.
+    """
+    risks = risks_to_confirm(attempt, actuator.config)
+    question = question_about(risks, attempt)
+    if not risks or is_allowed(risks, question, actuator.config):
+        return
+    if question not in actuator.approved:
+        if not actuator.confirm(question):
+            raise ToolError(
+                f"The person did not allow this ({', '.join(risks)}); do it another way or report.",
+                "not_allowed",
+            )
+        actuator.approved.add(question)
+        actuator.last_own = actuator.clock.now()
+        for gate in GATES_OF_THE_LOOK:
+            gate(actuator, attempt)
+    actuator.approved.discard(question)
+
+
+Gate = Callable[[Actuator, Attempt], "str | None"]
+# It reaches what the model saw, and nothing that is out of bounds.
+GATES_OF_THE_LOOK: tuple[Gate, ...] = (
+    gate_fresh_frame,
+    gate_same_screen,
+    gate_unlocked,
+    gate_on_a_monitor,
+    gate_keyboard_in_area,
+    gate_same_window,
+    gate_windows,
 )
+# The wait for the next minute and for the person come before what looks at the frame.
+GATES: tuple[Gate, ...] = (
+    gate_text_length,
+    gate_blocked_chords,
+    gate_acts_per_minute,
+    gate_person,
+    *GATES_OF_THE_LOOK,
+    gate_dry_run,
+    gate_confirm,
+)
+
+
+def loop_recovery_action(hands: Actuator, _: NoArgs) -> None:
+    """Out of dialogs and menus, whatever is open."""
+    hands.press(("escape",))
+    hands.move(CENTRE)
+    hands.click(Coordinate(10, GRID - 20))
+    hands.press(("ctrl", "escape"))
+
+
+# What each tool does with the actuator; a tool acts on the desktop if it stands here.
+HANDS: dict[str, Callable[[Actuator, Any], None]] = {
+    "click": lambda hands, args: hands.click(args.position),
+    "double_click": lambda hands, args: hands.click(args.position, times=2),
+    "right_click": lambda hands, args: hands.click(args.position, button="right"),
+    "drag": lambda hands, args: hands.drag(args.start, args.end),
+    "type_text": lambda hands, args: hands.type_text(args.text),
+    "press_key": lambda hands, args: hands.press(parse_chord(args.key)),
+    "scroll_down": lambda hands, args: hands.scroll(CENTRE, -1),
+    "scroll_up": lambda hands, args: hands.scroll(CENTRE, 1),
+    "move": lambda hands, args: hands.move(args.position),
+    "click_here": lambda hands, args: hands.click(None),
+    "scroll_at": lambda hands, args: hands.scroll(args.position, -1),
+    "scroll_here": lambda hands, args: hands.scroll(None, -1),
+    "recover": loop_recovery_action,
+}
 
 
 ####################################################################################################
@@ -3400,55 +4123,24 @@ def correction(error: ToolError, tools: list[dict[str, Any]]) -> str:
 # Memory and state - what was done, what was archived, where the run stands
 ####################################################################################################
 
-PLANNING, EXECUTION = "PLANNING", "EXECUTION"  # the modes of a run
-HISTORY_MOST, SNAPSHOTS_MOST = (
-    200,
-    10,
-)  # what is older is in the journal alone, so that no run outgrows a context
+PLANNING = "PLANNING"  # the two modes of a run with a planner
+EXECUTION = "EXECUTION"
+HISTORY_MOST = 200  # active actions; what is older is in the journal alone, so that no run
+SNAPSHOTS_MOST = 10  # outgrows a context
 
 
-@dataclass
-class ActionRecord:
-    """One executor turn as memory keeps it. `tool` is the name the model knows; `changed`: did the screen change."""
+class Outcome(NamedTuple):
+    """How a run ended: `kind` is a word for programs (completed, stuck ...), `text` says why."""
 
-    turn: int
-    tool: str
-    args: str
-    result: str
-    screenshot: str = ""
-    response_text: str = ""
-    changed: bool | None = None
-    region: tuple[int, int, int, int] | None = (
-        None  # left, top, right, bottom on the grid of what changed
-    )
-
-    def __str__(self) -> str:
-        # what was sent says as much as its result; of the response its beginning, the verdict on the last action
-        effect = {
-            True: "screen changed",
-            False: "screen did not change",
-            None: cut(self.result, 100),
-        }[self.changed]
-        line = f"  Turn_{self.turn}: {self.tool} {cut(self.args, 100)} -> {effect}"
-        said = cut(self.response_text.replace("LAST_ACTION_RESULT: ", ""), 60)
-        return line + (f"\n    Response: {said}" if said else "")
-
-
-@dataclass(frozen=True)
-class MemorySnapshot:
-    """What remains of archived actions."""
-
-    summary: str
-    patterns: str
-    archived_count: int
-    turns: tuple[int, ...] = ()
+    kind: str
+    text: str
 
 
 @dataclass
 class AgentMemory:
-    """What was done, of archived actions their snapshots."""
+    """What was done; of archived actions, their snapshots."""
 
-    threshold: int = 12
+    threshold: int = 12  # active actions that make archiving due
     last_recovery_turn: int = 0
     all_snapshots: tuple[MemorySnapshot, ...] = ()
     active_history: list[ActionRecord] = field(default_factory=list)
@@ -3461,45 +4153,24 @@ class AgentMemory:
     def needs_compression(self) -> bool:
         return len(self.active_history) >= self.threshold
 
-    def apply_compression(self, summary: str, patterns: str, archived_turns: Sequence[int]) -> int:
-        """Archives the active actions of these turns under one snapshot; returns how many there were."""
-        chosen = [record for record in self.active_history if record.turn in archived_turns]
+    def apply_compression(
+        self, summary: str, patterns: str, archived_turns: Sequence[int]
+    ) -> MemorySnapshot | None:
+        """Archives the active actions of these turns under one snapshot; None if there are none."""
+        chosen = [record.turn for record in self.active_history if record.turn in archived_turns]
+        if not chosen:
+            return None
+        snapshot = MemorySnapshot(
+            summary=summary, patterns=patterns, archived_count=len(chosen), turns=tuple(chosen)
+        )
         self.active_history = [
             record for record in self.active_history if record.turn not in archived_turns
         ]
-        if chosen:
-            snapshot = MemorySnapshot(
-                summary, patterns, len(chosen), tuple(record.turn for record in chosen)
-            )
-            self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
-        return len(chosen)
-
-    def archive_by_itself(self, keep: int) -> int:
-        """Archives all but the last `keep` active actions under a summary made of what is known for certain."""
-        chosen = self.active_history[: max(1, len(self.active_history) - keep)]
-        done = ", ".join(
-            f"{tool} x{count}" for tool, count in Counter(record.tool for record in chosen).items()
-        )
-        summary = (
-            f"Turns {chosen[0].turn}-{chosen[-1].turn}: {done}; last: {cut(chosen[-1].result, 60)}"
-        )
-        patterns = f"{sum(record.changed is False for record in chosen)} of {len(chosen)} actions changed nothing"
-        return self.apply_compression(summary, patterns, [record.turn for record in chosen])
-
-    def get_context_for_llm(self) -> str:
-        """Archives, then active actions: between two archives this text only grows at its end (prefix cache)."""
-        lines = ["COMPLETED_WORK:"] if self.all_snapshots else []
-        for number, snapshot in enumerate(self.all_snapshots, 1):
-            lines.append(f"  Archive_{number}: {cut(snapshot.summary, 180)}")
-            lines += [f"    Patterns: {cut(snapshot.patterns, 120)}"] if snapshot.patterns else []
-        lines += [
-            "RECENT_ACTIONS:",
-            *(map(str, self.active_history) if self.active_history else ["  none yet"]),
-        ]
-        return "\n".join(lines)
+        self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
+        return snapshot
 
     def get_last_action_for_validation(self) -> ActionRecord | None:
-        return next(reversed(self.active_history), None)
+        return self.active_history[-1] if self.active_history else None
 
     def mark_recovery(self, turn: int) -> None:
         self.last_recovery_turn = turn
@@ -3510,7 +4181,7 @@ class AgentMemory:
 
 @dataclass
 class AgentState:
-    """Where a run stands. The counters at the end belong to rule 4: every turn makes progress or ends the run."""
+    """Where a run stands. The counters at the end serve rule 4: every turn makes progress or ends it."""
 
     task: str
     memory: AgentMemory
@@ -3525,20 +4196,27 @@ class AgentState:
     acted: bool = False  # whether anything was done on the desktop since the last progress
     trail: list[list[dict[str, Any]]] = field(
         default_factory=list
-    )  # executed actions of story's turns, latest first
+    )  # story's acts, latest turn first
 
     def increment_turn(self) -> None:
         self.turn += 1
 
-    def get_context(self) -> str:
-        """The user text of a request up to its question: what changes least stands first."""
-        plan = f"CURRENT_PLAN:\n{cut(self.plan, 400)}" if self.plan else ""
-        steps = (
-            f"INSTRUCTIONS:\n{self.execution_instructions}" if self.execution_instructions else ""
-        )
-        return "\n\n".join(
-            filter(None, [f"TASK: {self.task}", plan, steps, self.memory.get_context_for_llm()])
-        )
+    def record(self) -> StateRecord:
+        """What a resumed run needs to stand here again, its memory aside."""
+        own = {spec.name for spec in fields(StateRecord)} - {"turn", "time"}
+        return StateRecord(self.turn, **{name: getattr(self, name) for name in own})
+
+    def take(self, record: Record) -> None:
+        """Brings memory and state to where they were when this record was written."""
+        self.turn = max(self.turn, record.turn)
+        if isinstance(record, ActionRecord):
+            self.memory.add_action(record)
+        elif isinstance(record, MemorySnapshot):
+            self.memory.apply_compression(record.summary, record.patterns, record.turns)
+        elif isinstance(record, StateRecord):
+            for spec in fields(StateRecord):
+                if spec.name not in ("turn", "time"):
+                    setattr(self, spec.name, getattr(record, spec.name))
 
 
 ####################################################################################################
@@ -3722,7 +4400,13 @@ STORY_WORDS = Vocabulary(
         **dict.fromkeys(("position", "start"), {"x1": AXIS, "y1": AXIS}),
     },
 )
-_ACTING = tuple(name for name in COMMANDER_WORDS.tools if name not in _PLANNING[0])
+
+
+def _acting(words: Vocabulary) -> tuple[str, ...]:
+    """The tools of the role that acts: all of its vocabulary that are not the planner's."""
+    return tuple(name for name in words.tools if name not in _PLANNING[0])
+
+
 _CHAT: dict[str, Any] = {
     "executor_max_tokens": 2048,
     "max_steps": 10,
@@ -3741,7 +4425,7 @@ PROFILES = {
             {
                 "planner": Role("planner", PLANNER_PROMPT, *_PLANNING),
                 "verifier": _VERIFIER,
-                "executor": Role("executor", EXECUTOR_PROMPT, _ACTING),
+                "executor": Role("executor", EXECUTOR_PROMPT, _acting(PLANNER_WORDS)),
             },
         ),
         Profile(
@@ -3752,7 +4436,7 @@ PROFILES = {
             {
                 "planner": Role("leader", TEAM_LEADER_PROMPT, *_PLANNING),
                 "verifier": _VERIFIER,
-                "executor": Role("operator", OPERATOR_PROMPT, _ACTING),
+                "executor": Role("operator", OPERATOR_PROMPT, _acting(COMMANDER_WORDS)),
             },
             {
                 "max_steps": 30,
@@ -3854,102 +4538,335 @@ def load_scenarios(path: str) -> list[Scenario]:
     return found
 
 
+# -- what a role is told beside its prompt; what changes least stands first, for the prefix cache
+
+NO_USABLE_CALL = "No usable tool call in the reply."
+UNKNOWN_RESULT = "Unknown: the program ended in the middle of it, so look before doing it again."
+MISSION_COMPLETE = "Mission complete"
+NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken
+# call that is sent back
+LEFT_OUT = "(left out)"  # stands for an old thought
+OLD_SCREENSHOT = "(An earlier screenshot, left out.)"
+RECOVERED_IN_CHAT = "The program pressed Escape and opened the Start menu; look again."
+RECOVERED_IN_STORY = " The program pressed Escape and Start."
+
+
+def history_lines(record: ActionRecord) -> list[str]:
+    """One action as the model reads it again: what was sent says as much as its result."""
+    effect = cut(record.result, 100)
+    if record.changed is not None:
+        effect = "screen changed" if record.changed else "screen did not change"
+    lines = [f"  Turn_{record.turn}: {record.tool} {cut(record.args, 100)} -> {effect}"]
+    # of the response only its beginning, the verdict on the last action
+    said = cut(record.response_text.replace("LAST_ACTION_RESULT: ", ""), 60)
+    if said:
+        lines.append(f"    Response: {said}")
+    return lines
+
+
+def memory_text(memory: AgentMemory) -> str:
+    """Archives, then active actions: between two archives this text only grows at its end."""
+    lines = ["COMPLETED_WORK:"] if memory.all_snapshots else []
+    for number, snapshot in enumerate(memory.all_snapshots, 1):
+        lines.append(f"  Archive_{number}: {cut(snapshot.summary, 180)}")
+        if snapshot.patterns:
+            lines.append(f"    Patterns: {cut(snapshot.patterns, 120)}")
+    lines.append("RECENT_ACTIONS:")
+    if not memory.active_history:
+        lines.append("  none yet")
+    for record in memory.active_history:
+        lines += history_lines(record)
+    return "\n".join(lines)
+
+
+def context_text(state: AgentState) -> str:
+    """Task, plan, instructions and memory: the user text of a request up to its question."""
+    parts = [f"TASK: {state.task}"]
+    if state.plan:
+        parts.append(f"CURRENT_PLAN:\n{cut(state.plan, 400)}")
+    if state.execution_instructions:
+        parts.append(f"INSTRUCTIONS:\n{state.execution_instructions}")
+    return "\n\n".join([*parts, memory_text(state.memory)])
+
+
+def planner_text(state: AgentState) -> str:
+    """The planner's request: it archives when memory is full, else plans or reviews."""
+    question = "Review the recent actions: is there progress, failure, completion? Give the next instruction."
+    if state.memory.needs_compression:
+        turns = [record.turn for record in state.memory.active_history]
+        question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
+    elif not state.execution_instructions:
+        question = "Analyse the task, make a plan and give the first instruction."
+    lines = [context_text(state), "", f"CURRENT_TURN: {state.turn}"]
+    if state.stalled > 1:
+        lines.append(f"Nothing has made progress for {state.stalled} turns; give another way.")
+    return "\n".join([*lines, question])
+
+
+def executor_text(state: AgentState, window: Window | None, config: Config) -> str:
+    """The executor's request beside its picture; what changes every turn comes last."""
+    lines = [context_text(state), "", f"WINDOW: {window.title if window else 'none'}"]
+    last = state.memory.get_last_action_for_validation()
+    if last:
+        lines.append(f"LAST_ACTION: {cut(last.result, 300)}")
+    if last and last.region:
+        left, top, right, bottom = last.region
+        lines.append(f"CHANGED: region {left},{top}-{right},{bottom} on the grid")
+    if state.stalled >= config.stall_tell:
+        lines.append(
+            f"NOTE: the last {state.stalled} turns made no progress; do something different."
+        )
+    lines.append(f"CURRENT_TURN: {state.turn} of {config.max_steps}")
+    return "\n".join([*lines, "Check the last action, then call one tool."])
+
+
+def verifier_text(task: str, evidence: str) -> str:
+    """The verifier's request beside its fresh picture."""
+    question = "Is it done? Answer YES or NO and the reason in one line."
+    return f"TASK: {task}\n\nCLAIM: {evidence}\n\n{question}"
+
+
+def hints_text(hints: Sequence[str]) -> str:
+    """What the person wants the model to know."""
+    return "\n".join(f"HINT FROM THE PERSON: {hint}" for hint in hints)
+
+
+def own_summary(records: Sequence[ActionRecord]) -> tuple[str, str]:
+    """Summary and patterns of actions that the program archives by itself: what is certain alone."""
+    times = Counter(record.tool for record in records)
+    done = ", ".join(f"{tool} x{number}" for tool, number in times.items())
+    last = cut(records[-1].result, 60)
+    unchanged = sum(record.changed is False for record in records)
+    summary = f"Turns {records[0].turn}-{records[-1].turn}: {done}; last: {last}"
+    return summary, f"{unchanged} of {len(records)} actions changed nothing"
+
+
+def own_instructions(task: str) -> str:
+    """The program's instructions, where the planner gives none."""
+    return f"Carry out the task: {task}"
+
+
+def goal_text(goal: str, status: str) -> str:
+    """What history keeps of a report of the executor."""
+    return f"Goal status: {goal} -> {status}"
+
+
+def ignored_text(number: int) -> str:
+    """Behind a result, where a reply held more calls than one."""
+    return f" ({number} further calls in the reply were not carried out: one call a turn)"
+
+
+def short_evidence_text(length: int, least: int) -> str:
+    """Why a completion report does not count."""
+    return f"Evidence has {length} characters; describe the visible proof in at least {least}."
+
+
+def not_confirmed_text(said: str) -> str:
+    """The same, after a fresh look."""
+    return f"Completion not confirmed by a fresh look: {said or 'the verifier said nothing'}"
+
+
+def chat_task_text(state: AgentState) -> str:
+    """The first message of a conversation: the task, and what the dropped steps came to."""
+    done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
+    earlier = f"\n\nEARLIER STEPS: {done}" if done else ""
+    return f"TASK: {state.task}{earlier}"
+
+
+def chat_screenshot_text(number: int) -> str:
+    """Beside a screenshot in a conversation."""
+    return f"Screenshot {number}: the screen now."
+
+
+def stalled_text(state: AgentState, steps: str) -> str:
+    """For a model that does not get on; `steps` is what its profile calls them."""
+    return f"The last {state.stalled} {steps} made no progress; do something different."
+
+
+def story_task_text(task: str, config: Config) -> str:
+    """The constant part of a story's request."""
+    limits = f"At most {config.max_actions} actions and {config.max_bboxes} bboxes a turn."
+    return f"TASK: {task}\n{limits}"
+
+
+def story_turn_text(turn: int, notes: Sequence[str]) -> str:
+    """Beside a story's picture, with what must be said of the actions that led to it."""
+    return f"TURN {turn}.{''.join(notes)} The screen now, with your marks:"
+
+
+SCREEN_RESIZED = "The screen's size changed since the last screenshot; take a new one."
+ANOTHER_SCREEN = "Another window or another screen has come up since your picture."
+ONE_CALL_ONLY = "Only the first call of a reply is carried out."
+STORY_BEGINS = "I look."  # the model's words before its first own ones
+WAITED = "Waited"
+
+
+def only_some_text(done: int, asked: int) -> str:
+    """Where a story's reply held more actions than a turn takes."""
+    return f" Only {done} of {asked} actions were carried out."
+
+
+def not_executed_text(number: int, reason: str) -> str:
+    """Why a story's actions end at this one."""
+    return f" Action {number} was not executed: {reason}"
+
+
 ####################################################################################################
 # Journal - the run's folder, log, records and screenshots
 ####################################################################################################
 
 
-def read_journal(folder: Path) -> tuple[list[dict[str, Any]], list[int], int]:
-    """A run's whole records, the numbers of damaged lines, and the size without a torn end; raises ConfigError."""
+@dataclass(frozen=True)
+class RunJournal:
+    """What turns.jsonl holds."""
+
+    records: list[Record]
+    damaged: list[int]  # numbers of the lines that cannot be read
+    ignored: list[str]  # kind.field of what this version does not know or cannot read
+    size: int  # bytes, without a torn last line
+
+
+def read_journal(folder: Path) -> RunJournal:
+    """The journal of a run, its torn last line dropped; raises ConfigError if there is none."""
     try:
-        *lines, torn = (folder / "turns.jsonl").read_bytes().split(b"\n")
+        *lines, _torn = (folder / "turns.jsonl").read_bytes().split(b"\n")
     except OSError as error:
         raise ConfigError(f"{folder} holds no readable turns.jsonl ({error.strerror}).") from None
-    records, damaged = [], []
+    records: list[Record] = []
+    damaged: list[int] = []
+    ignored: dict[str, None] = {}
     for number, line in enumerate(lines, 1):
         try:
-            records.append(dict(json.loads(line)))
+            record, unread = from_json(dict(json.loads(line)))
         except (ValueError, TypeError, RecursionError):
             damaged.append(number)
-    return records, damaged, sum(map(len, lines)) + len(lines)
+            continue
+        records.append(record)
+        ignored |= dict.fromkeys(unread)
+    size = sum(len(line) + 1 for line in lines)
+    return RunJournal(records, damaged, list(ignored), size)
+
+
+def run_of(journal: RunJournal, folder: Path) -> RunRecord:
+    """The record with which a run began, or was last resumed; raises AgentError if there is none."""
+    for record in reversed(journal.records):
+        if isinstance(record, RunRecord):
+            return record
+    raise AgentError(f"{folder} holds no run: its turns.jsonl is empty or damaged.")
+
+
+def picture_name(name: str) -> str:
+    """The name if it is that of a picture in a run's folder and nowhere else, or nothing."""
+    return name if re.fullmatch(r"(?:[\w-]+/)?[\w-]+\.png", name) else ""
+
+
+def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
+    """(RGB, width, height) of a run's screenshot, whatever a journal says; raises AgentError."""
+    try:
+        return png_to_rgb((folder / picture_name(name)).read_bytes())
+    except (AgentError, OSError) as error:
+        raise AgentError(
+            f"The screenshot {name[:80]} of {folder} cannot be read: {error}"
+        ) from None
 
 
 def old_runs(root: Path) -> list[Path]:
     """The folders run_NNNN directly in `root`, the latest first."""
-    found = [
-        path for path in root.glob("run_*") if re.fullmatch(r"run_\d+", path.name)
-    ]  # Windows ignores case
-    return sorted(
-        (path for path in found if path.is_dir() and not path.is_symlink()),
-        key=lambda p: -int(p.name[4:]),
-    )
+    found = []
+    for path in root.glob("run_*"):  # the pattern is tried again, since Windows ignores case
+        if re.fullmatch(r"run_\d+", path.name) and path.is_dir() and not path.is_symlink():
+            found.append(path)
+    return sorted(found, key=_run_number, reverse=True)
+
+
+def _run_number(folder: Path) -> int:
+    return int(folder.name.removeprefix("run_"))
 
 
 def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
-    """Deletes the oldest runs beyond these limits (0: none), never the latest, and nothing else in `root`."""
-    total = 0
+    """Deletes the oldest runs beyond these limits (0: no limit), never the latest, and nothing else."""
+    size = 0
     with suppress(OSError):  # what cannot be seen now is deleted another time
         for place, run in enumerate(old_runs(root)):
-            total += sum(path.lstat().st_size for path in run.rglob("*"))
-            if place and (0 < most_runs <= place or 0 < most_megabytes << 20 < total):
+            size += sum(path.lstat().st_size for path in run.rglob("*"))
+            too_many = 0 < most_runs <= place
+            too_large = 0 < most_megabytes << 20 < size
+            if place and (too_many or too_large):
                 shutil.rmtree(run, ignore_errors=True)
 
 
 def find_run(root: Path, name: str) -> Path:
-    """The folder of a run given as its number, its name or a path; "" is the latest; raises ConfigError."""
+    """The folder of a run given as its number, name or path; "" is the latest; raises ConfigError."""
     number = name.removeprefix("run_").lstrip("0")
-    found = [
-        folder for folder in old_runs(root) if not name or folder.name[4:].lstrip("0") == number
-    ]
-    found += [Path(name)] if name and Path(name).is_dir() else []
-    if not found:
-        raise ConfigError(f"There is no run {name} in {root}; --runs lists those that are there.")
-    return found[0]
+    for folder in old_runs(root):
+        if not name or str(_run_number(folder)) == number:
+            return folder
+    if name and Path(name).is_dir():
+        return Path(name)
+    raise ConfigError(f"There is no run {name} in {root}; --runs lists those that are there.")
+
+
+def _new_run_folder(root: Path) -> Path:
+    """The next free run_NNNN in `root`; mkdir decides, so that two runs never share one."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        number = max(map(_run_number, old_runs(root)), default=0)
+        while True:
+            number += 1
+            folder = root / f"run_{number:04d}"
+            with suppress(FileExistsError):
+                folder.mkdir()
+                return folder
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(
+            f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir."
+        ) from None
 
 
 class ExecutionLogger:
-    """The run's folder. A file that can't be written raises AgentError, so that the run does not act unrecorded."""
+    """The files of a run, and the seam through which whoever watches it hears of each record.
+
+    A file that cannot be written raises AgentError, so that the run does not act unrecorded.
+    """
 
     def __init__(
-        self, dump_dir: str, hide: Callable[[Any], Any] = lambda it: it, old: Path | None = None
+        self,
+        dump_dir: str,
+        hide: Callable[[Any], Any] = lambda value: value,
+        old: Path | None = None,
     ) -> None:
-        self.folder, self.hide, self.api_calls = old or _new_run_folder(Path(dump_dir)), hide, 0
-        self._writer, self._lost = threading.Thread(), list[OSError]()
-        self.echo: Callable[[str, int], None] = lambda text, level: (
-            None
-        )  # gets every entry of the log, too
-        self.listen: Callable[[], None] = lambda: None  # called whenever `book` has grown
-        self.turn, self.book = (
-            0,
-            list[dict[str, Any]](),
-        )  # what turns_of would give, of the latest turns
-        with suppress(AgentError):
-            self.book += turns_of(old) if old else []
+        self.folder = old or _new_run_folder(Path(dump_dir))
+        self.hide = hide  # replaces secrets in a text or in JSON data
+        self.notice: Callable[[str, int], None] = lambda text, level: None  # gets each log entry
+        self.turn = 0  # to which a record belongs that names none
+        self._listeners: list[Callable[[Item], None]] = []
+        self._writer = threading.Thread()
+        self._lost: list[OSError] = []  # of the writer
         try:
-            (self.folder / "screenshots").mkdir(exist_ok=True)
-            probe = self.folder / "screenshots" / "turn_0000000_recovery.png"
-            probe.write_bytes(bytes(1 << 16))  # else the path is too long, or the disk full
-            probe.unlink()
-            names = (
-                "execution_log.txt",
-                "turns.jsonl",
-                "report.html",
-                f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log",
-            )
-            self._streams = [
-                (self.folder / n).open("a", encoding="utf-8", errors="backslashreplace")
-                for n in names
-            ]
-            self._log, self._turns, self._report, self._exchanges = self._streams
+            self._try_screenshots()
+            self._log = self._open("execution_log.txt")
+            self._turns = self._open("turns.jsonl")
+            self._exchanges = self._open(f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log")
             if old:
-                self._turns.truncate(read_journal(old)[2])
+                self._turns.truncate(read_journal(old).size)
         except OSError as error:
             raise self._failure(error) from None
+
+    def _try_screenshots(self) -> None:
+        """Writes and deletes one, since the path may be too long or the disk full."""
+        (self.folder / "screenshots").mkdir(exist_ok=True)
+        probe = self.folder / "screenshots" / "turn_0000000_recovery.png"
+        probe.write_bytes(bytes(1 << 16))
+        probe.unlink()
+
+    def _open(self, name: str) -> TextIO:
+        return (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace")
 
     def log(self, text: str, level: int = 2) -> None:
         """One entry of the log for people; further lines are indented."""
         body = printable(redact(text)).rstrip().replace("\n", "\n    ")
-        self.echo(self.hide(text), level)
+        self.notice(self.hide(text), level)
         self._write(self._log, f"{datetime.now().time().isoformat('milliseconds')} {body}\n")
 
     def section(self, title: str) -> None:
@@ -3957,58 +4874,60 @@ class ExecutionLogger:
 
     def exchange(self, title: str, lines: Iterable[str]) -> None:
         """One request or reply in the log of exchanges, to be read without opening the JSON."""
-        body = "".join(
-            "\n  " + printable(redact(line)).strip().replace("\n", "\n    ") for line in lines
-        )
+        body = ""
+        for line in lines:
+            body += "\n  " + printable(redact(line)).strip().replace("\n", "\n    ")
         self.log(f"API {title}{body}")
         self._write(self._exchanges, f"{datetime.now():%H:%M:%S} {title}{body}\n\n")
 
-    def record(self, kind: str, **values: Any) -> None:
-        """One line of turns.jsonl, which belongs to the present turn unless `values` name another."""
+    def listen(self, listener: Callable[[Item], None]) -> None:
+        """From now on `listener` gets every record as it stands in the file, and what is published."""
+        self._listeners.append(listener)
+
+    def publish(self, item: Item) -> None:
+        """Tells those who listen, and nobody else."""
+        for listener in self._listeners:
+            listener(item)
+
+    def record(self, record: Record) -> None:
+        """Writes one line of turns.jsonl, with the present time and turn, and publishes it."""
         self.flush()
-        entry = {
-            "kind": kind,
-            "time": round(time.time(), 3),
-            "turn": self.turn,
-            **self.hide(values),
-        }
+        stamped = replace(record, time=round(time.time(), 3), turn=record.turn or self.turn)
+        entry = to_json(stamped)
+        for name in entry.keys() - set(COMMON_FIELDS):
+            entry[name] = self.hide(entry[name])
         line = redact(json.dumps(entry, ensure_ascii=True, default=str))
         self._write(self._turns, line + "\n")
-        fold(self.book, json.loads(line))
-        del self.book[1:-HISTORY_MOST]
-        if self.book and kind in ("run", "resume", "intent", "result", "plan", "action", "end"):
-            self.book[0] |= {"name": self.folder.name, "figures": figures_of(self.book)}
-            with suppress(OSError):  # a run does not end because of its report
-                begun = self._report.tell() > 0
-                self._report.write(report([self.book[0], *self.book[-1 if begun else 1 :]], begun))
-                self._report.flush()
-        self.listen()
+        self.publish(from_json(json.loads(line))[0])
 
     def save_screenshot(self, name: str, png: bytes, frame: Frame | None = None) -> str:
-        """Begins to write screenshots/NAME.png, or NAME if it is a file's; returns its path inside the run's folder."""
+        """Begins to write a picture, and returns its path inside the run's folder.
+
+        `name` is that path, or the name of a file in screenshots/ without its ending. Of a `frame`
+        the smaller of two encodings is kept: while the model thinks there is time for the slow one.
+        """
         self.flush()  # one at a time
-        name = name if "." in name else f"screenshots/{name}.png"
+        path = name if "." in name else f"screenshots/{name}.png"
 
         def write() -> None:
-            try:  # of a frame the smaller of two encodings: while the model thinks there is time for the slow one
-                slow = (
-                    rgb_to_png(bgrx_to_rgb(frame.pixels), frame.width, frame.height)
-                    if frame
-                    else png
-                )
-                (self.folder / name).parent.mkdir(exist_ok=True)
-                (self.folder / name).write_bytes(min(png, slow, key=len))
+            kept = png
+            if frame:
+                slow = rgb_to_png(bgrx_to_rgb(frame.pixels), frame.width, frame.height)
+                kept = min(png, slow, key=len)
+            try:
+                (self.folder / path).parent.mkdir(exist_ok=True)
+                (self.folder / path).write_bytes(kept)
             except OSError as error:
                 self._lost.append(error)
 
         self._writer = threading.Thread(
             target=write
-        )  # no daemon: the interpreter, too, waits for it
+        )  # no daemon: the interpreter waits for it, too
         self._writer.start()
-        return name
+        return path
 
     def flush(self) -> None:
-        """Waits until the last screenshot, written beside the turn, is on disk; raises AgentError if one is not."""
+        """Waits until the last picture is on disk; raises AgentError if one is not."""
         if self._writer.ident:
             self._writer.join()
         if self._lost:
@@ -4017,7 +4936,7 @@ class ExecutionLogger:
     def close(self) -> None:
         with suppress(AgentError):  # the record of the run's end has raised it
             self.flush()
-        for stream in self._streams:
+        for stream in (self._log, self._turns, self._exchanges):
             with suppress(OSError):
                 stream.close()
 
@@ -4031,518 +4950,953 @@ class ExecutionLogger:
     def _failure(self, error: OSError) -> AgentError:
         reason = error.strerror or str(error)
         return AgentError(
-            f"The run's folder {self.folder} cannot be written ({reason}); free space or set dump_dir."
+            f"The run's folder {self.folder} cannot be written ({reason});"
+            " free space or set dump_dir."
         )
 
 
-def _new_run_folder(root: Path) -> Path:
-    """The next free run_NNNN in `root`; mkdir decides, so that two runs never share one."""
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        number = max((int(run.name[4:]) for run in old_runs(root)), default=0)
-        while True:
-            number += 1
-            with suppress(FileExistsError):
-                (root / f"run_{number:04d}").mkdir()
-                return root / f"run_{number:04d}"
-    except OSError as error:
-        reason = error.strerror or error
-        raise ConfigError(
-            f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir."
-        ) from None
-
-
 def lmstudio_logs() -> dict[Path, int]:
-    """LM Studio's own logs, in older versions under ~/.cache, and their sizes; what a log grows by in a run is its."""
-    home, sizes = Path(os.path.expanduser("~")), {}
-    for path in [
-        p
-        for root in (".lmstudio", ".cache/lm-studio")
-        for p in home.glob(f"{root}/server-logs/*/*.log")
-    ]:
-        with suppress(OSError):
-            sizes[path] = (
-                path.stat().st_size
-            )  # asks the file itself: folders list old sizes of files being written
+    """LM Studio's own logs and their sizes in bytes; what a log grows by in a run is the run's."""
+    home = Path(os.path.expanduser("~"))
+    sizes = {}
+    for root in (".lmstudio", ".cache/lm-studio"):  # now, and in older versions
+        for path in home.glob(f"{root}/server-logs/*/*.log"):
+            with suppress(OSError):
+                # asks the file itself: folders list old sizes of files that are being written
+                sizes[path] = path.stat().st_size
     return dict(sorted(sizes.items()))
 
 
 def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> None:
-    """At the end of a run, however it ended: what the server's log grew by, raw and with images shortened."""
-    grown = {
-        path: before.get(path, 0)
-        for path, size in lmstudio_logs().items()
-        if size > before.get(path, 0)
-    }
-    text = f"LM Studio's log of this run copied from {', '.join(map(str, grown))}."
-    raw, clean = (logger.folder / f"lmstudio_{name}.log" for name in ("raw", "clean"))
+    """At the end of a run, however it ended: what the server's log grew by, raw and shortened."""
+    grown = {}
+    for path, size in lmstudio_logs().items():
+        if size > before.get(path, 0):
+            grown[path] = before.get(path, 0)
+    text = "LM Studio wrote no log of this run on this machine."
+    if grown:
+        text = f"LM Studio's log of this run copied from {', '.join(map(str, grown))}."
     try:
-        for path, start in grown.items():
-            with path.open("rb") as source, raw.open("ab") as whole, clean.open("ab") as short:
-                source.seek(start)
-                while line := source.readline(1 << 24):
-                    whole.write(line)
-                    short.write(
-                        re.sub(
-                            rb"[\w+/]{200,}=*", lambda run: b"<%d characters>" % len(run[0]), line
-                        )
-                    )
+        for path, begin in grown.items():
+            _copy_log(path, begin, logger.folder)
     except OSError as error:
         text = f"LM Studio's log could not be copied: {error}"
     with suppress(AgentError):
-        logger.log(text if grown else "LM Studio wrote no log of this run on this machine.")
+        logger.log(text)
+
+
+def _copy_log(path: Path, begin: int, folder: Path) -> None:
+    """Appends a log from the byte `begin` on to lmstudio_raw.log, and without images to the other."""
+    raw = folder / "lmstudio_raw.log"
+    clean = folder / "lmstudio_clean.log"
+    with path.open("rb") as source, raw.open("ab") as whole, clean.open("ab") as short:
+        source.seek(begin)
+        while line := source.readline(1 << 24):
+            whole.write(line)
+            short.write(re.sub(rb"[\w+/]{200,}=*", _byte_count, line))
+
+
+def _byte_count(data: re.Match[bytes]) -> bytes:
+    return b"<%d characters>" % len(data[0])
 
 
 ####################################################################################################
-# Turn engine - observe, ask, read, act, settle, record - once
+# Exchange - one request to a role and its reply, counted and logged
 ####################################################################################################
-
-CARET_WIDTH, CARET_HEIGHT = (
-    4,
-    range(8, 49),
-)  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
-NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken call sent back
-LEFT_OUT = "(left out)"
-_CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|(?:\A|\n)\s*[\[{]")
-ERROR_TYPES = {
-    "cut": "invalid_json",
-    "repetition": "invalid_json",
-    "no_call": "invalid_json",  # the described types
-    "missing_text": "empty_text",
-    "missing_x": "invalid_args",
-    "missing_y": "invalid_args",
-}
-
-# How a run ended: `kind` is a word for programs (completed, max_steps, stuck), `text` says why.
-Outcome = NamedTuple("Outcome", [("kind", str), ("text", str)])  # noqa: UP014
 
 
 @dataclass
 class Message:
-    """One message of a request; `image` is base64 and stands before the text, `more` holds tool_calls and the like."""
+    """One message of a request. The image stands before the text."""
 
     role: str
     text: str
-    image: bytes = b""
-    more: Mapping[str, Any] = field(default_factory=dict)
+    image: bytes = b""  # base64 of a PNG
+    more: Mapping[str, Any] = field(default_factory=dict)  # tool_calls and the like
     thought: str = ""
-    logged: bool = False
+    logged: bool = False  # whether the log of exchanges has it already
 
     def pieces(self) -> list[bytes]:
-        """Its JSON. The image goes in as it is: json.dumps of megabytes costs more than encoding the PNG."""
+        """Its JSON. The image goes in as it is: json.dumps of megabytes costs more than the PNG."""
         text = f"<think>\n{self.thought}\n</think>\n\n{self.text}" if self.thought else self.text
         content = [{"type": "text", "text": text}] if self.image else text
-        body = json.dumps({"role": self.role, "content": content, **self.more}, ensure_ascii=False)
-        head, bracket, tail = (
-            _SURROGATE.sub("\ufffd", body).encode().partition(b"[" if self.image else b"\0")
-        )
+        shown = {"role": self.role, "content": content, **self.more}
+        body = _SURROGATE.sub("\ufffd", json.dumps(shown, ensure_ascii=False)).encode()
+        if not self.image:
+            return [body]
+        head, bracket, tail = body.partition(b"[")
         url = b'{"type":"image_url","image_url":{"url":"data:image/png;base64,'
-        return [head, bracket, url, self.image, b'"}},', tail] if self.image else [head]
+        return [head, bracket, url, self.image, b'"}},', tail]
 
     def __str__(self) -> str:
-        digest = hashlib.sha256(self.image).hexdigest()[:16]
-        image = (
-            f"[image, {len(self.image)} base64 characters, sha256 {digest}] " if self.image else ""
-        )
-        calls = [call["function"] for call in self.more.get("tool_calls", [])]
-        return f"{self.role}: {image}{self.text}" + "".join(
-            f" -> {c['name']} {c['arguments']}" for c in calls
-        )
+        words = f"{self.role}: "
+        if self.image:
+            digest = hashlib.sha256(self.image).hexdigest()[:16]
+            words += f"[image, {len(self.image)} base64 characters, sha256 {digest}] "
+        words += self.text
+        for call in self.more.get("tool_calls", []):
+            words += f" -> {call['function']['name']} {call['function']['arguments']}"
+        return words
 
 
 def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> bytes:
     """The JSON of one request; what never changes stands first, for the server's prefix cache."""
-    pieces = [piece for message in messages for piece in (b",", *message.pieces())]
-    return b"".join([b'{"messages":[', *pieces[1:], b"],", json.dumps(settings).encode()[1:]])
+    pieces = [b'{"messages":[']
+    for message in messages:
+        if len(pieces) > 1:
+            pieces.append(b",")
+        pieces += message.pieces()
+    return b"".join([*pieces, b"],", json.dumps(settings).encode()[1:]])
 
 
-def told(message: dict[str, Any]) -> list[str]:
-    """A reply in words: what it thought, said and called."""
-    calls = [_dict(_dict(call).get("function")) for call in _list(message.get("tool_calls"))]
+def reply_lines(message: dict[str, Any]) -> list[str]:
+    """A reply in words for the log: what it thought, said and called."""
     parts = [
         ("thinks", thoughts(message)),
         ("says", strip_think(_plain_text(message.get("content")))),
     ]
-    parts += [("calls", f"{call.get('name')} {call.get('arguments')}") for call in calls]
+    for call in _list(message.get("tool_calls")):
+        function = _dict(_dict(call).get("function"))
+        parts.append(("calls", f"{function.get('name')} {function.get('arguments')}"))
     return [f"{kind}: {text}" for kind, text in parts if text]
 
 
-def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect | None:
-    """The box of the pixels (BGRX) that differ between two looks, `scale` times smaller than a frame; carets aside."""
-    bands: list[
-        tuple[int, int, int, int]
-    ] = []  # left, top, right, bottom of adjoining rows that differ
-    for y, start in enumerate(range(0, len(after), width * 4)):
-        old, new = before[start : start + width * 4], after[start : start + width * 4]
-        if old != new:
-            unlike = int.from_bytes(old, "little") ^ int.from_bytes(
-                new, "little"
-            )  # 32 bits are a pixel
-            row = (
-                ((unlike & -unlike).bit_length() - 1) // 32,
-                y,
-                (unlike.bit_length() + 31) // 32,
-                y + 1,
+class Inbox(Protocol):
+    """What the person says while the run goes on; the panel is one."""
+
+    def take_hints(self) -> list[str]: ...  # for the model, those since the last call
+    def take_injected(self) -> str | None: ...  # the next reply that was handed in
+    def wait_annotated(self, seq: int, timeout: float) -> bytes | None: ...  # the picture marked
+    @property
+    def present(self) -> bool: ...  # whether anybody can say anything at all
+
+
+class NoInbox:
+    """An Inbox without a person."""
+
+    present = False
+
+    def take_hints(self) -> list[str]:
+        return []
+
+    def take_injected(self) -> str | None:
+        return None
+
+    def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
+        return None
+
+
+@dataclass
+class Answer:
+    """What a role answered: its act, or None after all corrections; its words; the requests made."""
+
+    act: Act | None
+    said: str
+    requests: int
+
+
+@dataclass
+class Voice:
+    """Speaks to the model for all roles of a profile, and counts what that costs."""
+
+    config: Config
+    profile: Profile
+    server: ModelServer
+    model: ModelInfo
+    logger: ExecutionLogger
+    clock: Clock
+    say: Callable[[str], None]  # one line for the person
+    inbox: Inbox = field(default_factory=NoInbox)
+    requests: int = 0
+    tokens: int = 0
+    _failures: int = 0  # failed exchanges in a row
+    _warned: set[str] = field(default_factory=set)
+    _before: str = ""  # text of the acting role's last request
+    _hints: list[str] = field(default_factory=list)  # not yet answered
+
+    def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
+        """One request: the role's prompt, then `messages`.
+
+        A failed exchange is returned, since it costs a turn only; several in a row are raised.
+        """
+        acting = role == self.profile.roles["executor"]
+        self._hints += self.inbox.take_hints()
+        if acting and self._hints:
+            hints = hints_text([self.logger.hide(hint) for hint in self._hints])
+            messages = [*messages, Message("user", hints)]
+        shared = self._shared(role, messages) if acting else None
+        body = self._body(role, messages)
+        self._log_request(role, messages, len(body), shared)
+        self.logger.publish(Phase(f"{role.name} is thinking"))
+        begin = self.clock.now()
+        try:
+            reply = self.server.complete(body)
+        except ModelError as error:
+            self._bear(error)
+            return error
+        waited = self.clock.now() - begin
+        reply = replace(reply, message=self.logger.hide(reply.message))
+        self._failures = 0
+        if acting:
+            self._hints = []
+        self._log_reply(role, messages, reply)
+        self._record(role, reply, shared, waited)
+        return reply
+
+    def _text(self, role: Role, messages: Sequence[Message]) -> str:
+        """All of a request but its images, in the order in which the server reads it."""
+        parts = [self.profile.system(role), json.dumps(self.profile.schemas(role))]
+        for message in messages:
+            parts += [message.role, message.thought, message.text, str(message.more or "")]
+        return "".join(parts)
+
+    def _shared(self, role: Role, messages: Sequence[Message]) -> float | None:
+        """The share of a request's text that is, from its start, as in the one before."""
+        text = self._text(role, messages)
+        before = self._before
+        self._before = text
+        if not before:
+            return None
+        return round(len(os.path.commonprefix([before, text])) / len(text), 3)
+
+    def _body(self, role: Role, messages: Sequence[Message]) -> bytes:
+        settings: dict[str, Any] = {"model": self.model.name}
+        if tools := self.profile.schemas(role):
+            settings |= {"tools": tools, "tool_choice": "auto"}
+        settings["temperature"] = getattr(self.config, role.temperature)
+        settings["max_tokens"] = getattr(self.config, role.max_tokens)
+        return request_body(settings, [Message("system", self.profile.system(role)), *messages])
+
+    def _log_request(
+        self, role: Role, messages: Sequence[Message], size: int, shared: float | None
+    ) -> None:
+        """Into the log of exchanges, without the messages that stand there already."""
+        self.requests += 1
+        images = sum(bool(message.image) for message in messages)
+        tools = _tool_names(self.profile.schemas(role))
+        sizes = f"{len(messages)} messages, {images} images, {size} bytes, shared {shared}, {tools}"
+        fresh = [str(message) for message in messages if not message.logged]
+        self.logger.exchange(f"REQUEST {self.requests} to {role.name}: {sizes}", fresh)
+        for message in messages:
+            message.logged = True
+
+    def _bear(self, error: ModelError) -> None:
+        """A failed exchange; raises it when there were too many in a row."""
+        self._failures += 1
+        if self._failures > self.config.model_failures:
+            raise error
+        self.logger.record(FailureRecord(error=error.kind, text=str(error)))
+        self.say(f"warning: {error}")
+
+    def _log_reply(self, role: Role, messages: Sequence[Message], reply: Reply) -> None:
+        """Into the log of exchanges, with what the person should know of it."""
+        pixels = self.config.screen_capture_w * self.config.screen_capture_h
+        image_tokens = pixels * sum(bool(message.image) for message in messages) // 1024
+        text_chars = len(self._text(role, messages))
+        warnings = reply_warnings(reply, self.model.name, self.model, image_tokens, text_chars)
+        title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
+        self.logger.exchange(title, [*reply_lines(reply.message), *warnings])
+        for warning in warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                self.say(f"warning: {warning}")
+
+    def _record(self, role: Role, reply: Reply, shared: float | None, waited_s: float) -> None:
+        tokens = {
+            "prompt": reply.usage.prompt_tokens,
+            "completion": reply.usage.completion_tokens,
+            "cached": reply.usage.cached_tokens,
+        }
+        self.tokens += (tokens["prompt"] or 0) + (tokens["completion"] or 0)
+        self.logger.record(
+            ReplyRecord(
+                call=self.requests,
+                role=role.name,
+                message=reply.message,
+                finish_reason=reply.finish_reason,
+                shared=shared,
+                tokens=tokens,
+                seconds=round(reply.seconds, 3),
+                request=round(max(0.0, waited_s - reply.seconds), 3),
+                tries=reply.tries,
             )
-            left, top, right, bottom = bands.pop() if bands and bands[-1][3] == y else row
-            bands.append((min(left, row[0]), top, max(right, row[2]), y + 1))
-    carets = [
-        b
-        for b in bands
-        if (b[2] - b[0]) * scale <= CARET_WIDTH and (b[3] - b[1]) * scale in CARET_HEIGHT
-    ]
-    bands = [band for band in bands if carets != [band]]
-    lefts, tops, rights, bottoms = zip(*bands, strict=True) if bands else ((), (), (), ())
-    return (
-        Rect(min(lefts), tops[0], max(rights) - min(lefts), bottoms[-1] - tops[0])
-        if bands
-        else None
+        )
+
+    def ask_for_call(self, role: Role, text: str, image: bytes, corrections: int) -> Answer:
+        """Asks until a call can be read, with so many short corrections on the cached prompt."""
+        tools = self.profile.schemas(role)
+        messages = [Message("user", text, image)]
+        said = ""
+        for number in range(1, corrections + 2):
+            reply = self.ask(role, messages)
+            if isinstance(reply, ModelError):
+                return Answer(None, "", number)
+            said = cut_repetition(strip_think(_plain_text(reply.message.get("content"))))
+            try:
+                call = read_call(reply.message, reply.finish_reason, tools)
+                return Answer(self.profile.vocabulary.parse(call), said, number)
+            except ToolError as error:
+                self.logger.record(NoCallRecord(error=error.kind, text=str(error)))
+                messages += [
+                    Message("assistant", NO_CALL),
+                    Message("user", correction(error, tools)),
+                ]
+        return Answer(None, said, corrections + 1)
+
+
+####################################################################################################
+# Eyes - looking at the screen: frames to act on, what changed, and when it has come to rest
+####################################################################################################
+
+CARET_WIDTH = 4  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
+CARET_HEIGHT = range(8, 49)
+SECRET_GREY = 0x808080
+GLANCE_SCALE = 4  # a glance is so many times smaller than a frame
+
+
+class Band(NamedTuple):
+    """Adjoining rows of pixels that differ, and the columns between which they do."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect | None:
+    """The box of the pixels that differ between two looks, a single caret aside.
+
+    Both are BGRX of the same size, `width` pixels a row, `scale` times smaller than a frame.
+    """
+    bands = _differing_bands(before, after, width)
+    carets = [band for band in bands if _is_caret(band, scale)]
+    if len(carets) == 1:
+        bands.remove(carets[0])
+    if not bands:
+        return None
+    left = min(band.left for band in bands)
+    right = max(band.right for band in bands)
+    return Rect(left, bands[0].top, right - left, bands[-1].bottom - bands[0].top)
+
+
+def _is_caret(band: Band, scale: int) -> bool:
+    width = (band.right - band.left) * scale
+    return width <= CARET_WIDTH and (band.bottom - band.top) * scale in CARET_HEIGHT
+
+
+def _differing_bands(before: bytes, after: bytes, width: int) -> list[Band]:
+    bands: list[Band] = []
+    stride = width * 4
+    for y, begin in enumerate(range(0, len(after), stride)):
+        old = before[begin : begin + stride]
+        new = after[begin : begin + stride]
+        if old == new:
+            continue
+        unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
+        left = ((unlike & -unlike).bit_length() - 1) // 32  # 32 bits are a pixel
+        right = (unlike.bit_length() + 31) // 32
+        if bands and bands[-1].bottom == y:
+            above = bands.pop()
+            bands.append(Band(min(above.left, left), above.top, max(above.right, right), y + 1))
+        else:
+            bands.append(Band(left, y, right, y + 1))
+    return bands
+
+
+def on_grid(box: Rect, frame: Frame) -> Region:
+    """A box in a frame's pixels as places on the grid."""
+    x = GRID / frame.width
+    y = GRID / frame.height
+    right = box.left + box.width
+    bottom = box.top + box.height
+    return round(box.left * x), round(box.top * y), round(right * x), round(bottom * y)
+
+
+def window_box(frame: Frame) -> Rect:
+    """The front window, or the whole screen, in the frame's pixels."""
+    area = frame.area
+    rect = frame.window.rect if frame.window else area
+    x = frame.width / area.width
+    y = frame.height / area.height
+    return Rect(
+        round((rect.left - area.left) * x),
+        round((rect.top - area.top) * y),
+        round(rect.width * x),
+        round(rect.height * y),
     )
 
 
-def sight(frame: Frame) -> dict[str, Any]:
-    """What the journal keeps of a frame beside its picture: the front window's program and box in the frame."""
-    rect, area = frame.window.rect if frame.window else frame.area, frame.area
-    x, y = frame.width / area.width, frame.height / area.height
-    box = (rect.left - area.left) * x, (rect.top - area.top) * y, rect.width * x, rect.height * y
-    return {
-        "window": [round(side) for side in box],
-        "program": frame.window.program if frame.window else "",
-    }
+def window_program(frame: Frame) -> str:
+    """The file name of the front window's program."""
+    return frame.window.program if frame.window else ""
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
-    """The working area in pixels: primary, all, or LEFT,TOP,WIDTH,HEIGHT, which must lie on the virtual screen."""
-    full, primary = desktop.screen(), desktop.primary()
+    """The working area in pixels: primary, all, or LEFT,TOP,WIDTH,HEIGHT; raises ConfigError."""
+    full = desktop.screen()
+    if setting == "primary":
+        return desktop.primary()
+    if setting == "all":
+        return full
     with suppress(TypeError, ValueError):  # no four numbers
-        area = {"primary": primary, "all": full}.get(setting) or Rect(*map(int, setting.split(",")))
+        area = Rect(*map(int, setting.split(",")))
         if area.width and area.height and area.intersection(full) == area:
             return area
     raise ConfigError(
-        f"area takes primary, all or LEFT,TOP,WIDTH,HEIGHT; {setting!r} is not inside the screen {full}."
+        f"area takes primary, all or LEFT,TOP,WIDTH,HEIGHT; {setting!r} is not inside the screen"
+        f" {full}."
     )
 
 
 @dataclass
-class Engine:
-    """One turn's parts: observe, ask, act, settle. The loops decide whom to ask and when to stop."""
+class Eyes:
+    """Takes looks at the working area, and waits until the screen has come to rest."""
 
     config: Config
-    profile: Profile
     desktop: Desktop
     actuator: Actuator
-    server: ModelServer
     logger: ExecutionLogger
     clock: Clock
-    stop: Stop
-    model: ModelInfo
     say: Callable[[str], None]
-    tokens: int = 0
-    told: int = 0  # of them in the lines on the terminal
-    warned: set[str] = field(default_factory=set)
-    failures: int = 0  # failed exchanges in a row
-    phase: Callable[[str], None] = lambda text: None  # told what goes on, for a status line
-    _typed: list[tuple[int, Rect]] = field(
-        default_factory=list
-    )  # window and place of each secret on its screenshots
-    _image: bytes = b""
     _encoder: PngEncoder = field(default_factory=PngEncoder)
-    _latest: Frame | None = None
-    region: tuple[int, int, int, int] | None = (
-        None  # what the last act changed: left, top, right, bottom on the grid
-    )
-    refused: str = ""  # the type of the error by which the last act was refused, or nothing
-    _before: str = (
-        ""  # text of the executor's last request, to know how much of the next one is the same
-    )
-    _seen: deque[tuple[str, bytes]] = field(
-        default_factory=lambda: deque(maxlen=200)
-    )  # acts, and on what screen
-    shown: Frame | None = None  # the last look that the model of a story has seen
-    began: float = 0.0  # when the turn did
-    panel: Any = None  # a Panel, if one is open
-    hints: list[str] = field(default_factory=list)  # from it, not yet answered
+    _latest: Frame | None = None  # taken when the last act had settled, good for the next look
+    _secrets: list[tuple[int, Rect]] = field(default_factory=list)  # window and place of each one
 
-    def tell(self, turn: int, role: str, done: str, effect: str) -> None:
-        """The one line a turn leaves on the terminal, with its time and the tokens spent since the line before."""
-        tokens, self.told, seconds = (
-            self.tokens - self.told,
-            self.tokens,
-            self.clock.now() - self.began,
-        )
-        self.say(
-            f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10} {seconds:5.1f} s {tokens:>6} tokens"
-        )
+    def look(self, turn: int, name: str = "") -> Look:
+        """A look to act on, once no pause holds, saved and ready for a request.
 
-    def observe(self, turn: int, suffix: str = "", name: str = "") -> tuple[Frame, str]:
-        """A frame to act on, once no pause holds, saved and encoded for the next request; and its path."""
-        self.phase("looking")
-        start = self.clock.now()
-        self.refused, self.region = "", None
-        frame, self._latest = None if self.actuator.rest() else self._latest, None
-        if frame is None or self.clock.now() - frame.taken_at > self.config.frame_reuse_ms / 1000:
-            frame = self._look()
-        if self._typed:  # where a secret was typed it is grey
-            canvas = Canvas(frame.width, frame.height, frame.pixels)
-            front = Rect(*sight(frame)["window"])
-            for handle, place in self._typed:
-                covered = (
-                    frame.window
-                    and frame.window.handle != handle
-                    and front.intersection(place) == place
-                )
-                canvas.fill(place, 0x808080, 0, 0.0 if covered else 1.0)
-            frame = replace(frame, pixels=bytes(canvas.pixels))
-        looked, encoded = (
-            self.clock.now(),
-            self._encoder.encode(frame.pixels, frame.width, frame.height),
-        )
-        self._image = encoded.base64
-        if self.panel:
-            self.panel.show(encoded.png, turn)
-        name = name if "." in name else f"screenshots/{name or f'turn_{turn:04d}{suffix}'}.png"
-        seconds = {
-            "capture": round(looked - start, 3),
-            "encode": round(self.clock.now() - looked, 3),
-        }
-        self.logger.record("look", turn=turn, screenshot=name, **seconds, **sight(frame))
-        return frame, self.logger.save_screenshot(
-            name, encoded.png, frame
-        )  # last, since a record waits for it
-
-    def _look(self) -> Frame:
-        """A capture; while the screen can't be seen (locked, one colour) it waits, at most `blind_patience` seconds."""
-        area, start, reason = resolve_area(self.config.area, self.desktop), self.clock.now(), ""
-        while True:
-            told, reason = (
-                reason,
-                "The screen shows one single colour; restore the remote session or wake the display.",
+        `name` is the screenshot's, as for `save_screenshot`; by default it is that of the turn.
+        """
+        self.logger.publish(Phase("looking"))
+        begin = self.clock.now()
+        frame = self._with_secrets_greyed(self._fresh_frame())
+        looked = self.clock.now()
+        picture = self._encoder.encode(frame.pixels, frame.width, frame.height)
+        self.logger.publish(Shown(picture.png, turn))
+        path = name if "." in name else f"screenshots/{name or f'turn_{turn:04d}'}.png"
+        self.logger.record(
+            LookRecord(
+                turn=turn,
+                screenshot=path,
+                capture=round(looked - begin, 3),
+                encode=round(self.clock.now() - looked, 3),
+                window=tuple(window_box(frame)),
+                program=window_program(frame),
             )
+        )
+        # last, since a record waits for the picture before it
+        self.logger.save_screenshot(path, picture.png, frame)
+        return Look(frame, picture.png, picture.base64, path)
+
+    def draw(self, pixels: bytes, frame: Frame) -> bytes:
+        """Pixels of the frame's size as PNG."""
+        return self._encoder.encode(pixels, frame.width, frame.height).png
+
+    def forget(self) -> None:
+        """The next look takes a new frame, however young the last one is."""
+        self._latest = None
+
+    def _fresh_frame(self) -> Frame:
+        """The frame that settling took, if it is young and no pause came between, else a new one."""
+        paused = self.actuator.rest()
+        latest = self._latest
+        self._latest = None
+        oldest = self.clock.now() - self.config.frame_reuse_ms / 1000
+        if latest and not paused and latest.taken_at >= oldest:
+            return latest
+        return self.capture()
+
+    def capture(self) -> Frame:
+        """A frame; while the screen cannot be seen (locked, one colour) it waits, up to a limit.
+
+        Raises Win32Error after `blind_patience` seconds.
+        """
+        area = resolve_area(self.config.area, self.desktop)
+        begin = self.clock.now()
+        announced = False
+        while True:
+            reason = "The screen shows one single colour; restore the remote session or wake the display."
             try:
                 frame = self.desktop.capture(
                     area, self.config.screen_capture_w, self.config.screen_capture_h
                 )
                 if not frame.blank:
-                    window = frame.window and replace(
-                        frame.window, title=self.logger.hide(frame.window.title)
-                    )
-                    return replace(frame, window=window)
+                    return self._with_title_hidden(frame)
             except Win32Error as error:
                 reason = str(error)
-            if self.clock.now() - start >= self.config.blind_patience:
+            if self.clock.now() - begin >= self.config.blind_patience:
                 raise Win32Error(reason)
-            if not told:
+            if not announced:
                 self.say(f"paused: {reason}")
+                announced = True
             self.clock.sleep(0.5)
 
-    def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
-        """One request to a role: its prompt, then `messages`; a failed one is returned, but several in a row raised."""
-        system, tools, config, shared = (
-            self.profile.system(role),
-            self.profile.schemas(role),
-            self.config,
-            None,
-        )
-        settings = {"tools": tools, "tool_choice": "auto"} if tools else dict[str, Any]()
-        settings |= {
-            name: getattr(config, getattr(role, name)) for name in ("temperature", "max_tokens")
-        }
-        acting = role == self.profile.roles["executor"]
-        self.hints += self.panel.take_hints() if self.panel else []
-        hints = "\n".join(
-            f"HINT FROM THE PERSON: {self.logger.hide(hint)}" for hint in self.hints if acting
-        )
-        messages = [*messages, *[Message("user", hints)] * bool(hints)]
-        text = (
-            system
-            + json.dumps(tools)
-            + "".join(f"{m.role}{m.thought}{m.text}{m.more or ''}" for m in messages)
-        )
-        if acting:  # the share of its text that is, from the start, as before
-            same = len(os.path.commonprefix([self._before, text]))
-            shared, self._before = round(same / len(text), 3) if self._before else None, text
-        body = request_body(
-            {"model": self.model.name, **settings}, [Message("system", system), *messages]
-        )
-        self.logger.api_calls += 1
-        number, images, start = (
-            self.logger.api_calls,
-            sum(bool(m.image) for m in messages),
-            self.clock.now(),
-        )
-        sizes = f"{len(messages)} messages, {images} images, {len(body)} bytes, shared {shared}, {_tool_names(tools)}"
-        self.logger.exchange(
-            f"REQUEST {number} to {role.name}: {sizes}", [str(m) for m in messages if not m.logged]
-        )
-        for message in messages:
-            message.logged = True
-        self.phase(f"{role.name} is thinking")
-        try:
-            reply = self.server.complete(body)
-        except ModelError as error:
-            self.failures += 1
-            if self.failures > config.model_failures:
-                raise
-            self.logger.record("model_failed", error=error.kind, text=str(error))
-            self.say(f"warning: {error}")
-            return error
-        lost = max(0.0, self.clock.now() - start - reply.seconds)  # by tries that failed
-        reply, self.failures = replace(reply, message=self.logger.hide(reply.message)), 0
-        self.hints = [] if acting else self.hints
-        least = config.screen_capture_w * config.screen_capture_h * images // 1024
-        warnings, about = (
-            reply_warnings(reply, self.model.name, self.model, least, len(text)),
-            told(reply.message),
-        )
-        self.logger.exchange(
-            f"RESPONSE {number} in {reply.seconds:.2f} s, {reply.usage}", [*about, *warnings]
-        )
-        for warning in [text for text in warnings if text not in self.warned]:
-            self.warned.add(warning)
-            self.say(f"warning: {warning}")
-        values = {name.removesuffix("_tokens"): value for name, value in vars(reply.usage).items()}
-        self.tokens += (values["prompt"] or 0) + (values["completion"] or 0)
-        times = {
-            "seconds": round(reply.seconds, 3),
-            "request": round(lost, 3),
-            "tries": reply.tries,
-        }
-        more = {"finish_reason": reply.finish_reason, "shared": shared, "tokens": values, **times}
-        self.logger.record("reply", call=number, role=role.name, message=reply.message, **more)
-        return reply
+    def _with_title_hidden(self, frame: Frame) -> Frame:
+        if not frame.window:
+            return frame
+        title = self.logger.hide(frame.window.title)
+        return replace(frame, window=replace(frame.window, title=title))
 
-    def ask_for_call(
-        self, role: Role, text: str, image: bytes, corrections: int
-    ) -> tuple[Act | None, str, int]:
-        """The act, or None after so many short corrections on the cached prompt; what was said; how many requests."""
-        tools, said, messages = self.profile.schemas(role), "", [Message("user", text, image)]
-        for asked in range(1, corrections + 2):
-            reply = self.ask(role, messages)
-            if isinstance(reply, ModelError):
-                return None, "", asked
-            said = cut_repetition(strip_think(_plain_text(reply.message.get("content"))))
-            try:
-                return (
-                    self.profile.vocabulary.parse(
-                        read_call(reply.message, reply.finish_reason, tools)
-                    ),
-                    said,
-                    asked,
-                )
-            except ToolError as error:
-                self.logger.record("no_call", error=error.kind, text=str(error))
-                messages += [
-                    Message("assistant", NO_CALL),
-                    Message("user", correction(error, tools)),
-                ]
-        return None, said, corrections + 1
+    def grey_out(self, window: Window, box: Rect) -> None:
+        """From now on this place is grey where `window` is: a secret was typed there."""
+        self._secrets.append((window.handle, box))
 
-    def act(self, act: Act, frame: Frame, turn: int) -> tuple[str, bool | None]:
-        """Carries an act out and waits for rest; its result (or refusal) and whether the screen changed."""
-        self.logger.record("intent", turn=turn, tool=act.tool.name, args=asdict(act.args))
-        self.phase(f"doing {act.tool.name}")
-        start, changed, self.refused, self.region = self.clock.now(), None, "", None
-        more, size = (
-            dict[str, Any](settle_ms=None),
-            (max(1, frame.width // 4), max(1, frame.height // 4)),
-        )
-        try:
-            before = self.desktop.glance(frame.area, *size)
-            result = self.actuator.perform(act, frame)
-            if self.actuator.spent == frame.number:
-                self.phase("waiting for the screen to rest")
-                sent = self.clock.now()
-                self._latest = self._settle(frame.area, size, before)
-                self.actuator.settled()
-                more = {
-                    "settle_ms": round((self._latest.taken_at - sent) * 1000),
-                    "act": round(sent - start, 3),
-                }
-                box = changed_region(frame.clean, self._latest.clean, frame.width)
-                changed = box is not None
-                if box:
-                    x, y = GRID / frame.width, GRID / frame.height
-                    end = round((box.left + box.width) * x), round((box.top + box.height) * y)
-                    self.region = round(box.left * x), round(box.top * y), *end
-                text = getattr(act.args, "text", "")
-                if (
-                    box
-                    and frame.window
-                    and self.config.blank_secrets
-                    and self.actuator.secrets.fill(text) != text
-                ):
-                    self._typed.append((frame.window.handle, box))
-        except (ToolError, Win32Error) as error:
-            self.refused = getattr(error, "kind", "windows")
-            begun = (
-                "Failed half-way, so look before doing it again"
-                if self.actuator.sent
-                else "Not done"
-            )
-            result = f"{begun}: {error}"
-        result, seconds = self.logger.hide(result), round(self.clock.now() - start, 3)
-        more |= {
-            "changed": changed,
-            "region": self.region,
-            "refused": self.refused,
-            "seconds": seconds,
-        }
-        self.logger.record("result", turn=turn, result=result, **more)
-        self.logger.log(f"TOOL {act} -> {result}; changed {changed}, {seconds} s")
-        return result, changed
+    def _with_secrets_greyed(self, frame: Frame) -> Frame:
+        if not self._secrets:
+            return frame
+        canvas = Canvas(frame.width, frame.height, frame.pixels)
+        front = window_box(frame)
+        for handle, box in self._secrets:
+            another = frame.window is not None and frame.window.handle != handle
+            if not (another and front.intersection(box) == box):  # else that window covers it
+                canvas.fill(box, SECRET_GREY)
+        return replace(frame, pixels=bytes(canvas.pixels))
 
-    def _settle(self, area: Rect, size: tuple[int, int], before: bytes) -> Frame:
-        """A frame between two looks that agree, after a change or the patience; after the cap, the screen as it is."""
-        start, config, changed, restless, agreed = self.clock.now(), self.config, False, False, 0
+    def glance(self, frame: Frame) -> bytes:
+        """A quick small look at a frame's area, to be compared with another one."""
+        return self.desktop.glance(frame.area, *_glance_size(frame))
+
+    def settle(self, frame: Frame, before: bytes) -> Frame:
+        """Waits until the screen is at rest after an act, and returns a frame of then.
+
+        `before` is a glance from before the act. The frame lies between two glances that agree,
+        after a change or the patience; after the cap, the screen is taken as it is.
+        """
+        config = self.config
+        begin = self.clock.now()
         self.clock.sleep(config.settle_floor_ms / 1000 + config.ui_settle_delay)
-        look, frame = self.desktop.glance(area, *size), cast("Frame | None", None)
+        glance = self.glance(frame)
+        settled: Frame | None = None
+        changed = False
+        restless = False  # what goes on being drawn pauses, too: more glances must agree
+        agreed = 0
         while True:
             now = self.clock.now()
-            passed = (now - start) * 1000
-            changed = changed or changed_region(before, look, size[0], 4) is not None
-            waited = changed or passed >= min(config.settle_patience_ms, config.settle_cap_ms)
+            passed_ms = (now - begin) * 1000
+            changed = changed or self._differ(before, glance, frame)
+            patient = passed_ms >= min(config.settle_patience_ms, config.settle_cap_ms)
             if not agreed:
-                frame = self._look() if waited else None
+                settled = self.capture() if changed or patient else None
             self.clock.sleep(max(0.0, config.settle_interval_ms / 1000 - (self.clock.now() - now)))
-            last, look = look, self.desktop.glance(area, *size)
-            agreed = agreed + 1 if frame and look == last else 0
-            restless |= (
-                changed and look != last
-            )  # what goes on being drawn pauses, too: more looks must agree
-            if frame and (agreed >= (4 if restless else 2) or passed >= config.settle_cap_ms):
-                return frame
+            last = glance
+            glance = self.glance(frame)
+            agreed = agreed + 1 if settled and glance == last else 0
+            restless = restless or (changed and glance != last)
+            enough = agreed >= (4 if restless else 2)
+            if settled and (enough or passed_ms >= config.settle_cap_ms):
+                self._latest = settled
+                return settled
+
+    def _differ(self, before: bytes, glance: bytes, frame: Frame) -> bool:
+        width, _ = _glance_size(frame)
+        return changed_region(before, glance, width, GLANCE_SCALE) is not None
+
+
+def _glance_size(frame: Frame) -> tuple[int, int]:
+    return max(1, frame.width // GLANCE_SCALE), max(1, frame.height // GLANCE_SCALE)
+
+
+####################################################################################################
+# Turn engine - look, ask, perform, settle, record - once
+####################################################################################################
+
+
+@dataclass
+class Engine:
+    """One turn's parts. The loops decide whom to ask and when to stop."""
+
+    config: Config
+    profile: Profile
+    eyes: Eyes
+    voice: Voice
+    actuator: Actuator
+    logger: ExecutionLogger
+    clock: Clock
+    say: Callable[[str], None]  # one line for the person, and into the log
+    began: float = 0.0  # when the turn did
+    _tokens: int = 0  # of them in the lines on the terminal
+    _looks: deque[tuple[str, bytes]] = field(default_factory=partial(deque, maxlen=200))
+
+    def perform(self, act: Act, look: Look, turn: int) -> Deed:
+        """Performs an act on what `look` shows, waits for rest, and records both."""
+        self.logger.record(IntentRecord(turn=turn, tool=act.name, args=asdict(act.args)))
+        self.logger.publish(Phase(f"doing {act.name}"))
+        begin = self.clock.now()
+        frame = look.frame
+        deed, times = self._perform(act, frame)
+        deed = replace(deed, result=self.logger.hide(deed.result))
+        seconds = round(self.clock.now() - begin, 3)
+        self.logger.record(
+            ResultRecord(
+                turn=turn,
+                result=deed.result,
+                changed=deed.changed,
+                region=deed.region,
+                refused=deed.refused,
+                seconds=seconds,
+                **times,
+            )
+        )
+        self.logger.log(f"TOOL {act} -> {deed.result}; changed {deed.changed}, {seconds} s")
+        return deed
+
+    def _perform(self, act: Act, frame: Frame) -> tuple[Deed, dict[str, Any]]:
+        """The deed, and the times of its record: `act` in seconds until it was sent, `settle_ms`."""
+        begin = self.clock.now()
+        begun = False
+        try:
+            before = self.eyes.glance(frame)
+            performed = self.actuator.perform(act, frame)
+            begun = performed.sent > 0
+            if performed.refused:
+                return _refused(act, performed.refused, performed.result, begun), {}
+            if not performed.acted:
+                return Deed(act, performed.result, None), {}
+            self.logger.publish(Phase("waiting for the screen to rest"))
+            sent = self.clock.now()
+            after = self.eyes.settle(frame, before)
+            self.actuator.settled()
+        except Win32Error as error:
+            return _refused(act, "windows", str(error), begun), {}
+        settle_ms = round((after.taken_at - sent) * 1000)
+        times = {"settle_ms": settle_ms, "act": round(sent - begin, 3)}
+        box = changed_region(frame.clean, after.clean, frame.width)
+        if box is None:
+            return Deed(act, performed.result, False, begun=True), times
+        self._protect_secret(act, frame, box)
+        region = on_grid(box, frame)
+        return Deed(act, performed.result, True, region, begun=True), times
+
+    def _protect_secret(self, act: Act, frame: Frame, box: Rect) -> None:
+        """Where a secret was typed, later pictures are grey."""
+        if not isinstance(act.args, TypeTextArgs) or not self.config.blank_secrets:
+            return
+        if frame.window and self.actuator.secrets.fill(act.args.text) != act.args.text:
+            self.eyes.grey_out(frame.window, box)
 
     def repeated(self, act: Act, frame: Frame) -> bool:
-        """Whether this very act was done before on a screen that looked like this, a caret or a clock aside."""
-        what = f"{act.tool.name} {vars(act.args) | {'element_name': '', 'reasoning': ''}}"  # whatever it is called
-        stride = frame.width * 4  # a look is every 8th pixel of every 8th row, one colour
-        look = b"".join(
-            frame.clean[y * stride : (y + 1) * stride : 32] for y in range(0, frame.height, 8)
-        )
-        looks = [seen for done, seen in self._seen if done == what and len(seen) == len(look)]
-        self._seen.append((what, look))
-        return any(
-            sum(a != b for a, b in zip(seen, look, strict=True)) * 1000 <= len(look)
-            for seen in looks
-        )
+        """Whether this very act was done before on a screen that looked like this.
+
+        A caret or a clock aside: of 1,000 pixels that are compared, one may differ.
+        """
+        arguments = vars(act.args) | {"element_name": "", "reasoning": ""}  # whatever it is called
+        what = f"{act.name} {arguments}"
+        look = _coarse_look(frame)
+        earlier = [seen for done, seen in self._looks if done == what and len(seen) == len(look)]
+        self._looks.append((what, look))
+        return any(_unlike(seen, look) * 1000 <= len(look) for seen in earlier)
+
+    def tell_turn(self, turn: int, role: str, done: str, effect: str) -> None:
+        """The one line that a turn leaves, with its seconds and the tokens since the line before."""
+        tokens = self.voice.tokens - self._tokens
+        self._tokens = self.voice.tokens
+        seconds = self.clock.now() - self.began
+        columns = f"{turn:>4}  {role:<9} {cut(done, 56):<56} {cut(effect, 24):<10}"
+        self.say(f"{columns} {seconds:5.1f} s {tokens:>6} tokens")
+
+
+def _refused(act: Act, kind: str, reason: str, begun: bool) -> Deed:
+    """An act that was refused, or broken off once input had been sent."""
+    words = "Failed half-way, so look before doing it again" if begun else "Not done"
+    return Deed(act, f"{words}: {reason}", None, refused=kind, begun=begun)
+
+
+def _coarse_look(frame: Frame) -> bytes:
+    """One colour of every 8th pixel of every 8th row."""
+    stride = frame.width * 4
+    rows = range(0, frame.height, 8)
+    return b"".join(frame.clean[y * stride : (y + 1) * stride : 32] for y in rows)
+
+
+def _unlike(one: bytes, other: bytes) -> int:
+    return sum(a != b for a, b in zip(one, other, strict=True))
+
+
+####################################################################################################
+# Turns - what every loop does with a turn: its end, its record, and what follows from no progress
+####################################################################################################
+
+
+def run_turns(
+    engine: Engine, state: AgentState, take_turn: Callable[[], Outcome | None]
+) -> Outcome:
+    """Turn after turn, until one ends the run or there are no more."""
+    while state.turn < engine.config.max_steps:
+        state.increment_turn()
+        engine.began = engine.clock.now()
+        engine.logger.turn = state.turn
+        engine.logger.section(f"TURN {state.turn}")
+        if outcome := take_turn():
+            return outcome
+        engine.logger.record(state.record())
+        engine.clock.sleep(engine.config.turn_delay)
+    return Outcome("max_steps", f"Not completed within {engine.config.max_steps} turns.")
+
+
+def perform_act(engine: Engine, state: AgentState, act: Act, look: Look) -> tuple[Deed, bool]:
+    """What came of an act, and whether it is progress: new, and it changed the screen."""
+    repeated = engine.repeated(act, look.frame)
+    deed = engine.perform(act, look, state.turn)
+    if deed.changed is not None:
+        state.acted = True
+    if act.name == "move":  # looks are compared without the pointer, so a move changes nothing
+        return replace(deed, changed=None, region=deed.region), not repeated and not deed.refused
+    return deed, not repeated and bool(deed.changed)
+
+
+def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None:
+    """A turn into memory, the journal and onto the terminal."""
+    state.take(record)
+    engine.logger.record(record)
+    effect = record.result
+    if record.changed is not None:
+        effect = "changed" if record.changed else "unchanged"
+    role = engine.profile.roles["executor"].name
+    engine.tell_turn(state.turn, role, f"{record.tool} {record.args}", effect)
+
+
+def archive(
+    engine: Engine, state: AgentState, summary: str, patterns: str, turns: Sequence[int]
+) -> int:
+    """Replaces the active actions of these turns by a summary; returns how many there were."""
+    snapshot = state.memory.apply_compression(summary, patterns, turns)
+    if snapshot is None:
+        return 0
+    engine.logger.record(replace(snapshot, turn=state.turn))
+    return snapshot.archived_count
+
+
+def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
+    """Archives all but the last `keep` active actions under a summary of the program's own."""
+    active = state.memory.active_history
+    chosen = active[: max(1, len(active) - keep)]
+    summary, patterns = own_summary(chosen)
+    return archive(engine, state, summary, patterns, [record.turn for record in chosen])
+
+
+def check_completion(
+    engine: Engine, state: AgentState, evidence: str
+) -> tuple[Outcome | None, str]:
+    """The outcome and the result of a completion report.
+
+    It counts with enough evidence that a fresh look confirms; otherwise the planner hears of it.
+    """
+    length = len(evidence.strip())
+    if length < engine.config.evidence_chars:
+        return None, short_evidence_text(length, engine.config.evidence_chars)
+    verdict = "yes"
+    if engine.config.verify_completion:
+        verdict = ask_verifier(engine, state, evidence)
+        engine.logger.record(VerificationRecord(text=verdict))
+    if re.match(r"\W*yes\b", verdict, re.IGNORECASE):  # nothing else agrees
+        return Outcome("completed", cut(evidence, 300)), MISSION_COMPLETE
+    state.needs_review = True
+    return None, not_confirmed_text(verdict)
+
+
+def ask_verifier(engine: Engine, state: AgentState, evidence: str) -> str:
+    """What the verifier says to a fresh look, or why it says nothing, on one line."""
+    engine.eyes.forget()
+    look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_check")
+    question = Message("user", verifier_text(state.task, evidence), look.base64)
+    reply = engine.voice.ask(engine.profile.roles["verifier"], [question])
+    if isinstance(reply, ModelError):
+        return cut(str(reply), 300)
+    return cut(strip_think(_plain_text(reply.message.get("content"))), 300)
+
+
+def escalate(
+    engine: Engine, state: AgentState, progress: bool, deed: Deed | None = None
+) -> Outcome | None:
+    """Rule 4: without progress the executor is told, the planner reviews, recovery keys, the end."""
+    if deed and deed.wants_a_look:
+        return None
+    config = engine.config
+    state.stalled = 0 if progress else state.stalled + 1
+    if progress:
+        state.acted = False
+    if state.stalled >= config.stall_stop:
+        return Outcome("stuck", f"Stuck: {state.stalled} turns in a row made no progress.")
+    if state.stalled > 0 and state.stalled % config.stall_review == 0:
+        state.needs_review = True
+    if config.enable_loop_recovery and state.stalled >= config.stall_recover and state.acted:
+        recover_from_loop(engine, state)
+    return None
+
+
+def recover_from_loop(engine: Engine, state: AgentState) -> None:
+    """Presses the recovery keys, unless that was done a few turns ago."""
+    if not state.memory.should_recover(state.turn, engine.config.loop_recovery_cooldown):
+        return
+    state.memory.mark_recovery(state.turn)
+    look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_recovery")
+    keys = Act("recover", NoArgs(), ToolCall("recover", {}))
+    deed = engine.perform(keys, look, state.turn)
+    engine.tell_turn(state.turn, "program", "recovery keys", deed.result)
+
+
+def resume(engine: Engine, state: AgentState) -> None:
+    """Brings `state` to where the journal ends; an act with an intent and no end is unknown."""
+    engine.began = engine.clock.now()
+    journal = read_journal(engine.logger.folder)
+    pending: ActionRecord | None = None
+    for record in journal.records:
+        state.take(record)
+        if isinstance(record, IntentRecord):
+            arguments = json.dumps(record.args)
+            pending = ActionRecord(record.turn, record.tool, arguments, UNKNOWN_RESULT)
+        elif isinstance(record, ActionRecord):
+            pending = None
+    damaged = f"Damaged lines left out: {journal.damaged or 'none'}."
+    unread = f" Unknown fields left out: {', '.join(journal.ignored)}." if journal.ignored else ""
+    engine.say(
+        f"Going on with {engine.logger.folder.name} after turn {state.turn}. {damaged}{unread}"
+    )
+    if pending:
+        note_action(engine, state, pending)
+
+
+####################################################################################################
+# Two-agent loop - a planner that does not see the screen, an executor that does
+####################################################################################################
+
+
+def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
+    """The planner plans and reviews, the executor acts, one turn after the other."""
+    return run_turns(engine, state, partial(two_agent_turn, engine, state))
+
+
+def two_agent_turn(engine: Engine, state: AgentState) -> Outcome | None:
+    """One turn of either; never the planner twice without an executor's turn between."""
+    due = state.needs_review or state.since_review >= engine.config.review_interval
+    if state.since_review and (due or state.memory.needs_compression):
+        state.mode = PLANNING
+    if state.mode == EXECUTION:
+        return execute_turn(engine, state)
+    plan_turn(engine, state)
+    return None
+
+
+def plan_turn(engine: Engine, state: AgentState) -> None:
+    """The planner's turn; afterwards the executor has instructions and memory has room."""
+    most = engine.config.planner_in_a_row
+    archiving = state.memory.needs_compression
+    role = engine.profile.roles["planner"]
+    corrections = max(0, most - state.planner_streak - 1)
+    answer = engine.voice.ask_for_call(role, planner_text(state), b"", corrections)
+    state.planner_streak += answer.requests
+    done = follow_planner(engine, state, answer)
+    if archiving and state.memory.needs_compression:
+        number = archive_by_itself(engine, state, engine.config.memory_keep_actions)
+        done += f"; archived {number} turns by itself"
+    archived = answer.act is not None and answer.act.name == "archive"
+    waiting = state.needs_review or not state.execution_instructions
+    if not (waiting and archived) or state.planner_streak >= most:
+        hand_over(state)
+    engine.logger.record(PlanRecord(state.turn, done, state.plan, state.execution_instructions))
+    engine.tell_turn(state.turn, role.name, done, "")
+
+
+def follow_planner(engine: Engine, state: AgentState, answer: Answer) -> str:
+    """Archives or takes over the plan, as the planner said; what was done, for the journal."""
+    args = answer.act.args if answer.act else None
+    if isinstance(args, ArchiveArgs):
+        turns = args.archived_turns
+        number = archive(engine, state, args.summary, args.patterns_detected, turns)
+        return f"archived {number} turns"
+    if not isinstance(args, PlanArgs):
+        state.plan = answer.said or state.plan
+        return "no usable plan"
+    state.plan = answer.said or args.reasoning or state.plan
+    state.execution_instructions = args.instructions
+    state.needs_review = False
+    return f"plan: {args.instructions}"
+
+
+def hand_over(state: AgentState) -> None:
+    """The executor's turn comes next; without instructions it works on the task itself."""
+    if not state.execution_instructions:  # a silent planner must not stop the run
+        state.execution_instructions = own_instructions(state.task)
+    state.mode = EXECUTION
+    state.needs_review = False
+    state.since_review = 0
+
+
+def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
+    """One look, one call, one act; returns an outcome when the run is over."""
+    state.planner_streak = 0
+    state.since_review += 1
+    look = engine.eyes.look(state.turn)
+    role = engine.profile.roles["executor"]
+    text = executor_text(state, look.window, engine.config)
+    corrections = engine.config.reply_corrections
+    answer = engine.voice.ask_for_call(role, text, look.base64, corrections)
+    record = ActionRecord(state.turn, screenshot=look.screenshot, response_text=answer.said)
+    if answer.act is None:
+        note_action(engine, state, replace(record, tool="no_call", result=NO_USABLE_CALL))
+        return escalate(engine, state, progress=False)
+    return follow_executor(engine, state, answer.act, look, record)
+
+
+def follow_executor(
+    engine: Engine, state: AgentState, act: Act, look: Look, record: ActionRecord
+) -> Outcome | None:
+    """Does what the executor called, and completes the turn's record."""
+    outcome: Outcome | None = None
+    deed: Deed | None = None
+    progress = False
+    if isinstance(act.args, DoneArgs):
+        outcome, result = check_completion(engine, state, act.args.evidence)
+    elif isinstance(act.args, StatusArgs):
+        result = goal_text(act.args.goal_identifier, act.args.completion_status)
+        if act.args.completion_status.upper().startswith(("DONE", "COMPLETE", "BLOCKED")):
+            state.needs_review = True
+    else:
+        deed, progress = perform_act(engine, state, act, look)
+        result = deed.result
+        record = replace(record, changed=deed.changed, region=deed.region)
+    if act.call.ignored:
+        result += ignored_text(act.call.ignored)
+    note_action(engine, state, replace(record, tool=act.call.name, args=act.shown, result=result))
+    return outcome or escalate(engine, state, progress, deed)
+
+
+####################################################################################################
+# Chat loop - one conversation, one call a step, screenshots on demand
+####################################################################################################
+
+
+# A broken call is no call; what looks like the beginning of one is not repeated to the model.
+_CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|(?:\A|\n)\s*[\[{]")
+# The error types that `002_...` describes, for kinds that are told apart more finely here.
+ERROR_TYPES = {
+    "cut": "invalid_json",
+    "repetition": "invalid_json",
+    "no_call": "invalid_json",
+    "missing_text": "empty_text",
+    "missing_x": "invalid_args",
+    "missing_y": "invalid_args",
+}
 
 
 def refusal(kind: str, text: str) -> dict[str, Any]:
-    """The content of a tool message for a call that was not carried out."""
+    """The content of a tool message for a call that was not performed."""
     return {"ok": False, "error": {"type": ERROR_TYPES.get(kind, kind), "message": text}}
 
 
 @dataclass
 class Conversation:
-    """What a chat keeps: the task, then steps, which leave as a whole, lest an answer stand without its call."""
+    """What a chat keeps: the task, then steps, which leave as a whole.
 
-    messages: list[
-        Message
-    ]  # the task's, then of each step an assistant's, its answers, at most one screenshot
-    shown: int = 0  # screenshots so far
-    frame: Frame | None = None  # the last one
+    A step is an assistant's message, the answers to its calls, and at most one screenshot, so that
+    no answer ever stands without its call.
+    """
+
+    messages: list[Message]
+    screenshots: int = 0  # taken so far
+    frame: Frame | None = None  # of the last one
     silent: int = 0  # replies without a call in a row
-    _numbers: Iterator[int] = field(default_factory=lambda: count(1))  # of the calls
+    _numbers: Iterator[int] = field(default_factory=partial(count, 1))  # of the calls
 
     def add(
         self,
@@ -4552,548 +5906,447 @@ class Conversation:
         answer: Mapping[str, Any],
         image: bytes,
     ) -> None:
-        """One step: a broken call is not repeated, of several the first is answered, a screenshot brings `image`."""
-        content, shown = json.dumps(answer, ensure_ascii=False), list[dict[str, Any]]()
-        said, thought = (_CALL_BEGINS.split(text)[0].strip() for text in (said[:2000], thought))
-        step = [Message("assistant", said, thought=thought, more={"tool_calls": shown})]
-        step = step if calls else [Message("assistant", NO_CALL), Message("user", content)]
-        for call in calls:
-            identity = f"call{next(self._numbers):05d}"  # nine letters and digits: the strictest templates want that
-            function = {
-                "name": call.name,
-                "arguments": json.dumps(call.arguments, ensure_ascii=False),
-            }
-            shown.append({"id": identity, "type": "function", "function": function})
-            step.append(
-                Message("tool", content, more={"tool_call_id": identity, "name": call.name})
-            )
-            content = json.dumps(
-                refusal("too_many_tool_calls", "Only the first call of a reply is carried out.")
-            )
+        """One step: its first call gets the answer, a screenshot among the answers brings `image`."""
+        content = json.dumps(answer, ensure_ascii=False)
+        if calls:
+            self._add_calls(said, thought, calls, content)
+        else:  # a broken call is not repeated
+            self.messages += [Message("assistant", NO_CALL), Message("user", content)]
         if "screenshot" in answer:
-            step.append(
-                Message("user", f"Screenshot {answer['screenshot']}: the screen now.", image)
-            )
-        self.messages += step
+            text = chat_screenshot_text(answer["screenshot"])
+            self.messages.append(Message("user", text, image))
+
+    def _add_calls(self, said: str, thought: str, calls: Sequence[ToolCall], content: str) -> None:
+        shown: list[dict[str, Any]] = []
+        answers = []
+        for call in calls:
+            identity = f"call{next(self._numbers):05d}"  # the strictest templates want nine signs
+            arguments = json.dumps(call.arguments, ensure_ascii=False)
+            function = {"name": call.name, "arguments": arguments}
+            shown.append({"id": identity, "type": "function", "function": function})
+            named = {"tool_call_id": identity, "name": call.name}
+            answers.append(Message("tool", content, more=named))
+            content = json.dumps(refusal("too_many_tool_calls", ONE_CALL_ONLY))
+        words = _without_calls(said[:2000])
+        more = {"tool_calls": shown}
+        step = Message("assistant", words, thought=_without_calls(thought), more=more)
+        self.messages += [step, *answers]
 
     def prune(self, screenshots: int, thinks: int, slack: int = 0) -> None:
-        """Once there are `slack` more, leaves the latest screenshots and thoughts, and placeholders for the others."""
+        """Leaves the latest screenshots and thoughts, once there are `slack` more than these."""
         images = [message for message in self.messages if message.image]
-        thoughtful = [message for message in self.messages if message.thought not in ("", LEFT_OUT)]
-        if len(images) > screenshots + slack or len(thoughtful) > thinks + slack:
-            for message in images[: max(0, len(images) - screenshots)]:
-                message.image, message.text = b"", "(An earlier screenshot, left out.)"
-            for message in thoughtful[: max(0, len(thoughtful) - thinks)]:
-                message.thought = (
-                    LEFT_OUT  # inside its tags, where a model that imitates it does no harm
-                )
+        thoughtful = [one for one in self.messages if one.thought not in ("", LEFT_OUT)]
+        if len(images) <= screenshots + slack and len(thoughtful) <= thinks + slack:
+            return
+        for message in images[: max(0, len(images) - screenshots)]:
+            message.image = b""
+            message.text = OLD_SCREENSHOT
+        for message in thoughtful[: max(0, len(thoughtful) - thinks)]:
+            message.thought = (
+                LEFT_OUT  # inside its tags, where a model that imitates it does no harm
+            )
+
+    def steps(self) -> list[int]:
+        """The places of the messages with which a step begins."""
+        return [n for n, message in enumerate(self.messages) if message.role == "assistant"]
 
 
-####################################################################################################
-# Loops - whom to ask and when to stop
-####################################################################################################
-
-
-def run_agent(engine: Engine, state: AgentState, recording: Recording | None = None) -> Outcome:
-    """Runs the profile's loop, or a recording, to its end; held input is released on every way out."""
-    engine.began, turn = engine.clock.now(), partial(two_agent_turn, engine, state)
-    loops: Any = {
-        "two_agent": partial(run_turns, take_turn=turn),
-        "chat": run_chat,
-        "story": run_story,
-    }
-    try:
-        return (
-            run_replay(engine, state, recording)
-            if recording
-            else loops[engine.profile.loop](engine, state)
-        )
-    finally:
-        engine.actuator.release()
-
-
-def run_turns(
-    engine: Engine, state: AgentState, take_turn: Callable[[], Outcome | None]
-) -> Outcome:
-    """Turn after turn, until one ends the run or there are no more."""
-    while state.turn < engine.config.max_steps:
-        state.increment_turn()
-        engine.began, engine.logger.turn = engine.clock.now(), state.turn
-        engine.logger.section(f"TURN {state.turn}")
-        if outcome := take_turn():
-            return outcome
-        engine.logger.record("state", **{**vars(state), "task": None, "memory": None})
-        engine.clock.sleep(engine.config.turn_delay)
-    return Outcome("max_steps", f"Not completed within {engine.config.max_steps} turns.")
-
-
-def two_agent_turn(engine: Engine, state: AgentState) -> Outcome | None:
-    """The planner plans and reviews, the executor acts; never the planner twice without an executor's turn."""
-    due = state.needs_review or state.since_review >= engine.config.review_interval
-    if state.since_review and (due or state.memory.needs_compression):
-        state.mode = PLANNING
-    return execute_turn(engine, state) if state.mode == EXECUTION else plan_turn(engine, state)
-
-
-def resume(engine: Engine, state: AgentState) -> None:
-    """Brings `state` to where the journal ends; an act with an intent and no record is entered as unknown."""
-    folder, pending, engine.began = engine.logger.folder, None, engine.clock.now()
-    records, damaged, _ = read_journal(folder)
-    for entry in records:
-        kind, values = (
-            entry.pop("kind", ""),
-            {name: entry[name] for name in entry if name != "time"},
-        )
-        with suppress(KeyError, TypeError, ValueError):  # somebody changed it
-            if kind == "intent":
-                result = (
-                    "Unknown: the program ended in the middle of it, so look before doing it again."
-                )
-                pending = ActionRecord(
-                    values["turn"], values["tool"], json.dumps(values["args"]), result
-                )
-            elif kind == "action":
-                state.memory.add_action(ActionRecord(**values))
-                pending = None
-            elif kind == "archive":
-                state.memory.apply_compression(
-                    values["summary"], values["patterns"], values["turns"]
-                )
-            elif kind == "state":
-                known = {
-                    name: type(old)(values[name])
-                    for name, old in vars(state).items()
-                    if values[name] is not None
-                }
-                vars(state).update(known)
-            state.turn = max(state.turn, values.get("turn", 0))
-    engine.say(
-        f"Going on with {folder.name} after turn {state.turn}. Damaged lines left out: {damaged or 'none'}."
-    )
-    if pending:
-        note_action(engine, state, pending)
-
-
-def plan_turn(engine: Engine, state: AgentState) -> Outcome | None:
-    """One turn of the planner; afterwards the executor has instructions and memory has room, whatever was said."""
-    archiving, most = state.memory.needs_compression, engine.config.planner_in_a_row
-    role, known, done = (
-        engine.profile.roles["planner"],
-        state.memory.all_snapshots,
-        "no usable plan",
-    )
-    wanted = "Review the recent actions: is there progress, failure, completion? Give the next instruction."
-    if archiving:
-        turns = [record.turn for record in state.memory.active_history]
-        wanted = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
-    elif not state.execution_instructions:
-        wanted = "Analyse the task, make a plan and give the first instruction."
-    notes = (
-        [f"Nothing has made progress for {state.stalled} turns; give another way."]
-        if state.stalled > 1
-        else []
-    )
-    text = "\n".join([state.get_context(), "", f"CURRENT_TURN: {state.turn}", *notes, wanted])
-    act, said, asked = engine.ask_for_call(role, text, b"", max(0, most - state.planner_streak - 1))
-    state.planner_streak += asked
-    archived = act if act and act.tool.name == "archive" else None
-    if archived:
-        args = archived.args
-        number = state.memory.apply_compression(
-            args.summary, args.patterns_detected, args.archived_turns
-        )
-        done = f"archived {number} turns"
-    elif act:
-        state.execution_instructions, state.needs_review = act.args.instructions, False
-        done = f"plan: {act.args.instructions}"
-    if not archived:
-        state.plan = said or (act.args.reasoning if act else "") or state.plan
-    if archiving and state.memory.needs_compression:
-        done += f"; archived {state.memory.archive_by_itself(engine.config.memory_keep_actions)} turns by itself"
-    waiting = state.needs_review or not state.execution_instructions
-    if not (waiting and archived) or state.planner_streak >= most:
-        # without instructions the executor works on the task itself: a silent planner must not stop the run
-        state.execution_instructions = (
-            state.execution_instructions or f"Carry out the task: {state.task}"
-        )
-        state.mode, state.needs_review, state.since_review = EXECUTION, False, 0
-    for snapshot in [snapshot for snapshot in state.memory.all_snapshots if snapshot not in known]:
-        engine.logger.record("archive", turn=state.turn, **asdict(snapshot))
-    engine.logger.record(
-        "plan",
-        turn=state.turn,
-        done=done,
-        plan=state.plan,
-        instructions=state.execution_instructions,
-    )
-    engine.tell(state.turn, role.name, done, "")
-    return None
-
-
-def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
-    """One look, one call, one act; returns an outcome when the run is over."""
-    state.planner_streak, state.since_review = 0, state.since_review + 1
-    frame, screenshot = engine.observe(state.turn)
-    last, config = state.memory.get_last_action_for_validation(), engine.config
-    lines = [state.get_context(), "", f"WINDOW: {frame.window.title if frame.window else 'none'}"]
-    lines += [f"LAST_ACTION: {cut(last.result, 300)}"] if last else []
-    lines += (
-        ["CHANGED: region {},{}-{},{} on the grid".format(*last.region)]
-        if last and last.region
-        else []
-    )
-    if state.stalled >= config.stall_tell:
-        lines.append(
-            f"NOTE: the last {state.stalled} turns made no progress; do something different."
-        )
-    lines += [
-        f"CURRENT_TURN: {state.turn} of {config.max_steps}",
-        "Check the last action, then call one tool.",
-    ]
-    role, text = (
-        engine.profile.roles["executor"],
-        "\n".join(lines),
-    )  # what changes every turn comes last
-    act, said, _ = engine.ask_for_call(role, text, engine._image, config.reply_corrections)
-    name, args = (act.call.name, act.shown) if act else ("no_call", "")
-    record = ActionRecord(
-        state.turn, name, args, "No usable tool call in the reply.", screenshot, said
-    )
-    outcome, progress = None, False
-    if act and act.tool.name == "report_complete":
-        outcome, record.result = check_completion(engine, state, act.args.evidence)
-    elif act and act.tool.name == "report_status":
-        record.result = f"Goal status: {act.args.goal_identifier} -> {act.args.completion_status}"
-        state.needs_review |= act.args.completion_status.upper().startswith(
-            ("DONE", "COMPLETE", "BLOCKED")
-        )
-    elif act:
-        progress = carry_out(engine, state, act, frame, record)
-    if act and act.call.ignored:
-        record.result += f" ({act.call.ignored} further calls in the reply were not carried out: one call a turn)"
-    note_action(engine, state, record)
-    return outcome or escalate(engine, state, progress)
-
-
-def carry_out(
-    engine: Engine, state: AgentState, act: Act, frame: Frame, record: ActionRecord
-) -> bool:
-    """Acts, and enters into the record what came of it; whether that is progress: new, and it changed the screen."""
-    repeated, moved = (
-        engine.repeated(act, frame),
-        act.tool.name == "move",
-    )  # comparing looks leaves the pointer out
-    record.result, changed = engine.act(act, frame, state.turn)
-    record.changed, record.region = None if moved else changed, engine.region
-    state.acted |= changed is not None
-    return not repeated and (bool(changed) or (moved and not engine.refused))
-
-
-def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None:
-    """A turn into memory, the journal and onto the terminal."""
-    state.memory.add_action(record)
-    engine.logger.record("action", **asdict(record))
-    effect = {True: "changed", False: "unchanged", None: record.result}[record.changed]
-    engine.tell(
-        state.turn, engine.profile.roles["executor"].name, f"{record.tool} {record.args}", effect
-    )
-
-
-def check_completion(
-    engine: Engine, state: AgentState, evidence: str
-) -> tuple[Outcome | None, str]:
-    """A completion report counts with enough evidence that a fresh look confirms; otherwise the planner hears of it."""
-    least, said = engine.config.evidence_chars, "yes"
-    if len(evidence.strip()) < least:
-        return (
-            None,
-            f"Evidence has {len(evidence.strip())} characters; describe the visible proof in at least {least}.",
-        )
-    if engine.config.verify_completion:
-        engine._latest = None
-        engine.observe(state.turn, "_check")
-        text = f"TASK: {state.task}\n\nCLAIM: {evidence}\n\nIs it done? Answer YES or NO and the reason in one line."
-        reply = engine.ask(engine.profile.roles["verifier"], [Message("user", text, engine._image)])
-        said = (
-            str(reply)
-            if isinstance(reply, ModelError)
-            else _plain_text(reply.message.get("content"))
-        )
-        said = cut(strip_think(said), 300)
-        engine.logger.record("verification", text=said)
-    if re.match(r"\W*yes\b", said, re.IGNORECASE):  # nothing else agrees
-        return Outcome("completed", cut(evidence, 300)), "Mission complete"
-    state.needs_review = True
-    return None, f"Completion not confirmed by a fresh look: {said or 'the verifier said nothing'}"
-
-
-def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | None:
-    """Rule 4: without progress the executor is told, the planner reviews, recovery keys are pressed, the run ends."""
-    if engine.refused == "stale_frame" and not engine.actuator.sent:
-        return None  # an act that waits for nothing but a new look is no failure; one that was interrupted is
-    config, state.stalled = engine.config, 0 if progress else state.stalled + 1
-    state.acted = state.acted and not progress
-    if state.stalled >= config.stall_stop:
-        return Outcome("stuck", f"Stuck: {state.stalled} turns in a row made no progress.")
-    state.needs_review |= state.stalled > 0 and state.stalled % config.stall_review == 0
-    due = config.enable_loop_recovery and state.stalled >= config.stall_recover and state.acted
-    if due and state.memory.should_recover(state.turn, config.loop_recovery_cooldown):
-        state.memory.mark_recovery(state.turn)
-        frame, _ = engine.observe(state.turn, "_recovery")
-        result, _ = engine.act(
-            Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {})), frame, state.turn
-        )
-        engine.tell(state.turn, "program", "recovery keys", result)
-    return None
+def _without_calls(text: str) -> str:
+    return _CALL_BEGINS.split(text)[0].strip()
 
 
 def run_chat(engine: Engine, state: AgentState) -> Outcome:
-    """One conversation, one call a step, screenshots on demand; a reply without a call is the final answer."""
-    words, opening = engine.profile.vocabulary, engine.profile.opening
+    """One conversation; a reply without a call is the final answer."""
     earlier = (engine.logger.folder / "screenshots").glob(f"{engine.config.dump_prefix}*")
-    chat = Conversation([Message("user", "")], shown=len(list(earlier)))
-    condense(engine, state, chat, 0)
+    chat = Conversation([Message("user", "")], screenshots=len(list(earlier)))
+    condense(engine, state, chat, keep=0)
+    opening = engine.profile.opening
     if opening:
+        words = engine.profile.vocabulary
         call = ToolCall(words.tools[opening], {})
-        record, answer, _ = chat_act(engine, state, chat, words.parse(call))
-        chat.add("", "", [call], answer, engine._image)
-        note_action(engine, state, record)
-    return run_turns(engine, state, lambda: chat_turn(engine, state, chat))
+        step = perform_step(engine, state, chat, words.parse(call))
+        chat.add("", "", [call], step.answer, step.image)
+        note_action(engine, state, step.record)
+    return run_turns(engine, state, partial(chat_turn, engine, state, chat))
 
 
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
-    role, progress, engine.refused = engine.profile.roles["executor"], False, ""
-    tools, config = engine.profile.schemas(role), engine.config
-    reply = engine.ask(role, chat.messages)
+    reply = engine.voice.ask(engine.profile.roles["executor"], chat.messages)
     if isinstance(reply, ModelError):
-        if reply.kind == "context":  # the least of the conversation may still fit
-            condense(engine, state, chat, 1)
-        note_action(engine, state, ActionRecord(state.turn, "no_reply", reply.kind, str(reply)))
-        return escalate(engine, state, False)
-    said = cut_repetition(strip_think(_plain_text(reply.message.get("content")))).replace(
-        NO_CALL, ""
-    )
-    said, calls = (
-        _END_TOKENS.sub("", said).strip(),
-        harmless_calls(reply.message, reply.finish_reason),
-    )
-    try:
-        call = read_call(reply.message, reply.finish_reason, tools)
-        record, answer, progress = chat_act(
-            engine, state, chat, engine.profile.vocabulary.parse(call)
-        )
-        chat.silent, calls = 0, [call, *calls[1:]]
-    except ToolError as error:
-        chat.silent += 1
-        record = ActionRecord(state.turn, "no_call", error.kind, str(error))
-        if error.kind == "no_call" and is_answer(
-            said, tools, chat.silent > config.reply_corrections
-        ):
-            note_action(engine, state, ActionRecord(state.turn, "final_answer", "", said))
-            return Outcome("completed", said)
-        engine.logger.record("no_call", error=error.kind, text=str(error))
-        answer = refusal(error.kind, correction(error, tools))
-    if state.stalled >= config.stall_tell:
-        answer["note"] = f"The last {state.stalled} steps made no progress; do something different."
-    record.response_text = said
-    chat.add(said, thoughts(reply.message), calls, answer, engine._image)
-    note_action(engine, state, record)
-    outcome = escalate(engine, state, progress)
+        return bear_failure(engine, state, chat, reply)
+    said = cut_repetition(strip_think(_plain_text(reply.message.get("content"))))
+    said = _END_TOKENS.sub("", said.replace(NO_CALL, "")).strip()
+    step = follow_reply(engine, state, chat, reply)
+    if step.error == "no_call" and _is_final(engine, chat, said):
+        note_action(engine, state, ActionRecord(state.turn, "final_answer", "", said))
+        return Outcome("completed", said)
+    if step.error:
+        engine.logger.record(NoCallRecord(error=step.error, text=step.record.result))
+    if state.stalled >= engine.config.stall_tell:
+        step.answer["note"] = stalled_text(state, "steps")
+    chat.add(said, thoughts(reply.message), step.calls, step.answer, step.image)
+    note_action(engine, state, replace(step.record, response_text=said))
+    outcome = escalate(engine, state, step.progress, step.deed)
     if state.memory.last_recovery_turn == state.turn:
-        chat.messages.append(
-            Message("user", "The program pressed Escape and opened the Start menu; look again.")
-        )
-    # pruned seldom, and then all at once: after it the server reads the conversation anew
-    next_image = config.screen_capture_w * config.screen_capture_h // 1024
-    room = (engine.model.context_length or sys.maxsize) - next_image - config.executor_max_tokens
-    steps = sum(message.role == "assistant" for message in chat.messages)
-    full = (reply.usage.prompt_tokens or 0) > room or steps > config.memory_compression_threshold
-    slack = 0 if full else max(0, config.prune_screenshots_at - config.keep_last_screenshots)
-    chat.prune(config.keep_last_screenshots, config.keep_last_thinks, slack)
-    if full:
-        condense(engine, state, chat, max(1, config.memory_keep_actions))
+        chat.messages.append(Message("user", RECOVERED_IN_CHAT))
+    make_room(engine, state, chat, reply)
     return outcome
 
 
-def chat_act(
-    engine: Engine, state: AgentState, chat: Conversation, act: Act
-) -> tuple[ActionRecord, Any, bool]:
-    """Carries a call out on a frame of its own; returns the record, the answer to the model, and whether it helped."""
-    looks, config = act.tool.name == "observe", engine.config
-    name = f"{config.dump_prefix}{config.dump_start + chat.shown:04d}" if looks else ""
-    frame, screenshot = engine.observe(state.turn, name=name)
-    record = ActionRecord(state.turn, act.call.name, act.shown, "", screenshot)
-    if looks:
-        chat.shown, chat.frame, record.result = (
-            chat.shown + 1,
-            frame,
-            f"Screenshot {chat.shown + 1}",
-        )
-        answer = {
-            "ok": True,
-            "screenshot": chat.shown,
-            "window": frame.window.title if frame.window else "",
-        }
-        return record, answer, not engine.repeated(act, frame)
-    if chat.frame and (chat.frame.area, chat.frame.screen) != (frame.area, frame.screen):
-        raise ToolError(
-            "The screen's size changed since the last screenshot; take a new one.", "stale_frame"
-        )
-    progress = carry_out(engine, state, act, frame, record)
-    if engine.refused:
-        return record, refusal(engine.refused, record.result), False
-    answer = {"ok": True, "result": record.result}
-    answer |= (
-        {}
-        if record.changed is None
-        else {"screen": "changed" if record.changed else "did not change"}
-    )
-    answer |= (
-        {"region": record.region} if record.changed else {}
-    )  # the box of what changed, on the grid
-    return record, answer, progress
+@dataclass
+class ChatStep:
+    """What came of one reply."""
+
+    record: ActionRecord
+    answer: dict[str, Any]  # the content of the tool message
+    calls: list[ToolCall] = field(default_factory=list)  # those that the history can repeat
+    image: bytes = b""  # base64 of the look before the act, or of the screenshot asked for
+    progress: bool = False
+    deed: Deed | None = None
+    error: str = ""  # the kind of error if there was no call that could be performed
+
+
+def follow_reply(engine: Engine, state: AgentState, chat: Conversation, reply: Reply) -> ChatStep:
+    """Performs the call of a reply, or tells the model what is wrong with it."""
+    role = engine.profile.roles["executor"]
+    tools = engine.profile.schemas(role)
+    calls = harmless_calls(reply.message, reply.finish_reason)
+    try:
+        call = read_call(reply.message, reply.finish_reason, tools)
+        step = perform_step(engine, state, chat, engine.profile.vocabulary.parse(call))
+    except ToolError as error:
+        chat.silent += 1
+        record = ActionRecord(state.turn, "no_call", error.kind, str(error))
+        answer = refusal(error.kind, correction(error, tools))
+        return ChatStep(record, answer, calls, error=error.kind)
+    chat.silent = 0
+    step.calls = [call, *calls[1:]]
+    return step
+
+
+def perform_step(engine: Engine, state: AgentState, chat: Conversation, act: Act) -> ChatStep:
+    """Performs an act on a look of its own, or takes the screenshot that the model asked for.
+
+    Raises ToolError (stale_frame) if the screen is another one than in the last screenshot.
+    """
+    if act.name == "observe":
+        return observe_step(engine, state, chat, act)
+    look = engine.eyes.look(state.turn)
+    record = ActionRecord(state.turn, act.call.name, act.shown, screenshot=look.screenshot)
+    before = chat.frame
+    if before and (before.area, before.screen) != (look.frame.area, look.frame.screen):
+        raise ToolError(SCREEN_RESIZED, "stale_frame")
+    deed, progress = perform_act(engine, state, act, look)
+    record = replace(record, result=deed.result, changed=deed.changed, region=deed.region)
+    if deed.refused:
+        answer = refusal(deed.refused, deed.result)
+        return ChatStep(record, answer, image=look.base64, deed=deed)
+    answer = {"ok": True, "result": deed.result}
+    if deed.changed is not None:
+        answer["screen"] = "changed" if deed.changed else "did not change"
+    if deed.changed:
+        answer["region"] = deed.region
+    return ChatStep(record, answer, image=look.base64, progress=progress, deed=deed)
+
+
+def observe_step(engine: Engine, state: AgentState, chat: Conversation, act: Act) -> ChatStep:
+    """The screenshot that the model asked for; one that shows something new is progress."""
+    number = engine.config.dump_start + chat.screenshots
+    look = engine.eyes.look(state.turn, f"{engine.config.dump_prefix}{number:04d}")
+    chat.screenshots += 1
+    chat.frame = look.frame
+    result = f"Screenshot {chat.screenshots}"
+    record = ActionRecord(state.turn, act.call.name, act.shown, result, screenshot=look.screenshot)
+    title = look.window.title if look.window else ""
+    answer = {"ok": True, "screenshot": chat.screenshots, "window": title}
+    progress = not engine.repeated(act, look.frame)
+    return ChatStep(record, answer, image=look.base64, progress=progress)
+
+
+def bear_failure(
+    engine: Engine, state: AgentState, chat: Conversation, error: ModelError
+) -> Outcome | None:
+    """A turn without a reply; where the context was too small, the least of the chat may fit."""
+    if error.kind == "context":
+        condense(engine, state, chat, keep=1)
+    note_action(engine, state, ActionRecord(state.turn, "no_reply", error.kind, str(error)))
+    return escalate(engine, state, progress=False)
+
+
+def _is_final(engine: Engine, chat: Conversation, said: str) -> bool:
+    """Whether words without a call are the final answer."""
+    insists = chat.silent > engine.config.reply_corrections
+    tools = engine.profile.schemas(engine.profile.roles["executor"])
+    return is_answer(said, tools, insists)
+
+
+def make_room(engine: Engine, state: AgentState, chat: Conversation, reply: Reply) -> None:
+    """Prunes seldom, and then much at once: after it the server reads the conversation anew."""
+    config = engine.config
+    next_image = config.screen_capture_w * config.screen_capture_h // 1024
+    context = engine.voice.model.context_length or sys.maxsize
+    room = context - next_image - config.executor_max_tokens
+    used = reply.usage.prompt_tokens or 0
+    full = used > room or len(chat.steps()) > config.memory_compression_threshold
+    slack = 0 if full else max(0, config.prune_screenshots_at - config.keep_last_screenshots)
+    chat.prune(config.keep_last_screenshots, config.keep_last_thinks, slack)
+    if full:
+        condense(engine, state, chat, keep=max(1, config.memory_keep_actions))
 
 
 def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -> None:
-    """Replaces all but the last `keep` steps by a line in the task's message; a resumed run begins with one."""
+    """Replaces all but the last `keep` steps by a line in the first message."""
     if len(state.memory.active_history) > keep:
-        state.memory.archive_by_itself(keep)
-        engine.logger.record("archive", turn=state.turn, **asdict(state.memory.all_snapshots[-1]))
-    steps = [place for place, message in enumerate(chat.messages) if message.role == "assistant"]
-    del chat.messages[1 : [*steps, len(chat.messages)][max(0, len(steps) - keep)]]
-    done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
-    chat.messages[0] = Message(
-        "user", f"TASK: {state.task}" + (f"\n\nEARLIER STEPS: {done}" if done else "")
-    )
+        archive_by_itself(engine, state, keep)
+    steps = chat.steps()
+    kept_from = [*steps, len(chat.messages)][max(0, len(steps) - keep)]
+    del chat.messages[1:kept_from]
+    chat.messages[0] = Message("user", chat_task_text(state))
+
+
+####################################################################################################
+# Story loop - the model's own story and the marks of what it did are its memory
+####################################################################################################
+
+
+@dataclass
+class Story:
+    """What a story keeps from turn to turn."""
+
+    reply: dict[str, Any]  # the model's last message
+    look: Look | None = None  # the last one that the model has seen
 
 
 def run_story(engine: Engine, state: AgentState) -> Outcome:
-    """Acts on the last reply, marks what was done, asks; its own story, as the assistant's words, is its memory."""
-    panel, config, heat = engine.panel, engine.config, ui_config(engine.config.ui_config)
-    reply = {"content": "" if state.turn else config.boot_vlm_output}  # a resumed one looks first
-    engine.phase("waiting_inject")  # for an instant, where there is nothing to wait for
-    while panel and not state.turn and not reply["content"]:
+    """Performs the actions of the last reply, marks what was done, and asks again."""
+    story = Story(first_reply(engine, state))
+    return run_turns(engine, state, partial(story_turn, engine, state, story))
+
+
+def first_reply(engine: Engine, state: AgentState) -> dict[str, Any]:
+    """The reply before the first request: configured, handed in by the person, or none."""
+    if state.turn:  # a resumed story looks first
+        return {"content": ""}
+    content = engine.config.boot_vlm_output
+    engine.logger.publish(Phase("waiting_inject"))  # for an instant, if it is configured
+    while engine.voice.inbox.present and not content:
         engine.actuator.rest()
         engine.clock.sleep(0.1)
-        reply = {"content": panel.take_injected() or ""}
-
-    def take_turn() -> Outcome | None:
-        nonlocal reply
-        injected = panel.take_injected() if panel else None
-        reply = engine.logger.hide({"content": injected} if injected else reply)
-        said, actions, boxes = read_story(reply)
-        if panel:
-            panel.update(vlm_json=_plain_text(reply.get("content")))
-        state.plan = cut(cut_repetition(said), config.observation_chars) or state.plan
-        done, note, outcome = carry_out_all(engine, state, actions)
-        image = marked_picture(engine, state, done, boxes[: config.max_bboxes], heat)
-        state.trail = [done, *state.trail][: heat["executed_heat"]["trail_turns"]]
-        if state.stalled >= config.stall_tell:
-            note += f" The last {state.stalled} turns made no progress; do something different."
-        limits = f"At most {config.max_actions} actions and {config.max_bboxes} bboxes a turn."
-        messages = [
-            Message("user", f"TASK: {state.task}\n{limits}"),
-            Message("assistant", state.plan or "I look."),
-        ]
-        messages += [
-            Message("user", f"TURN {state.turn}.{note} The screen now, with your marks:", image)
-        ]
-        answer = None if outcome else engine.ask(engine.profile.roles["executor"], messages)
-        reply = answer.message if isinstance(answer, Reply) else {}
-        return outcome
-
-    return run_turns(engine, state, take_turn)
+        content = engine.voice.inbox.take_injected() or ""
+    return {"content": content}
 
 
-def carry_out_all(
-    engine: Engine, state: AgentState, actions: list[Any]
-) -> tuple[list[Any], str, Outcome | None]:
-    """A turn's actions up to the first that is not executed: those that were, what the model is told, the run's end."""
-    words, done, progress, outcome = engine.profile.vocabulary, list[dict[str, Any]](), False, None
-    last, most = state.memory.get_last_action_for_validation(), engine.config.max_actions
-    note = f" {last.result}" if last and last.result.startswith("Unknown") else ""
+def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | None:
+    """What the last reply wanted, the picture of what came of it, and the next reply."""
+    injected = engine.voice.inbox.take_injected()
+    reply = {"content": injected} if injected else story.reply
+    reply = engine.logger.hide(reply)
+    engine.logger.publish(Spoken(_plain_text(reply.get("content"))))
+    said, actions, boxes = read_story(reply)
+    state.plan = cut(cut_repetition(said), engine.config.observation_chars) or state.plan
+    chapter = perform_actions(engine, state, story, actions)
+    outcome = chapter.outcome or escalate(engine, state, chapter.progress, chapter.deed)
+    if state.memory.last_recovery_turn == state.turn:
+        chapter.notes.append(RECOVERED_IN_STORY)
+    done = chapter.done
+    image = marked_picture(engine, state, story, done, boxes[: engine.config.max_bboxes])
+    state.trail = [done, *state.trail][
+        : ui_config(engine.config.ui_config)["executed_heat"]["trail_turns"]
+    ]
+    if state.stalled >= engine.config.stall_tell:
+        chapter.notes.append(f" {stalled_text(state, 'turns')}")
+    story.reply = {}
+    if outcome is None:
+        story.reply = ask_for_story(engine, state, chapter.notes, image)
+    return outcome
+
+
+def ask_for_story(
+    engine: Engine, state: AgentState, notes: Sequence[str], image: bytes
+) -> dict[str, Any]:
+    """The model's next message, empty if there is none."""
+    messages = [
+        Message("user", story_task_text(state.task, engine.config)),
+        Message("assistant", state.plan or STORY_BEGINS),
+        Message("user", story_turn_text(state.turn, notes), image),
+    ]
+    reply = engine.voice.ask(engine.profile.roles["executor"], messages)
+    return reply.message if isinstance(reply, Reply) else {}
+
+
+@dataclass
+class Chapter:
+    """What came of the actions of one reply."""
+
+    done: list[dict[str, Any]] = field(default_factory=list)  # the actions that were executed
+    notes: list[str] = field(default_factory=list)  # what the model must be told of them
+    progress: bool = False
+    deed: Deed | None = None  # the last one
+    outcome: Outcome | None = None
+
+
+def perform_actions(
+    engine: Engine, state: AgentState, story: Story, actions: Sequence[Any]
+) -> Chapter:
+    """Performs the actions of a reply, up to the first that is not executed."""
+    chapter = Chapter()
+    last = state.memory.get_last_action_for_validation()
+    if last and last.result.startswith("Unknown"):
+        chapter.notes.append(f" {last.result}")
     if not actions:
         note_action(engine, state, ActionRecord(state.turn, "look", "", cut(state.plan, 100)))
+    most = engine.config.max_actions
     for action in actions[:most]:
-        (frame, screenshot), executed = engine.observe(state.turn, f"_{len(done) + 1}"), False
-        told, now = (
-            (it.area, it.screen, it.window and it.window.handle)
-            for it in (engine.shown or frame, frame)
-        )
-        record = ActionRecord(
-            state.turn, "no_call", "", "Waited", screenshot=screenshot, response_text=state.plan
-        )
-        try:
-            if not done and told != now:
-                raise ToolError(
-                    "Another window or another screen has come up since your picture.",
-                    "stale_frame",
-                )
-            act = words.parse(
-                read_action(action, cut(state.plan, 300), words.schemas([*words.tools]))
-            )
-            record.tool, record.args, executed = act.call.name, act.shown, act.tool.name == "wait"
-            if act.tool.name == "report_complete":
-                outcome, record.result = check_completion(engine, state, act.args.evidence)
-            elif executed:
-                engine.clock.sleep(1.0)
-            else:
-                progress |= carry_out(engine, state, act, frame, record)
-                executed = engine.actuator.spent == frame.number and not engine.refused
-        except ToolError as error:
-            engine.logger.record("no_call", error=error.kind, text=str(error))
-            record.result = str(error)
-        note_action(engine, state, record)
-        if not executed:  # what follows was meant for the screen after it
-            note = f" Action {len(done) + 1} was not executed: {record.result}"
-            break
-        mark = {
-            name: value
-            for name, value in act.call.arguments.items()
-            if name not in ("label", "evidence")
-        }
-        done.append({"name": act.call.name, **mark})
-    note += f" Only {most} of {len(actions)} actions were carried out." * (
-        len(done) == most < len(actions)
+        if not perform_action(engine, state, story, chapter, action):
+            break  # what follows was meant for the screen after it
+    if len(chapter.done) == most < len(actions):
+        chapter.notes.append(only_some_text(most, len(actions)))
+    return chapter
+
+
+def perform_action(
+    engine: Engine, state: AgentState, story: Story, chapter: Chapter, action: Any
+) -> bool:
+    """Performs one action as the model wrote it, and records it; whether it was executed."""
+    number = len(chapter.done) + 1
+    look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{number}")
+    record = ActionRecord(
+        state.turn, "no_call", "", WAITED, look.screenshot, response_text=state.plan
     )
-    outcome = outcome or escalate(engine, state, progress)
-    note += " The program pressed Escape and Start." * (
-        state.memory.last_recovery_turn == state.turn
-    )
-    return done, note, outcome
+    chapter.deed = None
+    executed = False
+    try:
+        if not chapter.done:
+            check_same_screen(story.look or look, look)
+        act = read_act(engine, state, action)
+        record = replace(record, tool=act.call.name, args=act.shown)
+        record, executed = perform_story_act(engine, state, chapter, act, look, record)
+    except ToolError as error:
+        engine.logger.record(NoCallRecord(error=error.kind, text=str(error)))
+        record = replace(record, result=str(error))
+    note_action(engine, state, record)
+    if executed:
+        chapter.done.append(story_mark(act))
+    else:
+        chapter.notes.append(not_executed_text(number, record.result))
+    return executed
+
+
+def check_same_screen(seen: Look, now: Look) -> None:
+    """Raises ToolError if the model's picture showed another screen or front window."""
+    if _screen_and_window(seen) != _screen_and_window(now):
+        raise ToolError(ANOTHER_SCREEN, "stale_frame")
+
+
+def _screen_and_window(look: Look) -> tuple[Rect, Rect, int | None]:
+    handle = look.window.handle if look.window else None
+    return look.frame.area, look.frame.screen, handle
+
+
+def read_act(engine: Engine, state: AgentState, action: Any) -> Act:
+    """An action as written, as an act; raises ToolError."""
+    words = engine.profile.vocabulary
+    tools = words.schemas([*words.tools])
+    return words.parse(read_action(action, cut(state.plan, 300), tools))
+
+
+def perform_story_act(
+    engine: Engine,
+    state: AgentState,
+    chapter: Chapter,
+    act: Act,
+    look: Look,
+    record: ActionRecord,
+) -> tuple[ActionRecord, bool]:
+    """The record with what came of the act, and whether it was executed."""
+    if isinstance(act.args, DoneArgs):
+        chapter.outcome, result = check_completion(engine, state, act.args.evidence)
+        return replace(record, result=result), False
+    if act.name == "wait":
+        engine.clock.sleep(1.0)
+        return record, True
+    deed, progress = perform_act(engine, state, act, look)
+    chapter.deed = deed
+    chapter.progress = chapter.progress or progress
+    record = replace(record, result=deed.result, changed=deed.changed, region=deed.region)
+    return record, deed.performed
+
+
+def story_mark(act: Act) -> dict[str, Any]:
+    """An executed act as its mark needs it: the name and the places."""
+    mark = {"name": act.call.name, **act.call.arguments}
+    for name in ("label", "evidence"):
+        mark.pop(name, None)
+    return mark
 
 
 def marked_picture(
-    engine: Engine, state: AgentState, done: list[Any], boxes: list[Any], heat: Any
+    engine: Engine,
+    state: AgentState,
+    story: Story,
+    done: list[dict[str, Any]],
+    boxes: list[dict[str, int]],
 ) -> bytes:
-    """The screen after the actions with their marks, drawn by the panel or the program, as base64; both are saved."""
-    panel, logger, name, drawn = engine.panel, engine.logger, f"turn_{state.turn:04d}", None
-    said = {"observation": state.plan, "bboxes": boxes, "actions": done}
+    """The screen after the actions with their marks, as base64; both pictures are saved.
+
+    The marks are drawn by the panel's page, or by the program where none is open or in time.
+    """
+    logger = engine.logger
+    name = f"turn_{state.turn:04d}"
     if engine.config.log_layout == "turn_dirs":
-        engine.logger.save_screenshot(
-            f"{name}/vlm_output.json", json.dumps(engine.logger.hide(said)).encode()
-        )
+        output = {"observation": state.plan, "bboxes": boxes, "actions": done}
+        written = json.dumps(logger.hide(output)).encode()
+        logger.save_screenshot(f"{name}/vlm_output.json", written)
         name += "/screenshot"
-    frame, raw = engine.observe(state.turn, name=f"{name}_raw.png")
-    engine.shown = frame
-    engine.logger.record("stage", stage="raw", **said, raw_png=raw)
-    if panel:
-        panel.show(
-            base64.b64decode(engine._image), state.turn, done, boxes, state.plan, state.trail
+    look = engine.eyes.look(state.turn, f"{name}_raw.png")
+    story.look = look
+    logger.record(
+        StageRecord(
+            stage="raw",
+            observation=state.plan,
+            bboxes=boxes,
+            actions=done,
+            raw_png=look.screenshot,
         )
-        drawn = panel.wait_annotated(state.turn, engine.config.panel_patience)
-    if panel and not drawn:
+    )
+    logger.publish(Shown(look.png, state.turn, done, boxes, state.plan, state.trail))
+    drawn = engine.voice.inbox.wait_annotated(state.turn, engine.config.panel_patience)
+    if engine.voice.inbox.present and not drawn:
         engine.say("The panel sent no picture in time, so the program drew the marks.")
     if not drawn:
-        pixels = annotate(frame.pixels, frame.width, frame.height, done, boxes, state.trail, heat)
-        drawn = engine._encoder.encode(bytes(pixels), frame.width, frame.height).png
-    logger.record(
-        "stage",
-        stage="annotated",
-        annotated_png=logger.save_screenshot(f"{name}_annotated.png", drawn),
-    )
+        drawn = draw_marks(engine, state, look.frame, done, boxes)
+    path = logger.save_screenshot(f"{name}_annotated.png", drawn)
+    logger.record(StageRecord(stage="annotated", annotated_png=path))
     return base64.b64encode(drawn)
+
+
+def draw_marks(
+    engine: Engine,
+    state: AgentState,
+    frame: Frame,
+    done: list[dict[str, Any]],
+    boxes: list[dict[str, int]],
+) -> bytes:
+    """The frame with the marks of this turn and the trail of those before, as PNG."""
+    style = ui_config(engine.config.ui_config)
+    pixels = annotate(frame.pixels, frame.width, frame.height, done, boxes, state.trail, style)
+    return engine.eyes.draw(bytes(pixels), frame)
+
+
+def run_agent(engine: Engine, state: AgentState) -> Outcome:
+    """Runs the profile's loop to its end; held input is released on every way out."""
+    try:
+        return LOOPS[engine.profile.loop](engine, state)
+    finally:
+        engine.actuator.release()
+
+
+LOOPS: Mapping[str, Callable[[Engine, AgentState], Outcome]] = {
+    "two_agent": run_two_agents,
+    "chat": run_chat,
+    "story": run_story,
+}
 
 
 ####################################################################################################
@@ -5101,118 +6354,166 @@ def marked_picture(
 ####################################################################################################
 
 
+class Step(NamedTuple):
+    """One act of a recording: the tool, its arguments as JSON, the screenshot it was done on."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    screenshot: str
+
+
 class Recording(NamedTuple):
-    """The acts of the run in `folder`, each (tool, arguments, screenshot that it was done on)."""
+    """The acts of the run in `folder`."""
 
     folder: str
-    steps: Sequence[tuple[str, Mapping[str, Any], str]]
+    steps: Sequence[Step | tuple[str, Mapping[str, Any], str]]
 
     def acts(self) -> list[tuple[Act, str]]:
-        """The steps, checked like a model's calls; raises ToolError."""
-        words = Vocabulary({name: name for name, item in TOOLS.items() if item.run})
-        return [
-            (words.parse(ToolCall(name, dict(arguments))), shot)
-            for name, arguments, shot in self.steps
-        ]
+        """The acts, checked like a model's calls, each with its screenshot; raises ToolError."""
+        words = Vocabulary({name: name for name in HANDS})
+        found = []
+        for tool, arguments, screenshot in self.steps:
+            found.append((words.parse(ToolCall(tool, dict(arguments))), screenshot))
+        return found
 
 
 def recording_of(folder: Path) -> Recording:
-    """The acts of a run that were carried out whole; raises AgentError."""
-    steps: list[tuple[str, Mapping[str, Any], str]] = []
-    for act in [
-        act for turn in turns_of(folder)[1:] for act in turn["acts"] if act["changed"] is not None
-    ]:
-        args = {
-            k: [v.get("x"), v.get("y")] if isinstance(v, dict) else v
-            for k, v in act["args"].items()
-        }
-        steps.append(
-            (act["tool"], {k: v for k, v in args.items() if k != "reasoning"}, act["screenshot"])
-        )
-    if read_journal(folder)[1] or not steps:  # with a line lost, maybe an act
-        raise AgentError(
-            f"{folder} cannot be repeated: {'it is damaged' if steps else 'nothing was done in it'}."
-        )
+    """The acts of a run that were performed whole; raises AgentError."""
+    journal = read_journal(folder)
+    steps: list[Step] = []
+    screenshot = ""
+    intent = IntentRecord()
+    for record in journal.records:
+        if isinstance(record, LookRecord):
+            screenshot = picture_name(record.screenshot) or screenshot
+        elif isinstance(record, IntentRecord):
+            intent = record
+        elif isinstance(record, ResultRecord) and record.changed is not None:
+            steps.append(Step(intent.tool, _replayable(intent.args), screenshot))
+    if journal.damaged or not steps:  # with a line lost, maybe an act
+        reason = "it is damaged" if steps else "nothing was done in it"
+        raise AgentError(f"{folder} cannot be repeated: {reason}.")
     return Recording(str(folder), steps)
+
+
+def _replayable(args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an intent as a call has them: a place is [x, y]."""
+    found = {}
+    for name, value in args.items():
+        if name != "reasoning":
+            is_place = isinstance(value, dict)
+            found[name] = [value.get("x"), value.get("y")] if is_place else value
+    return found
+
+
+@dataclass
+class Playback:
+    """A recording that is being repeated."""
+
+    folder: Path
+    steps: deque[tuple[Act, str]]  # those that are left
+    number: int  # of steps in all
+    looks: Mapping[str, LookRecord]  # by screenshot
 
 
 def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
     """Repeats the acts one by one, each only where the screen looks as it did then."""
-    folder, config, steps = Path(recording.folder), engine.config, deque(recording.acts())
-    looks = dict[str, tuple[str, str, Rect]]()
-    for record in read_journal(folder)[0]:
-        with suppress(LookupError, TypeError, ValueError):  # another record, or a damaged one
-            looks[record["screenshot"]] = (
-                record["screenshot"],
-                record["program"],
-                Rect(*map(int, record["window"])),
-            )
-    for act in [
-        act
-        for act, _ in steps
-        if "{{" in engine.actuator.secrets.fill(getattr(act.args, "text", ""))
-    ]:
-        raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
+    steps = recording.acts()
+    folder = Path(recording.folder)
+    for act, _ in steps:
+        if isinstance(act.args, TypeTextArgs) and "{{" in engine.actuator.secrets.fill(
+            act.args.text
+        ):
+            raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
+    looks = {}
+    for record in read_journal(folder).records:
+        if isinstance(record, LookRecord):
+            looks[record.screenshot] = record
+    playback = Playback(folder, deque(steps), len(steps), looks)
+    try:
+        return run_turns(engine, state, partial(replay_turn, engine, state, playback))
+    finally:
+        engine.actuator.release()
 
-    def take_turn() -> Outcome | None:
-        (act, shot), start, share = steps[0], engine.clock.now(), 1.0
-        if shot not in looks:
-            raise AgentError(
-                f"{folder} has no record of {shot[:80] or 'the screenshot'}, on which {act} was done."
-            )
-        while share > config.replay_tolerance:
-            if engine.clock.now() - start > config.replay_patience:
-                text = f"{act}: {share:.0%} of the screen around it is not as in {folder / shot}; "
-                return Outcome(
-                    "differs", f"{text}at most {config.replay_tolerance:.0%} may differ."
-                )
-            frame, screenshot = engine.observe(state.turn)
-            share = differing_share(config, frame, act, folder, looks[shot])
-            engine.clock.sleep(0.25 * (share > config.replay_tolerance))
-        record = ActionRecord(state.turn, act.tool.name, act.shown, "", screenshot)
-        carry_out(engine, state, act, frame, record)
-        note_action(engine, state, record)
-        if engine.refused:  # a pause in between only asks for another look
-            again = engine.refused == "stale_frame" and not engine.actuator.sent
-            return None if again else Outcome("refused", record.result)
-        steps.popleft()
-        return None if steps else Outcome("completed", f"Repeated {len(recording.steps)} acts.")
 
-    return run_turns(engine, state, take_turn)
+def replay_turn(engine: Engine, state: AgentState, playback: Playback) -> Outcome | None:
+    """One act, as soon as the screen around its target looks as recorded."""
+    act, screenshot = playback.steps[0]
+    look, share = wait_for_likeness(engine, state, playback)
+    if look is None:
+        return Outcome(
+            "differs",
+            f"{act}: {share:.0%} of the screen around it is not as in"
+            f" {playback.folder / screenshot};"
+            f" at most {engine.config.replay_tolerance:.0%} may differ.",
+        )
+    deed, _ = perform_act(engine, state, act, look)
+    record = ActionRecord(state.turn, act.name, act.shown, deed.result, look.screenshot)
+    note_action(engine, state, replace(record, changed=deed.changed, region=deed.region))
+    if deed.wants_a_look:  # a pause in between
+        return None
+    if deed.refused:
+        return Outcome("refused", deed.result)
+    playback.steps.popleft()
+    if playback.steps:
+        return None
+    return Outcome("completed", f"Repeated {playback.number} acts.")
+
+
+def wait_for_likeness(
+    engine: Engine, state: AgentState, playback: Playback
+) -> tuple[Look | None, float]:
+    """A look on which the next act can be done, or None and the share that differs (0 to 1)."""
+    act, screenshot = playback.steps[0]
+    recorded = playback.looks.get(screenshot)
+    if recorded is None:
+        name = screenshot[:80] or "the screenshot"
+        raise AgentError(f"{playback.folder} has no record of {name}, on which {act} was done.")
+    begin = engine.clock.now()
+    share = 1.0
+    while engine.clock.now() - begin <= engine.config.replay_patience:
+        look = engine.eyes.look(state.turn)
+        share = differing_share(engine.config, look.frame, act, playback.folder, recorded)
+        if share <= engine.config.replay_tolerance:
+            return look, share
+        engine.clock.sleep(0.25)
+    return None, share
 
 
 def differing_share(
-    config: Config, frame: Frame, act: Act, folder: Path, look: tuple[str, str, Rect]
+    config: Config, frame: Frame, act: Act, folder: Path, recorded: LookRecord
 ) -> float:
-    """The largest share of pixels that differ from the recorded look around a target of the act, 0 to 1."""
-    (rgb, width, height), now, reach = (
-        read_picture(folder, look[0]),
-        sight(frame),
-        config.replay_box,
-    )
-    whole, seen, shares = Rect(0, 0, width, height), bgrx_to_rgb(frame.pixels), [0.0]
-    places = [
-        to_point(value, whole) for value in vars(act.args).values() if isinstance(value, Coordinate)
-    ]
-    boxes = [Rect(place.x - reach, place.y - reach, 2 * reach, 2 * reach) for place in places]
-    # the target of an act without a place is the window with the keyboard, which must be the same one
-    same = boxes or look[1:] == (now["program"], Rect(*now["window"]))
-    if (width, height) != (frame.width, frame.height) or not same:
+    """The largest share of pixels that differ from the record around a target of the act, 0 to 1."""
+    rgb, width, height = read_picture(folder, recorded.screenshot)
+    if (width, height) != (frame.width, frame.height):
         return 1.0
-    for box in [box.intersection(whole) for box in boxes or [look[2]]]:
-        step = max(
-            1, math.isqrt(box.width * box.height // 10_000)
-        )  # so many pixels are looked at, evenly spread
-        rows, columns = (
-            range(box.top, box.top + box.height, step),
-            range(box.left, box.left + box.width, step),
-        )
-        pixels = [slice(at, at + 3) for at in ((y * width + x) * 3 for y in rows for x in columns)]
-        unlike = [
-            any(abs(a - b) > 32 for a, b in zip(rgb[p], seen[p], strict=True)) for p in pixels
-        ]  # levels of 256
-        shares.append(sum(unlike) / max(1, len(unlike)))
-    return max(shares)
+    whole = Rect(0, 0, width, height)
+    reach = config.replay_box
+    boxes = []
+    for value in vars(act.args).values():
+        if isinstance(value, Coordinate):
+            place = to_point(value, whole)
+            boxes.append(Rect(place.x - reach, place.y - reach, 2 * reach, 2 * reach))
+    if not boxes:  # its target is the window with the keyboard, which must be the same one
+        boxes = [Rect(*recorded.window)]
+        if (recorded.program, boxes[0]) != (window_program(frame), window_box(frame)):
+            return 1.0
+    now = bgrx_to_rgb(frame.pixels)
+    return max(_differing_pixels(rgb, now, width, box.intersection(whole)) for box in boxes)
+
+
+def _differing_pixels(one: bytes, other: bytes | bytearray, width: int, box: Rect) -> float:
+    """The share of 10,000 pixels of two RGB pictures, evenly spread over a box, that differ."""
+    step = max(1, math.isqrt(box.width * box.height // 10_000))
+    looked = 0
+    unlike = 0
+    for y in range(box.top, box.top + box.height, step):
+        for x in range(box.left, box.left + box.width, step):
+            at = (y * width + x) * 3
+            looked += 1
+            if any(abs(one[at + n] - other[at + n]) > 32 for n in range(3)):  # levels of 256
+                unlike += 1
+    return unlike / max(1, looked)
 
 
 SCRIPT = """# coding: utf-8
@@ -5230,23 +6531,21 @@ if __name__ == "__main__":
 
 def script_text(folder: Path) -> str:
     """A run as a script that imports this file alone; raises AgentError."""
-    head, steps = (
-        turns_of(folder)[0],
-        "\n".join(f"    {step!r}," for step in recording_of(folder).steps),
-    )
-    name, task = (
-        ascii(head["name"])[1:-1],
-        ascii(head["task"])[1:-1],
-    )  # neither can leave its comment
-    return SCRIPT.format(name=name, task=task, folder=str(folder.resolve()), steps=steps)
+    run = run_of(read_journal(folder), folder)
+    steps = [f"    {tuple(step)!r}," for step in recording_of(folder).steps]
+    # neither can leave its comment
+    name = ascii(folder.resolve().name)[1:-1]
+    task = ascii(run.task)[1:-1]
+    path = str(folder.resolve())
+    return SCRIPT.format(name=name, task=task, folder=path, steps="\n".join(steps))
 
 
 ####################################################################################################
-# Report - what a run's events say to whoever looks back
+# Report - what a run's records say to whoever looks back
 ####################################################################################################
 
-PHASES = ("encode", "request", "model", "act", "settle", "capture")
-COUNTS = {
+PHASES = ("encode", "request", "model", "act", "settle", "capture")  # figures in seconds
+COUNTS = {  # figures that are counted, as they are called towards people
     "turns": "turns",
     "acted": "acts",
     "refused": "refused",
@@ -5256,200 +6555,286 @@ COUNTS = {
     "prompt": "prompt tokens",
     "completion": "completion tokens",
 }
-SUMS = ("seconds", *COUNTS, *PHASES, "reused", "reused_of", "computed")
-NOTES = {
-    "no_call": "correction",
-    "model_failed": "failed",
-    "archive": "archive",
-    "verification": "verification",
-}
-SHOT_NAME = (
-    r"(?:[\w-]+/)?[\w-]+\.png"  # in the run's folder and nowhere else, whatever a journal says
-)
-EXPORT_WIDTH = (
-    1000  # most pixels of a picture in a shared report: text stays legible, a turn costs some 50 KB
-)
+EXPORT_WIDTH = 1000  # most pixels of a picture in a shared report: text stays legible, a turn
+# costs some 50 KB
 KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
 
 
-def turns_of(folder: Path) -> list[dict[str, Any]]:
-    """What a run's journal says, for whatever looks back: first the run itself as turn -1, then its turns."""
-    records, book = read_journal(folder)[0], list[dict[str, Any]]()
-    try:
-        for record in records:
-            fold(book, record)
-        book[0] |= {"name": folder.resolve().name, "figures": figures_of(book)}
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
-        raise AgentError(
-            f"{folder} holds no run: its turns.jsonl is empty or damaged ({error!r})."
-        ) from None
-    return book
+@dataclass
+class Sums:
+    """The figures of a turn or of a whole run; seconds, and numbers of what the names say."""
+
+    seconds: float = 0.0
+    turns: int = 0
+    acted: int = 0
+    refused: int = 0
+    corrections: int = 0
+    wasted: int = 0
+    requests: int = 0
+    prompt: int = 0
+    completion: int = 0
+    encode: float = 0.0
+    request: float = 0.0
+    model: float = 0.0
+    act: float = 0.0
+    settle: float = 0.0
+    capture: float = 0.0
+    reused: float = 0.0  # tokens of prompts that the server had in its cache ...
+    reused_of: int = 0  # ... of so many
+    computed: int = 0  # replies whose reuse is an estimate of our own
+
+    def add(self, more: Sums) -> None:
+        for spec in fields(self):
+            setattr(self, spec.name, getattr(self, spec.name) + getattr(more, spec.name))
 
 
-def fold(book: list[dict[str, Any]], record: Mapping[str, Any]) -> None:
-    """Adds one record of turns.jsonl to a book as turns_of gives it."""
-    kind, when, number = record["kind"], float(record["time"]), int(record["turn"])
-    if kind == "run" and not book:
-        settings = {
-            name: value for name, value in record["config"].items() if name in KEPT_SETTINGS
-        }
-        size = [int(settings["screen_capture_w"]), int(settings["screen_capture_h"])]
-        book.append(
-            {
-                "turn": -1,
-                "size": size,
-                "settings": settings,
-                "plan": "",
-                "instructions": "",
-                "began": when,
-            }
-        )
-        book[0] |= {
-            "begun": f"{datetime.fromtimestamp(when):%Y-%m-%d %H:%M}",
-            "sums": dict.fromkeys(SUMS, 0),
-        }
-    if not book or kind == "state":
-        return
-    if kind in ("run", "resume", "end"):
-        names = {"task", "profile", "model"} & record.keys()
-        book[0] |= {name: str(record.get(name, "")) for name in ("outcome", "text", *names)}
-        book[-1]["ended"] = when
-        return
-    if number != book[-1]["turn"]:
-        empty = {**dict.fromkeys(SUMS, 0), **dict.fromkeys(("role", "said", "call", "result"), "")}
-        empty |= {
-            "changed": None,
-            "plan": False,
-            "began": book[-1]["ended"],
-            "notes": [],
-            "acts": [],
-            "shots": [],
-        }
-        book.append({"turn": number, **empty})
-        book[0]["sums"]["turns"] += 1
-    turn = book[-1]
-    sums = {
-        "seconds": max(0.0, when - turn["began"]) - turn["seconds"],
-        **_fold_turn(book, kind, record),
-    }
-    for item, name in product((book[0]["sums"], turn), SUMS):
-        item[name] += sums.get(name) or 0
-    turn["ended"] = when
+@dataclass
+class ActEntry:
+    """One act for the page."""
+
+    tool: str
+    args: dict[str, Any]
+    screenshot: str
+    changed: bool | None = None
+    settle: float = 0.0  # seconds
+    region: Region | None = None
 
 
-def _fold_turn(book: list[dict[str, Any]], kind: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record says of the latest turn; returns what it adds to the sums."""
-    turn, notes, sums = book[-1], book[-1]["notes"], dict[str, Any]()
-    if kind == "look":
-        sums = {"capture": record["capture"], "encode": record["encode"]}
-        turn["shots"] += re.findall(rf"\A{SHOT_NAME}\Z", str(record["screenshot"]))
-    elif kind == "reply":
-        sums = {
-            "requests": 1,
-            "model": record["seconds"],
-            "request": record["request"],
-            **record["tokens"],
-        }
-        cached, shared, prompt = sums["cached"], record["shared"], sums["prompt"] or 0
-        sums |= {
-            "computed": cached is None,
-            "corrections": bool(notes) and notes[-1][0] == "correction",
-        }
-        if (
-            cached is not None or shared is not None
-        ):  # what the server's cache gave, else what had not changed
-            sums |= {"reused": shared * prompt if cached is None else cached, "reused_of": prompt}
-        if turn["role"] in ("", record["role"]):
-            turn |= {
-                "role": str(record["role"]),
-                "said": _plain_text(record["message"].get("content")),
-            }
-    elif kind == "intent":
-        shot, args = "".join(turn["shots"][-1:]), dict(record["args"])
-        act = {
-            "tool": str(record["tool"]),
-            "args": args,
-            "screenshot": shot,
-            "changed": None,
-            "settle": 0,
-        }
-        turn["acts"].append(act)
-        turn["call"] = turn["call"] or f"{record['tool']} {json.dumps(args, ensure_ascii=False)}"
-    elif kind == "result":
-        sums = {
-            "refused": bool(record["refused"]),
-            "acted": record["changed"] is not None,
-            "act": record.get("act"),
-        }
-        sums["settle"] = turn["acts"][-1]["settle"] = (record["settle_ms"] or 0) / 1000
-        turn["acts"][-1] |= {"changed": record["changed"], "region": record.get("region")}
-        notes += [["refused", str(record["result"])]] * sums["refused"]
-    elif kind == "action":
-        sums["wasted"] = (
-            record["tool"] == "no_call" or record["changed"] is False or turn["refused"] > 0
-        )
-        turn |= {"result": str(record["result"]), "changed": record["changed"]}
-        turn |= {
-            "call": f"{record['tool']} {record['args']}",
-            "said": str(record["response_text"] or turn["said"]),
-        }
-    elif kind == "plan":
-        turn |= {"result": str(record["done"]), "plan": True}
-        book[0] |= {"plan": str(record["plan"]), "instructions": str(record["instructions"])}
-        notes.append(["plan", turn["result"].removeprefix("plan: ")])
-    elif kind in NOTES:
-        notes.append([NOTES[kind], str(record.get("text") or record["summary"])])
+@dataclass
+class TurnEntry:
+    """One turn for the page."""
+
+    turn: int
+    began: float  # seconds since 1970
+    ended: float = 0.0
+    role: str = ""
+    said: str = ""
+    call: str = ""
+    result: str = ""
+    changed: bool | None = None
+    plan: bool = False  # whether it was the planner's
+    notes: list[tuple[str, str]] = field(default_factory=list)  # (kind, text)
+    acts: list[ActEntry] = field(default_factory=list)
+    shots: list[str] = field(default_factory=list)
+    sums: Sums = field(default_factory=Sums)
+
+
+@dataclass
+class RunEntry:
+    """The run itself for the page."""
+
+    began: float = 0.0  # seconds since 1970
+    size: tuple[int, int] = (16, 9)  # of a screenshot
+    settings: dict[str, Any] = field(default_factory=dict)
+    task: str = ""
+    profile: str = ""
+    model: str = ""
+    outcome: str = ""
+    text: str = ""  # why it ended so
+    plan: str = ""
+    instructions: str = ""
+    sums: Sums = field(default_factory=Sums)
+
+    @property
+    def begun(self) -> str:
+        return f"{datetime.fromtimestamp(self.began):%Y-%m-%d %H:%M}"
+
+
+class Book:
+    """The records of a run as a run and its turns."""
+
+    def __init__(self, name: str, most: int | None = None) -> None:
+        self.name = name  # of the run's folder
+        self.most = most  # turns that are kept, the latest; None for all
+        self.run = RunEntry()
+        self.turns: list[TurnEntry] = []
+        self.empty = True  # until the run has begun
+        self._last = 0.0  # time of the last record but those of the state
+
+    def take(self, item: Item) -> None:
+        """Enters one record; whatever else is published is left out."""
+        if isinstance(item, RunRecord):
+            self._begin(item)
+        elif isinstance(item, EndRecord):
+            self.run.outcome = item.outcome
+            self.run.text = item.text
+            self._last = item.time
+        elif isinstance(item, Record) and not isinstance(item, StateRecord) and not self.empty:
+            turn = self._turn_of(item)
+            more = _enter(self.run, turn, item)
+            more.seconds = max(0.0, item.time - turn.began) - turn.sums.seconds
+            turn.sums.add(more)
+            self.run.sums.add(more)
+            turn.ended = item.time
+            self._last = item.time
+
+    def _begin(self, record: RunRecord) -> None:
+        if self.empty:
+            kept = {name: record.config[name] for name in KEPT_SETTINGS if name in record.config}
+            width = int(kept.get("screen_capture_w", 16))
+            height = int(kept.get("screen_capture_h", 9))
+            self.run = RunEntry(began=record.time, size=(width, height), settings=kept)
+            self.empty = False
+        self.run.task = record.task
+        self.run.profile = record.profile
+        self.run.model = record.model
+        self.run.outcome = ""
+        self.run.text = ""
+        self._last = record.time
+
+    def _turn_of(self, record: Record) -> TurnEntry:
+        if not self.turns or self.turns[-1].turn != record.turn:
+            self.turns.append(TurnEntry(record.turn, self._last, sums=Sums(turns=1)))
+            self.run.sums.turns += 1
+            if self.most:
+                del self.turns[: -self.most]
+        return self.turns[-1]
+
+    def figures(self) -> list[tuple[str, str]]:
+        """(name, text): the same for report, statistics and the last line of a run."""
+        sums = self.run.sums
+        found = [(text, str(getattr(sums, name))) for name, text in COUNTS.items()]
+        share = f"{sums.reused / max(1, sums.reused_of):.0%}"
+        if sums.computed:
+            share += ", computed"
+        found.append(("of the prompt reused", share))
+        found.append(("time", f"{sums.seconds:.1f} s"))
+        found.append(("in the program", f"{max(0.0, sums.seconds - sums.model):.1f} s"))
+        for name in PHASES:
+            found.append((name, f"{getattr(sums, name):.1f} s"))
+        settled = sorted(act.settle for turn in self.turns for act in turn.acts if act.settle)
+        settled = settled or [0.0]
+        middle = settled[len(settled) // 2]
+        most = settled[len(settled) * 95 // 100]
+        found.append(("settled within", f"{middle:.2f} s, 95 % {most:.2f} s"))
+        return found
+
+    def run_item(self) -> dict[str, Any]:
+        """The run as the page takes it: turn -1."""
+        item = {"turn": -1, **asdict(self.run), "begun": self.run.begun}
+        return {**item, "name": self.name, "figures": self.figures()}
+
+    def turn_item(self, turn: TurnEntry) -> dict[str, Any]:
+        """A turn as the page takes it."""
+        item = asdict(turn)
+        return {**item, **item.pop("sums")}
+
+
+def _enter(run: RunEntry, turn: TurnEntry, record: Record) -> Sums:
+    """Enters what a record says of a turn; returns what it adds to the figures."""
+    enter = _ENTRIES.get(type(record))
+    return enter(run, turn, record) if enter else Sums()
+
+
+def _enter_look(run: RunEntry, turn: TurnEntry, record: LookRecord) -> Sums:
+    if picture_name(record.screenshot):
+        turn.shots.append(record.screenshot)
+    return Sums(capture=record.capture, encode=record.encode)
+
+
+def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
+    prompt = record.tokens.get("prompt") or 0
+    cached = record.tokens.get("cached")
+    sums = Sums(requests=1, model=record.seconds, request=record.request, prompt=prompt)
+    sums.completion = record.tokens.get("completion") or 0
+    sums.computed = int(cached is None)
+    sums.corrections = int(bool(turn.notes) and turn.notes[-1][0] == "correction")
+    if cached is not None:  # what the server's cache gave
+        sums.reused = cached
+        sums.reused_of = prompt
+    elif record.shared is not None:  # what had not changed
+        sums.reused = record.shared * prompt
+        sums.reused_of = prompt
+    if turn.role in ("", record.role):
+        turn.role = record.role
+        turn.said = _plain_text(record.message.get("content"))
     return sums
 
 
-def figures_of(book: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """The figures of a run as (name, text), the same for report, statistics and the last line of a run."""
-    sums = book[0]["sums"] if book else dict.fromkeys(SUMS, 0)  # a resumed journal may be damaged
-    settled = sorted(
-        act["settle"] for turn in book[1:] for act in turn["acts"] if act["settle"]
-    ) or [0.0]
-    middle, most = (
-        settled[len(settled) * part // 100] for part in (50, 95)
-    )  # of the turns that the book has
-    share = (
-        f"{sums['reused'] / max(1, sums['reused_of']):.0%}{', computed' * bool(sums['computed'])}"
+def _enter_intent(run: RunEntry, turn: TurnEntry, record: IntentRecord) -> Sums:
+    screenshot = turn.shots[-1] if turn.shots else ""
+    turn.acts.append(ActEntry(record.tool, record.args, screenshot))
+    if not turn.call:
+        turn.call = f"{record.tool} {json.dumps(record.args, ensure_ascii=False)}"
+    return Sums()
+
+
+def _enter_result(run: RunEntry, turn: TurnEntry, record: ResultRecord) -> Sums:
+    settle = (record.settle_ms or 0) / 1000
+    if turn.acts:
+        turn.acts[-1].settle = settle
+        turn.acts[-1].changed = record.changed
+        turn.acts[-1].region = record.region
+    if record.refused:
+        turn.notes.append(("refused", record.result))
+    return Sums(
+        refused=int(bool(record.refused)),
+        acted=int(record.changed is not None),
+        act=record.act or 0.0,
+        settle=settle,
     )
-    times = {"time": sums["seconds"], "in the program": max(0.0, sums["seconds"] - sums["model"])}
-    texts = [
-        (name, f"{seconds:.1f} s")
-        for name, seconds in {**times, **{p: sums[p] for p in PHASES}}.items()
-    ]
-    return [
-        *((text, str(sums[name])) for name, text in COUNTS.items()),
-        ("of the prompt reused", share),
-        *texts,
-        ("settled within", f"{middle:.2f} s, 95 % {most:.2f} s"),
-    ]
 
 
-def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
-    """(RGB, width, height) of a run's screenshot, and no other file, whatever a journal says; raises AgentError."""
-    try:
-        return png_to_rgb((folder / "".join(re.findall(rf"\A{SHOT_NAME}\Z", name))).read_bytes())
-    except (AgentError, OSError) as error:
-        raise AgentError(
-            f"The screenshot {name[:80]} of {folder} cannot be read: {error}"
-        ) from None
+def _enter_action(run: RunEntry, turn: TurnEntry, record: ActionRecord) -> Sums:
+    turn.result = record.result
+    turn.changed = record.changed
+    turn.call = f"{record.tool} {record.args}"
+    turn.said = record.response_text or turn.said
+    lost = record.tool == "no_call" or record.changed is False or turn.sums.refused > 0
+    return Sums(wasted=int(lost))
 
 
-def report_text(folder: Path, pictures: bool = False) -> str:
-    """The run's report made anew from its journal, its pictures in it if wanted; raises AgentError."""
-    items = turns_of(folder)
-    for name in (
-        dict.fromkeys(name for turn in items[1:] for name in turn["shots"]) if pictures else ()
-    ):
-        with suppress(AgentError):  # the page says which one is missing
-            rgb, width, height = read_picture(folder, name)
-            while width > EXPORT_WIDTH:
-                rgb, width, height = halved(rgb, width, height)
-            data = base64.b64encode(rgb_to_png(rgb, width, height)).decode()
-            items.append({"picture": name, "data": f"data:image/png;base64,{data}"})
-    return report(items)
+def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> Sums:
+    turn.result = record.done
+    turn.plan = True
+    turn.notes.append(("plan", record.done.removeprefix("plan: ")))
+    run.plan = record.plan
+    run.instructions = record.instructions
+    return Sums()
+
+
+def _enter_failure(run: RunEntry, turn: TurnEntry, record: FailureRecord) -> Sums:
+    turn.notes.append(("failed", record.text))
+    return Sums()
+
+
+def _enter_no_call(run: RunEntry, turn: TurnEntry, record: NoCallRecord) -> Sums:
+    turn.notes.append(("correction", record.text))
+    return Sums()
+
+
+def _enter_archive(run: RunEntry, turn: TurnEntry, record: MemorySnapshot) -> Sums:
+    turn.notes.append(("archive", record.summary))
+    return Sums()
+
+
+def _enter_verification(run: RunEntry, turn: TurnEntry, record: VerificationRecord) -> Sums:
+    turn.notes.append(("verification", record.text))
+    return Sums()
+
+
+_ENTRIES: Mapping[type[Record], Callable[[RunEntry, TurnEntry, Any], Sums]] = {
+    LookRecord: _enter_look,
+    ReplyRecord: _enter_reply,
+    IntentRecord: _enter_intent,
+    ResultRecord: _enter_result,
+    ActionRecord: _enter_action,
+    PlanRecord: _enter_plan,
+    FailureRecord: _enter_failure,
+    NoCallRecord: _enter_no_call,
+    MemorySnapshot: _enter_archive,
+    VerificationRecord: _enter_verification,
+}
+
+
+def book_of(folder: Path) -> Book:
+    """What a run's journal says; raises AgentError if it holds no run."""
+    journal = read_journal(folder)
+    run_of(journal, folder)
+    book = Book(folder.resolve().name)
+    for record in journal.records:
+        book.take(record)
+    return book
 
 
 ####################################################################################################
@@ -5755,6 +7140,58 @@ def report(items: Iterable[Mapping[str, Any]], begun: bool = False) -> str:
     )
 
 
+class ReportFile:
+    """The report.html of a live run: it grows with the run, and is whole after every record."""
+
+    def __init__(self, folder: Path, book: Book) -> None:
+        """Opens it; `book` must hear of each record first. Raises AgentError."""
+        self.book = book
+        try:
+            self._stream = (folder / "report.html").open("a", encoding="utf-8")
+        except OSError as error:
+            raise AgentError(
+                f"{folder / 'report.html'} cannot be written ({error.strerror})."
+            ) from None
+
+    def take(self, item: Item) -> None:
+        """Writes the run's and the latest turn's block anew after a record that changes them."""
+        if not isinstance(item, REPORTED) or self.book.empty:
+            return
+        with suppress(OSError):  # a run does not end because of its report
+            begun = self._stream.tell() > 0
+            turns = self.book.turns[-1:] if begun else self.book.turns
+            items = [self.book.run_item(), *map(self.book.turn_item, turns)]
+            self._stream.write(report(items, begun))
+            self._stream.flush()
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._stream.close()
+
+
+REPORTED = (RunRecord, IntentRecord, ResultRecord, PlanRecord, ActionRecord, EndRecord)
+
+
+def report_text(folder: Path, pictures: bool = False) -> str:
+    """A run's report made anew from its journal, its pictures in it if wanted; raises AgentError."""
+    book = book_of(folder)
+    items = [book.run_item(), *map(book.turn_item, book.turns)]
+    names = dict.fromkeys(name for turn in book.turns for name in turn.shots)
+    for name in names if pictures else ():
+        with suppress(AgentError):  # the page says which one is missing
+            items.append({"picture": name, "data": _picture_url(folder, name)})
+    return report(items)
+
+
+def _picture_url(folder: Path, name: str) -> str:
+    """A screenshot as a data URL, small enough to be shared."""
+    rgb, width, height = read_picture(folder, name)
+    while width > EXPORT_WIDTH:
+        rgb, width, height = halved(rgb, width, height)
+    data = base64.b64encode(rgb_to_png(rgb, width, height)).decode()
+    return f"data:image/png;base64,{data}"
+
+
 ####################################################################################################
 # Panel - the run in a browser, through a server that answers nobody but its own page
 ####################################################################################################
@@ -5914,7 +7351,8 @@ class Panel(ThreadingTCPServer):
         sys.platform != "win32",
     )
 
-    def __init__(self, config: Config, stop: Stop) -> None:
+    def __init__(self, config: Config, stop: Stop, book: Book) -> None:
+        self.book = book
         self.config, self.stop, self.ui = config, stop, ui_config(config.ui_config)
         self.changed, self.version, self.closed, self.seen = threading.Condition(), 0, False, 0.0
         self.open, self._hints, self._injected = (
@@ -6013,8 +7451,25 @@ class Panel(ThreadingTCPServer):
             }
             self.update(raw_b64=base64.b64encode(png).decode(), turn=turn, msg_id=number, **given)
 
-    def publish(self, book: Sequence[Mapping[str, Any]]) -> None:
+    present = True
+
+    def take(self, item: Item) -> None:
+        """What the run publishes."""
+        if isinstance(item, Phase):
+            self.update(phase=item.text)
+        elif isinstance(item, Question):
+            text = f"It waits for a yes at the terminal: {item.text}" if item.text else ""
+            self.update(error=text)
+        elif isinstance(item, Spoken):
+            self.update(vlm_json=item.text)
+        elif isinstance(item, Shown):
+            self.show(item.png, item.turn, item.actions, item.boxes, item.observation, item.trail)
+        else:
+            self.publish()
+
+    def publish(self) -> None:
         """Takes over what is new in the journal's book."""
+        book = [self.book.run_item(), *map(self.book.turn_item, self.book.turns)]
         with self.changed:
             for item in [item for item in book if item["turn"] < 0 or item["turn"] >= self._known]:
                 self._turns[item["turn"]] = self.version + 1, json.dumps(item, default=str)
@@ -6851,8 +8306,10 @@ class Terminal:
             )  # after a question or the run's end nothing goes on
             self._write(f"{text}\n" * (level <= self.level), "")
 
-    def phase(self, text: str) -> None:
-        self._doing = text, self.clock.now()
+    def take(self, item: Item) -> None:
+        """What the run publishes: of it, the live line shows what goes on."""
+        if isinstance(item, Phase):
+            self._doing = item.text, self.clock.now()
 
     def _tick(self) -> None:
         while not self._end.wait(0.2):
@@ -7036,46 +8493,62 @@ def command_line() -> argparse.ArgumentParser:
 
 
 def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Config:
-    """The Config of a run: defaults <- profile <- file <- environment <- command line; raises ConfigError."""
-    layers: dict[str, Mapping[str, Any]] = {
-        f"profile {options.profile}": PROFILES[options.profile].settings
-    }
-    layers |= file_layer(options.config) if options.config else {}
-    layers["demo"] = (
-        {"max_steps": 50, "turn_delay": 0, "lmstudio_model": "demo-model"} if options.demo else {}
-    )
+    """The Config of a run: defaults <- profile <- file <- environment <- command line.
+
+    Raises ConfigError naming the layer in which something is wrong.
+    """
+    layers: dict[str, Mapping[str, Any]] = {}
+    layers[f"profile {options.profile}"] = PROFILES[options.profile].settings
+    if options.config:
+        layers |= file_layer(options.config)
+    if options.demo:
+        layers["demo"] = DEMO_SETTINGS
     if options.recording:
-        settings = turns_of(Path(options.recording.folder))[0]["settings"]
-        layers["recording"] = {**settings, "max_steps": len(options.recording.steps) + 5}
+        layers["recording"] = recording_settings(options.recording)
     layers |= environment_layers(environ)
-    named = {f.name for f in fields(Config)} & vars(options).keys()
-    layers["command line"] = {
-        name: getattr(options, name) for name in named if getattr(options, name) is not None
-    }
+    named = {spec.name for spec in fields(Config)} & vars(options).keys()
+    given = {name: getattr(options, name) for name in named}
+    layers["command line"] = {name: value for name, value in given.items() if value is not None}
     for item in options.set:
         name, equals, value = item.partition("=")
-        layers[f"--set {name}{'' if equals else ' takes FIELD=VALUE'}"] = {
-            name.strip(): value if equals else None
-        }
+        if equals:
+            layers[f"--set {name}"] = {name.strip(): value}
+        else:
+            layers[f"--set {name} takes FIELD=VALUE"] = {name.strip(): None}
     return load_config(layers)
 
 
+DEMO_SETTINGS = {"max_steps": 50, "turn_delay": 0, "lmstudio_model": "demo-model"}
+
+
+def recording_settings(recording: Recording) -> dict[str, Any]:
+    """The settings of the recorded run that its repetition needs: the same area and picture."""
+    folder = Path(recording.folder)
+    return {**book_of(folder).run.settings, "max_steps": len(recording.steps) + 5}
+
+
 def pick_scenario(options: argparse.Namespace) -> bool:
-    """Puts the chosen scenario's task and profile into `options`; true if the list was wanted, which is printed."""
-    known = [*SCENARIOS, *(load_scenarios(options.scenario_file) if options.scenario_file else [])]
+    """Puts the chosen scenario's task and profile into `options`; true if the list was wanted."""
+    known = list(SCENARIOS)
+    if options.scenario_file:
+        known += load_scenarios(options.scenario_file)
     if options.scenarios:
         for number, item in enumerate(known, 1):
-            say(
-                f"{number:>3}  {item.name:<14} {item.profile or 'planner':<10} {cut(item.task_prompt, 84)}"
-            )
+            profile = item.profile or "planner"
+            say(f"{number:>3}  {item.name:<14} {profile:<10} {cut(item.task_prompt, 84)}")
     elif options.scenario:
         wanted = options.scenario.strip().lower()
-        found = [s for number, s in enumerate(known, 1) if wanted in (str(number), s.name.lower())]
+        found = [
+            item
+            for number, item in enumerate(known, 1)
+            if wanted in (str(number), item.name.lower())
+        ]
         if not found or options.task:
             raise ConfigError(
                 f"--scenario {options.scenario} takes one that --scenarios lists, and no further TASK."
             )
-        options.task, options.profile = found[-1].task_prompt, options.profile or found[-1].profile
+        options.task = found[-1].task_prompt
+        options.profile = options.profile or found[-1].profile
     options.profile = options.profile or "planner"
     return bool(options.scenarios)
 
@@ -7093,158 +8566,260 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
 def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
     """The lines of the options that only tell something; none where no such option was given."""
     root = Path(config.dump_dir)
-    if options.replay is not None:
-        options.recording = recording_of(find_run(root, options.replay))
-    if options.tokens:
-        yield from token_table(config)
     if options.runs:
-        yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
-    for run in reversed(old_runs(root)) if options.runs else ():
-        try:
-            head = turns_of(run)[0]
-            line = f"{run.name:<9} {head['begun']} {head['profile']:<9} {head['outcome'] or 'unfinished':<10}"
-            yield f"{line} {head['sums']['turns']:>5} {dict(head['figures'])['time']:>8}  {cut(head['task'], 60)}"
-        except AgentError as error:
-            yield f"{run.name:<9} {error}"
+        yield from list_runs(root)
     if options.stats is not None:
-        head = turns_of(find_run(root, options.stats))[0]
-        yield f"{head['name']}: {head['outcome'] or 'unfinished'}, {head['task']}"
-        yield from (f"{name:<24} {value:>18}" for name, value in head["figures"])
-    shared = (options.export, partial(report_text, pictures=True))
-    for given, make in ((options.report, report_text), shared, (options.save_script, script_text)):
-        if given:
-            folder = find_run(root, given[0])
-            text, target = make(folder), Path(given[1]) if given[1:] else folder / "report.html"
-            try:
-                with target.open("x" if given[1:] else "w", encoding="utf-8") as stream:
-                    stream.write(text)
-            except OSError as error:
-                raise ConfigError(
-                    f"{target} cannot be written: {error.strerror}; choose another name."
-                ) from None
-            yield f"Written: {target}"
+        yield from run_statistics(find_run(root, options.stats))
+    if options.report:
+        folder = find_run(root, options.report[0])
+        yield write_text(folder / "report.html", report_text(folder), "w")
+    if options.export:
+        name, target = options.export
+        yield write_text(Path(target), report_text(find_run(root, name), pictures=True), "x")
+    if options.save_script:
+        name, target = options.save_script
+        yield write_text(Path(target), script_text(find_run(root, name)), "x")
     if options.recording and config.dry_run:
-        yield from (
-            f"{n:>4}  {act}  {shot}".rstrip()
-            for n, (act, shot) in enumerate(options.recording.acts(), 1)
-        )
+        for number, (act, screenshot) in enumerate(options.recording.acts(), 1):
+            yield f"{number:>4}  {act}  {screenshot}".rstrip()
         yield f"Dry run of {len(options.recording.steps)} acts."
+
+
+def list_runs(root: Path) -> Iterator[str]:
+    """--runs: a line for each run, the latest last."""
+    yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
+    for folder in reversed(old_runs(root)):
+        try:
+            book = book_of(folder)
+        except AgentError as error:
+            yield f"{folder.name:<9} {error}"
+            continue
+        run = book.run
+        outcome = run.outcome or "unfinished"
+        time_s = f"{run.sums.seconds:.1f} s"
+        columns = f"{folder.name:<9} {run.begun} {run.profile:<9} {outcome:<10}"
+        yield f"{columns} {run.sums.turns:>5} {time_s:>8}  {cut(run.task, 60)}"
+
+
+def run_statistics(folder: Path) -> Iterator[str]:
+    """--stats: what a run cost."""
+    book = book_of(folder)
+    yield f"{book.name}: {book.run.outcome or 'unfinished'}, {book.run.task}"
+    for name, value in book.figures():
+        yield f"{name:<24} {value:>18}"
+
+
+def write_text(target: Path, text: str, mode: str) -> str:
+    """Writes a file, and tells so; with mode "x" none that is there already. Raises ConfigError."""
+    try:
+        with target.open(mode, encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise ConfigError(
+            f"{target} cannot be written: {error.strerror}; choose another name."
+        ) from None
+    return f"Written: {target}"
 
 
 def find_resumed(options: argparse.Namespace, root: Path) -> Path:
     """The folder of the run that --resume names; its task and profile become those of `options`."""
-    run = find_run(root, options.resume)
-    kinds = {str(entry.get("kind")): entry for entry in read_journal(run)[0]}
-    options.profile, options.task = (kinds.get("run", {}).get(name) for name in ("profile", "task"))
-    if options.profile not in PROFILES or not isinstance(options.task, str):
-        raise ConfigError(f"{run.name} cannot be resumed: the record of its task is damaged.")
-    if kinds.get("end", {}).get("outcome") == "completed":
-        raise ConfigError(f"{run.name} was completed; there is nothing to resume.")
-    return run
+    folder = find_run(root, options.resume)
+    journal = read_journal(folder)
+    with suppress(AgentError):
+        run = run_of(journal, folder)
+        options.profile = run.profile
+        options.task = run.task
+    if options.profile not in PROFILES or not options.task:
+        raise ConfigError(f"{folder.name} cannot be resumed: the record of its task is damaged.")
+    ends = [record.outcome for record in journal.records if isinstance(record, EndRecord)]
+    if ends and ends[-1] == "completed":
+        raise ConfigError(f"{folder.name} was completed; there is nothing to resume.")
+    return folder
 
 
-def open_panel(engine: Engine, undo: ExitStack) -> None:
-    """A panel that shows what the engine does; its address goes to the terminal and into no log."""
-    tell, ask = engine.phase, engine.actuator.confirm
-    panel = undo.enter_context(closing(Panel(engine.config, engine.stop)))
+@dataclass
+class Session:
+    """A run that is wired and can begin."""
 
-    def phase(text: str) -> None:
-        tell(text)
-        panel.update(phase=text)
-
-    def confirm(question: str) -> bool:
-        panel.update(error=engine.logger.hide(f"It waits for a yes at the terminal: {question}"))
-        allowed = ask(question)
-        panel.update(error="")
-        return allowed
-
-    say(f"panel: {panel.url}")
-    engine.panel, engine.phase, engine.actuator.confirm = panel, phase, confirm
-    engine.logger.listen = lambda: panel.publish(engine.logger.book)
+    engine: Engine
+    state: AgentState
+    terminal: Terminal
+    book: Book
+    recording: Recording | None
 
 
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
-    """Wires everything together, runs the task, and tells how it ended; returns the exit code."""
+    """Does what the options say: tells something, or runs the task; returns the exit code."""
     if pick_scenario(options):
         return 0
     config = read_config(options, os.environ)
     if options.check:
         return doctor(options, config, stop, clock)
-    if lines := list(look_back(options, config)):
+    if options.replay is not None:
+        options.recording = recording_of(find_run(Path(config.dump_dir), options.replay))
+    lines = list(look_back(options, config))
+    if lines:
         say("\n".join(lines))
         return 0
-    old = find_resumed(options, Path(config.dump_dir)) if options.resume is not None else None
-    config, secrets, recording = (
-        read_config(options, os.environ),
-        read_secrets(options.secret),
-        options.recording,
-    )
+    old = None
+    if options.resume is not None:
+        old = find_resumed(options, Path(config.dump_dir))
+    config = read_config(options, os.environ)  # once more: profile or recording are known now
     with ExitStack() as undo:
-        terminal = Terminal(clock, 1 + options.verbose - options.quiet, secrets.hide, undo)
-        desktop = open_desktop(options, clock)
-        api = desktop.api if isinstance(desktop, WindowsDesktop) else None
-        if (
-            api
-            and api.WaitForSingleObject(api.CreateMutexW(None, False, "Local\\agent.py"), 0)
-            == WAIT_TIMEOUT
-        ):
-            raise ConfigError(
-                "Another agent.py works on this desktop; wait until it is done, or stop it."
-            )
-        desktop.capture(
-            resolve_area(config.area, desktop), config.screen_capture_w, config.screen_capture_h
-        )
-        if options.demo and not recording:
-            config = replace(
-                config, lmstudio_endpoint=undo.enter_context(closing(DemoModel())).endpoint
-            )
-        key = os.environ.get("LMSTUDIO_API_KEY", "")
-        server = ModelServer(config, clock, stop, key, terminal.say, hide=secrets.hide)
-        info = ModelInfo("none") if recording else server.discover()
-        task = f"Repeat {recording.folder}" if recording else secrets.hide(read_task(options))
-        logger = undo.enter_context(closing(ExecutionLogger(config.dump_dir, secrets.hide, old)))
-        if (
-            not (options.demo or recording) and "//127." in server.where
-        ):  # else that log is about something else
-            undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
-        delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
-        confirm = console_confirm(config, clock, partial(terminal.say, level=0))
-        tell = partial(logger.log, level=1)  # into the log and, by its echo, onto the terminal
-        actuator = Actuator(desktop, config, clock, stop, tell, confirm, secrets)
-        if api:
-            undo.enter_context(watched(api, actuator))
-        profile = PROFILES[options.profile]
-        engine = Engine(config, profile, desktop, actuator, server, logger, clock, stop, info, tell)
-        engine.phase, logger.echo, server.notice = terminal.phase, terminal.say, tell
-        if options.panel:
-            open_panel(engine, undo)
-        state = AgentState(task, AgentMemory(config.memory_compression_threshold))
-        terminal.watch = lambda: f"turn {state.turn} of {config.max_steps}, {engine.tokens} tokens"
-        logger.log(
-            f"agent.py {__version__}, profile {profile.name}, model {info.name}\nTASK: {task}\n{config}"
-        )
-        begun = {
-            "profile": profile.name,
-            "model": info.name,
-            "task": task,
-            "config": asdict(config),
-        }
-        logger.record("resume" if old else "run", version=__version__, **begun)
-        if info.note:
-            tell(info.note)
+        session = open_session(options, config, old, stop, clock, undo)
         if old:
-            resume(engine, state)
-        return finish(engine, state, terminal, recording)
+            resume(session.engine, session.state)
+        return finish(session)
 
 
-def finish(
-    engine: Engine, state: AgentState, terminal: Terminal, recording: Recording | None
-) -> int:
-    """Runs the loop, records how it ended on every way out, and prints the final line; returns the exit code."""
-    began, logger = engine.clock.now(), engine.logger
-    outcome, code = Outcome("error", "The program failed; execution_log.txt has the details."), 1
+def open_session(
+    options: argparse.Namespace,
+    config: Config,
+    old: Path | None,
+    stop: Stop,
+    clock: Clock,
+    undo: ExitStack,
+) -> Session:
+    """Wires a run together; what must be undone at its end goes to `undo`."""
+    secrets = read_secrets(options.secret)
+    terminal = Terminal(clock, 1 + options.verbose - options.quiet, secrets.hide, undo)
+    desktop = open_desktop(options, clock)
+    if isinstance(desktop, WindowsDesktop):
+        refuse_second_program(desktop.api)
+    # what is wrong with the screen shows before anything is asked for
+    area = resolve_area(config.area, desktop)
+    desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
+    recording: Recording | None = options.recording
+    if options.demo and not recording:
+        demo_model = undo.enter_context(closing(DemoModel()))
+        config = replace(config, lmstudio_endpoint=demo_model.endpoint)
+    key = os.environ.get("LMSTUDIO_API_KEY", "")
+    server = ModelServer(config, clock, stop, key, terminal.say, hide=secrets.hide)
+    model = ModelInfo("none") if recording else server.discover()
+    task = f"Repeat {recording.folder}" if recording else secrets.hide(read_task(options))
+    logger = undo.enter_context(closing(ExecutionLogger(config.dump_dir, secrets.hide, old)))
+    if not options.demo and not recording and "//127." in server.where:
+        undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
+    delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
+    book = keep_book(logger, old, undo)
+    logger.listen(terminal.take)
+    notice = partial(logger.log, level=1)  # into the log and onto the terminal
+    confirm = console_confirm(config, clock, partial(terminal.say, level=0))
+    confirm = announced(confirm, logger)
+    actuator = Actuator(desktop, config, clock, stop, notice, confirm, secrets)
+    if isinstance(desktop, WindowsDesktop):
+        undo.enter_context(watched(desktop.api, actuator))
+    profile = PROFILES[options.profile]
+    engine = make_engine(config, profile, desktop, actuator, server, logger, clock, model, notice)
+    logger.notice = terminal.say
+    server.notice = notice
+    if options.panel:
+        open_panel(engine, book, stop, undo)
+    state = AgentState(task, AgentMemory(config.memory_compression_threshold))
+    terminal.watch = partial(progress_text, engine, state)
+    begin_records(engine, task, resumed=old is not None)
+    return Session(engine, state, terminal, book, recording)
+
+
+def make_engine(
+    config: Config,
+    profile: Profile,
+    desktop: Desktop,
+    actuator: Actuator,
+    server: ModelServer,
+    logger: ExecutionLogger,
+    clock: Clock,
+    model: ModelInfo,
+    say_line: Callable[[str], None],
+) -> Engine:
+    """An engine with its eyes and its voice."""
+    eyes = Eyes(config, desktop, actuator, logger, clock, say_line)
+    voice = Voice(config, profile, server, model, logger, clock, say_line)
+    return Engine(config, profile, eyes, voice, actuator, logger, clock, say_line)
+
+
+def refuse_second_program(api: Win32) -> None:
+    """Raises ConfigError if another agent.py works on this desktop."""
+    mutex = api.CreateMutexW(None, False, "Local\\agent.py")
+    if api.WaitForSingleObject(mutex, 0) == WAIT_TIMEOUT:
+        raise ConfigError(
+            "Another agent.py works on this desktop; wait until it is done, or stop it."
+        )
+
+
+def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Book:
+    """A book of the live run, with what an `old` one holds already, and its report.html."""
+    book = Book(logger.folder.name, HISTORY_MOST)
+    if old:
+        for record in read_journal(old).records:
+            book.take(record)
+    page = undo.enter_context(closing(ReportFile(logger.folder, book)))
+    logger.listen(book.take)
+    logger.listen(page.take)
+    return book
+
+
+def announced(confirm: Callable[[str], bool], logger: ExecutionLogger) -> Callable[[str], bool]:
+    """The same question, of which those who watch the run hear as long as it waits."""
+
+    def ask(question: str) -> bool:
+        logger.publish(Question(logger.hide(question)))
+        allowed = confirm(question)
+        logger.publish(Question(""))
+        return allowed
+
+    return ask
+
+
+def open_panel(engine: Engine, book: Book, stop: Stop, undo: ExitStack) -> None:
+    """A panel that shows the run; its address goes to the terminal and into no log."""
+    panel = undo.enter_context(closing(Panel(engine.config, stop, book)))
+    say(f"panel: {panel.url}")
+    engine.logger.listen(panel.take)
+    engine.voice.inbox = panel
+
+
+def progress_text(engine: Engine, state: AgentState) -> str:
+    """The end of the live line on the terminal."""
+    return f"turn {state.turn} of {engine.config.max_steps}, {engine.voice.tokens} tokens"
+
+
+def begin_records(engine: Engine, task: str, resumed: bool) -> None:
+    """The first entries of log and journal."""
+    name = engine.profile.name
+    model = engine.voice.model
+    engine.logger.log(
+        f"agent.py {__version__}, profile {name}, model {model.name}\nTASK: {task}\n{engine.config}"
+    )
+    kind = ResumeRecord if resumed else RunRecord
+    engine.logger.record(
+        kind(
+            version=__version__,
+            profile=name,
+            model=model.name,
+            task=task,
+            config=asdict(engine.config),
+        )
+    )
+    if model.note:
+        engine.say(model.note)
+
+
+def finish(session: Session) -> int:
+    """Runs the loop, records how it ended on every way out, and prints the final lines.
+
+    Returns the exit code; a bug raises RuntimeError once it is recorded.
+    """
+    logger = session.engine.logger
+    clock = session.engine.clock
+    began = clock.now()
+    outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
+    code = 1
     try:
-        outcome = run_agent(engine, state, recording)
+        if session.recording:
+            outcome = run_replay(session.engine, session.state, session.recording)
+        else:
+            outcome = run_agent(session.engine, session.state)
         code = 0 if outcome.kind == "completed" else 1
     except AgentError as error:
         outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
@@ -7253,26 +8828,34 @@ def finish(
         logger.log(traceback.format_exc())
         raise RuntimeError(logger.hide(f"{bug!r}, see execution_log.txt")) from None
     finally:
-        seconds = engine.clock.now() - began
-        with suppress(AgentError):
-            logger.record(
-                "end",
-                outcome=outcome.kind,
-                text=outcome.text,
-                turns=state.turn,
-                seconds=round(seconds, 3),
-            )
-            logger.log(f"END {outcome.kind}: {outcome.text}")
-        terminal.say(f"{outcome.kind}: {outcome.text}", 0)
-        f = dict(figures_of(logger.book))
-        done = f"{state.turn} turns, {f['acts']} acts, {f['refused']} refused, {f['time']}, of it {f['model']} model"
-        cost = f"{f['in the program']} program, {logger.api_calls} requests, {engine.tokens} tokens"
-        terminal.say(f"{done} and {cost}; see {logger.folder / 'report.html'}", 0)
+        tell_end(session, outcome, clock.now() - began)
     return code
 
 
+def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
+    """The last record, the last entry of the log, and the two last lines on the terminal."""
+    logger = session.engine.logger
+    turns = session.state.turn
+    with suppress(AgentError):  # the disk may be what ended the run
+        logger.record(
+            EndRecord(
+                outcome=outcome.kind, text=outcome.text, turns=turns, seconds=round(seconds, 3)
+            )
+        )
+        logger.log(f"END {outcome.kind}: {outcome.text}")
+    session.terminal.say(f"{outcome.kind}: {outcome.text}", 0)
+    figures = dict(session.book.figures())
+    voice = session.engine.voice
+    done = (
+        f"{turns} turns, {figures['acts']} acts, {figures['refused']} refused,"
+        f" {figures['time']}, of it {figures['model']} model and {figures['in the program']} program"
+    )
+    cost = f"{voice.requests} requests, {voice.tokens} tokens"
+    session.terminal.say(f"{done}, {cost}; see {logger.folder / 'report.html'}", 0)
+
+
 def main(argv: Sequence[str] | None = None, recording: Recording | None = None) -> int:
-    """The program, or a saved script's acts; returns its exit code. Every AgentError becomes one line on stderr."""
+    """The program, or a saved script's acts; every AgentError becomes one line on stderr."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # no code page may end a run
