@@ -48,14 +48,18 @@ RELEASES = frozenset(
 
 
 class VirtualClock:
-    """agent.Clock in virtual time: sleeping takes none, counts, and runs what `at` planned for the time slept over."""
+    """The one agent.Clock of the tests: sleeping takes no time, is listed, and runs what `at` planned for that time.
 
-    def __init__(self, stop: agent.Stop | None = None) -> None:
-        self.stop = stop or agent.Stop()
+    `look_s` are the seconds that pass with every look at it, for a test in which nothing may wait.
+    """
+
+    def __init__(self, stop: agent.Stop | None = None, look_s: float = 0.0) -> None:
+        self.stop, self.look_s = stop or agent.Stop(), look_s
         self.time, self.sleeps = 1000.0, list[float]()
         self._plans: list[tuple[float, Callable[[], Any]]] = []
 
     def now(self) -> float:
+        self.time += self.look_s
         return self.time
 
     def sleep(self, seconds: float) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import agent
 from agent import Point, Rect, ToolCall
+from tests.fakes import VirtualClock
 
 SCREEN = Rect(-1280, -200, 3200, 1280)
 AREA = Rect(-100, 50, 900, 700)
@@ -113,19 +114,6 @@ class Recorder:
         (self.down.add if down else self.down.discard)((kind, name))
 
 
-class FreeClock:
-    """Time that passes with every look at it, so that nothing waits."""
-
-    time = 0.0
-
-    def now(self) -> float:
-        self.time += 1.0
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.time += seconds
-
-
 def random_call(rng: random.Random) -> ToolCall:
     """One call as a model might make it; coordinates a little beyond the grid, too."""
     kind = rng.choice(
@@ -164,7 +152,7 @@ def separate_presses(actuator: agent.Actuator, desktop: Recorder, rng: random.Ra
 
 def fuzz(count: int, seed: int = 0) -> Counter[str]:
     """Counts what became of `count` random acts; `violations` is what should be 0."""
-    rng, clock, counts = random.Random(seed), FreeClock(), Counter[str]()
+    rng, clock, counts = random.Random(seed), VirtualClock(look_s=1.0), Counter[str]()
     desktop = Recorder(clock)
     settings = {
         "blocked_windows": "*bank*",

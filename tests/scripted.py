@@ -11,22 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import agent
+from tests.fakes import VirtualClock
 
 Message = dict[str, Any]
-
-
-class VirtualClock:
-    """Time that passes only by sleeping."""
-
-    def __init__(self, stop: agent.Stop) -> None:
-        self.time, self.stop = 0.0, stop
-
-    def now(self) -> float:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.time += seconds
-        self.stop.check()
 
 
 class PlainDesktop:

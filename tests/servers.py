@@ -13,20 +13,6 @@ from typing import Any
 Step = Callable[[socket.socket, threading.Event], None]
 
 
-class VirtualClock:
-    """A Clock whose sleep returns at once; `slept` lists what was asked for."""
-
-    def __init__(self) -> None:
-        self.time, self.slept = 0.0, list[float]()
-
-    def now(self) -> float:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.time += seconds
-
-
 def raw(data: bytes) -> Step:
     """Sends exactly these bytes and closes."""
     return lambda client, ended: client.sendall(data)

@@ -8,6 +8,7 @@ import urllib.request
 
 import agent
 from agent import DEMO_SIGNS, DEMO_TASK, DemoDesktop, DemoModel, Point, Rect
+from tests.fakes import VirtualClock
 
 NOTE = "Hello from agent.py"
 XY = {"type": "array", "items": {"type": "integer"}}
@@ -56,21 +57,8 @@ ARCHIVES = {
 }
 
 
-class Ticks:
-    """Virtual time."""
-
-    def __init__(self):
-        self.time = 100.0
-
-    def now(self):
-        return self.time
-
-    def sleep(self, seconds):
-        self.time += seconds
-
-
 def make_desktop() -> DemoDesktop:
-    return DemoDesktop(Ticks())
+    return DemoDesktop(VirtualClock())
 
 
 def middle(desktop: DemoDesktop, name: str) -> Point:
@@ -268,9 +256,8 @@ class Pictures(unittest.TestCase):
         first, second = desktop.capture(area, 320, 180), desktop.capture(area, 320, 180)
         self.assertEqual((first.number, second.number), (1, 2))
         self.assertEqual((len(first.pixels), len(first.clean)), (320 * 180 * 4, 320 * 180 * 4))
-        self.assertEqual(
-            (first.area, first.screen, first.taken_at), (area, Rect(0, 0, 1280, 720), 100.0)
-        )
+        self.assertEqual((first.area, first.screen), (area, Rect(0, 0, 1280, 720)))
+        self.assertEqual(first.taken_at, desktop.clock.now())
         self.assertEqual(first.window.title, "Desktop")
 
     def test_a_part_is_the_same_part_of_the_whole(self):

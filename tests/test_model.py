@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import agent
+from tests.fakes import VirtualClock
 from tests.servers import (
     RoutedServer,
     ScriptedServer,
     Step,
-    VirtualClock,
     answer,
     hang_up,
     http,
@@ -404,7 +404,7 @@ class FaultTests(unittest.TestCase):
             port = free.getsockname()[1]
         clock = VirtualClock()
         error = self.failure(model_server(f"http://127.0.0.1:{port}/v1/chat/completions", clock))
-        self.assertEqual((error.kind, error.retry, len(clock.slept)), ("refused", True, 3))
+        self.assertEqual((error.kind, error.retry, len(clock.sleeps)), ("refused", True, 3))
         self.assertIn("lms server start", str(error))
         self.assert_one_sentence(str(error))
 
@@ -616,7 +616,7 @@ class WaitingTests(unittest.TestCase):
         clock = VirtualClock()
         with ScriptedServer(*steps) as server, contextlib.suppress(agent.ModelError):
             model_server(server.url, clock, **settings).complete(b"{}")
-        return clock.slept
+        return clock.sleeps
 
     def test_waits_double_and_a_loading_model_is_given_time(self) -> None:
         loading = answer(503, {"error": {"message": "Loading model"}})
@@ -969,7 +969,7 @@ class DiscoveryTests(unittest.TestCase):
         clock = VirtualClock()
         with self.assertRaises(agent.ModelError) as caught:
             model_server(url, clock).discover()
-        self.assertEqual((caught.exception.kind, clock.slept), ("refused", []))
+        self.assertEqual((caught.exception.kind, clock.sleeps), ("refused", []))
 
     def test_lists_are_asked_beside_the_endpoint(self) -> None:
         with RoutedServer({"/gpu/v1/models": http(200, plain("a"))}, OLLAMA_OTHER) as server:

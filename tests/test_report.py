@@ -306,7 +306,6 @@ class Report(CommandLineCase):
         self.assertNotRegex(
             agent.PAGE, r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\("
         )
-        self.assertLessEqual(agent.PAGE.count("\n"), 310)
 
     def test_one_file_holds_the_pictures_at_a_smaller_size(self) -> None:
         self.main("--demo", environ={"AGENT_IMAGE_W": "1536", "AGENT_IMAGE_H": "864"})

@@ -1,141 +1,366 @@
-"""The shape of the one file: rooms in order, used downward only, nothing done on import, short functions."""
+"""The shape of the one file: how its lines read, its rooms in order and used downward only, nothing done on import.
+
+The rules are functions in tests/shape.py. Each is held against agent.py, and each has a bad text here that it must
+find fault with, so that a rule which finds nothing is known to look.
+"""
 
 from __future__ import annotations
 
-import ast
-import re
-import statistics
 import subprocess
-import symtable
 import sys
 import unittest
-from collections import Counter
-from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parent.parent / "agent.py"
-TEXT = SOURCE.read_text(encoding="utf-8")
-TREE = ast.parse(TEXT)
-BAR = "#" * 100
-LONG_ALLOWED = 50  # lines of a function
+from tests import shape
 
+TEXT = shape.SOURCE.read_text(encoding="utf-8")
 
-def rooms() -> list[tuple[int, int]]:
-    """(first line, room number) of each room, in file order."""
-    lines = TEXT.splitlines()
-    found = []
-    for index, line in enumerate(lines):
-        match = re.match(r"# Room (\d+) - \S", line)
-        if match and lines[index - 1] == BAR and lines[index + 1] == BAR:
-            found.append((index, int(match[1])))
-    return found
+# Preloads what agent.py imports, so that only its own deeds are seen: files, sockets, processes, threads, DLLs.
+WATCHED_IMPORT = """
+import ast, importlib, pathlib, sys
+source = pathlib.Path("agent.py")
+for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+    if isinstance(node, ast.Import):
+        [importlib.import_module(alias.name) for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
+        importlib.import_module(node.module)
 
+def watch(event, arguments):
+    reads_source = event == "open" and str(arguments[0]).endswith(("agent.py", ".pyc"))
+    deeds = ("open", "socket.", "subprocess.", "ctypes.dlopen", "_thread.", "os.mkdir", "os.remove")
+    if event.startswith(deeds) and not reads_source:
+        print(event, arguments)
 
-def room_of(line: int, starts: list[tuple[int, int]]) -> int:
-    return max((number for first, number in starts if first <= line), default=0)
-
-
-def defined_names(node: ast.stmt) -> list[str]:
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        return [node.name]
-    targets = (
-        node.targets
-        if isinstance(node, ast.Assign)
-        else [node.target]
-        if isinstance(node, ast.AnnAssign)
-        else []
-    )
-    return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+sys.addaudithook(watch)
+import agent
+"""
 
 
-def used_names(table: symtable.SymbolTable) -> set[str]:
-    """The global names that a piece of code refers to, function bodies included and local names left out."""
-    inner = table.get_type() != "module"
-    own = {
-        s.get_name()
-        for s in table.get_symbols()
-        if s.is_referenced() and (s.is_global() or not inner)
-    }
-    return own.union(*map(used_names, table.get_children()))
+def room(name: str, text: str) -> str:
+    """A text under the banner of a room."""
+    return f"{shape.BAR}\n# {name} - what it holds\n{shape.BAR}\n{text}"
 
 
-def upward_references(text: str, starts: list[tuple[int, int]]) -> list[str]:
-    """References to a top-level name from a room above the one that defines it, bodies included."""
-    body, lines = ast.parse(text).body, text.splitlines()
-    home = {name: room_of(node.lineno, starts) for node in body for name in defined_names(node)}
-    wrong = []
-    for node in body:
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-        code = "\n".join(lines[first - 1 : node.end_lineno])
-        for name in used_names(symtable.symtable(code, "agent.py", "exec")):
-            if home.get(name, 0) > room_of(first, starts):
-                wrong.append(f"line {first}: {name} belongs to room {home[name]}")
-    return wrong
+def texts(breaches: list[str]) -> list[str]:
+    """The breaches without their lines."""
+    return [breach.partition(": ")[2] for breach in breaches]
 
 
-class Shape(unittest.TestCase):
-    def test_every_room_has_its_banner_and_they_stand_in_order(self) -> None:
-        numbers = [number for _, number in rooms()]
-        self.assertEqual(numbers, sorted(numbers))
-        self.assertGreaterEqual(set(numbers), set(range(1, 17)) | {18})
+class ShapeCase(unittest.TestCase):
+    maxDiff = None
+
+    def holds(self, rule: shape.Callable[[str], list[str]], text: str = TEXT) -> None:
+        breaches = "\n".join(rule(text))
+        if breaches:
+            self.fail(f"{rule.__doc__}\n{breaches}")
+
+
+class Rooms(ShapeCase):
+    def test_the_docstring_lists_the_rooms_as_the_banners_do(self) -> None:
+        self.assertTrue(shape.rooms(TEXT))
+        self.holds(shape.map_differs_from_banners)
+
+    def test_a_list_that_differs_from_the_banners_is_noticed(self) -> None:
+        for listed in ("", "    One - what it holds\n    Three - what it holds\n"):
+            text = (
+                f'"""A file.\n\n{listed}"""\n' + room("One", "one = 1\n") + room("Two", "two = 2")
+            )
+            self.assertEqual(
+                shape.map_differs_from_banners(text)[1:],
+                ["    One - what it holds", "    Two - what it holds"],
+            )
+        listed = "    One - what it holds\n    Two - what it holds\n"
+        text = f'"""A file.\n\n{listed}"""\n' + room("One", "one = 1\n") + room("Two", "two = 2")
+        self.holds(shape.map_differs_from_banners, text)
 
     def test_a_room_uses_only_itself_and_the_rooms_above(self) -> None:
-        self.assertEqual(upward_references(TEXT, rooms()), [])
+        self.holds(shape.upward_references)
 
-    def test_the_downward_rule_notices_an_upward_reference(self) -> None:
-        text = f"{BAR}\n# Room 1 - a\n{BAR}\ndef one():\n    return two()\n{BAR}\n# Room 2 - b\n{BAR}\ndef two():\n    return 2\n"
-        wrong = upward_references(text, [(1, 1), (6, 2)])
-        self.assertEqual(wrong, ["line 4: two belongs to room 2"])
+    def test_an_upward_reference_is_noticed_in_bodies_and_annotations(self) -> None:
+        below = room("Below", "class Two: pass\ndef two(): return Two()\n")
+        for upper in (
+            "def one(): return two()",
+            "one = lambda: two()",
+            "class One:\n    def deep(self): return [two() for _ in range(2)]",
+            "def one(value: Two) -> None: ...",
+            "def one() -> Two: ...",
+            "def one(value: 'list[Two]') -> None: ...",
+            "class One:\n    kept: Two | None = None",
+            "def one(value):\n    kept: 'Two' = value",
+            "def one(value): return cast('Two', value)",
+        ):
+            text = "from __future__ import annotations\n" + room("Above", upper + "\n") + below
+            breaches = texts(shape.upward_references(text))
+            self.assertIn(len(breaches), {1}, upper)
+            self.assertRegex(breaches[0], r"^[Tt]wo belongs to room Below, further down$")
+
+    def test_a_downward_reference_is_none_of_them(self) -> None:
+        text = room("Above", "def one(): return 1\n") + room("Below", "def two(): return one()\n")
+        self.holds(shape.upward_references, text)
+
+    def test_no_name_is_fetched_by_its_text(self) -> None:
+        self.holds(shape.names_looked_up_by_text)
+
+    def test_a_name_fetched_by_its_text_is_noticed(self) -> None:
+        text = "def one():\n    globals()['two'](vars(), eval('two'), vars(one))\n"
+        self.assertEqual(
+            [breach.split()[1] for breach in sorted(shape.names_looked_up_by_text(text))],
+            ["eval('two')", "globals()", "vars()"],
+        )
+
+    def test_any_is_kept_for_json_from_outside(self) -> None:
+        self.holds(shape.too_much_any)
+
+    def test_too_much_any_is_noticed_with_the_rooms_that_have_it(self) -> None:
+        text = room("One", "def one(value: Any) -> dict[str, Any]: ...\n" * 30)
+        self.assertEqual(texts(shape.too_much_any(text)), ["Any is named 60 times: One 60"])
+
+    def test_only_the_actuator_touches_the_input_methods_of_a_desktop(self) -> None:
+        self.assertRegex(TEXT, r"self\.desktop\.move\(")
+        self.holds(shape.input_outside_the_actuator)
+
+    def test_input_from_another_room_is_noticed_even_when_it_is_only_passed_on(self) -> None:
+        upper = (
+            "def one(self, desktop):\n    self.desktop.key('a', True)\n    press = desktop.button\n"
+        )
+        self.assertEqual(
+            shape.input_outside_the_actuator(room("Turn engine", upper)),
+            ["5: self.desktop.key in room Turn engine", "6: desktop.button in room Turn engine"],
+        )
+        self.holds(shape.input_outside_the_actuator, room("Actuator", upper))
+
+    def test_no_room_is_over_five_hundred_lines(self) -> None:
+        self.holds(shape.long_rooms)
+
+    def test_a_long_room_is_noticed_and_the_page_may_be_one(self) -> None:
+        text = (
+            room("Page", "# why\n" * 600)
+            + room("Short", "one = 1\n")
+            + room("Long", "# why\n" * 600)
+        )
+        self.assertEqual(texts(shape.long_rooms(text)), ["room Long has 603 lines"])
 
     def test_no_top_level_name_is_defined_twice(self) -> None:
-        names = [
-            name
-            for node in TREE.body
-            if not isinstance(node, ast.AugAssign)
-            for name in defined_names(node)
-        ]
-        self.assertEqual([name for name, times in Counter(names).items() if times > 1], [])
+        self.holds(shape.defined_twice)
 
-    def test_functions_are_short_and_most_of_them_very_short(self) -> None:
-        spans = {
-            node.name: (node.end_lineno or 0) - node.lineno + 1
-            for node in ast.walk(TREE)
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        }
-        self.assertEqual({name: span for name, span in spans.items() if span > LONG_ALLOWED}, {})
-        self.assertLessEqual(statistics.median(spans.values()), 10)
+    def test_a_name_defined_twice_is_noticed(self) -> None:
+        text = "TABLE = {}\nTABLE |= {1: 2}\ndef one(): ...\none: int = 1\nTABLE = {}\n"
+        self.assertEqual(
+            shape.defined_twice(text),
+            ["4: one is defined a second time", "5: TABLE is defined a second time"],
+        )
 
-    def test_the_file_stays_within_five_thousand_lines(self) -> None:
-        self.assertLessEqual(TEXT.count("\n"), 5000)
 
+class Lengths(ShapeCase):
+    def test_a_code_line_says_one_thing(self) -> None:
+        self.holds(shape.dense_rooms)
+
+    def test_dense_code_is_noticed_in_a_room_and_in_the_whole_file(self) -> None:
+        dense = "a = [b(c, d[e], f + g) for h in i if j(k) and l]\n" * 10
+        plain = "\n".join(f"name_{number} = {number}" for number in range(10)) + "\n"
+        breaches = texts(shape.dense_rooms(room("Plain", plain) + room("Dense", dense)))
+        self.assertEqual(
+            [breach.partition(" has ")[0] for breach in breaches], ["the whole file", "Dense"]
+        )
+        self.holds(shape.dense_rooms, room("Plain", plain))
+
+    def test_comments_and_blank_lines_do_not_thin_it_out(self) -> None:
+        dense = "a = [b(c, d[e], f + g) for h in i if j(k) and l]\n\n# why\n    # why\n"
+        self.assertEqual(shape.figures(dense, shape.whole_file(dense)).code_lines, 1)
+        self.assertTrue(shape.dense_rooms(dense))
+
+    def test_no_line_is_over_a_hundred_columns(self) -> None:
+        self.holds(shape.long_lines)
+
+    def test_a_long_line_is_noticed_wherever_it_stands(self) -> None:
+        self.assertEqual(shape.long_lines(f"{'a' * 100}\n# {'b' * 99}\n"), ["2: 101 columns"])
+
+    def test_the_formatter_is_switched_off_for_a_few_tables_only(self) -> None:
+        self.holds(shape.unformatted_parts)
+
+    def test_one_part_too_many_without_the_formatter_is_noticed(self) -> None:
+        text = "one = 1  # fmt: skip\n# fmt: off\ntwo = 2\n# fmt: on\n"
+        self.holds(shape.unformatted_parts, text)
+        self.assertEqual(
+            shape.unformatted_parts(text + text), ["6: one part more without the formatter"]
+        )
+
+    def test_no_function_is_over_sixty_lines(self) -> None:
+        self.holds(shape.long_functions)
+
+    def test_a_long_function_is_noticed_inside_a_class_too(self) -> None:
+        text = "class One:\n    def deed(self):\n" + "        pass\n" * 60
+        self.assertEqual(shape.long_functions(text), ["2: deed has 61 lines"])
+        self.holds(shape.long_functions, text.removesuffix("        pass\n"))
+
+    def test_most_functions_are_very_short(self) -> None:
+        self.holds(shape.long_functions_on_the_whole)
+
+    def test_many_middling_functions_are_noticed(self) -> None:
+        short, middling = "def one():\n    pass\n", "def two():\n" + "    pass\n" * 13
+        self.holds(shape.long_functions_on_the_whole, short * 3 + middling * 2)
+        self.assertTrue(shape.long_functions_on_the_whole(short * 2 + middling * 3))
+
+
+class OneThingALine(ShapeCase):
+    def test_nothing_is_multiplied_by_a_condition(self) -> None:
+        self.holds(shape.multiplied_conditions)
+
+    def test_a_multiplied_condition_is_noticed_in_each_of_its_forms(self) -> None:
+        head = "def ready() -> bool: ...\nclass State:\n    clean: bool = False\n"
+        for value in (
+            "text * (a != b)",
+            "(a != b) * text",
+            "[text] * (not a)",
+            "size * (a and b)",
+            "size * bool(a)",
+            "size * ready()",
+            "size * state.clean",
+            "' twice' * a",
+            "f'{a} b' * b",
+            "['a', 'b'] * b",
+            "[a.b] * b.c",
+            "size * flag",
+            "size * small",
+        ):
+            body = f"    small = a < b\n    return {value}\n"
+            text = f"{head}def one(text, a, b, size, state, flag: bool):\n{body}"
+            self.assertEqual(
+                {breach.partition(":")[0] for breach in shape.multiplied_conditions(text)},
+                {"6"},
+                value,
+            )
+
+    def test_what_is_multiplied_by_a_number_may_be(self) -> None:
+        for value in (
+            "'-' * width",
+            "[0] * size",
+            "[a] * size",
+            "'plan, ' * 40",
+            "a * b",
+            "2 * b.c",
+        ):
+            self.holds(
+                shape.multiplied_conditions, f"def one(a, b, size, width):\n    return {value}\n"
+            )
+
+    def test_an_assignment_gives_one_thing_a_name(self) -> None:
+        self.holds(shape.unrelated_assignments)
+
+    def test_several_assignments_in_one_are_noticed(self) -> None:
+        for line in ("a, b = 1, x", "a, b = b, a + b", "[a, b] = [1, 2]", "a, self.b = 0, []"):
+            self.assertEqual(
+                shape.unrelated_assignments(line),
+                ["1: several values are assigned in one statement"],
+            )
+        for line in ("a = b = 0", "a = b, c = x"):
+            self.assertEqual(
+                shape.unrelated_assignments(line), ["1: one value is assigned to several names"]
+            )
+
+    def test_unpacking_and_swapping_are_no_breach(self) -> None:
+        for line in ("a, b = x", "a, b = b, a", "*a, b = x", "for a, b in ((1, 2), (3, 4)): ..."):
+            self.holds(shape.unrelated_assignments, line)
+
+    def test_no_expression_stands_where_a_statement_belongs(self) -> None:
+        self.holds(shape.statements_that_are_expressions)
+
+    def test_an_expression_for_its_effect_is_noticed(self) -> None:
+        for line in (
+            "[put(x) for x in y]",
+            "{put(x) for x in y}",
+            "(put(x) for x in y)",
+            "a and put(a)",
+            "a or put(a)",
+            "put(a) if a else put(b)",
+            "put(a), put(b)",
+            "deque(map(put, y), 0)",
+            "list(map(put, y))",
+            "any(put(x) for x in y)",
+        ):
+            self.assertEqual(len(shape.statements_that_are_expressions(line)), 1, line)
+        for line in ("put(x)", "'a docstring'", "...", "await x", "queue.append(all(x))"):
+            self.holds(shape.statements_that_are_expressions, line)
+
+    def test_no_conditional_expression_holds_another(self) -> None:
+        self.holds(shape.nested_conditionals)
+
+    def test_a_nested_conditional_expression_is_noticed(self) -> None:
+        for line in ("a if b else c if d else e", "f(a if b else c) if d else e"):
+            self.assertEqual(len(shape.nested_conditionals(line)), 1, line)
+        self.holds(shape.nested_conditionals, "[a if b else c, d if e else f]")
+
+    def test_no_local_has_the_name_of_a_top_level_definition(self) -> None:
+        self.holds(shape.shadowed_names)
+
+    def test_a_local_that_hides_a_top_level_name_is_noticed_however_it_is_made(self) -> None:
+        head = "from itertools import count\ndef start(): ...\n"
+        for body in (
+            "def one(start): ...",
+            "def one(*start): ...",
+            "def one(*, start=1): ...",
+            "def one():\n    start = 1",
+            "def one():\n    count: int = 1",
+            "def one():\n    for start in x: ...",
+            "def one():\n    with x as start: ...",
+            "def one():\n    try: ...\n    except E as start: ...",
+            "def one():\n    def start(): ...",
+            "def one():\n    return [start for start in x]",
+            "def one():\n    if start := x: ...",
+            "def one():\n    import start",
+            "one = lambda start: 1",
+            "class One:\n    def deed(self, count): ...",
+            "def one(x):\n    match x:\n        case [start]: ...",
+        ):
+            breaches = texts(shape.shadowed_names(f"{head}{body}\n"))
+            self.assertEqual(len(breaches), 1, body)
+            self.assertRegex(breaches[0], "local (start|count) hides a top-level name")
+
+    def test_what_is_no_local_may_have_any_name(self) -> None:
+        head = "COUNT = 1\ndef start(): ...\n"
+        for body in (
+            "class One:\n    start: int = 1\n    def COUNT(self): ...",
+            "def one():\n    global COUNT\n    COUNT = 2",
+            "def one(x):\n    x.start = 1\n    return f(start=1)",
+        ):
+            self.holds(shape.shadowed_names, f"{head}{body}\n")
+
+
+class Importing(ShapeCase):
     def test_only_the_standard_library_is_imported(self) -> None:
-        modules = set()
-        for node in ast.walk(TREE):
-            if isinstance(node, ast.Import):
-                modules |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                modules.add((node.module or "").partition(".")[0])
-        self.assertEqual(modules - set(sys.stdlib_module_names), set())
+        self.holds(shape.foreign_imports)
+
+    def test_another_package_is_noticed(self) -> None:
+        text = "import os.path, numpy as np\ndef one():\n    from PIL import Image\n    from . import x\n"
+        self.assertEqual(
+            [breach.split()[1] for breach in shape.foreign_imports(text)], ["numpy", "PIL", "."]
+        )
+
+    def test_the_top_level_defines_names_and_does_nothing(self) -> None:
+        self.holds(shape.deeds_at_import)
+
+    def test_a_deed_at_the_top_level_is_noticed(self) -> None:
+        text = "'''A file.'''\nimport os\nA: int = 1\nos.mkdir('x')\nfor a in A: ...\nif A: ...\n"
+        text += "if __name__ == '__main__':\n    main()\n"
+        self.assertEqual(
+            [breach.partition(":")[0] for breach in shape.deeds_at_import(text)], ["4", "5", "6"]
+        )
 
     def test_importing_the_file_prints_and_opens_nothing(self) -> None:
-        code = "import sys; sys.addaudithook(lambda e, a: e.startswith('socket.') and sys.exit(e)); import agent"
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=SOURCE.parent, capture_output=True, timeout=60
-        )
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+        self.assertEqual(self.import_in("", WATCHED_IMPORT), (0, "", ""))
 
-    def test_only_the_actuator_calls_the_input_methods_of_a_desktop(self) -> None:
-        starts = rooms()
-        calls = [
-            (room_of(node.lineno, starts), node.func.attr)
-            for node in ast.walk(TREE)
-            if isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and isinstance(node.func.value, ast.Attribute)
-            and node.func.value.attr == "desktop"
-            and node.func.attr in {"move", "button", "wheel", "key", "text"}
-        ]
-        self.assertTrue(calls)
-        self.assertEqual({room for room, _ in calls}, {9})
+    def test_a_file_that_is_opened_at_import_would_be_noticed(self) -> None:
+        self.assertIn("open", self.import_in("open('dumps')", WATCHED_IMPORT)[1])
+
+    def import_in(self, deed: str, program: str) -> tuple[int, str, str]:
+        """(exit code, stdout, stderr) of a program that imports agent.py, with a deed put behind the import."""
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", f"{program}\n{deed}"],
+            cwd=shape.SOURCE.parent,
+            capture_output=True,
+            timeout=60,
+            text=True,
+        )
+        return done.returncode, done.stdout, done.stderr
 
 
 if __name__ == "__main__":

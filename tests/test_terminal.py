@@ -13,8 +13,7 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.fakes import FakeWin32
-from tests.scripted import VirtualClock
+from tests.fakes import FakeWin32, VirtualClock
 from tests.test_main import CommandLineCase
 
 ERASE = "\r\x1b[K"

@@ -19,7 +19,8 @@ import tracemalloc
 from typing import Any
 
 import agent
-from tests.scripted import PlainDesktop, VirtualClock
+from tests.fakes import VirtualClock
+from tests.scripted import PlainDesktop
 
 IMAGE_TOKENS = 1536 * 864 // 1024
 

@@ -1,0 +1,614 @@
+"""The rules of how agent.py reads, each a function from source text to the places that break it.
+
+    python -m tests.shape [FILE]        prints figures a room, and each breach with its line
+
+Every rule gives a list of lines such as `12: a condition is multiplied`; an empty list means that it holds.
+tests/test_shape.py runs each of them over agent.py, and over a small text that it must find fault with.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+SOURCE = Path(__file__).resolve().parent.parent / "agent.py"
+
+COLUMNS_MOST = 100
+FUNCTION_LINES_MOST = 60
+FUNCTION_LINES_MEDIAN_MOST = 12
+ROOM_LINES_MOST = 500
+NODES_A_LINE_MOST = 9.0  # bottle has 7.2, mini-swe-agent 6.1
+ANY_MOST = 50
+FORMAT_SKIPS_MOST = 3  # tables that lose by the formatter
+ROOMS_OF_ANY_LENGTH = {"Page"}  # its text is HTML, CSS and JavaScript, not Python
+INPUT_ROOM = "Actuator"
+INPUT_METHODS = {"move", "button", "wheel", "key", "text"}
+
+BAR = "#" * 100
+BANNER = re.compile(r"# (\S.*?) - (\S.*)")
+MAP_LINE = re.compile(r"    ([A-Z].*?) - (\S.*)")
+NO_ROOM = "docstring and imports"
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SCOPES = (*FUNCTIONS, ast.Lambda)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# Called as a statement, each of these can only be there to run through what it is given.
+CONSUMERS = set("deque list set tuple dict any all sum min max sorted map filter zip".split())
+
+
+class Room(NamedTuple):
+    """A part of the file under a banner; `first` is the line of the banner's upper bar, `last` its last line."""
+
+    name: str
+    holds: str
+    first: int
+    last: int
+
+
+class Figures(NamedTuple):
+    """What a room comes to; the code lines are those that are neither blank nor only a comment."""
+
+    lines: int
+    code_lines: int
+    nodes: int
+
+    @property
+    def nodes_a_line(self) -> float:
+        return self.nodes / max(1, self.code_lines)
+
+
+@lru_cache(maxsize=4)
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+@lru_cache(maxsize=4)
+def walked(text: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(parsed(text)))
+
+
+def found(node: ast.AST, what: str) -> str:
+    return f"{getattr(node, 'lineno', 0)}: {what}"
+
+
+def in_order(breaches: Iterable[str]) -> list[str]:
+    """The breaches by their lines; walking a tree goes by depth."""
+    return sorted(breaches, key=lambda breach: (int(breach.partition(":")[0]), breach))
+
+
+# Rooms
+
+
+def rooms(text: str) -> list[Room]:
+    """The rooms by their banners: three lines, a bar of 100 #, `# Name - what it holds`, and the bar again."""
+    lines = text.splitlines()
+    banners = []
+    for index in range(1, len(lines) - 1):
+        match = BANNER.fullmatch(lines[index])
+        if match and lines[index - 1] == BAR == lines[index + 1]:
+            banners.append((match[1], match[2], index))  # the index is the upper bar's line number
+    ends = [*(first - 1 for _, _, first in banners), len(lines)][1:]
+    return [Room(*banner, last) for banner, last in zip(banners, ends, strict=True)]
+
+
+def room_number(line: int, all_rooms: list[Room]) -> int:
+    """The place of the room that a line belongs to, from 1; 0 is the docstring and the imports above them all."""
+    return sum(room.first <= line for room in all_rooms)
+
+
+def map_of_rooms(text: str) -> list[str]:
+    """The lines that the docstring must have: a room a line, with the same words as its banner."""
+    return [f"    {room.name} - {room.holds}" for room in rooms(text)]
+
+
+def map_differs_from_banners(text: str) -> list[str]:
+    """The docstring's list of rooms is that of the banners."""
+    docstring = (ast.get_docstring(parsed(text), clean=False) or "").splitlines()
+    listed = [line for line in docstring if MAP_LINE.fullmatch(line)]
+    expected = map_of_rooms(text)
+    if listed == expected:
+        return []
+    return ["1: the docstring's list of rooms must be:", *expected]
+
+
+def figures(text: str, room: Room) -> Figures:
+    lines = text.splitlines()[room.first - 1 : room.last]
+    code = [line for line in lines if line.strip() and not line.strip().startswith("#")]
+    inside = [node for node in parsed(text).body if room.first <= node.lineno <= room.last]
+    return Figures(len(lines), len(code), sum(len(list(ast.walk(node))) for node in inside))
+
+
+def whole_file(text: str) -> Room:
+    return Room("the whole file", "", 1, text.count("\n") + 1)
+
+
+def long_rooms(text: str) -> list[str]:
+    """No room has over 500 lines, the page aside."""
+    breaches = []
+    for room in rooms(text):
+        length = room.last - room.first + 1
+        if length > ROOM_LINES_MOST and room.name not in ROOMS_OF_ANY_LENGTH:
+            breaches.append(f"{room.first}: room {room.name} has {length} lines")
+    return in_order(breaches)
+
+
+def dense_rooms(text: str) -> list[str]:
+    """At most 9 AST nodes a code line, in the whole file and in every room.
+
+    No room is left out: the page is one long text, and a table of rows comes to about 6.
+    """
+    breaches = []
+    for room in [whole_file(text), *rooms(text)]:
+        density = figures(text, room).nodes_a_line
+        if density > NODES_A_LINE_MOST:
+            breaches.append(f"{room.first}: {room.name} has {density:.2f} AST nodes a code line")
+    return in_order(breaches)
+
+
+# References between rooms
+
+
+def defined_names(node: ast.stmt) -> list[str]:
+    """The names that a top-level statement gives something to, imports left out."""
+    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, (ast.AnnAssign, ast.AugAssign)):
+        targets = [node.target]
+    else:
+        # such as an `if` or a `with` at the top level: whatever is assigned inside
+        targets = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+    return [
+        name.id
+        for target in targets
+        for name in ast.walk(target)
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    ]
+
+
+def top_level_names(text: str) -> set[str]:
+    """Every name of the file's own top level, imports included."""
+    names = set[str]()
+    for node in parsed(text).body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names.update(given_names(node))
+        names.update(defined_names(node))
+    return names
+
+
+def annotations(node: ast.AST) -> Iterator[ast.expr]:
+    """Every annotation below a node, and the types that `cast` is given."""
+    for child in ast.walk(node):
+        if isinstance(child, (ast.arg, ast.AnnAssign)) and child.annotation:
+            yield child.annotation
+        elif isinstance(child, FUNCTIONS) and child.returns:
+            yield child.returns
+        elif isinstance(child, ast.Call) and ast.unparse(child.func) == "cast" and child.args:
+            yield child.args[0]
+
+
+def used_names(node: ast.AST) -> set[str]:
+    """The names that a piece of code refers to, in bodies and in annotations, those inside texts included.
+
+    Locals are not told from top-level names: a local never has the name of one, which is a rule of its own.
+    """
+    names = {
+        child.id
+        for child in ast.walk(node)
+        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load)
+    }
+    for annotation in annotations(node):
+        for child in ast.walk(annotation):
+            if isinstance(child, ast.Constant) and isinstance(child.value, str):
+                names.update(names_in_text(child.value))
+    return names
+
+
+def names_in_text(annotation: str) -> set[str]:
+    """The names in an annotation that is written as a text."""
+    try:
+        return used_names(ast.parse(annotation, mode="eval"))
+    except SyntaxError:
+        return set()  # a text inside Literal[...] or a description, no type
+
+
+def upward_references(text: str) -> list[str]:
+    """A room uses only itself and the rooms above it."""
+    all_rooms, body = rooms(text), parsed(text).body
+    home = {
+        name: room_number(node.lineno, all_rooms) for node in body for name in defined_names(node)
+    }
+    breaches = set()
+    for node in body:
+        here = room_number(node.lineno, all_rooms)
+        for name in used_names(node):
+            if home.get(name, 0) > here:
+                where = all_rooms[home[name] - 1].name
+                breaches.add(found(node, f"{name} belongs to room {where}, further down"))
+    return in_order(breaches)
+
+
+def names_looked_up_by_text(text: str) -> list[str]:
+    """No name of this file is fetched by its text, which would hide a reference to a room below."""
+    breaches = []
+    for node in walked(text):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+            continue
+        # vars() without arguments holds the names of the file, vars(value) only what is in the value
+        if node.func.id in ("globals", "eval", "exec") or node.func.id == "vars" and not node.args:
+            breaches.append(found(node, f"{ast.unparse(node)} looks up names by their text"))
+    return in_order(breaches)
+
+
+def too_much_any(text: str) -> list[str]:
+    """`Any` stands only where JSON from outside enters, at most 50 times."""
+    places = [
+        node.lineno for node in walked(text) if isinstance(node, ast.Name) and node.id == "Any"
+    ]
+    if len(places) <= ANY_MOST:
+        return []
+    by_room = Counter(
+        room.name for room in rooms(text) for line in places if room.first <= line <= room.last
+    )
+    shown = ", ".join(f"{name} {times}" for name, times in by_room.most_common())
+    return [f"{places[ANY_MOST]}: Any is named {len(places)} times: {shown}"]
+
+
+def input_outside_the_actuator(text: str) -> list[str]:
+    """Only the actuator touches the methods of a desktop by which input leaves, even to pass them on."""
+    all_rooms, breaches = rooms(text), []
+    for node in walked(text):
+        if not (isinstance(node, ast.Attribute) and node.attr in INPUT_METHODS):
+            continue
+        if ast.unparse(node.value).rpartition(".")[2] != "desktop":
+            continue
+        number = room_number(node.lineno, all_rooms)
+        name = all_rooms[number - 1].name if number else NO_ROOM
+        if name != INPUT_ROOM:
+            breaches.append(found(node, f"{ast.unparse(node)} in room {name}"))
+    return in_order(breaches)
+
+
+def defined_twice(text: str) -> list[str]:
+    """No top-level name is defined twice."""
+    seen = set[str]()
+    breaches = []
+    for node in parsed(text).body:
+        if isinstance(node, ast.AugAssign):
+            continue
+        for name in defined_names(node):
+            if name in seen:
+                breaches.append(found(node, f"{name} is defined a second time"))
+            seen.add(name)
+    return in_order(breaches)
+
+
+# Lengths
+
+
+def long_lines(text: str) -> list[str]:
+    """No line has over 100 columns."""
+    return [
+        f"{number}: {len(line)} columns"
+        for number, line in enumerate(text.splitlines(), 1)
+        if len(line) > COLUMNS_MOST
+    ]
+
+
+def unformatted_parts(text: str) -> list[str]:
+    """The formatter is switched off for two or three tables at most."""
+    places = [
+        number
+        for number, line in enumerate(text.splitlines(), 1)
+        if re.search(r"# fmt: (skip|off)", line)
+    ]
+    return [f"{line}: one part more without the formatter" for line in places[FORMAT_SKIPS_MOST:]]
+
+
+def function_lengths(text: str) -> dict[ast.AST, int]:
+    return {
+        node: (node.end_lineno or 0) - node.lineno + 1
+        for node in walked(text)
+        if isinstance(node, FUNCTIONS)
+    }
+
+
+def long_functions(text: str) -> list[str]:
+    """No function has over 60 lines."""
+    return [
+        found(node, f"{node.name} has {length} lines")
+        for node, length in function_lengths(text).items()
+        if length > FUNCTION_LINES_MOST and isinstance(node, FUNCTIONS)
+    ]
+
+
+def long_functions_on_the_whole(text: str) -> list[str]:
+    """Half of the functions have at most 12 lines."""
+    median = statistics.median(function_lengths(text).values() or [0])
+    if median <= FUNCTION_LINES_MEDIAN_MOST:
+        return []
+    return [f"1: half of the functions have over {median:.0f} lines"]
+
+
+# One thing a line
+
+
+def declared_bool(annotation: ast.expr | None) -> bool:
+    return annotation is not None and ast.unparse(annotation) == "bool"
+
+
+def truth_attributes(text: str) -> set[str]:
+    """The attributes that are declared as bool wherever they are declared."""
+    declared: dict[str, set[bool]] = {}
+    for node in walked(text):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for item in node.body:
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                declared.setdefault(item.target.id, set()).add(declared_bool(item.annotation))
+            elif isinstance(item, ast.FunctionDef):
+                declared.setdefault(item.name, set()).add(declared_bool(item.returns))
+    return {name for name, kinds in declared.items() if kinds == {True}}
+
+
+def truth_functions(text: str) -> set[str]:
+    """The top-level functions that return a bool, and bool itself."""
+    functions = [node for node in parsed(text).body if isinstance(node, ast.FunctionDef)]
+    return {"bool"} | {node.name for node in functions if declared_bool(node.returns)}
+
+
+def truth_locals(function: ast.AST) -> set[str]:
+    """The parameters of a function that are declared as bool, and its locals that hold a comparison."""
+    names = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.arg) and declared_bool(node.annotation):
+            names.add(node.arg)
+        elif isinstance(node, ast.Assign) and is_comparison(node.value):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return names
+
+
+def is_comparison(node: ast.expr) -> bool:
+    """Whether an expression is a comparison, or one negated or joined with others."""
+    if isinstance(node, ast.BoolOp):
+        return all(is_comparison(value) for value in node.values)
+    return isinstance(node, ast.Compare) or (
+        isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+    )
+
+
+def is_no_filling(node: ast.expr) -> bool:
+    """Whether it is a text or list that nobody multiplies by a number; a single sign or item may well be."""
+    if isinstance(node, ast.JoinedStr):
+        return True
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and len(node.value) > 1
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return not (len(node.elts) == 1 and isinstance(node.elts[0], (ast.Constant, ast.Name)))
+    return False
+
+
+def multiplied_conditions(text: str) -> list[str]:
+    """Nothing is multiplied by a condition, and no text or list by what may be one."""
+    attributes, functions, breaches = truth_attributes(text), truth_functions(text), set()
+
+    def is_condition(node: ast.expr, flags: set[str]) -> bool:
+        if isinstance(node, ast.BoolOp) or is_comparison(node):
+            return True
+        if isinstance(node, ast.Call):
+            return (
+                ast.unparse(node.func) in functions
+                or ast.unparse(node.func).rpartition(".")[2] in attributes
+            )
+        if isinstance(node, ast.Attribute):
+            return node.attr in attributes
+        return isinstance(node, ast.Name) and node.id in flags
+
+    for top in parsed(text).body:
+        for scope in [top, *(node for node in ast.walk(top) if isinstance(node, FUNCTIONS))]:
+            flags = truth_locals(scope) if isinstance(scope, FUNCTIONS) else set[str]()
+            for node in ast.walk(scope):
+                for one, other in factors(node):
+                    if is_condition(other, flags):
+                        breaches.add(found(node, f"a condition is multiplied: {ast.unparse(node)}"))
+                    elif is_no_filling(one) and is_name(other):
+                        breaches.add(found(node, f"a text is multiplied: {ast.unparse(node)}"))
+    return in_order(breaches)
+
+
+def factors(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    """The two sides of a multiplication, both ways round."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [(node.left, node.right), (node.right, node.left)]
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult):
+        return [(node.target, node.value)]
+    return []
+
+
+def is_name(node: ast.expr) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
+
+
+def unrelated_assignments(text: str) -> list[str]:
+    """Several names stand in one assignment only to unpack one value, or to swap."""
+    breaches = []
+    for node in walked(text):
+        if not isinstance(node, ast.Assign):
+            continue
+        if len(node.targets) > 1:
+            breaches.append(found(node, "one value is assigned to several names"))
+        for target in node.targets:
+            if isinstance(target, (ast.Tuple, ast.List)) and is_written_out(node.value):
+                names, values = target.elts, node.value.elts  # type: ignore[attr-defined]
+                if sorted(map(ast.unparse, names)) != sorted(map(ast.unparse, values)):
+                    breaches.append(found(node, "several values are assigned in one statement"))
+    return in_order(breaches)
+
+
+def is_written_out(node: ast.expr) -> bool:
+    return isinstance(node, (ast.Tuple, ast.List))
+
+
+def statements_that_are_expressions(text: str) -> list[str]:
+    """No comprehension, `and`, `or`, conditional or consumer such as deque(..., 0) is there for its effect."""
+    breaches = []
+    for node in walked(text):
+        if not isinstance(node, ast.Expr):
+            continue
+        value = node.value
+        if isinstance(value, (*COMPREHENSIONS, ast.BoolOp, ast.IfExp, ast.Tuple)):
+            breaches.append(found(node, f"an expression is a statement: {ast.unparse(value)}"))
+        elif isinstance(value, ast.Call) and ast.unparse(value.func) in CONSUMERS:
+            breaches.append(found(node, f"a call is there to run through: {ast.unparse(value)}"))
+    return in_order(breaches)
+
+
+def nested_conditionals(text: str) -> list[str]:
+    """No conditional expression stands inside another."""
+    breaches = []
+    for node in walked(text):
+        if isinstance(node, ast.IfExp):
+            inside = [child for part in ast.iter_child_nodes(node) for child in ast.walk(part)]
+            if any(isinstance(child, ast.IfExp) for child in inside):
+                breaches.append(found(node, "a conditional expression holds another"))
+    return in_order(breaches)
+
+
+def local_names(function: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """Every name that a function or lambda gives to something of its own, with where it does."""
+    shared = {
+        name
+        for node in ast.walk(function)
+        if isinstance(node, (ast.Global, ast.Nonlocal))
+        for name in node.names
+    }
+    for node in ast.walk(function):
+        for name in given_names(node) if node is not function else ():
+            if name not in shared:
+                yield node, name
+
+
+def given_names(node: ast.AST) -> list[str]:
+    """The names that one node gives to something, the nodes below it left out."""
+    if isinstance(node, ast.arg):
+        return [node.arg]
+    if isinstance(node, ast.Name):
+        return [node.id] if isinstance(node.ctx, ast.Store) else []
+    if isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+        return [node.name] if node.name else []
+    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
+    return []
+
+
+def shadowed_names(text: str) -> list[str]:
+    """No local, parameter or nested function has the name of a top-level definition or import."""
+    taken = top_level_names(text)
+    return in_order(
+        {
+            found(node, f"local {name} hides a top-level name")
+            for function in walked(text)
+            if isinstance(function, SCOPES)
+            for node, name in local_names(function)
+            if name in taken
+        }
+    )
+
+
+# What importing does
+
+
+def foreign_imports(text: str) -> list[str]:
+    """Only the standard library is imported."""
+    breaches = []
+    for node in walked(text):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = ["." * node.level + (node.module or "")]
+        else:
+            continue
+        for module in modules:
+            if module.partition(".")[0] not in sys.stdlib_module_names:
+                breaches.append(found(node, f"{module} is not of the standard library"))
+    return in_order(breaches)
+
+
+def deeds_at_import(text: str) -> list[str]:
+    """At the top level names are defined, and nothing else is done but for the last line's start."""
+    breaches = []
+    for node in parsed(text).body:
+        if isinstance(node, (ast.Import, ast.ImportFrom, *FUNCTIONS, ast.ClassDef)):
+            continue
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            continue
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'":
+            continue
+        breaches.append(found(node, f"done at import: {ast.unparse(node).splitlines()[0]}"))
+    return in_order(breaches)
+
+
+RULES: tuple[Callable[[str], list[str]], ...] = (
+    map_differs_from_banners,
+    dense_rooms,
+    long_rooms,
+    long_lines,
+    unformatted_parts,
+    long_functions,
+    long_functions_on_the_whole,
+    upward_references,
+    names_looked_up_by_text,
+    too_much_any,
+    input_outside_the_actuator,
+    defined_twice,
+    multiplied_conditions,
+    unrelated_assignments,
+    statements_that_are_expressions,
+    nested_conditionals,
+    shadowed_names,
+    foreign_imports,
+    deeds_at_import,
+)
+
+
+def table(text: str) -> Iterator[str]:
+    """The figures of each room and of the whole file, a line each."""
+    yield f"{'room':<24}{'lines':>7}{'code':>7}{'nodes':>8}{'a line':>8}"
+    for room in [*rooms(text), whole_file(text)]:
+        of_room = figures(text, room)
+        counted = f"{of_room.lines:>7}{of_room.code_lines:>7}{of_room.nodes:>8}"
+        yield f"{room.name:<24}{counted}{of_room.nodes_a_line:>8.2f}"
+    lengths = function_lengths(text).values()
+    yield f"functions {len(lengths)}, median {statistics.median(lengths):.0f}, longest {max(lengths)}"
+    over = sum(len(line) >= COLUMNS_MOST for line in text.splitlines())
+    yield f"lines of {COLUMNS_MOST} columns or more: {over}"
+
+
+def main() -> int:
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCE
+    text = path.read_text(encoding="utf-8")
+    print("\n".join(table(text)))
+    total = 0
+    for rule in RULES:
+        breaches = rule(text)
+        total += len(breaches)
+        print(f"\n{rule.__name__}: {len(breaches)}")
+        for breach in breaches:
+            print(f"  {path.name}:{breach}")
+    return 1 if total else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
