@@ -128,6 +128,12 @@ PLAN = call("update_execution_plan", instructions="Click the button.", reasoning
 PROOF = "The button is pressed, the window shows the result and the title says that everything was saved as it should be."
 
 
+def page_items(book: agent.Book) -> list[dict[str, Any]]:
+    """A book as the page gets it: the run as turn -1, then its turns."""
+    items = [book.run_item(), *map(book.turn_item, book.turns)]
+    return json.loads(json.dumps(items, default=str))
+
+
 class EngineCase(unittest.TestCase):
     """Builds engines in a temporary folder that goes away with the test."""
 
@@ -150,20 +156,26 @@ class EngineCase(unittest.TestCase):
         desktop, self.lines = PlainDesktop(clock), []
         logger = agent.ExecutionLogger(config.dump_dir)
         self.addCleanup(logger.close)
-        engine = agent.Engine(
-            config=config,
-            profile=agent.PROFILES[profile],
-            desktop=desktop,
-            actuator=agent.Actuator(desktop, config, clock, stop),
-            server=ScriptedServer(decide),
-            logger=logger,
-            clock=clock,
-            stop=stop,
-            model=agent.ModelInfo("scripted"),
-            say=self.lines.append,
+        engine = agent.make_engine(
+            config,
+            agent.PROFILES[profile],
+            desktop,
+            agent.Actuator(desktop, config, clock, stop),
+            ScriptedServer(decide),
+            logger,
+            clock,
+            agent.ModelInfo("scripted"),
+            self.lines.append,
         )
         return engine, agent.AgentState(
             "Press the button", agent.AgentMemory(config.memory_compression_threshold)
+        )
+
+    def begin(self, engine: agent.Engine, task: str = "Press") -> None:
+        """The record with which a run begins."""
+        config = vars(engine.config)
+        engine.logger.record(
+            agent.RunRecord(version="1", profile="planner", model="m", task=task, config=config)
         )
 
     def records(self, engine: agent.Engine, kind: str) -> list[dict[str, Any]]:

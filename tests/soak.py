@@ -102,7 +102,7 @@ def soak(turns: int) -> tuple[list[dict[str, int]], float, str]:
         ):
             begin = clock.now()
             agent.start(options, stop, clock)
-        assert agent.read_journal(Path(folder) / "run_0001")[1] == []
+        assert agent.read_journal(Path(folder) / "run_0001").damaged == []
     return samples, clock.now() - begin, out.getvalue().splitlines()[-1]
 
 

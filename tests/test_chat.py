@@ -91,23 +91,23 @@ class Steps(ChatCase):
         self,
     ) -> None:
         engine, outcome = self.chat()
-        roles = [m["role"] for m in engine.server.requests[0]["messages"]]
+        roles = [m["role"] for m in engine.voice.server.requests[0]["messages"]]
         self.assertEqual(roles, ["system", "user", "assistant", "tool", "user"])
         self.assertEqual(
-            engine.server.requests[0]["messages"][1]["content"], "TASK: Press the button"
+            engine.voice.server.requests[0]["messages"][1]["content"], "TASK: Press the button"
         )
         self.assertEqual((outcome.kind, outcome.text), ("completed", "All done."))
 
     def test_pointer_sees_nothing_until_it_asks(self) -> None:
         engine, _ = self.chat(call("take_screenshot"), profile="pointer")
-        self.assertEqual([len(images(r)) for r in engine.server.requests], [0, 1])
+        self.assertEqual([len(images(r)) for r in engine.voice.server.requests], [0, 1])
         self.assertEqual(answer_to(engine, 1), {"ok": True, "screenshot": 1, "window": "Plain"})
 
     def test_the_tools_are_offered_under_the_described_names_and_shapes(self) -> None:
         engine, _ = self.chat()
         tools = {
             t["function"]["name"]: t["function"]["parameters"]
-            for t in engine.server.requests[0]["tools"]
+            for t in engine.voice.server.requests[0]["tools"]
         }
         self.assertEqual(
             {n: list(t["properties"]) for n, t in tools.items()},
@@ -124,7 +124,7 @@ class Steps(ChatCase):
         engine, _ = self.chat(profile="pointer")
         tools = {
             t["function"]["name"]: t["function"]["parameters"]
-            for t in engine.server.requests[0]["tools"]
+            for t in engine.voice.server.requests[0]["tools"]
         }
         self.assertEqual(
             {n: t["required"] for n, t in tools.items()},
@@ -146,7 +146,7 @@ class Steps(ChatCase):
         ):
             with self.subTest(box=box):
                 engine, _ = self.chat(call("click_element", label="Button", box=box))
-                self.assertEqual(engine.desktop.inputs[0], ("move", 32, 18))
+                self.assertEqual(engine.eyes.desktop.inputs[0], ("move", 32, 18))
                 self.assertEqual(
                     answer_to(engine, 1),
                     {
@@ -166,7 +166,7 @@ class Steps(ChatCase):
         ]
         engine, _ = self.chat(*calls, profile="pointer", scroll_ticks=1)
         self.assertEqual(
-            engine.desktop.inputs,
+            engine.eyes.desktop.inputs,
             [
                 ("move", 32, 18),
                 ("button", "left", True),
@@ -179,15 +179,15 @@ class Steps(ChatCase):
 
     def test_chat_scrolls_down_at_a_place(self) -> None:
         engine, _ = self.chat(call("scroll_at_position", box=[0, 0, 1000, 1000]), scroll_ticks=1)
-        self.assertEqual(engine.desktop.inputs, [("move", 32, 18), ("wheel", -120, False)])
+        self.assertEqual(engine.eyes.desktop.inputs, [("move", 32, 18), ("wheel", -120, False)])
 
     def test_a_screenshot_is_sent_only_when_asked_for(self) -> None:
         engine, _ = self.chat(CLICK, LOOK)
-        self.assertEqual([len(images(r)) for r in engine.server.requests], [1, 1, 2])
+        self.assertEqual([len(images(r)) for r in engine.voice.server.requests], [1, 1, 2])
 
     def test_an_act_that_changes_nothing_is_told(self) -> None:
         engine, state = self.engine(in_turn(CLICK), "chat")
-        engine.desktop.dead = True
+        engine.eyes.desktop.dead = True
         agent.run_agent(engine, state)
         self.assertEqual(answer_to(engine, 1)["screen"], "did not change")
 
@@ -198,59 +198,59 @@ class Steps(ChatCase):
             ("type_text", '{"text": "c"}'),
         )
         engine, _ = self.chat(three)
-        self.assertEqual(engine.desktop.inputs, [("key", "a", True), ("key", "a", False)])
+        self.assertEqual(engine.eyes.desktop.inputs, [("key", "a", True), ("key", "a", False)])
         told = [
             json.loads(m["content"])
-            for m in engine.server.requests[1]["messages"]
+            for m in engine.voice.server.requests[1]["messages"]
             if m["role"] == "tool"
         ][1:]
         self.assertEqual(
             [t.get("error", {}).get("type") for t in told],
             [None, "too_many_tool_calls", "too_many_tool_calls"],
         )
-        self.check_history(engine.server.requests[1])
+        self.check_history(engine.voice.server.requests[1])
 
     def test_a_call_written_as_text_comes_back_as_a_clean_native_one(self) -> None:
         spoken = 'I click.\n<tool_call>\n{"name": "press_key", "arguments": {"key": "enter"}}\n</tool_call>'
         engine, _ = self.chat(text(spoken))
-        said = engine.server.requests[1]["messages"][5]
+        said = engine.voice.server.requests[1]["messages"][5]
         self.assertEqual(said["content"], "I click.")
         self.assertEqual(
             said["tool_calls"][0]["function"],
             {"name": "press_key", "arguments": '{"key": "enter"}'},
         )
-        self.check_history(engine.server.requests[1])
+        self.check_history(engine.voice.server.requests[1])
 
     def test_half_characters_never_reach_the_server(self) -> None:
         engine, _ = self.chat(native(("press_key", '{"key": "\\ud83d"}'), content="odd \ud83d"))
         json.dumps(
-            engine.server.requests[1], ensure_ascii=False
+            engine.voice.server.requests[1], ensure_ascii=False
         ).encode()  # raises for half a character
-        self.assertIn("odd \ufffd", engine.server.requests[1]["messages"][5]["content"])
+        self.assertIn("odd \ufffd", engine.voice.server.requests[1]["messages"][5]["content"])
 
     def test_an_act_on_a_screen_of_another_size_than_the_one_shown_is_refused(self) -> None:
         engine, state = self.engine(in_turn(CLICK), "chat")
-        shown = engine.desktop.screen
-        engine.desktop.screen = lambda: (
-            shown() if not engine.server.requests else agent.Rect(0, 0, 128, 72)
+        shown = engine.eyes.desktop.screen
+        engine.eyes.desktop.screen = lambda: (
+            shown() if not engine.voice.server.requests else agent.Rect(0, 0, 128, 72)
         )
         agent.run_agent(engine, state)
         self.assertEqual(
-            (answer_to(engine, 1)["error"]["type"], engine.desktop.inputs), ("stale_frame", [])
+            (answer_to(engine, 1)["error"]["type"], engine.eyes.desktop.inputs), ("stale_frame", [])
         )
 
     def test_a_refusal_by_a_gate_is_an_error_for_the_model(self) -> None:
         engine, state = self.engine(in_turn(call("click_mouse")), "pointer")
-        engine.desktop.cursor = lambda: agent.Point(999, 999)
+        engine.eyes.desktop.cursor = lambda: agent.Point(999, 999)
         agent.run_agent(engine, state)
         self.assertEqual(
-            (answer_to(engine, 1)["error"]["type"], engine.desktop.inputs), ("invalid_box", [])
+            (answer_to(engine, 1)["error"]["type"], engine.eyes.desktop.inputs), ("invalid_box", [])
         )
 
 
 def answer_to(engine: agent.Engine, number: int) -> dict[str, Any]:
     """The last tool message of a request."""
-    told = [m for m in engine.server.requests[number]["messages"] if m["role"] == "tool"]
+    told = [m for m in engine.voice.server.requests[number]["messages"] if m["role"] == "tool"]
     return json.loads(told[-1]["content"])
 
 
@@ -278,12 +278,12 @@ class Errors(ChatCase):
         for kind, name, arguments in self.CASES:
             with self.subTest(kind=kind, arguments=arguments):
                 engine, outcome = self.chat(native((name, arguments)))
-                self.assertEqual(engine.server.requests[1]["messages"][-1]["role"], "tool")
-                told = answer(engine.server.requests[1])
+                self.assertEqual(engine.voice.server.requests[1]["messages"][-1]["role"], "tool")
+                told = answer(engine.voice.server.requests[1])
                 self.assertEqual((told["ok"], told["error"]["type"]), (False, kind))
                 self.assertTrue(told["error"]["message"])
-                self.assertEqual((engine.desktop.inputs, outcome.kind), ([], "completed"))
-                self.check_history(engine.server.requests[1])
+                self.assertEqual((engine.eyes.desktop.inputs, outcome.kind), ([], "completed"))
+                self.check_history(engine.voice.server.requests[1])
 
     def test_pointer_refuses_half_a_place_and_one_off_the_grid(self) -> None:
         for kind, arguments in (
@@ -293,7 +293,7 @@ class Errors(ChatCase):
             with self.subTest(arguments=arguments):
                 engine, _ = self.chat(native(("move_mouse", arguments)), profile="pointer")
                 self.assertEqual(
-                    (answer(engine.server.requests[1])["error"]["type"], engine.desktop.inputs),
+                    (answer(engine.voice.server.requests[1])["error"]["type"], engine.eyes.desktop.inputs),
                     (kind, []),
                 )
 
@@ -308,22 +308,22 @@ class Errors(ChatCase):
         for reply in broken:
             with self.subTest(reply=reply):
                 engine, outcome = self.chat(reply)
-                first, told = engine.server.requests[1]["messages"][-2:]
+                first, told = engine.voice.server.requests[1]["messages"][-2:]
                 self.assertEqual(first, {"role": "assistant", "content": agent.NO_CALL})
                 self.assertEqual(told["role"], "user")
                 self.assertIn(
                     json.loads(told["content"])["error"]["type"], ("invalid_json", "unknown_tool")
                 )
-                self.assertEqual((engine.desktop.inputs, outcome.text), ([], "All done."))
+                self.assertEqual((engine.eyes.desktop.inputs, outcome.text), ([], "All done."))
 
     def test_a_reply_cut_by_the_token_limit_is_not_the_end(self) -> None:
         engine, state = self.engine(in_turn(text("I see a window and")), "chat")
-        plain, first = engine.server.complete, itertools.count()
-        engine.server.complete = lambda body: agent.replace(
+        plain, first = engine.voice.server.complete, itertools.count()
+        engine.voice.server.complete = lambda body: agent.replace(
             plain(body), finish_reason="stop" if next(first) else "length"
         )
         self.assertEqual(agent.run_agent(engine, state).text, "All done.")
-        self.assertEqual(answer(engine.server.requests[1])["error"]["type"], "invalid_json")
+        self.assertEqual(answer(engine.voice.server.requests[1])["error"]["type"], "invalid_json")
 
 
 class Endings(ChatCase):
@@ -345,7 +345,7 @@ class Endings(ChatCase):
         ):
             with self.subTest(reply=reply):
                 engine, outcome = self.chat(reply)
-                self.assertEqual((len(engine.server.requests), outcome.text), (2, "All done."))
+                self.assertEqual((len(engine.voice.server.requests), outcome.text), (2, "All done."))
 
     def test_an_attempt_at_a_call_is_no_answer_however_often_it_comes(self) -> None:
         attempt = text(
@@ -353,33 +353,33 @@ class Endings(ChatCase):
         )
         engine, outcome = self.chat(*[attempt] * 20)
         self.assertIn(outcome.kind, ("stuck", "max_steps"))
-        self.assertEqual((len(engine.server.requests), engine.desktop.inputs), (10, []))
+        self.assertEqual((len(engine.voice.server.requests), engine.eyes.desktop.inputs), (10, []))
 
     def test_words_that_name_a_tool_are_asked_for_the_call_twice_and_then_believed(self) -> None:
         engine, outcome = self.chat(text("I will use click_element on the button."), CLICK)
-        self.assertIn(("button", "left", True), engine.desktop.inputs)
+        self.assertIn(("button", "left", True), engine.eyes.desktop.inputs)
         engine, outcome = self.chat(*[text("I used click_element.")] * 9)
         self.assertEqual(
-            (len(engine.server.requests), outcome),
+            (len(engine.voice.server.requests), outcome),
             (3, agent.Outcome("completed", "I used click_element.")),
         )
 
     def test_a_model_that_repeats_the_programs_own_words_has_not_answered(self) -> None:
         engine, _ = self.chat(text(agent.NO_CALL))
-        self.assertEqual(len(engine.server.requests), 2)
+        self.assertEqual(len(engine.voice.server.requests), 2)
 
     def test_a_model_that_never_ends_is_stopped_by_the_turns(self) -> None:
         keys = ("a", "b", "c")
         engine, state = self.engine(lambda r: call("press_key", key=random.choice(keys)), "chat")
         self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
-        self.assertEqual(len(engine.server.requests), 10)
+        self.assertEqual(len(engine.voice.server.requests), 10)
         self.assertGreaterEqual(engine.clock.now(), 10 * 0.4)
 
     def test_a_model_that_only_looks_is_stuck_and_hears_of_it_before(self) -> None:
         engine, state = self.engine(lambda r: LOOK, "chat", max_steps=50)
         self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
         self.assertIn("no progress", answer_to(engine, -1)["note"])
-        self.assertLess(len(engine.server.requests), 15)
+        self.assertLess(len(engine.voice.server.requests), 15)
 
     def test_broken_replies_after_a_postponed_act_still_end_the_run(self) -> None:
         engine, state = self.engine(lambda r: native(("press_key", "{")), "pointer", max_steps=50)
@@ -388,10 +388,10 @@ class Endings(ChatCase):
 
     def test_after_the_recovery_keys_the_model_is_told(self) -> None:
         engine, state = self.engine(lambda r: CLICK, "chat", max_steps=8)
-        engine.desktop.dead = True
+        engine.eyes.desktop.dead = True
         agent.run_agent(engine, state)
-        self.assertIn(("key", "escape", True), engine.desktop.inputs)
-        self.assertIn("The program pressed Escape", json.dumps(engine.server.requests[-1]))
+        self.assertIn(("key", "escape", True), engine.eyes.desktop.inputs)
+        self.assertIn("The program pressed Escape", json.dumps(engine.voice.server.requests[-1]))
 
 
 class Hygiene(ChatCase):
@@ -401,10 +401,10 @@ class Hygiene(ChatCase):
         engine, state = self.engine(lambda r: next(looks), "chat", max_steps=20)
         agent.run_agent(engine, state)
         self.assertEqual(
-            [len(images(r)) for r in engine.server.requests[::2]], [1, 2, 3, 4, 2, 3, 4, 2, 3, 4]
+            [len(images(r)) for r in engine.voice.server.requests[::2]], [1, 2, 3, 4, 2, 3, 4, 2, 3, 4]
         )
-        self.assertIn("left out", json.dumps(engine.server.requests[-1]))
-        for request in engine.server.requests:
+        self.assertIn("left out", json.dumps(engine.voice.server.requests[-1]))
+        for request in engine.voice.server.requests:
             self.check_history(request)
 
     def test_a_screenshot_limit_below_what_is_kept_prunes_every_time(self) -> None:
@@ -413,7 +413,7 @@ class Hygiene(ChatCase):
             lambda r: next(looks), "chat", prune_screenshots_at=1, keep_last_screenshots=1
         )
         agent.run_agent(engine, state)
-        self.assertLessEqual(max(len(images(r)) for r in engine.server.requests), 1)
+        self.assertLessEqual(max(len(images(r)) for r in engine.voice.server.requests), 1)
 
     def test_thoughts_are_kept_in_tags_wherever_they_came_from_and_old_ones_leave_a_placeholder(
         self,
@@ -432,7 +432,7 @@ class Hygiene(ChatCase):
         engine, state = self.engine(lambda r: ways[(n := next(keys)) % 4](n), "chat", max_steps=9)
         agent.run_agent(engine, state)
         said = [
-            m["content"] for m in engine.server.requests[8]["messages"] if m["role"] == "assistant"
+            m["content"] for m in engine.voice.server.requests[8]["messages"] if m["role"] == "assistant"
         ][1:]
         self.assertEqual(
             [
@@ -474,7 +474,7 @@ class Hygiene(ChatCase):
                 **limits,
             )
             agent.run_agent(engine, state)
-            for request in engine.server.requests:
+            for request in engine.voice.server.requests:
                 self.check_history(request)
 
     def test_two_hundred_steps_stay_within_a_bounded_request(self) -> None:
@@ -492,10 +492,10 @@ class Hygiene(ChatCase):
 
         engine, state = self.engine(decide, "chat", max_steps=200)
         self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
-        sizes = [len(json.dumps(request)) for request in engine.server.requests]
+        sizes = [len(json.dumps(request)) for request in engine.voice.server.requests]
         self.assertEqual(len(sizes), 200)
         self.assertLessEqual(max(sizes[60:]), max(sizes[:60]) * 1.05)
-        self.assertIn("EARLIER STEPS: Turns", engine.server.requests[-1]["messages"][1]["content"])
+        self.assertIn("EARLIER STEPS: Turns", engine.voice.server.requests[-1]["messages"][1]["content"])
         shares = [record["shared"] for record in self.records(engine, "reply")][1:]
         self.assertGreater(sum(shares) / len(shares), 0.7)
 
@@ -508,25 +508,25 @@ class Hygiene(ChatCase):
             "scripted", True, True, 2100
         )  # the scripted server counts 100 tokens a prompt
         agent.run_agent(engine, state)
-        self.assertLessEqual(max(len(images(r)) for r in engine.server.requests), 3)
-        self.assertIn("EARLIER STEPS", engine.server.requests[-1]["messages"][1]["content"])
+        self.assertLessEqual(max(len(images(r)) for r in engine.voice.server.requests), 3)
+        self.assertIn("EARLIER STEPS", engine.voice.server.requests[-1]["messages"][1]["content"])
 
     def test_after_an_overflow_the_least_of_the_conversation_is_tried(self) -> None:
         looks = itertools.cycle((CLICK, LOOK))
         engine, state = self.engine(
             lambda r: next(looks), "chat", max_steps=9, prune_screenshots_at=50
         )
-        plain, count = engine.server.complete, itertools.count()
+        plain, count = engine.voice.server.complete, itertools.count()
 
         def overflowing(body: bytes) -> agent.Reply:
             if next(count) == 6:
                 raise agent.ModelError("It does not fit.", "context")
             return plain(body)
 
-        engine.server.complete = overflowing
+        engine.voice.server.complete = overflowing
         self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
-        self.assertEqual([len(images(r)) for r in engine.server.requests], [1, 1, 2, 2, 3, 3, 1, 1])
-        self.check_history(engine.server.requests[6])
+        self.assertEqual([len(images(r)) for r in engine.voice.server.requests], [1, 1, 2, 2, 3, 3, 1, 1])
+        self.check_history(engine.voice.server.requests[6])
 
     def test_a_resumed_conversation_begins_with_what_was_done(self) -> None:
         engine, state = self.engine(in_turn(), "chat")
@@ -536,7 +536,7 @@ class Hygiene(ChatCase):
         agent.run_agent(engine, state)
         self.assertIn(
             "EARLIER STEPS: Turns 1-3: click_element x3",
-            engine.server.requests[0]["messages"][1]["content"],
+            engine.voice.server.requests[0]["messages"][1]["content"],
         )
 
 

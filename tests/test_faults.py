@@ -45,8 +45,8 @@ class Faults(EngineCase):
             engine, state = self.engine(
                 decide, max_steps=400, lmstudio_endpoint=server.url, lmstudio_timeout=1
             )
-            engine.server = agent.ModelServer(
-                engine.config, engine.clock, engine.stop, jitter=lambda: 0.5
+            engine.voice.server = agent.ModelServer(
+                engine.config, engine.clock, engine.actuator.stop, jitter=lambda: 0.5
             )
             outcome = agent.run_agent(engine, state)
         self.assertEqual((outcome.kind, faults), ("completed", []))
@@ -55,7 +55,7 @@ class Faults(EngineCase):
     def test_the_same_trouble_again_and_again_ends_the_run_and_says_why(self) -> None:
         with ScriptedServer(answer(401, {"error": "no"})) as server:
             engine, state = self.engine(lambda r: PLAN, lmstudio_endpoint=server.url)
-            engine.server = agent.ModelServer(engine.config, engine.clock, engine.stop)
+            engine.voice.server = agent.ModelServer(engine.config, engine.clock, engine.actuator.stop)
             with self.assertRaises(agent.ModelError) as caught:
                 agent.run_agent(engine, state)
         self.assertEqual(caught.exception.kind, "auth")

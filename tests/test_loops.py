@@ -25,10 +25,10 @@ class Completing(EngineCase):
         engine, state = self.engine(lambda request: answers[role_of(request)]())
         outcome = agent.run_agent(engine, state)
         self.assertEqual(
-            (outcome.kind, engine.server.roles),
+            (outcome.kind, engine.voice.server.roles),
             ("completed", ["planner", "executor", "executor", "verifier"]),
         )
-        self.assertIn(("button", "left", True), engine.desktop.inputs)
+        self.assertIn(("button", "left", True), engine.eyes.desktop.inputs)
 
     def test_evidence_below_the_least_length_does_not_complete(self) -> None:
         engine, state = self.engine(
@@ -40,7 +40,7 @@ class Completing(EngineCase):
             max_steps=5,
         )
         self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
-        self.assertNotIn("verifier", engine.server.roles)
+        self.assertNotIn("verifier", engine.voice.server.roles)
         self.assertIn("Evidence has 4 characters", state.memory.active_history[0].result)
 
     def test_a_completion_that_a_fresh_look_does_not_confirm_goes_back_to_the_planner(self) -> None:
@@ -51,9 +51,9 @@ class Completing(EngineCase):
                 engine, state = self.engine(lambda r, a=answers: a[role_of(r)], max_steps=3)
                 self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
                 self.assertEqual(
-                    engine.server.roles, ["planner", "executor", "verifier", "planner"]
+                    engine.voice.server.roles, ["planner", "executor", "verifier", "planner"]
                 )
-                self.assertIn("not confirmed", user_text(engine.server.requests[3]))
+                self.assertIn("not confirmed", user_text(engine.voice.server.requests[3]))
 
     def test_verification_can_be_switched_off(self) -> None:
         answers = {"planner": PLAN, "executor": call("report_mission_complete", evidence=PROOF)}
@@ -70,7 +70,7 @@ class Completing(EngineCase):
         engine, state = self.engine(lambda r: answers[role_of(r)](), profile="commander")
         self.assertTrue(agent.run_agent(engine, state).kind == "completed")
         self.assertEqual(state.execution_instructions, "Save.")
-        self.assertIn(("key", "s", True), engine.desktop.inputs)
+        self.assertIn(("key", "s", True), engine.eyes.desktop.inputs)
 
 
 class Requests(unittest.TestCase):
@@ -101,10 +101,10 @@ class OneCallATurn(EngineCase):
             lambda r: PLAN if role_of(r) == "planner" else double, max_steps=3
         )
         agent.run_agent(engine, state)
-        self.assertNotIn(("text", "never typed"), engine.desktop.inputs)
+        self.assertNotIn(("text", "never typed"), engine.eyes.desktop.inputs)
         self.assertIn(
             "1 further calls in the reply were not carried out",
-            user_text(engine.server.requests[-1]),
+            user_text(engine.voice.server.requests[-1]),
         )
 
 
@@ -122,7 +122,7 @@ class Reviewing(EngineCase):
         )
         agent.run_agent(engine, state)
         self.assertEqual(
-            "".join(role[0] for role in engine.server.roles), "p" + "e" * 7 + "p" + "e" * 7 + "p"
+            "".join(role[0] for role in engine.voice.server.roles), "p" + "e" * 7 + "p" + "e" * 7 + "p"
         )
 
     def test_done_and_blocked_bring_the_planner_in_at_once_and_progress_reports_do_not(
@@ -142,13 +142,13 @@ class Reviewing(EngineCase):
                     lambda r, a=report: PLAN if role_of(r) == "planner" else a, max_steps=4
                 )
                 agent.run_agent(engine, state)
-                self.assertEqual("".join(role[0] for role in engine.server.roles), wanted)
+                self.assertEqual("".join(role[0] for role in engine.voice.server.roles), wanted)
 
     def test_a_planner_that_says_nothing_usable_does_not_stop_the_executor(self) -> None:
         engine, state = self.engine(lambda r: text("Let me think about it."), max_steps=2)
         agent.run_agent(engine, state)
-        self.assertEqual(engine.server.roles[:3], ["planner", "planner", "executor"])
-        self.assertIn("Carry out the task: Press the button", user_text(engine.server.requests[2]))
+        self.assertEqual(engine.voice.server.roles[:3], ["planner", "planner", "executor"])
+        self.assertIn("Carry out the task: Press the button", user_text(engine.voice.server.requests[2]))
 
 
 class Archiving(EngineCase):
@@ -187,7 +187,7 @@ class Archiving(EngineCase):
         self.assertLessEqual(
             len(state.memory.active_history), engine.config.memory_compression_threshold
         )
-        self.assertLessEqual(longest_run(engine.server.roles, "planner"), 1)
+        self.assertLessEqual(longest_run(engine.voice.server.roles, "planner"), 1)
 
     def test_archiving_turns_that_do_not_exist_is_made_good_by_the_program(self) -> None:
         nonsense = call(
@@ -208,15 +208,15 @@ class Archiving(EngineCase):
             "archive_completed_actions", summary="s", patterns_detected="", archived_turns=[1]
         )
         engine, _ = self.run_with_planner(lambda r: archive, 12)
-        self.assertLessEqual(longest_run(engine.server.roles, "planner"), 2)
-        self.assertIn("executor", engine.server.roles)
+        self.assertLessEqual(longest_run(engine.voice.server.roles, "planner"), 2)
+        self.assertIn("executor", engine.voice.server.roles)
 
 
 class Ending(EngineCase):
     def test_a_server_that_only_talks_ends_as_stuck_without_touching_the_desktop(self) -> None:
         engine, state = self.engine(lambda r: text("I would click the button now."))
         outcome = agent.run_agent(engine, state)
-        self.assertEqual((outcome.kind, engine.desktop.inputs), ("stuck", []))
+        self.assertEqual((outcome.kind, engine.eyes.desktop.inputs), ("stuck", []))
         self.assertLess(state.turn, engine.config.max_steps)
 
     def test_an_executor_turn_without_a_call_costs_at_most_two_corrections(self) -> None:
@@ -224,8 +224,8 @@ class Ending(EngineCase):
             lambda r: PLAN if role_of(r) == "planner" else text("hm"), max_steps=2
         )
         agent.run_agent(engine, state)
-        self.assertEqual(engine.server.roles, ["planner", "executor", "executor", "executor"])
-        first, *later = [r["messages"] for r in engine.server.requests[1:]]
+        self.assertEqual(engine.voice.server.roles, ["planner", "executor", "executor", "executor"])
+        first, *later = [r["messages"] for r in engine.voice.server.requests[1:]]
         for messages in later:
             self.assertEqual(messages[: len(first)], first)
             self.assertNotIn("hm", str(messages[len(first) :]))
@@ -233,22 +233,22 @@ class Ending(EngineCase):
     def test_clicking_a_dead_spot_for_ever_escalates_step_by_step_and_ends_as_stuck(self) -> None:
         dead = call("click_screen_element", element_name="x", position=[500, 500])
         engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else dead)
-        engine.desktop.dead = True
+        engine.eyes.desktop.dead = True
         outcome = agent.run_agent(engine, state)
         self.assertEqual(outcome.kind, "stuck")
         told = [
             n
-            for n, r in enumerate(engine.server.requests)
+            for n, r in enumerate(engine.voice.server.requests)
             if "made no progress; do something" in user_text(r)
         ]
-        reviews = [n for n, role in enumerate(engine.server.roles) if role == "planner"]
+        reviews = [n for n, role in enumerate(engine.voice.server.roles) if role == "planner"]
         recovery = next(
             n for n, r in enumerate(self.records(engine, "intent")) if r["tool"] == "recover"
         )
         self.assertLess(told[0], reviews[1])
         self.assertGreaterEqual(recovery, engine.config.stall_recover)
-        self.assertIn(("key", "escape", True), engine.desktop.inputs)
-        self.assertIn("screen did not change", user_text(engine.server.requests[-1]))
+        self.assertIn(("key", "escape", True), engine.eyes.desktop.inputs)
+        self.assertIn("screen did not change", user_text(engine.voice.server.requests[-1]))
 
     def test_two_dead_spots_by_turns_are_recognised_as_a_loop_although_the_screen_changes(
         self,
@@ -264,8 +264,8 @@ class Ending(EngineCase):
             )
 
         engine, state = self.engine(decide, enable_loop_recovery=False)
-        engine.desktop.glance = lambda a, w, h: (  # type: ignore[method-assign]
-            bytes([200 if engine.desktop.place.x > 30 else 50]) * (w * h * 4 - 4) + b"\1\2\3\4"
+        engine.eyes.desktop.glance = lambda a, w, h: (  # type: ignore[method-assign]
+            bytes([200 if engine.eyes.desktop.place.x > 30 else 50]) * (w * h * 4 - 4) + b"\1\2\3\4"
         )
         self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
 
@@ -281,7 +281,7 @@ class Ending(EngineCase):
             engine, state = self.engine(
                 lambda r: PLAN if role_of(r) == "planner" else dead, **settings
             )
-            engine.desktop.dead = True
+            engine.eyes.desktop.dead = True
             agent.run_agent(engine, state)
             self.assertEqual(
                 sum(r["tool"] == "recover" for r in self.records(engine, "intent")), wanted
@@ -289,10 +289,10 @@ class Ending(EngineCase):
 
     def test_a_stop_ends_the_run_at_once_with_nothing_held(self) -> None:
         engine, state = self.engine(lambda r: PLAN)
-        engine.stop.set("test")
+        engine.actuator.stop.set("test")
         with self.assertRaises(agent.Stopped):
             agent.run_agent(engine, state)
-        self.assertEqual(engine.desktop.inputs, [])
+        self.assertEqual(engine.eyes.desktop.inputs, [])
 
     def test_random_replies_always_end_and_the_planner_never_speaks_three_times_in_a_row(
         self,
@@ -300,13 +300,13 @@ class Ending(EngineCase):
         for seed in range(6):
             rng = random.Random(seed)
             engine, state = self.engine(lambda r, g=rng: random_message(g, r), max_steps=40)
-            engine.desktop.dead = rng.random() < 0.5
+            engine.eyes.desktop.dead = rng.random() < 0.5
             outcome = agent.run_agent(engine, state)
             self.assertIn(outcome.kind, ("completed", "stuck", "max_steps"))
             self.assertLessEqual(state.turn, 40)
-            self.assertLessEqual(longest_run(engine.server.roles, "planner"), 2, f"seed {seed}")
-            self.assertLessEqual(len(engine.server.requests), 40 * 4)
-            held = [i for i in engine.desktop.inputs if i[0] in ("button", "key")]
+            self.assertLessEqual(longest_run(engine.voice.server.roles, "planner"), 2, f"seed {seed}")
+            self.assertLessEqual(len(engine.voice.server.requests), 40 * 4)
+            held = [i for i in engine.eyes.desktop.inputs if i[0] in ("button", "key")]
             self.assertEqual(sum(1 if i[2] else -1 for i in held), 0)
 
 
@@ -370,7 +370,7 @@ class Prefix(EngineCase):
         agent.run_agent(engine, state)
         fixed = {
             str((r["messages"][0], r["tools"]))
-            for r in engine.server.requests
+            for r in engine.voice.server.requests
             if role_of(r) == "executor"
         }
         self.assertEqual(len(fixed), 1)
@@ -380,7 +380,7 @@ class Prefix(EngineCase):
             lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=6
         )
         agent.run_agent(engine, state)
-        for request in engine.server.requests:
+        for request in engine.voice.server.requests:
             if role_of(request) == "executor":
                 content = request["messages"][1]["content"]
                 self.assertEqual([part["type"] for part in content], ["image_url", "text"])

@@ -707,19 +707,19 @@ class Hints(EngineCase):
             return PLAN if role_of(request) == "planner" else call("scroll_screen_down")
 
         engine, state = self.engine(decide, max_steps=3)
-        engine.panel = Given()
+        engine.voice.inbox = Given()
         agent.run_agent(engine, state)
         self.assertEqual(asked, [("planner", False), ("executor", True), ("executor", False)])
 
     def test_a_hint_is_kept_when_the_request_failed(self) -> None:
         engine, state = self.engine(lambda request: PLAN)
-        engine.hints = ["still there"]
-        engine.panel = mock.Mock()
-        engine.panel.take_hints.return_value = []
-        with mock.patch.object(engine.server, "complete", side_effect=agent.ModelError("down")):
-            answer = engine.ask(engine.profile.roles["executor"], [agent.Message("user", "go")])
+        engine.voice.inbox = mock.Mock()
+        engine.voice.inbox.take_hints.side_effect = [["still there"], []]
+        with mock.patch.object(engine.voice.server, "complete", side_effect=agent.ModelError("down")):
+            answer = engine.voice.ask(engine.profile.roles["executor"], [agent.Message("user", "go")])
         self.assertIsInstance(answer, agent.ModelError)
-        self.assertEqual(engine.hints, ["still there"])
+        engine.voice.ask(engine.profile.roles["executor"], [agent.Message("user", "go")])
+        self.assertIn("still there", str(engine.voice.server.requests[-1]))
 
 
 class Wired(CommandLineCase):

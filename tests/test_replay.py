@@ -51,7 +51,7 @@ class Replay(ReplayCase):
 
     def test_a_replay_has_a_journal_and_a_report_of_its_own_and_can_be_replayed(self) -> None:
         self.replay()
-        facts = dict(agent.turns_of(self.run_folder(2))[0]["figures"])
+        facts = dict(agent.book_of(self.run_folder(2)).figures())
         self.assertEqual((facts["turns"], facts["acts"], facts["requests"]), ("4", "4", "0"))
         self.assertTrue((self.run_folder(2) / "report.html").exists())
         code, out, _ = self.main("--replay", "2", "--demo")
@@ -160,7 +160,7 @@ class Replay(ReplayCase):
         with mock.patch.object(agent, "GATES", (*agent.GATES, gate)):
             code, out, _ = self.replay()
         self.assertEqual(code, 0, out)
-        self.assertEqual(dict(agent.turns_of(self.run_folder(2))[0]["figures"])["acts"], "4")
+        self.assertEqual(dict(agent.book_of(self.run_folder(2)).figures())["acts"], "4")
 
     def test_a_dry_run_shows_the_acts_and_touches_no_desktop(self) -> None:
         with mock.patch.object(agent, "open_desktop", side_effect=AssertionError("touched")):

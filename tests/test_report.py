@@ -8,12 +8,13 @@ import json
 import re
 import shutil
 import unittest
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import agent
-from tests.scripted import PLAN, PROOF, EngineCase, call, role_of, text
+from tests.scripted import PLAN, PROOF, EngineCase, call, page_items, role_of, text
 from tests.test_main import CommandLineCase
 
 HOSTILE = (
@@ -36,25 +37,23 @@ def copy_bytes(source: str, target: str) -> None:
 
 
 class Turns(EngineCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.undo = ExitStack()
+        self.addCleanup(self.undo.close)
+
     def book(self, decide: Any, **settings: Any) -> list[dict[str, Any]]:
         """The book of a run of the loop, the same from the journal as kept while it ran."""
         engine, state = self.engine(decide, **settings)
-        engine.logger.record(
-            "run",
-            version="1",
-            profile="planner",
-            model="m",
-            task="Press",
-            config=vars(engine.config),
-        )
+        kept = agent.keep_book(engine.logger, None, self.undo)
+        self.begin(engine)
         outcome = agent.run_agent(engine, state)
         engine.logger.record(
-            "end", outcome=outcome.kind, text=outcome.text, turns=state.turn, seconds=1.0
+            agent.EndRecord(outcome=outcome.kind, text=outcome.text, turns=state.turn, seconds=1.0)
         )
         self.folder_of_run = engine.logger.folder
-        book = agent.turns_of(engine.logger.folder)
-        plain = json.loads(json.dumps([engine.logger.book, book], default=str))
-        self.assertEqual(plain[0], plain[1])
+        book = page_items(agent.book_of(engine.logger.folder))
+        self.assertEqual(page_items(kept), book)
         return book
 
     def test_a_turn_has_what_was_said_called_and_done_and_what_it_cost(self) -> None:
@@ -127,16 +126,11 @@ class Turns(EngineCase):
                 "seconds": 2.0,
                 "request": 0,
             }
-            book: list[dict[str, Any]] = []
-            run = {
-                "task": "t",
-                "profile": "p",
-                "model": "m",
-                "config": {"screen_capture_w": 1, "screen_capture_h": 1},
-            }
-            for kind, values in (("run", run), ("reply", reply)):
-                agent.fold(book, {"kind": kind, "time": 5, "turn": 1, **values})
-            facts = dict(agent.figures_of(book))
+            book = agent.Book("run_0001")
+            for kind, values in (("run", {"task": "t"}), ("reply", reply)):
+                record, _ = agent.from_json({"kind": kind, "time": 5, "turn": 1, **values})
+                book.take(record)
+            facts = dict(book.figures())
             self.assertEqual((facts["of the prompt reused"], facts["model"]), (wanted, "2.0 s"))
 
     def test_whoever_listens_hears_of_every_record_and_finds_the_plan_in_the_book(self) -> None:
@@ -144,17 +138,15 @@ class Turns(EngineCase):
         engine, state = self.engine(lambda request: next(answers), max_steps=2)
         heard: list[tuple[int, str, str]] = []
         logger = engine.logger
-        logger.listen = lambda: heard.append(
-            (logger.book[-1]["turn"], logger.book[0]["plan"], logger.book[0]["instructions"])
-        )
-        logger.record(
-            "run",
-            version="1",
-            profile="planner",
-            model="m",
-            task="Press",
-            config=vars(engine.config),
-        )
+        book = agent.keep_book(logger, None, self.undo)
+
+        def hear(item: agent.Item) -> None:
+            if isinstance(item, agent.Record):
+                turn = page_items(book)[-1]["turn"]
+                heard.append((turn, book.run.plan, book.run.instructions))
+
+        logger.listen(hear)
+        self.begin(engine)
         agent.run_agent(engine, state)
         records = (logger.folder / "turns.jsonl").read_text().splitlines()
         self.assertEqual(len(heard), len(records))
@@ -165,23 +157,16 @@ class Turns(EngineCase):
     def test_a_long_run_keeps_its_latest_turns_and_the_sums_of_all(self) -> None:
         engine, _ = self.engine(lambda request: PLAN)
         logger = engine.logger
-        logger.record(
-            "run",
-            version="1",
-            profile="planner",
-            model="m",
-            task="Press",
-            config=vars(engine.config),
-        )
+        book = agent.keep_book(logger, None, self.undo)
+        self.begin(engine)
         for turn in range(1, 301):
-            logger.record(
-                "look", turn=turn, screenshot="screenshots/turn_0001.png", capture=0.5, encode=0
-            )
-            logger.record("plan", turn=turn, done="plan", plan="", instructions="")
-        self.assertEqual([item["turn"] for item in logger.book], [-1, *range(101, 301)])
-        facts = dict(agent.turns_of(logger.folder)[0]["figures"])
+            path = "screenshots/turn_0001.png"
+            logger.record(agent.LookRecord(turn, screenshot=path, capture=0.5))
+            logger.record(agent.PlanRecord(turn, "plan"))
+        self.assertEqual([item["turn"] for item in page_items(book)], [-1, *range(101, 301)])
+        facts = dict(agent.book_of(logger.folder).figures())
         self.assertEqual((facts["turns"], facts["capture"]), ("300", "150.0 s"))
-        self.assertEqual(dict(logger.book[0]["figures"]), facts)
+        self.assertEqual(dict(book.figures()), facts)
         shown = {item["turn"] for item in blocks((logger.folder / "report.html").read_text())}
         self.assertEqual(shown, {-1, *range(1, 301)})
 
@@ -205,9 +190,10 @@ class Turns(EngineCase):
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
         logger = agent.ExecutionLogger("unused", old=self.folder_of_run)
         self.addCleanup(logger.close)
-        self.assertEqual([item["turn"] for item in logger.book], [-1, 1, 2, 3])
+        book = page_items(agent.keep_book(logger, self.folder_of_run, self.undo))
+        self.assertEqual([item["turn"] for item in book], [-1, 1, 2, 3])
         self.assertEqual(
-            (logger.book[3]["seconds"], logger.book[3]["capture"], logger.book[0]["outcome"]),
+            (book[3]["seconds"], book[3]["capture"], book[0]["outcome"]),
             (1.0, 0.5, ""),
         )
 
@@ -231,25 +217,27 @@ class Turns(EngineCase):
         for end in [*range(0, len(whole), 97), len(whole)]:
             path.write_bytes(whole[:end])
             try:
-                turns = len(agent.turns_of(self.folder_of_run))
+                turns = len(page_items(agent.book_of(self.folder_of_run)))
             except agent.AgentError as error:
                 self.assertNotIn("\n", str(error))
         self.assertEqual(turns, 4)
 
-    def test_a_journal_of_odd_records_says_in_one_line_that_it_is_damaged(self) -> None:
+    def test_records_without_their_fields_are_read_and_a_journal_without_a_run_is_not(self) -> None:
         self.book(
             lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=3
         )
         path = self.folder_of_run / "turns.jsonl"
         whole = path.read_text()
         for kind in ("run", "reply", "action", "plan", "result", "intent", "look"):
-            path.write_text(
-                re.sub(
-                    rf'"kind": "{kind}", "time": [\d.]+.*', f'"kind": "{kind}", "time": 1}}', whole
-                )
-            )
-            with self.assertRaisesRegex(agent.AgentError, "empty or damaged"):
-                agent.turns_of(self.folder_of_run)
+            pattern = rf'"kind": "{kind}", "time": [\d.]+.*'
+            path.write_text(re.sub(pattern, f'"kind": "{kind}", "time": 1}}', whole))
+            book = agent.book_of(self.folder_of_run)
+            self.assertEqual(book.run.sums.turns, len(book.turns))
+            path.write_text(re.sub(pattern, f'"kind": "{kind}", "time": "x", "turn": []}}', whole))
+            agent.book_of(self.folder_of_run)
+        path.write_text(re.sub('"kind": "run"', '"kind": "rum"', whole))
+        with self.assertRaisesRegex(agent.AgentError, "empty or damaged"):
+            agent.book_of(self.folder_of_run)
 
 
 class Report(CommandLineCase):

@@ -119,9 +119,9 @@ class Journals(EngineCase):
             "ß",
         ):
             _, said, copy = self.resumed(self.folder, whole, torn)
-            records, damaged, _ = agent.read_journal(copy)
+            journal = agent.read_journal(copy)
             self.assertEqual(
-                ([record["kind"] for record in records], damaged),
+                ([record.kind for record in journal.records], journal.damaged),
                 (["plan", "intent", "action"], []),
             )
             self.assertIn("after turn 2.", said[0])
@@ -132,8 +132,8 @@ class Journals(EngineCase):
         record = state.memory.get_last_action_for_validation()
         self.assertEqual((record.turn, record.tool, record.changed), (3, "type_text", None))
         self.assertRegex(record.result, "^Unknown: .*look before doing it again")
-        self.assertIn("Unknown: the program ended", state.get_context())
-        self.assertEqual(agent.read_journal(copy)[0][-1]["result"], record.result)
+        self.assertIn("Unknown: the program ended", agent.context_text(state))
+        self.assertEqual(agent.read_journal(copy).records[-1].result, record.result)
 
     def test_a_damaged_middle_is_reported_with_its_lines_and_the_rest_is_used(self) -> None:
         engine, seen = self.long_run()

@@ -117,18 +117,18 @@ class Blanking(EngineCase):
             engine, _ = self.engine(lambda r: text("-"), blank_secrets=blank, confirm="never")
             engine.actuator.secrets = agent.Secrets({"PASSWORD": PLAIN})
             windows = [
-                agent.Window(n, "Login", "plain.exe", engine.desktop.screen()) for n in (2, 1)
+                agent.Window(n, "Login", "plain.exe", engine.eyes.desktop.screen()) for n in (2, 1)
             ]
-            engine.desktop.foreground = lambda windows=windows: windows[-1]
+            engine.eyes.desktop.foreground = lambda windows=windows: windows[-1]
             typing = engine.profile.vocabulary.parse(
                 agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
             )
-            frame, _ = engine.observe(1)
-            engine.act(typing, frame, 1)
-            bright = engine._latest.pixels.index(b"\xff\xff\xff")  # a square that the typing made
+            look = engine.eyes.look(1)
+            engine.perform(typing, look, 1)
+            bright = engine.eyes._latest.pixels.index(b"\xff\xff\xff")  # a square that the typing made
             for shown, grey in ((1, blank), (2, False)):
                 windows.append(agent.replace(windows[0], handle=shown))
-                pixels = engine.observe(2)[0].pixels
+                pixels = engine.eyes.look(2).frame.pixels
                 self.assertEqual(
                     pixels[bright : bright + 3], b"\x80\x80\x80" if grey else b"\xff\xff\xff"
                 )
@@ -136,20 +136,20 @@ class Blanking(EngineCase):
     def test_a_small_window_in_front_does_not_uncover_it(self) -> None:
         engine, _ = self.engine(lambda r: text("-"), confirm="never")
         engine.actuator.secrets = agent.Secrets({"PASSWORD": PLAIN})
-        windows = [agent.Window(1, "Login", "plain.exe", engine.desktop.screen())]
-        engine.desktop.foreground = lambda: windows[-1]
-        frame, _ = engine.observe(1)
-        engine.act(
+        windows = [agent.Window(1, "Login", "plain.exe", engine.eyes.desktop.screen())]
+        engine.eyes.desktop.foreground = lambda: windows[-1]
+        look = engine.eyes.look(1)
+        engine.perform(
             engine.profile.vocabulary.parse(
                 agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
             ),
-            frame,
+            look,
             1,
         )
-        bright = engine._latest.pixels.index(b"\xff\xff\xff")  # a square that the typing made
+        bright = engine.eyes._latest.pixels.index(b"\xff\xff\xff")  # a square that the typing made
         for rect in (agent.Rect(0, 0, 2, 2), agent.Rect(-5, -5, 4, 4)):
             windows.append(agent.Window(2, "Save as", "plain.exe", rect))
-            self.assertEqual(engine.observe(2)[0].pixels[bright : bright + 3], b"\x80\x80\x80")
+            self.assertEqual(engine.eyes.look(2).frame.pixels[bright : bright + 3], b"\x80\x80\x80")
 
 
 class Leaky(ScriptedServer):

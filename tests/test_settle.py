@@ -64,7 +64,8 @@ class Regions(EngineCase):
 
     def test_a_frame_of_one_colour_is_blank_and_one_other_pixel_is_enough_not_to_be(self) -> None:
         engine, _ = self.engine(lambda r: PLAN)
-        frame, _ = engine.observe(1)
+        look = engine.eyes.look(1)
+        frame = look.frame
         pixels = bytes(frame.width * frame.height * 4)
         self.assertTrue(replace(frame, clean=pixels).blank)
         for place in (0, len(pixels) // 2, len(pixels) - 4):
@@ -78,7 +79,7 @@ class Settling(EngineCase):
 
     def act(self, shows, **settings):
         engine, _ = self.engine(lambda r: PLAN, **settings)
-        desktop, clock = engine.desktop, engine.clock
+        desktop, clock = engine.eyes.desktop, engine.clock
         began = [None]
 
         def glance(_area: Rect, width: int, height: int) -> bytes:
@@ -89,7 +90,7 @@ class Settling(EngineCase):
             return bytes(canvas.pixels)
 
         desktop.glance = glance
-        frame, _ = engine.observe(1)
+        look = engine.eyes.look(1)
         performed = engine.actuator.perform
 
         def perform(act, seen):
@@ -101,8 +102,8 @@ class Settling(EngineCase):
         chosen = engine.profile.vocabulary.parse(
             agent.ToolCall("press_keyboard_key", {"key": "a", "reasoning": ""})
         )
-        _, changed = engine.act(chosen, frame, 1)
-        return engine, changed, (engine._latest.taken_at - began[0]) * 1000
+        changed = engine.perform(chosen, look, 1).changed
+        return engine, changed, (engine.eyes._latest.taken_at - began[0]) * 1000
 
     def test_the_frame_is_taken_only_when_the_screen_stays_as_it_is(self) -> None:
         for rest in (10, 70, 130, 333, 900, 1500):
@@ -167,15 +168,15 @@ class Settling(EngineCase):
         self.assertTrue(0 <= left < right <= 1000 and 0 <= top < bottom <= 1000)
         self.assertIn(
             f"\nCHANGED: region {left},{top}-{right},{bottom} on the grid\n",
-            user_text(engine.server.requests[2]),
+            user_text(engine.voice.server.requests[2]),
         )
 
     def test_nothing_is_told_about_a_region_when_nothing_changed(self) -> None:
         decide = {"planner": PLAN, "executor": call("press_keyboard_key", key="a")}
         engine, state = self.engine(lambda r: decide[role_of(r)], max_steps=4)
-        engine.desktop.dead = True
+        engine.eyes.desktop.dead = True
         agent.run_agent(engine, state)
-        self.assertNotIn("CHANGED:", user_text(engine.server.requests[-1]))
+        self.assertNotIn("CHANGED:", user_text(engine.voice.server.requests[-1]))
         self.assertIsNone(self.records(engine, "result")[0]["region"])
 
 
@@ -228,7 +229,7 @@ class Screenshots(EngineCase):
             self.assertRaisesRegex(
                 agent.AgentError, "No space left", agent.run_agent, engine, state
             )
-        self.assertEqual(engine.desktop.inputs, [])
+        self.assertEqual(engine.eyes.desktop.inputs, [])
         engine.logger.close()  # says nothing more
 
     def test_every_screenshot_named_in_the_journal_is_a_whole_png(self) -> None:

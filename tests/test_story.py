@@ -40,19 +40,14 @@ class FakePanel:
         self.draw, self.shown, self.waited = draw, list[tuple[Any, ...]](), list[int]()
         self.hints, self.injected = list[str](), list[str | None]()
 
-    def update(self, **values: Any) -> None:
-        self.state = vars(self).get("state", {}) | values
+    present = True
 
-    def show(
-        self,
-        png: bytes,
-        turn: int,
-        actions: Any = None,
-        boxes: Any = (),
-        observation: Any = None,
-        trail: Any = (),
-    ) -> None:
-        self.shown.append((png, turn, actions, boxes, observation, trail))
+    def take(self, item: agent.Item) -> None:
+        if isinstance(item, agent.Spoken):
+            self.spoken = item.text
+        elif isinstance(item, agent.Shown):
+            marks = (item.actions, item.boxes, item.observation, item.trail)
+            self.shown.append((item.png, item.turn, *marks))
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
         self.waited.append(seq)
@@ -78,6 +73,18 @@ def orange(rgb: bytes, width: int, x: int, y: int) -> bool:
     return red > blue + 30
 
 
+def a_panel(engine: agent.Engine) -> agent.Panel:
+    return agent.Panel(engine.config, engine.actuator.stop, agent.Book("run_0001"))
+
+
+def watch(engine: agent.Engine, panel: Any) -> Any:
+    """Wires a panel, or what stands for one, to a run."""
+    if panel:
+        engine.logger.listen(panel.take)
+        engine.voice.inbox = panel
+    return panel
+
+
 class StoryCase(EngineCase):
     def story(
         self, *replies: Json, panel: FakePanel | None = None, **settings: Any
@@ -93,7 +100,7 @@ class StoryCase(EngineCase):
         engine, self.state = self.engine(
             lambda request: next(rest, told("I wait.")), "story", **settings
         )
-        engine.panel = panel
+        watch(engine, panel)
         return engine, agent.run_agent(engine, self.state)
 
     def stages(self, engine: Any, stage: str = "raw") -> list[Json]:
@@ -109,7 +116,7 @@ class Requests(StoryCase):
         self,
     ) -> None:
         engine, _ = self.story(told("I saw a door."), told("I opened it."))
-        first, second, third = (request["messages"] for request in engine.server.requests)
+        first, second, third = (request["messages"] for request in engine.voice.server.requests)
         for messages, words in (
             (first, "I begin."),
             (second, "I saw a door."),
@@ -121,26 +128,26 @@ class Requests(StoryCase):
 
     def test_nothing_but_the_last_observation_and_one_picture_is_sent(self) -> None:
         engine, _ = self.story(told("One."), told("Two."), told("Three."))
-        last = json.dumps(engine.server.requests[-1])
+        last = json.dumps(engine.voice.server.requests[-1])
         self.assertEqual(
             (last.count("data:image/png"), "One." in last, "Two." in last), (1, False, False)
         )
-        self.assertTrue(all("tools" not in request for request in engine.server.requests))
+        self.assertTrue(all("tools" not in request for request in engine.voice.server.requests))
 
     def test_what_comes_before_the_observation_is_the_same_in_every_request(self) -> None:
         engine, _ = self.story(told("One."), told("Two."))
-        self.assertEqual(len({json.dumps(r["messages"][:2]) for r in engine.server.requests}), 1)
+        self.assertEqual(len({json.dumps(r["messages"][:2]) for r in engine.voice.server.requests}), 1)
         self.assertIn(
-            "At most 5 actions and 8 bboxes", engine.server.requests[0]["messages"][1]["content"]
+            "At most 5 actions and 8 bboxes", engine.voice.server.requests[0]["messages"][1]["content"]
         )
 
     def test_an_observation_that_is_missing_leaves_the_last_one(self) -> None:
         engine, _ = self.story(told("A story."), told(""), text('{"actions": []}'))
-        self.assertEqual(engine.server.requests[-1]["messages"][2]["content"], "A story.")
+        self.assertEqual(engine.voice.server.requests[-1]["messages"][2]["content"], "A story.")
 
     def test_an_observation_is_cut_to_its_length(self) -> None:
         engine, _ = self.story(told(" ".join(map(str, range(1000)))), observation_chars=50)
-        self.assertEqual(len(engine.server.requests[1]["messages"][2]["content"]), 50)
+        self.assertEqual(len(engine.voice.server.requests[1]["messages"][2]["content"]), 50)
 
     def test_a_hint_reaches_the_next_request_of_any_profile_as_the_users_line_and_only_that(
         self,
@@ -149,14 +156,15 @@ class Requests(StoryCase):
         panel.hints = ["press the green one"]
         engine, _ = self.story(told(), told(), panel=panel)
         self.assertEqual(
-            engine.server.requests[0]["messages"][-1],
+            engine.voice.server.requests[0]["messages"][-1],
             {"role": "user", "content": "HINT FROM THE PERSON: press the green one"},
         )
-        self.assertNotIn("green one", str(engine.server.requests[1:]))
+        self.assertNotIn("green one", str(engine.voice.server.requests[1:]))
         engine, state = self.engine(lambda request: text("Done as you said."), "chat")
-        engine.panel, panel.hints = panel, ["use the menu"]
+        panel.hints = ["use the menu"]
+        watch(engine, panel)
         agent.run_agent(engine, state)
-        self.assertIn("HINT FROM THE PERSON: use the menu", str(engine.server.requests[0]))
+        self.assertIn("HINT FROM THE PERSON: use the menu", str(engine.voice.server.requests[0]))
 
     def test_a_request_that_fails_costs_a_turn_and_keeps_the_story(self) -> None:
         replies = iter(
@@ -172,7 +180,7 @@ class Requests(StoryCase):
         engine, state = self.engine(decide, "story", max_steps=4)
         agent.run_agent(engine, state)
         self.assertEqual(
-            [r["messages"][2]["content"] for r in engine.server.requests],
+            [r["messages"][2]["content"] for r in engine.voice.server.requests],
             ["I begin.", "A story.", "A story.", "Back."],
         )
 
@@ -271,7 +279,7 @@ class Acting(StoryCase):
         engine, _ = self.story(told(actions=actions), max_actions=20, drag_steps=1, scroll_ticks=1)
         left = [("button", "left", True), ("button", "left", False)]
         self.assertEqual(
-            engine.desktop.inputs,
+            engine.eyes.desktop.inputs,
             [
                 ("move", 0, 0),
                 ("move", 32, 18),
@@ -331,7 +339,7 @@ class Acting(StoryCase):
                 told(actions=[{"name": name, "x1": 500, "y1": 500, "x2": 900, "y2": 100}])
             )
             self.assertEqual(
-                {entry[1:] for entry in engine.desktop.inputs if entry[0] == "move"}, {(32, 18)}
+                {entry[1:] for entry in engine.eyes.desktop.inputs if entry[0] == "move"}, {(32, 18)}
             )
             self.assertEqual(self.drawn(engine)[1], [{"name": name, "x1": 500, "y1": 500}])
 
@@ -359,11 +367,11 @@ class Acting(StoryCase):
         for action, words in cases:
             with self.subTest(action=action):
                 engine, _ = self.story(told(actions=[action]), told())
-                self.assertEqual((engine.desktop.inputs, self.drawn(engine)[1]), ([], []))
-                note = engine.server.requests[1]["messages"][-1]["content"][1]["text"]
+                self.assertEqual((engine.eyes.desktop.inputs, self.drawn(engine)[1]), ([], []))
+                note = engine.voice.server.requests[1]["messages"][-1]["content"][1]["text"]
                 self.assertIn("TURN 2. Action 1 was not executed: ", note)
                 self.assertIn(words, note)
-                rgb, width, height = picture(engine.server.requests[1])
+                rgb, width, height = picture(engine.voice.server.requests[1])
                 self.assertFalse(
                     any(orange(rgb, width, x, y) for x in range(width) for y in range(0, height, 5))
                 )
@@ -380,29 +388,29 @@ class Acting(StoryCase):
             told(),
         )
         self.assertEqual(
-            [entry[0] for entry in engine.desktop.inputs], ["move", "button", "button"]
+            [entry[0] for entry in engine.eyes.desktop.inputs], ["move", "button", "button"]
         )
         self.assertEqual(self.drawn(engine)[1], [{"name": "click", "x1": 500, "y1": 500}])
-        self.assertIn("Action 2 was not executed", str(engine.server.requests[1]["messages"][-1]))
+        self.assertIn("Action 2 was not executed", str(engine.voice.server.requests[1]["messages"][-1]))
 
     def test_an_action_that_a_gate_refuses_is_not_drawn(self) -> None:
         for settings in ({"blocked_windows": "Plain"}, {"dry_run": True}, {"confirm": "always"}):
             with self.subTest(settings=settings):
                 engine, _ = self.story(told(actions=[CLICK, CLICK]), told(), **settings)
-                self.assertEqual((engine.desktop.inputs, self.drawn(engine)[1]), ([], []))
+                self.assertEqual((engine.eyes.desktop.inputs, self.drawn(engine)[1]), ([], []))
                 self.assertIn(
-                    "Action 1 was not executed", str(engine.server.requests[1]["messages"][-1])
+                    "Action 1 was not executed", str(engine.voice.server.requests[1]["messages"][-1])
                 )
 
     def test_a_risky_label_asks_and_where_there_is_none_the_story_is_judged(self) -> None:
         for action in ({**CLICK, "label": "Delete all"}, {"name": "click", "x1": 5, "y1": 5}):
             engine, _ = self.story(told("I press Delete.", [action]), told())
-            self.assertEqual(engine.desktop.inputs, [])
+            self.assertEqual(engine.eyes.desktop.inputs, [])
             self.assertIn(
-                "did not allow this (delete)", str(engine.server.requests[1]["messages"][-1])
+                "did not allow this (delete)", str(engine.voice.server.requests[1]["messages"][-1])
             )
         engine, _ = self.story(told("I press Delete.", [CLICK]), told())
-        self.assertTrue(engine.desktop.inputs)
+        self.assertTrue(engine.eyes.desktop.inputs)
 
     def test_at_most_so_many_actions_and_boxes_a_turn(self) -> None:
         boxes = [{"x1": n, "y1": n, "x2": 900, "y2": 900} for n in range(9)]
@@ -411,16 +419,16 @@ class Acting(StoryCase):
         self.assertEqual(
             (len(self.drawn(engine)[1]), self.stages(engine)[1]["bboxes"]), (3, boxes[:2])
         )
-        self.assertEqual(engine.desktop.inputs.count(("button", "left", True)), 3)
+        self.assertEqual(engine.eyes.desktop.inputs.count(("button", "left", True)), 3)
         self.assertIn(
-            "Only 3 of 9 actions were carried out", str(engine.server.requests[1]["messages"][-1])
+            "Only 3 of 9 actions were carried out", str(engine.voice.server.requests[1]["messages"][-1])
         )
 
 
 class Marks(StoryCase):
     def test_the_picture_shows_the_screen_after_the_actions_with_heat_where_they_were(self) -> None:
         engine, _ = self.story(told(actions=[{"name": "click", "x1": 250, "y1": 500}]), told())
-        rgb, width, height = picture(engine.server.requests[1])
+        rgb, width, height = picture(engine.voice.server.requests[1])
         self.assertEqual((width, height), (320, 180))
         self.assertTrue(orange(rgb, width, 80, 90))
         self.assertFalse(orange(rgb, width, 240, 90))
@@ -432,7 +440,7 @@ class Marks(StoryCase):
         ui = json.dumps({"executed_heat": {"trail_turns": 3}})
         engine, _ = self.story(click, told(), told(), told(), told(), ui_config=ui)
         warmth = []
-        for request in engine.server.requests[1:]:
+        for request in engine.voice.server.requests[1:]:
             rgb, width, _ = picture(request)
             red, _, blue = rgb[(90 * width + 80) * 3 :][:3]
             warmth.append(red - blue)
@@ -447,7 +455,7 @@ class Marks(StoryCase):
             told(actions=[{"name": "click", "x1": 250, "y1": 500}]), told(), told(), ui_config=ui
         )
         self.assertEqual(
-            [orange(picture(r)[0], 320, 80, 90) for r in engine.server.requests],
+            [orange(picture(r)[0], 320, 80, 90) for r in engine.voice.server.requests],
             [False, True, False, False],
         )
 
@@ -475,14 +483,14 @@ class Marks(StoryCase):
             agent.Canvas, "fill", autospec=True, side_effect=agent.Canvas.fill
         ) as fill:
             agent.run_agent(engine, state)
-        self.assertIn(("text", "hunter2"), engine.desktop.inputs)
+        self.assertIn(("text", "hunter2"), engine.eyes.desktop.inputs)
         self.assertTrue(any(call.args[2] == 0x808080 for call in fill.call_args_list))
         written = (engine.logger.folder / "turns.jsonl").read_text() + json.dumps(
-            engine.server.requests
+            engine.voice.server.requests
         )
         self.assertNotIn("hunter2", written)
         self.assertEqual(
-            engine.server.requests[-1]["messages"][2]["content"], "It says {{PIN}}, I think."
+            engine.voice.server.requests[-1]["messages"][2]["content"], "It says {{PIN}}, I think."
         )
         self.assertEqual(self.drawn(engine)[1], [{"name": "type", "text": "{{PIN}}"}])
 
@@ -534,7 +542,7 @@ class Files(StoryCase):
             engine, _ = self.story(told("I click.", [CLICK]), log_layout=layout)
             looks = [
                 r["screenshot"]
-                for r in agent.read_journal(engine.logger.folder)[0]
+                for r in map(agent.to_json, agent.read_journal(engine.logger.folder).records)
                 if r["kind"] == "look"
             ]
             self.assertEqual(len(looks), 3)  # one before the click
@@ -555,20 +563,20 @@ class Since(StoryCase):
 
         def decide(request: Json) -> Json:
             front[0] = windows[
-                len(engine.server.requests) > 1
+                len(engine.voice.server.requests) > 1
             ]  # the other one comes up during the second request
             return told("I type.", [{"name": "type", "text": "a letter"}])
 
         engine, state = self.engine(
             decide, "story", max_steps=4, screen_capture_w=320, screen_capture_h=180
         )
-        engine.desktop.foreground = lambda: front[0]
+        engine.eyes.desktop.foreground = lambda: front[0]
         agent.run_agent(engine, state)
         self.assertEqual(
-            [kind for kind, *_ in engine.desktop.inputs].count("text"), 2
+            [kind for kind, *_ in engine.eyes.desktop.inputs].count("text"), 2
         )  # before, and once it was seen
         self.assertIn(
-            "has come up since your picture", str(engine.server.requests[2]["messages"][-1])
+            "has come up since your picture", str(engine.voice.server.requests[2]["messages"][-1])
         )
         self.assertEqual([len(turn) for turn in self.drawn(engine)], [0, 1, 0, 1])
 
@@ -589,7 +597,7 @@ class Hostile(StoryCase):
                 ).read_text(encoding="utf-8")
                 self.assertNotIn("\x1b", shown)
                 self.assertLessEqual(
-                    len(engine.server.requests[-1]["messages"][2]["content"]), 1500
+                    len(engine.voice.server.requests[-1]["messages"][2]["content"]), 1500
                 )
                 page = (engine.logger.folder / "report.html").read_text(encoding="utf-8")
                 self.assertNotIn("<script>alert", page)
@@ -619,7 +627,7 @@ class ThePanel(StoryCase):
         )
         self.assertEqual(panel.waited, [1, 2, 3])
         self.assertEqual(
-            {picture(request)[0][:3] for request in engine.server.requests}, {b"\x01\x02\x03"}
+            {picture(request)[0][:3] for request in engine.voice.server.requests}, {b"\x01\x02\x03"}
         )
         mark = [{"name": "click", "x1": 500, "y1": 500}]
         shown = [entry for entry in panel.shown if entry[2] is not None]
@@ -639,7 +647,7 @@ class ThePanel(StoryCase):
             (waits, sum("so the program drew the marks" in line for line in self.lines)),
             ([7.0] * 3, 3),
         )
-        rgb, width, _ = picture(engine.server.requests[1])
+        rgb, width, _ = picture(engine.voice.server.requests[1])
         self.assertTrue(orange(rgb, width, 157, 90))
 
     def test_without_a_panel_nothing_is_said_about_one(self) -> None:
@@ -651,15 +659,15 @@ class ThePanel(StoryCase):
         rest = iter([told("The model's.", [CLICK]), told("The next.")])
 
         def decide(request: Json) -> Json:
-            if len(engine.server.requests) == 1:
+            if len(engine.voice.server.requests) == 1:
                 panel.injected = [told("By hand.", [{"name": "key", "key": "b"}])["content"]]
             return next(rest, told("End."))
 
         engine, state = self.engine(decide, "story", max_steps=3)
-        engine.panel = panel
+        watch(engine, panel)
         agent.run_agent(engine, state)
-        self.assertEqual(engine.desktop.inputs, [("key", "b", True), ("key", "b", False)])
-        self.assertEqual(engine.server.requests[1]["messages"][2]["content"], "By hand.")
+        self.assertEqual(engine.eyes.desktop.inputs, [("key", "b", True), ("key", "b", False)])
+        self.assertEqual(engine.voice.server.requests[1]["messages"][2]["content"], "By hand.")
 
     def test_a_stop_while_it_waits_for_the_panel_ends_the_run(self) -> None:
         def draw(seq: int, timeout: float) -> None:
@@ -703,25 +711,23 @@ class ARealPanel(StoryCase):
 
     def with_page(self, offset: int) -> tuple[Any, list[int]]:
         engine, state = self.engine(lambda request: told("I click.", [CLICK]), "story", max_steps=3)
-        engine.panel, over, statuses = (
-            agent.Panel(engine.config, engine.stop),
-            threading.Event(),
-            list[int](),
-        )
-        page = threading.Thread(target=self.page, args=(engine.panel, over, statuses, offset))
+        panel = watch(engine, a_panel(engine))
+        over = threading.Event()
+        statuses: list[int] = []
+        page = threading.Thread(target=self.page, args=(panel, over, statuses, offset))
         page.start()
         try:
             agent.run_agent(engine, state)
         finally:
             over.set()
-            engine.panel.close()
+            panel.close()
             page.join()
         return engine, statuses
 
     def test_the_pages_picture_goes_to_the_model_turn_by_turn(self) -> None:
         engine, statuses = self.with_page(0)
         self.assertEqual(statuses.count(200), 3)
-        for number, request in enumerate(engine.server.requests, 1):
+        for number, request in enumerate(engine.voice.server.requests, 1):
             raw = agent.png_to_rgb(
                 (engine.logger.folder / f"turn_{number:04d}_raw.png").read_bytes()
             )[0]
@@ -739,11 +745,11 @@ class ARealPanel(StoryCase):
             max_steps=2,
             panel_patience=0.1,
         )
-        engine.panel = agent.Panel(engine.config, engine.stop)
-        self.addCleanup(engine.panel.close)
+        panel = watch(engine, a_panel(engine))
+        self.addCleanup(panel.close)
         agent.run_agent(engine, state)
-        self.assertEqual(engine.panel._state["actions"], [{"name": "click", "x1": 500, "y1": 500}])
-        self.assertEqual(engine.panel._state["observation"], "I click.")
+        self.assertEqual(panel._state["actions"], [{"name": "click", "x1": 500, "y1": 500}])
+        self.assertEqual(panel._state["observation"], "I click.")
 
 
 class Beginning(StoryCase):
@@ -752,32 +758,32 @@ class Beginning(StoryCase):
             {"observation": "I draw.", "bboxes": [], "actions": [{"name": "key", "key": "a"}]}
         )
         engine, _ = self.story(boot_vlm_output=boot)
-        self.assertEqual(engine.desktop.inputs, [("key", "a", True), ("key", "a", False)])
-        self.assertEqual(engine.server.requests[0]["messages"][2]["content"], "I draw.")
+        self.assertEqual(engine.eyes.desktop.inputs, [("key", "a", True), ("key", "a", False)])
+        self.assertEqual(engine.voice.server.requests[0]["messages"][2]["content"], "I draw.")
         self.assertEqual(self.drawn(engine), [[{"name": "key", "key": "a"}]])
 
     def test_without_one_it_waits_for_what_the_panel_hands_in(self) -> None:
         panel = FakePanel()
         panel.injected = [None, None, told("Injected.")["content"]]
         engine, _ = self.story(panel=panel, boot_vlm_output="")
-        self.assertEqual(engine.server.requests[0]["messages"][2]["content"], "Injected.")
+        self.assertEqual(engine.voice.server.requests[0]["messages"][2]["content"], "Injected.")
         self.assertGreaterEqual(engine.clock.now(), 0.3)
 
     def test_while_it_waits_for_that_it_can_be_stopped(self) -> None:
         engine, state = self.engine(lambda request: told(), "story", boot_vlm_output="")
-        engine.panel = FakePanel()
+        watch(engine, FakePanel())
         sleep = engine.clock.sleep
         engine.clock.sleep = lambda seconds: (
-            engine.stop.set("test") if engine.clock.now() > 5 else None,
+            engine.actuator.stop.set("test") if engine.clock.now() > 5 else None,
             sleep(seconds),
         )
         with self.assertRaises(agent.Stopped):
             agent.run_agent(engine, state)
-        self.assertEqual(engine.server.requests, [])
+        self.assertEqual(engine.voice.server.requests, [])
 
     def test_without_one_and_without_a_panel_it_looks_first(self) -> None:
         engine, _ = self.story(boot_vlm_output="")
-        self.assertEqual(engine.server.requests[0]["messages"][2]["content"], "I look.")
+        self.assertEqual(engine.voice.server.requests[0]["messages"][2]["content"], "I look.")
 
 
 class Ending(StoryCase):
@@ -790,11 +796,11 @@ class Ending(StoryCase):
                 told("The title says Saved.", [{"name": "done"}]), text(verdict), told()
             )
             self.assertEqual(outcome.kind, kind)
-            self.assertIn("CLAIM: The title says Saved.", str(engine.server.requests[1]))
+            self.assertIn("CLAIM: The title says Saved.", str(engine.voice.server.requests[1]))
         self.assertEqual(outcome.kind, "max_steps")
         self.assertIn(
             "not confirmed by a fresh look: NO: nothing is saved.",
-            str(engine.server.requests[2]["messages"][-1]),
+            str(engine.voice.server.requests[2]["messages"][-1]),
         )
 
     def test_the_verifiers_picture_has_no_marks(self) -> None:
@@ -802,12 +808,12 @@ class Ending(StoryCase):
         engine, _ = self.story(
             told("Saved.", [click]), told("Saved.", [{"name": "done"}]), text("YES")
         )
-        rgb, width, _ = picture(engine.server.requests[2])
+        rgb, width, _ = picture(engine.voice.server.requests[2])
         self.assertFalse(orange(rgb, width, 80, 90))
 
     def test_nothing_is_done_after_done(self) -> None:
         engine, _ = self.story(told("Saved.", [{"name": "done"}, CLICK]), text("NO"), told())
-        self.assertEqual(engine.desktop.inputs, [])
+        self.assertEqual(engine.eyes.desktop.inputs, [])
 
     def test_replies_without_actions_end_as_stuck(self) -> None:
         for reply in (
@@ -819,20 +825,20 @@ class Ending(StoryCase):
         ):
             engine, outcome = self.story(*[reply] * 30)
             self.assertEqual(
-                (outcome.kind, self.state.turn <= 11, len(engine.server.requests) <= 11),
+                (outcome.kind, self.state.turn <= 11, len(engine.voice.server.requests) <= 11),
                 ("stuck", True, True),
             )
         self.assertIn(
             "made no progress; do something different",
-            str(engine.server.requests[-1]["messages"][-1]),
+            str(engine.voice.server.requests[-1]["messages"][-1]),
         )
 
     def test_a_dead_spot_leads_to_the_recovery_keys_and_to_stuck(self) -> None:
         engine, state = self.engine(lambda request: told("Again.", [CLICK]), "story", max_steps=40)
-        engine.desktop.dead = True
+        engine.eyes.desktop.dead = True
         self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
-        self.assertIn(("key", "escape", True), engine.desktop.inputs)
-        self.assertIn("The program pressed Escape", str(engine.server.requests))
+        self.assertIn(("key", "escape", True), engine.eyes.desktop.inputs)
+        self.assertIn("The program pressed Escape", str(engine.voice.server.requests))
 
     def test_it_goes_on_until_stopped_as_long_as_there_is_progress(self) -> None:
         self.assertEqual(agent.PROFILES["story"].settings["max_steps"], 100000)
@@ -842,12 +848,12 @@ class Ending(StoryCase):
         )
         sleep = engine.clock.sleep
         engine.clock.sleep = lambda seconds: (
-            engine.stop.set("enough") if state.turn > 80 else None,
+            engine.actuator.stop.set("enough") if state.turn > 80 else None,
             sleep(seconds),
         )
         with self.assertRaises(agent.Stopped):
             agent.run_agent(engine, state)
-        held = [entry for entry in engine.desktop.inputs if entry[0] == "button"]
+        held = [entry for entry in engine.eyes.desktop.inputs if entry[0] == "button"]
         self.assertEqual(sum(1 if entry[2] else -1 for entry in held), 0)
         self.assertGreaterEqual(state.turn, 80)
 
@@ -883,7 +889,7 @@ class GoingOn(StoryCase):
         agent.resume(engine, state)
         agent.run_agent(engine, state)
         self.assertIn(
-            "TURN 4. Unknown: the program ended", str(engine.server.requests[0]["messages"][-1])
+            "TURN 4. Unknown: the program ended", str(engine.voice.server.requests[0]["messages"][-1])
         )
 
 

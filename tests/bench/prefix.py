@@ -101,7 +101,7 @@ def run(steps: int, prune_at: int, thinks: bool) -> tuple[Pieces, list[int]]:
         desktop = PlainDesktop(clock)
         desktop.glance = noise(desktop)  # type: ignore[method-assign]
         logger = agent.ExecutionLogger(folder)
-        engine = agent.Engine(
+        engine = agent.make_engine(
             config,
             agent.PROFILES["chat"],
             desktop,
@@ -109,7 +109,6 @@ def run(steps: int, prune_at: int, thinks: bool) -> tuple[Pieces, list[int]]:
             server,
             logger,
             clock,
-            stop,
             agent.ModelInfo("scripted"),
             lambda line: None,
         )
