@@ -143,8 +143,13 @@ class EngineCase(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def engine(
-        self, decide: Callable[[dict[str, Any]], Message], profile: str = "planner", **settings: Any
+        self,
+        decide: Callable[[dict[str, Any]], Message],
+        profile: str = "planner",
+        old: Path | None = None,
+        **settings: Any,
     ) -> tuple[agent.Engine, agent.AgentState]:
+        """An engine and its state; with `old` it goes on in the folder of that run."""
         base = {
             "screen_capture_w": 64,
             "screen_capture_h": 64,
@@ -154,7 +159,7 @@ class EngineCase(unittest.TestCase):
         config, stop = agent.load_config(layers), agent.Stop()
         clock = VirtualClock(stop)
         desktop, self.lines = PlainDesktop(clock), []
-        logger = agent.ExecutionLogger(config.dump_dir)
+        logger = agent.ExecutionLogger(config.dump_dir, old=old)
         self.addCleanup(logger.close)
         engine = agent.make_engine(
             config,

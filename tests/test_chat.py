@@ -504,7 +504,7 @@ class Hygiene(ChatCase):
         engine, state = self.engine(
             lambda r: next(looks), "chat", max_steps=12, prune_screenshots_at=50
         )
-        engine.model = agent.ModelInfo(
+        engine.voice.model = agent.ModelInfo(
             "scripted", True, True, 2100
         )  # the scripted server counts 100 tokens a prompt
         agent.run_agent(engine, state)

@@ -23,7 +23,7 @@ def facts(state: agent.AgentState) -> dict[str, Any]:
     kept = {
         **vars(state),
         "memory": None,
-        "history": memory.active_history,
+        "history": [agent.replace(record, time=0.0) for record in memory.active_history],
         "snapshots": memory.all_snapshots,
     }
     return json.loads(json.dumps(kept, default=lambda value: value.__dict__))
@@ -57,9 +57,9 @@ class Journals(EngineCase):
         )
         record = engine.logger.record
 
-        def spied(kind: str, **values: Any) -> None:
-            record(kind, **values)
-            if kind == "state":
+        def spied(entry: agent.Record) -> None:
+            record(entry)
+            if entry.kind == "state":
                 lines = (engine.logger.folder / "turns.jsonl").read_text().count("\n")
                 seen.append((lines, facts(state)))
 
@@ -76,9 +76,7 @@ class Journals(EngineCase):
         )
         copy.mkdir(parents=True)
         (copy / "turns.jsonl").write_text("".join(lines) + torn, encoding="utf-8")
-        engine, state = self.engine(lambda r: PLAN)
-        engine.logger = agent.ExecutionLogger("unused", old=copy)
-        self.addCleanup(engine.logger.close)
+        engine, state = self.engine(lambda r: PLAN, old=copy)
         agent.resume(engine, state)
         return state, self.lines, copy
 
@@ -164,9 +162,8 @@ class Journals(EngineCase):
             {"kind": "action", "a": 1},
         ]
         state, _, _ = self.resumed(self.folder, [json.dumps(entry) + "\n" for entry in odd])
-        self.assertEqual(
-            (state.turn, state.mode, state.memory.active_history), (0, agent.PLANNING, [])
-        )
+        self.assertEqual((state.turn, state.mode), (1, agent.PLANNING))
+        self.assertEqual([record.tool for record in state.memory.active_history], ["", ""])
 
 
 class CommandLine(CommandLineCase):
@@ -321,10 +318,10 @@ class Unwritable(CommandLineCase):
     def test_a_journal_that_cannot_be_written_any_more_ends_the_run_before_the_act(self) -> None:
         record, acted = agent.ExecutionLogger.record, []
 
-        def failing(self: Any, kind: str, **values: Any) -> None:
-            if kind == "intent":
+        def failing(self: Any, entry: agent.Record) -> None:
+            if entry.kind == "intent":
                 raise self._failure(OSError(28, "No space left on device"))
-            record(self, kind, **values)
+            record(self, entry)
 
         with (
             mock.patch.object(agent.ExecutionLogger, "record", failing),

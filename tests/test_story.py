@@ -101,7 +101,10 @@ class StoryCase(EngineCase):
             lambda request: next(rest, told("I wait.")), "story", **settings
         )
         watch(engine, panel)
-        return engine, agent.run_agent(engine, self.state)
+        with contextlib.ExitStack() as undo:
+            agent.keep_book(engine.logger, None, undo)
+            self.begin(engine)
+            return engine, agent.run_agent(engine, self.state)
 
     def stages(self, engine: Any, stage: str = "raw") -> list[Json]:
         return [entry for entry in self.records(engine, "stage") if entry["stage"] == stage]
@@ -866,26 +869,23 @@ class GoingOn(StoryCase):
             max_steps=2,
         )
         engine.logger.close()
-        again, state = self.engine(lambda request: told("On."), "story", max_steps=3)
-        again.logger = agent.ExecutionLogger("unused", old=engine.logger.folder)
-        self.addCleanup(again.logger.close)
+        old = engine.logger.folder
+        again, state = self.engine(lambda request: told("On."), "story", old, max_steps=3)
         agent.resume(again, state)
         self.assertEqual(
             (state.plan, state.trail),
             ("I clicked.", [[{"name": "click", "x1": 500, "y1": 500}], []]),
         )
         agent.run_agent(again, state)
-        self.assertEqual(again.desktop.inputs, [])
-        self.assertEqual(again.server.requests[0]["messages"][2]["content"], "I clicked.")
+        self.assertEqual(again.eyes.desktop.inputs, [])
+        self.assertEqual(again.voice.server.requests[0]["messages"][2]["content"], "I clicked.")
 
     def test_an_act_without_a_record_is_told_as_unknown(self) -> None:
         folder = self.folder / "run_0001"
         folder.mkdir()
         intent = {"kind": "intent", "turn": 3, "tool": "type_text", "args": {"text": "hello"}}
         (folder / "turns.jsonl").write_text(json.dumps(intent) + "\n")
-        engine, state = self.engine(lambda request: told("On."), "story", max_steps=4)
-        engine.logger = agent.ExecutionLogger("unused", old=folder)
-        self.addCleanup(engine.logger.close)
+        engine, state = self.engine(lambda request: told("On."), "story", folder, max_steps=4)
         agent.resume(engine, state)
         agent.run_agent(engine, state)
         self.assertIn(
