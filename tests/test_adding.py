@@ -144,14 +144,14 @@ class ATool(AddingCase):
                 self.check_acts(*self.demo(profile, "--max-steps", "3"))
 
     def check_acts(self, code: int, said: str, records: list[dict[str, Any]]) -> None:
-        """It was carried out on the Notes icon, again and again, since nothing came of it."""
+        """It was carried out on the Notes icon; nothing comes of it, so the run ends at its last turn."""
         self.assertEqual(code, 1, said)
         self.assertIn("max_steps", said)
         acts = [record for record in records if record["kind"] == "intent"]
         results = [record["result"] for record in records if record["kind"] == "result"]
-        self.assertIn("middle_click", {act["tool"] for act in acts}, said)
+        self.assertEqual(acts[0]["tool"], "middle_click", said)
         self.assertEqual(acts[0]["args"]["element_name"], "Notes icon")
-        self.assertEqual(set(results), {"Middle-clicked: Notes icon"})
+        self.assertEqual(results[0], "Middle-clicked: Notes icon")
 
     def test_a_vocabulary_without_the_tool_does_not_offer_it(self) -> None:
         self.insert(from_the_readme('Tool("middle_click"'), TOOLS_ROW)
