@@ -256,8 +256,10 @@ class Pictures(unittest.TestCase):
         first, second = desktop.capture(area, 320, 180), desktop.capture(area, 320, 180)
         self.assertEqual((first.number, second.number), (1, 2))
         self.assertEqual((len(first.pixels), len(first.clean)), (320 * 180 * 4, 320 * 180 * 4))
-        self.assertEqual((first.area, first.screen), (area, Rect(0, 0, 1280, 720)))
-        self.assertEqual(first.taken_at, desktop.clock.now())
+        self.assertEqual(
+            (first.area, first.screen, first.taken_at),
+            (area, Rect(0, 0, 1280, 720), desktop.clock.now()),
+        )
         self.assertEqual(first.window.title, "Desktop")
 
     def test_a_part_is_the_same_part_of_the_whole(self):
