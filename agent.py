@@ -44,7 +44,6 @@ from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from http.server import BaseHTTPRequestHandler
 from itertools import count
-from operator import not_
 from pathlib import Path
 from queue import SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -1504,208 +1503,416 @@ def ui_config(text: str) -> dict[str, Any]:
 # Win32 table - structures, constants, and every function with its types and its check
 ####################################################################################################
 
-# Fixed widths of our own: wintypes.DWORD is 8 bytes on 64-bit Linux, where the tests bind this same table.
-BOOL = LONG = ctypes.c_int32
-DWORD, WORD, HANDLE, ULONG_PTR = ctypes.c_uint32, ctypes.c_uint16, ctypes.c_void_p, ctypes.c_size_t
+# Fixed widths of our own: wintypes.DWORD is 8 bytes on 64-bit Linux, where the tests bind this
+# same table.
+BOOL = ctypes.c_int32
+INT = ctypes.c_int32
+LONG = ctypes.c_int32
+HRESULT = ctypes.c_int32
+UINT = ctypes.c_uint32
+DWORD = ctypes.c_uint32
+WORD = ctypes.c_uint16
+WPARAM = ctypes.c_size_t
+LPARAM = ctypes.c_ssize_t
+ULONG_PTR = ctypes.c_size_t
+# This one is a handle, too, but the known ones are small negative numbers.
+DPI_AWARENESS_CONTEXT = ctypes.c_ssize_t
+
+# Handles are as wide as a pointer; one declared as a plain int would lose its upper half.
+HANDLE = ctypes.c_void_p
+HBITMAP = HANDLE
+HBRUSH = HANDLE
+HCURSOR = HANDLE
+HDC = HANDLE
+HDESK = HANDLE
+HGDIOBJ = HANDLE
+HICON = HANDLE
+HWND = HANDLE
+
+# Addresses of what a function reads or fills in; callers hand over `ctypes.byref(it)` or a buffer.
+LPVOID = ctypes.c_void_p
+LPBITMAPINFO = LPVOID
+LPCURSORINFO = LPVOID
+LPDWORD = LPVOID
+LPHANDLE = LPVOID
+LPICONINFO = LPVOID
+LPINPUT = LPVOID
+LPLASTINPUTINFO = LPVOID
+LPMSG = LPVOID
+LPPOINT = LPVOID
+LPRECT = LPVOID
+LPWSTR = LPVOID
+PHANDLER_ROUTINE = LPVOID
+PSID = LPVOID
+LPCWSTR = ctypes.c_wchar_p
 
 
-def _struct(name: str, kind: type = ctypes.Structure, **members: Any) -> Any:
-    """A ctypes structure (or union) of these members, in this order; those of a member `u` are its own as well."""
-    return type(
-        name,
-        (kind,),
-        {"_anonymous_": ("u",) if "u" in members else (), "_fields_": list(members.items())},
-    )
+# Structures, member by member as in Microsoft's headers; the tests hold sizes and offsets.
 
 
-POINT = _struct("POINT", x=LONG, y=LONG)
-RECT = _struct("RECT", left=LONG, top=LONG, right=LONG, bottom=LONG)
-CURSORINFO = _struct("CURSORINFO", cbSize=DWORD, flags=DWORD, hCursor=HANDLE, ptScreenPos=POINT)
-ICONINFO = _struct(
-    "ICONINFO", fIcon=BOOL, xHotspot=DWORD, yHotspot=DWORD, hbmMask=HANDLE, hbmColor=HANDLE
-)
-BITMAP = _struct(
-    "BITMAP",
-    bmType=LONG,
-    bmWidth=LONG,
-    bmHeight=LONG,
-    bmWidthBytes=LONG,
-    bmPlanes=WORD,
-    bmBitsPixel=WORD,
-    bmBits=HANDLE,
-)
-BITMAPINFOHEADER = _struct(
-    "BITMAPINFOHEADER",
-    biSize=DWORD,
-    biWidth=LONG,
-    biHeight=LONG,
-    biPlanes=WORD,
-    biBitCount=WORD,
-    biCompression=DWORD,
-    biSizeImage=DWORD,
-    biXPelsPerMeter=LONG,
-    biYPelsPerMeter=LONG,
-    biClrUsed=DWORD,
-    biClrImportant=DWORD,
-)
-MOUSEINPUT = _struct(
-    "MOUSEINPUT",
-    dx=LONG,
-    dy=LONG,
-    mouseData=DWORD,
-    dwFlags=DWORD,
-    time=DWORD,
-    dwExtraInfo=ULONG_PTR,
-)
-KEYBDINPUT = _struct(
-    "KEYBDINPUT", wVk=WORD, wScan=WORD, dwFlags=DWORD, time=DWORD, dwExtraInfo=ULONG_PTR
-)
-INPUT_UNION = _struct("INPUT_UNION", ctypes.Union, mi=MOUSEINPUT, ki=KEYBDINPUT)
-INPUT = _struct("INPUT", type=DWORD, u=INPUT_UNION)
-INPUT_MOUSE, INPUT_KEYBOARD, WM_HOTKEY, PM_REMOVE, WAIT_TIMEOUT = 0, 1, 0x0312, 1, 258
-MOUSEEVENTF_MOVE, MOUSEEVENTF_WHEEL, MOUSEEVENTF_HWHEEL = 0x0001, 0x0800, 0x1000
-MOUSEEVENTF_VIRTUALDESK, MOUSEEVENTF_ABSOLUTE = 0x4000, 0x8000
+class POINT(ctypes.Structure):
+    _fields_ = [("x", LONG), ("y", LONG)]
+
+
+class RECT(ctypes.Structure):
+    _fields_ = [("left", LONG), ("top", LONG), ("right", LONG), ("bottom", LONG)]
+
+
+class CURSORINFO(ctypes.Structure):
+    _fields_ = [("cbSize", DWORD), ("flags", DWORD), ("hCursor", HCURSOR), ("ptScreenPos", POINT)]
+
+
+class ICONINFO(ctypes.Structure):
+    _fields_ = [
+        ("fIcon", BOOL),
+        ("xHotspot", DWORD),
+        ("yHotspot", DWORD),
+        ("hbmMask", HBITMAP),
+        ("hbmColor", HBITMAP),
+    ]
+
+
+class BITMAP(ctypes.Structure):
+    _fields_ = [
+        ("bmType", LONG),
+        ("bmWidth", LONG),
+        ("bmHeight", LONG),
+        ("bmWidthBytes", LONG),
+        ("bmPlanes", WORD),
+        ("bmBitsPixel", WORD),
+        ("bmBits", LPVOID),
+    ]
+
+
+class BITMAPINFOHEADER(ctypes.Structure):
+    _fields_ = [
+        ("biSize", DWORD),
+        ("biWidth", LONG),
+        ("biHeight", LONG),
+        ("biPlanes", WORD),
+        ("biBitCount", WORD),
+        ("biCompression", DWORD),
+        ("biSizeImage", DWORD),
+        ("biXPelsPerMeter", LONG),
+        ("biYPelsPerMeter", LONG),
+        ("biClrUsed", DWORD),
+        ("biClrImportant", DWORD),
+    ]
+
+
+class MOUSEINPUT(ctypes.Structure):
+    _fields_ = [
+        ("dx", LONG),
+        ("dy", LONG),
+        ("mouseData", DWORD),
+        ("dwFlags", DWORD),
+        ("time", DWORD),
+        ("dwExtraInfo", ULONG_PTR),
+    ]
+
+
+class KEYBDINPUT(ctypes.Structure):
+    _fields_ = [
+        ("wVk", WORD),
+        ("wScan", WORD),
+        ("dwFlags", DWORD),
+        ("time", DWORD),
+        ("dwExtraInfo", ULONG_PTR),
+    ]
+
+
+class INPUT_UNION(ctypes.Union):
+    _fields_ = [("mi", MOUSEINPUT), ("ki", KEYBDINPUT)]
+
+
+class INPUT(ctypes.Structure):
+    _anonymous_ = ("u",)  # so that `mi` and `ki` can be given and read directly
+    _fields_ = [("type", DWORD), ("u", INPUT_UNION)]
+
+
+class LASTINPUTINFO(ctypes.Structure):
+    _fields_ = [("cbSize", UINT), ("dwTime", DWORD)]
+
+
+class MSG(ctypes.Structure):
+    _fields_ = [
+        ("hwnd", HWND),
+        ("message", UINT),
+        ("wParam", WPARAM),
+        ("lParam", LPARAM),
+        ("time", DWORD),
+        ("pt", POINT),
+    ]
+
+
+class TOKEN_MANDATORY_LABEL(ctypes.Structure):
+    _fields_ = [("Sid", PSID), ("Attributes", DWORD)]
+
+
+# Mouse, keys and messages.
+INPUT_MOUSE = 0
+INPUT_KEYBOARD = 1
+MOUSEEVENTF_MOVE = 0x0001
+MOUSEEVENTF_WHEEL = 0x0800
+MOUSEEVENTF_HWHEEL = 0x1000
+MOUSEEVENTF_VIRTUALDESK = 0x4000
+MOUSEEVENTF_ABSOLUTE = 0x8000
+# The flags of MOUSEINPUT that press a button and let it go.
 MOUSEEVENTF_BUTTON = {
     "left": (0x0002, 0x0004),
     "right": (0x0008, 0x0010),
     "middle": (0x0020, 0x0040),
-}  # down, up
-KEYEVENTF_EXTENDEDKEY, KEYEVENTF_KEYUP, KEYEVENTF_UNICODE = 0x0001, 0x0002, 0x0004
-SM_CXSCREEN, SM_CYSCREEN, SM_SWAPBUTTON = 0, 1, 23
-SM_XVIRTUALSCREEN, SM_YVIRTUALSCREEN, SM_CXVIRTUALSCREEN, SM_CYVIRTUALSCREEN = 76, 77, 78, 79
-DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2, PROCESS_PER_MONITOR_DPI_AWARE = -4, 2
-SRCCOPY, HALFTONE, COLORONCOLOR, DIB_RGB_COLORS, CURSOR_SHOWING, DI_NORMAL = (
-    0x00CC0020,
-    4,
-    3,
-    0,
-    1,
-    3,
+}
+KEYEVENTF_EXTENDEDKEY = 0x0001
+KEYEVENTF_KEYUP = 0x0002
+KEYEVENTF_UNICODE = 0x0004
+WM_HOTKEY = 0x0312
+PM_NOREMOVE = 0
+PM_REMOVE = 1
+# Codes of alt, ctrl, shift and win, and what RegisterHotKey calls them (MOD_ALT and so on).
+MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}
+
+# Screen and drawing.
+SM_CXSCREEN = 0
+SM_CYSCREEN = 1
+SM_SWAPBUTTON = 23
+SM_XVIRTUALSCREEN = 76
+SM_YVIRTUALSCREEN = 77
+SM_CXVIRTUALSCREEN = 78
+SM_CYVIRTUALSCREEN = 79
+DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2 = -4
+PROCESS_PER_MONITOR_DPI_AWARE = 2
+SRCCOPY = 0x00CC0020
+COLORONCOLOR = 3
+HALFTONE = 4
+DIB_RGB_COLORS = 0
+CURSOR_SHOWING = 1
+DI_NORMAL = 3
+
+# Windows, processes and the console.
+GA_ROOT = 2
+GA_ROOTOWNER = 3
+DESKTOP_READOBJECTS = 0x0001
+PROCESS_QUERY_LIMITED_INFORMATION = 0x1000
+TOKEN_QUERY = 0x0008
+TokenIntegrityLevel = 25
+SECURITY_MANDATORY_MEDIUM_RID = 0x2000
+STD_OUTPUT_HANDLE = 0xFFFFFFF5
+ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0x0004
+WAIT_TIMEOUT = 258
+ERROR_ACCESS_DENIED = 5
+ERROR_INVALID_CURSOR_HANDLE = 1402
+
+# A virtual-key code and its key's name, then the names of the codes that follow it without a gap;
+# a sign is the key that bears it on a US keyboard.
+_KEY_ROWS = {
+    0x08: "backspace tab",
+    0x0C: "clear enter",
+    0x0D: "numenter",
+    0x10: "shift ctrl alt pause capslock",
+    0x1B: "escape",
+    0x20: "space pageup pagedown end home left up right down",
+    0x2C: "printscreen insert delete help",
+    0x30: "0 1 2 3 4 5 6 7 8 9",
+    0x41: "a b c d e f g h i j k l m n o p q r s t u v w x y z",
+    0x5B: "win rwin apps",
+    0x5D: "menu",
+    0x5F: "sleep num0 num1 num2 num3 num4 num5 num6 num7 num8 num9 nummultiply numadd",
+    0x6D: "numsubtract numdecimal numdivide",
+    0x70: "f1 f2 f3 f4 f5 f6 f7 f8 f9 f10 f11 f12",
+    0x7C: "f13 f14 f15 f16 f17 f18 f19 f20 f21 f22 f23 f24",
+    0x90: "numlock scrolllock",
+    0xA0: "lshift rshift lctrl rctrl lalt ralt browserback browserforward browserrefresh",
+    0xAC: "browserhome volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay",
+    0xBA: "; = , - . / `",
+    0xDB: "[ \\ ] '",
+    0xE2: "<",
+}
+
+
+def _virtual_keys() -> dict[str, int]:
+    """Each key's name and its virtual-key code."""
+    codes = {}
+    for first, names in _KEY_ROWS.items():
+        for offset, name in enumerate(names.split()):
+            codes[name] = first + offset
+    return codes
+
+
+VK_MAP = _virtual_keys()
+# Keys whose scan code carries the E0 prefix; without it Windows takes them for their numpad twins.
+EXTENDED_KEYS = frozenset(
+    """
+    pageup pagedown end home left up right down printscreen insert delete
+    win rwin apps menu numdivide numenter numlock rctrl ralt
+    browserback browserforward browserrefresh browserhome
+    volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay
+    """.split()
 )
-PROCESS_QUERY_LIMITED_INFORMATION, DESKTOP_READOBJECTS, TOKEN_QUERY = 0x1000, 0x0001, 0x0008
-TokenIntegrityLevel, SECURITY_MANDATORY_MEDIUM_RID, GA_ROOT, GA_ROOTOWNER = 25, 0x2000, 2, 3
-STD_OUTPUT_HANDLE, ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0xFFFFFFF5, 0x0004
-MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}  # of RegisterHotKey: alt, ctrl, shift, win
-ERROR_ACCESS_DENIED, ERROR_INVALID_CURSOR_HANDLE = 5, 1402
-_KEY_ROWS = {  # a code and its key, then those of the codes that follow; a sign is the key that bears it in the US
-    0x08: "backspace tab", 0x0C: "clear enter", 0x0D: "numenter", 0x10: "shift ctrl alt pause capslock", 0x1B: "escape",
-    0x20: "space pageup pagedown end home left up right down", 0x2C: "printscreen insert delete help",
-    0x30: "0 1 2 3 4 5 6 7 8 9", 0x41: "a b c d e f g h i j k l m n o p q r s t u v w x y z", 0x5B: "win rwin apps",
-    0x5D: "menu", 0x5F: "sleep num0 num1 num2 num3 num4 num5 num6 num7 num8 num9 nummultiply numadd", 0xE2: "<",
-    0x6D: "numsubtract numdecimal numdivide", 0x70: " ".join(f"f{n}" for n in range(1, 25)), 0x90: "numlock scrolllock",
-    0xA0: "lshift rshift lctrl rctrl lalt ralt browserback browserforward browserrefresh", 0xBA: "; = , - . / `",
-    0xAC: "browserhome volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay", 0xDB: "[ \\ ] '",
-}  # fmt: skip
-VK_MAP = {
-    name: first + n for first, names in _KEY_ROWS.items() for n, name in enumerate(names.split())
-}
-# Codes whose scan code carries the E0 prefix; without it Windows takes these keys for their numpad twins.
-_EXTENDED = {
-    *range(0x21, 0x2F),
-    0x5B,
-    0x5C,
-    0x5D,
-    0x6F,
-    0x90,
-    VK_MAP["rctrl"],
-    *range(VK_MAP["ralt"], 0xB4),
-}
-EXTENDED_KEYS = frozenset(name for name, code in VK_MAP.items() if code in _EXTENDED) | {"numenter"}
-# DLL, result, its check, and the functions so, with a letter for each argument; a new Win32 call is one more word here.
-# The check: bool where 0 is a failure, not_ for an HRESULT, where 0 is success, and None where every answer is one.
-_LETTERS = {
-    "p": HANDLE,
-    "t": ctypes.c_wchar_p,
-    "l": LONG,
-    "d": DWORD,
-    "s": ctypes.c_ssize_t,
-    "o": POINT,
-}
-_FUNCTIONS: tuple[tuple[str, Any, Callable[[Any], bool] | None, str], ...] = (
-    (
-        "user32",
-        BOOL,
-        bool,
-        "SetProcessDpiAwarenessContext(s) SetProcessDPIAware() CloseDesktop(p) ReleaseDC(pp)"
-        " GetCursorInfo(p) GetIconInfo(pp) DrawIconEx(pllplldpd) GetCursorPos(p) SetCursorPos(ll) GetWindowRect(pp)"
-        " RegisterHotKey(pldd) GetLastInputInfo(p) GetWindowThreadProcessId(pp) GetDoubleClickTime()",
+
+# The one place in this room where types are open: ctypes has no name for "any type of mine", and a
+# function takes and answers what its row says.
+CType = type[Any]
+WinFunction = Callable[..., Any]
+
+
+class Row(NamedTuple):
+    """One function of Windows: its DLL, its types, and what tells success from failure."""
+
+    dll: str
+    result: CType
+    arguments: list[CType]
+    check: Callable[[Any], bool] | None
+
+
+def nonzero(answer: int) -> bool:
+    """The check of a function that answers 0 when it failed."""
+    return answer != 0
+
+
+def is_handle(answer: int | None) -> bool:
+    """The check of a function that answers a handle; ctypes makes None of a null one."""
+    return bool(answer)
+
+
+def hresult_ok(answer: int) -> bool:
+    """The check of a function that answers an HRESULT: 0, or else the error's code."""
+    return answer == 0
+
+
+# For a function whose every answer is a valid one; a comment on its row says why.
+NO_CHECK = None
+
+# To add a call, add its row: the DLL, and the types in the order in which Microsoft documents them.
+WIN32: dict[str, Row] = {
+    # The screen and its scaling.
+    "SetProcessDpiAwarenessContext": Row("user32", BOOL, [DPI_AWARENESS_CONTEXT], nonzero),
+    "SetProcessDpiAwareness": Row("shcore", HRESULT, [INT], hresult_ok),
+    "SetProcessDPIAware": Row("user32", BOOL, [], nonzero),
+    "GetSystemMetrics": Row("user32", INT, [INT], NO_CHECK),  # 0 is a coordinate, too
+    "OpenInputDesktop": Row("user32", HDESK, [DWORD, BOOL, DWORD], is_handle),
+    "CloseDesktop": Row("user32", BOOL, [HDESK], nonzero),
+    # Drawing.
+    "GetDC": Row("user32", HDC, [HWND], is_handle),
+    "ReleaseDC": Row("user32", INT, [HWND, HDC], nonzero),
+    "CreateCompatibleDC": Row("gdi32", HDC, [HDC], is_handle),
+    "DeleteDC": Row("gdi32", BOOL, [HDC], nonzero),
+    "CreateDIBSection": Row(
+        "gdi32", HBITMAP, [HDC, LPBITMAPINFO, UINT, LPVOID, HANDLE, DWORD], is_handle
     ),
-    (
-        "user32",
-        LONG,
-        None,
-        "GetSystemMetrics(l) GetWindowTextW(ppl) PeekMessageW(ppddd) SendInput(dpl)"
-        " MapVirtualKeyW(dd)",
+    "SelectObject": Row("gdi32", HGDIOBJ, [HDC, HGDIOBJ], is_handle),
+    "DeleteObject": Row("gdi32", BOOL, [HGDIOBJ], nonzero),
+    "GetObjectW": Row("gdi32", INT, [HGDIOBJ, INT, LPVOID], nonzero),
+    "SetStretchBltMode": Row("gdi32", INT, [HDC, INT], nonzero),
+    "SetBrushOrgEx": Row("gdi32", BOOL, [HDC, INT, INT, LPPOINT], nonzero),
+    "StretchBlt": Row(
+        "gdi32", BOOL, [HDC, INT, INT, INT, INT, HDC, INT, INT, INT, INT, DWORD], nonzero
     ),
-    ("user32", HANDLE, bool, "OpenInputDesktop(dld) GetDC(p)"),
-    ("user32", HANDLE, None, "GetForegroundWindow() WindowFromPoint(o) GetAncestor(pd)"),
-    ("gdi32", HANDLE, bool, "CreateCompatibleDC(p) CreateDIBSection(ppdppd) SelectObject(pp)"),
-    (
-        "gdi32",
-        BOOL,
-        bool,
-        "DeleteDC(p) DeleteObject(p) GetObjectW(plp) GdiFlush() SetStretchBltMode(pl)"
-        " SetBrushOrgEx(pllp) StretchBlt(pllllplllld)",
+    "GdiFlush": Row("gdi32", BOOL, [], nonzero),
+    # The mouse pointer.
+    "GetCursorInfo": Row("user32", BOOL, [LPCURSORINFO], nonzero),
+    "GetIconInfo": Row("user32", BOOL, [HICON, LPICONINFO], nonzero),
+    "DrawIconEx": Row(
+        "user32", BOOL, [HDC, INT, INT, HICON, INT, INT, UINT, HBRUSH, UINT], nonzero
     ),
-    ("kernel32", HANDLE, bool, "OpenProcess(dld) CreateMutexW(plt) GetStdHandle(d)"),
-    ("kernel32", HANDLE, None, "GetConsoleWindow()"),
-    (
-        "kernel32",
-        BOOL,
-        bool,
-        "CloseHandle(p) QueryFullProcessImageNameW(pdpp) SetConsoleCtrlHandler(pl)"
-        " GetConsoleMode(pp) SetConsoleMode(pd)",
-    ),
-    ("kernel32", DWORD, None, "GetTickCount() WaitForSingleObject(pd)"),
-    ("advapi32", BOOL, bool, "OpenProcessToken(pdp) GetTokenInformation(plpdp)"),
-    ("shcore", LONG, not_, "SetProcessDpiAwareness(l)"),
-)
-WIN32 = {
-    name: (dll, restype, tuple(_LETTERS[letter] for letter in letters), check)
-    for dll, restype, check, functions in _FUNCTIONS
-    for name, letters in re.findall(r"(\w+)\((\w*)\)", functions)
+    "GetCursorPos": Row("user32", BOOL, [LPPOINT], nonzero),
+    "SetCursorPos": Row("user32", BOOL, [INT, INT], nonzero),
+    # Windows.
+    "GetForegroundWindow": Row("user32", HWND, [], NO_CHECK),  # null: none has the keyboard
+    "WindowFromPoint": Row("user32", HWND, [POINT], NO_CHECK),  # null: there is none
+    "GetAncestor": Row("user32", HWND, [HWND, UINT], NO_CHECK),  # null: it was just closed
+    "GetWindowTextW": Row("user32", INT, [HWND, LPWSTR, INT], NO_CHECK),  # 0: an empty title
+    "GetWindowRect": Row("user32", BOOL, [HWND, LPRECT], nonzero),
+    "GetWindowThreadProcessId": Row("user32", DWORD, [HWND, LPDWORD], nonzero),
+    # Processes and their rights.
+    "OpenProcess": Row("kernel32", HANDLE, [DWORD, BOOL, DWORD], is_handle),
+    "QueryFullProcessImageNameW": Row("kernel32", BOOL, [HANDLE, DWORD, LPWSTR, LPDWORD], nonzero),
+    "OpenProcessToken": Row("advapi32", BOOL, [HANDLE, DWORD, LPHANDLE], nonzero),
+    "GetTokenInformation": Row("advapi32", BOOL, [HANDLE, INT, LPVOID, DWORD, LPDWORD], nonzero),
+    "CloseHandle": Row("kernel32", BOOL, [HANDLE], nonzero),
+    # Input.
+    "SendInput": Row("user32", UINT, [UINT, LPINPUT, INT], NO_CHECK),  # how many were taken
+    "MapVirtualKeyW": Row("user32", UINT, [UINT, UINT], NO_CHECK),  # 0: it has no scan code
+    "GetDoubleClickTime": Row("user32", UINT, [], nonzero),
+    "GetLastInputInfo": Row("user32", BOOL, [LPLASTINPUTINFO], nonzero),
+    "GetTickCount": Row("kernel32", DWORD, [], NO_CHECK),  # 0 is a time: it wraps every 49 days
+    # Hotkeys.
+    "RegisterHotKey": Row("user32", BOOL, [HWND, INT, UINT, UINT], nonzero),
+    "PeekMessageW": Row("user32", BOOL, [LPMSG, HWND, UINT, UINT, UINT], NO_CHECK),  # 0: none
+    # The console. A handle to no console is told by GetConsoleMode.
+    "GetConsoleWindow": Row("kernel32", HWND, [], NO_CHECK),  # null: the program has none
+    "SetConsoleCtrlHandler": Row("kernel32", BOOL, [PHANDLER_ROUTINE, BOOL], nonzero),
+    "GetStdHandle": Row("kernel32", HANDLE, [DWORD], is_handle),
+    "GetConsoleMode": Row("kernel32", BOOL, [HANDLE, LPDWORD], nonzero),
+    "SetConsoleMode": Row("kernel32", BOOL, [HANDLE, DWORD], nonzero),
+    # One agent at a time.
+    "CreateMutexW": Row("kernel32", HANDLE, [LPVOID, BOOL, LPCWSTR], is_handle),
+    "WaitForSingleObject": Row("kernel32", DWORD, [HANDLE, DWORD], NO_CHECK),  # 0: it is ours
 }
 
 
 class Win32:
-    """The table bound to functions: `api.GetDC(None)` calls one and raises Win32Error when its check fails."""
+    """The table bound to functions: `api.GetDC(None)` calls one.
+
+    It raises Win32Error when the function's check fails or this Windows has no such function.
+    `resolve` gives the function for a DLL, a name, a result type and argument types; `last_error`
+    is GetLastError.
+    """
 
     def __init__(
-        self, resolve: Callable[..., Callable[..., Any]], last_error: Callable[[], int]
+        self,
+        resolve: Callable[[str, str, CType, list[CType]], WinFunction],
+        last_error: Callable[[], int],
     ) -> None:
-        self._resolve, self._last_error = resolve, last_error
+        self._resolve = resolve
+        self._last_error = last_error
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Binds a function at its first use; raises Win32Error if this Windows has none."""
-        dll, restype, argtypes, check = WIN32[name]
+    def __getattr__(self, name: str) -> WinFunction:
+        """Binds a function at its first use; a name without a row is a bug: AttributeError."""
+        row = WIN32.get(name)
+        if row is None:
+            raise AttributeError(f"WIN32 has no row for {name!r}; add one to the table.")
+        function = self._bind(name, row)
+
+        def checked(*arguments: object) -> Any:
+            answer = function(*arguments)
+            if row.check is not None and not row.check(answer):
+                raise self._refusal(name, row, answer)
+            return answer
+
+        # From now on Python finds the function itself and does not come here for this name.
+        setattr(self, name, checked)
+        return checked
+
+    def _bind(self, name: str, row: Row) -> WinFunction:
         try:
-            function = self._resolve(dll, name, restype, argtypes)
+            return self._resolve(row.dll, name, row.result, row.arguments)
         except (AttributeError, OSError):
             raise Win32Error(f"{name} is not available on this Windows.", name) from None
 
-        def call(*arguments: Any) -> Any:
-            result = function(*arguments)
-            if check and not check(result):
-                code = result if check is not_ else self._last_error()  # an HRESULT is the code
-                advice = "unlock the screen or close the secure prompt (UAC) if there is one, then try again"
-                raise Win32Error(f"Windows refused {name} (error {code}); {advice}.", name, code)
-            return result
-
-        setattr(self, name, call)
-        return call
+    def _refusal(self, name: str, row: Row, answer: int) -> Win32Error:
+        code = self._last_error()
+        if row.check is hresult_ok:  # an HRESULT is the code itself and leaves GetLastError alone
+            code = answer
+        return Win32Error(
+            f"Windows refused {name} (error {code}); unlock the screen or close the secure prompt"
+            " (UAC) if there is one, then try again.",
+            name,
+            code,
+        )
 
 
 def load_win32() -> Win32:
     """The table bound to this machine's DLLs; anywhere but on Windows raises Win32Error."""
     if sys.platform != "win32":
         raise Win32Error(
-            "There is no Windows desktop here; run it on Windows 10/11, or try: python agent.py --demo"
+            "There is no Windows desktop here; run it on Windows 10/11, or try:"
+            " python agent.py --demo"
         )
 
-    def resolve(dll: str, name: str, restype: Any, argtypes: tuple[Any, ...]) -> Any:
-        return ctypes.WINFUNCTYPE(restype, *argtypes, use_last_error=True)(
-            (name, ctypes.WinDLL(dll))
-        )
+    def resolve(dll: str, name: str, result: CType, arguments: list[CType]) -> WinFunction:
+        prototype = ctypes.WINFUNCTYPE(result, *arguments, use_last_error=True)
+        return prototype((name, ctypes.WinDLL(dll)))
 
     return Win32(resolve, ctypes.get_last_error)
 
@@ -1716,58 +1923,90 @@ def load_win32() -> Win32:
 
 
 class Desktop(Protocol):
-    """A screen, a mouse and a keyboard. Only the actuator may call the five input methods, which come last."""
+    """A screen, a mouse and a keyboard.
 
-    def screen(self) -> Rect: ...  # the whole virtual screen, all monitors, in pixels
-    def primary(self) -> Rect: ...  # the primary monitor
-    def capture(
-        self, area: Rect, width: int, height: int
-    ) -> Frame: ...  # scaled, with the pointer; raises Win32Error
-    def glance(
-        self, area: Rect, width: int, height: int
-    ) -> bytes: ...  # quick BGRX, to compare with another one only
-    def cursor(self) -> Point: ...  # where the mouse is
-    def foreground(
-        self,
-    ) -> Window | None: ...  # which has the keyboard; raises Win32Error while the desktop is locked
-    def window_at(self, point: Point) -> Window | None: ...  # the top-level window at that pixel
-    def idle_s(
-        self,
-    ) -> float: ...  # seconds since anybody last used mouse or keyboard, the program included
-    def double_click_ms(
-        self,
-    ) -> int: ...  # the longest time between two clicks that make a double click
-    def move(self, point: Point) -> None: ...  # puts the mouse on exactly that pixel
-    def button(
-        self, name: str, down: bool
-    ) -> None: ...  # left, right or middle, where the mouse is
-    def wheel(
-        self, units: int, horizontal: bool = False
-    ) -> None: ...  # 120 are a notch, positive is up or right
-    def key(
-        self, name: str, down: bool
-    ) -> None: ...  # presses or releases a key by its name in VK_MAP
-    def text(
-        self, text: str
-    ) -> None: ...  # types one batch of characters, whatever the keyboard layout
+    Only the actuator may call the five input methods, which come last. Places and sizes are in
+    pixels of the virtual screen. Each method raises Win32Error when Windows refuses.
+    """
+
+    def screen(self) -> Rect:
+        """The whole virtual screen: all monitors."""
+
+    def primary(self) -> Rect:
+        """The primary monitor."""
+
+    def capture(self, area: Rect, width: int, height: int) -> Frame:
+        """The area scaled to width x height, without and with the mouse pointer."""
+
+    def glance(self, area: Rect, width: int, height: int) -> bytes:
+        """The area scaled quickly and roughly, as BGRX; only for comparing with another glance."""
+
+    def cursor(self) -> Point:
+        """Where the mouse is."""
+
+    def foreground(self) -> Window | None:
+        """The window that has the keyboard, if any; Win32Error while the desktop is locked."""
+
+    def window_at(self, point: Point) -> Window | None:
+        """The top-level window at that pixel, if any."""
+
+    def idle_s(self) -> float:
+        """Seconds since anybody last used mouse or keyboard, the program included."""
+
+    def double_click_ms(self) -> int:
+        """The longest time between two clicks that make a double click."""
+
+    def move(self, point: Point) -> None:
+        """Puts the mouse on exactly that pixel."""
+
+    def button(self, name: str, down: bool) -> None:
+        """Presses or releases left, right or middle, where the mouse is."""
+
+    def wheel(self, units: int, horizontal: bool = False) -> None:
+        """Turns the wheel; 120 units are a notch, positive is up or right."""
+
+    def key(self, name: str, down: bool) -> None:
+        """Presses or releases a key by its name in VK_MAP."""
+
+    def text(self, text: str) -> None:
+        """Types one batch of characters, whatever the keyboard layout."""
 
 
-def _twice(release: Callable[..., Any], *arguments: Any) -> None:
-    """Releases something, trying once more if Windows refuses: what stays held is worse than a lost error."""
+def _twice(release: WinFunction, *arguments: object) -> None:
+    """Releases something, and tries again if Windows refuses: a leak is worse than a lost error."""
     try:
         release(*arguments)
     except Win32Error:
         release(*arguments)
 
 
-# Remote screens report old places 2 ms after a move, and a click goes there; 12 ms left none of 200 clicks astray.
-MOVE_TRIES, MOVE_HOLD_S = 20, 0.012
+# Remote screens report an old place 2 ms after a move, and a click would go there; with 12 ms none
+# of 200 clicks went astray.
+MOVE_HOLD_S = 0.012
+MOVE_TRIES = 20
+# Tried three times, since a key that stays down is worse than any error.
+RELEASE_TRIES = 3
+TITLE_CHARACTERS = 512
+PATH_CHARACTERS = 1024
+# Room for a TOKEN_MANDATORY_LABEL and the SID behind it, which is 12 bytes long.
+LABEL_BYTES = 128
+# Where in a SID S-1-16-LEVEL the level lies: behind revision, count and authority.
+SID_LEVEL_OFFSET = 8
+# The integrity level of a process that does not let us ask: more than any that does.
+OUT_OF_REACH = 1 << 16
+# Ways to make pixels mean pixels on scaled monitors, the newest first: function and arguments.
+_DPI_WAYS: dict[str, list[int]] = {
+    "SetProcessDpiAwarenessContext": [DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2],
+    "SetProcessDpiAwareness": [PROCESS_PER_MONITOR_DPI_AWARE],
+    "SetProcessDPIAware": [],
+}
 
 
 def escape_sequences(api: Win32, undo: ExitStack) -> bool:
     """Switches the console's escape sequences on until `undo` closes; tells whether they work."""
     mode = DWORD()
-    with suppress(Win32Error):  # no console, or one older than Windows 10
+    # There may be no console, or one older than Windows 10.
+    with suppress(Win32Error):
         handle = api.GetStdHandle(STD_OUTPUT_HANDLE)
         api.GetConsoleMode(handle, ctypes.byref(mode))
         api.SetConsoleMode(handle, mode.value | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
@@ -1776,121 +2015,166 @@ def escape_sequences(api: Win32, undo: ExitStack) -> bool:
     return False
 
 
+def _checked_size(screen: Rect) -> Rect:
+    """The screen as Windows reports it; raises Win32Error if it has no size."""
+    if screen.width <= 0 or screen.height <= 0:
+        raise Win32Error(
+            "Windows reports a screen of no size; connect a display or restore the session."
+        )
+    return screen
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
+class _Picture(NamedTuple):
+    """A copy of the screen in memory, which GDI can still draw into."""
+
+    dc: int  # draws into it
+    address: int  # of its pixels: BGRX, top row first
+    size: int  # of its pixels, in bytes
+
+
 class WindowsDesktop:
-    """The real desktop through Win32; `api` is the bound table, so that tests can put their own functions behind it."""
+    """The real desktop through Win32.
+
+    `api` is the bound table, so that tests can put their own functions behind it.
+    """
 
     def __init__(self, api: Win32, clock: Clock) -> None:
-        self.api, self.clock, self._numbers = api, clock, count(1)
-        self._swapped, self._rights, self._own = False, 0, set[int | None]()
+        self.api = api
+        self.clock = clock
+        self._captures = 0
+        # Whether the buttons were swapped when one was pressed last.
+        self._swapped = False
+        # The program's own integrity level; 0 until it was asked for.
+        self._own_rights = 0
+        self._own_windows: set[int | None] = set()
 
     def init_dpi(self) -> str:
-        """Makes pixels mean pixels on scaled monitors; returns the way that worked, the last if already set."""
-        ways = {"SetProcessDpiAwarenessContext": [DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2]}
-        ways |= {
-            "SetProcessDpiAwareness": [PROCESS_PER_MONITOR_DPI_AWARE],
-            "SetProcessDPIAware": [],
-        }
-        for name, arguments in ways.items():
+        """Makes pixels mean pixels on scaled monitors; returns the function that did it, or "none".
+
+        Windows refuses all but the last if the awareness is already set, which is just as good.
+        """
+        for name, arguments in _DPI_WAYS.items():
             with suppress(Win32Error):
                 getattr(self.api, name)(*arguments)
                 return name
         return "none"
 
     def screen(self) -> Rect:
-        return self._sized(
-            SM_XVIRTUALSCREEN, SM_YVIRTUALSCREEN, SM_CXVIRTUALSCREEN, SM_CYVIRTUALSCREEN
+        metric = self.api.GetSystemMetrics
+        return _checked_size(
+            Rect(
+                metric(SM_XVIRTUALSCREEN),
+                metric(SM_YVIRTUALSCREEN),
+                metric(SM_CXVIRTUALSCREEN),
+                metric(SM_CYVIRTUALSCREEN),
+            )
         )
 
     def primary(self) -> Rect:
-        return self._sized(SM_CXSCREEN, SM_CYSCREEN, SM_CXSCREEN, SM_CYSCREEN)._replace(
-            left=0, top=0
-        )
-
-    def _sized(self, *metrics: int) -> Rect:
-        rect = Rect(*map(self.api.GetSystemMetrics, metrics))
-        if rect.width <= 0 or rect.height <= 0:
-            raise Win32Error(
-                "Windows reports a screen of no size; connect a display or restore the session."
-            )
-        return rect
+        metric = self.api.GetSystemMetrics
+        return _checked_size(Rect(0, 0, metric(SM_CXSCREEN), metric(SM_CYSCREEN)))
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
-        screen, window = self.screen(), self.foreground()
-        clean, pixels = self._blit(area, width, height, HALFTONE)
+        screen = self.screen()
+        window = self.foreground()
+        with ExitStack() as undo:
+            picture = self._copy_screen(undo, area, width, height, HALFTONE)
+            clean = self._pixels(picture)
+            pixels = clean
+            if self._draw_cursor(picture.dc, area, width, height):
+                pixels = self._pixels(picture)
+        self._captures += 1
         return Frame(
-            next(self._numbers),
-            width,
-            height,
-            pixels,
-            clean,
-            area,
-            screen,
-            self.clock.now(),
-            window,
+            number=self._captures,
+            width=width,
+            height=height,
+            pixels=pixels,
+            clean=clean,
+            area=area,
+            screen=screen,
+            taken_at=self.clock.now(),
+            window=window,
         )
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
-        return self._blit(area, width, height, COLORONCOLOR)[0]
-
-    def _blit(self, area: Rect, width: int, height: int, mode: int) -> tuple[bytes, bytes]:
-        """The screen's `area`, through a top-down 32-bit DIB section; with HALFTONE also with the pointer on it."""
-        api, bits, header = (
-            self.api,
-            HANDLE(),
-            BITMAPINFOHEADER(ctypes.sizeof(BITMAPINFOHEADER), width, -height, 1, 32),
-        )
         with ExitStack() as undo:
-            source = api.GetDC(None)
-            undo.callback(_twice, api.ReleaseDC, None, source)
-            bitmap = api.CreateDIBSection(
-                source, ctypes.byref(header), DIB_RGB_COLORS, ctypes.byref(bits), None, 0
-            )
-            undo.callback(
-                _twice, api.DeleteObject, bitmap
-            )  # after its DC, which would keep it alive
-            memory = api.CreateCompatibleDC(source)
-            undo.callback(_twice, api.DeleteDC, memory)
-            undo.callback(_twice, api.SelectObject, memory, api.SelectObject(memory, bitmap))
-            api.SetStretchBltMode(memory, mode)
-            api.SetBrushOrgEx(memory, 0, 0, None)  # HALFTONE misaligns its brush without it
-            api.StretchBlt(memory, 0, 0, width, height, source, *area, SRCCOPY)
-            api.GdiFlush()
-            clean = pixels = ctypes.string_at(bits.value or 0, width * height * 4)
-            if mode == HALFTONE and self._draw_cursor(memory, area, width, height):
-                api.GdiFlush()
-                pixels = ctypes.string_at(bits.value or 0, width * height * 4)
-            return clean, pixels
+            return self._pixels(self._copy_screen(undo, area, width, height, COLORONCOLOR))
 
-    def _draw_cursor(self, memory: int, area: Rect, width: int, height: int) -> bool:
-        """Draws the mouse pointer at its scaled place, its hotspot on the spot; false if none is shown."""
-        info, icon, bitmap = CURSORINFO(ctypes.sizeof(CURSORINFO)), ICONINFO(), BITMAP()
+    def _copy_screen(
+        self, undo: ExitStack, area: Rect, width: int, height: int, mode: int
+    ) -> _Picture:
+        """Copies the screen's `area` into a 32-bit DIB section, which lives until `undo` closes.
+
+        `mode` says how to scale: HALFTONE averages, COLORONCOLOR leaves lines out and is quick.
+        """
+        api = self.api
+        # A negative height makes it top-down.
+        header = BITMAPINFOHEADER(ctypes.sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
+        address = LPVOID()
+        source = api.GetDC(None)
+        undo.callback(_twice, api.ReleaseDC, None, source)
+        bitmap = api.CreateDIBSection(
+            source, ctypes.byref(header), DIB_RGB_COLORS, ctypes.byref(address), None, 0
+        )
+        # Made before its DC and so deleted after it: while it is selected there, it cannot be.
+        undo.callback(_twice, api.DeleteObject, bitmap)
+        memory = api.CreateCompatibleDC(source)
+        undo.callback(_twice, api.DeleteDC, memory)
+        former = api.SelectObject(memory, bitmap)
+        undo.callback(_twice, api.SelectObject, memory, former)
+        api.SetStretchBltMode(memory, mode)
+        # HALFTONE misaligns its brush without it.
+        api.SetBrushOrgEx(memory, 0, 0, None)
+        api.StretchBlt(memory, 0, 0, width, height, source, *area, SRCCOPY)
+        return _Picture(memory, address.value or 0, width * height * 4)
+
+    def _pixels(self, picture: _Picture) -> bytes:
+        """The picture's pixels, once all drawing that GDI has put off is done."""
+        self.api.GdiFlush()
+        return ctypes.string_at(picture.address, picture.size)
+
+    def _draw_cursor(self, picture_dc: int, area: Rect, width: int, height: int) -> bool:
+        """Draws the mouse pointer with its hotspot at the scaled place; false if none is shown."""
+        info = CURSORINFO(ctypes.sizeof(CURSORINFO))
         self.api.GetCursorInfo(ctypes.byref(info))
         if not info.flags & CURSOR_SHOWING or not info.hCursor:
             return False
+        icon = ICONINFO()
         try:
             self.api.GetIconInfo(info.hCursor, ctypes.byref(icon))
         except Win32Error as error:
-            if (
-                error.code == ERROR_INVALID_CURSOR_HANDLE
-            ):  # its program ended or changed it in this very moment
+            # Its program ended or changed it in this very moment.
+            if error.code == ERROR_INVALID_CURSOR_HANDLE:
                 return False
             raise
-        with ExitStack() as undo:
-            for handle in filter(
-                None, (icon.hbmMask, icon.hbmColor)
-            ):  # both are copies that the caller must delete
-                undo.callback(_twice, self.api.DeleteObject, handle)
-            self.api.GetObjectW(
-                icon.hbmColor or icon.hbmMask, ctypes.sizeof(BITMAP), ctypes.byref(bitmap)
-            )
-        high = (
-            bitmap.bmHeight if icon.hbmColor else bitmap.bmHeight // 2
-        )  # monochrome: AND mask above XOR mask
+        icon_width, icon_height = self._icon_size(icon)
         x = (info.ptScreenPos.x - icon.xHotspot - area.left) * width // area.width
         y = (info.ptScreenPos.y - icon.yHotspot - area.top) * height // area.height
-        size = max(1, bitmap.bmWidth * width // area.width), max(1, high * height // area.height)
-        self.api.DrawIconEx(memory, x, y, info.hCursor, *size, 0, None, DI_NORMAL)
+        # DrawIconEx takes 0 for the icon's full size, so even a tiny one is a pixel.
+        drawn_width = max(1, icon_width * width // area.width)
+        drawn_height = max(1, icon_height * height // area.height)
+        self.api.DrawIconEx(
+            picture_dc, x, y, info.hCursor, drawn_width, drawn_height, 0, None, DI_NORMAL
+        )
         return True
+
+    def _icon_size(self, icon: ICONINFO) -> tuple[int, int]:
+        """The icon's width and height; deletes its two bitmaps, which are copies for the caller."""
+        bitmap = BITMAP()
+        with ExitStack() as undo:
+            for handle in (icon.hbmMask, icon.hbmColor):
+                if handle:
+                    undo.callback(_twice, self.api.DeleteObject, handle)
+            shown = icon.hbmColor or icon.hbmMask
+            self.api.GetObjectW(shown, ctypes.sizeof(BITMAP), ctypes.byref(bitmap))
+        if icon.hbmColor:
+            return bitmap.bmWidth, bitmap.bmHeight
+        # A monochrome icon has its AND mask above its XOR mask in one bitmap.
+        return bitmap.bmWidth, bitmap.bmHeight // 2
 
     def cursor(self) -> Point:
         point = POINT()
@@ -1898,82 +2182,116 @@ class WindowsDesktop:
         return Point(point.x, point.y)
 
     def foreground(self) -> Window | None:
-        # the input desktop cannot be opened while the screen is locked or a UAC prompt has it
-        _twice(self.api.CloseDesktop, self.api.OpenInputDesktop(0, False, DESKTOP_READOBJECTS))
+        # While the screen is locked or a UAC prompt has it, the input desktop cannot be opened.
+        desktop = self.api.OpenInputDesktop(0, False, DESKTOP_READOBJECTS)
+        _twice(self.api.CloseDesktop, desktop)
         return self._window(self.api.GetForegroundWindow())
 
     def window_at(self, point: Point) -> Window | None:
         handle = self.api.WindowFromPoint(POINT(point.x, point.y))
-        return self._window(handle and self.api.GetAncestor(handle, GA_ROOT))
-
-    def _window(self, handle: int | None) -> Window | None:
         if not handle:
             return None
-        title, rect, process = ctypes.create_unicode_buffer(512), RECT(), DWORD()
+        return self._window(self.api.GetAncestor(handle, GA_ROOT))
+
+    def _window(self, handle: int | None) -> Window | None:
+        """What is to be known about a window; None if there is none, or none any more."""
+        if not handle:
+            return None
+        title = ctypes.create_unicode_buffer(TITLE_CHARACTERS)
+        rect = RECT()
+        process_id = DWORD()
         try:
-            self.api.GetWindowTextW(handle, title, 512)
+            self.api.GetWindowTextW(handle, title, TITLE_CHARACTERS)
             self.api.GetWindowRect(handle, ctypes.byref(rect))
-            self.api.GetWindowThreadProcessId(handle, ctypes.byref(process))
+            self.api.GetWindowThreadProcessId(handle, ctypes.byref(process_id))
         except Win32Error:
             return None  # it was closed in this very moment
-        place = Rect(rect.left, rect.top, rect.right - rect.left, rect.bottom - rect.top)
-        program, rights = self._owner(process.value)
-        self._rights = self._rights or max(
-            SECURITY_MANDATORY_MEDIUM_RID, self._owner(os.getpid())[1]
-        )
+        program, rights = self._owner(process_id.value)
         return Window(
-            handle, title.value, program, place, rights > self._rights, handle in self._own
+            handle=handle,
+            title=title.value,
+            program=program,
+            rect=Rect(rect.left, rect.top, rect.right - rect.left, rect.bottom - rect.top),
+            elevated=rights > self._rights_of_ours(),
+            own=handle in self._own_windows,
         )
 
+    def _rights_of_ours(self) -> int:
+        """The program's own integrity level, asked for once; medium where Windows is silent."""
+        if not self._own_rights:
+            _, rights = self._owner(os.getpid())
+            self._own_rights = max(SECURITY_MANDATORY_MEDIUM_RID, rights)
+        return self._own_rights
+
     def _owner(self, process_id: int) -> tuple[str, int]:
-        """File name and integrity level of a process; one that Windows does not let us ask has more rights than we."""
-        path, size, token, rights = ctypes.create_unicode_buffer(1024), DWORD(1024), HANDLE(), 0
-        sid = (
-            ctypes.c_size_t * 16
-        )()  # TOKEN_MANDATORY_LABEL: the address of the SID, attributes, the SID
+        """A process's file name ("" if unknown) and integrity level.
+
+        One that Windows does not let us ask has more rights than we; 0 is one that is gone.
+        """
+        path = ctypes.create_unicode_buffer(PATH_CHARACTERS)
+        rights = 0
         try:
             with ExitStack() as undo:
                 process = self.api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
                 undo.callback(_twice, self.api.CloseHandle, process)
+                size = DWORD(PATH_CHARACTERS)
                 self.api.QueryFullProcessImageNameW(process, 0, path, ctypes.byref(size))
-                self.api.OpenProcessToken(process, TOKEN_QUERY, ctypes.byref(token))
-                undo.callback(_twice, self.api.CloseHandle, token.value)
-                self.api.GetTokenInformation(
-                    token, TokenIntegrityLevel, sid, ctypes.sizeof(sid), ctypes.byref(size)
-                )
-                rights = DWORD.from_address(
-                    sid[0] + 8
-                ).value  # behind revision, count and authority of S-1-16-LEVEL
-        except Win32Error as error:  # of a release, too, when the rights are known
-            rights = rights or (1 << 16 if error.code == ERROR_ACCESS_DENIED else 0)
-        return path.value.replace("\\", "/").rpartition("/")[2], rights
+                rights = self._integrity_level(process, undo)
+        except Win32Error as error:
+            # If a release failed, the rights are known and stand.
+            if not rights and error.code == ERROR_ACCESS_DENIED:
+                rights = OUT_OF_REACH
+        return _file_name(path.value), rights
+
+    def _integrity_level(self, process: int, undo: ExitStack) -> int:
+        """How much a process may do: 0x2000 is an ordinary program, 0x3000 an administrator's.
+
+        Its token is closed by `undo`, not here, so that a close that fails does not lose the level.
+        """
+        token = HANDLE()
+        self.api.OpenProcessToken(process, TOKEN_QUERY, ctypes.byref(token))
+        undo.callback(_twice, self.api.CloseHandle, token.value)
+        buffer = ctypes.create_string_buffer(LABEL_BYTES)
+        needed = DWORD()
+        self.api.GetTokenInformation(
+            token, TokenIntegrityLevel, buffer, LABEL_BYTES, ctypes.byref(needed)
+        )
+        label = TOKEN_MANDATORY_LABEL.from_buffer(buffer)
+        return DWORD.from_address(label.Sid + SID_LEVEL_OFFSET).value
 
     def own_console(self, in_front: bool) -> None:
-        """Remembers the console of the program; `in_front`: the task was typed there, so it is the front window."""
-        if (
-            console := self.api.GetConsoleWindow()
-        ):  # in Windows Terminal an invisible part, owned by the visible window
-            front = self.api.GetForegroundWindow() if in_front else None
-            self._own = {console, self.api.GetAncestor(console, GA_ROOTOWNER), front}
+        """Remembers the program's console, which no act may touch.
+
+        `in_front`: the task was typed there, so the front window is the console, too. In Windows
+        Terminal the console itself is an invisible window, owned by the visible one.
+        """
+        console = self.api.GetConsoleWindow()
+        if not console:
+            return
+        self._own_windows = {console, self.api.GetAncestor(console, GA_ROOTOWNER)}
+        if in_front:
+            self._own_windows.add(self.api.GetForegroundWindow())
 
     def idle_s(self) -> float:
-        info = (DWORD * 2)(8)  # LASTINPUTINFO: its size, the tick of the last input
-        self.api.GetLastInputInfo(info)
-        return (
-            max(0, LONG(self.api.GetTickCount() - info[1]).value) / 1000
-        )  # both wrap after 49 days
+        info = LASTINPUTINFO(ctypes.sizeof(LASTINPUTINFO))
+        self.api.GetLastInputInfo(ctypes.byref(info))
+        # Both times wrap after 49 days; as a signed 32-bit number their difference is right.
+        idle_ms = LONG(self.api.GetTickCount() - info.dwTime).value
+        return max(0, idle_ms) / 1000
 
     def double_click_ms(self) -> int:
         return int(self.api.GetDoubleClickTime())
 
     def move(self, point: Point) -> None:
-        """Absolute move by SendInput, which applications see as a real one; repeated until the place holds."""
+        """Moves by SendInput, which programs take for a real mouse, until the place holds."""
         screen = self.screen()
-        # Windows maps 0..65536 onto the virtual screen; the middle of each pixel survives its rounding
+        # Windows maps 0..65536 onto the virtual screen; a pixel's middle survives its rounding.
         dx = (2 * (point.x - screen.left) + 1) * 65536 // (2 * screen.width)
         dy = (2 * (point.y - screen.top) + 1) * 65536 // (2 * screen.height)
         for attempt in range(MOVE_TRIES):
-            self._mouse(MOUSEEVENTF_MOVE | MOUSEEVENTF_ABSOLUTE | MOUSEEVENTF_VIRTUALDESK, dx, dy)
+            self._send_mouse(
+                MOUSEEVENTF_MOVE | MOUSEEVENTF_ABSOLUTE | MOUSEEVENTF_VIRTUALDESK, dx, dy
+            )
             if attempt >= MOVE_TRIES // 2:
                 self.api.SetCursorPos(point.x, point.y)
             self.clock.sleep(MOVE_HOLD_S)
@@ -1984,53 +2302,73 @@ class WindowsDesktop:
         )
 
     def button(self, name: str, down: bool) -> None:
-        if down:  # a release must name the button that was pressed, so it does not ask again
+        # A release must name the button that was pressed, so it does not ask again.
+        if down:
             self._swapped = bool(self.api.GetSystemMetrics(SM_SWAPBUTTON))
-        if self._swapped:  # SendInput speaks of physical buttons, we of logical ones
+        # SendInput speaks of physical buttons, we of logical ones.
+        if self._swapped:
             name = {"left": "right", "right": "left"}.get(name, name)
-        self._mouse(MOUSEEVENTF_BUTTON[name][0 if down else 1])
+        press, release = MOUSEEVENTF_BUTTON[name]
+        self._send_mouse(press if down else release)
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
-        self._mouse(
-            MOUSEEVENTF_HWHEEL if horizontal else MOUSEEVENTF_WHEEL, data=units & 0xFFFFFFFF
-        )
+        flags = MOUSEEVENTF_HWHEEL if horizontal else MOUSEEVENTF_WHEEL
+        # The field is unsigned; a turn down or left goes there as a negative number's 32 bits.
+        self._send_mouse(flags, data=units & 0xFFFFFFFF)
 
     def key(self, name: str, down: bool) -> None:
-        self._send([self._key(name, down)])
+        self._send([self._key_event(name, down)])
 
     def text(self, text: str) -> None:
-        events = []
+        events: list[INPUT] = []
         for character in text:
-            if name := {"\n": "enter", "\t": "tab"}.get(character):
-                events += [self._key(name, True), self._key(name, False)]
-                continue
-            for (unit,) in struct.iter_unpack("<H", character.encode("utf-16-le")):
-                for flags in (KEYEVENTF_UNICODE, KEYEVENTF_UNICODE | KEYEVENTF_KEYUP):
-                    events.append(INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(0, unit, flags)))
+            events += self._character_events(character)
         self._send(events)
 
-    def _key(self, name: str, down: bool) -> Any:
-        code, flags = VK_MAP[name], KEYEVENTF_EXTENDEDKEY if name in EXTENDED_KEYS else 0
-        flags |= 0 if down else KEYEVENTF_KEYUP
-        return INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(code, self.api.MapVirtualKeyW(code, 0), flags))
+    def _character_events(self, character: str) -> list[INPUT]:
+        """Types one character: line ends and tabs are keys, all else UTF-16 units."""
+        key_names = {"\n": "enter", "\t": "tab"}
+        if character in key_names:
+            name = key_names[character]
+            return [self._key_event(name, True), self._key_event(name, False)]
+        events = []
+        for (unit,) in struct.iter_unpack("<H", character.encode("utf-16-le")):
+            for flags in (KEYEVENTF_UNICODE, KEYEVENTF_UNICODE | KEYEVENTF_KEYUP):
+                events.append(INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(0, unit, flags)))
+        return events
 
-    def _mouse(self, flags: int, dx: int = 0, dy: int = 0, data: int = 0) -> None:
+    def _key_event(self, name: str, down: bool) -> INPUT:
+        code = VK_MAP[name]
+        flags = 0
+        if name in EXTENDED_KEYS:
+            flags |= KEYEVENTF_EXTENDEDKEY
+        if not down:
+            flags |= KEYEVENTF_KEYUP
+        scan_code = self.api.MapVirtualKeyW(code, 0)
+        return INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(code, scan_code, flags))
+
+    def _send_mouse(self, flags: int, dx: int = 0, dy: int = 0, data: int = 0) -> None:
         self._send([INPUT(INPUT_MOUSE, mi=MOUSEINPUT(dx, dy, data, flags))])
 
-    def _send(self, events: list[Any]) -> None:
-        """One SendInput; fewer events inserted than given means that another window blocks input."""
-        taken = self.api.SendInput(
-            len(events), (INPUT * len(events))(*events), ctypes.sizeof(INPUT)
+    def _send(self, events: list[INPUT]) -> None:
+        """One SendInput; if Windows takes fewer events than given, something blocks input."""
+        inputs = (INPUT * len(events))(*events)
+        taken = self.api.SendInput(len(events), inputs, ctypes.sizeof(INPUT))
+        if taken == len(events):
+            return
+        # In a text each press is followed by its release, so an odd number leaves one down.
+        if taken % 2:
+            self._release(events[taken])
+        raise Win32Error(
+            f"Windows took {taken} of {len(events)} events; another program blocks them.",
+            "SendInput",
         )
-        if taken != len(events):
-            # in a text each press is followed by its release, so an odd count leaves one down
-            for _ in range(3 if taken % 2 else 0):
-                if self.api.SendInput(1, ctypes.byref(events[taken]), ctypes.sizeof(INPUT)):
-                    break
-            raise Win32Error(
-                f"Windows took {taken} of {len(events)} events; another program blocks them.",
-                "SendInput",
-            )
+
+    def _release(self, event: INPUT) -> None:
+        """Sends the one event that lets a key go, until Windows takes it."""
+        for _ in range(RELEASE_TRIES):
+            if self.api.SendInput(1, ctypes.byref(event), ctypes.sizeof(INPUT)):
+                return
 
 
 ####################################################################################################
@@ -3085,71 +3423,122 @@ HANDS: dict[str, Callable[[Actuator, Any], None]] = {
 # Watcher - what can stop a run from outside: hotkeys, the corner, the console's close button
 ####################################################################################################
 
+# A stop must be felt within 0.2 s.
+WATCH_PAUSE_S = 0.03
+# Windows ends the program 5 s after its console was closed.
+CLOSING_S = 4
+# The numbers under which the hotkeys are registered.
+STOP_HOTKEY = 0
+PAUSE_HOTKEY = 1
+# Console events up to this one are Python's signals; those above end the program.
+CTRL_BREAK_EVENT = 1
+
+
+def _register_hotkeys(api: Win32, config: Config) -> None:
+    """Registers both chords for this thread; Windows frees them when it ends."""
+    # The look makes the thread's message queue, without which Wine freezes at a hotkey.
+    api.PeekMessageW(ctypes.byref(MSG()), None, 0, 0, PM_NOREMOVE)
+    for number, chord in ((STOP_HOTKEY, config.stop_hotkey), (PAUSE_HOTKEY, config.pause_hotkey)):
+        codes = chord_codes(parse_chord(chord))
+        modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
+        # At most one key is no modifier; a chord of modifiers alone has none.
+        key_code = max(codes - MOD_KEYS.keys(), default=0)
+        api.RegisterHotKey(None, number, modifiers, key_code)
+
+
+def _obey_hotkeys(api: Win32, stop: Stop, config: Config) -> None:
+    """Stops, pauses or goes on, as the hotkeys say that were pressed since the last look."""
+    message = MSG()
+    while api.PeekMessageW(ctypes.byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
+        if message.wParam == STOP_HOTKEY:
+            stop.set(config.stop_hotkey)
+        elif stop.paused:
+            stop.paused = ""
+        else:
+            stop.paused = f"until {config.pause_hotkey} is pressed again"
+
+
+def _watch_corner(actuator: Actuator, before: Point) -> Point:
+    """Stops if the mouse was thrown into the top left corner of the screen or the primary monitor.
+
+    `before` is where it was at the last look; returns where it is, as long as Windows tells.
+    """
+    try:
+        here = actuator.desktop.cursor()
+        screen = actuator.desktop.screen()
+    except Win32Error:
+        return before  # there is no mouse while the desktop is locked
+    corners = (Point(0, 0), Point(screen.left, screen.top))
+    # Neither a mouse that lay there from the start nor the program's own click is a throw.
+    if here in corners and before not in corners and actuator.aim not in corners:
+        actuator.stop.set("the mouse in the corner")
+    return here
+
 
 def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
-    """The watcher's thread. It polls, since GetMessage would block; Windows frees the hotkeys when the thread ends."""
-    stop, desktop, message, here = (
-        actuator.stop,
-        actuator.desktop,
-        (ctypes.c_size_t * 6)(),
-        Point(0, 0),
-    )
-    chords = (actuator.config.stop_hotkey, actuator.config.pause_hotkey)
+    """The watcher's thread. It polls, since GetMessage would block."""
+    stop = actuator.stop
+    config = actuator.config
+    here = Point(0, 0)  # a corner, so that a mouse that lies in one when it begins is no throw
     try:
-        api.PeekMessageW(
-            message, None, 0, 0, 0
-        )  # makes the thread's queue, without which Wine freezes at a hotkey
-        for number, chord in enumerate(chords):
-            codes = chord_codes(parse_chord(chord))
-            modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
-            api.RegisterHotKey(None, number, modifiers, max(codes - MOD_KEYS.keys(), default=0))
+        _register_hotkeys(api, config)
         ready.set()
-        while not leave.wait(0.03):  # seconds; a stop must be felt within 0.2 s
-            while api.PeekMessageW(message, None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
-                if message[2] == 0:  # MSG: window, message, wParam, which is the hotkey's number
-                    stop.set(chords[0])
-                else:
-                    stop.paused = "" if stop.paused else f"until {chords[1]} is pressed again"
-            with suppress(Win32Error):  # there is no mouse while the desktop is locked
-                before, here, screen = here, desktop.cursor(), desktop.screen()
-                corners = (Point(0, 0), Point(screen.left, screen.top))
-                if here in corners and before not in corners and actuator.aim not in corners:
-                    stop.set("the mouse in the corner")
+        while not leave.wait(WATCH_PAUSE_S):
+            _obey_hotkeys(api, stop, config)
+            here = _watch_corner(actuator, here)
     except Exception as error:  # whatever it is: nothing is done without a watcher
         code = getattr(error, "code", error)
         stop.set(
-            f"{chords[0]} and {chords[1]} cannot be watched, maybe another program uses them (error {code})"
+            f"{config.stop_hotkey} and {config.pause_hotkey} cannot be watched,"
+            f" maybe another program uses them (error {code})"
         )
     finally:
         ready.set()
 
 
 @contextmanager
-def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
-    """While the run lasts, hotkeys, the mouse thrown into the corner and the console's close button can stop it."""
-    leave, ready = threading.Event(), threading.Event()
+def _close_button(api: Win32, stop: Stop, leave: threading.Event) -> Iterator[None]:
+    """Makes closing the console stop the run and wait until it leaves."""
 
     def closed(event: int) -> bool:
-        """Called in a thread of Windows, which ends the program when it returns; 0 and 1 are Ctrl+C and Ctrl+Break."""
-        if event > 1:
-            actuator.stop.set("the console was closed")
-            leave.wait(4)  # Windows gives it 5 s
-        return event > 1
+        """Windows calls it in a thread of its own and ends the program when it returns true."""
+        if event <= CTRL_BREAK_EVENT:
+            return False
+        stop.set("the console was closed")
+        leave.wait(CLOSING_S)
+        return True
 
-    thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
+    # It must live as long as Windows may call it.
     routine = ctypes.CFUNCTYPE(BOOL, DWORD)(closed)
-    with suppress(Win32Error):  # a program without a console has none to close
-        api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), True)
-    thread.start()
-    ready.wait()
+    address = ctypes.cast(routine, PHANDLER_ROUTINE)
+    # A program without a console has none to close.
+    with suppress(Win32Error):
+        api.SetConsoleCtrlHandler(address, True)
     try:
-        actuator.stop.check()
         yield
     finally:
-        leave.set()
-        thread.join()
         with suppress(Win32Error):
-            api.SetConsoleCtrlHandler(ctypes.cast(routine, HANDLE), False)
+            api.SetConsoleCtrlHandler(address, False)
+
+
+@contextmanager
+def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
+    """Lets hotkeys, the mouse thrown into the corner and the console's close button stop the run.
+
+    Returns once the hotkeys work; raises Stopped if they cannot be had.
+    """
+    leave = threading.Event()
+    ready = threading.Event()
+    thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
+    with _close_button(api, actuator.stop, leave):
+        thread.start()
+        ready.wait()
+        try:
+            actuator.stop.check()
+            yield
+        finally:
+            leave.set()
+            thread.join()
 
 
 ####################################################################################################

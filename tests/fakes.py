@@ -232,14 +232,12 @@ class FakeWin32:
         self.handles: dict[int, Handle] = {}
         self._rows: dict[int, Any] = {}
         self._paint: list[tuple[Rect, int]] = []
-        self.bound: dict[str, tuple[str, Any, tuple[Any, ...]]] = {}
+        self.bound: dict[str, tuple[str, Any, list[Any]]] = {}
         self.api = agent.Win32(self.resolve, lambda: self.error)
 
     # -- the seam
 
-    def resolve(
-        self, dll: str, name: str, restype: Any, argtypes: tuple[Any, ...]
-    ) -> Callable[..., Any]:
+    def resolve(self, dll: str, name: str, restype: Any, argtypes: list[Any]) -> Callable[..., Any]:
         """The function as ctypes would give it; one that `missing` names (or its DLL) is not there."""
         if dll in self.missing:
             raise OSError(f"[WinError 126] {dll} could not be found")

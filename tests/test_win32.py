@@ -6,6 +6,8 @@ import ctypes
 import inspect
 import sys
 import unittest
+from pathlib import Path
+from unittest import mock
 
 import agent
 from tests.fakes import E_FAIL, NEVER_FAIL, FakeWin32, Foreground
@@ -22,6 +24,9 @@ SIZES = {
     "KEYBDINPUT": 24,
     "INPUT_UNION": 32,
     "INPUT": 40,
+    "LASTINPUTINFO": 8,
+    "MSG": 48,
+    "TOKEN_MANDATORY_LABEL": 16,
 }
 OFFSETS = {
     "CURSORINFO.hCursor": 8,
@@ -45,6 +50,12 @@ OFFSETS = {
     "KEYBDINPUT.time": 8,
     "KEYBDINPUT.dwExtraInfo": 16,
     "INPUT.u": 8,
+    "LASTINPUTINFO.dwTime": 4,
+    "MSG.message": 8,
+    "MSG.wParam": 16,
+    "MSG.time": 32,
+    "MSG.pt": 36,
+    "TOKEN_MANDATORY_LABEL.Attributes": 8,
 }
 HANDLES_RETURNED = """OpenInputDesktop GetDC CreateCompatibleDC CreateDIBSection SelectObject GetForegroundWindow
     OpenProcess WindowFromPoint GetAncestor GetConsoleWindow CreateMutexW GetStdHandle""".split()
@@ -92,7 +103,7 @@ LIBRARIES = {"user32", "gdi32", "kernel32", "shcore", "advapi32"}
 def zeros(name: str) -> list[object]:
     """Arguments of the right types for a call that is going to fail before it looks at them."""
     plain = {agent.LONG: 0, agent.DWORD: 0, ctypes.c_ssize_t: 0, agent.POINT: agent.POINT()}
-    return [plain.get(kind) for kind in agent.WIN32[name][2]]
+    return [plain.get(kind) for kind in agent.WIN32[name].arguments]
 
 
 class Structures(unittest.TestCase):
@@ -121,10 +132,11 @@ class Table(unittest.TestCase):
         for name in rows:
             self.assertTrue(callable(getattr(self.world.api, name)))
         self.assertEqual(self.world.bound, rows)
-        self.assertLessEqual({row[0] for row in rows.values()}, LIBRARIES)
+        self.assertLessEqual({row.dll for row in agent.WIN32.values()}, LIBRARIES)
 
     def test_every_row_has_as_many_arguments_as_the_simulated_function(self) -> None:
-        for name, (_, _, argtypes, _) in agent.WIN32.items():
+        for name, row in agent.WIN32.items():
+            argtypes = row.arguments
             parameters = list(
                 inspect.signature(getattr(self.world, f"_{name}")).parameters.values()
             )
@@ -138,16 +150,16 @@ class Table(unittest.TestCase):
 
     def test_handles_and_pointers_are_as_wide_as_a_pointer(self) -> None:
         for name, places in WIDE_ARGUMENTS.items():
-            widths = {place: ctypes.sizeof(agent.WIN32[name][2][place]) for place in places}
+            widths = {place: ctypes.sizeof(agent.WIN32[name].arguments[place]) for place in places}
             self.assertEqual(set(widths.values()), {8}, f"{name}: {widths}")
-        returned = {name for name, row in agent.WIN32.items() if ctypes.sizeof(row[1]) == 8}
+        returned = {name for name, row in agent.WIN32.items() if ctypes.sizeof(row.result) == 8}
         self.assertEqual(returned, set(HANDLES_RETURNED))
 
     def test_everything_else_is_32_bits_wide(self) -> None:
-        for name, (_, _, argtypes, _) in agent.WIN32.items():
+        for name, row in agent.WIN32.items():
             narrow = [
                 kind
-                for place, kind in enumerate(argtypes)
+                for place, kind in enumerate(row.arguments)
                 if place not in WIDE_ARGUMENTS.get(name, [])
             ]
             self.assertLessEqual({ctypes.sizeof(kind) for kind in narrow}, {4}, name)
@@ -206,9 +218,37 @@ class Table(unittest.TestCase):
             )
             self.assertEqual(caught.exception.function, "SetProcessDpiAwareness")
 
-    def test_a_name_without_a_row_is_named(self) -> None:
-        with self.assertRaisesRegex(KeyError, "BlockInput"):
+    def test_each_check_is_one_for_the_type_of_its_answer(self) -> None:
+        for name, row in agent.WIN32.items():
+            checks = {agent.nonzero, agent.hresult_ok}
+            if row.result is agent.HANDLE:
+                checks = {agent.is_handle}
+            self.assertIn(row.check, {*checks, agent.NO_CHECK}, name)
+
+    def test_a_row_without_a_check_says_why(self) -> None:
+        lines = Path(agent.__file__).read_text(encoding="utf-8").splitlines()
+        rows = [line for line in lines if line.startswith('    "') and "NO_CHECK)" in line]
+        self.assertEqual({row.split('"')[1] for row in rows}, NEVER_FAIL | {"SendInput"})
+        self.assertEqual([row for row in rows if "),  # " not in row], [])
+
+    def test_a_name_without_a_row_is_named_and_told_where_to_add_it(self) -> None:
+        with self.assertRaises(AttributeError) as caught:
             self.world.api.BlockInput(True)
+        self.assertEqual(
+            str(caught.exception), "WIN32 has no row for 'BlockInput'; add one to the table."
+        )
+        self.assertNotIn("BlockInput", self.world.calls)
+
+    def test_a_row_is_all_that_a_new_call_needs(self) -> None:
+        class Newer(FakeWin32):
+            def _BlockInput(self, block: int) -> int:
+                return 0 if self.locked else block
+
+        row = agent.Row("user32", agent.BOOL, [agent.BOOL], agent.nonzero)
+        with mock.patch.dict(agent.WIN32, {"BlockInput": row}):
+            self.assertEqual(Newer().api.BlockInput(True), 1)
+            with self.assertRaisesRegex(agent.Win32Error, "refused BlockInput"):
+                Newer(locked=True).api.BlockInput(True)
 
     def test_the_real_table_is_loaded_on_windows_only(self) -> None:
         if sys.platform == "win32":
