@@ -6139,198 +6139,266 @@ class Panel(ThreadingTCPServer):
 ####################################################################################################
 
 
-def token_table(config: Config) -> Iterator[str]:
-    """--tokens: what each part of a request costs in the middle between two archives."""
-    yield "tokens: 4 characters of text, 1024 image pixels\nprofile    role      prompt  tools  image  context    sum"
-    turns, image = (
-        config.memory_compression_threshold // 2,
-        config.screen_capture_w * config.screen_capture_h // 1024,
-    )
-    act = ActionRecord(
-        1,
-        "click_screen_element",
-        '"the name" (500, 500)',
-        "",
-        "",
-        "worked, the window shows it",
-        True,
-    )
-    state = AgentState(
-        DEMO_TASK,
-        AgentMemory(active_history=[act] * turns),
-        1,
-        EXECUTION,
-        "plan, " * 40,
-        "do, " * 37,
-    )
-    for profile in PROFILES.values():
-        for key, role in profile.roles.items():
-            texts = (
-                profile.system(role),
-                json.dumps(profile.schemas(role) or ""),
-                state.get_context(),
-            )
-            prompt, tools, context = (len(text) // 4 for text in texts)
-            parts = prompt, tools, image * (key != "planner"), context
-            yield f"{profile.name:<10} {role.name:<9}" + "{:>7} {:>6} {:>6} {:>8} {:>6}".format(
-                *parts, sum(parts)
-            )
+class Finding(NamedTuple):
+    """One line of the doctor's table."""
+
+    what: str
+    fine: bool
+    text: str
 
 
-Finding = NamedTuple("Finding", [("what", str), ("fine", bool), ("text", str)])  # noqa: UP014
+def check_system() -> Finding:
+    """The operating system and the Python that runs this; only 64 bits are fine."""
+    system = sys.platform
+    if sys.platform == "win32":
+        # Not platform.platform(), which may wait for WMI.
+        windows = sys.getwindowsversion()
+        system = f"win32 {windows.major}.{windows.minor}.{windows.build}"
+    python = sys.version.split()[0]
+    if sys.maxsize > 2**32:
+        return Finding("system", True, f"{system}, Python {python}, 64 bit")
+    return Finding("system", False, f"{system}, Python {python}, 32 bit")
 
 
 def check_desktop(
     config: Config, open_it: Callable[[], Desktop], clock: Clock
 ) -> Iterator[Finding]:
-    """Screen, capture and foreground window; stops at the first thing that makes the rest pointless."""
+    """Screen, capture and front window; stops at the first that makes the rest pointless."""
     try:
         desktop = open_it()
-        screen, area, start = desktop.screen(), resolve_area(config.area, desktop), clock.now()
-        yield Finding("screen", True, f"{screen.width}x{screen.height} in all, working area {area}")
+        screen = desktop.screen()
+        area = resolve_area(config.area, desktop)
+        began = clock.now()
+        text = f"{screen.width}x{screen.height} in all, working area {area}"
+        yield Finding("screen", True, text)
         frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
-        wrong, window = (
-            "one colour; restore the remote session or wake the display",
-            frame.window or Window(0, "none"),
-        )
-        yield Finding(
-            "capture", not frame.blank, wrong if frame.blank else f"{clock.now() - start:.2f} s"
-        )
-        wrong = " runs as administrator: input will not reach it" * window.elevated
-        yield Finding(
-            "window", not wrong, f"{window.title or 'no title'} ({window.program}){wrong}"
-        )
+        yield _check_capture(frame, clock.now() - began)
+        yield _check_window(frame.window or Window(0, "none"))
     except AgentError as error:
         yield Finding("desktop", False, str(error))
 
 
+def _check_capture(frame: Frame, seconds: float) -> Finding:
+    """Whether a capture shows anything, and how long it took."""
+    if frame.blank:
+        text = "one colour; restore the remote session or wake the display"
+        return Finding("capture", False, text)
+    return Finding("capture", True, f"{seconds:.2f} s")
+
+
+def _check_window(window: Window) -> Finding:
+    """Whether the window in front takes input from this program."""
+    text = f"{window.title or 'no title'} ({window.program})"
+    if window.elevated:
+        text += " runs as administrator: input will not reach it"
+    return Finding("window", not window.elevated, text)
+
+
 def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterator[Finding]:
-    """Server, model, context, vision, calibration and a harmless call, each with what to do about a failure."""
+    """Server, model, context, vision, calibration and a harmless call.
+
+    A failure says what to do about it, and is the last finding if the server gave it.
+    """
     try:
         info = server.discover()
         yield Finding("server", True, config.lmstudio_endpoint)
-        seen = {
-            True: "sees pictures",
-            False: "sees no pictures; load a vision model such as qwen3-vl-4b",
-            None: "?",
-        }
-        yield Finding(
-            "model",
-            info.vision is not False,
-            f"{info.name}, {seen[info.vision]} {info.note}".strip(),
-        )
-        small = info.context_length is not None and info.context_length < CONTEXT_LEAST
-        yield Finding(
-            "context",
-            not small,
-            f"{info.context_length or '?'} tokens{'; load it with 8192+' * small}",
-        )
+        yield _check_vision(info)
+        yield _check_context(info)
         if info.vision is not False:
             yield from check_calibration(config, info, server)
-        tools, name = (
-            profile.vocabulary.schemas(["press_key"]),
-            profile.vocabulary.tools["press_key"],
-        )
-        settings = {
-            "model": info.name,
-            "tools": tools,
-            "tool_choice": "auto",
-            "temperature": 0,
-            "max_tokens": 300,
-        }
-        messages = [
-            Message("system", "You test a keyboard."),
-            Message("user", f"Call {name} with the key escape."),
-        ]
-        reply = server.complete(request_body(settings, messages))
-        call = read_call(reply.message, reply.finish_reason, tools)
-        yield Finding(
-            "tool calls", True, f"{call.name} {json.dumps(call.arguments)}, not carried out"
-        )
+        yield _check_tool_calls(profile, info, server)
     except ReplyError as error:
-        yield Finding(
-            "tool calls",
-            False,
-            f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct.",
-        )
+        text = f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct."
+        yield Finding("tool calls", False, text)
     except AgentError as error:
         yield Finding("server", False, str(error))
 
 
-MARKS = {
-    "red": (0xE02020, Coordinate(150, 240)),
-    "green": (0x20A040, Coordinate(820, 130)),
-    "blue": (0x2040E0, Coordinate(880, 760)),
-    "orange": (0xF09010, Coordinate(240, 860)),
+def _check_vision(info: ModelInfo) -> Finding:
+    """Whether the model can see, as far as the server says."""
+    sight_words = {
+        True: "sees pictures",
+        False: "sees no pictures; load a vision model such as qwen3-vl-4b",
+        None: "?",
+    }
+    text = f"{info.name}, {sight_words[info.vision]} {info.note}".strip()
+    return Finding("model", info.vision is not False, text)
+
+
+def _check_context(info: ModelInfo) -> Finding:
+    """Whether a turn fits into the model's context, as far as the server says."""
+    length = info.context_length
+    if length is not None and length < CONTEXT_LEAST:
+        return Finding("context", False, f"{length or '?'} tokens; load it with 8192+")
+    return Finding("context", True, f"{length or '?'} tokens")
+
+
+def _check_tool_calls(profile: Profile, info: ModelInfo, server: ModelServer) -> Finding:
+    """Has the model call a tool, which nobody carries out; raises ReplyError if it does not."""
+    name = profile.vocabulary.tools["press_key"]
+    tools = profile.vocabulary.schemas(["press_key"])
+    settings = {
+        "model": info.name,
+        "tools": tools,
+        "tool_choice": "auto",
+        "temperature": 0,
+        "max_tokens": 300,
+    }
+    messages = [
+        Message("system", "You test a keyboard."),
+        Message("user", f"Call {name} with the key escape."),
+    ]
+    reply = server.complete(request_body(settings, messages))
+    call = read_call(reply.message, reply.finish_reason, tools)
+    text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
+    return Finding("tool calls", True, text)
+
+
+class CalibrationMark(NamedTuple):
+    """A square of the calibration picture: its colour, and its centre on the grid."""
+
+    colour: int
+    place: Coordinate
+
+
+CALIBRATION_MARKS = {
+    "red": CalibrationMark(0xE02020, Coordinate(150, 240)),
+    "green": CalibrationMark(0x20A040, Coordinate(820, 130)),
+    "blue": CalibrationMark(0x2040E0, Coordinate(880, 760)),
+    "orange": CalibrationMark(0xF09010, Coordinate(240, 860)),
 }
 
 
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
-    """Asks where the squares of a made-up picture are: a screenshot's cost, shrinking, the space of the answers."""
+    """Asks where the squares of a made-up picture are.
+
+    That tells what a screenshot costs, whether it was shrunk, and what space the answers are in.
+    """
+    whole = Rect(0, 0, config.screen_capture_w, config.screen_capture_h)
+    form = json.dumps(dict.fromkeys(CALIBRATION_MARKS, ["x", "y"]))
+    system = "You find things in pictures."
+    question = (
+        f"The picture shows four squares. {GRID_RULES}\n"
+        f"Answer with the centre of each as JSON, nothing else: {form}"
+    )
+    messages = [
+        Message("system", system),
+        Message("user", question, _calibration_picture(whole)),
+    ]
+    settings = {
+        "model": info.name,
+        "temperature": 0,
+        "max_tokens": 300,
+    }
+    reply = server.complete(request_body(settings, messages))
+    yield _check_cost(reply, info, whole, len(system + question))
+    answers = _calibration_answers(_plain_text(reply.message.get("content")))
+    if len(answers) < 3:
+        text = "it did not say where the marks are; choose a model trained for that"
+        yield Finding("calibration", False, text)
+    else:
+        yield _judge_calibration(answers, whole)
+
+
+def _check_cost(reply: Reply, info: ModelInfo, whole: Rect, text_chars: int) -> Finding:
+    """What a screenshot costs, and whether the server's count of tokens fits it."""
+    image_tokens = whole.width * whole.height // 1024
+    warnings = reply_warnings(reply, info.name, info, image_tokens, text_chars)
+    tokens = reply.usage.prompt_tokens or "?"
+    cost = f"{reply.seconds:.1f} s, {tokens} tokens of prompt"
+    return Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
+
+
+def _calibration_picture(whole: Rect) -> bytes:
+    """The marks on white, as the base64 text of a PNG."""
+    canvas = Canvas(whole.width, whole.height)
+    canvas.fill(whole, 0xFFFFFF)
+    side = max(8, whole.height // 20)
+    for mark in CALIBRATION_MARKS.values():
+        centre = to_point(mark.place, whole)
+        left = centre.x - side // 2
+        top = centre.y - side // 2
+        canvas.fill(Rect(left, top, side, side), mark.colour)
+    pixels = bytes(canvas.pixels)
+    return PngEncoder().encode(pixels, whole.width, whole.height).base64
+
+
+class CalibrationAnswer(NamedTuple):
+    """Where a model says that a mark is, in whatever space it answers in."""
+
+    x: float
+    y: float
+
+
+def _calibration_answers(text: str) -> dict[str, CalibrationAnswer]:
+    """What a reply says of the marks: name -> place; the last word counts."""
+    names = "|".join(CALIBRATION_MARKS)
+    number = r"(-?\d+(?:\.\d+)?)"
+    pattern = rf"({names})\W{{1,12}}?{number}\s*,\s*\W*{number}"
+    answers = {}
+    for name, x, y in re.findall(pattern, text):
+        answers[name] = CalibrationAnswer(float(x), float(y))
+    return answers
+
+
+class AxisFit(NamedTuple):
+    """The line through the answers along one axis: answer = scale * truth + offset."""
+
+    scale: float
+    offset: float
+
+    @property
+    def on_grid(self) -> bool:
+        """Whether clicks at such answers hit what was meant."""
+        return abs(self.scale - 1) <= 0.04 and abs(self.offset) <= 20
+
+
+def _fit_axis(truth: Sequence[float], answers: Sequence[float]) -> AxisFit:
+    """The least squares line."""
     import statistics  # here: it takes a tenth of the time that importing takes
 
-    whole = Rect(0, 0, config.screen_capture_w, config.screen_capture_h)
-    canvas, size = Canvas(whole.width, whole.height), max(8, whole.height // 20)
-    canvas.fill(whole, 0xFFFFFF)
-    for colour, place in MARKS.values():
-        point = to_point(place, whole)
-        canvas.fill(Rect(point.x - size // 2, point.y - size // 2, size, size), colour)
-    shot = PngEncoder().encode(bytes(canvas.pixels), whole.width, whole.height).base64
-    question = f"The picture shows four squares. {GRID_RULES}\nAnswer with the centre of each as JSON, nothing else: "
-    question += json.dumps(dict.fromkeys(MARKS, ["x", "y"]))
-    system = "You find things in pictures."
-    settings = {"model": info.name, "temperature": 0, "max_tokens": 300}
-    reply = server.complete(
-        request_body(settings, [Message("system", system), Message("user", question, shot)])
+    scale, offset = statistics.linear_regression(truth, answers)
+    return AxisFit(scale, offset)
+
+
+def _judge_calibration(answers: Mapping[str, CalibrationAnswer], whole: Rect) -> Finding:
+    """Whether the answers lie on the grid; if not, where."""
+    truths = [CALIBRATION_MARKS[name].place for name in answers]
+    places = answers.values()
+    x = _fit_axis(
+        [truth.x for truth in truths],
+        [place.x for place in places],
     )
-    cost = f"{reply.seconds:.1f} s, {reply.usage.prompt_tokens or '?'} tokens of prompt"
-    warnings = reply_warnings(
-        reply, info.name, info, whole.width * whole.height // 1024, len(system + question)
+    y = _fit_axis(
+        [truth.y for truth in truths],
+        [place.y for place in places],
     )
-    yield Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
-    number, said = r"(-?\d+(?:\.\d+)?)", _plain_text(reply.message.get("content"))
-    found = re.findall(rf"({'|'.join(MARKS)})\W{{1,12}}?{number}\s*,\s*\W*{number}", said)
-    answers = {name: (float(x), float(y)) for name, x, y in found}
-    if len(answers) < 3:
-        yield Finding(
-            "calibration",
-            False,
-            "it did not say where the marks are; choose a model trained for that",
+    measured = f"scale {x.scale:.2f} x {y.scale:.2f}, offset {x.offset:+.0f}, {y.offset:+.0f}"
+    if x.on_grid and y.on_grid:
+        return Finding("calibration", True, f"0-1000 grid, {measured}")
+    if _same_shape(x.scale, y.scale, whole):
+        # The scales then tell the size of the picture in whose pixels the model answers.
+        width = x.scale * GRID + 1
+        height = y.scale * GRID + 1
+        text = (
+            f"the model answers in pixels of a {width:.0f}x{height:.0f} picture ({measured}), "
+            "not on the grid; use Qwen3-VL, which answers on it"
         )
-        return
-    true = [MARKS[name][1].x for name in answers], [MARKS[name][1].y for name in answers]
-    (sx, ox), (sy, oy) = map(
-        statistics.linear_regression, true, zip(*answers.values(), strict=True)
-    )
-    measured = f"scale {sx:.2f} x {sy:.2f}, offset {ox:+.0f}, {oy:+.0f}"
-    fine = all(abs(scale - 1) <= 0.04 for scale in (sx, sy)) and max(abs(ox), abs(oy)) <= 20
-    text = f"the answers lie elsewhere ({measured}); clicks would miss: use a larger or less quantised model"
-    if sy > 0 and abs(sx / sy / (whole.width / whole.height) - 1) <= 0.06:
-        shown = f"pixels of a {sx * GRID + 1:.0f}x{sy * GRID + 1:.0f} picture"
-        text = f"the model answers in {shown} ({measured}), not on the grid; use Qwen3-VL, which answers on it"
-    yield Finding("calibration", fine, f"0-1000 grid, {measured}" if fine else text)
+    else:
+        text = (
+            f"the answers lie elsewhere ({measured}); clicks would miss: "
+            "use a larger or less quantised model"
+        )
+    return Finding("calibration", False, text)
 
 
-def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
-    """Prints the table of --check; 0 if everything is fine, else 3."""
-    windows: Any = getattr(sys, "getwindowsversion", tuple)()[
-        :3
-    ]  # not platform.platform(), which may wait for WMI
-    system, bits = (
-        f"{sys.platform} {'.'.join(map(str, windows))}".strip(),
-        64 if sys.maxsize > 2**32 else 32,
-    )
-    findings = [
-        Finding("system", bits == 64, f"{system}, Python {sys.version.split()[0]}, {bits} bit")
-    ]
-    findings += check_desktop(config, lambda: open_desktop(options, clock), clock)
-    key = os.environ.get("LMSTUDIO_API_KEY", "")
-    findings += check_model(
-        config, PROFILES[options.profile], ModelServer(config, clock, stop, key)
-    )
-    for finding in findings:
-        say(f"{'ok  ' if finding.fine else 'FAIL'}  {finding.what:<12} {finding.text}")
-    return 0 if all(finding.fine for finding in findings) else Win32Error.exit_code
+def _same_shape(width: float, height: float, whole: Rect) -> bool:
+    """Whether two sides are in the picture's own proportion, to 6 %."""
+    if height <= 0:
+        return False
+    shape = width / height
+    wanted = whole.width / whole.height
+    return abs(shape / wanted - 1) <= 0.06
 
 
 ####################################################################################################
@@ -7008,9 +7076,6 @@ def command_line() -> argparse.ArgumentParser:
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting"
     )
     parser.add_argument("--config", metavar="FILE", help="settings from a JSON file")
-    parser.add_argument(
-        "--tokens", action="store_true", help="count the tokens of each profile's requests"
-    )
     parser.add_argument("--runs", action="store_true", help="list the runs")
     parser.add_argument("--stats", metavar="RUN", help="what a run (number or folder) cost")
     parser.add_argument("--report", nargs=1, metavar="RUN", help="make its report.html anew")
@@ -7090,13 +7155,24 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     return desktop
 
 
+def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
+    """Prints the table of --check; 0 if everything is fine, else 3."""
+    server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""))
+    findings = [
+        check_system(),
+        *check_desktop(config, lambda: open_desktop(options, clock), clock),
+        *check_model(config, PROFILES[options.profile], server),
+    ]
+    for finding in findings:
+        say(f"{'ok  ' if finding.fine else 'FAIL'}  {finding.what:<12} {finding.text}")
+    return 0 if all(finding.fine for finding in findings) else Win32Error.exit_code
+
+
 def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
     """The lines of the options that only tell something; none where no such option was given."""
     root = Path(config.dump_dir)
     if options.replay is not None:
         options.recording = recording_of(find_run(root, options.replay))
-    if options.tokens:
-        yield from token_table(config)
     if options.runs:
         yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
     for run in reversed(old_runs(root)) if options.runs else ():
