@@ -7138,102 +7138,93 @@ def _demo_handler(model: DemoModel) -> type[BaseHTTPRequestHandler]:
 ####################################################################################################
 
 
-def read_task(options: argparse.Namespace) -> str:
-    """The task: given, demo's own, typed at the prompt, or one line of a pipe (UTF-8)."""
-    if options.task or options.demo:
-        return options.task or DEMO_TASK
-    source, task = (
-        sys.stdin or io.TextIOWrapper(io.BytesIO()),
-        "",
-    )  # a program without a console has none
-    print("Task:", end=" " if source.isatty() else "\n", flush=True)
-    with suppress(
-        UnicodeDecodeError
-    ):  # the code page of a pipe cannot be known, and a guess would be typed
-        task = (
-            source.readline() if source.isatty() else source.buffer.readline().decode("utf-8-sig")
-        )
-    if not task.strip():
-        raise ConfigError("There is no task in UTF-8; type what to do, or give it as an argument.")
-    return task.strip()
-
-
-@contextmanager
-def stop_on_signals(stop: Stop) -> Iterator[None]:
-    """Ctrl+C, Ctrl+Break and SIGTERM set `stop`; a second Ctrl+C ends the program the hard way."""
-
-    def handler(number: int, _frame: Any) -> None:
-        if number == signal.SIGINT and stop.reason:
-            raise KeyboardInterrupt
-        stop.set("Ctrl+C" if number == signal.SIGINT else "told to end by the system")
-
-    with ExitStack() as undo:
-        for name in {"SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP"} & vars(signal).keys():
-            number = getattr(signal, name)
-            undo.callback(signal.signal, number, signal.signal(number, handler))
-        yield
-
-
 def say(text: str) -> None:
     """One line on the terminal, whatever its code page; a closed pipe must not end the run."""
     with suppress(OSError, ValueError):
         print(printable(text), flush=True)
 
 
+GREEN = 32
+RED = 31
+YELLOW = 33
+# The colour of a word that tells how something went; a turn's columns stand two blanks apart.
 PAINT = {
-    32: r"^completed\b|(?<=  )changed(?=  )",
-    31: r"^(?:stuck|error|differs|refused)\b",  # colour: what has it
-    33: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )(?:unchanged|Not done:.*?)(?=  )",
+    GREEN: r"^completed\b|(?<=  )changed(?=  )",
+    RED: r"^(?:stuck|error|differs|refused)\b",
+    YELLOW: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )(?:unchanged|Not done:.*?)(?=  )",
 }
 
 
+class Doing(NamedTuple):
+    """What goes on, and since when."""
+
+    text: str
+    since: float
+
+
+NOTHING_GOES_ON = Doing("", 0.0)
+
+
 class Terminal:
-    """Lines that stay (level 0 always, 1 unless -q, 2 with -v) and, on a capable terminal, a live one below them."""
+    """Lines that stay and, on a capable terminal, a live one below them.
+
+    A line of level 0 is always shown, one of level 1 unless -q is given, of level 2 with -v.
+    """
 
     def __init__(
         self, clock: Clock, level: int, hide: Callable[[str], str], undo: ExitStack
     ) -> None:
-        self.clock, self.level, self.hide = clock, level, hide
+        self.clock = clock
+        self.level = level
+        self.hide = hide
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
-        self._lock, self._end, self._erase, self._doing = (
-            threading.Lock(),
-            threading.Event(),
-            "",
-            ("", 0.0),
-        )
+        self._lock = threading.Lock()
+        self._end = threading.Event()
+        self._erase = ""  # what removes the live line, if there is one
+        # Replaced as a whole, since two threads use it.
+        self._doing = NOTHING_GOES_ON
         self._thread = threading.Thread(target=self._tick, daemon=True)
-        live = sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-        live = live and (sys.platform != "win32" or escape_sequences(load_win32(), undo))
-        self.colour = bool(live) and not os.environ.get("NO_COLOR")
+        live = _can_be_live(undo)
+        self.colour = live and not os.environ.get("NO_COLOR")
         if live:
             self._thread.start()
-            for last in (
-                partial(self._write, "", ""),
-                self._thread.join,
-                self._end.set,
-            ):  # the other way round
-                undo.callback(last)
+            # Undone the other way round: the thread is ended, waited for, and its line removed.
+            undo.callback(self._write, "", "")
+            undo.callback(self._thread.join)
+            undo.callback(self._end.set)
 
     def say(self, text: str, level: int = 1) -> None:
-        text = printable(self.hide(text))
-        for code, pattern in PAINT.items() if self.colour else ():
-            text = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", text)
+        """A line that stays, if it is of a level that is shown."""
+        line = ""
+        if level <= self.level:
+            line = self._painted(printable(self.hide(text))) + "\n"
         with self._lock:
-            self._doing = (
-                self._doing if level else ("", 0.0)
-            )  # after a question or the run's end nothing goes on
-            self._write(f"{text}\n" * (level <= self.level), "")
+            if level == 0:
+                # After a question or the run's end nothing goes on.
+                self._doing = NOTHING_GOES_ON
+            self._write(line, "")
 
     def phase(self, text: str) -> None:
-        self._doing = text, self.clock.now()
+        """Tells in the live line what goes on from now; nothing if the text is empty."""
+        self._doing = Doing(text, self.clock.now())
+
+    def _painted(self, line: str) -> str:
+        """The line with its outcomes in colour."""
+        if self.colour:
+            for code, pattern in PAINT.items():
+                line = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", line)
+        return line
 
     def _tick(self) -> None:
+        """Writes the live line anew, five times a second, until the end."""
         while not self._end.wait(0.2):
-            (text, since), width = self._doing, shutil.get_terminal_size().columns
-            line = f"      {text}, {self.clock.now() - since:.0f} s   {self.watch()}"
+            doing = self._doing
+            seconds = self.clock.now() - doing.since
+            line = f"      {doing.text}, {seconds:.0f} s   {self.watch()}"
+            width = shutil.get_terminal_size().columns - 1
             with self._lock:
-                if self._doing[0] and self.level:
-                    self._write(line[: width - 1], "\r\x1b[K")
+                if self._doing.text and self.level:
+                    self._write(line[:width], "\r\x1b[K")
 
     def _write(self, text: str, erase: str) -> None:
         """In place of the live line, if there is one; a closed pipe must not end the run."""
@@ -7242,18 +7233,62 @@ class Terminal:
             self._erase = erase
 
 
+def _can_be_live(undo: ExitStack) -> bool:
+    """Whether the terminal obeys escape sequences, which are switched on until `undo` closes."""
+    if not sys.stdout or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.platform != "win32" or escape_sequences(load_win32(), undo)
+
+
+def _person_is_there() -> bool:
+    """Whether somebody can type an answer; a program without a console has no stdin."""
+    return bool(sys.stdin and sys.stdin.isatty())
+
+
+def read_task(options: argparse.Namespace) -> str:
+    """The task: given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8.
+
+    Raises ConfigError if there is none.
+    """
+    if options.task:
+        return str(options.task)
+    if options.demo:
+        return DEMO_TASK
+    task = ""
+    # The code page of a pipe cannot be known, and a guess would be typed.
+    with suppress(UnicodeDecodeError):
+        task = _entered_task().strip()
+    if not task:
+        raise ConfigError("There is no task in UTF-8; type what to do, or give it as an argument.")
+    return task
+
+
+def _entered_task() -> str:
+    """One line from the person or from a pipe; nothing where a program has no stdin."""
+    if _person_is_there():
+        print("Task:", end=" ", flush=True)
+        return sys.stdin.readline()
+    print("Task:", flush=True)
+    if not sys.stdin:
+        return ""
+    return sys.stdin.buffer.readline().decode("utf-8-sig")
+
+
 def read_secrets(names: Sequence[str]) -> Secrets:
-    """The value of each --secret from the environment, else from a hidden prompt; raises ConfigError."""
+    """The value of each --secret from the environment, else from a hidden prompt.
+
+    Raises ConfigError for a name or a value that cannot be hidden everywhere.
+    """
     values = {}
     for name in names:
-        value = os.environ.get(name) or (
-            getpass.getpass(f"{name}: ") if sys.stdin and sys.stdin.isatty() else ""
-        )
-        if (
-            not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable()
-        ):  # less would hide everywhere
+        value = os.environ.get(name, "")
+        if not value and _person_is_there():
+            value = getpass.getpass(f"{name}: ")
+        # A shorter value would be found, and hidden, in texts that have nothing to do with it.
+        if not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable():
             raise ConfigError(
-                f"--secret {name}: set an environment variable of that name to 4 characters or more."
+                f"--secret {name}: set an environment variable of that name "
+                "to 4 characters or more."
             )
         values[name] = value
     return Secrets(values)
@@ -7262,31 +7297,66 @@ def read_secrets(names: Sequence[str]) -> Secrets:
 def console_confirm(
     config: Config, clock: Clock, tell: Callable[[str], None]
 ) -> Callable[[str], bool]:
-    """Asks the person at the terminal; without a terminal, or without an answer in time, the answer is no."""
+    """What asks the person at the terminal whether an act is allowed.
+
+    Without a terminal, or without an answer in time, the answer is no.
+    """
     lines = SimpleQueue[str]()
-    reader = threading.Thread(target=lambda: deque(map(lines.put, sys.stdin), 0), daemon=True)
+
+    def read_lines() -> None:
+        for line in sys.stdin:
+            lines.put(line)
+
+    reader = threading.Thread(target=read_lines, daemon=True)
 
     def confirm(question: str) -> bool:
-        if not (sys.stdin and sys.stdin.isatty()):
+        if not _person_is_there():
             tell(
-                f"not allowed: {question}; nobody can be asked, so use --confirm never or allow_risky"
+                f"not allowed: {question}; nobody can be asked, "
+                "so use --confirm never or allow_risky"
             )
             return False
-        if (
-            not reader.ident
-        ):  # it reads on between questions, so that nothing typed before one can answer it
+        # It reads on between questions, so that nothing typed before one can answer it.
+        if not reader.ident:
             reader.start()
         while not lines.empty():
             lines.get()
         tell(
-            f"Allow this? {question}\n    y and Enter allows it; anything else or {config.confirm_wait:g} s does not."
+            f"Allow this? {question}\n"
+            f"    y and Enter allows it; anything else or {config.confirm_wait:g} s does not."
         )
-        end = clock.now() + config.confirm_wait
-        while lines.empty() and clock.now() < end:
+        deadline = clock.now() + config.confirm_wait
+        while lines.empty() and clock.now() < deadline:
             clock.sleep(0.05)
-        return not lines.empty() and lines.get().strip().lower() in ("y", "yes")
+        if lines.empty():
+            return False
+        return lines.get().strip().lower() in ("y", "yes")
 
     return confirm
+
+
+# Which of them exist depends on the system.
+STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP")
+
+
+@contextmanager
+def stop_on_signals(stop: Stop) -> Iterator[None]:
+    """Ctrl+C, Ctrl+Break and SIGTERM set `stop`; a second Ctrl+C ends the program the hard way."""
+
+    def handler(number: int, _frame: object) -> None:
+        if number != signal.SIGINT:
+            stop.set("told to end by the system")
+        elif stop.reason:
+            raise KeyboardInterrupt
+        else:
+            stop.set("Ctrl+C")
+
+    with ExitStack() as undo:
+        for name in STOP_SIGNALS:
+            number = getattr(signal, name, None)
+            if number is not None:
+                undo.callback(signal.signal, number, signal.signal(number, handler))
+        yield
 
 
 ####################################################################################################

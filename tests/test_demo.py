@@ -1,4 +1,4 @@
-"""Room 7: the drawn desktop behaves like one, and the built-in model finds its way by the pixels alone."""
+"""The drawn desktop behaves like one, and the built-in model finds its way by the pixels alone."""
 
 import base64
 import json
@@ -9,6 +9,7 @@ from unittest import mock
 
 import agent
 from agent import DEMO_SIGNS, DEMO_TASK, DemoDesktop, DemoModel, Point, Rect
+from tests.fakes import VirtualClock
 
 NOTE = "Hello from agent.py"
 XY = {"type": "array", "items": {"type": "integer"}}
@@ -57,21 +58,8 @@ ARCHIVES = {
 }
 
 
-class Ticks:
-    """Virtual time."""
-
-    def __init__(self):
-        self.time = 100.0
-
-    def now(self):
-        return self.time
-
-    def sleep(self, seconds):
-        self.time += seconds
-
-
 def make_desktop() -> DemoDesktop:
-    return DemoDesktop(Ticks())
+    return DemoDesktop(VirtualClock())
 
 
 def middle(desktop: DemoDesktop, name: str) -> Point:
@@ -270,7 +258,8 @@ class Pictures(unittest.TestCase):
         self.assertEqual((first.number, second.number), (1, 2))
         self.assertEqual((len(first.pixels), len(first.clean)), (320 * 180 * 4, 320 * 180 * 4))
         self.assertEqual(
-            (first.area, first.screen, first.taken_at), (area, Rect(0, 0, 1280, 720), 100.0)
+            (first.area, first.screen, first.taken_at),
+            (area, Rect(0, 0, 1280, 720), desktop.clock.now()),
         )
         self.assertEqual(first.window.title, "Desktop")
 
