@@ -8395,219 +8395,321 @@ class Panel(ThreadingTCPServer):
 ####################################################################################################
 
 
-def token_table(config: Config) -> Iterator[str]:
-    """--tokens: what each part of a request costs in the middle between two archives."""
-    yield "tokens: 4 characters of text, 1024 image pixels\nprofile    role      prompt  tools  image  context    sum"
-    turns, image = (
-        config.memory_compression_threshold // 2,
-        config.screen_capture_w * config.screen_capture_h // 1024,
-    )
-    act = ActionRecord(
-        1,
-        "click_screen_element",
-        '"the name" (500, 500)',
-        "",
-        "",
-        "worked, the window shows it",
-        True,
-    )
-    state = AgentState(
-        DEMO_TASK,
-        AgentMemory(active_history=[act] * turns),
-        1,
-        EXECUTION,
-        "plan, " * 40,
-        "do, " * 37,
-    )
-    for profile in PROFILES.values():
-        for key, role in profile.roles.items():
-            texts = (
-                profile.system(role),
-                json.dumps(profile.schemas(role) or ""),
-                state.get_context(),
-            )
-            prompt, tools, context = (len(text) // 4 for text in texts)
-            parts = prompt, tools, image * (key != "planner"), context
-            yield f"{profile.name:<10} {role.name:<9}" + "{:>7} {:>6} {:>6} {:>8} {:>6}".format(
-                *parts, sum(parts)
-            )
+class Finding(NamedTuple):
+    """One line of the doctor's table."""
+
+    what: str
+    fine: bool
+    text: str
 
 
-Finding = NamedTuple("Finding", [("what", str), ("fine", bool), ("text", str)])  # noqa: UP014
+def check_system() -> Finding:
+    """The operating system and the Python that runs this; only 64 bits are fine."""
+    system = sys.platform
+    if sys.platform == "win32":
+        # Not platform.platform(), which may wait for WMI.
+        windows = sys.getwindowsversion()
+        system = f"win32 {windows.major}.{windows.minor}.{windows.build}"
+    python = sys.version.split()[0]
+    if sys.maxsize > 2**32:
+        return Finding("system", True, f"{system}, Python {python}, 64 bit")
+    return Finding("system", False, f"{system}, Python {python}, 32 bit")
 
 
 def check_desktop(
     config: Config, open_it: Callable[[], Desktop], clock: Clock
 ) -> Iterator[Finding]:
-    """Screen, capture and foreground window; stops at the first thing that makes the rest pointless."""
+    """Screen, capture and front window; stops at the first that makes the rest pointless."""
     try:
         desktop = open_it()
-        screen, area, start = desktop.screen(), resolve_area(config.area, desktop), clock.now()
-        yield Finding("screen", True, f"{screen.width}x{screen.height} in all, working area {area}")
+        screen = desktop.screen()
+        area = resolve_area(config.area, desktop)
+        began = clock.now()
+        text = f"{screen.width}x{screen.height} in all, working area {area}"
+        yield Finding("screen", True, text)
         frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
-        wrong, window = (
-            "one colour; restore the remote session or wake the display",
-            frame.window or Window(0, "none"),
-        )
-        yield Finding(
-            "capture", not frame.blank, wrong if frame.blank else f"{clock.now() - start:.2f} s"
-        )
-        wrong = " runs as administrator: input will not reach it" * window.elevated
-        yield Finding(
-            "window", not wrong, f"{window.title or 'no title'} ({window.program}){wrong}"
-        )
+        yield _check_capture(frame, clock.now() - began)
+        yield _check_window(frame.window or Window(0, "none"))
     except AgentError as error:
         yield Finding("desktop", False, str(error))
 
 
+def _check_capture(frame: Frame, seconds: float) -> Finding:
+    """Whether a capture shows anything, and how long it took."""
+    if frame.blank:
+        text = "one colour; restore the remote session or wake the display"
+        return Finding("capture", False, text)
+    return Finding("capture", True, f"{seconds:.2f} s")
+
+
+def _check_window(window: Window) -> Finding:
+    """Whether the window in front takes input from this program."""
+    text = f"{window.title or 'no title'} ({window.program})"
+    if window.elevated:
+        text += " runs as administrator: input will not reach it"
+    return Finding("window", not window.elevated, text)
+
+
 def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterator[Finding]:
-    """Server, model, context, vision, calibration and a harmless call, each with what to do about a failure."""
+    """Server, model, context, vision, calibration and a harmless call.
+
+    A failure says what to do about it, and is the last finding if the server gave it.
+    """
     try:
         info = server.discover()
         yield Finding("server", True, config.lmstudio_endpoint)
-        seen = {
-            True: "sees pictures",
-            False: "sees no pictures; load a vision model such as qwen3-vl-4b",
-            None: "?",
-        }
-        yield Finding(
-            "model",
-            info.vision is not False,
-            f"{info.name}, {seen[info.vision]} {info.note}".strip(),
-        )
-        small = info.context_length is not None and info.context_length < CONTEXT_LEAST
-        yield Finding(
-            "context",
-            not small,
-            f"{info.context_length or '?'} tokens{'; load it with 8192+' * small}",
-        )
+        yield _check_vision(info)
+        yield _check_context(info)
         if info.vision is not False:
             yield from check_calibration(config, info, server)
-        tools, name = (
-            profile.vocabulary.schemas(["press_key"]),
-            profile.vocabulary.tools["press_key"],
-        )
-        settings = {
-            "model": info.name,
-            "tools": tools,
-            "tool_choice": "auto",
-            "temperature": 0,
-            "max_tokens": 300,
-        }
-        messages = [
-            Message("system", "You test a keyboard."),
-            Message("user", f"Call {name} with the key escape."),
-        ]
-        reply = server.complete(request_body(settings, messages))
-        call = read_call(reply.message, reply.finish_reason, tools)
-        yield Finding(
-            "tool calls", True, f"{call.name} {json.dumps(call.arguments)}, not carried out"
-        )
+        yield _check_tool_calls(profile, info, server)
     except ReplyError as error:
-        yield Finding(
-            "tool calls",
-            False,
-            f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct.",
-        )
+        text = f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct."
+        yield Finding("tool calls", False, text)
     except AgentError as error:
         yield Finding("server", False, str(error))
 
 
-MARKS = {
-    "red": (0xE02020, Coordinate(150, 240)),
-    "green": (0x20A040, Coordinate(820, 130)),
-    "blue": (0x2040E0, Coordinate(880, 760)),
-    "orange": (0xF09010, Coordinate(240, 860)),
+def _check_vision(info: ModelInfo) -> Finding:
+    """Whether the model can see, as far as the server says."""
+    sight_words = {
+        True: "sees pictures",
+        False: "sees no pictures; load a vision model such as qwen3-vl-4b",
+        None: "?",
+    }
+    text = f"{info.name}, {sight_words[info.vision]} {info.note}".strip()
+    return Finding("model", info.vision is not False, text)
+
+
+def _check_context(info: ModelInfo) -> Finding:
+    """Whether a turn fits into the model's context, as far as the server says."""
+    length = info.context_length
+    if length is not None and length < CONTEXT_LEAST:
+        return Finding("context", False, f"{length or '?'} tokens; load it with 8192+")
+    return Finding("context", True, f"{length or '?'} tokens")
+
+
+def _check_tool_calls(profile: Profile, info: ModelInfo, server: ModelServer) -> Finding:
+    """Has the model call a tool, which nobody carries out; raises ReplyError if it does not."""
+    name = profile.vocabulary.tools["press_key"]
+    tools = profile.vocabulary.schemas(["press_key"])
+    settings = {
+        "model": info.name,
+        "tools": tools,
+        "tool_choice": "auto",
+        "temperature": 0,
+        "max_tokens": 300,
+    }
+    messages = [
+        Message("system", "You test a keyboard."),
+        Message("user", f"Call {name} with the key escape."),
+    ]
+    reply = server.complete(request_body(settings, messages))
+    call = read_call(reply.message, reply.finish_reason, tools)
+    text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
+    return Finding("tool calls", True, text)
+
+
+class CalibrationMark(NamedTuple):
+    """A square of the calibration picture: its colour, and its centre on the grid."""
+
+    colour: int
+    place: Coordinate
+
+
+CALIBRATION_MARKS = {
+    "red": CalibrationMark(0xE02020, Coordinate(150, 240)),
+    "green": CalibrationMark(0x20A040, Coordinate(820, 130)),
+    "blue": CalibrationMark(0x2040E0, Coordinate(880, 760)),
+    "orange": CalibrationMark(0xF09010, Coordinate(240, 860)),
 }
 
 
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
-    """Asks where the squares of a made-up picture are: a screenshot's cost, shrinking, the space of the answers."""
+    """Asks where the squares of a made-up picture are.
+
+    That tells what a screenshot costs, whether it was shrunk, and what space the answers are in.
+    """
+    whole = Rect(0, 0, config.screen_capture_w, config.screen_capture_h)
+    form = json.dumps(dict.fromkeys(CALIBRATION_MARKS, ["x", "y"]))
+    system = "You find things in pictures."
+    question = (
+        f"The picture shows four squares. {GRID_RULES}\n"
+        f"Answer with the centre of each as JSON, nothing else: {form}"
+    )
+    messages = [
+        Message("system", system),
+        Message("user", question, _calibration_picture(whole)),
+    ]
+    settings = {
+        "model": info.name,
+        "temperature": 0,
+        "max_tokens": 300,
+    }
+    reply = server.complete(request_body(settings, messages))
+    yield _check_cost(reply, info, whole, len(system + question))
+    answers = _calibration_answers(_plain_text(reply.message.get("content")))
+    if len(answers) < 3:
+        text = "it did not say where the marks are; choose a model trained for that"
+        yield Finding("calibration", False, text)
+    else:
+        yield _judge_calibration(answers, whole)
+
+
+def _check_cost(reply: Reply, info: ModelInfo, whole: Rect, text_chars: int) -> Finding:
+    """What a screenshot costs, and whether the server's count of tokens fits it."""
+    image_tokens = whole.width * whole.height // 1024
+    warnings = reply_warnings(reply, info.name, info, image_tokens, text_chars)
+    tokens = reply.usage.prompt_tokens or "?"
+    cost = f"{reply.seconds:.1f} s, {tokens} tokens of prompt"
+    return Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
+
+
+def _calibration_picture(whole: Rect) -> bytes:
+    """The marks on white, as the base64 text of a PNG."""
+    canvas = Canvas(whole.width, whole.height)
+    canvas.fill(whole, 0xFFFFFF)
+    side = max(8, whole.height // 20)
+    for mark in CALIBRATION_MARKS.values():
+        centre = to_point(mark.place, whole)
+        left = centre.x - side // 2
+        top = centre.y - side // 2
+        canvas.fill(Rect(left, top, side, side), mark.colour)
+    pixels = bytes(canvas.pixels)
+    return PngEncoder().encode(pixels, whole.width, whole.height).base64
+
+
+class CalibrationAnswer(NamedTuple):
+    """Where a model says that a mark is, in whatever space it answers in."""
+
+    x: float
+    y: float
+
+
+def _calibration_answers(text: str) -> dict[str, CalibrationAnswer]:
+    """What a reply says of the marks: name -> place; the last word counts."""
+    names = "|".join(CALIBRATION_MARKS)
+    number = r"(-?\d+(?:\.\d+)?)"
+    pattern = rf"({names})\W{{1,12}}?{number}\s*,\s*\W*{number}"
+    answers = {}
+    for name, x, y in re.findall(pattern, text):
+        answers[name] = CalibrationAnswer(float(x), float(y))
+    return answers
+
+
+class AxisFit(NamedTuple):
+    """The line through the answers along one axis: answer = scale * truth + offset."""
+
+    scale: float
+    offset: float
+
+    @property
+    def on_grid(self) -> bool:
+        """Whether clicks at such answers hit what was meant."""
+        return abs(self.scale - 1) <= 0.04 and abs(self.offset) <= 20
+
+
+def _fit_axis(truth: Sequence[float], answers: Sequence[float]) -> AxisFit:
+    """The least squares line."""
     import statistics  # here: it takes a tenth of the time that importing takes
 
-    whole = Rect(0, 0, config.screen_capture_w, config.screen_capture_h)
-    canvas, size = Canvas(whole.width, whole.height), max(8, whole.height // 20)
-    canvas.fill(whole, 0xFFFFFF)
-    for colour, place in MARKS.values():
-        point = to_point(place, whole)
-        canvas.fill(Rect(point.x - size // 2, point.y - size // 2, size, size), colour)
-    shot = PngEncoder().encode(bytes(canvas.pixels), whole.width, whole.height).base64
-    question = f"The picture shows four squares. {GRID_RULES}\nAnswer with the centre of each as JSON, nothing else: "
-    question += json.dumps(dict.fromkeys(MARKS, ["x", "y"]))
-    system = "You find things in pictures."
-    settings = {"model": info.name, "temperature": 0, "max_tokens": 300}
-    reply = server.complete(
-        request_body(settings, [Message("system", system), Message("user", question, shot)])
+    scale, offset = statistics.linear_regression(truth, answers)
+    return AxisFit(scale, offset)
+
+
+def _judge_calibration(answers: Mapping[str, CalibrationAnswer], whole: Rect) -> Finding:
+    """Whether the answers lie on the grid; if not, where."""
+    truths = [CALIBRATION_MARKS[name].place for name in answers]
+    places = answers.values()
+    x = _fit_axis(
+        [truth.x for truth in truths],
+        [place.x for place in places],
     )
-    cost = f"{reply.seconds:.1f} s, {reply.usage.prompt_tokens or '?'} tokens of prompt"
-    warnings = reply_warnings(
-        reply, info.name, info, whole.width * whole.height // 1024, len(system + question)
+    y = _fit_axis(
+        [truth.y for truth in truths],
+        [place.y for place in places],
     )
-    yield Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
-    number, said = r"(-?\d+(?:\.\d+)?)", _plain_text(reply.message.get("content"))
-    found = re.findall(rf"({'|'.join(MARKS)})\W{{1,12}}?{number}\s*,\s*\W*{number}", said)
-    answers = {name: (float(x), float(y)) for name, x, y in found}
-    if len(answers) < 3:
-        yield Finding(
-            "calibration",
-            False,
-            "it did not say where the marks are; choose a model trained for that",
+    measured = f"scale {x.scale:.2f} x {y.scale:.2f}, offset {x.offset:+.0f}, {y.offset:+.0f}"
+    if x.on_grid and y.on_grid:
+        return Finding("calibration", True, f"0-1000 grid, {measured}")
+    if _same_shape(x.scale, y.scale, whole):
+        # The scales then tell the size of the picture in whose pixels the model answers.
+        width = x.scale * GRID + 1
+        height = y.scale * GRID + 1
+        text = (
+            f"the model answers in pixels of a {width:.0f}x{height:.0f} picture ({measured}), "
+            "not on the grid; use Qwen3-VL, which answers on it"
         )
-        return
-    true = [MARKS[name][1].x for name in answers], [MARKS[name][1].y for name in answers]
-    (sx, ox), (sy, oy) = map(
-        statistics.linear_regression, true, zip(*answers.values(), strict=True)
-    )
-    measured = f"scale {sx:.2f} x {sy:.2f}, offset {ox:+.0f}, {oy:+.0f}"
-    fine = all(abs(scale - 1) <= 0.04 for scale in (sx, sy)) and max(abs(ox), abs(oy)) <= 20
-    text = f"the answers lie elsewhere ({measured}); clicks would miss: use a larger or less quantised model"
-    if sy > 0 and abs(sx / sy / (whole.width / whole.height) - 1) <= 0.06:
-        shown = f"pixels of a {sx * GRID + 1:.0f}x{sy * GRID + 1:.0f} picture"
-        text = f"the model answers in {shown} ({measured}), not on the grid; use Qwen3-VL, which answers on it"
-    yield Finding("calibration", fine, f"0-1000 grid, {measured}" if fine else text)
+    else:
+        text = (
+            f"the answers lie elsewhere ({measured}); clicks would miss: "
+            "use a larger or less quantised model"
+        )
+    return Finding("calibration", False, text)
 
 
-def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
-    """Prints the table of --check; 0 if everything is fine, else 3."""
-    windows: Any = getattr(sys, "getwindowsversion", tuple)()[
-        :3
-    ]  # not platform.platform(), which may wait for WMI
-    system, bits = (
-        f"{sys.platform} {'.'.join(map(str, windows))}".strip(),
-        64 if sys.maxsize > 2**32 else 32,
-    )
-    findings = [
-        Finding("system", bits == 64, f"{system}, Python {sys.version.split()[0]}, {bits} bit")
-    ]
-    findings += check_desktop(config, lambda: open_desktop(options, clock), clock)
-    key = os.environ.get("LMSTUDIO_API_KEY", "")
-    findings += check_model(
-        config, PROFILES[options.profile], ModelServer(config, clock, stop, key)
-    )
-    for finding in findings:
-        say(f"{'ok  ' if finding.fine else 'FAIL'}  {finding.what:<12} {finding.text}")
-    return 0 if all(finding.fine for finding in findings) else Win32Error.exit_code
+def _same_shape(width: float, height: float, whole: Rect) -> bool:
+    """Whether two sides are in the picture's own proportion, to 6 %."""
+    if height <= 0:
+        return False
+    shape = width / height
+    wanted = whole.width / whole.height
+    return abs(shape / wanted - 1) <= 0.06
 
 
 ####################################################################################################
-# Demo - a small drawn desktop with real behaviour, and its built-in model
+# Demo - a small drawn desktop with real behaviour
 ####################################################################################################
 
 DEMO_TASK = 'Open Notes, write "Hello from agent.py" and save it.'
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
-# The colours by which the model knows the controls; none is another's bytes rotated, so packed RGB can be searched.
+
+
+class DemoSign(NamedTuple):
+    """A colour that stands for one thing on the demo desktop."""
+
+    name: str
+    colour: int
+    small: bool = False  # whether a single pixel of it counts
+
+
+# By these the model knows what it sees. A picture is searched for their packed RGB, so none may
+# be the bytes of another one rotated.
 DEMO_SIGNS = {
-    "Notes icon": 0xF5B83D,
-    "Notes in the menu": 0xF0A92B,
-    "Start button": 0x1F6FEB,
-    "text area": 0xFCFDFE,
-    "caret": 0x4C8DF6,
-    "text": 0x1B2430,
-    "Save button": 0x2457D6,
-    "saved mark": 0x2DA44E,
-    "pointer": 0xFFFFFF,
+    sign.name: sign
+    for sign in (
+        DemoSign("Notes icon", 0xF5B83D),
+        DemoSign("Notes in the menu", 0xF0A92B),
+        DemoSign("Start button", 0x1F6FEB),
+        DemoSign("text area", 0xFCFDFE),
+        DemoSign("caret", 0x4C8DF6),
+        DemoSign("text", 0x1B2430),
+        DemoSign("Save button", 0x2457D6),
+        DemoSign("saved mark", 0x2DA44E),
+        DemoSign("pointer", 0xFFFFFF, small=True),
+    )
 }
-DEMO_LIGHT, DEMO_PANE, DEMO_LINE, DEMO_GREY = 0xF8FAFC, 0xEEF2F7, 0xD3DBE6, 0x5B6675
+# Colours that tell the model nothing.
+DEMO_LIGHT = 0xF8FAFC
+DEMO_PANE = 0xEEF2F7
+DEMO_LINE = 0xD3DBE6
+DEMO_GREY = 0x5B6675
+DEMO_BROWN = 0x8A5A00
+# Actions that do the same as another one; a chord is written as the actuator presses it.
+DEMO_SHORTCUTS = {
+    "win": "Start button",
+    "ctrl+escape": "Start button",
+    "ctrl+s": "Save button",
+    "Notes in the menu": "Notes icon twice",
+}
+DEMO_MODIFIERS = ("ctrl", "alt", "win")
+# What a key writes, where that is not its own name.
+DEMO_WRITES = {
+    "space": " ",
+    "enter": "\n",
+    "tab": "    ",
+    "backspace": "\b",
+}
 
 
 @dataclass(frozen=True)
@@ -8623,373 +8725,616 @@ class DemoState:
 
     @property
     def title(self) -> str:
-        return ("Saved" if self.clean else "Untitled *" if self.text else "Untitled") + " - Notes"
+        """The title of the note program's window."""
+        if self.clean:
+            return "Saved - Notes"
+        if self.text:
+            return "Untitled * - Notes"
+        return "Untitled - Notes"
 
     def places(self) -> dict[str, Rect]:
         """What can be clicked now, topmost first."""
-        menu = {"Notes in the menu": Rect(28, 576, 268, 58), "menu": Rect(12, 560, 300, 90)}
-        window = {"Save button": Rect(902, 532, 108, 40), "text area": Rect(350, 152, 660, 364)}
-        window |= {"window": Rect(330, 96, 700, 496)}
-        under = {
-            "Start button": Rect(10, 677, 38, 38),
-            "Notes icon": Rect(28, 28, 92, 104),
-            "desktop": DEMO_SCREEN,
-        }
-        return (menu if self.menu else {}) | (window if self.opened else {}) | under
+        places = {}
+        if self.menu:
+            places["Notes in the menu"] = Rect(28, 576, 268, 58)
+            places["menu"] = Rect(12, 560, 300, 90)
+        if self.opened:
+            places["Save button"] = Rect(902, 532, 108, 40)
+            places["text area"] = Rect(350, 152, 660, 364)
+            places["window"] = Rect(330, 96, 700, 496)
+        places["Start button"] = Rect(10, 677, 38, 38)
+        places["Notes icon"] = Rect(28, 28, 92, 104)
+        places["desktop"] = DEMO_SCREEN
+        return places
 
     def after(self, action: str) -> DemoState:
-        """The state after a click on a control or a key with the modifiers held; most do nothing."""
-        changes: dict[str, dict[str, Any]] = {
-            **{"Start button": {"menu": not self.menu}, "escape": {"menu": False}},
-            **{
-                "text area": {"focus": True},
-                "desktop": {"focus": False},
-                "Notes icon": {"focus": False},
-            },
-            "Notes icon twice": {"opened": True, "menu": False},
-            "Save button": {"saved_text": self.text, "clean": True} if self.opened else {},
-        }
-        same = {"win": "Start button", "ctrl+escape": "Start button", "ctrl+s": "Save button"}
-        return replace(
-            self, **changes.get(same.get(action, action.replace("in the menu", "icon twice")), {})
-        )
+        """The state after a click on a control, or a key with its modifiers; most do nothing."""
+        action = DEMO_SHORTCUTS.get(action, action)
+        if action == "Start button":
+            return replace(self, menu=not self.menu)
+        if action == "escape":
+            return replace(self, menu=False)
+        if action == "Notes icon twice":
+            return replace(self, opened=True, menu=False)
+        if action == "text area":
+            return replace(self, focus=True)
+        if action in ("desktop", "Notes icon"):
+            return replace(self, focus=False)
+        if action == "Save button" and self.opened:
+            return replace(self, saved_text=self.text, clean=True)
+        return self
 
     def typed(self, text: str) -> DemoState:
-        """The state after characters at the caret, of which a backspace takes one away; they need the focus."""
-        if not (text and self.opened and self.focus and not self.menu):
+        """The state after characters at the caret, or a backspace; both need the focus."""
+        writable = self.opened and self.focus and not self.menu
+        if not text or not writable:
             return self
-        return replace(self, text=self.text[:-1] if text == "\b" else self.text + text, clean=False)
+        written = self.text + text
+        if text == "\b":
+            written = self.text[:-1]
+        return replace(self, text=written, clean=False)
 
 
 @lru_cache(maxsize=2)
-def _demo_draw(state: DemoState) -> bytes:
-    """The picture of a state, without the pointer: a sky at dusk, the taskbar, the icon, the window, the menu."""
-    canvas, places = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height), state.places()
-    for y in range(720):
-        canvas.run(0, y, 1280, (28 + y // 8) << 16 | (44 + y // 6) << 8 | 110 + y // 7)
-    canvas.fill(Rect(0, 672, 1280, 48), DEMO_PANE, 0, 0.9)
-    canvas.text(1136, 688, "demo desktop", DEMO_GREY)
-    canvas.fill(Rect(18, 685, 23, 23), DEMO_SIGNS["Start button"], 6)
-    for rect in [places[name] for name in ("window", "menu") if name in places]:
-        canvas.fill(rect, DEMO_PANE, 10)
-    icons = [
-        ("Notes icon", 52, 40, 47, 102, DEMO_LIGHT),
-        ("Notes in the menu", 44, 580, 108, 597, DEMO_GREY),
-    ]
-    for name, left, top, x, y, colour in icons[
-        : 1 + state.menu
-    ]:  # a sheet with three lines, and its name
-        canvas.fill(Rect(left, top, 44, 50), DEMO_SIGNS[name], 7)
-        for down, width in ((14, 26), (23, 26), (32, 17)):
-            canvas.fill(Rect(left + 9, top + down, width, 4), 0x8A5A00)
-        canvas.text(x, y, "Notes", colour)
+def demo_picture(state: DemoState) -> bytes:
+    """The picture of a state as BGRX, without the pointer."""
+    canvas = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height)
+    _draw_desktop(canvas)
     if state.opened:
-        x, y, wide, high = paper = places["text area"]
-        canvas.text(x, y - 42, state.title, DEMO_GREY)
-        canvas.fill(paper, DEMO_SIGNS["caret"] if state.focus else DEMO_LINE, 6)
-        canvas.fill(Rect(x + 2, y + 2, wide - 4, high - 4), DEMO_SIGNS["text area"], 5)
-        lines = [
-            part
-            for line in state.text[-2000:].split("\n")
-            for part in re.findall(".{1,51}", line) or [""]
-        ][-13:]
-        for number, line in enumerate(lines):
-            end = canvas.text(x + 16, y + 16 + number * 26, line, DEMO_SIGNS["text"])
-        if state.focus:
-            canvas.fill(Rect(end, y - 12 + len(lines) * 26, 2, 21), DEMO_SIGNS["caret"])
-        canvas.fill(
-            Rect(x, y + 393, 14 * state.clean, 14), DEMO_SIGNS["saved mark"], 7 * state.clean
-        )
-        canvas.text(
-            x + 24 * state.clean,
-            y + 393,
-            f"{'Saved ' * state.clean}{len(state.text)} characters",
-            DEMO_GREY,
-        )
-        canvas.fill(places["Save button"], DEMO_SIGNS["Save button"], 8)
-        canvas.text(934, 545, "Save", DEMO_LIGHT)
+        _draw_window(canvas, state)
+    if state.menu:
+        _draw_menu(canvas, state.places()["menu"])
     return bytes(canvas.pixels)
 
 
+def _draw_desktop(canvas: Canvas) -> None:
+    """A sky at dusk, the taskbar with its button, and the icon."""
+    for y in range(canvas.height):
+        red = 28 + y // 8
+        green = 44 + y // 6
+        blue = 110 + y // 7
+        sky = red << 16 | green << 8 | blue
+        canvas.run(0, y, canvas.width, sky)
+    taskbar = Rect(0, 672, 1280, 48)
+    canvas.fill(taskbar, DEMO_PANE, 0, 0.9)
+    canvas.text(1136, 688, "demo desktop", DEMO_GREY)
+    square = Rect(18, 685, 23, 23)
+    canvas.fill(square, DEMO_SIGNS["Start button"].colour, 6)
+    _draw_icon(canvas, 52, 40, DEMO_SIGNS["Notes icon"])
+    canvas.text(47, 102, "Notes", DEMO_LIGHT)
+
+
+def _draw_menu(canvas: Canvas, place: Rect) -> None:
+    """The Start menu with its only entry."""
+    canvas.fill(place, DEMO_PANE, 10)
+    _draw_icon(canvas, 44, 580, DEMO_SIGNS["Notes in the menu"])
+    canvas.text(108, 597, "Notes", DEMO_GREY)
+
+
+def _draw_icon(canvas: Canvas, left: int, top: int, sign: DemoSign) -> None:
+    """A sheet with three lines of writing."""
+    sheet = Rect(left, top, 44, 50)
+    canvas.fill(sheet, sign.colour, 7)
+    for down, length in ((14, 26), (23, 26), (32, 17)):
+        line = Rect(left + 9, top + down, length, 4)
+        canvas.fill(line, DEMO_BROWN)
+
+
+def _draw_window(canvas: Canvas, state: DemoState) -> None:
+    """The note program: title, paper, text, status line and button."""
+    places = state.places()
+    paper = places["text area"]
+    button = places["Save button"]
+    canvas.fill(places["window"], DEMO_PANE, 10)
+    canvas.text(paper.left, paper.top - 42, state.title, DEMO_GREY)
+    _draw_paper(canvas, paper, state.focus)
+    _draw_writing(canvas, paper, state)
+    _draw_status(canvas, Point(paper.left, paper.top + 393), state)
+    canvas.fill(button, DEMO_SIGNS["Save button"].colour, 8)
+    canvas.text(button.left + 32, button.top + 13, "Save", DEMO_LIGHT)
+
+
+def _draw_paper(canvas: Canvas, paper: Rect, focus: bool) -> None:
+    """The empty text area, whose rim tells whether it has the focus."""
+    left, top, width, height = paper
+    rim = DEMO_LINE
+    if focus:
+        rim = DEMO_SIGNS["caret"].colour
+    canvas.fill(paper, rim, 6)
+    inside = Rect(left + 2, top + 2, width - 4, height - 4)
+    canvas.fill(inside, DEMO_SIGNS["text area"].colour, 5)
+
+
+def _draw_writing(canvas: Canvas, paper: Rect, state: DemoState) -> None:
+    """The text, and the caret behind it."""
+    left = paper.left + 16
+    bottom = paper.top + 16
+    for line in _demo_lines(state.text):
+        end = canvas.text(left, bottom, line, DEMO_SIGNS["text"].colour)
+        bottom += 26
+    if state.focus:
+        caret = Rect(end, bottom - 28, 2, 21)
+        canvas.fill(caret, DEMO_SIGNS["caret"].colour)
+
+
+def _demo_lines(text: str) -> list[str]:
+    """The text as the paper shows it: wrapped after 51 characters, its last 13 lines."""
+    lines: list[str] = []
+    # A long text shows its end alone, so that drawing it takes no longer than any other.
+    for line in text[-2000:].split("\n"):
+        lines += re.findall(".{1,51}", line) or [""]
+    return lines[-13:]
+
+
+def _draw_status(canvas: Canvas, place: Point, state: DemoState) -> None:
+    """How long the text is, and whether it is saved."""
+    x, y = place
+    status = f"{len(state.text)} characters"
+    if state.clean:
+        mark = Rect(x, y, 14, 14)
+        canvas.fill(mark, DEMO_SIGNS["saved mark"].colour, 7)
+        x += 24
+        status = f"Saved {status}"
+    canvas.text(x, y, status, DEMO_GREY)
+
+
+def _draw_pointer(canvas: Canvas, left: int, top: int) -> None:
+    """An arrow head with a black rim, its tip at that pixel."""
+    white = DEMO_SIGNS["pointer"].colour
+    for down in range(14):
+        y = top + down
+        width = min(down, 22 - down)
+        canvas.run(left, y, width + 1, 0x000000)
+        canvas.run(left + 1, y, width - 1, white)
+
+
 class DemoDesktop:
-    """A drawn Desktop with an icon, a start menu and a note program; `acts` are the input events that reached it."""
+    """A drawn Desktop with an icon, a Start menu and a note program.
+
+    `acts` are the input events that reached it, `held` the keys and buttons that are down.
+    """
 
     def __init__(self, clock: Clock) -> None:
-        self.clock, self.state, self.held = clock, DemoState(), set[str]()
-        self.acts: deque[str] = deque(
-            maxlen=10_000
-        )  # bounded, since a run may take any number of turns
-        self._cursor, self._pressed, self._clicked, self._captures = (
-            Point(640, 620),
-            "",
-            ("", -1e9),
-            0,
-        )
+        self.clock = clock
+        self.state = DemoState()
+        self.held = set[str]()
+        # Bounded, since a run may take any number of turns.
+        self.acts = deque[str](maxlen=10_000)
+        self._cursor = Point(640, 620)
+        self._pressed = ""  # the control on which the left button went down
+        self._clicked = ("", -math.inf)  # the last control that was clicked, and when
+        self._captures = 0
 
-    screen = primary = staticmethod(lambda: DEMO_SCREEN)
-    double_click_ms = staticmethod(lambda: 500)
-    idle_s = staticmethod(lambda: math.inf)  # nobody else sits there
+    def screen(self) -> Rect:
+        return DEMO_SCREEN
+
+    def primary(self) -> Rect:
+        return DEMO_SCREEN
+
+    def double_click_ms(self) -> int:
+        return 500
+
+    def idle_s(self) -> float:
+        return math.inf  # nobody else sits there
 
     def cursor(self) -> Point:
         return self._cursor
 
-    def window_at(self, point: Point | None = None) -> Window | None:
+    def foreground(self) -> Window | None:
+        return self._topmost(None)
+
+    def window_at(self, point: Point) -> Window | None:
+        return self._topmost(point)
+
+    def _topmost(self, point: Point | None) -> Window | None:
         """The topmost window, or the topmost at a point."""
-        titles = {"menu": "Start", "window": self.state.title, "desktop": "Desktop"}
+        windows = {
+            "menu": (1, "Start"),
+            "window": (2, self.state.title),
+            "desktop": (3, "Desktop"),
+        }
         for name, rect in self.state.places().items():
-            if name in titles and (point is None or rect.contains(point)):
-                return Window(list(titles).index(name) + 1, titles[name], "demo", rect)
+            if name not in windows:
+                continue
+            if point is None or rect.contains(point):
+                handle, title = windows[name]
+                return Window(handle, title, "demo", rect)
         return None
 
-    foreground = window_at
-
     def glance(self, area: Rect, width: int, height: int) -> bytes:
-        return scale_bgrx(_demo_draw(self.state), DEMO_SCREEN.width, area, width, height)
+        picture = demo_picture(self.state)
+        return scale_bgrx(picture, DEMO_SCREEN.width, area, width, height)
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
+        self._captures += 1
         clean = self.glance(area, width, height)
-        canvas, self._captures = Canvas(width, height, clean), self._captures + 1
+        canvas = Canvas(width, height, clean)
+        # The middle of the pixel under the pointer, scaled.
         left = ((self._cursor.x - area.left) * 2 + 1) * width // (2 * area.width)
         top = ((self._cursor.y - area.top) * 2 + 1) * height // (2 * area.height)
-        for y in range(14):  # an arrow head with a black rim
-            canvas.run(left, top + y, min(y, 22 - y) + 1, 0x000000)
-            canvas.run(left + 1, top + y, min(y, 22 - y) - 1, DEMO_SIGNS["pointer"])
-        pixels, now, window = bytes(canvas.pixels), self.clock.now(), self.foreground()
-        return Frame(self._captures, width, height, pixels, clean, area, DEMO_SCREEN, now, window)
+        _draw_pointer(canvas, left, top)
+        return Frame(
+            number=self._captures,
+            width=width,
+            height=height,
+            pixels=bytes(canvas.pixels),
+            clean=clean,
+            area=area,
+            screen=DEMO_SCREEN,
+            taken_at=self.clock.now(),
+            window=self.foreground(),
+        )
 
     def move(self, point: Point) -> None:
         self.acts.append(f"move {point.x} {point.y}")
-        self._cursor = Point(min(max(point.x, 0), 1279), min(max(point.y, 0), 719))
+        right = DEMO_SCREEN.width - 1
+        bottom = DEMO_SCREEN.height - 1
+        x = min(max(point.x, 0), right)
+        y = min(max(point.y, 0), bottom)
+        self._cursor = Point(x, y)
 
     def button(self, name: str, down: bool) -> None:
+        """A control acts when the left button goes up over it again; other buttons do nothing."""
         self._hold("button", name, down)
-        target = next(
-            place for place, rect in self.state.places().items() if rect.contains(self._cursor)
-        )
-        if name == "left" and down:
+        if name != "left":
+            return
+        target = self._control()
+        if down:
             self._pressed = target
-        elif (
-            name == "left" and target == self._pressed
-        ):  # a control acts when the button goes up over it again
-            (last, then), now = self._clicked, self.clock.now()
-            twice = target == last == "Notes icon" and (now - then) * 1000 <= self.double_click_ms()
-            self._clicked = ("" if twice else target, now)  # a third click begins anew
-            state = replace(self.state, menu=self.state.menu and target in ("Start button", "menu"))
-            self.state = state.after(target + " twice" * twice)
+        elif target == self._pressed:
+            self._click(target)
+
+    def _control(self) -> str:
+        """The control under the pointer."""
+        places = self.state.places().items()
+        return next(name for name, rect in places if rect.contains(self._cursor))
+
+    def _click(self, target: str) -> None:
+        """A click on a control; one beside the Start menu closes it, too."""
+        now = self.clock.now()
+        last, then = self._clicked
+        self._clicked = (target, now)
+        state = self.state
+        if target not in ("Start button", "menu"):
+            state = replace(state, menu=False)
+        soon = (now - then) * 1000 <= self.double_click_ms()
+        if target == last == "Notes icon" and soon:
+            self._clicked = ("", now)  # a third click begins anew
+            target = "Notes icon twice"
+        self.state = state.after(target)
 
     def _hold(self, kind: str, name: str, down: bool) -> None:
-        self.acts.append(f"{kind} {name} {'down' if down else 'up'}")
-        (self.held.add if down else self.held.discard)(name)
+        """Notes that a key or a button went down or up."""
+        if down:
+            self.acts.append(f"{kind} {name} down")
+            self.held.add(name)
+        else:
+            self.acts.append(f"{kind} {name} up")
+            self.held.discard(name)
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
-        self.acts.append(f"wheel {units}{' horizontal' * horizontal}")
+        direction = " horizontal" if horizontal else ""
+        self.acts.append(f"wheel {units}{direction}")
 
     def key(self, name: str, down: bool) -> None:
+        """A key acts when it goes down, with the modifiers that are held; it writes without."""
         self._hold("key", name, down)
-        held = [key for key in ("ctrl", "alt", "win") if key in self.held and key != name]
-        char = {"space": " ", "enter": "\n", "tab": "    ", "backspace": "\b"}.get(
-            name, name if len(name) == 1 else ""
-        )
-        if down:
-            self.state = self.state.after("+".join([*held, name]))
-            self.state = self.state.typed(
-                "" if held else char.upper() if "shift" in self.held else char
-            )
+        if not down:
+            return
+        modifiers = [key for key in DEMO_MODIFIERS if key in self.held and key != name]
+        chord = "+".join([*modifiers, name])
+        self.state = self.state.after(chord)
+        if modifiers:
+            return
+        written = name if len(name) == 1 else DEMO_WRITES.get(name, "")
+        if "shift" in self.held:
+            written = written.upper()
+        self.state = self.state.typed(written)
 
     def text(self, text: str) -> None:
         self.acts.append(f"text {text}")
         self.state = self.state.typed(text)
 
 
-# The built-in model. It reads the tools that it is sent: which of them does a step, what its properties are called.
-DEMO_TOOLS = {
-    "archive": "^archive|^compress",
-    "plan": "_plan$|^spawn",
-    "look": "^observe|^take_screenshot",
-    "double click": "^double_click",
-    "click": "^click",
-    "move": "^move_mouse",
-    "type": "^type",
-    "finish": "^report_.*complet|^done",
-    "give up": "^report_(goal|progress)",
-}
-DEMO_STORY = {
-    "click": "x1 y1 label",
-    "double_click": "x1 y1 label",
-    "type": "text",
-    "done": "",
-}  # answered in JSON
-# What is seen (or not: -), the step, its target, and why; the first row that fits and whose tool exists is taken.
-DEMO_STEPS = (
-    ("no picture, ARCHIVE_NOW", "archive", "", "The older actions are done"),
-    ("no picture", "plan", "", "The task needs these steps in this order"),
-    ("no picture", "look", "", "The screen has not been seen yet"),
-    ("saved mark", "finish", "saved mark", "Notes shows its green mark, so the text is saved"),
-    (
-        "text area, -caret, -text",
-        "click",
-        "text area",
-        "Notes is open and its text area has no caret",
-    ),
-    ("text area, -text", "type", "text area", "The caret stands in the empty text area"),
-    ("Save button", "click", "Save button", "The text stands in Notes and is not saved"),
-    ("Notes in the menu", "click", "Notes in the menu", "The Start menu is open and lists Notes"),
-    ("Notes icon", "double click", "Notes icon", "The desktop shows the Notes icon and no window"),
-    ("Start button", "click", "Start button", "The desktop shows the Start button and no window"),
+####################################################################################################
+# Demo model - the model of the demo, which finds its way by the pixels, and its server
+####################################################################################################
+
+
+class DemoTool(NamedTuple):
+    """What does a step: a tool of the request, or an act in the story profile's JSON."""
+
+    step: str  # the name of the step
+    pattern: str  # found in the tool's name, whatever the profile calls it
+    story_name: str = ""  # of the act; empty where the story profile has none
+    story_arguments: tuple[str, ...] = ()
+    moves_first: bool = False  # if there is a tool for it, since the act may take no place
+
+
+# A new tool is a row here, and a row in DEMO_STEPS where the model shall use it.
+DEMO_TOOLS = (
+    DemoTool("archive", "^archive|^compress"),
+    DemoTool("plan", "_plan$|^spawn"),
+    DemoTool("look", "^observe|^take_screenshot"),
+    DemoTool("double click", "^double_click", "double_click", ("x1", "y1", "label")),
+    DemoTool("click", "^click", "click", ("x1", "y1", "label"), moves_first=True),
+    DemoTool("move", "^move_mouse"),
+    DemoTool("type", "^type", "type", ("text",)),
+    DemoTool("finish", "^report_.*complet|^done", "done"),
+    DemoTool("give up", "^report_(goal|progress)"),
 )
 
 
-def _demo_sights(png: bytes) -> dict[str, tuple[int, int]]:
-    """What a screenshot shows: sign -> its place on the grid, between its first and its last pixel."""
+class DemoStep(NamedTuple):
+    """What the model does when it sees all of `sees` and nothing of `lacks`."""
+
+    name: str
+    why: str
+    target: str = ""  # the sign on which to act
+    sees: tuple[str, ...] = ()  # signs, "no picture", or the line ARCHIVE_NOW of a request
+    lacks: tuple[str, ...] = ()  # signs
+
+
+# The first that fits is taken, if the request has a tool for it; to finish, words will do.
+DEMO_STEPS = (
+    DemoStep("archive", "The older actions are done", sees=("no picture", "ARCHIVE_NOW")),
+    DemoStep("plan", "The task needs these steps in this order", sees=("no picture",)),
+    DemoStep("look", "The screen has not been seen yet", sees=("no picture",)),
+    DemoStep(
+        "finish",
+        "Notes shows its green mark, so the text is saved",
+        "saved mark",
+        sees=("saved mark",),
+    ),
+    DemoStep(
+        "click",
+        "Notes is open and its text area has no caret",
+        "text area",
+        sees=("text area",),
+        lacks=("caret", "text"),
+    ),
+    DemoStep(
+        "type",
+        "The caret stands in the empty text area",
+        "text area",
+        sees=("text area",),
+        lacks=("text",),
+    ),
+    DemoStep(
+        "click", "The text stands in Notes and is not saved", "Save button", sees=("Save button",)
+    ),
+    DemoStep(
+        "click",
+        "The Start menu is open and lists Notes",
+        "Notes in the menu",
+        sees=("Notes in the menu",),
+    ),
+    DemoStep(
+        "double click",
+        "The desktop shows the Notes icon and no window",
+        "Notes icon",
+        sees=("Notes icon",),
+    ),
+    DemoStep(
+        "click",
+        "The desktop shows the Start button and no window",
+        "Start button",
+        sees=("Start button",),
+    ),
+)
+DEMO_STUCK = DemoStep("give up", "None of the known controls can be seen")
+
+
+class DemoOffer(NamedTuple):
+    """A tool that a request offers, with the names of its properties in their order."""
+
+    name: str
+    properties: Sequence[str]
+    required: Sequence[str] = ()
+
+
+def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
+    """The assistant's message, decided from this one request alone."""
+    offers = _demo_offers(request)
+    # The story profile sends no tools: its acts are described in the prompt, as JSON.
+    story = not offers and '"observation"' in str(request["messages"][0])
+    if story:
+        offers = _demo_story_offers()
+    ways = _demo_ways(offers)
+    lines, png = _demo_reading(request["messages"], "look" in ways)
+    sights = demo_sights(png) if png else {"no picture": Coordinate(0, 0)}
+    if not offers:
+        return {"role": "assistant", "content": _demo_verdict(sights)}
+    step = _demo_step(ways, sights, lines)
+    if step.name not in ways:
+        return {"role": "assistant", "content": _demo_words(step)}
+    offer = ways[step.name]
+    arguments = _demo_arguments(offer, step, sights, "\n".join(lines))
+    if story:
+        act = {"name": offer.name, **arguments}
+        content = json.dumps({"observation": step.why, "actions": [act]})
+        return {"role": "assistant", "content": content}
+    call = {
+        "id": f"call_{len(request['messages'])}",
+        "type": "function",
+        "function": {"name": offer.name, "arguments": json.dumps(arguments)},
+    }
+    return {"role": "assistant", "content": _demo_words(step), "tool_calls": [call]}
+
+
+def _demo_offers(request: Mapping[str, Any]) -> list[DemoOffer]:
+    """The tools of a request."""
+    offers = []
+    for tool in request.get("tools") or ():
+        function = tool["function"]
+        schema = function.get("parameters") or {}
+        properties = list(schema.get("properties", {}))
+        offers.append(DemoOffer(function["name"], properties, schema.get("required", ())))
+    return offers
+
+
+def _demo_story_offers() -> list[DemoOffer]:
+    """The acts of the story profile."""
+    offers = []
+    for tool in DEMO_TOOLS:
+        if tool.story_name:
+            offers.append(DemoOffer(tool.story_name, tool.story_arguments))
+    return offers
+
+
+def _demo_ways(offers: Sequence[DemoOffer]) -> dict[str, DemoOffer]:
+    """Step -> the tool that does it; a tool that no row knows is not used."""
+    ways = {}
+    for tool in DEMO_TOOLS:
+        for offer in offers:
+            if re.search(tool.pattern, offer.name):
+                ways[tool.step] = offer
+    return ways
+
+
+def _demo_reading(messages: Sequence[Mapping[str, Any]], looks: bool) -> tuple[list[str], bytes]:
+    """The user's lines and the latest screenshot; one who can look must look again after an act."""
+    lines: list[str] = []
+    png = b""
+    for message in messages:
+        content = message.get("content") or ""
+        if isinstance(content, str):
+            content = [{"text": content}]
+        for part in content:
+            if "image_url" in part:
+                png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
+            elif message["role"] == "user":
+                lines += part["text"].splitlines()
+        if looks and message.get("tool_calls"):
+            png = b""
+    return lines, png
+
+
+def demo_sights(png: bytes) -> dict[str, Coordinate]:
+    """What a screenshot shows: sign -> the middle between its first and its last pixel."""
     rgb, width, height = png_to_rgb(png)
     sights = {}
-    for name, colour in DEMO_SIGNS.items():
-        run = colour.to_bytes(3, "big") * (
-            1 if name == "pointer" else 2
-        )  # a lone pixel may be a smoothed edge
-        first = rgb.find(run) // 3
-        last = first if name == "pointer" else rgb.rfind(run) // 3  # its tip is all that counts
-        if first >= 0:
-            x, y = (first % width + last % width) // 2, (first // width + last // width) // 2
-            sights[name] = (x * GRID // (width - 1), y * GRID // (height - 1))
+    for sign in DEMO_SIGNS.values():
+        wanted = sign.colour.to_bytes(3, "big")
+        if not sign.small:
+            wanted *= 2  # a lone pixel may be a smoothed edge
+        first = rgb.find(wanted) // 3
+        if first < 0:
+            continue
+        last = first  # a pointer's tip is all that counts
+        if not sign.small:
+            last = rgb.rfind(wanted) // 3
+        x = (first % width + last % width) // 2
+        y = (first // width + last // width) // 2
+        sights[sign.name] = Coordinate(x * GRID // (width - 1), y * GRID // (height - 1))
     return sights
 
 
-def demo_reply(request: dict[str, Any]) -> dict[str, Any]:
-    """The assistant's message, decided from this one request alone."""
-    tools = {
-        tool["function"]["name"]: tool["function"]["parameters"]
-        for tool in request.get("tools") or []
-    }
-    if story := not tools and '"observation"' in str(request["messages"][0]):
-        tools = {
-            name: {"properties": names.split(), "required": []}
-            for name, names in DEMO_STORY.items()
-        }
-    able = {
-        step: name for step, words in DEMO_TOOLS.items() for name in tools if re.search(words, name)
-    }
-    lines, png = list[str](), b""  # the user's, and the latest screenshot
-    for said in request["messages"]:
-        content = said.get("content") or ""
-        for part in [dict[str, Any](text=content)] if isinstance(content, str) else content:
-            if "image_url" in part:
-                png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
-            elif said["role"] == "user":
-                lines += part["text"].splitlines()
-        png = (
-            b"" if "look" in able and said.get("tool_calls") else png
-        )  # who can look must look again after an act
-    sights = _demo_sights(png) if png else {"no picture": (0, 0)}
-    if not tools:  # a verification
-        verdict = (
-            "YES: the green mark says Saved."
-            if "saved mark" in sights
-            else "NO: there is no mark of saving."
-        )
-        return {"role": "assistant", "content": verdict}
-    seen = {
-        *sights,
-        *(f"-{name}" for name in DEMO_SIGNS if name not in sights),
-        *({"ARCHIVE_NOW"} & {*lines}),
-    }
-    rows = (
-        row[1:]
-        for row in DEMO_STEPS
-        if row[1] in {*able, "finish"} and seen.issuperset(row[0].split(", "))
-    )
-    step, target, why = next(rows, ("give up", "", "None of the known controls can be seen"))
-    place, pointer = sights.get(target, (0, 0)), sights.get("pointer", (-99, -99))
-    if (
-        step == "click"
-        and "move" in able
-        and max(abs(a - b) for a, b in zip(place, pointer, strict=True)) > 8
-    ):
-        step = "move"  # where a click has no place of its own
-    message: dict[str, Any] = {
-        "role": "assistant",
-        "content": f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {step} {target}",
-    }
-    if step in able:
-        arguments = _demo_arguments(tools[able[step]], "\n".join(lines), target, why, place)
-        if story:
-            message["content"] = json.dumps(
-                {"observation": why, "actions": [{"name": able[step], **arguments}]}
-            )
-        else:
-            call = {"name": able[step], "arguments": json.dumps(arguments)}
-            message["tool_calls"] = [
-                {"id": f"call_{len(request['messages'])}", "type": "function", "function": call}
-            ]
-    return message
+def _demo_verdict(sights: Mapping[str, Coordinate]) -> str:
+    """The answer to the question whether the task is done."""
+    if "saved mark" in sights:
+        return "YES: the green mark says Saved."
+    return "NO: there is no mark of saving."
+
+
+def _demo_step(
+    ways: Mapping[str, DemoOffer], sights: Mapping[str, Coordinate], lines: Sequence[str]
+) -> DemoStep:
+    """The first step that fits what is seen and can be done."""
+    seen = set(sights)
+    if "ARCHIVE_NOW" in lines:
+        seen.add("ARCHIVE_NOW")
+    for step in DEMO_STEPS:
+        possible = step.name in ways or step.name == "finish"
+        if possible and seen.issuperset(step.sees) and seen.isdisjoint(step.lacks):
+            if "move" in ways and _demo_must_move(step, sights):
+                return step._replace(name="move")
+            return step
+    return DEMO_STUCK
+
+
+def _demo_must_move(step: DemoStep, sights: Mapping[str, Coordinate]) -> bool:
+    """Whether an act that may take no place of its own would miss, where the pointer is now."""
+    if not any(tool.moves_first for tool in DEMO_TOOLS if tool.step == step.name):
+        return False
+    pointer = sights.get("pointer")
+    place = sights.get(step.target, Coordinate(0, 0))
+    if pointer is None:
+        return True
+    return max(abs(place.x - pointer.x), abs(place.y - pointer.y)) > 8
+
+
+def _demo_words(step: DemoStep) -> str:
+    """What the model says beside its call, or in its place."""
+    return f"SCREEN_SHOWS: {step.why}.\nNEXT_STEP: {step.name} {step.target}"
 
 
 def _demo_arguments(
-    schema: dict[str, Any], text: str, target: str, why: str, place: tuple[int, int]
-) -> dict[str, Any]:
-    """Arguments for a tool by the names of its properties; an unknown required one gets the reason."""
-    note = next(iter(re.findall(r'(?i)\b(?:write|type)\s+"(.+?)"', text)), "Hello")
-    order = f'Open Notes, click into its text area, type "{note}" and press Save. Done when it shows its green mark.'
-    proof = f"{why}. The text area holds the note, the status line counts its characters and the title bar says Saved."
-    words: dict[str, Any] = {
-        "text": note,
-        "x": place[0],
-        "y": place[1],
-        "evidence": proof if target else why,
-    }
-    words |= {
-        "x1": place[0],
-        "y1": place[1],
-        "position": place,
-        "box": place,
-        "element_name": target,
-        "label": target,
-    }
-    words |= dict.fromkeys(
-        ("instructions", "operator_instructions", "summary", "compression_summary"), order
+    offer: DemoOffer, step: DemoStep, sights: Mapping[str, Coordinate], text: str
+) -> dict[str, object]:
+    """Arguments by the names of the properties; an unknown one that is required gets the reason."""
+    place = sights.get(step.target, Coordinate(0, 0))
+    known = _demo_values(step, place, text)
+    arguments = {}
+    for name in offer.properties:
+        if name in known or name in offer.required:
+            arguments[name] = known.get(name, step.why)
+    return arguments
+
+
+def _demo_values(step: DemoStep, place: Coordinate, text: str) -> dict[str, object]:
+    """What the model has to say for each property that any profile's tools may have."""
+    quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
+    note = quoted[1] if quoted else "Hello"
+    order = (
+        f'Open Notes, click into its text area, type "{note}" and press Save. '
+        "Done when it shows its green mark."
     )
-    words |= {"completion_status": "BLOCKED", "status": "BLOCKED"}
-    words["archived_turns"] = sorted({int(turn) for turn in re.findall(r"\bTurn[_ ](\d+)", text)})
+    evidence = step.why
+    if step.target:
+        evidence += ". The text area holds the note, the status line counts its characters"
+        evidence += " and the title bar says Saved."
+    turns = {int(turn) for turn in re.findall(r"\bTurn[_ ](\d+)", text)}
     return {
-        name: words.get(name, why)
-        for name in schema["properties"]
-        if name in words or name in schema["required"]
+        "text": note,
+        "element_name": step.target,
+        "label": step.target,
+        "x": place.x,
+        "y": place.y,
+        "x1": place.x,
+        "y1": place.y,
+        "position": (place.x, place.y),
+        "box": (place.x, place.y),
+        "instructions": order,
+        "operator_instructions": order,
+        "summary": order,
+        "compression_summary": order,
+        "archived_turns": sorted(turns),
+        "evidence": evidence,
+        "completion_status": "BLOCKED",
+        "status": "BLOCKED",
     }
 
 
 class DemoModel:
-    """The model server of --demo on 127.0.0.1, started at once; it answers from the requests, knowing no desktop."""
+    """The model server of --demo on 127.0.0.1, started at once."""
 
     def __init__(self) -> None:
-        def answer(handler: Any) -> None:
-            status, said = self.respond(
-                handler.path, handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
-            )
-            with suppress(ConnectionError):  # the run may have ended meanwhile
-                handler.send_response(status)
-                handler.end_headers()
-                handler.wfile.write(json.dumps(said).encode())
-
-        kind = {
-            "disable_nagle_algorithm": True,
-            "do_GET": answer,
-            "do_POST": answer,
-            "log_message": lambda *_: None,
-        }
-        # not HTTPServer, which asks the name server for its own name
-        self._server = ThreadingTCPServer(
-            ("127.0.0.1", 0), type("Handler", (BaseHTTPRequestHandler,), kind)
-        )
+        # Not HTTPServer, which asks the name server for its own name.
+        self._server = ThreadingTCPServer(("127.0.0.1", 0), _demo_handler(self))
         self._server.daemon_threads = True
-        self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}/v1/chat/completions"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        port = self._server.server_address[1]
+        self.endpoint = f"http://127.0.0.1:{port}/v1/chat/completions"
+        serve = partial(self._server.serve_forever, poll_interval=0.05)
+        threading.Thread(target=serve, daemon=True).start()
 
     def close(self) -> None:
+        """Ends the server; returns when it takes no more requests."""
         self._server.shutdown()
         self._server.server_close()
 
-    def respond(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-        """(HTTP status, JSON) for a request; a token is four characters or 32x32 pixels."""
+    def respond(self, path: str, body: bytes) -> tuple[int, dict[str, object]]:
+        """(HTTP status, JSON) for a request."""
         if path in ("/v1/models", "/api/v0/models"):
             info = {
                 "id": "demo-model",
@@ -9001,14 +9346,10 @@ class DemoModel:
         if path != "/v1/chat/completions":
             return 404, {"error": {"message": f"Unexpected endpoint: {path}"}}
         message = demo_reply(json.loads(body))
-        sizes = [
-            struct.unpack(">16x2I", base64.b64decode(head))
-            for head in re.findall(rb";base64,(.{32})", body)
-        ]
-        prompt = len(re.sub(rb';base64,[^"]+', b"", body)) // 4 + sum(
-            width * height // 1024 for width, height in sizes
-        )
-        usage = {"prompt_tokens": prompt, "completion_tokens": len(json.dumps(message)) // 4}
+        usage = {
+            "prompt_tokens": _demo_prompt_tokens(body),
+            "completion_tokens": len(json.dumps(message)) // 4,
+        }
         choice = {
             "message": message,
             "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
@@ -9016,45 +9357,41 @@ class DemoModel:
         return 200, {"model": "demo-model", "choices": [choice], "usage": usage}
 
 
+def _demo_prompt_tokens(body: bytes) -> int:
+    """What a request costs: a token is four characters, or 32x32 pixels of a picture."""
+    tokens = len(re.sub(rb';base64,[^"]+', b"", body)) // 4
+    for head in re.findall(rb";base64,(.{32})", body):
+        # A PNG's signature and the start of its first chunk, then width and height.
+        width, height = struct.unpack(">16x2I", base64.b64decode(head))
+        tokens += width * height // 1024
+    return tokens
+
+
+def _demo_handler(model: DemoModel) -> type[BaseHTTPRequestHandler]:
+    """What answers a connection to the server of that model."""
+
+    class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("Content-Length", 0))
+            status, answer = model.respond(self.path, self.rfile.read(length))
+            with suppress(ConnectionError):  # the run may have ended meanwhile
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(json.dumps(answer).encode())
+
+        do_GET = do_POST
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing on the terminal."""
+
+    return Handler
+
+
 ####################################################################################################
 # Terminal - what a person sees and says while it runs
 ####################################################################################################
-
-
-def read_task(options: argparse.Namespace) -> str:
-    """The task: given, demo's own, typed at the prompt, or one line of a pipe (UTF-8)."""
-    if options.task or options.demo:
-        return options.task or DEMO_TASK
-    source, task = (
-        sys.stdin or io.TextIOWrapper(io.BytesIO()),
-        "",
-    )  # a program without a console has none
-    print("Task:", end=" " if source.isatty() else "\n", flush=True)
-    with suppress(
-        UnicodeDecodeError
-    ):  # the code page of a pipe cannot be known, and a guess would be typed
-        task = (
-            source.readline() if source.isatty() else source.buffer.readline().decode("utf-8-sig")
-        )
-    if not task.strip():
-        raise ConfigError("There is no task in UTF-8; type what to do, or give it as an argument.")
-    return task.strip()
-
-
-@contextmanager
-def stop_on_signals(stop: Stop) -> Iterator[None]:
-    """Ctrl+C, Ctrl+Break and SIGTERM set `stop`; a second Ctrl+C ends the program the hard way."""
-
-    def handler(number: int, _frame: Any) -> None:
-        if number == signal.SIGINT and stop.reason:
-            raise KeyboardInterrupt
-        stop.set("Ctrl+C" if number == signal.SIGINT else "told to end by the system")
-
-    with ExitStack() as undo:
-        for name in {"SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP"} & vars(signal).keys():
-            number = getattr(signal, name)
-            undo.callback(signal.signal, number, signal.signal(number, handler))
-        yield
 
 
 def say(text: str) -> None:
@@ -9063,62 +9400,88 @@ def say(text: str) -> None:
         print(printable(text), flush=True)
 
 
+GREEN = 32
+RED = 31
+YELLOW = 33
+# The colour of a word that tells how something went; a turn's columns stand two blanks apart.
 PAINT = {
-    32: r"^completed\b|(?<=  )changed(?=  )",
-    31: r"^(?:stuck|error|differs|refused)\b",  # colour: what has it
-    33: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )(?:unchanged|Not done:.*?)(?=  )",
+    GREEN: r"^completed\b|(?<=  )changed(?=  )",
+    RED: r"^(?:stuck|error|differs|refused)\b",
+    YELLOW: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )(?:unchanged|Not done:.*?)(?=  )",
 }
 
 
+class Doing(NamedTuple):
+    """What goes on, and since when."""
+
+    text: str
+    since: float
+
+
+NOTHING_GOES_ON = Doing("", 0.0)
+
+
 class Terminal:
-    """Lines that stay (level 0 always, 1 unless -q, 2 with -v) and, on a capable terminal, a live one below them."""
+    """Lines that stay and, on a capable terminal, a live one below them.
+
+    A line of level 0 is always shown, one of level 1 unless -q is given, of level 2 with -v.
+    """
 
     def __init__(
         self, clock: Clock, level: int, hide: Callable[[str], str], undo: ExitStack
     ) -> None:
-        self.clock, self.level, self.hide = clock, level, hide
+        self.clock = clock
+        self.level = level
+        self.hide = hide
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
-        self._lock, self._end, self._erase, self._doing = (
-            threading.Lock(),
-            threading.Event(),
-            "",
-            ("", 0.0),
-        )
+        self._lock = threading.Lock()
+        self._end = threading.Event()
+        self._erase = ""  # what removes the live line, if there is one
+        # Replaced as a whole, since two threads use it.
+        self._doing = NOTHING_GOES_ON
         self._thread = threading.Thread(target=self._tick, daemon=True)
-        live = sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-        live = live and (sys.platform != "win32" or escape_sequences(load_win32(), undo))
-        self.colour = bool(live) and not os.environ.get("NO_COLOR")
+        live = _can_be_live(undo)
+        self.colour = live and not os.environ.get("NO_COLOR")
         if live:
             self._thread.start()
-            for last in (
-                partial(self._write, "", ""),
-                self._thread.join,
-                self._end.set,
-            ):  # the other way round
-                undo.callback(last)
+            # Undone the other way round: the thread is ended, waited for, and its line removed.
+            undo.callback(self._write, "", "")
+            undo.callback(self._thread.join)
+            undo.callback(self._end.set)
 
     def say(self, text: str, level: int = 1) -> None:
-        text = printable(self.hide(text))
-        for code, pattern in PAINT.items() if self.colour else ():
-            text = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", text)
+        """A line that stays, if it is of a level that is shown."""
+        line = ""
+        if level <= self.level:
+            line = self._painted(printable(self.hide(text))) + "\n"
         with self._lock:
-            self._doing = (
-                self._doing if level else ("", 0.0)
-            )  # after a question or the run's end nothing goes on
-            self._write(f"{text}\n" * (level <= self.level), "")
+            if level == 0:
+                # After a question or the run's end nothing goes on.
+                self._doing = NOTHING_GOES_ON
+            self._write(line, "")
 
     def take(self, item: Item) -> None:
         """What the run publishes: of it, the live line shows what goes on."""
         if isinstance(item, Phase):
-            self._doing = item.text, self.clock.now()
+            self._doing = Doing(item.text, self.clock.now())
+
+    def _painted(self, line: str) -> str:
+        """The line with its outcomes in colour."""
+        if self.colour:
+            for code, pattern in PAINT.items():
+                line = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", line)
+        return line
 
     def _tick(self) -> None:
+        """Writes the live line anew, five times a second, until the end."""
         while not self._end.wait(0.2):
-            (text, since), width = self._doing, shutil.get_terminal_size().columns
-            line = f"      {text}, {self.clock.now() - since:.0f} s   {self.watch()}"
+            doing = self._doing
+            seconds = self.clock.now() - doing.since
+            line = f"      {doing.text}, {seconds:.0f} s   {self.watch()}"
+            width = shutil.get_terminal_size().columns - 1
             with self._lock:
-                if self._doing[0] and self.level:
-                    self._write(line[: width - 1], "\r\x1b[K")
+                if self._doing.text and self.level:
+                    self._write(line[:width], "\r\x1b[K")
 
     def _write(self, text: str, erase: str) -> None:
         """In place of the live line, if there is one; a closed pipe must not end the run."""
@@ -9127,18 +9490,62 @@ class Terminal:
             self._erase = erase
 
 
+def _can_be_live(undo: ExitStack) -> bool:
+    """Whether the terminal obeys escape sequences, which are switched on until `undo` closes."""
+    if not sys.stdout or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.platform != "win32" or escape_sequences(load_win32(), undo)
+
+
+def _person_is_there() -> bool:
+    """Whether somebody can type an answer; a program without a console has no stdin."""
+    return bool(sys.stdin and sys.stdin.isatty())
+
+
+def read_task(options: argparse.Namespace) -> str:
+    """The task: given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8.
+
+    Raises ConfigError if there is none.
+    """
+    if options.task:
+        return str(options.task)
+    if options.demo:
+        return DEMO_TASK
+    task = ""
+    # The code page of a pipe cannot be known, and a guess would be typed.
+    with suppress(UnicodeDecodeError):
+        task = _entered_task().strip()
+    if not task:
+        raise ConfigError("There is no task in UTF-8; type what to do, or give it as an argument.")
+    return task
+
+
+def _entered_task() -> str:
+    """One line from the person or from a pipe; nothing where a program has no stdin."""
+    if _person_is_there():
+        print("Task:", end=" ", flush=True)
+        return sys.stdin.readline()
+    print("Task:", flush=True)
+    if not sys.stdin:
+        return ""
+    return sys.stdin.buffer.readline().decode("utf-8-sig")
+
+
 def read_secrets(names: Sequence[str]) -> Secrets:
-    """The value of each --secret from the environment, else from a hidden prompt; raises ConfigError."""
+    """The value of each --secret from the environment, else from a hidden prompt.
+
+    Raises ConfigError for a name or a value that cannot be hidden everywhere.
+    """
     values = {}
     for name in names:
-        value = os.environ.get(name) or (
-            getpass.getpass(f"{name}: ") if sys.stdin and sys.stdin.isatty() else ""
-        )
-        if (
-            not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable()
-        ):  # less would hide everywhere
+        value = os.environ.get(name, "")
+        if not value and _person_is_there():
+            value = getpass.getpass(f"{name}: ")
+        # A shorter value would be found, and hidden, in texts that have nothing to do with it.
+        if not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable():
             raise ConfigError(
-                f"--secret {name}: set an environment variable of that name to 4 characters or more."
+                f"--secret {name}: set an environment variable of that name "
+                "to 4 characters or more."
             )
         values[name] = value
     return Secrets(values)
@@ -9147,31 +9554,66 @@ def read_secrets(names: Sequence[str]) -> Secrets:
 def console_confirm(
     config: Config, clock: Clock, tell: Callable[[str], None]
 ) -> Callable[[str], bool]:
-    """Asks the person at the terminal; without a terminal, or without an answer in time, the answer is no."""
+    """What asks the person at the terminal whether an act is allowed.
+
+    Without a terminal, or without an answer in time, the answer is no.
+    """
     lines = SimpleQueue[str]()
-    reader = threading.Thread(target=lambda: deque(map(lines.put, sys.stdin), 0), daemon=True)
+
+    def read_lines() -> None:
+        for line in sys.stdin:
+            lines.put(line)
+
+    reader = threading.Thread(target=read_lines, daemon=True)
 
     def confirm(question: str) -> bool:
-        if not (sys.stdin and sys.stdin.isatty()):
+        if not _person_is_there():
             tell(
-                f"not allowed: {question}; nobody can be asked, so use --confirm never or allow_risky"
+                f"not allowed: {question}; nobody can be asked, "
+                "so use --confirm never or allow_risky"
             )
             return False
-        if (
-            not reader.ident
-        ):  # it reads on between questions, so that nothing typed before one can answer it
+        # It reads on between questions, so that nothing typed before one can answer it.
+        if not reader.ident:
             reader.start()
         while not lines.empty():
             lines.get()
         tell(
-            f"Allow this? {question}\n    y and Enter allows it; anything else or {config.confirm_wait:g} s does not."
+            f"Allow this? {question}\n"
+            f"    y and Enter allows it; anything else or {config.confirm_wait:g} s does not."
         )
-        end = clock.now() + config.confirm_wait
-        while lines.empty() and clock.now() < end:
+        deadline = clock.now() + config.confirm_wait
+        while lines.empty() and clock.now() < deadline:
             clock.sleep(0.05)
-        return not lines.empty() and lines.get().strip().lower() in ("y", "yes")
+        if lines.empty():
+            return False
+        return lines.get().strip().lower() in ("y", "yes")
 
     return confirm
+
+
+# Which of them exist depends on the system.
+STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP")
+
+
+@contextmanager
+def stop_on_signals(stop: Stop) -> Iterator[None]:
+    """Ctrl+C, Ctrl+Break and SIGTERM set `stop`; a second Ctrl+C ends the program the hard way."""
+
+    def handler(number: int, _frame: object) -> None:
+        if number != signal.SIGINT:
+            stop.set("told to end by the system")
+        elif stop.reason:
+            raise KeyboardInterrupt
+        else:
+            stop.set("Ctrl+C")
+
+    with ExitStack() as undo:
+        for name in STOP_SIGNALS:
+            number = getattr(signal, name, None)
+            if number is not None:
+                undo.callback(signal.signal, number, signal.signal(number, handler))
+        yield
 
 
 ####################################################################################################
@@ -9266,9 +9708,6 @@ def command_line() -> argparse.ArgumentParser:
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting"
     )
     parser.add_argument("--config", metavar="FILE", help="settings from a JSON file")
-    parser.add_argument(
-        "--tokens", action="store_true", help="count the tokens of each profile's requests"
-    )
     parser.add_argument("--runs", action="store_true", help="list the runs")
     parser.add_argument("--stats", metavar="RUN", help="what a run (number or folder) cost")
     parser.add_argument("--report", nargs=1, metavar="RUN", help="make its report.html anew")
@@ -9362,6 +9801,19 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     desktop.init_dpi()
     desktop.own_console(bool(sys.stdin and sys.stdin.isatty()))
     return desktop
+
+
+def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
+    """Prints the table of --check; 0 if everything is fine, else 3."""
+    server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""))
+    findings = [
+        check_system(),
+        *check_desktop(config, lambda: open_desktop(options, clock), clock),
+        *check_model(config, PROFILES[options.profile], server),
+    ]
+    for finding in findings:
+        say(f"{'ok  ' if finding.fine else 'FAIL'}  {finding.what:<12} {finding.text}")
+    return 0 if all(finding.fine for finding in findings) else Win32Error.exit_code
 
 
 def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:

@@ -29,7 +29,9 @@ def die() -> None:
 class KeptDesktop(agent.DemoDesktop):
     """A DemoDesktop whose state lives in a file; the class attributes are set before the program starts."""
 
-    path, die_after, events = "", 0, 0
+    path = ""
+    die_after = 0
+    events = 0
 
     def __init__(self, clock: agent.Clock) -> None:
         super().__init__(clock)
@@ -37,8 +39,10 @@ class KeptDesktop(agent.DemoDesktop):
         if os.path.exists(self.path):
             with open(self.path, encoding="utf-8") as file:
                 kept = json.load(file)
-            self.state, self.held = agent.DemoState(**kept["state"]), set(kept["held"])
-            self._cursor, self._pressed = agent.Point(*kept["cursor"]), kept["pressed"]
+            self.state = agent.DemoState(**kept["state"])
+            self.held = set(kept["held"])
+            self._cursor = agent.Point(*kept["cursor"])
+            self._pressed = kept["pressed"]
             self.effects.update(kept["effects"])
 
     def _keep(self, before: agent.DemoState) -> None:
@@ -84,7 +88,8 @@ class KeptDesktop(agent.DemoDesktop):
 
 def die_at_line(number: int, how: str) -> None:
     """Ends the program at that line of turns.jsonl: before it, with half of it written, or after it."""
-    write, lines = agent.ExecutionLogger._write, 0
+    write = agent.ExecutionLogger._write
+    lines = 0
 
     def counted(self: Any, stream: Any, text: str) -> None:
         nonlocal lines

@@ -20,13 +20,11 @@ class PlainDesktop:
     """A grey screen with one square that moves to another place with each input, unless it is `dead`."""
 
     def __init__(self, clock: agent.Clock) -> None:
-        self.clock, self.dead, self.inputs, self.number, self.place = (
-            clock,
-            False,
-            [],
-            0,
-            agent.Point(0, 0),
-        )
+        self.clock = clock
+        self.dead = False
+        self.inputs: list[tuple[Any, ...]] = []
+        self.number = 0
+        self.place = agent.Point(0, 0)
         self.title = "Plain"
 
     def screen(self) -> agent.Rect:
@@ -37,9 +35,16 @@ class PlainDesktop:
     def capture(self, area: agent.Rect, width: int, height: int) -> agent.Frame:
         self.number += 1
         pixels = self.glance(area, width, height)
-        now, window = self.clock.now(), self.foreground()
         return agent.Frame(
-            self.number, width, height, pixels, pixels, area, self.screen(), now, window
+            number=self.number,
+            width=width,
+            height=height,
+            pixels=pixels,
+            clean=pixels,
+            area=area,
+            screen=self.screen(),
+            taken_at=self.clock.now(),
+            window=self.foreground(),
         )
 
     def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
@@ -85,7 +90,9 @@ class ScriptedServer:
     """Answers each request with what `decide(request)` gives: a message, or an exception to raise."""
 
     def __init__(self, decide: Callable[[dict[str, Any]], Message]) -> None:
-        self.decide, self.requests, self.roles = decide, [], []
+        self.decide = decide
+        self.requests: list[dict[str, Any]] = []
+        self.roles: list[str] = []
 
     def complete(self, body: bytes) -> agent.Reply:
         request = json.loads(body)

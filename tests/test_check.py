@@ -21,7 +21,7 @@ def marks_in(request: dict[str, Any]) -> dict[str, tuple[float, float]]:
     url = request["messages"][1]["content"][0]["image_url"]["url"]
     rgb, width, height = agent.png_to_rgb(base64.b64decode(url.partition(",")[2]))
     found: dict[str, tuple[float, float]] = {}
-    for name, (colour, _) in agent.MARKS.items():
+    for name, (colour, _) in agent.CALIBRATION_MARKS.items():
         wanted = colour.to_bytes(3, "big")
         places = [
             (i // 3 % width, i // 3 // width)

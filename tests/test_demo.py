@@ -1,10 +1,11 @@
-"""Room 7: the drawn desktop behaves like one, and the built-in model finds its way by the pixels alone."""
+"""The drawn desktop behaves like one, and the built-in model finds its way by the pixels alone."""
 
 import base64
 import json
 import unittest
 import urllib.error
 import urllib.request
+from unittest import mock
 
 import agent
 from agent import DEMO_SIGNS, DEMO_TASK, DemoDesktop, DemoModel, Point, Rect
@@ -271,10 +272,10 @@ class Pictures(unittest.TestCase):
     def test_nothing_is_drawn_again_while_nothing_changes(self):
         desktop = notes_open()
         desktop.text("x")
-        before = agent._demo_draw(desktop.state)
+        before = agent.demo_picture(desktop.state)
         desktop.wheel(120)
         desktop.move(Point(1, 1))
-        self.assertIs(agent._demo_draw(desktop.state), before)
+        self.assertIs(agent.demo_picture(desktop.state), before)
         self.assertEqual(picture(desktop), before)
 
     def test_a_long_text_shows_its_end(self):
@@ -286,7 +287,7 @@ class Pictures(unittest.TestCase):
 
     def test_each_sign_is_the_colour_of_one_thing_only(self):
         """In any state, a sign is seen exactly where its control is; none is the rotated bytes of another."""
-        colours = {value.to_bytes(3, "big") for value in DEMO_SIGNS.values()}
+        colours = {sign.colour.to_bytes(3, "big") for sign in DEMO_SIGNS.values()}
         rotated = {c[n:] + c[:n] for c in colours for n in (1, 2)} - {b"\xff\xff\xff"}
         self.assertFalse(rotated & colours)
         desktop = make_desktop()
@@ -302,10 +303,10 @@ class Pictures(unittest.TestCase):
         for state in states:
             desktop.state = state
             frame = desktop.capture(desktop.screen(), 1536, 864)
-            sights = agent._demo_sights(agent.PngEncoder().encode(frame.pixels, 1536, 864).png)
+            sights = agent.demo_sights(agent.PngEncoder().encode(frame.pixels, 1536, 864).png)
             for name, rect in state.places().items():
                 if name in DEMO_SIGNS:
-                    point = agent.to_point(agent.Coordinate(*sights[name]), desktop.screen())
+                    point = agent.to_point(sights[name], desktop.screen())
                     self.assertTrue(rect.contains(point), (name, point))
             self.assertEqual("Save button" in sights, state.opened)
             self.assertEqual("Notes in the menu" in sights, state.menu)
@@ -490,6 +491,71 @@ class ClosedLoop(unittest.TestCase):
         self.assertEqual(caught.exception.code, 404)
         self.assertIn("message", json.load(caught.exception)["error"])
         caught.exception.close()
+
+
+class Rows(unittest.TestCase):
+    """What the built-in model does is data: a tool and a step are a row each."""
+
+    TOOL = agent.DemoTool(
+        "middle click", "^middle_click", "middle_click", ("x1", "y1", "label"), moves_first=True
+    )
+    STEP = agent.DemoStep(
+        "middle click", "The icon waits for it", "Notes icon", sees=("Notes icon",)
+    )
+
+    def reply(self, tools: dict, system: str = "You act.") -> dict:
+        messages = [{"role": "system", "content": system}, user("Go.", screenshot(make_desktop()))]
+        request = {"messages": messages, "tools": schemas(tools)}
+        return agent.demo_reply(json.loads(json.dumps(request)))
+
+    def test_two_rows_are_all_that_a_new_tool_needs_in_every_vocabulary(self):
+        place = {"x": 56, "y": 89}
+        offers = {
+            "middle_click_screen_element": {"reasoning": {}, "element_name": {}, "position": XY},
+            "middle_click_element": {"justification": {}, "label": {}, "position": XY},
+            "middle_click": {"x": {}, "y": {}},
+        }
+        with (
+            mock.patch.object(agent, "DEMO_TOOLS", (*agent.DEMO_TOOLS, self.TOOL)),
+            mock.patch.object(agent, "DEMO_STEPS", (self.STEP, *agent.DEMO_STEPS)),
+        ):
+            for name, properties in offers.items():
+                (call,) = self.reply(PLANNER | {name: properties})["tool_calls"]
+                arguments = json.loads(call["function"]["arguments"])
+                self.assertEqual(call["function"]["name"], name)
+                self.assertEqual(list(arguments), list(properties))
+                where = arguments.get("position") or [arguments["x"], arguments["y"]]
+                self.assertEqual(where, list(place.values()))
+            said = self.reply({}, 'Answer with {"observation": ""}')["content"]
+            (act,) = json.loads(said)["actions"]
+            self.assertEqual(
+                act, {"name": "middle_click", "x1": 56, "y1": 89, "label": "Notes icon"}
+            )
+            # where the click takes no place, the mouse goes there first
+            (call,) = self.reply(POINTER | {"middle_click_mouse": {}})["tool_calls"]
+            self.assertEqual(call["function"]["name"], "move_mouse")
+            self.assertEqual(json.loads(call["function"]["arguments"]), place)
+
+    def test_tools_that_no_row_knows_are_left_alone_however_they_are_described(self):
+        bare = {"type": "function", "function": {"name": "click_what_is_new"}}
+        request = {
+            "messages": [user("Go.", screenshot(make_desktop()))],
+            "tools": [{"type": "function", "function": {"name": "focus_window"}}],
+        }
+        self.assertNotIn("tool_calls", agent.demo_reply(request))
+        desktop = make_desktop()
+        press(desktop, "win")
+        request["messages"] = [user("Go.", screenshot(desktop))]
+        request["tools"].append(bare)
+        (call,) = agent.demo_reply(request)["tool_calls"]
+        self.assertEqual(call["function"], {"name": "click_what_is_new", "arguments": "{}"})
+
+    def test_a_step_that_nothing_can_do_and_an_unknown_sign_are_no_error(self):
+        unknown = agent.DemoStep("dance", "It is time", "floor", sees=("Notes icon",))
+        finish = agent.DemoStep("finish", "It is late", "floor", sees=("Notes icon",))
+        with mock.patch.object(agent, "DEMO_STEPS", (unknown, finish)):
+            message = self.reply(CHAT)
+        self.assertEqual(message["content"], "SCREEN_SHOWS: It is late.\nNEXT_STEP: finish floor")
 
 
 if __name__ == "__main__":
