@@ -293,6 +293,7 @@ class Report(CommandLineCase):
         script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
         self.assertEqual(len(script), 1)
+        self.assertNotIn("</body>", page)  # what a run adds to it stands inside
         self.assertIn(
             f"default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
             page,
@@ -306,7 +307,6 @@ class Report(CommandLineCase):
         self.assertNotRegex(
             agent.PAGE, r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\("
         )
-        self.assertLessEqual(agent.PAGE.count("\n"), 310)
 
     def test_one_file_holds_the_pictures_at_a_smaller_size(self) -> None:
         self.main("--demo", environ={"AGENT_IMAGE_W": "1536", "AGENT_IMAGE_H": "864"})
