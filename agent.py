@@ -5456,7 +5456,7 @@ def report_text(folder: Path, pictures: bool = False) -> str:
 # Page - the one page that is report and panel
 ####################################################################################################
 
-# Written as prettier writes it: tests/page_format.py holds it to that, and formats it after a change.
+# It stands as prettier writes it: tests/page_format.py checks that, and with --write sees to it.
 PAGE = r"""<!doctype html>
 <html lang="en">
   <head>
@@ -6492,26 +6492,16 @@ def report(items: Iterable[Mapping[str, object]], begun: bool = False) -> str:
 
 
 ####################################################################################################
-# Panel - the run in a browser, through a server that answers nobody but its own page
+# Panel server - who is let in to the page of a run, and for how long; it knows nothing of the run
 ####################################################################################################
 
-PANEL_ROUTES = {
-    **dict.fromkeys(("/", "/config", "/state", "/events"), ("GET", 0)),
-    "/annotated": ("POST", 64 << 20),
-    "/inject": ("POST", 4 << 20),
-    "/control": ("POST", 1 << 16),
-}  # path: (method, most bytes of a body)
-PANEL_SECONDS, PANEL_CONNECTIONS = (
-    10.0,
-    64,
-)  # for a whole request and its answer; at once, then the oldest has to go
-PANEL_TURNS, PANEL_GONE = (
-    300,
-    2.0,
-)  # the latest ones, which the page gets; seconds in which a page asks again
+PANEL_SECONDS = 10.0  # for a whole request and its answer
+PANEL_CONNECTIONS = 64  # at once; with more, the oldest has to go
+PANEL_REPLY_MOST = 4 << 20  # bytes of a reply that is handed in
 PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-PANEL_ALLOWS = (
-    "; script-src 'nonce-{0}'; style-src 'nonce-{0}'; img-src data: blob:; connect-src 'self'"
+PANEL_PAGE_POLICY = (
+    f"{PANEL_POLICY}; script-src 'nonce-{{0}}'; style-src 'nonce-{{0}}';"
+    " img-src data: blob:; connect-src 'self'"
 )
 PANEL_GUARDS = {
     "Cache-Control": "no-store",
@@ -6522,26 +6512,101 @@ PANEL_GUARDS = {
 }
 
 
-def _action(act: Mapping[str, Any]) -> dict[str, Any]:
-    """An act of the book as an action for `marks`."""
-    places = [
-        value
-        for value in act["args"].values()
-        if isinstance(value, Mapping) and value.keys() == {"x", "y"}
-    ]
-    return {
-        "name": act["tool"],
-        **{f"{axis}{n}": place[axis] for n, place in enumerate(places, 1) for axis in "xy"},
-    }
+class PanelSource(Protocol):
+    """What the server asks of whoever knows the run, from a thread for each request."""
+
+    def news(self, since: int) -> tuple[int, str]:
+        """(version, JSON) of the present state, or of the next one if `since` is the present."""
+
+    def ended_at(self, version: int) -> bool:
+        """Whether the run is over and nothing comes after that version."""
+
+    def answer(self, path: str, body: bytes) -> tuple[int, str]:
+        """(HTTP status, JSON) for a request that passed the gate."""
+
+
+@dataclass(frozen=True)
+class PanelRoute:
+    """How a path may be asked for."""
+
+    method: str
+    most: int  # bytes of a body
+
+
+NO_ROUTE = PanelRoute("", 0)
+PANEL_ROUTES = {
+    "/": PanelRoute("GET", 0),
+    "/config": PanelRoute("GET", 0),
+    "/state": PanelRoute("GET", 0),
+    "/events": PanelRoute("GET", 0),
+    "/annotated": PanelRoute("POST", 64 << 20),
+    "/inject": PanelRoute("POST", PANEL_REPLY_MOST),
+    "/control": PanelRoute("POST", 1 << 16),
+}
+
+
+@dataclass(frozen=True)
+class PanelHead:
+    """The head of a request as the gate sees it."""
+
+    own_host: str  # what `host` has to be
+    malformed: bool
+    host: str
+    origin: str
+    site: str  # where the browser says that the request comes from
+    path: str
+    method: str
+    has_key: bool
+    chunked: bool
+    length: str
+    kind: str  # of the body
+
+    @property
+    def route(self) -> PanelRoute:
+        """How its path may be asked for; NO_ROUTE if there is nothing there."""
+        return PANEL_ROUTES.get(self.path, NO_ROUTE)
+
+
+def is_length(text: str) -> bool:
+    """Whether that is a plain number, in ASCII digits and small enough to be read as one."""
+    return re.fullmatch("[0-9]{1,12}", text) is not None
+
+
+# The gate: (refused when, status, sentence), asked from top to bottom before the body is read.
+# Only our own page passes all of it.
+PANEL_GATE: tuple[tuple[Callable[[PanelHead], bool], int, str], ...] = (
+    (lambda head: head.malformed, 400, "A header is malformed or given twice."),
+    # A name that someone's DNS points here is not ours.
+    (lambda head: head.host != head.own_host, 403, "Wrong Host."),
+    (lambda head: head.origin != f"http://{head.own_host}", 403, "Wrong Origin."),
+    (lambda head: head.site not in ("same-origin", "none"), 403, "Other sites may not ask."),
+    (lambda head: head.route == NO_ROUTE, 404, "There is no such page."),
+    (lambda head: head.method != head.route.method, 405, "This takes {route.method}."),
+    # The page itself has no secret in it, and a browser sends no key when it opens an address.
+    (
+        lambda head: head.path != "/" and not head.has_key,
+        401,
+        "Open the address the program printed.",
+    ),
+    (lambda head: head.chunked or not head.length, 411, "A plain Content-Length is needed."),
+    (lambda head: not is_length(head.length), 400, "Content-Length is not a number."),
+    (lambda head: int(head.length) > head.route.most, 413, "At most {route.most} bytes."),
+    (
+        lambda head: head.method == "POST" and head.kind != "application/json",
+        415,
+        "The body must be application/json.",
+    ),
+)
 
 
 class PanelRequest(BaseHTTPRequestHandler):
     """One request and its answer; its body is not read before the whole gate is passed."""
 
-    server: Panel
+    server: PanelServer
     default_request_version = "HTTP/1.0"  # else HTTP/0.9, whose answers have no status
 
     def handle(self) -> None:
+        """The request within its deadline, which the server watches."""
         self.server.open[self.connection] = time.monotonic() + PANEL_SECONDS
         try:
             with suppress(OSError):  # the other side has gone, or was too slow
@@ -6549,161 +6614,127 @@ class PanelRequest(BaseHTTPRequestHandler):
         finally:
             del self.server.open[self.connection]
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Nothing: the terminal belongs to the run."""
 
-    def _refusals(self, path: str, length: str) -> Iterator[tuple[Any, int, str]]:
-        """The gate: what is refused, with which status and sentence. Only our own page passes all of it."""
-        panel, headers, (method, limit) = self.server, self.headers, PANEL_ROUTES.get(path, ("", 0))
-        kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        bearer = headers.get("Authorization", "").encode("latin-1", "replace")
-        odd = (
-            len({name.lower() for name in headers}) < len(headers)
-            or not "".join(headers.values()).isprintable()
-        )
-        yield odd or headers.defects, 400, "A header is malformed or given twice."
-        yield (
-            headers["Host"] != panel.host,
-            403,
-            "Wrong Host.",
-        )  # a name that someone's DNS points here is not ours
-        yield (
-            headers.get("Origin", f"http://{panel.host}") != f"http://{panel.host}",
-            403,
-            "Wrong Origin.",
-        )
-        yield (
-            headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"),
-            403,
-            "Other sites may not ask.",
-        )
-        yield not method, 404, "There is no such page."
-        yield self.command != method, 405, f"This takes {method}."
-        yield (
-            path != "/" and not compare_digest(bearer, panel.bearer),
-            401,
-            "Open the address the program printed.",
-        )
-        yield "Transfer-Encoding" in headers or not length, 411, "A plain Content-Length is needed."
-        yield not re.fullmatch("[0-9]{1,12}", length), 400, "Content-Length is not a number."
-        yield int(length) > limit, 413, f"At most {limit} bytes."
-        yield (
-            method == "POST" and kind != "application/json",
-            415,
-            "The body must be application/json.",
-        )
-
     def do_GET(self) -> None:
-        words, length = (
-            self.requestline.split(" "),
-            self.headers.get("Content-Length", "0" * (self.command == "GET")),
-        )
-        path = words[1] if len(words) == 3 else ""  # not self.path, which is tidied up already
-        for refused, status, sentence in self._refusals(path, length):
-            if refused:
-                self.send_error(status, sentence)
+        """A request of whatever method: the gate, then what its path asks for."""
+        head = self._head()
+        for is_refused, status, sentence in PANEL_GATE:
+            if is_refused(head):
+                self.send_error(status, sentence.format(route=head.route))
                 return
-        body, panel, nonce, sent = self.rfile.read(int(length)), self.server, token_urlsafe(16), -1
-        panel.seen = time.monotonic()
-        if path == "/events":  # server-sent: what is new, the picture aside, until someone closes
-            panel.open[self.connection] = (
-                math.inf
-            )  # no deadline for all of it, but one for each write
-            self.connection.settimeout(PANEL_SECONDS)
-            self._send(200, "", "text/event-stream")
-            while not panel.closed or sent != panel.version:
-                since, (sent, event) = sent, panel.news(sent)
-                self.wfile.write(
-                    f"data: {event}\n\n".encode() if sent != since else b": still here\n\n"
-                )
-        elif path == "/":
-            page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
-            page = re.sub("<(script|style)>", rf'<\1 nonce="{nonce}">', page)
-            self._send(200, page, "text/html; charset=utf-8", PANEL_ALLOWS.format(nonce))
-        elif len(body) == int(length):
-            self._send(*panel.answer(path, body))
+        body = self.rfile.read(int(head.length))
+        self.server.seen = time.monotonic()
+        if head.path == "/events":
+            self._send_events()
+        elif head.path == "/":
+            self._send_page()
+        elif len(body) == int(head.length):  # else the other side has gone
+            self._send(*self.server.source.answer(head.path, body))
 
     do_POST = do_GET
+
+    def _head(self) -> PanelHead:
+        """What the gate looks at; a browser leaves some of it out when it opens an address."""
+        headers = self.headers
+        own_host = self.server.host
+        words = self.requestline.split(" ")
+        once = len({name.lower() for name in headers}) == len(headers)
+        plain = "".join(headers.values()).isprintable()
+        bearer = headers.get("Authorization", "").encode("latin-1", "replace")
+        return PanelHead(
+            own_host=own_host,
+            malformed=not once or not plain or bool(headers.defects),
+            host=headers.get("Host", ""),
+            origin=headers.get("Origin", f"http://{own_host}"),
+            site=headers.get("Sec-Fetch-Site", "none"),
+            path=words[1] if len(words) == 3 else "",  # self.path is tidied up already
+            method=self.command,
+            has_key=compare_digest(bearer, self.server.bearer),
+            chunked="Transfer-Encoding" in headers,
+            length=headers.get("Content-Length", "0" if self.command == "GET" else ""),
+            kind=headers.get("Content-Type", "").partition(";")[0].strip().lower(),
+        )
+
+    def _send_events(self) -> None:
+        """Server-sent events: what is new, the picture aside, until one side ends it."""
+        server = self.server
+        # There is no deadline for all of it, but one for each write.
+        server.open[self.connection] = math.inf
+        self.connection.settimeout(PANEL_SECONDS)
+        self._send(200, "", "text/event-stream")
+        sent = -1
+        while not server.source.ended_at(sent):
+            version, event = server.source.news(sent)
+            line = ": still here" if version == sent else f"data: {event}"
+            self.wfile.write(f"{line}\n\n".encode())
+            sent = version
+
+    def _send_page(self) -> None:
+        """The page, whose script and style alone have the number that this answer permits."""
+        nonce = token_urlsafe(16)
+        page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
+        page = re.sub("<(script|style)>", rf'<\1 nonce="{nonce}">', page)
+        self._send(200, page, "text/html; charset=utf-8", PANEL_PAGE_POLICY.format(nonce))
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """A refusal, be it the gate's or the module's own."""
         self._send(code, json.dumps({"error": message}))
 
     def _send(
-        self, status: int, body: str, kind: str = "application/json", allows: str = ""
+        self, status: int, body: str, kind: str = "application/json", policy: str = PANEL_POLICY
     ) -> None:
         """An answer with all its guards, or how a stream begins."""
         self.send_response_only(status)
-        guards = {**PANEL_GUARDS, "Content-Security-Policy": PANEL_POLICY + allows}
-        for name, value in {**guards, "Content-Type": kind}.items():
+        for name, value in PANEL_GUARDS.items():
             self.send_header(name, value)
+        self.send_header("Content-Security-Policy", policy)
+        self.send_header("Content-Type", kind)
         self.end_headers()
         self.wfile.write(body.encode())
 
 
-class Panel(ThreadingTCPServer):
-    """Shows a run to a browser on this machine and takes its words. Every method may be called from any thread."""
+class PanelServer(ThreadingTCPServer):
+    """A port of this machine alone, its connections, and the key without which nobody is answered.
 
-    daemon_threads, request_queue_size, allow_reuse_address = (
-        True,
-        PANEL_CONNECTIONS,
-        sys.platform != "win32",
-    )
+    Raises ConfigError when the port cannot be had.
+    """
 
-    def __init__(self, config: Config, stop: Stop) -> None:
-        self.config, self.stop, self.ui = config, stop, ui_config(config.ui_config)
-        self.changed, self.version, self.closed, self.seen = threading.Condition(), 0, False, 0.0
-        self.open, self._hints, self._injected = (
-            dict[socket.socket, float](),
-            list[str](),
-            list[str](),
-        )
-        self._turns, self._known, self._size, self._annotated = (
-            dict[int, tuple[int, str]](),
-            0,
-            b"",
-            b"",
-        )
-        self._awaited, self._own = (
-            -1,
-            True,
-        )  # the number of a picture; whether the marks are those of published acts
-        self._state: dict[str, Any] = {
-            "phase": "starting",
-            "actions": [],
-            **dict.fromkeys(("turn", "msg_id", "pending_seq", "annotated_seq"), 0),
-            "bboxes": [],
-            "trail": [],
-            **dict.fromkeys(("error", "observation", "vlm_json", "raw_b64", "paused"), ""),
-        }
+    daemon_threads = True
+    request_queue_size = PANEL_CONNECTIONS
+    # On Windows that option would let another program take the port while we listen on it.
+    allow_reuse_address = sys.platform != "win32"
+
+    def __init__(self, port: int, source: PanelSource) -> None:
+        self.source = source
+        self.seen = 0.0  # when the page asked last, on the monotonic clock
+        self.open: dict[socket.socket, float] = {}  # connection: its deadline, or inf for a page
+        self._closing = False
         try:
-            super().__init__(("127.0.0.1", config.panel_port), PanelRequest)
+            super().__init__(("127.0.0.1", port), PanelRequest)
         except OSError as error:
-            text = f"Port {config.panel_port} cannot be used for the panel ({error.strerror})"
-            raise ConfigError(f"{text}; choose another panel_port, or 0 for any.") from None
-        token, self.host = token_urlsafe(32), f"127.0.0.1:{self.server_address[1]}"
-        self.url, self.bearer = (
-            f"http://{self.host}/#{token}",
-            f"Bearer {token}".encode(),
-        )  # browsers keep a fragment
+            problem = f"Port {port} cannot be used for the panel ({error.strerror})"
+            raise ConfigError(f"{problem}; choose another panel_port, or 0 for any.") from None
+        token = token_urlsafe(32)
+        self.host = f"127.0.0.1:{self.server_address[1]}"
+        self.bearer = f"Bearer {token}".encode()
+        self.url = f"http://{self.host}/#{token}"  # browsers keep the part after # to themselves
         threading.Thread(target=self.serve_forever, args=(0.05,), name="panel", daemon=True).start()
 
     def server_bind(self) -> None:
-        if (
-            sys.platform == "win32"
-        ):  # or another program could take the same port and answer in our place
+        """Takes the port so that no other program can take it too and answer in our place."""
+        if sys.platform == "win32":
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         super().server_bind()
 
     def service_actions(self) -> None:
-        """Many times a second: hangs up on whoever takes too long, and on the oldest of too many."""
-        connections = sorted(
-            self.open.items(), key=lambda item: item[1] == math.inf
-        )  # pages go last
-        for place, (connection, end) in enumerate(
-            connections, PANEL_CONNECTIONS - len(connections)
-        ):
-            if place < 0 or end < time.monotonic() or self.closed:
+        """Many times a second: hangs up on who takes too long, and on the oldest of too many."""
+        # Open pages come last, so that a crowd of others does not cut them off.
+        connections = sorted(self.open.items(), key=lambda item: item[1] == math.inf)
+        surplus = len(connections) - PANEL_CONNECTIONS
+        for place, (connection, deadline) in enumerate(connections):
+            if place < surplus or deadline < time.monotonic() or self._closing:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)  # wakes up its thread
 
@@ -6712,162 +6743,299 @@ class Panel(ThreadingTCPServer):
         return math.inf in list(self.open.values())
 
     def close(self) -> None:
-        """Tells the page how it ended, then ends the server."""
-        with self.changed:
-            self.closed, end = True, time.monotonic() + 1
-            self.update()
+        """Gives open pages a second to hear how it ended, then hangs up on everybody."""
+        end = time.monotonic() + 1
         while self.watched() and time.monotonic() < end:
             time.sleep(0.01)
         self.shutdown()
+        self._closing = True
         self.service_actions()
         self.server_close()
 
+
+####################################################################################################
+# Panel - what a page is shown of the run, and what the person says to it there
+####################################################################################################
+
+PANEL_TURNS = 300  # the latest ones, which the page gets
+PANEL_TRAIL = 8  # of them may leave marks on the picture, more than ever are drawn
+PANEL_GONE = 2.0  # seconds in which a page that lost the program asks again
+PANEL_HINT_MOST = 2000  # characters of a hint
+PANEL_QUEUE_MOST = 100  # hints or replies that wait to be taken
+PANEL_PIXELS_MOST = 1 << 28  # bytes to which the pixels of an annotated picture may unpack
+# What a body that is not as described raises while it is read, its picture included.
+PANEL_FAULTS = (TypeError, ValueError, AttributeError, RecursionError, AgentError, zlib.error)
+PANEL_WORDS_HELP = (
+    "it takes vlm_text, or an action: pause, resume, stop, or hint"
+    f" with a text of 1 to {PANEL_HINT_MOST}"
+)
+
+
+@dataclass(frozen=True)
+class PanelState:
+    """What the page is shown beside the turns; its JSON has these names, in this order."""
+
+    phase: str = "starting"
+    actions: Acts = ()  # what was done, to be marked on the picture
+    turn: int = 0
+    msg_id: int = 0  # the number of the picture
+    pending_seq: int = 0  # the picture that is awaited with its marks
+    annotated_seq: int = 0  # the one that came last
+    bboxes: Acts = ()
+    trail: Sequence[Acts] = ()  # the actions of earlier turns, latest first
+    error: str = ""
+    observation: str = ""
+    vlm_json: str = ""
+    raw_b64: str = ""  # the picture, a PNG
+    paused: str = ""  # by what
+
+
+@dataclass(frozen=True)
+class PanelWords:
+    """The body of whatever the page sends; nothing in it has been checked, types included."""
+
+    seq: int = -1
+    image_b64: str = ""
+    vlm_text: str = ""
+    action: str = ""
+    text: str = ""
+
+
+def _panel_actions(turn: Mapping[str, Any]) -> Acts:
+    """What was done in a turn of the journal's book, as actions for `marks`."""
+    return [_panel_action(act) for act in turn["acts"] if act["changed"] is not None]
+
+
+def _panel_action(act: Mapping[str, Any]) -> dict[str, object]:
+    """An act of the book with its places as x1, y1, x2, y2."""
+    action = {"name": act["tool"]}
+    number = 0
+    for value in act["args"].values():
+        if isinstance(value, Mapping) and value.keys() == {"x", "y"}:
+            number += 1
+            action |= {f"x{number}": value["x"], f"y{number}": value["y"]}
+    return action
+
+
+class Panel:
+    """Shows a run to a browser here and takes its words. Any thread may call any method."""
+
+    def __init__(self, config: Config, stop: Stop) -> None:
+        self.config = config
+        self.stop = stop
+        self._changed = threading.Condition()  # guards everything below, and tells of each change
+        self._version = 0
+        self._closed = False
+        self._ui = ui_config(config.ui_config)
+        self._state = PanelState()
+        self._turns: dict[int, tuple[int, str]] = {}  # number: the version it came with, its JSON
+        self._known = 0  # the latest turn that was published, which may still grow
+        self._marks_follow_acts = True  # until marks are given with a picture
+        self._size = b""  # width and height of the picture, as its PNG has them
+        self._awaited = -1  # the picture that a run waits for with its marks
+        self._annotated = b""  # that picture
+        self._hints: list[str] = []
+        self._injected: list[str] = []
+        self.server = PanelServer(config.panel_port, self)
+        self.url = self.server.url
+
+    def watched(self) -> bool:
+        """Whether a page is open."""
+        return self.server.watched()
+
+    def close(self) -> None:
+        """Tells the page how it ended, then ends the server."""
+        with self._changed:
+            self._closed = True
+            self.update()
+        self.server.close()
+
+    # -- from the run
+
     def update(self, **values: Any) -> None:
         """Changes what the page shows, such as phase="waiting_inject" or error="..."."""
-        with self.changed:
-            self._state |= values
-            self.version += 1
-            self.changed.notify_all()
+        with self._changed:
+            self._state = replace(self._state, **values)
+            self._version += 1
+            self._changed.notify_all()
 
     def show(
         self,
         png: bytes,
         turn: int,
-        actions: Any = None,
-        boxes: Any = (),
+        actions: Acts | None = None,
+        boxes: Acts = (),
         observation: str = "",
-        trail: Any = (),
+        trail: Sequence[Acts] = (),
     ) -> None:
-        """A new picture and what belongs on it, as for annotate(); without `actions`, the published acts are marked."""
-        with self.changed:
-            self._size, self._own, number = png[16:24], actions is None, self._state["msg_id"] + 1
-            given = {
-                "actions": actions or [],
-                "bboxes": boxes,
-                "trail": trail,
-                "observation": observation,
-            }
-            self.update(raw_b64=base64.b64encode(png).decode(), turn=turn, msg_id=number, **given)
+        """A new picture and what belongs on it, as for annotate().
+
+        Without `actions`, the acts that are published with the turns are marked on it.
+        """
+        with self._changed:
+            self._size = png[16:24]
+            self._marks_follow_acts = actions is None
+            self.update(
+                raw_b64=base64.b64encode(png).decode(),
+                turn=turn,
+                msg_id=self._state.msg_id + 1,
+                actions=actions or [],
+                bboxes=boxes,
+                trail=trail,
+                observation=observation,
+            )
 
     def publish(self, book: Sequence[Mapping[str, Any]]) -> None:
         """Takes over what is new in the journal's book."""
-        with self.changed:
-            for item in [item for item in book if item["turn"] < 0 or item["turn"] >= self._known]:
-                self._turns[item["turn"]] = self.version + 1, json.dumps(item, default=str)
-            for turn in [*self._turns][1:-PANEL_TURNS]:
-                del self._turns[turn]
-            self._known = book[-1]["turn"] if book else 0  # it may still grow
-            done = [
-                [_action(act) for act in turn["acts"] if act["changed"] is not None]
-                for turn in book[1:][:-9:-1]
-            ]
-            self.update(**({"actions": done[0], "trail": done[1:]} if self._own and done else {}))
+        with self._changed:
+            for item in book:
+                number = item["turn"]
+                # The run itself, number -1, and the latest turn known may have changed.
+                if number < 0 or number >= self._known:
+                    self._turns[number] = (self._version + 1, json.dumps(item, default=str))
+            for number in list(self._turns)[1:-PANEL_TURNS]:
+                del self._turns[number]
+            self._known = book[-1]["turn"] if book else 0
+            latest = book[1:][-PANEL_TRAIL:]
+            done = [_panel_actions(turn) for turn in reversed(latest)]
+            if done and self._marks_follow_acts:
+                self.update(actions=done[0], trail=done[1:])
+            else:
+                self.update()
 
     def take_hints(self) -> list[str]:
         """The person's hints since the last call."""
-        with self.changed:
-            hints, self._hints = self._hints, []
+        with self._changed:
+            hints = self._hints
+            self._hints = []
             return hints
 
     def take_injected(self) -> str | None:
         """The next reply that was handed in through /inject, if any."""
-        return self._injected.pop(0) if self._injected else None
+        with self._changed:
+            return self._injected.pop(0) if self._injected else None
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
-        """The page's PNG of the picture shown last, or None: no page is there, or its time is over. Raises Stopped."""
-        with self.changed:
-            start, self._awaited, self._annotated = time.monotonic(), seq, b""
+        """The page's PNG of the picture shown last, waited for `timeout` seconds at most.
+
+        None when the time is over or no page is there; raises Stopped.
+        """
+        with self._changed:
+            self._awaited = seq
+            self._annotated = b""
             self.update(phase="waiting_annotated", pending_seq=seq)
-            end = start + timeout
-            while not (self._annotated or self.stop.reason) and time.monotonic() < end:
-                self.changed.wait(0.05)
-                end = (
-                    start + timeout
-                    if self.watched()
-                    else min(end, max(start, self.seen) + PANEL_GONE)
-                )
+            self._await_picture(timeout)
             self._awaited = -1
             self.update(phase="asking")
         self.stop.check()
         return self._annotated or None
 
+    def _await_picture(self, timeout: float) -> None:
+        """Waits until the picture is here, the run is stopped, or it is of no use any more."""
+        begun = time.monotonic()
+        end = begun + timeout
+        while not self._annotated and not self.stop.reason and time.monotonic() < end:
+            self._changed.wait(0.05)
+            if self.watched():
+                end = begun + timeout
+                continue
+            # A page that is being opened or loaded anew gets a moment to ask again.
+            last_sign = max(begun, self.server.seen)
+            end = min(end, last_sign + PANEL_GONE)
+
+    # -- to and from the page, through the server
+
     def news(self, since: int) -> tuple[int, str]:
-        """The present version, waiting half a second for another one than `since`; the state, the turns changed."""
-        with self.changed:
-            if not self.closed and self.version == since:
-                self.changed.wait(0.5)
-            if self._state["paused"] != self.stop.paused:
+        """(version, JSON) of the state without its picture, and of the turns newer than `since`.
+
+        Waits half a second for another version than that one.
+        """
+        with self._changed:
+            if not self._closed and self._version == since:
+                self._changed.wait(0.5)
+            if self._state.paused != self.stop.paused:
                 self.update(paused=self.stop.paused)
-            turns = ",".join(text for version, text in self._turns.values() if version > since)
-            return (
-                self.version,
-                f'{json.dumps({**self._state, "raw_b64": ""})[:-1]}, "items": [{turns}]}}',
-            )
+            # The turns are JSON already: they are not packed again for every page and change.
+            turns = [turn for version, turn in self._turns.values() if version > since]
+            state = json.dumps(vars(replace(self._state, raw_b64="")))
+            event = f'{state.removesuffix("}")}, "items": [{",".join(turns)}]}}'
+            return self._version, event
+
+    def ended_at(self, version: int) -> bool:
+        """Whether the run is over and nothing comes after that version."""
+        return self._closed and self._version == version
 
     def answer(self, path: str, body: bytes) -> tuple[int, str]:
         """(HTTP status, JSON) for a request that passed the gate."""
-        size, state = (self.config.screen_capture_w, self.config.screen_capture_h), self._state
         if path == "/config":
-            return 200, json.dumps(
-                {"ui": self.ui, "capture_width": size[0], "capture_height": size[1]}
-            )
-        with self.changed:
+            width = self.config.screen_capture_w
+            height = self.config.screen_capture_h
+            ui = {"ui": self._ui, "capture_width": width, "capture_height": height}
+            return 200, json.dumps(ui)
+        with self._changed:
             if path == "/state":
-                wide, high = struct.unpack(">2I", self._size or bytes(8))
-                patches = list(
-                    marks(wide, high, state["actions"], state["bboxes"], state["trail"], self.ui)
-                )
-                return 200, json.dumps({**state, "paused": self.stop.paused, "marks": patches})
+                return 200, self._state_json()
             try:
-                status, text = self._take(path, **json.loads(body))
-            except (
-                TypeError,
-                ValueError,
-                AttributeError,
-                RecursionError,
-                AgentError,
-                zlib.error,
-            ) as error:
-                status, text = 400, f"The body is not as described: {error}"
+                status, problem = self._take(path, PanelWords(**json.loads(body)))
+            except PANEL_FAULTS as error:
+                status = 400
+                problem = f"The body is not as described: {error}"
             self.update()
-        return status, json.dumps({"error" if status > 200 else "done": text})
+        key = "done" if status == 200 else "error"
+        return status, json.dumps({key: problem})
 
-    def _take(
-        self,
-        path: str,
-        seq: int = -1,
-        image_b64: str = "",
-        vlm_text: str = "",
-        action: str = "",
-        text: str = "",
-    ) -> tuple[int, str]:
-        """What the page sent: a picture, a reply, or a command; (HTTP status, what is wrong with it)."""
-        queue, said, most = (
-            (self._hints, text, 2000) if action == "hint" else (self._injected, vlm_text, 4 << 20)
-        )
+    def _state_json(self) -> str:
+        """The whole state with the picture and its marks, ready to be painted."""
+        state = self._state
+        width, height = struct.unpack(">2I", self._size or bytes(8))
+        patches = marks(width, height, state.actions, state.bboxes, state.trail, self._ui)
+        shown = {**vars(state), "paused": self.stop.paused, "marks": list(patches)}
+        return json.dumps(shown)
+
+    def _take(self, path: str, words: PanelWords) -> tuple[int, str]:
+        """What the page sent to that path: (HTTP status, what is wrong with it), or raises."""
         if path == "/annotated":
-            if type(seq) is not int or seq != self._awaited or seq < 0 or self._annotated:
-                return 409, f"seq {seq} is not awaited."
-            png = base64.b64decode(image_b64, validate=True)
-            data = b"".join([data for tag, data in _png_chunks(png) if tag == b"IDAT"])
-            if png[16:24] != self._size or not zlib.decompressobj().decompress(data, 1 << 28):
-                raise ValueError("image_b64 is no PNG of the picture's size")
-            self._annotated, self._state["annotated_seq"] = png, seq
-        elif (
-            (path == "/inject" or action == "hint")
-            and 0 < len(said.strip()) <= most
-            and len(queue) < 100
-        ):
-            queue.append(said.strip())
-        elif path == "/control" and action in ("pause", "resume"):
-            self.stop.paused = "in the panel" * (action == "pause")
-        elif path == "/control" and action == "stop":
+            return self._take_picture(words)
+        if path == "/inject":
+            self._queue(self._injected, words.vlm_text, PANEL_REPLY_MOST)
+        else:
+            self._take_command(words)
+        return 200, ""
+
+    def _take_picture(self, words: PanelWords) -> tuple[int, str]:
+        """The picture with its marks, if it is awaited: a PNG of the same size that unpacks."""
+        seq = words.seq
+        # A bool is an int too, and is refused.
+        if type(seq) is not int or seq != self._awaited or seq < 0 or self._annotated:
+            return 409, f"seq {seq} is not awaited."
+        png = base64.b64decode(words.image_b64, validate=True)
+        packed = b"".join(data for tag, data in _png_chunks(png) if tag == b"IDAT")
+        pixels = zlib.decompressobj().decompress(packed, PANEL_PIXELS_MOST)
+        if png[16:24] != self._size or not pixels:
+            raise ValueError("image_b64 is no PNG of the picture's size")
+        self._annotated = png
+        self._state = replace(self._state, annotated_seq=seq)
+        return 200, ""
+
+    def _take_command(self, words: PanelWords) -> None:
+        """A press of a button, or a hint."""
+        if words.action == "hint":
+            self._queue(self._hints, words.text, PANEL_HINT_MOST)
+        elif words.action == "pause":
+            self.stop.paused = "in the panel"
+        elif words.action == "resume":
+            self.stop.paused = ""
+        elif words.action == "stop":
             self.stop.set("Stop in the panel")
         else:
-            raise ValueError(
-                "it takes vlm_text, or an action: pause, resume, stop, or hint with a text of 1 to 2000"
-            )
-        return 200, ""
+            raise ValueError(PANEL_WORDS_HELP)
+
+    def _queue(self, queue: list[str], text: str, most: int) -> None:
+        """Keeps a text for the run, unless it is empty, too long, or one of too many."""
+        words = text.strip()
+        if not words or len(words) > most or len(queue) >= PANEL_QUEUE_MOST:
+            raise ValueError(PANEL_WORDS_HELP)
+        queue.append(words)
 
 
 ####################################################################################################

@@ -742,8 +742,8 @@ class ARealPanel(StoryCase):
         engine.panel = agent.Panel(engine.config, engine.stop)
         self.addCleanup(engine.panel.close)
         agent.run_agent(engine, state)
-        self.assertEqual(engine.panel._state["actions"], [{"name": "click", "x1": 500, "y1": 500}])
-        self.assertEqual(engine.panel._state["observation"], "I click.")
+        self.assertEqual(engine.panel._state.actions, [{"name": "click", "x1": 500, "y1": 500}])
+        self.assertEqual(engine.panel._state.observation, "I click.")
 
 
 class Beginning(StoryCase):
