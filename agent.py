@@ -7642,303 +7642,1039 @@ def book_of(folder: Path) -> Book:
 # Page - the one page that is report and panel
 ####################################################################################################
 
+# It stands as prettier writes it: tests/page_format.py checks that, and with --write sees to it.
+PAGE = r"""<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <title>TITLE</title>
+    <meta http-equiv="Content-Security-Policy" content="CSP" />
+    <meta name="color-scheme" content="light dark" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <link rel="icon" href="data:," />
+    <style>
+      /* Colours. --tone is that of a turn, a chip or a note, and says how it went. */
+      :root {
+        --ground: #f4f6f9;
+        --card: #fff;
+        --ink: #1b2430;
+        --soft: #5b6675;
+        --line: #dde3eb;
+        --blue: #2457d6;
+        --green: #1a7f37;
+        --red: #c62828;
+        --amber: #9a6700;
+        --violet: #7c3aed;
+        --tone: #8391a3;
+        --mark: #e11d48;
+        --mark-halo: #fff;
+        --region: #16a34a;
+      }
+      @media (prefers-color-scheme: dark) {
+        :root {
+          --ground: #10151c;
+          --card: #19212b;
+          --ink: #e4e9f0;
+          --soft: #98a5b5;
+          --line: #2c3744;
+          --blue: #7aa5ff;
+          --green: #56c271;
+          --red: #ff7b72;
+          --amber: #e0a93b;
+          --violet: #b794ff;
+        }
+      }
+      .good {
+        --tone: var(--green);
+      }
+      .bad {
+        --tone: var(--red);
+      }
+      .idle {
+        --tone: var(--amber);
+      }
+      .plan {
+        --tone: var(--violet);
+      }
+      .busy {
+        --tone: var(--blue);
+      }
 
-PAGE = r"""<!doctype html><html lang="en"><meta charset="utf-8"><title>TITLE</title>
-<meta http-equiv="Content-Security-Policy" content="CSP"><meta name="color-scheme" content="light dark">
-<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,"><style>
-:root { --ground: #f4f6f9; --card: #fff; --ink: #1b2430; --soft: #5b6675; --line: #dde3eb; --tone: #8391a3;
-  --blue: #2457d6; --green: #1a7f37; --red: #c62828; --amber: #9a6700; --violet: #7c3aed }
-@media (prefers-color-scheme: dark) { :root { --ground: #10151c; --card: #19212b; --ink: #e4e9f0; --soft: #98a5b5;
-  --line: #2c3744; --blue: #7aa5ff; --green: #56c271; --red: #ff7b72; --amber: #e0a93b; --violet: #b794ff } }
-* { box-sizing: border-box; min-width: 0 } [hidden] { display: none !important }
-body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui; overflow-wrap: break-word }
-#top, #turns, #live { max-width: 1360px; margin: auto; padding: 18px clamp(12px, 3vw, 32px) }
-h1 { font-size: clamp(20px, 3vw, 29px); line-height: 1.25; margin: 10px 0 6px; max-height: 8em; overflow: auto }
-.sub, small, dt, .cost, .res { color: var(--soft) } small, dt, .chip, .cost { font-size: 12.5px }
-.chip { border-radius: 99px; padding: 1px 10px; font-weight: 600; color: var(--card); background: var(--tone) }
-h1, .sub { unicode-bidi: plaintext } h1 + .sub { max-width: 80ch } .big { font-size: 15px; padding: 3px 14px }
-dl { display: flex; flex-wrap: wrap; gap: 8px; margin: 16px 0 0 } dd { margin: 0; font-weight: 600 }
-dl div, article, nav, .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px }
-dl div { padding: 5px 12px } dd, b, .cost, #where { font-variant-numeric: tabular-nums }
-nav { position: sticky; top: 0; z-index: 2; display: flex; gap: 6px; align-items: center; border-width: 1px 0;
-  border-radius: 0; padding: 8px clamp(12px, 3vw, 32px) }
-button, input { font: inherit; color: inherit; background: none; border: 1px solid var(--line); border-radius: 8px;
-  min-width: 38px; height: 34px; padding: 0 12px } #stop { color: var(--red) } input { flex: 1; min-width: 0 }
-button:hover:enabled { border-color: var(--soft) } :disabled { opacity: .45 } ::placeholder { color: var(--soft) }
-#line { flex: 1; display: flex; gap: 2px; height: 34px; overflow-x: auto; scrollbar-width: none }
-#line button { flex: 1 0 5px; border: 0; padding: 0; min-width: 0; border-radius: 3px; background: var(--tone);
-  opacity: .5 } #line button:hover, #line .now { opacity: 1 } #line .now { box-shadow: inset 0 -6px var(--ink) }
-article { border-left: 5px solid var(--tone); margin-bottom: 16px; padding: 12px 16px 14px; scroll-margin-top: 62px }
-article.now { box-shadow: 0 0 0 2px var(--blue) } :focus-visible { outline: 2px solid var(--blue) }
-header { display: flex; flex-wrap: wrap; gap: 4px 10px; align-items: baseline } b { font-size: 20px }
-.cost { margin-left: auto } .body { display: grid; gap: 16px; margin-top: 10px } .act, .res, .live dl { display: none }
-figure { margin: 0 0 8px; position: relative; border: 1px solid var(--line); border-radius: 8px; overflow: hidden }
-img { display: block; width: 100%; height: auto } svg { position: absolute; inset: 0; width: 100%; height: 100% }
-p { margin: 0 0 10px; white-space: pre-wrap; unicode-bidi: plaintext; max-height: 22em; overflow: auto }
-small { display: block } .call { font: 13px/1.5 ui-monospace, Consolas, monospace }
-.call, .note { background: var(--ground); border-radius: 8px; padding: 6px 12px }
-.note { border-left: 4px solid var(--tone) } .good { --tone: var(--green) } .bad { --tone: var(--red) }
-.idle { --tone: var(--amber) } .plan { --tone: var(--violet) } .busy { --tone: var(--blue) }
-circle, path { fill: none; stroke: #e11d48; stroke-width: 5; filter: drop-shadow(0 0 3px #fff) }
-.region { fill: none; stroke: #16a34a; stroke-width: 3 } .off, .region { stroke-dasharray: 14 10 }
-rect:not(.region) { fill: #e11d48 } text { fill: #fff; font: 600 24px system-ui, sans-serif }
-#note { margin: 14px auto -4px; max-width: min(1296px, 94vw) } #live { display: grid; gap: 14px; padding-bottom: 0 }
-.card { padding: 10px 14px } #side { display: grid; gap: 14px }
-canvas { display: block; width: 100%; border-radius: 6px } form { display: flex; gap: 8px; margin-top: 10px }
-#side p { margin: 2px 0 0; max-height: 12em } #side .card:has(p:empty) { display: none }
-@media (min-width: 860px) { #live { grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); align-items: start }
-  article:has(img) .body { grid-template-columns: 3fr 2fr } } .live #turns { display: flex; flex-flow: column-reverse }
-.live #top { display: flex; gap: 14px; align-items: baseline; padding-bottom: 12px } .live .chip { flex: none }
-.live h1 { font-size: 17px; margin: 0; flex: 1; max-height: 4em } .live b { font-size: 15px }
-.live article { margin-bottom: 6px; padding: 7px 14px } .live .body { display: none }
-.live .open .body { display: grid } .live header { cursor: pointer } .live .act { display: block; font-weight: 600 }
-.live .res { display: block; flex: 1 1 14em } .live .cost { margin: 0 }
-@media print { nav { display: none } article { break-inside: avoid } p { max-height: none } }
-</style><body><div id="top"></div><nav><button id="back" title="left arrow">&#9664;</button>
-<button id="play" title="space">play</button><button id="next" title="right arrow">&#9654;</button>
-<button id="stop" hidden>Stop</button><div id="line"></div><span id="where"></span></nav>
-<p id="note" role="alert" hidden></p><section id="live" hidden><div class="card"><canvas id="screen" width="1536"
-height="864" role="img" aria-label="The screen, with marks where it acted"></canvas><form id="say"><input id="hint"
-maxlength="2000" aria-label="Hint" autocomplete="off" placeholder="A hint for its next turn (h)"><button id="send">Send
-hint</button></form></div><div id="side"><div class="card"><small>Instructions</small><p id="instructions"></p></div>
-<div class="card"><small>Plan</small><p id="plan"></p></div>
-<div class="card"><small>Last words</small><p id="words"></p></div></div></section><main id="turns"></main>
-<script>"use strict";
-const NOTES = {correction: "idle", failed: "bad", refused: "bad", plan: "plan", archive: "plan", verification: "good"};
-const ENDS = {completed: "good", stopped: "idle", max_steps: "idle"}, TEXT_MOST = 8000, pictures = new Map();
-const $ = (id) => document.getElementById(id), turns = [], nodes = [];  // nodes: article and piece of the line of each
-let head = {task: "", figures: [], size: [16, 9]}, live = false, state = {}, current = 0, timer = 0;
-function plain(text) {  // whatever a model or a screen said: not too much of it, and nothing that is not to be seen
-  const rest = text.length > TEXT_MOST ? ` ... and ${text.length - TEXT_MOST} more characters` : "";
-  const escaped = (char) => "\\u" + char.codePointAt(0).toString(16).padStart(4, "0");
-  return text.slice(0, TEXT_MOST).replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu, escaped) + rest;
-}
-function add(parent, name, values, text) {  // the only way text gets into the page: never as markup
-  const space = /^(svg|path|circle|rect|text)$/.test(name) ? "http://www.w3.org/2000/svg" : document.body.namespaceURI;
-  const node = document.createElementNS(space, name), all = typeof values === "object" ? values : {class: values || ""};
-  for (const key in all) node.setAttribute(key, all[key]);
-  node.textContent = plain(text || "");
-  return parent.appendChild(node);
-}
-function mark(svg, act) {  // what was done; dashed if it was refused or broken off
-  const [wide, high] = head.size, {text, key, element_name} = act.args, kind = act.changed === null ? "off" : "";
-  const places = Object.values(act.args).filter((value) => value && typeof value.x === "number");
-  const spots = places.map(({x, y}) => [x * wide / 1000, y * high / 1000]);
-  const [[x, y] = [wide / 2 - 350, high - 115], end] = spots;
-  const [x1, y1, x2, y2] = (act.region || []).map((at, n) => at * (n % 2 ? high : wide) / 1000);  // of what changed
-  if (x2) add(svg, "rect", {x: x1, y: y1, width: x2 - x1, height: y2 - y1, class: "region"});
-  for (const [cx, cy] of spots) add(svg, "circle", {cx, cy, r: act.tool === "double_click" ? 34 : 24, class: kind});
-  const way = end && Math.atan2(end[1] - y, end[0] - x);
-  const wing = (turn) => `M ${end} l ${-40 * Math.cos(way + turn)} ${-40 * Math.sin(way + turn)}`;
-  if (end) add(svg, "path", {d: `M ${x} ${y} L ${end} ${wing(.5)} ${wing(-.5)}`, class: kind});
-  const label = [act.tool.replaceAll("_", " "), text || key || element_name].filter(Boolean).join(": ").slice(0, 60);
-  const size = label.length * 14 + 24, left = Math.max(4, Math.min(x + 32, wide - size - 4));  // inside the picture
-  const top = Math.max(4, Math.min(y + 32, high - 44));
-  add(svg, "rect", {x: left, y: top, width: size, height: 38, rx: 9});
-  add(svg, "text", {x: left + size / 2, y: top + 27, "text-anchor": "middle"}, label);
-}
-function card(turn, at) {  // a turn's article and its piece of the line; the panel shows it as a row that opens
-  const kinds = [...new Set(turn.notes.map(([kind]) => kind))], tones = kinds.map((kind) => NOTES[kind]);
-  const good = turn.changed ? "good" : "", fine = tones.includes("good") ? "good" : good;
-  const tone = tones.includes("bad") ? "bad" : turn.plan ? "plan" : turn.wasted ? "idle" : fine;
-  const node = add(document.createDocumentFragment(), "article", tone), top = add(node, "header");
-  add(top, "b", "", String(turn.turn));
-  const parts = [["", turn.role], ["act", turn.call], ["res", turn.result]];
-  for (const [kind, text] of parts) add(top, "span", kind, text.slice(0, 300));
-  if (turn.changed !== null) add(top, "span", "chip " + good, turn.changed ? "changed" : "unchanged");
-  for (const kind of kinds) add(top, "span", "chip " + (NOTES[kind] || ""), kind);
-  add(top, "span", "cost", `${turn.seconds.toFixed(1)} s, ${turn.prompt} + ${turn.completion} tokens`);
-  const body = add(node, "div", "body"), done = (name) => turn.acts.filter((act) => act.screenshot === name);
-  const shots = live ? [] : turn.shots.filter((name, n) => !n || done(name).length);
-  const seen = shots.length && add(body, "div"), words = add(body, "div", "words");
-  for (const name of shots) {
-    const figure = add(seen, "figure"), image = add(figure, "img"), [width, height] = head.size;
-    image.onerror = () => { figure.textContent = `The screenshot ${name} is missing.`; };
-    Object.assign(image, {width, height, loading: "lazy", alt: "The screen", src: pictures.get(name) || name});
-    const svg = add(figure, "svg", {viewBox: `0 0 ${width} ${height}`});
-    for (const act of done(name)) mark(svg, act);
-  }
-  const rows = [["the model said", turn.said], ["call", turn.call, "call"], ["result", turn.plan ? "" : turn.result]];
-  for (const [kind, text] of turn.notes) rows.push([kind, text, "note " + (NOTES[kind] || "")]);
-  for (const [label, text, kind] of rows) if (text) add(words, "p", kind, text).prepend(add(words, "small", "", label));
-  const bit = add(document.createDocumentFragment(), "button", tone);
-  bit.style.flexGrow = String(Math.max(3, Math.min(300, turn.seconds * 10)));
-  bit.title = plain(`Turn ${turn.turn}: ${turn.call || turn.result}`.slice(0, 120));
-  bit.onclick = () => go(at);
-  top.onclick = () => live && node.classList.toggle("open");
-  return [node, bit];
-}
-function take(item) {  // the run, or a turn, which may have been there before
-  const found = turns.findIndex((turn) => turn.turn === item.turn), at = found < 0 ? turns.length : found;
-  if (item.turn < 0) return void (head = item);
-  const old = nodes[at], made = nodes[at] = card(item, at);
-  turns[at] = item;
-  made[0].classList.toggle("open", Boolean(old?.[0].classList.contains("open")));
-  made.forEach((node, n) => old ? old[n].replaceWith(node) : [$("turns"), $("line")][n].append(node));
-}
-function go(at, quiet) {
-  for (const node of nodes[current] || []) node.classList.remove("now");
-  current = Math.max(0, Math.min(turns.length - 1, at));
-  for (const node of nodes[current] || []) node.classList.add("now");
-  $("where").textContent = `${current + 1} / ${turns.length}`;
-  nodes[current]?.[1].scrollIntoView({block: "nearest", inline: "nearest"});
-  if (!quiet) nodes[current]?.[0].scrollIntoView();
-}
-function play(on) {
-  clearInterval(timer);
-  timer = on && setInterval(() => current + 1 < turns.length ? go(current + 1) : play(0), 1500);
-  $("play").textContent = on ? "pause" : "play";
-  if (on) go(current + 1 < turns.length ? current : 0);
-}
-onkeydown = (event) => {
-  const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -1e9, End: 1e9, " ": 0}[event.key];
-  if (event.ctrlKey || event.altKey || event.metaKey || (event.repeat && !step)) return;
-  if (event.target === $("hint")) return void (event.key === "Escape" && event.target.blur());
-  if (live && event.key === "h") $("hint").focus();
-  else if (step === undefined || (live && event.key === " " && event.target.tagName === "BUTTON")) return;
-  else if (step) go(current + step);
-  else $("play").click();
-  if (!live && step) play(0);
-  event.preventDefault();
-};
-function showRun() {
-  const top = $("top"), phase = live ? state.paused ? "paused" : state.phase : "no end recorded";
-  const tone = head.outcome ? ENDS[head.outcome] || "bad" : live ? state.paused ? "idle" : "busy" : "";
-  top.replaceChildren();
-  add(top, "span", "chip big " + tone, head.outcome || phase).role = "status";
-  add(top, "h1", "", head.task);
-  if (!live) add(top, "div", "sub", head.text || "It is still running, or it was ended from outside.");
-  const list = add(top, "dl"), facts = [["run", head.name], ["started", new Date(head.began * 1000).toLocaleString()]];
-  for (const [name, value] of [...facts, ["profile", head.profile], ["model", head.model], ...head.figures || []])
-    add(add(list, "div"), "dt", "", name).after(add(list, "dd", "", value));
-}
-addEventListener("DOMContentLoaded", () => {
-  const blocks = document.querySelectorAll("script[type='application/json']");
-  for (const [id, step] of [["back", -1], ["next", 1]]) $(id).onclick = () => go(current + step);
-  $("play").onclick = () => play(!timer);
-  if (!blocks.length && location.protocol === "http:") return follow();
-  const book = new Map();
-  for (const node of blocks) try {
-    const item = JSON.parse(node.textContent);
-    if (item.picture) pictures.set(item.picture, item.data); else book.set(item.turn, item);
-  } catch { /* the last line of a run that was killed while it was written */ }
-  [...book.values()].sort((a, b) => a.turn - b.turn).forEach(take);
-  document.title = `${head.outcome || "unfinished"}: ${head.task}`;
-  showRun();
-  go(0, true);
-});
+      /* What holds on the whole page. */
+      * {
+        box-sizing: border-box;
+        min-width: 0;
+      }
+      [hidden] {
+        display: none !important;
+      }
+      body {
+        margin: 0;
+        background: var(--ground);
+        color: var(--ink);
+        font: 15px/1.5 system-ui;
+        overflow-wrap: break-word;
+      }
+      p {
+        margin: 0 0 10px;
+        max-height: 22em;
+        overflow: auto;
+        white-space: pre-wrap;
+        unicode-bidi: plaintext;
+      }
+      small {
+        display: block;
+      }
+      dl div,
+      article,
+      nav,
+      .card {
+        background: var(--card);
+        border: 1px solid var(--line);
+        border-radius: 10px;
+      }
+      .sub,
+      small,
+      dt,
+      .cost,
+      .res {
+        color: var(--soft);
+      }
+      small,
+      dt,
+      .chip,
+      .cost {
+        font-size: 12.5px;
+      }
+      dd,
+      b,
+      .cost,
+      #where {
+        font-variant-numeric: tabular-nums;
+      }
+      .chip {
+        border-radius: 99px;
+        padding: 1px 10px;
+        font-weight: 600;
+        color: var(--card);
+        background: var(--tone);
+      }
+      .big {
+        font-size: 15px;
+        padding: 3px 14px;
+      }
+      .call {
+        font:
+          13px/1.5 ui-monospace,
+          Consolas,
+          monospace;
+      }
+      .call,
+      .note {
+        background: var(--ground);
+        border-radius: 8px;
+        padding: 6px 12px;
+      }
+      .note {
+        border-left: 4px solid var(--tone);
+      }
+      .card {
+        padding: 10px 14px;
+      }
 
-// -- live: the same items through the panel's event stream, the screen with its marks, and the person's words
-const pen = $("screen").getContext("2d", {alpha: false, willReadFrequently: true}), token = location.hash.slice(1);
-let shown = 0, drawn = "", posted = 0, busy = false, said = "";
-const ask = (path, body) => fetch(path, {method: body ? "POST" : "GET", body: body && JSON.stringify(body),
-  headers: {Authorization: "Bearer " + token, "Content-Type": "application/json"}});
-const note = (text, tone) =>
-  Object.assign($("note"), {hidden: !text, className: "card note " + tone, textContent: plain(text)});
-async function tell(path, body, done) {
-  const answer = await ask(path, body).catch(() => null);
-  note(!answer ? "The program does not answer." : answer.ok ? done : (await answer.json()).error,
-    answer?.ok ? "good" : "bad");
-  return answer?.ok;
-}
-function paint(patches) {  // as `annotate` in agent.py does: colours, and round gradients where there is a radius
-  for (const [left, top, wide, high, paint, alpha, x, y, radius] of patches) {
-    const round = radius && pen.createRadialGradient(x + .5, y + .5, 0, x + .5, y + .5, radius + .5);
-    if (round) for (const [at, colour] of [...paint, [1, "transparent"]]) round.addColorStop(at, colour);
-    Object.assign(pen, {globalAlpha: alpha, fillStyle: round || "#" + paint.toString(16).padStart(6, "0")});
-    pen.fillRect(left, top, wide, high);
-  }
-  pen.globalAlpha = 1;
-}
-async function screen() {  // the picture: fetched when it or its marks are new, handed back where it is waited for
-  const wanted = state, marks = ({msg_id, actions, bboxes, trail}) => JSON.stringify([msg_id, actions, bboxes, trail]);
-  if (busy || !state.msg_id) return;
-  busy = true;
-  try {
-    if (marks(wanted) !== drawn) {
-      const all = await (await ask("/state")).json(), base = new Image();
-      base.src = "data:image/png;base64," + all.raw_b64;
-      await base.decode();
-      Object.assign(pen.canvas, {width: base.width, height: base.height});
-      pen.drawImage(base, 0, 0);
-      paint(all.marks);
-      [shown, drawn] = [all.msg_id, marks(all)];
-    }
-    if (wanted.phase === "waiting_annotated" && wanted.msg_id === shown && posted !== shown) {
-      posted = shown;
-      const reader = new FileReader(), blob = await new Promise((done) => pen.canvas.toBlob(done));
-      await new Promise((done) => { reader.onload = done; reader.readAsDataURL(blob); });
-      const sent = {seq: wanted.pending_seq, image_b64: reader.result.split(",")[1]};
-      await ask("/annotated", sent);  // 409: another panel was quicker, or it was too late
-    }
-  } catch (error) {
-    if (!head.outcome) note("The picture cannot be shown: " + error.message, "bad");
-  }
-  busy = false;
-  if (wanted !== state) screen();
-}
-function render() {
-  const over = Boolean(head.outcome), news = head.text || state.error || "";
-  const cards = {...head, words: state.observation || turns.findLast((turn) => turn.said)?.said};
-  showRun();
-  for (const id of ["instructions", "plan", "words"]) $(id).textContent = plain(cards[id] || "");
-  if (said !== news) note(said = news, over && ENDS[head.outcome] || "bad");
-  $("play").textContent = state.paused ? "Resume" : "Pause";
-  $("send").textContent = state.phase === "waiting_inject" ? "Inject" : "Send hint";
-  for (const id of ["play", "stop", "send", "hint"]) $(id).disabled = over;
-}
-async function read() {  // true: there is no use in asking again
-  const answer = await ask("/events");
-  if (answer.status === 401) return note((await answer.json()).error, "bad") || true;
-  let text = "";
-  for await (const more of answer.body.pipeThrough(new TextDecoderStream())) {
-    const events = (text + more).split("\n\n");
-    text = events.pop();
-    for (const event of events.filter((it) => it.startsWith("data: "))) {
-      state = JSON.parse(event.slice(6));
-      state.items.forEach(take);
-      if (current >= turns.length - 2) go(turns.length - 1, true);
-    }
-    render();
-    screen();
-  }
-}
-async function follow() {
-  live = true;
-  history.replaceState(null, "", location.pathname);  // the token stays in memory only
-  document.body.classList.add("live");
-  $("live").hidden = $("stop").hidden = false;
-  $("play").onclick = () => tell("/control", {action: state.paused ? "resume" : "pause"}, "");
-  $("stop").onclick = () => tell("/control", {action: "stop"}, "Stopping.");
-  $("say").onsubmit = async (event) => {
-    event.preventDefault();
-    const text = $("hint").value.trim(), inject = state.phase === "waiting_inject";
-    if (text && await (inject ? tell("/inject", {vlm_text: text}, "Injected.") :
-      tell("/control", {action: "hint", text}, "The model gets your hint at its next turn."))) $("hint").value = "";
-  };
-  for (let lost = false; !lost && !head.outcome;) {
-    lost = await read().catch(() => false);
-    state.phase = "not connected";
-    render();
-    await new Promise((done) => setTimeout(done, 1000));
-  }
-}
-</script>
+      /* The run: how it ended, its task, its figures. */
+      #top,
+      #turns,
+      #live {
+        max-width: 1360px;
+        margin: auto;
+        padding: 18px clamp(12px, 3vw, 32px);
+      }
+      h1 {
+        margin: 10px 0 6px;
+        max-height: 8em;
+        overflow: auto;
+        font-size: clamp(20px, 3vw, 29px);
+        line-height: 1.25;
+      }
+      h1,
+      .sub {
+        unicode-bidi: plaintext;
+      }
+      h1 + .sub {
+        max-width: 80ch;
+      }
+      dl {
+        display: flex;
+        flex-wrap: wrap;
+        gap: 8px;
+        margin: 16px 0 0;
+      }
+      dl div {
+        padding: 5px 12px;
+      }
+      dd {
+        margin: 0;
+        font-weight: 600;
+      }
+
+      /* The bar that stays in sight: buttons and the line of turns. */
+      nav {
+        position: sticky;
+        top: 0;
+        z-index: 2;
+        display: flex;
+        gap: 6px;
+        align-items: center;
+        border-width: 1px 0;
+        border-radius: 0;
+        padding: 8px clamp(12px, 3vw, 32px);
+      }
+      button,
+      input {
+        min-width: 38px;
+        height: 34px;
+        padding: 0 12px;
+        border: 1px solid var(--line);
+        border-radius: 8px;
+        background: none;
+        color: inherit;
+        font: inherit;
+      }
+      input {
+        flex: 1;
+        min-width: 0;
+      }
+      button:hover:enabled {
+        border-color: var(--soft);
+      }
+      :disabled {
+        opacity: 0.45;
+      }
+      :focus-visible {
+        outline: 2px solid var(--blue);
+      }
+      ::placeholder {
+        color: var(--soft);
+      }
+      #stop {
+        color: var(--red);
+      }
+      #line {
+        flex: 1;
+        display: flex;
+        gap: 2px;
+        height: 34px;
+        overflow-x: auto;
+        scrollbar-width: none;
+      }
+      #line button {
+        flex: 1 0 5px;
+        min-width: 0;
+        padding: 0;
+        border: 0;
+        border-radius: 3px;
+        background: var(--tone);
+        opacity: 0.5;
+      }
+      #line button:hover,
+      #line .now {
+        opacity: 1;
+      }
+      #line .now {
+        box-shadow: inset 0 -6px var(--ink);
+      }
+
+      /* A turn: its head in one row, its pictures and its words. */
+      article {
+        margin-bottom: 16px;
+        border-left: 5px solid var(--tone);
+        padding: 12px 16px 14px;
+        scroll-margin-top: 62px;
+      }
+      article.now {
+        box-shadow: 0 0 0 2px var(--blue);
+      }
+      header {
+        display: flex;
+        flex-wrap: wrap;
+        gap: 4px 10px;
+        align-items: baseline;
+      }
+      b {
+        font-size: 20px;
+      }
+      .cost {
+        margin-left: auto;
+      }
+      .act,
+      .res {
+        display: none;
+      }
+      .body {
+        display: grid;
+        gap: 16px;
+        margin-top: 10px;
+      }
+
+      /* A picture and, over it in its own pixels, what was done there. */
+      figure {
+        position: relative;
+        margin: 0 0 8px;
+        border: 1px solid var(--line);
+        border-radius: 8px;
+        overflow: hidden;
+      }
+      img {
+        display: block;
+        width: 100%;
+        height: auto;
+      }
+      svg {
+        position: absolute;
+        inset: 0;
+        width: 100%;
+        height: 100%;
+      }
+      circle,
+      path {
+        fill: none;
+        stroke: var(--mark);
+        stroke-width: 5;
+        filter: drop-shadow(0 0 3px var(--mark-halo));
+      }
+      .region {
+        fill: none;
+        stroke: var(--region);
+        stroke-width: 3;
+      }
+      .off,
+      .region {
+        stroke-dasharray: 14 10;
+      }
+      rect:not(.region) {
+        fill: var(--mark);
+      }
+      text {
+        fill: var(--mark-halo);
+        font:
+          600 24px system-ui,
+          sans-serif;
+      }
+
+      /* The panel: the screen beside the plan, and the turns as rows, the latest first. */
+      #note {
+        margin: 14px auto -4px;
+        max-width: min(1296px, 94vw);
+      }
+      #live {
+        display: grid;
+        gap: 14px;
+        padding-bottom: 0;
+      }
+      #side {
+        display: grid;
+        gap: 14px;
+      }
+      #side p {
+        margin: 2px 0 0;
+        max-height: 12em;
+      }
+      #side .card:has(p:empty) {
+        display: none;
+      }
+      canvas {
+        display: block;
+        width: 100%;
+        border-radius: 6px;
+      }
+      form {
+        display: flex;
+        gap: 8px;
+        margin-top: 10px;
+      }
+      @media (min-width: 860px) {
+        #live {
+          grid-template-columns: minmax(0, 2fr) minmax(0, 1fr);
+          align-items: start;
+        }
+        article:has(img) .body {
+          grid-template-columns: 3fr 2fr;
+        }
+      }
+      .live #top {
+        display: flex;
+        gap: 14px;
+        align-items: baseline;
+        padding-bottom: 12px;
+      }
+      .live #turns {
+        display: flex;
+        flex-flow: column-reverse;
+      }
+      .live dl {
+        display: none;
+      }
+      .live .chip {
+        flex: none;
+      }
+      .live h1 {
+        flex: 1;
+        margin: 0;
+        max-height: 4em;
+        font-size: 17px;
+      }
+      .live b {
+        font-size: 15px;
+      }
+      .live article {
+        margin-bottom: 6px;
+        padding: 7px 14px;
+      }
+      .live header {
+        cursor: pointer;
+      }
+      .live .act {
+        display: block;
+        font-weight: 600;
+      }
+      .live .res {
+        display: block;
+        flex: 1 1 14em;
+      }
+      .live .cost {
+        margin: 0;
+      }
+      .live .body {
+        display: none;
+      }
+      .live .open .body {
+        display: grid;
+      }
+
+      @media print {
+        nav {
+          display: none;
+        }
+        article {
+          break-inside: avoid;
+        }
+        p {
+          max-height: none;
+        }
+      }
+    </style>
+  </head>
+  <body>
+    <div id="top"></div>
+    <nav>
+      <button id="back" title="left arrow">&#9664;</button>
+      <button id="play" title="space">play</button>
+      <button id="next" title="right arrow">&#9654;</button>
+      <button id="stop" hidden>Stop</button>
+      <div id="line"></div>
+      <span id="where"></span>
+    </nav>
+    <p id="note" role="alert" hidden></p>
+    <section id="live" hidden>
+      <div class="card">
+        <canvas
+          id="screen"
+          width="1536"
+          height="864"
+          role="img"
+          aria-label="The screen, with marks where it acted"
+        ></canvas>
+        <form id="say">
+          <input
+            id="hint"
+            maxlength="2000"
+            aria-label="Hint"
+            autocomplete="off"
+            placeholder="A hint for its next turn (h)"
+          />
+          <button id="send">Send hint</button>
+        </form>
+      </div>
+      <div id="side">
+        <div class="card">
+          <small>Instructions</small>
+          <p id="instructions"></p>
+        </div>
+        <div class="card">
+          <small>Plan</small>
+          <p id="plan"></p>
+        </div>
+        <div class="card">
+          <small>Last words</small>
+          <p id="words"></p>
+        </div>
+      </div>
+    </section>
+    <main id="turns"></main>
+    <script>
+      "use strict";
+
+      // The tone of a note by its kind, and of a run by how it ended; any other end is bad.
+      const NOTE_TONES = {
+        correction: "idle",
+        failed: "bad",
+        refused: "bad",
+        plan: "plan",
+        archive: "plan",
+        verification: "good",
+      };
+      const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
+      // How far a key goes along the turns; the blank plays or pauses instead.
+      const KEY_STEPS = {
+        ArrowRight: 1,
+        ArrowDown: 1,
+        ArrowLeft: -1,
+        ArrowUp: -1,
+        Home: -1e9,
+        End: 1e9,
+        " ": 0,
+      };
+      const GRID = 1000; // both axes of a screen go from 0 to this in what the model says
+      const TEXT_MOST = 8000; // characters of one text that are shown
+      const PLAY_MS = 1500; // how long each turn stands while it plays
+      const RETRY_MS = 1000; // between two attempts to reach the program
+      const SVG = "http://www.w3.org/2000/svg";
+
+      let run = { task: "", figures: [], size: [16, 9] };
+      const turns = [];
+      const cards = []; // of each turn its article and its piece of the line: {article, piece}
+      const pictures = new Map(); // those that an exported report carries in itself, by file name
+      let live = false; // whether this is the panel
+      let state = {}; // the panel's latest event
+      let current = 0; // the place in `turns` of the one that is marked
+      let timer = 0; // of playing, if it plays
+
+      function byId(id) {
+        return document.getElementById(id);
+      }
+
+      // -- text and elements
+
+      // Whatever a model or a screen said: not too much of it, and nothing that is not to be seen.
+      function plain(text) {
+        const seen = text.slice(0, TEXT_MOST).replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
+        const rest = text.length - TEXT_MOST;
+        return rest > 0 ? `${seen} ... and ${rest} more characters` : seen;
+      }
+
+      function escaped(char) {
+        return "\\u" + char.codePointAt(0).toString(16).padStart(4, "0");
+      }
+
+      // The only way text gets into the page: never as markup.
+      function setText(node, text) {
+        node.textContent = plain(text || "");
+      }
+
+      function make(name, classes, text) {
+        const node = document.createElement(name);
+        node.className = classes || "";
+        setText(node, text);
+        return node;
+      }
+
+      function add(parent, name, classes, text) {
+        return parent.appendChild(make(name, classes, text));
+      }
+
+      function addShape(parent, name, values, text) {
+        const node = document.createElementNS(SVG, name);
+        for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
+        setText(node, text);
+        return parent.appendChild(node);
+      }
+
+      // -- what was done, drawn over the picture in the picture's own pixels
+
+      function toPixels(x, y) {
+        const [wide, high] = run.size;
+        return [(x * wide) / GRID, (y * high) / GRID];
+      }
+
+      function markAct(svg, act) {
+        const [wide, high] = run.size;
+        const places = Object.values(act.args).filter(
+          (value) => value && typeof value.x === "number",
+        );
+        const spots = places.map(({ x, y }) => toPixels(x, y));
+        // Dashed is what was refused or broken off.
+        const kind = act.changed === null ? "off" : "";
+        const radius = act.tool === "double_click" ? 34 : 24;
+
+        if (act.region) markRegion(svg, act.region);
+        for (const [cx, cy] of spots) addShape(svg, "circle", { cx, cy, r: radius, class: kind });
+        if (spots.length > 1) markWay(svg, spots[0], spots[1], kind);
+        // Keys and text have no place of their own: their label stands at the lower edge.
+        labelAct(svg, act, spots[0] || [wide / 2 - 350, high - 115]);
+      }
+
+      // Where the screen changed after the act.
+      function markRegion(svg, region) {
+        const [left, top] = toPixels(region[0], region[1]);
+        const [right, bottom] = toPixels(region[2], region[3]);
+        const size = { width: right - left, height: bottom - top };
+        if (right) addShape(svg, "rect", { x: left, y: top, ...size, class: "region" });
+      }
+
+      // An arrow from where a drag began to where it ended.
+      function markWay(svg, [x1, y1], [x2, y2], kind) {
+        const way = Math.atan2(y2 - y1, x2 - x1);
+        function wing(turn) {
+          return `M ${x2},${y2} l ${-40 * Math.cos(way + turn)} ${-40 * Math.sin(way + turn)}`;
+        }
+        const line = `M ${x1} ${y1} L ${x2},${y2} ${wing(0.5)} ${wing(-0.5)}`;
+        addShape(svg, "path", { d: line, class: kind });
+      }
+
+      function labelAct(svg, act, [x, y]) {
+        const [wide, high] = run.size;
+        const { text, key, element_name } = act.args;
+        const words = [act.tool.replaceAll("_", " "), text || key || element_name];
+        const label = words.filter(Boolean).join(": ").slice(0, 60);
+        const width = label.length * 14 + 24;
+        // Always inside the picture.
+        const left = Math.max(4, Math.min(x + 32, wide - width - 4));
+        const top = Math.max(4, Math.min(y + 32, high - 44));
+        addShape(svg, "rect", { x: left, y: top, width, height: 38, rx: 9 });
+        const middle = { x: left + width / 2, y: top + 27, "text-anchor": "middle" };
+        addShape(svg, "text", middle, label);
+      }
+
+      // -- turns
+
+      function toneOf(turn) {
+        const tones = turn.notes.map(([kind]) => NOTE_TONES[kind]);
+        if (tones.includes("bad")) return "bad";
+        if (turn.plan) return "plan";
+        if (turn.wasted) return "idle";
+        return turn.changed || tones.includes("good") ? "good" : "";
+      }
+
+      // A turn's article; the panel shows it as a row that opens.
+      function makeArticle(turn) {
+        const article = make("article", toneOf(turn));
+        const top = add(article, "header");
+        top.onclick = () => live && article.classList.toggle("open");
+        fillHeader(top, turn);
+        const body = add(article, "div", "body");
+        if (!live) addPictures(body, turn);
+        addWords(add(body, "div", "words"), turn);
+        return article;
+      }
+
+      function fillHeader(top, turn) {
+        const kinds = new Set(turn.notes.map(([kind]) => kind));
+        add(top, "b", "", String(turn.turn));
+        add(top, "span", "", turn.role.slice(0, 300));
+        add(top, "span", "act", turn.call.slice(0, 300));
+        add(top, "span", "res", turn.result.slice(0, 300));
+        if (turn.changed) add(top, "span", "chip good", "changed");
+        else if (turn.changed !== null) add(top, "span", "chip", "unchanged");
+        for (const kind of kinds) add(top, "span", "chip " + (NOTE_TONES[kind] || ""), kind);
+        const cost = `${turn.seconds.toFixed(1)} s, ${turn.prompt} + ${turn.completion} tokens`;
+        add(top, "span", "cost", cost);
+      }
+
+      // The turn's first picture, and of the later ones those on which something was done.
+      function addPictures(body, turn) {
+        const actsOn = (name) => turn.acts.filter((act) => act.screenshot === name);
+        const names = turn.shots.filter((name, place) => place === 0 || actsOn(name).length);
+        if (!names.length) return;
+        const column = add(body, "div");
+        for (const name of names) addPicture(column, name, actsOn(name));
+      }
+
+      function addPicture(column, name, acts) {
+        const [width, height] = run.size;
+        const figure = add(column, "figure");
+        const image = add(figure, "img");
+        image.onerror = () => setText(figure, `The screenshot ${name} is missing.`);
+        image.width = width;
+        image.height = height;
+        image.loading = "lazy";
+        image.alt = "The screen";
+        // The address comes last, or the browser would fetch at once what nobody may ever look at.
+        image.src = pictures.get(name) || name;
+        const svg = addShape(figure, "svg", { viewBox: `0 0 ${width} ${height}` });
+        for (const act of acts) markAct(svg, act);
+      }
+
+      function addWords(column, turn) {
+        const rows = [
+          ["the model said", turn.said, ""],
+          ["call", turn.call, "call"],
+          ["result", turn.plan ? "" : turn.result, ""],
+        ];
+        for (const [kind, text] of turn.notes)
+          rows.push([kind, text, "note " + (NOTE_TONES[kind] || "")]);
+        for (const [label, text, kind] of rows) {
+          if (text) add(column, "p", kind, text).prepend(make("small", "", label));
+        }
+      }
+
+      // A turn's piece of the line: as wide as the turn was long.
+      function makePiece(turn, at) {
+        const piece = make("button", toneOf(turn));
+        piece.style.flexGrow = String(Math.max(3, Math.min(300, turn.seconds * 10)));
+        piece.title = plain(`Turn ${turn.turn}: ${turn.call || turn.result}`.slice(0, 120));
+        piece.onclick = () => go(at);
+        return piece;
+      }
+
+      // The run itself, or a turn: a new one goes to the end, one that has grown keeps its place.
+      function take(item) {
+        if (item.turn < 0) {
+          run = item;
+          return;
+        }
+        const found = turns.findIndex((turn) => turn.turn === item.turn);
+        const at = found < 0 ? turns.length : found;
+        const before = cards[at];
+        const made = { article: makeArticle(item), piece: makePiece(item, at) };
+        turns[at] = item;
+        cards[at] = made;
+        if (!before) {
+          byId("turns").append(made.article);
+          byId("line").append(made.piece);
+          return;
+        }
+        made.article.classList.toggle("open", before.article.classList.contains("open"));
+        before.article.replaceWith(made.article);
+        before.piece.replaceWith(made.piece);
+      }
+
+      // -- going along the turns
+
+      // Marks the turn at that place, the first or last one beyond the ends, and scrolls to it
+      // unless that is to be done quietly.
+      function go(at, quiet) {
+        setNow(cards[current], false);
+        current = Math.max(0, Math.min(turns.length - 1, at));
+        const card = cards[current];
+        setNow(card, true);
+        setText(byId("where"), `${current + 1} / ${turns.length}`);
+        card?.piece.scrollIntoView({ block: "nearest", inline: "nearest" });
+        if (!quiet) card?.article.scrollIntoView();
+      }
+
+      function setNow(card, on) {
+        card?.article.classList.toggle("now", on);
+        card?.piece.classList.toggle("now", on);
+      }
+
+      function startPlaying() {
+        const over = current + 1 >= turns.length;
+        timer = setInterval(playOn, PLAY_MS);
+        setText(byId("play"), "pause");
+        go(over ? 0 : current);
+      }
+
+      function playOn() {
+        if (current + 1 < turns.length) go(current + 1);
+        else stopPlaying();
+      }
+
+      function stopPlaying() {
+        clearInterval(timer);
+        timer = 0;
+        setText(byId("play"), "play");
+      }
+
+      function onKey(event) {
+        const step = KEY_STEPS[event.key];
+        if (event.ctrlKey || event.altKey || event.metaKey) return;
+        if (event.repeat && !step) return;
+        if (event.target === byId("hint")) {
+          // Letters are letters there.
+          if (event.key === "Escape") event.target.blur();
+          return;
+        }
+        if (live && event.key === "h") byId("hint").focus();
+        else if (step) stepBy(step);
+        // On a button of the panel the blank presses that one, as everywhere.
+        else if (step === 0 && !(live && event.target.tagName === "BUTTON")) byId("play").click();
+        else return;
+        event.preventDefault();
+      }
+
+      function stepBy(step) {
+        go(current + step);
+        if (!live) stopPlaying();
+      }
+
+      // -- the run
+
+      function statusOfRun() {
+        if (run.outcome) return [run.outcome, END_TONES[run.outcome] || "bad"];
+        if (!live) return ["no end recorded", ""];
+        return state.paused ? ["paused", "idle"] : [state.phase, "busy"];
+      }
+
+      function showRun() {
+        const top = byId("top");
+        const [status, tone] = statusOfRun();
+        top.replaceChildren();
+        add(top, "span", "chip big " + tone, status).role = "status";
+        add(top, "h1", "", run.task);
+        const unfinished = "It is still running, or it was ended from outside.";
+        if (!live) add(top, "div", "sub", run.text || unfinished);
+        const facts = [
+          ["run", run.name],
+          ["started", new Date(run.began * 1000).toLocaleString()],
+          ["profile", run.profile],
+          ["model", run.model],
+          ...(run.figures || []),
+        ];
+        const list = add(top, "dl");
+        for (const [name, value] of facts) {
+          const fact = add(list, "div");
+          add(fact, "dt", "", name);
+          add(fact, "dd", "", value);
+        }
+      }
+
+      // A report brings its turns in blocks that follow this script; the panel asks for them.
+      function begin() {
+        const blocks = document.querySelectorAll("script[type='application/json']");
+        byId("back").onclick = () => go(current - 1);
+        byId("next").onclick = () => go(current + 1);
+        if (!blocks.length && location.protocol === "http:") follow();
+        else showReport(blocks);
+      }
+
+      function showReport(blocks) {
+        const book = new Map(); // a later block of a turn takes the place of the earlier
+        for (const block of blocks) {
+          const item = parsed(block.textContent);
+          if (item?.picture) pictures.set(item.picture, item.data);
+          else if (item) book.set(item.turn, item);
+        }
+        const items = [...book.values()].sort((one, other) => one.turn - other.turn);
+        items.forEach(take);
+        document.title = `${run.outcome || "unfinished"}: ${run.task}`;
+        byId("play").onclick = () => (timer ? stopPlaying() : startPlaying());
+        showRun();
+        go(0, true);
+      }
+
+      // The last line of a run that was killed while it was written cannot be read: null.
+      function parsed(text) {
+        try {
+          return JSON.parse(text);
+        } catch {
+          return null;
+        }
+      }
+
+      // -- the panel: the same items through its event stream, the screen, the person's words
+
+      const pen = byId("screen").getContext("2d", { alpha: false, willReadFrequently: true });
+      const token = location.hash.slice(1);
+      let shown = 0; // the number of the picture on the canvas
+      let drawn = ""; // that number and its marks, to see whether there are others
+      let posted = 0; // the number of the picture that was handed back last
+      let busy = false; // with the canvas
+      let news = ""; // what the note says of the run
+
+      function ask(path, body) {
+        const headers = { Authorization: "Bearer " + token, "Content-Type": "application/json" };
+        if (!body) return fetch(path, { headers });
+        return fetch(path, { method: "POST", body: JSON.stringify(body), headers });
+      }
+
+      function showNote(text, tone) {
+        const node = byId("note");
+        node.hidden = !text;
+        node.className = "card note " + tone;
+        setText(node, text);
+      }
+
+      // Sends what the person wants and notes `done` or what is wrong; whether it was taken.
+      async function send(path, body, done) {
+        const answer = await ask(path, body).catch(() => null);
+        if (!answer) showNote("The program does not answer.", "bad");
+        else if (!answer.ok) showNote((await answer.json()).error, "bad");
+        else showNote(done, "good");
+        return Boolean(answer?.ok);
+      }
+
+      // As `annotate` in agent.py does: colours, and round gradients where there is a radius.
+      function paint(patches) {
+        for (const [left, top, wide, high, colour, alpha, x, y, radius] of patches) {
+          pen.globalAlpha = alpha;
+          pen.fillStyle = radius ? gradient(colour, x + 0.5, y + 0.5, radius + 0.5) : hex(colour);
+          pen.fillRect(left, top, wide, high);
+        }
+        pen.globalAlpha = 1;
+      }
+
+      function gradient(stops, x, y, radius) {
+        const round = pen.createRadialGradient(x, y, 0, x, y, radius);
+        for (const [at, colour] of stops) round.addColorStop(at, colour);
+        round.addColorStop(1, "transparent");
+        return round;
+      }
+
+      function hex(colour) {
+        return "#" + colour.toString(16).padStart(6, "0");
+      }
+
+      function marksOf({ msg_id, actions, bboxes, trail }) {
+        return JSON.stringify([msg_id, actions, bboxes, trail]);
+      }
+
+      // The picture: fetched when it or its marks are new, handed back where it is waited for.
+      async function refreshScreen() {
+        const wanted = state;
+        if (busy || !state.msg_id) return;
+        busy = true;
+        try {
+          if (marksOf(wanted) !== drawn) await drawScreen();
+          const awaited = wanted.phase === "waiting_annotated" && wanted.msg_id === shown;
+          if (awaited && posted !== shown) await handBack(wanted.pending_seq);
+        } catch (error) {
+          if (!run.outcome) showNote("The picture cannot be shown: " + error.message, "bad");
+        }
+        busy = false;
+        if (wanted !== state) refreshScreen();
+      }
+
+      async function drawScreen() {
+        const answer = await ask("/state");
+        const all = await answer.json();
+        const base = new Image();
+        base.src = "data:image/png;base64," + all.raw_b64;
+        await base.decode();
+        pen.canvas.width = base.width;
+        pen.canvas.height = base.height;
+        pen.drawImage(base, 0, 0);
+        paint(all.marks);
+        shown = all.msg_id;
+        drawn = marksOf(all);
+      }
+
+      async function handBack(seq) {
+        posted = shown; // before anything is waited for, so that it is sent once
+        const blob = await new Promise((done) => pen.canvas.toBlob(done));
+        const reader = new FileReader();
+        await new Promise((done) => {
+          reader.onload = done;
+          reader.readAsDataURL(blob);
+        });
+        // A refusal is no matter: another panel was quicker, or it was too late.
+        await ask("/annotated", { seq, image_b64: reader.result.split(",")[1] });
+      }
+
+      function render() {
+        const over = Boolean(run.outcome);
+        const latest = run.text || state.error || "";
+        showRun();
+        setText(byId("instructions"), run.instructions);
+        setText(byId("plan"), run.plan);
+        setText(byId("words"), state.observation || turns.findLast((turn) => turn.said)?.said);
+        if (news !== latest) {
+          news = latest;
+          showNote(news, END_TONES[run.outcome] || "bad");
+        }
+        setText(byId("play"), state.paused ? "Resume" : "Pause");
+        setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
+        for (const id of ["play", "stop", "send", "hint"]) byId(id).disabled = over;
+      }
+
+      function takeEvent(text) {
+        state = JSON.parse(text);
+        state.items.forEach(take);
+        // Whoever looks at the latest turn goes on with it.
+        if (current >= turns.length - 2) go(turns.length - 1, true);
+      }
+
+      // Follows the event stream to its end; true: there is no use in asking again.
+      async function readEvents() {
+        const answer = await ask("/events");
+        if (answer.status === 401) {
+          showNote((await answer.json()).error, "bad");
+          return true;
+        }
+        let rest = "";
+        for await (const more of answer.body.pipeThrough(new TextDecoderStream())) {
+          const events = (rest + more).split("\n\n");
+          rest = events.pop();
+          for (const event of events) {
+            if (event.startsWith("data: ")) takeEvent(event.slice("data: ".length));
+          }
+          render();
+          refreshScreen();
+        }
+        return false;
+      }
+
+      // As a hint or, where one is waited for, as the model's first reply; whether it was taken.
+      function sendText(text) {
+        if (state.phase === "waiting_inject")
+          return send("/inject", { vlm_text: text }, "Injected.");
+        const done = "The model gets your hint at its next turn.";
+        return send("/control", { action: "hint", text }, done);
+      }
+
+      async function sendWords(event) {
+        event.preventDefault();
+        const text = byId("hint").value.trim();
+        if (text && (await sendText(text))) byId("hint").value = "";
+      }
+
+      async function follow() {
+        live = true;
+        history.replaceState(null, "", location.pathname); // the token stays in memory only
+        document.body.classList.add("live");
+        byId("live").hidden = false;
+        byId("stop").hidden = false;
+        byId("play").onclick = () =>
+          send("/control", { action: state.paused ? "resume" : "pause" }, "");
+        byId("stop").onclick = () => send("/control", { action: "stop" }, "Stopping.");
+        byId("say").onsubmit = sendWords;
+        let refused = false;
+        while (!refused && !run.outcome) {
+          refused = await readEvents().catch(() => false);
+          state.phase = "not connected";
+          render();
+          await new Promise((done) => setTimeout(done, RETRY_MS));
+        }
+      }
+
+      addEventListener("keydown", onKey);
+      addEventListener("DOMContentLoaded", begin);
+    </script>
+  </body>
+</html>
 """
+PAGE_END = "  </body>\n</html>\n"
+# What a report may load: its pictures, from beside it or from inside it, and nothing else.
+REPORT_POLICY = "default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'"
 
 
-def report(items: Iterable[Mapping[str, Any]], begun: bool = False) -> str:
-    """The page with these turns, or what is added to one `begun`: a later block of a turn replaces the earlier."""
-    script = PAGE.split("<script>")[1].split("</script>")[0]  # its own one, which alone may run
+def report(items: Iterable[Mapping[str, object]], begun: bool = False) -> str:
+    """The page with these turns, or what is added to one `begun`: a later block of a turn counts.
+
+    The page stays open at its end, since a run adds to its report as long as it goes on.
+    """
+    blocks = []
+    for item in items:
+        data = json.dumps(item, default=str).replace("<", "\\u003c")  # so nothing in it is markup
+        blocks.append(f'<script type="application/json">{data}</script>\n')
+    if begun:
+        return "".join(blocks)
+    # By its hash the page's own script may run, and no other.
+    script = PAGE.split("<script>")[1].split("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    page = PAGE.replace("CSP", policy, 1).replace("TITLE", "A run of agent.py", 1)
-    blocks = [
-        json.dumps(item, default=str).replace("<", "\\u003c") for item in items
-    ]  # nothing in it is markup
-    return page * (not begun) + "".join(
-        f'<script type="application/json">{data}</script>\n' for data in blocks
-    )
+    page = PAGE.replace("CSP", f"{REPORT_POLICY}; script-src 'sha256-{digest}'", 1)
+    page = page.replace("TITLE", "A run of agent.py", 1)
+    return page.removesuffix(PAGE_END) + "".join(blocks)
 
 
 class ReportFile:
@@ -7994,26 +8730,16 @@ def _picture_url(folder: Path, name: str) -> str:
 
 
 ####################################################################################################
-# Panel - the run in a browser, through a server that answers nobody but its own page
+# Panel server - who is let in to the page of a run, and for how long; it knows nothing of the run
 ####################################################################################################
 
-PANEL_ROUTES = {
-    **dict.fromkeys(("/", "/config", "/state", "/events"), ("GET", 0)),
-    "/annotated": ("POST", 64 << 20),
-    "/inject": ("POST", 4 << 20),
-    "/control": ("POST", 1 << 16),
-}  # path: (method, most bytes of a body)
-PANEL_SECONDS, PANEL_CONNECTIONS = (
-    10.0,
-    64,
-)  # for a whole request and its answer; at once, then the oldest has to go
-PANEL_TURNS, PANEL_GONE = (
-    300,
-    2.0,
-)  # the latest ones, which the page gets; seconds in which a page asks again
+PANEL_SECONDS = 10.0  # for a whole request and its answer
+PANEL_CONNECTIONS = 64  # at once; with more, the oldest has to go
+PANEL_REPLY_MOST = 4 << 20  # bytes of a reply that is handed in
 PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-PANEL_ALLOWS = (
-    "; script-src 'nonce-{0}'; style-src 'nonce-{0}'; img-src data: blob:; connect-src 'self'"
+PANEL_PAGE_POLICY = (
+    f"{PANEL_POLICY}; script-src 'nonce-{{0}}'; style-src 'nonce-{{0}}';"
+    " img-src data: blob:; connect-src 'self'"
 )
 PANEL_GUARDS = {
     "Cache-Control": "no-store",
@@ -8024,26 +8750,101 @@ PANEL_GUARDS = {
 }
 
 
-def _action(act: Mapping[str, Any]) -> dict[str, Any]:
-    """An act of the book as an action for `marks`."""
-    places = [
-        value
-        for value in act["args"].values()
-        if isinstance(value, Mapping) and value.keys() == {"x", "y"}
-    ]
-    return {
-        "name": act["tool"],
-        **{f"{axis}{n}": place[axis] for n, place in enumerate(places, 1) for axis in "xy"},
-    }
+class PanelSource(Protocol):
+    """What the server asks of whoever knows the run, from a thread for each request."""
+
+    def news(self, since: int) -> tuple[int, str]:
+        """(version, JSON) of the present state, or of the next one if `since` is the present."""
+
+    def ended_at(self, version: int) -> bool:
+        """Whether the run is over and nothing comes after that version."""
+
+    def answer(self, path: str, body: bytes) -> tuple[int, str]:
+        """(HTTP status, JSON) for a request that passed the gate."""
+
+
+@dataclass(frozen=True)
+class PanelRoute:
+    """How a path may be asked for."""
+
+    method: str
+    most: int  # bytes of a body
+
+
+NO_ROUTE = PanelRoute("", 0)
+PANEL_ROUTES = {
+    "/": PanelRoute("GET", 0),
+    "/config": PanelRoute("GET", 0),
+    "/state": PanelRoute("GET", 0),
+    "/events": PanelRoute("GET", 0),
+    "/annotated": PanelRoute("POST", 64 << 20),
+    "/inject": PanelRoute("POST", PANEL_REPLY_MOST),
+    "/control": PanelRoute("POST", 1 << 16),
+}
+
+
+@dataclass(frozen=True)
+class PanelHead:
+    """The head of a request as the gate sees it."""
+
+    own_host: str  # what `host` has to be
+    malformed: bool
+    host: str
+    origin: str
+    site: str  # where the browser says that the request comes from
+    path: str
+    method: str
+    has_key: bool
+    chunked: bool
+    length: str
+    kind: str  # of the body
+
+    @property
+    def route(self) -> PanelRoute:
+        """How its path may be asked for; NO_ROUTE if there is nothing there."""
+        return PANEL_ROUTES.get(self.path, NO_ROUTE)
+
+
+def is_length(text: str) -> bool:
+    """Whether that is a plain number, in ASCII digits and small enough to be read as one."""
+    return re.fullmatch("[0-9]{1,12}", text) is not None
+
+
+# The gate: (refused when, status, sentence), asked from top to bottom before the body is read.
+# Only our own page passes all of it.
+PANEL_GATE: tuple[tuple[Callable[[PanelHead], bool], int, str], ...] = (
+    (lambda head: head.malformed, 400, "A header is malformed or given twice."),
+    # A name that someone's DNS points here is not ours.
+    (lambda head: head.host != head.own_host, 403, "Wrong Host."),
+    (lambda head: head.origin != f"http://{head.own_host}", 403, "Wrong Origin."),
+    (lambda head: head.site not in ("same-origin", "none"), 403, "Other sites may not ask."),
+    (lambda head: head.route == NO_ROUTE, 404, "There is no such page."),
+    (lambda head: head.method != head.route.method, 405, "This takes {route.method}."),
+    # The page itself has no secret in it, and a browser sends no key when it opens an address.
+    (
+        lambda head: head.path != "/" and not head.has_key,
+        401,
+        "Open the address the program printed.",
+    ),
+    (lambda head: head.chunked or not head.length, 411, "A plain Content-Length is needed."),
+    (lambda head: not is_length(head.length), 400, "Content-Length is not a number."),
+    (lambda head: int(head.length) > head.route.most, 413, "At most {route.most} bytes."),
+    (
+        lambda head: head.method == "POST" and head.kind != "application/json",
+        415,
+        "The body must be application/json.",
+    ),
+)
 
 
 class PanelRequest(BaseHTTPRequestHandler):
     """One request and its answer; its body is not read before the whole gate is passed."""
 
-    server: Panel
+    server: PanelServer
     default_request_version = "HTTP/1.0"  # else HTTP/0.9, whose answers have no status
 
     def handle(self) -> None:
+        """The request within its deadline, which the server watches."""
         self.server.open[self.connection] = time.monotonic() + PANEL_SECONDS
         try:
             with suppress(OSError):  # the other side has gone, or was too slow
@@ -8051,162 +8852,127 @@ class PanelRequest(BaseHTTPRequestHandler):
         finally:
             del self.server.open[self.connection]
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Nothing: the terminal belongs to the run."""
 
-    def _refusals(self, path: str, length: str) -> Iterator[tuple[Any, int, str]]:
-        """The gate: what is refused, with which status and sentence. Only our own page passes all of it."""
-        panel, headers, (method, limit) = self.server, self.headers, PANEL_ROUTES.get(path, ("", 0))
-        kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        bearer = headers.get("Authorization", "").encode("latin-1", "replace")
-        odd = (
-            len({name.lower() for name in headers}) < len(headers)
-            or not "".join(headers.values()).isprintable()
-        )
-        yield odd or headers.defects, 400, "A header is malformed or given twice."
-        yield (
-            headers["Host"] != panel.host,
-            403,
-            "Wrong Host.",
-        )  # a name that someone's DNS points here is not ours
-        yield (
-            headers.get("Origin", f"http://{panel.host}") != f"http://{panel.host}",
-            403,
-            "Wrong Origin.",
-        )
-        yield (
-            headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"),
-            403,
-            "Other sites may not ask.",
-        )
-        yield not method, 404, "There is no such page."
-        yield self.command != method, 405, f"This takes {method}."
-        yield (
-            path != "/" and not compare_digest(bearer, panel.bearer),
-            401,
-            "Open the address the program printed.",
-        )
-        yield "Transfer-Encoding" in headers or not length, 411, "A plain Content-Length is needed."
-        yield not re.fullmatch("[0-9]{1,12}", length), 400, "Content-Length is not a number."
-        yield int(length) > limit, 413, f"At most {limit} bytes."
-        yield (
-            method == "POST" and kind != "application/json",
-            415,
-            "The body must be application/json.",
-        )
-
     def do_GET(self) -> None:
-        words, length = (
-            self.requestline.split(" "),
-            self.headers.get("Content-Length", "0" * (self.command == "GET")),
-        )
-        path = words[1] if len(words) == 3 else ""  # not self.path, which is tidied up already
-        for refused, status, sentence in self._refusals(path, length):
-            if refused:
-                self.send_error(status, sentence)
+        """A request of whatever method: the gate, then what its path asks for."""
+        head = self._head()
+        for is_refused, status, sentence in PANEL_GATE:
+            if is_refused(head):
+                self.send_error(status, sentence.format(route=head.route))
                 return
-        body, panel, nonce, sent = self.rfile.read(int(length)), self.server, token_urlsafe(16), -1
-        panel.seen = time.monotonic()
-        if path == "/events":  # server-sent: what is new, the picture aside, until someone closes
-            panel.open[self.connection] = (
-                math.inf
-            )  # no deadline for all of it, but one for each write
-            self.connection.settimeout(PANEL_SECONDS)
-            self._send(200, "", "text/event-stream")
-            while not panel.closed or sent != panel.version:
-                since, (sent, event) = sent, panel.news(sent)
-                self.wfile.write(
-                    f"data: {event}\n\n".encode() if sent != since else b": still here\n\n"
-                )
-        elif path == "/":
-            page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
-            page = re.sub("<(script|style)>", rf'<\1 nonce="{nonce}">', page)
-            self._send(200, page, "text/html; charset=utf-8", PANEL_ALLOWS.format(nonce))
-        elif len(body) == int(length):
-            self._send(*panel.answer(path, body))
+        body = self.rfile.read(int(head.length))
+        self.server.seen = time.monotonic()
+        if head.path == "/events":
+            self._send_events()
+        elif head.path == "/":
+            self._send_page()
+        elif len(body) == int(head.length):  # else the other side has gone
+            self._send(*self.server.source.answer(head.path, body))
 
     do_POST = do_GET
+
+    def _head(self) -> PanelHead:
+        """What the gate looks at; a browser leaves some of it out when it opens an address."""
+        headers = self.headers
+        own_host = self.server.host
+        words = self.requestline.split(" ")
+        once = len({name.lower() for name in headers}) == len(headers)
+        plain = "".join(headers.values()).isprintable()
+        bearer = headers.get("Authorization", "").encode("latin-1", "replace")
+        return PanelHead(
+            own_host=own_host,
+            malformed=not once or not plain or bool(headers.defects),
+            host=headers.get("Host", ""),
+            origin=headers.get("Origin", f"http://{own_host}"),
+            site=headers.get("Sec-Fetch-Site", "none"),
+            path=words[1] if len(words) == 3 else "",  # self.path is tidied up already
+            method=self.command,
+            has_key=compare_digest(bearer, self.server.bearer),
+            chunked="Transfer-Encoding" in headers,
+            length=headers.get("Content-Length", "0" if self.command == "GET" else ""),
+            kind=headers.get("Content-Type", "").partition(";")[0].strip().lower(),
+        )
+
+    def _send_events(self) -> None:
+        """Server-sent events: what is new, the picture aside, until one side ends it."""
+        server = self.server
+        # There is no deadline for all of it, but one for each write.
+        server.open[self.connection] = math.inf
+        self.connection.settimeout(PANEL_SECONDS)
+        self._send(200, "", "text/event-stream")
+        sent = -1
+        while not server.source.ended_at(sent):
+            version, event = server.source.news(sent)
+            line = ": still here" if version == sent else f"data: {event}"
+            self.wfile.write(f"{line}\n\n".encode())
+            sent = version
+
+    def _send_page(self) -> None:
+        """The page, whose script and style alone have the number that this answer permits."""
+        nonce = token_urlsafe(16)
+        page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
+        page = re.sub("<(script|style)>", rf'<\1 nonce="{nonce}">', page)
+        self._send(200, page, "text/html; charset=utf-8", PANEL_PAGE_POLICY.format(nonce))
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """A refusal, be it the gate's or the module's own."""
         self._send(code, json.dumps({"error": message}))
 
     def _send(
-        self, status: int, body: str, kind: str = "application/json", allows: str = ""
+        self, status: int, body: str, kind: str = "application/json", policy: str = PANEL_POLICY
     ) -> None:
         """An answer with all its guards, or how a stream begins."""
         self.send_response_only(status)
-        guards = {**PANEL_GUARDS, "Content-Security-Policy": PANEL_POLICY + allows}
-        for name, value in {**guards, "Content-Type": kind}.items():
+        for name, value in PANEL_GUARDS.items():
             self.send_header(name, value)
+        self.send_header("Content-Security-Policy", policy)
+        self.send_header("Content-Type", kind)
         self.end_headers()
         self.wfile.write(body.encode())
 
 
-class Panel(ThreadingTCPServer):
-    """Shows a run to a browser on this machine and takes its words. Every method may be called from any thread."""
+class PanelServer(ThreadingTCPServer):
+    """A port of this machine alone, its connections, and the key without which nobody is answered.
 
-    daemon_threads, request_queue_size, allow_reuse_address = (
-        True,
-        PANEL_CONNECTIONS,
-        sys.platform != "win32",
-    )
+    Raises ConfigError when the port cannot be had.
+    """
 
-    def __init__(self, config: Config, stop: Stop, book: Book) -> None:
-        self.book = book
-        self.config, self.stop, self.ui = config, stop, ui_config(config.ui_config)
-        self.changed, self.version, self.closed, self.seen = threading.Condition(), 0, False, 0.0
-        self.open, self._hints, self._injected = (
-            dict[socket.socket, float](),
-            list[str](),
-            list[str](),
-        )
-        self._turns, self._known, self._size, self._annotated = (
-            dict[int, tuple[int, str]](),
-            0,
-            b"",
-            b"",
-        )
-        self._awaited, self._own = (
-            -1,
-            True,
-        )  # the number of a picture; whether the marks are those of published acts
-        self._state: dict[str, Any] = {
-            "phase": "starting",
-            "actions": [],
-            **dict.fromkeys(("turn", "msg_id", "pending_seq", "annotated_seq"), 0),
-            "bboxes": [],
-            "trail": [],
-            **dict.fromkeys(("error", "observation", "vlm_json", "raw_b64", "paused"), ""),
-        }
+    daemon_threads = True
+    request_queue_size = PANEL_CONNECTIONS
+    # On Windows that option would let another program take the port while we listen on it.
+    allow_reuse_address = sys.platform != "win32"
+
+    def __init__(self, port: int, source: PanelSource) -> None:
+        self.source = source
+        self.seen = 0.0  # when the page asked last, on the monotonic clock
+        self.open: dict[socket.socket, float] = {}  # connection: its deadline, or inf for a page
+        self._closing = False
         try:
-            super().__init__(("127.0.0.1", config.panel_port), PanelRequest)
+            super().__init__(("127.0.0.1", port), PanelRequest)
         except OSError as error:
-            text = f"Port {config.panel_port} cannot be used for the panel ({error.strerror})"
-            raise ConfigError(f"{text}; choose another panel_port, or 0 for any.") from None
-        token, self.host = token_urlsafe(32), f"127.0.0.1:{self.server_address[1]}"
-        self.url, self.bearer = (
-            f"http://{self.host}/#{token}",
-            f"Bearer {token}".encode(),
-        )  # browsers keep a fragment
+            problem = f"Port {port} cannot be used for the panel ({error.strerror})"
+            raise ConfigError(f"{problem}; choose another panel_port, or 0 for any.") from None
+        token = token_urlsafe(32)
+        self.host = f"127.0.0.1:{self.server_address[1]}"
+        self.bearer = f"Bearer {token}".encode()
+        self.url = f"http://{self.host}/#{token}"  # browsers keep the part after # to themselves
         threading.Thread(target=self.serve_forever, args=(0.05,), name="panel", daemon=True).start()
 
     def server_bind(self) -> None:
-        if (
-            sys.platform == "win32"
-        ):  # or another program could take the same port and answer in our place
+        """Takes the port so that no other program can take it too and answer in our place."""
+        if sys.platform == "win32":
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         super().server_bind()
 
     def service_actions(self) -> None:
-        """Many times a second: hangs up on whoever takes too long, and on the oldest of too many."""
-        connections = sorted(
-            self.open.items(), key=lambda item: item[1] == math.inf
-        )  # pages go last
-        for place, (connection, end) in enumerate(
-            connections, PANEL_CONNECTIONS - len(connections)
-        ):
-            if place < 0 or end < time.monotonic() or self.closed:
+        """Many times a second: hangs up on who takes too long, and on the oldest of too many."""
+        # Open pages come last, so that a crowd of others does not cut them off.
+        connections = sorted(self.open.items(), key=lambda item: item[1] == math.inf)
+        surplus = len(connections) - PANEL_CONNECTIONS
+        for place, (connection, deadline) in enumerate(connections):
+            if place < surplus or deadline < time.monotonic() or self._closing:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)  # wakes up its thread
 
@@ -8215,179 +8981,312 @@ class Panel(ThreadingTCPServer):
         return math.inf in list(self.open.values())
 
     def close(self) -> None:
-        """Tells the page how it ended, then ends the server."""
-        with self.changed:
-            self.closed, end = True, time.monotonic() + 1
-            self.update()
+        """Gives open pages a second to hear how it ended, then hangs up on everybody."""
+        end = time.monotonic() + 1
         while self.watched() and time.monotonic() < end:
             time.sleep(0.01)
         self.shutdown()
+        self._closing = True
         self.service_actions()
         self.server_close()
 
-    def update(self, **values: Any) -> None:
-        """Changes what the page shows, such as phase="waiting_inject" or error="..."."""
-        with self.changed:
-            self._state |= values
-            self.version += 1
-            self.changed.notify_all()
 
-    def show(
-        self,
-        png: bytes,
-        turn: int,
-        actions: Any = None,
-        boxes: Any = (),
-        observation: str = "",
-        trail: Any = (),
-    ) -> None:
-        """A new picture and what belongs on it, as for annotate(); without `actions`, the published acts are marked."""
-        with self.changed:
-            self._size, self._own, number = png[16:24], actions is None, self._state["msg_id"] + 1
-            given = {
-                "actions": actions or [],
-                "bboxes": boxes,
-                "trail": trail,
-                "observation": observation,
-            }
-            self.update(raw_b64=base64.b64encode(png).decode(), turn=turn, msg_id=number, **given)
+####################################################################################################
+# Panel - what a page is shown of the run, and what the person says to it there
+####################################################################################################
 
-    present = True
+PANEL_TURNS = 300  # the latest ones, which the page gets
+PANEL_TRAIL = 8  # of them may leave marks on the picture, more than ever are drawn
+PANEL_GONE = 2.0  # seconds in which a page that lost the program asks again
+PANEL_HINT_MOST = 2000  # characters of a hint
+PANEL_QUEUE_MOST = 100  # hints or replies that wait to be taken
+PANEL_PIXELS_MOST = 1 << 28  # bytes to which the pixels of an annotated picture may unpack
+# What a body that is not as described raises while it is read, its picture included.
+PANEL_FAULTS = (TypeError, ValueError, AttributeError, RecursionError, AgentError, zlib.error)
+PANEL_WORDS_HELP = (
+    "it takes vlm_text, or an action: pause, resume, stop, or hint"
+    f" with a text of 1 to {PANEL_HINT_MOST}"
+)
+
+
+@dataclass(frozen=True)
+class PanelState:
+    """What the page is shown beside the turns; its JSON has these names, in this order."""
+
+    phase: str = "starting"
+    actions: Acts = ()  # what was done, to be marked on the picture
+    turn: int = 0
+    msg_id: int = 0  # the number of the picture
+    pending_seq: int = 0  # the picture that is awaited with its marks
+    annotated_seq: int = 0  # the one that came last
+    bboxes: Acts = ()
+    trail: Sequence[Acts] = ()  # the actions of earlier turns, latest first
+    error: str = ""
+    observation: str = ""
+    vlm_json: str = ""
+    raw_b64: str = ""  # the picture, a PNG
+    paused: str = ""  # by what
+
+
+@dataclass(frozen=True)
+class PanelWords:
+    """The body of whatever the page sends; nothing in it has been checked, types included."""
+
+    seq: int = -1
+    image_b64: str = ""
+    vlm_text: str = ""
+    action: str = ""
+    text: str = ""
+
+
+def _panel_actions(turn: TurnEntry) -> Acts:
+    """What was done in a turn, as actions for `marks`."""
+    return [_panel_action(act) for act in turn.acts if act.changed is not None]
+
+
+def _panel_action(act: ActEntry) -> dict[str, object]:
+    """An act of the book with its places as x1, y1, x2, y2."""
+    action: dict[str, object] = {"name": act.tool}
+    number = 0
+    for value in act.args.values():
+        if isinstance(value, Mapping) and value.keys() == {"x", "y"}:
+            number += 1
+            action |= {f"x{number}": value["x"], f"y{number}": value["y"]}
+    return action
+
+
+class Panel:
+    """Shows a run to a browser here and takes its words. Any thread may call any method."""
+
+    present = True  # as an Inbox: somebody can say something there
+
+    def __init__(self, config: Config, stop: Stop, book: Book) -> None:
+        self.config = config
+        self.stop = stop
+        self.book = book  # must hear of each record before the panel does
+        self._changed = threading.Condition()  # guards everything below, and tells of each change
+        self._version = 0
+        self._closed = False
+        self._ui = ui_config(config.ui_config)
+        self._state = PanelState()
+        self._turns: dict[int, tuple[int, str]] = {}  # number: the version it came with, its JSON
+        self._known = 0  # the latest turn that was published, which may still grow
+        self._marks_follow_acts = True  # until marks are given with a picture
+        self._size = b""  # width and height of the picture, as its PNG has them
+        self._awaited = -1  # the picture that a run waits for with its marks
+        self._annotated = b""  # that picture
+        self._hints: list[str] = []
+        self._injected: list[str] = []
+        self.server = PanelServer(config.panel_port, self)
+        self.url = self.server.url
+
+    def watched(self) -> bool:
+        """Whether a page is open."""
+        return self.server.watched()
+
+    def close(self) -> None:
+        """Tells the page how it ended, then ends the server."""
+        with self._changed:
+            self._closed = True
+            self.update()
+        self.server.close()
+
+    # -- from the run
 
     def take(self, item: Item) -> None:
         """What the run publishes."""
         if isinstance(item, Phase):
             self.update(phase=item.text)
         elif isinstance(item, Question):
-            text = f"It waits for a yes at the terminal: {item.text}" if item.text else ""
-            self.update(error=text)
+            waits = f"It waits for a yes at the terminal: {item.text}"
+            self.update(error=waits if item.text else "")
         elif isinstance(item, Spoken):
             self.update(vlm_json=item.text)
         elif isinstance(item, Shown):
-            self.show(item.png, item.turn, item.actions, item.boxes, item.observation, item.trail)
+            self.show(item)
         else:
             self.publish()
 
+    def update(self, **values: Any) -> None:
+        """Changes what the page shows, such as phase="waiting_inject" or error="..."."""
+        with self._changed:
+            self._state = replace(self._state, **values)
+            self._version += 1
+            self._changed.notify_all()
+
+    def show(self, picture: Shown) -> None:
+        """A new picture and what belongs on it.
+
+        Without actions, the acts that are published with the turns are marked on it.
+        """
+        with self._changed:
+            self._size = picture.png[16:24]
+            self._marks_follow_acts = picture.actions is None
+            self.update(
+                raw_b64=base64.b64encode(picture.png).decode(),
+                turn=picture.turn,
+                msg_id=self._state.msg_id + 1,
+                actions=picture.actions or [],
+                bboxes=picture.boxes,
+                trail=picture.trail,
+                observation=picture.observation,
+            )
+
     def publish(self) -> None:
-        """Takes over what is new in the journal's book."""
-        book = [self.book.run_item(), *map(self.book.turn_item, self.book.turns)]
-        with self.changed:
-            for item in [item for item in book if item["turn"] < 0 or item["turn"] >= self._known]:
-                self._turns[item["turn"]] = self.version + 1, json.dumps(item, default=str)
-            for turn in [*self._turns][1:-PANEL_TURNS]:
-                del self._turns[turn]
-            self._known = book[-1]["turn"] if book else 0  # it may still grow
-            done = [
-                [_action(act) for act in turn["acts"] if act["changed"] is not None]
-                for turn in book[1:][:-9:-1]
-            ]
-            self.update(**({"actions": done[0], "trail": done[1:]} if self._own and done else {}))
+        """Takes over what is new in the book."""
+        with self._changed:
+            self._enter(self.book.run_item())
+            for turn in self.book.turns:
+                if turn.turn >= self._known:  # the latest one known may have changed
+                    self._enter(self.book.turn_item(turn))
+                    self._known = turn.turn
+            for number in list(self._turns)[1:-PANEL_TURNS]:
+                del self._turns[number]
+            latest = self.book.turns[-PANEL_TRAIL:]
+            done = [_panel_actions(turn) for turn in reversed(latest)]
+            if done and self._marks_follow_acts:
+                self.update(actions=done[0], trail=done[1:])
+            else:
+                self.update()
+
+    def _enter(self, item: Mapping[str, Any]) -> None:
+        """Keeps the run (turn -1) or a turn as JSON, with the version that it comes with."""
+        text = json.dumps(item, default=str)
+        self._turns[item["turn"]] = (self._version + 1, text)
 
     def take_hints(self) -> list[str]:
         """The person's hints since the last call."""
-        with self.changed:
-            hints, self._hints = self._hints, []
+        with self._changed:
+            hints = self._hints
+            self._hints = []
             return hints
 
     def take_injected(self) -> str | None:
         """The next reply that was handed in through /inject, if any."""
-        return self._injected.pop(0) if self._injected else None
+        with self._changed:
+            return self._injected.pop(0) if self._injected else None
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
-        """The page's PNG of the picture shown last, or None: no page is there, or its time is over. Raises Stopped."""
-        with self.changed:
-            start, self._awaited, self._annotated = time.monotonic(), seq, b""
+        """The page's PNG of the picture shown last, waited for `timeout` seconds at most.
+
+        None when the time is over or no page is there; raises Stopped.
+        """
+        with self._changed:
+            self._awaited = seq
+            self._annotated = b""
             self.update(phase="waiting_annotated", pending_seq=seq)
-            end = start + timeout
-            while not (self._annotated or self.stop.reason) and time.monotonic() < end:
-                self.changed.wait(0.05)
-                end = (
-                    start + timeout
-                    if self.watched()
-                    else min(end, max(start, self.seen) + PANEL_GONE)
-                )
+            self._await_picture(timeout)
             self._awaited = -1
             self.update(phase="asking")
         self.stop.check()
         return self._annotated or None
 
+    def _await_picture(self, timeout: float) -> None:
+        """Waits until the picture is here, the run is stopped, or it is of no use any more."""
+        begun = time.monotonic()
+        end = begun + timeout
+        while not self._annotated and not self.stop.reason and time.monotonic() < end:
+            self._changed.wait(0.05)
+            if self.watched():
+                end = begun + timeout
+                continue
+            # A page that is being opened or loaded anew gets a moment to ask again.
+            last_sign = max(begun, self.server.seen)
+            end = min(end, last_sign + PANEL_GONE)
+
+    # -- to and from the page, through the server
+
     def news(self, since: int) -> tuple[int, str]:
-        """The present version, waiting half a second for another one than `since`; the state, the turns changed."""
-        with self.changed:
-            if not self.closed and self.version == since:
-                self.changed.wait(0.5)
-            if self._state["paused"] != self.stop.paused:
+        """(version, JSON) of the state without its picture, and of the turns newer than `since`.
+
+        Waits half a second for another version than that one.
+        """
+        with self._changed:
+            if not self._closed and self._version == since:
+                self._changed.wait(0.5)
+            if self._state.paused != self.stop.paused:
                 self.update(paused=self.stop.paused)
-            turns = ",".join(text for version, text in self._turns.values() if version > since)
-            return (
-                self.version,
-                f'{json.dumps({**self._state, "raw_b64": ""})[:-1]}, "items": [{turns}]}}',
-            )
+            # The turns are JSON already: they are not packed again for every page and change.
+            turns = [turn for version, turn in self._turns.values() if version > since]
+            state = json.dumps(vars(replace(self._state, raw_b64="")))
+            event = f'{state.removesuffix("}")}, "items": [{",".join(turns)}]}}'
+            return self._version, event
+
+    def ended_at(self, version: int) -> bool:
+        """Whether the run is over and nothing comes after that version."""
+        return self._closed and self._version == version
 
     def answer(self, path: str, body: bytes) -> tuple[int, str]:
         """(HTTP status, JSON) for a request that passed the gate."""
-        size, state = (self.config.screen_capture_w, self.config.screen_capture_h), self._state
         if path == "/config":
-            return 200, json.dumps(
-                {"ui": self.ui, "capture_width": size[0], "capture_height": size[1]}
-            )
-        with self.changed:
+            width = self.config.screen_capture_w
+            height = self.config.screen_capture_h
+            ui = {"ui": self._ui, "capture_width": width, "capture_height": height}
+            return 200, json.dumps(ui)
+        with self._changed:
             if path == "/state":
-                wide, high = struct.unpack(">2I", self._size or bytes(8))
-                patches = list(
-                    marks(wide, high, state["actions"], state["bboxes"], state["trail"], self.ui)
-                )
-                return 200, json.dumps({**state, "paused": self.stop.paused, "marks": patches})
+                return 200, self._state_json()
             try:
-                status, text = self._take(path, **json.loads(body))
-            except (
-                TypeError,
-                ValueError,
-                AttributeError,
-                RecursionError,
-                AgentError,
-                zlib.error,
-            ) as error:
-                status, text = 400, f"The body is not as described: {error}"
+                status, problem = self._take(path, PanelWords(**json.loads(body)))
+            except PANEL_FAULTS as error:
+                status = 400
+                problem = f"The body is not as described: {error}"
             self.update()
-        return status, json.dumps({"error" if status > 200 else "done": text})
+        key = "done" if status == 200 else "error"
+        return status, json.dumps({key: problem})
 
-    def _take(
-        self,
-        path: str,
-        seq: int = -1,
-        image_b64: str = "",
-        vlm_text: str = "",
-        action: str = "",
-        text: str = "",
-    ) -> tuple[int, str]:
-        """What the page sent: a picture, a reply, or a command; (HTTP status, what is wrong with it)."""
-        queue, said, most = (
-            (self._hints, text, 2000) if action == "hint" else (self._injected, vlm_text, 4 << 20)
-        )
+    def _state_json(self) -> str:
+        """The whole state with the picture and its marks, ready to be painted."""
+        state = self._state
+        width, height = struct.unpack(">2I", self._size or bytes(8))
+        patches = marks(width, height, state.actions, state.bboxes, state.trail, self._ui)
+        shown = {**vars(state), "paused": self.stop.paused, "marks": list(patches)}
+        return json.dumps(shown)
+
+    def _take(self, path: str, words: PanelWords) -> tuple[int, str]:
+        """What the page sent to that path: (HTTP status, what is wrong with it), or raises."""
         if path == "/annotated":
-            if type(seq) is not int or seq != self._awaited or seq < 0 or self._annotated:
-                return 409, f"seq {seq} is not awaited."
-            png = base64.b64decode(image_b64, validate=True)
-            data = b"".join([data for tag, data in _png_chunks(png) if tag == b"IDAT"])
-            if png[16:24] != self._size or not zlib.decompressobj().decompress(data, 1 << 28):
-                raise ValueError("image_b64 is no PNG of the picture's size")
-            self._annotated, self._state["annotated_seq"] = png, seq
-        elif (
-            (path == "/inject" or action == "hint")
-            and 0 < len(said.strip()) <= most
-            and len(queue) < 100
-        ):
-            queue.append(said.strip())
-        elif path == "/control" and action in ("pause", "resume"):
-            self.stop.paused = "in the panel" * (action == "pause")
-        elif path == "/control" and action == "stop":
+            return self._take_picture(words)
+        if path == "/inject":
+            self._queue(self._injected, words.vlm_text, PANEL_REPLY_MOST)
+        else:
+            self._take_command(words)
+        return 200, ""
+
+    def _take_picture(self, words: PanelWords) -> tuple[int, str]:
+        """The picture with its marks, if it is awaited: a PNG of the same size that unpacks."""
+        seq = words.seq
+        # A bool is an int too, and is refused.
+        if type(seq) is not int or seq != self._awaited or seq < 0 or self._annotated:
+            return 409, f"seq {seq} is not awaited."
+        png = base64.b64decode(words.image_b64, validate=True)
+        packed = b"".join(data for tag, data in _png_chunks(png) if tag == b"IDAT")
+        pixels = zlib.decompressobj().decompress(packed, PANEL_PIXELS_MOST)
+        if png[16:24] != self._size or not pixels:
+            raise ValueError("image_b64 is no PNG of the picture's size")
+        self._annotated = png
+        self._state = replace(self._state, annotated_seq=seq)
+        return 200, ""
+
+    def _take_command(self, words: PanelWords) -> None:
+        """A press of a button, or a hint."""
+        if words.action == "hint":
+            self._queue(self._hints, words.text, PANEL_HINT_MOST)
+        elif words.action == "pause":
+            self.stop.paused = "in the panel"
+        elif words.action == "resume":
+            self.stop.paused = ""
+        elif words.action == "stop":
             self.stop.set("Stop in the panel")
         else:
-            raise ValueError(
-                "it takes vlm_text, or an action: pause, resume, stop, or hint with a text of 1 to 2000"
-            )
-        return 200, ""
+            raise ValueError(PANEL_WORDS_HELP)
+
+    def _queue(self, queue: list[str], text: str, most: int) -> None:
+        """Keeps a text for the run, unless it is empty, too long, or one of too many."""
+        words = text.strip()
+        if not words or len(words) > most or len(queue) >= PANEL_QUEUE_MOST:
+            raise ValueError(PANEL_WORDS_HELP)
+        queue.append(words)
 
 
 ####################################################################################################

@@ -364,9 +364,9 @@ class Stalled(PanelTest):
             self.assertTrue(self.panel.watched())
             stream.close()
         end = time.monotonic() + 8
-        while self.panel.open and time.monotonic() < end:
+        while self.panel.server.open and time.monotonic() < end:
             time.sleep(0.05)
-        self.assertEqual(self.panel.open, {})
+        self.assertEqual(self.panel.server.open, {})
 
 
 class Control(PanelTest):
@@ -668,22 +668,22 @@ class Port(PanelTest):
         self.assertEqual(set(threading.enumerate()) - before, set())
 
     def test_only_this_machine_can_reach_it(self) -> None:
-        self.assertEqual(self.panel.server_address[0], "127.0.0.1")
+        self.assertEqual(self.panel.server.server_address[0], "127.0.0.1")
 
     def test_on_windows_the_port_is_taken_exclusively(self) -> None:
         options: list[tuple[int, ...]] = []
         with (
             mock.patch.object(sys, "platform", "win32"),
-            mock.patch.object(self.panel, "socket") as ours,
+            mock.patch.object(self.panel.server, "socket") as ours,
         ):
             ours.setsockopt.side_effect = lambda *option: options.append(option)
             ours.getsockname.return_value = ("127.0.0.1", 1)
             with mock.patch.object(agent.socket, "SO_EXCLUSIVEADDRUSE", -5, create=True):
-                self.panel.server_bind()
+                self.panel.server.server_bind()
         self.assertEqual(options[0], (socket.SOL_SOCKET, -5, 1))
 
     def test_elsewhere_a_port_just_left_can_be_taken_again(self) -> None:
-        self.assertEqual(agent.Panel.allow_reuse_address, sys.platform != "win32")
+        self.assertEqual(agent.PanelServer.allow_reuse_address, sys.platform != "win32")
 
 
 class Hints(EngineCase):
@@ -753,7 +753,7 @@ class Wired(CommandLineCase):
         self.assertEqual(
             (seen[0]["phase"], seen[0]["items"][0]["task"]), ("doing type_text", agent.DEMO_TASK)
         )
-        self.assertEqual(panel._state["turn"], 6)
+        self.assertEqual(panel._state.turn, 6)
         token = panel.url.partition("#")[2]
         for file in self.run_folder().rglob("*"):
             self.assertFalse(file.is_file() and token.encode() in file.read_bytes(), file)
@@ -762,7 +762,7 @@ class Wired(CommandLineCase):
         self.assertEqual(self.run_with(lambda panel: panel.close())[0], 0)
 
     def test_stop_in_the_panel_ends_the_run(self) -> None:
-        code, out, _ = self.run_with(lambda panel: panel._take("/control", action="stop"))
+        code, out, _ = self.run_with(lambda panel: panel.answer("/control", b'{"action": "stop"}'))
         self.assertEqual(code, 130)
         self.assertIn("Stop in the panel", out)
 
@@ -770,10 +770,10 @@ class Wired(CommandLineCase):
         seen: list[str] = []
 
         def person(panel: agent.Panel) -> None:
-            seen.append(panel._state["error"])
+            seen.append(panel._state.error)
 
         def confirm(*_: Any) -> Any:
-            return lambda question: seen.append(self.panels[0]._state["error"]) or True
+            return lambda question: seen.append(self.panels[0]._state.error) or True
 
         with mock.patch.object(agent, "console_confirm", confirm):
             self.assertEqual(self.run_with(person, "--confirm", "always")[0], 0)

@@ -281,6 +281,7 @@ class Report(CommandLineCase):
         script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
         self.assertEqual(len(script), 1)
+        self.assertNotIn("</body>", page)  # what a run adds to it stands inside
         self.assertIn(
             f"default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
             page,

@@ -751,8 +751,8 @@ class ARealPanel(StoryCase):
         panel = watch(engine, a_panel(engine))
         self.addCleanup(panel.close)
         agent.run_agent(engine, state)
-        self.assertEqual(panel._state["actions"], [{"name": "click", "x1": 500, "y1": 500}])
-        self.assertEqual(panel._state["observation"], "I click.")
+        self.assertEqual(panel._state.actions, [{"name": "click", "x1": 500, "y1": 500}])
+        self.assertEqual(panel._state.observation, "I click.")
 
 
 class Beginning(StoryCase):

@@ -192,10 +192,10 @@ class Page(Browser):
         second = self.chrome.do("/window/new", {"type": "tab"})["handle"]
         self.chrome.do("/window", {"handle": second})
         self.chrome.open(self.panel.url)
-        wait_for(lambda: list(self.panel.open.values()).count(math.inf) == 2)
+        wait_for(lambda: list(self.panel.server.open.values()).count(math.inf) == 2)
         self.chrome.do("/window", method="DELETE")
         self.chrome.do("/window", {"handle": first})
-        wait_for(lambda: list(self.panel.open.values()).count(math.inf) == 1, 15)
+        wait_for(lambda: list(self.panel.server.open.values()).count(math.inf) == 1, 15)
         self.panel.publish([head(plan="still here")])
         self.see("#plan", "still here")
 
