@@ -1079,7 +1079,7 @@ def _filter_up(rgb: bytearray, stride: int) -> bytearray:
     return rgb[:stride] + difference.to_bytes(size, "little")
 
 
-def _add_rows(row: bytearray, above: bytes) -> bytes:
+def _add_rows(row: bytes, above: bytes) -> bytes:
     """Each byte of a row plus the one above, modulo 256: what `_filter_up` took off is put back.
 
     Again big integers hold all bytes at once, and bit 7 of each is worked out apart from the
@@ -1204,8 +1204,10 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
         )
     done: list[bytes] = []
     above = bytes(stride)
-    for row in _rows(rows, stride + 1):
-        above = _unfiltered(row[0], bytearray(row[1:]), above)
+    for at in range(0, len(rows), stride + 1):
+        first = at + 1
+        row = rows[first : first + stride]
+        above = _unfiltered(rows[at], row, above)
         done.append(above)
     return b"".join(done), width, height
 
@@ -1239,18 +1241,19 @@ def _inflated_rows(packed: bytes, stride: int, height: int) -> bytes | None:
     return rows if max(filters) <= FILTER_PAETH else None
 
 
-def _unfiltered(row_filter: int, row: bytearray, above: bytes) -> bytes:
+def _unfiltered(row_filter: int, row: bytes, above: bytes) -> bytes:
     """A row of RGB, three bytes a pixel: what its filter took off each byte is added again."""
     if row_filter == FILTER_NONE:
-        return bytes(row)
+        return row
     if row_filter == FILTER_UP:
         # Our own encoder uses this one, so it has a quick way.
         return _add_rows(row, above)
+    done = bytearray(row)
     for at, up in enumerate(above):
         left = 0
         corner = 0
         if at >= 3:
-            left = row[at - 3]
+            left = done[at - 3]
             corner = above[at - 3]
         if row_filter == FILTER_LEFT:
             taken_off = left
@@ -1258,8 +1261,8 @@ def _unfiltered(row_filter: int, row: bytearray, above: bytes) -> bytes:
             taken_off = (left + up) // 2
         else:
             taken_off = _paeth(left, up, corner)
-        row[at] = (row[at] + taken_off) & 255
-    return bytes(row)
+        done[at] = (row[at] + taken_off) & 255
+    return bytes(done)
 
 
 def _paeth(left: int, up: int, corner: int) -> int:
