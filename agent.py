@@ -59,7 +59,11 @@ __version__ = "0.1.0"
 
 
 class AgentError(Exception):
-    """Something a person can act on: its text is one sentence that says what was wrong, where, and what to do."""
+    """Something a person can act on.
+
+    Its text is one sentence that says what was wrong, where, and what to do about it. The process
+    ends with `exit_code` when nothing catches the error.
+    """
 
     exit_code = 1
 
@@ -71,27 +75,36 @@ class ConfigError(AgentError):
 
 
 class Win32Error(AgentError):
-    """A Windows call failed or the desktop is not usable; `function` and `code` (GetLastError) say which and why."""
+    """A Windows call failed, or the desktop is not usable.
+
+    `function` names the call and `code` is its GetLastError; they are empty and 0 where no single
+    call is to blame.
+    """
 
     exit_code = 3
 
     def __init__(self, text: str, function: str = "", code: int = 0) -> None:
         super().__init__(text)
-        self.function, self.code = function, code
+        self.function = function
+        self.code = code
 
 
 class ModelError(AgentError):
-    """The model server gave no usable answer; `kind` is a word for programs, `retry` whether asking again is safe."""
+    """The model server gave no usable answer.
+
+    `kind` is a word for programs, and `retry` says whether asking again is safe.
+    """
 
     exit_code = 3
 
     def __init__(self, text: str, kind: str = "server", retry: bool = False) -> None:
         super().__init__(text)
-        self.kind, self.retry = kind, retry
+        self.kind = kind
+        self.retry = retry
 
 
 class ToolError(AgentError):
-    """A call that is not carried out; the text is meant for the model, `kind` is the error type of the tool message."""
+    """A call that is not performed: the text is for the model, `kind` the tool message's error."""
 
     def __init__(self, text: str, kind: str = "invalid_args") -> None:
         super().__init__(text)
@@ -99,7 +112,7 @@ class ToolError(AgentError):
 
 
 class ReplyError(ToolError):
-    """No call can be read from a reply with certainty; the text tells the model the defect and what is valid."""
+    """No call can be read with certainty; the text tells the model the defect and what is valid."""
 
 
 class Stopped(AgentError):
@@ -112,20 +125,50 @@ class Stopped(AgentError):
 # Config - every number and name that can be changed, with its unit and reason
 ####################################################################################################
 
+# How the colour of a mark is written, which the page hands to its canvas as it is.
+_BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_COLOUR = rf"rgba\({_BYTE},{_BYTE},{_BYTE},(?:[01]|0?\.\d{{1,3}})\)"
+# A round gradient: the colours at its centre, at places between, and at its rim.
+_STOPS = rf"0 {_COLOUR}(?:; ?0?\.\d{{1,3}} {_COLOUR})*; ?1 {_COLOUR}"
+_COLOUR_WORDS = "rgba(RED,GREEN,BLUE,ALPHA), to 255 and ALPHA to 1"
+_STOPS_WORDS = "0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1 rgba(255,165,0,0) and the like"
+
 
 def _setting(
-    default: Any, text: str, env: str = "", least: Any = None, most: Any = None, pattern: str = ".*"
+    default: bool | int | float | str,
+    text: str,
+    env: str = "",
+    least: float | None = None,
+    most: float | None = None,
+    pattern: str = ".*",
+    takes: str = "",
 ) -> Any:
-    """One field of Config: its default, what it means (with unit), its environment variable, its range or pattern."""
+    """One field of Config.
+
+    `text` is its meaning with its unit, `env` its environment variable. A number has its range from
+    `least` to `most`; a text has the `pattern` that it matches whole, and `takes` puts that into
+    words where the pattern itself is no help to a person.
+    """
     return field(
         default=default,
-        metadata={"text": text, "env": env, "least": least, "most": most, "pattern": pattern},
+        metadata={
+            "text": text,
+            "env": env,
+            "least": least,
+            "most": most,
+            "pattern": pattern,
+            "takes": takes,
+        },
     )
 
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that can be set: defaults <- profile <- JSON file <- environment <- command line (`load_config`)."""
+    """Everything that can be set.
+
+    The defaults stand here. A profile, a JSON file, the environment and the command line are laid
+    over them in this order; see `load_config`.
+    """
 
     # -- model server
     lmstudio_endpoint: str = _setting(
@@ -279,13 +322,38 @@ class Config:
     blank_secrets: bool = _setting(
         True, "grey out, in the pictures of its window, where a secret was typed"
     )
-    # -- marks, panel, replay
+    # -- marks of the profile story
+    marks_heat: bool = _setting(True, "whether heat shows where actions were executed")
+    marks_heat_stops: str = _setting(
+        "0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.48); 1 rgba(255,165,0,0.03)",
+        "colours of heat, from its centre (0) to its rim (1)",
+        pattern=_STOPS,
+        takes=_STOPS_WORDS,
+    )
+    marks_radius_scale: float = _setting(
+        0.024, "radius of heat, as a share of the picture's longer side", "", 0, 1
+    )
+    marks_trail_turns: int = _setting(
+        4, "turns whose heat is shown: the latest and those before it", "", 1, 100
+    )
+    marks_trail_shrink: float = _setting(
+        0.8, "size of heat with every turn since, 1 for no shrinking", "", 0, 1
+    )
+    marks_boxes: bool = _setting(True, "whether boxes show where the model looked")
+    marks_box_stops: str = _setting(
+        "0 rgba(30,110,255,0.25); 1 rgba(30,110,255,0.06)",
+        "colours of a box, from its centre (0) to its corners (1)",
+        pattern=_STOPS,
+        takes=_STOPS_WORDS,
+    )
+    marks_border: str = _setting(
+        "rgba(30,110,255,0.9)", "colour of a box's border", pattern=_COLOUR, takes=_COLOUR_WORDS
+    )
+    marks_border_width: int = _setting(3, "pixels of a box's border", "", 0, 100)
+    # -- panel and replay
     panel_port: int = _setting(0, "port on 127.0.0.1; 0 = any free one", "", 0, 65535)
     panel_patience: float = _setting(
         20.0, "seconds until the program draws the marks itself", "", 0.1, 3600
-    )
-    ui_config: str = _setting(
-        "", 'JSON laid over UI_CONFIG, how marks look: {"executed_heat": {"trail_turns": 1}}'
     )
     replay_box: int = _setting(
         120, "frame pixels on each side of a target that must look as recorded", "", 4, 4096
@@ -306,86 +374,163 @@ class Config:
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
 
 
-def _convert(name: str, kind: str, value: Any, where: str) -> Any:
-    """One value in the field's type, or ConfigError naming `where` it stands and what it takes."""
-    words = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
-    if kind == "bool" and str(value).strip().lower() in (
-        "true",
-        "1",
-        "yes",
-        "on",
-        "false",
-        "0",
-        "no",
-        "off",
-    ):
-        return str(value).strip().lower() in ("true", "1", "yes", "on")
+_TRUE_WORDS = ("true", "1", "yes", "on")
+_FALSE_WORDS = ("false", "0", "no", "off")
+_KIND_WORDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
+
+
+def _finite_number(value: object) -> float | None:
+    """The number that a value is or spells, else None; true and false are no numbers."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _convert(name: str, kind: str, value: object, where: str) -> bool | int | float | str:
+    """One value in the field's type, else ConfigError with `where` it stands and what it takes."""
     if kind == "str" and isinstance(value, str):
         return value
-    with suppress(ValueError, OverflowError):
-        if kind in ("int", "float") and type(value) in (str, int, float):
-            number = float(value)
-            if math.isfinite(number) and (kind == "float" or number.is_integer()):
-                return number if kind == "float" else int(number)
-    raise ConfigError(f"{where}: {name} takes {words[kind]}, not {str(value)[:60]!r}.")
+    if kind == "bool":
+        word = str(value).strip().lower()
+        if word in _TRUE_WORDS:
+            return True
+        if word in _FALSE_WORDS:
+            return False
+    if kind in ("int", "float"):
+        number = _finite_number(value)
+        if number is not None and kind == "float":
+            return number
+        if number is not None and number.is_integer():
+            return int(number)
+    raise ConfigError(f"{where}: {name} takes {_KIND_WORDS[kind]}, not {str(value)[:60]!r}.")
 
 
-def load_config(layers: Mapping[str, Mapping[str, Any]]) -> Config:
-    """A Config from layers, later ones win: {where it stands (for messages): {field: value}}; raises ConfigError."""
-    known, values = {f.name: f for f in fields(Config)}, dict[str, Any]()
+def _check_range(name: str, value: Any, metadata: Mapping[str, Any], where: str) -> None:
+    """Raises ConfigError if a value of the right type is out of its range or unlike its pattern."""
+    least = metadata["least"]
+    most = metadata["most"]
+    pattern = metadata["pattern"]
+    if least is None:
+        fits = re.fullmatch(pattern, str(value), re.DOTALL) is not None
+        takes = metadata["takes"] or pattern.replace("|", " or ")
+    else:
+        fits = least <= value <= most
+        takes = f"{least} to {most}"
+    if not fits:
+        text = metadata["text"]
+        raise ConfigError(f"{where}: {name} ({text}) takes {takes}, not {str(value)[:60]!r}.")
+
+
+def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
+    """A Config from layers: {where it stands, for messages: {field: value}}; a later one wins.
+
+    Raises ConfigError for a setting that does not exist, a value of the wrong type and one out of
+    its range, even if a later layer would overrule it.
+    """
+    known = {spec.name: spec for spec in fields(Config)}
+    values: dict[str, Any] = {}
     for where, layer in layers.items():
         for name, value in layer.items():
             if name not in known:
                 raise ConfigError(
-                    f"{where}: there is no setting {name!r}; `--help` names the page that lists them."
+                    f"{where}: there is no setting {name!r};"
+                    " `--help` names the page that lists them."
                 )
-            values[name] = value = _convert(name, str(known[name].type), value, where)
-            text, _, least, most, pattern = known[name].metadata.values()
-            takes = pattern.replace("|", " or ") if least is None else f"{least} to {most}"
-            if not (
-                re.fullmatch(pattern, str(value), re.DOTALL)
-                if least is None
-                else least <= value <= most
-            ):
-                raise ConfigError(
-                    f"{where}: {name} ({text}) takes {takes}, not {str(value)[:60]!r}."
-                )
+            values[name] = _convert(name, str(known[name].type), value, where)
+            _check_range(name, values[name], known[name].metadata, where)
     return replace(Config(), **values)
 
 
 def environment_layers(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """The settings given as environment variables, one layer each, so that a wrong one is named."""
-    names = {f.metadata["env"]: f.name for f in fields(Config) if f.metadata["env"]}
-    return {
-        f"environment variable {env}": {name: environ[env]}
-        for env, name in names.items()
-        if environ.get(env)
-    }
+    layers: dict[str, dict[str, Any]] = {}
+    for spec in fields(Config):
+        variable = spec.metadata["env"]
+        if variable and environ.get(variable):
+            layers[f"environment variable {variable}"] = {spec.name: environ[variable]}
+    return layers
 
 
 def file_layer(path: str) -> dict[str, dict[str, Any]]:
-    """The settings in a JSON file (one object); raises ConfigError naming the file and the place."""
+    """The settings in a JSON file, one object; raises ConfigError naming the file and the place."""
     try:
+        # Notepad may put a byte order mark in front, which "utf-8-sig" passes over.
         values = json.loads(Path(path).read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{path} cannot be read as JSON: {getattr(error, 'strerror', None) or error}."
-        ) from None
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{path} cannot be read as JSON: {reason}.") from None
     if not isinstance(values, dict):
         raise ConfigError(f'{path} must hold one JSON object, such as {{"max_steps": 30}}.')
     return {path: values}
+
+
+class GradientStop(NamedTuple):
+    """A colour, rgba(...) as pages write it, at a share of a gradient's radius."""
+
+    at: float
+    colour: str
+
+
+@dataclass(frozen=True)
+class MarkStyle:
+    """How marks look; see Config for the meaning of each field, which begins with marks_ there."""
+
+    heat: bool
+    heat_stops: tuple[GradientStop, ...]
+    radius_scale: float
+    trail_turns: int
+    trail_shrink: float
+    boxes: bool
+    box_stops: tuple[GradientStop, ...]
+    border: str
+    border_width: int
+
+
+def _gradient(setting: str) -> tuple[GradientStop, ...]:
+    """The stops of a setting such as marks_heat_stops, sorted by place as a page's canvas does."""
+    stops: list[GradientStop] = []
+    for stop in setting.split(";"):
+        place, colour = stop.split()
+        stops.append(GradientStop(float(place), colour))
+    return tuple(sorted(stops, key=lambda stop: stop.at))
+
+
+def mark_style(config: Config) -> MarkStyle:
+    """The look of marks that a configuration asks for."""
+    return MarkStyle(
+        heat=config.marks_heat,
+        heat_stops=_gradient(config.marks_heat_stops),
+        radius_scale=config.marks_radius_scale,
+        trail_turns=config.marks_trail_turns,
+        trail_shrink=config.marks_trail_shrink,
+        boxes=config.marks_boxes,
+        box_stops=_gradient(config.marks_box_stops),
+        border=config.marks_border,
+        border_width=config.marks_border_width,
+    )
+
+
+USUAL_STYLE = mark_style(Config())
 
 
 ####################################################################################################
 # Values - grid and pixels, frames and windows, and the seams for time and stopping
 ####################################################################################################
 
-GRID = 1000  # Qwen3-VL answers on a 0..1000 grid for both axes, whatever the size of the image
+# Qwen3-VL answers on a grid of 0..1000 for both axes, whatever the size of the image.
+GRID = 1000
 
 
 @dataclass(frozen=True)
 class Coordinate:
-    """A place on the model's grid, 0..1000 on both axes, within the working area. Out of range raises ToolError."""
+    """A place on the model's grid within the working area, 0..1000 on both axes.
+
+    One that is out of range raises ToolError: it is explained to the model, never moved to an edge.
+    """
 
     x: int
     y: int
@@ -401,14 +546,14 @@ class Coordinate:
 
 
 class Point(NamedTuple):
-    """A pixel of the virtual screen; monitors left of or above the primary one have negative coordinates."""
+    """A pixel of the virtual screen; monitors left of or above the primary one are negative."""
 
     x: int
     y: int
 
 
 class Rect(NamedTuple):
-    """A rectangle of pixels on the virtual screen: left, top, width, height."""
+    """A rectangle of pixels, on the virtual screen or in a picture."""
 
     left: int
     top: int
@@ -416,6 +561,7 @@ class Rect(NamedTuple):
     height: int
 
     def contains(self, point: Point) -> bool:
+        """Whether a pixel lies inside; the right and the lower edge are the first ones outside."""
         return (
             self.left <= point.x < self.left + self.width
             and self.top <= point.y < self.top + self.height
@@ -423,60 +569,147 @@ class Rect(NamedTuple):
 
     def intersection(self, other: Rect) -> Rect:
         """The common part; its width or height is 0 where there is none."""
-        left, top = max(self.left, other.left), max(self.top, other.top)
+        left = max(self.left, other.left)
+        top = max(self.top, other.top)
         right = min(self.left + self.width, other.left + other.width)
         bottom = min(self.top + self.height, other.top + other.height)
         return Rect(left, top, max(0, right - left), max(0, bottom - top))
 
+    @classmethod
+    def around(cls, one: Point, two: Point) -> Rect:
+        """The rectangle with these pixels in opposite corners, whichever they are."""
+        left = min(one.x, two.x)
+        top = min(one.y, two.y)
+        width = abs(one.x - two.x) + 1
+        height = abs(one.y - two.y) + 1
+        return cls(left, top, width, height)
+
+    def overlaps(self, other: Rect) -> bool:
+        """Whether both have a pixel in common."""
+        common = self.intersection(other)
+        return common.width > 0 and common.height > 0
+
+
+def _grid_to_pixel(place: int, first: int, size: int) -> int:
+    """On one axis the pixel that is nearest to a place 0..1000, of `size` from `first` on."""
+    return first + (place * (size - 1) + GRID // 2) // GRID
+
 
 def to_point(place: Coordinate, area: Rect) -> Point:
-    """Grid to pixel: 0 is the first and 1000 the last pixel of `area`, so that every edge can be reached."""
-    x = area.left + (place.x * (area.width - 1) + GRID // 2) // GRID
-    return Point(x, area.top + (place.y * (area.height - 1) + GRID // 2) // GRID)
+    """The pixel of `area` that a place on the grid means.
+
+    0 is the first pixel and 1000 the last one, so that every edge can be reached.
+    """
+    return Point(
+        _grid_to_pixel(place.x, area.left, area.width),
+        _grid_to_pixel(place.y, area.top, area.height),
+    )
+
+
+class Mark(NamedTuple):
+    """What is marked: an act, or a box that the model looked at, and its places on the grid.
+
+    A drag and a box have two places, keys and text none, every other act one.
+    """
+
+    name: str
+    places: tuple[Coordinate, ...]
+
+
+class TurnMarks(NamedTuple):
+    """What is marked in one picture; `trail` has the acts of earlier turns, latest turn first."""
+
+    acts: Sequence[Mark] = ()
+    boxes: Sequence[Mark] = ()
+    trail: Sequence[Sequence[Mark]] = ()
+
+
+def _read_mark(value: Mapping[str, object]) -> Mark:
+    """A mark as the journal and the page have it: {"name": "drag", "x1": ..., "y2": ...}.
+
+    A box has no name. Raises ToolError for a place outside the grid.
+    """
+    name = str(value.get("name", "box"))
+    numbers = (1, 2) if name in ("drag", "box") else (1,)
+    places: list[Coordinate] = []
+    for number in numbers:
+        x = value.get(f"x{number}")
+        y = value.get(f"y{number}")
+        if isinstance(x, int) and isinstance(y, int):
+            places.append(Coordinate(x, y))
+    return Mark(name, tuple(places))
+
+
+def read_marks(
+    acts: Iterable[Mapping[str, object]],
+    boxes: Iterable[Mapping[str, object]] = (),
+    trail: Iterable[Iterable[Mapping[str, object]]] = (),
+) -> TurnMarks:
+    """The marks of a turn from JSON objects, all places on the grid; raises ToolError."""
+    return TurnMarks(
+        [_read_mark(act) for act in acts],
+        [_read_mark(box) for box in boxes],
+        [[_read_mark(act) for act in turn] for turn in trail],
+    )
 
 
 @dataclass(frozen=True)
 class Window:
-    """A top-level window: title, program's file name, place, and whether it is out of reach (elevated) or ours."""
+    """A top-level window as Windows tells about it."""
 
     handle: int
     title: str
+    # The file name of its program, such as "notepad.exe".
     program: str = ""
     rect: Rect = Rect(0, 0, 0, 0)
+    # Whether it runs with higher rights than we do, so that Windows keeps our input from it.
     elevated: bool = False
+    # Whether it belongs to this process.
     own: bool = False
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One look at the working area."""
+    """One look at the working area: its picture, and where and when it was taken."""
 
-    number: int  # rises with every capture
+    # It rises with every capture.
+    number: int
     width: int
     height: int
-    pixels: bytes  # width*height*4 of them, top row first, blue green red unused (BGRX)
-    clean: (
-        bytes  # the same without the mouse pointer, so that comparing two frames never sees it move
-    )
+    # width*height*4 bytes, top row first, of blue, green, red and one that is unused (BGRX).
+    pixels: bytes
+    # The same without the mouse pointer, so that comparing two frames never sees it move.
+    clean: bytes
+    # What of the screen it shows; the picture may be smaller than this.
     area: Rect
-    screen: Rect  # the whole virtual screen at that time
+    # The whole virtual screen at that time.
+    screen: Rect
+    # Seconds of the Clock.
     taken_at: float
+    # The one in front.
     window: Window | None = None
 
     @property
     def blank(self) -> bool:
         """Whether it shows one single colour."""
-        return self.clean == self.clean[:4] * (self.width * self.height)
+        first_pixel = self.clean[:4]
+        return self.clean == first_pixel * (self.width * self.height)
 
 
 class Stop:
-    """The one flag that ends a run: set from a signal handler or any thread, looked at between single events."""
+    """The one flag that ends a run.
+
+    It is set from a signal handler or any thread, and looked at between single events of input.
+    """
 
     def __init__(self) -> None:
-        self._event, self.reason = threading.Event(), ""
-        self.paused = ""  # the reason for a pause: acts wait then, and go on with a fresh frame
+        self._event = threading.Event()
+        self.reason = ""
+        # The reason for a pause, if there is one: acts wait then, and go on with a fresh frame.
+        self.paused = ""
 
     def set(self, reason: str) -> None:
+        """Ends the run; only the first reason is kept."""
         self.reason = self.reason or reason
         self._event.set()
 
@@ -486,9 +719,13 @@ class Stop:
             raise Stopped(f"Stopped: {self.reason}.")
 
     def sleep(self, seconds: float) -> None:
-        """Waits in slices, since a wait on Windows does not wake up for Ctrl+C; raises Stopped as soon as it is set."""
+        """Waits that long; raises Stopped as soon as the flag is set."""
         end = time.monotonic() + seconds
-        while not self._event.is_set() and (left := end - time.monotonic()) > 0:
+        while not self._event.is_set():
+            left = end - time.monotonic()
+            if left <= 0:
+                break
+            # A wait on Windows does not wake up for Ctrl+C, so it is taken in slices.
             self._event.wait(min(0.05, left))
         self.check()
 
@@ -497,19 +734,26 @@ class Secrets:
     """Values that are typed by name: the model and every file know {{NAME}} only."""
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
-        self.values, spellings = dict(values or {}), dict[str, str]()
-        for name, value in self.values.items():  # as it is, and as JSON and error messages write it
-            written = (
-                value,
-                repr(value)[1:-1],
-                json.dumps(value)[1:-1],
-                json.dumps(value, ensure_ascii=False)[1:-1],
-            )
-            spellings |= dict.fromkeys(written, f"{{{{{name}}}}}")
-        self._spellings = sorted(spellings.items(), key=lambda item: -len(item[0]))
+        self.values = dict(values or {})
+        names: dict[str, str] = {}
+        for name, value in self.values.items():
+            for spelling in self._spellings_of(value):
+                names[spelling] = f"{{{{{name}}}}}"
+        # The longest goes first: a secret that is a part of another must not tear it apart.
+        self._spellings = sorted(names.items(), key=lambda item: -len(item[0]))
+
+    @staticmethod
+    def _spellings_of(value: str) -> tuple[str, ...]:
+        """A value as it is, and as error messages (repr) and JSON write it, without the quotes."""
+        return (
+            value,
+            repr(value)[1:-1],
+            json.dumps(value)[1:-1],
+            json.dumps(value, ensure_ascii=False)[1:-1],
+        )
 
     def fill(self, text: str) -> str:
-        """The text with each {{NAME}} of a secret replaced by its value; only the actuator may have that."""
+        """The text with each {{NAME}} replaced by its value; only the actuator may have that."""
         return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda name: self.values.get(name[1], name[0]), text)
 
     def hide(self, value: Any) -> Any:
@@ -518,7 +762,9 @@ class Secrets:
             return {self.hide(key): self.hide(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.hide(item) for item in value]
-        for spelling, name in self._spellings if isinstance(value, str) else ():
+        if not isinstance(value, str):
+            return value
+        for spelling, name in self._spellings:
             value = value.replace(spelling, name)
         return value
 
@@ -526,66 +772,81 @@ class Secrets:
 class Clock(Protocol):
     """Time as the program knows it, so that tests run in virtual time."""
 
-    def now(self) -> float: ...  # monotonic seconds
-    def sleep(
-        self, seconds: float
-    ) -> None: ...  # returns after that time; raises Stopped once the run is stopped
+    def now(self) -> float:
+        """Seconds that only go forward, from an arbitrary zero."""
+
+    def sleep(self, seconds: float) -> None:
+        """Returns after that time; raises Stopped once the run is stopped."""
 
 
 class SystemClock:
     """The real Clock; sleeping ends at once when `stop` is set."""
 
     def __init__(self, stop: Stop) -> None:
-        self.now, self.sleep = time.perf_counter, stop.sleep
+        self._stop = stop
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def sleep(self, seconds: float) -> None:
+        self._stop.sleep(seconds)
 
 
-def _dict(value: Any) -> dict[str, Any]:
+def _dict(value: object) -> dict[str, Any]:
     """The value if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[Any]:
     """The value if it is a JSON list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def _plain(text: str) -> str:
-    """What a server says, for people: one line, printable, shortened."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text[:1000]).split())[
-        :120
-    ].rstrip(" .:,;")
+    """What a server says, for people: one line of at most 120 printable characters."""
+    visible = "".join(char if char.isprintable() else " " for char in text[:1000])
+    line = " ".join(visible.split())
+    return line[:120].rstrip(" .:,;")
 
 
-def _plain_text(content: Any) -> str:
-    """A message's content, which may also come as a list of parts."""
-    parts = content if isinstance(content, list) else [content]
-    texts = [
-        p.get("text") if isinstance(p, dict) and p.get("type") in (None, "text") else p
-        for p in parts
-    ]
-    return "".join(text for text in texts if isinstance(text, str))
+def _plain_text(content: object) -> str:
+    """The text of a message's content, which may also come as a list of parts."""
+    parts: list[Any] = content if isinstance(content, list) else [content]
+    texts: list[str] = []
+    for part in parts:
+        is_text_part = isinstance(part, dict) and part.get("type") in (None, "text")
+        text = part.get("text") if is_text_part else part
+        if isinstance(text, str):
+            texts.append(text)
+    return "".join(texts)
 
 
 def cut(text: str, most: int) -> str:
     """One line of at most `most` characters, an ellipsis where something is missing."""
     line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 3] + "..."
+    if len(line) <= most:
+        return line
+    return line[: most - 3] + "..."
+
+
+def _image_note(image: re.Match[str]) -> str:
+    """What stands in a log instead of an image's base64, the match's first group."""
+    data = image[1]
+    digest = hashlib.sha256(data.encode()).hexdigest()
+    return f"<image {len(data)} base64 characters, sha256 {digest[:16]}>"
 
 
 def redact(text: str) -> str:
     """Image data replaced by its length and SHA-256, so that a log stays readable."""
-    url, told = (
-        r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})",
-        "<image {} base64 characters, sha256 {:.16}>".format,
-    )
-    return re.sub(
-        url, lambda data: told(len(data[1]), hashlib.sha256(data[1].encode()).hexdigest()), text
-    )
+    return re.sub(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})", _image_note, text)
 
 
 def printable(text: str) -> str:
-    """Text from outside made safe for a terminal or a log: control characters are shown, not obeyed."""
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+    """Text from outside for a terminal or a log: control characters are shown, not obeyed."""
+    shown = (
+        char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
+    )
+    return "".join(shown)
 
 
 ####################################################################################################
@@ -994,243 +1255,455 @@ Item = Record | Phase | Question | Spoken | Shown
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
+# The filters of the PNG specification: what was taken off each byte of a row before compression.
+FILTER_NONE = 0
+FILTER_LEFT = 1
+FILTER_UP = 2
+FILTER_AVERAGE = 3
+FILTER_PAETH = 4
+
+# At 1536 pixels a row all temporaries of a strip, half a megabyte, stay in the processor's cache.
+STRIP_ROWS = 32
+
+# Deflate for nothing: an empty block of five bytes, with which a strip's end is moved.
+EMPTY_BLOCK = b"\0\0\0\xff\xff"
+
+# RFC 1950: Adler-32 is a sum of the bytes, from 1 on, and a sum of those sums, modulo this prime.
+ADLER_PRIME = 65521
+
 
 def png_pack(tag: bytes, data: bytes) -> bytes:
     """One PNG chunk: length, tag, data, CRC-32 of tag and data."""
-    return (
-        struct.pack(">I", len(data))
-        + tag
-        + data
-        + struct.pack(">I", zlib.crc32(data, zlib.crc32(tag)))
-    )
+    length = len(data)
+    checksum = zlib.crc32(tag)
+    checksum = zlib.crc32(data, checksum)
+    head = struct.pack(">I4s", length, tag)
+    tail = struct.pack(">I", checksum)
+    return head + data + tail
+
+
+def _png_header(width: int, height: int) -> bytes:
+    """Signature and header chunk of an RGB picture: 8 bits a channel, colour type 2, plain rows."""
+    header = struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
+    return PNG_SIGNATURE + png_pack(b"IHDR", header)
+
+
+def _rows(data: bytes, size: int) -> Iterator[bytes]:
+    """The bytes in pieces of `size`, the last one perhaps shorter."""
+    for at in range(0, len(data), size):
+        yield data[at : at + size]
 
 
 def rgb_to_png(rgb: bytes | bytearray, width: int, height: int) -> bytes:
-    """The straightforward encoder, kept as the reference: no filter, one zlib stream. `rgb` is width*height*3 bytes."""
-    stride = width * 3
-    rows = b"".join([b"\0" + rgb[start : start + stride] for start in range(0, len(rgb), stride)])
-    header = png_pack(b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0))
-    return (
-        PNG_SIGNATURE + header + png_pack(b"IDAT", zlib.compress(rows, 6)) + png_pack(b"IEND", b"")
+    """The straightforward encoder, kept as the reference: no filter, one zlib stream.
+
+    `rgb` is width*height*3 bytes, top row first.
+    """
+    rows = [b"\0" + row for row in _rows(bytes(rgb), width * 3)]
+    packed = zlib.compress(b"".join(rows), 6)
+    return b"".join(
+        [
+            _png_header(width, height),
+            png_pack(b"IDAT", packed),
+            png_pack(b"IEND", b""),
+        ]
     )
 
 
 def bgrx_to_rgb(pixels: bytes) -> bytearray:
-    """Packed RGB from what Windows delivers; slice assignment is the quickest way the standard library has."""
+    """Packed RGB, three bytes a pixel, from BGRX, the four bytes a pixel that Windows delivers."""
     rgb = bytearray(len(pixels) // 4 * 3)
-    rgb[0::3], rgb[1::3], rgb[2::3] = pixels[2::4], pixels[1::4], pixels[0::4]
+    # Slice assignment is the quickest way that the standard library has.
+    red = pixels[2::4]
+    green = pixels[1::4]
+    blue = pixels[0::4]
+    rgb[0::3] = red
+    rgb[1::3] = green
+    rgb[2::3] = blue
     return rgb
 
 
 class PngPiece(NamedTuple):
-    """Bytes of a PNG and their base64, for the journal and the request; Adler-32 and length of a strip's rows."""
+    """Bytes of a PNG, for the journal, with their base64, for the request."""
 
     png: bytes
     base64: bytes
+    # Of a strip only: the Adler-32 of its rows, and their length in bytes.
     adler: int = 1
     length: int = 0
 
 
-STRIP_ROWS = (
-    32  # at 1536 pixels all temporaries of a strip (half a megabyte) stay in the processor's cache
-)
-EMPTY_BLOCK = b"\0\0\0\xff\xff"  # deflate for nothing: five bytes that move a strip's end
-
-
 class PngEncoder:
-    """The fast encoder: compresses only the strips that differ from the last frame's, in two threads.
+    """The fast encoder: compresses only the strips that differ from the last frame's.
 
-    Strips end on a whole byte (sync flush), so that these IDAT chunks join to one zlib stream, and fill multiples of
-    three bytes, so that their base64 joins, too. tests/bench/encoder.py has the figures against rgb_to_png.
+    Strips end on a whole byte (sync flush), so that these IDAT chunks join to one zlib stream, and
+    they fill multiples of three bytes, so that their base64 joins, too. tests/bench/encoder.py has
+    the figures against `rgb_to_png`.
     """
 
     def __init__(self) -> None:
-        self._size, self._pixels, self._picture = (0, 0), b"", PngPiece(b"", b"")
-        self._parts, self._strips = list[bytes](), list[PngPiece]()
+        self._size = (0, 0)
+        self._pixels = b""
+        self._picture = PngPiece(b"", b"")
+        # The last frame in strips: their pixels, and what became of them.
+        self._parts: list[bytes] = []
+        self._strips: list[PngPiece] = []
 
     def encode(self, pixels: bytes, width: int, height: int) -> PngPiece:
         """A whole PNG of width*height BGRX pixels, top row first."""
         if (width, height) != self._size:
-            self._size, self._pixels, self._parts = (width, height), b"", []
+            self._size = (width, height)
+            self._pixels = b""
+            self._parts = []
         if pixels == self._pixels:
             return self._picture
-        step = width * 4 * STRIP_ROWS
-        parts = [pixels[start : start + step] for start in range(0, len(pixels), step)]
-        done = {k: self._strips[k] for k, part in enumerate(self._parts) if part == parts[k]}
-        twins = {
-            k for k in range(1, len(parts)) if parts[k] == parts[k - 1]
-        }  # empty ground repeats the strip above
-        missing = [k for k in range(len(parts)) if k not in done and k not in twins]
-        level = 6 if len(missing) * 4 <= len(parts) else 3  # 3: half the time of 6, 5 % more bytes
-        with ThreadPoolExecutor(
-            2
-        ) as pool:  # zlib works without the interpreter's lock: a second thread gains a third
-            done |= zip(
-                missing,
-                pool.map(lambda k: _png_strip(parts[k], width, level), missing),
-                strict=True,
-            )
+        parts = [*_rows(pixels, width * 4 * STRIP_ROWS)]
+        strips = self._pack(parts, width)
+        picture = _png_join(strips, width, height)
+        # Nothing is kept before all has succeeded, so that an error leaves no half of a frame.
+        self._pixels = pixels
+        self._picture = picture
+        self._parts = parts
+        self._strips = strips
+        return picture
+
+    def _pack(self, parts: list[bytes], width: int) -> list[PngPiece]:
+        """The strips of a frame: the last frame's where they are the same, others compressed."""
+        ready: dict[int, PngPiece] = {}
+        missing: list[int] = []
+        above = b""
+        for place, part in enumerate(parts):
+            if self._parts and part == self._parts[place]:
+                ready[place] = self._strips[place]
+            elif part != above:
+                missing.append(place)
+            above = part
+        level = _zlib_level(len(missing), len(parts))
+        # zlib works without the interpreter's lock: a second thread gains a third.
+        with ThreadPoolExecutor(2) as pool:
+            packed = pool.map(lambda place: _png_strip(parts[place], width, level), missing)
+            ready.update(zip(missing, packed, strict=True))
         strips: list[PngPiece] = []
-        for k in range(len(parts)):
-            strips.append(done.get(k) or strips[-1])
-        self._parts, self._strips, self._pixels, self._picture = (
-            parts,
-            strips,
-            pixels,
-            _png_join(strips, width, height),
-        )
-        return self._picture
+        for place in range(len(parts)):
+            # Empty ground repeats the strip above it, whose bytes then serve again.
+            strip = ready.get(place) or strips[-1]
+            strips.append(strip)
+        return strips
+
+
+def _zlib_level(changed: int, strips: int) -> int:
+    """How hard to compress: 6 for a small change of the screen, else 3.
+
+    3 takes half the time of 6 and makes 5 % more bytes.
+    """
+    if changed * 4 <= strips:
+        return 6
+    return 3
+
+
+def _is_photograph(pixels: bytes, width: int) -> bool:
+    """Whether the rows of a strip are soft slopes with a grain, which pack better with a filter.
+
+    The probe takes 30 us: green of every 16th column must have over 100 levels, and 32 % of it must
+    be unlike the pixel above.
+    """
+    # The step is a divisor of the width, so that columns stay columns.
+    step = 16
+    while width % step:
+        step -= 1
+    green = pixels[1 :: 4 * step]
+    if len(set(green)) <= 100:
+        return False
+    row = width // step
+    compared = len(green) - row
+    below = int.from_bytes(green[row:], "little")
+    above = int.from_bytes(green[:-row], "little")
+    # One XOR over big integers: a byte that is zero is a pixel like the one above it.
+    unlike = (below ^ above).to_bytes(compared, "little")
+    return unlike.count(0) < 0.68 * compared
 
 
 def _png_strip(pixels: bytes, width: int, level: int) -> PngPiece:
-    """Some rows as an IDAT chunk: plain, or photographs as differences to the row above (filter Up), coded in runs."""
-    # so they take half the time; a probe (30 us, green of every 16th column) finds over 100 levels, 32 % unlike above
-    stride, name, strategy, rgb = width * 3, b"\0", zlib.Z_DEFAULT_STRATEGY, bgrx_to_rgb(pixels)
-    step = next(
-        step for step in range(16, 0, -1) if width % step == 0
-    )  # a divisor, so that columns stay columns
-    green, row = pixels[1 :: 4 * step], width // step
-    unlike, size = (
-        int.from_bytes(green[row:], "little") ^ int.from_bytes(green[:-row], "little"),
-        len(green) - row,
-    )
-    if len(set(green)) > 100 and unlike.to_bytes(size, "little").count(0) < 0.68 * size:
-        rgb, name, strategy = _filter_up(rgb, stride), b"\2", zlib.Z_RLE
-    rows = b"\0" + name.join(
-        [memoryview(rgb)[at : at + stride] for at in range(0, len(rgb), stride)]
-    )  # first: plain
+    """Some BGRX rows as an IDAT chunk: plain, or photographs as differences to the row above.
+
+    Differences are coded in runs, and so take half the time of a photograph packed plain. `level`
+    is zlib's. The first row is plain in both cases, so that each strip stands for itself.
+    """
+    stride = width * 3
+    rgb = bgrx_to_rgb(pixels)
+    row_filter = FILTER_NONE
+    strategy = zlib.Z_DEFAULT_STRATEGY
+    if _is_photograph(pixels, width):
+        rgb = _filter_up(rgb, stride)
+        row_filter = FILTER_UP
+        strategy = zlib.Z_RLE
+    # Each row has its filter in front. Slices of a view spare a copy of every row.
+    view = memoryview(rgb)
+    filtered = [view[at : at + stride] for at in range(0, len(rgb), stride)]
+    rows = bytes([FILTER_NONE])
+    rows += bytes([row_filter]).join(filtered)
     packer = zlib.compressobj(level, zlib.DEFLATED, -15, 8, strategy)
-    data = packer.compress(rows) + packer.flush(zlib.Z_SYNC_FLUSH)
-    chunk = png_pack(
-        b"IDAT", data + EMPTY_BLOCK * (len(data) % 3)
-    )  # 12 + len(data) + 5 * filling = 0 modulo 3
-    return PngPiece(chunk, base64.b64encode(chunk), zlib.adler32(rows), len(rows))
+    data = packer.compress(rows)
+    data += packer.flush(zlib.Z_SYNC_FLUSH)
+    # A chunk has 12 bytes around its data: with 0, 1 or 2 blocks of 5 it is a multiple of three.
+    filling = EMPTY_BLOCK * (len(data) % 3)
+    chunk = png_pack(b"IDAT", data + filling)
+    return PngPiece(
+        png=chunk,
+        base64=base64.b64encode(chunk),
+        adler=zlib.adler32(rows),
+        length=len(rows),
+    )
 
 
-# The integer of `size` equal bytes, kept because making them costs a third of a photographic strip's filter.
-_repeated = lru_cache(maxsize=8)(lambda size, byte: int.from_bytes(byte * size, "little"))
+@lru_cache(maxsize=8)
+def _repeated(size: int, byte: bytes) -> int:
+    """The integer of `size` equal bytes, kept: making it costs a third of a strip's filter."""
+    return int.from_bytes(byte * size, "little")
 
 
 def _filter_up(rgb: bytearray, stride: int) -> bytearray:
-    """Each byte less the one above; the first row stays. One big integer for all: with bit 7 apart, nothing borrows."""
-    size, whole = len(rgb) - stride, int.from_bytes(rgb, "little")
-    below, low, high = whole >> 8 * stride, _repeated(size, b"\x7f"), _repeated(size, b"\x80")
-    less = ((below | high) - (whole & low)) ^ ((below ^ whole ^ high) & high)
-    return rgb[:stride] + less.to_bytes(size, "little")
+    """Each byte less the one above it, modulo 256; the first row stays as it is.
+
+    One big integer holds all rows. Bit 7 of each byte is worked out apart from the others, so that
+    nothing is borrowed from the next byte.
+    """
+    size = len(rgb) - stride
+    low_bits = _repeated(size, b"\x7f")
+    high_bit = _repeated(size, b"\x80")
+    above = int.from_bytes(rgb, "little")
+    row = above >> 8 * stride
+    difference = (row | high_bit) - (above & low_bits)
+    top_bits = row ^ above ^ high_bit
+    difference ^= top_bits & high_bit
+    return rgb[:stride] + difference.to_bytes(size, "little")
+
+
+def _add_rows(row: bytes, above: bytes) -> bytes:
+    """Each byte of a row plus the one above, modulo 256: what `_filter_up` took off is put back.
+
+    Again big integers hold all bytes at once, and bit 7 of each is worked out apart from the
+    others, so that nothing is carried into the next byte.
+    """
+    size = len(row)
+    low_bits = _repeated(size, b"\x7f")
+    high_bit = _repeated(size, b"\x80")
+    one = int.from_bytes(row, "little")
+    two = int.from_bytes(above, "little")
+    total = (one & low_bits) + (two & low_bits)
+    top_bits = one ^ two
+    total ^= top_bits & high_bit
+    return total.to_bytes(size, "little")
+
+
+def _adler(strips: Sequence[PngPiece]) -> bytes:
+    """The Adler-32 of all rows, from the strips' own, without reading them again."""
+    byte_sum = 1
+    sum_of_sums = 0
+    for strip in strips:
+        own_byte_sum = strip.adler & 0xFFFF
+        own_sum_of_sums = strip.adler >> 16
+        # A strip's own sums started from 1; each of its bytes now adds what came before it, too.
+        sum_of_sums += own_sum_of_sums
+        sum_of_sums += strip.length * (byte_sum - 1)
+        sum_of_sums %= ADLER_PRIME
+        byte_sum += own_byte_sum - 1
+        byte_sum %= ADLER_PRIME
+    return struct.pack(">2H", sum_of_sums, byte_sum)
 
 
 def _png_join(strips: Sequence[PngPiece], width: int, height: int) -> PngPiece:
-    """The file around its strips: zlib's two bytes before them, an empty last block and Adler-32 of all after them."""
-    header = png_pack(b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0))
-    head = (
-        PNG_SIGNATURE + header + png_pack(b"IDAT", b"\x78\x01" + EMPTY_BLOCK * 2)
-    )  # 57 bytes, a multiple of three
-    low, high = (
-        1,
-        0,
-    )  # RFC 1950: a sum of the bytes from 1, and a sum of those sums, each modulo 65521
-    for _, _, adler, length in strips:
-        high = (high + (adler >> 16) + length * (low - 1)) % 65521
-        low = (low + (adler & 0xFFFF) - 1) % 65521
-    tail = png_pack(b"IDAT", struct.pack(">2s2H", b"\3\0", high, low)) + png_pack(b"IEND", b"")
+    """The file around its strips: start and end of the zlib stream are chunks of their own."""
+    # zlib's two bytes and two empty blocks make a head of 57 bytes, a multiple of three.
+    start_of_stream = b"\x78\x01" + EMPTY_BLOCK * 2
+    first_chunk = png_pack(b"IDAT", start_of_stream)
+    head = _png_header(width, height) + first_chunk
+    # The stream ends with a last block that is empty, and the checksum of everything.
+    end_of_stream = b"\3\0" + _adler(strips)
+    last_chunk = png_pack(b"IDAT", end_of_stream)
+    tail = last_chunk + png_pack(b"IEND", b"")
     pieces = [
         PngPiece(head, base64.b64encode(head)),
         *strips,
         PngPiece(tail, base64.b64encode(tail)),
     ]
-    return PngPiece(
-        b"".join([piece.png for piece in pieces]), b"".join([piece.base64 for piece in pieces])
-    )
+    png = b"".join([piece.png for piece in pieces])
+    encoded = b"".join([piece.base64 for piece in pieces])
+    return PngPiece(png, encoded)
+
+
+def _mean_row(upper: bytes, lower: bytes) -> bytearray:
+    """Half a row of RGB from two rows of an even number of pixels: each the mean of four."""
+    mean = bytearray(len(upper) // 2)
+    for channel in range(3):
+        # Six bytes are a pair of pixels: this channel of the left one and of the right one.
+        left = slice(channel, None, 6)
+        right = slice(channel + 3, None, 6)
+        fours = zip(
+            upper[left],
+            upper[right],
+            lower[left],
+            lower[right],
+            strict=True,
+        )
+        mean[channel::3] = bytes([sum(four) // 4 for four in fours])
+    return mean
 
 
 def halved(rgb: bytes, width: int, height: int) -> tuple[bytes, int, int]:
-    """A picture at half its size, each pixel the mean of four; an odd last row or column is left out."""
-    rows, half = (
-        [rgb[start : start + width // 2 * 6] for start in range(0, len(rgb), width * 3)],
-        bytearray(),
-    )
-    for upper, lower in zip(rows[::2], rows[1::2], strict=False):
-        fours = [
-            zip(upper[c::6], upper[c + 3 :: 6], lower[c::6], lower[c + 3 :: 6], strict=True)
-            for c in range(3)
-        ]
-        half += bytes([sum(four) // 4 for pixel in zip(*fours, strict=True) for four in pixel])
-    return bytes(half), width // 2, height // 2
+    """(RGB bytes, width, height) of a picture at half its size, each pixel the mean of four.
+
+    An odd last row or column is left out.
+    """
+    half_width = width // 2
+    half_height = height // 2
+    used = half_width * 6
+    rows = _rows(rgb, width * 3)
+    half = bytearray()
+    for _ in range(half_height):
+        upper = next(rows)
+        lower = next(rows)
+        half += _mean_row(upper[:used], lower[:used])
+    return bytes(half), half_width, half_height
 
 
 def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The chunks (tag, data) of a PNG up to IEND, each CRC checked; raises AgentError."""
-    at, tag = len(PNG_SIGNATURE), b""
+    at = len(PNG_SIGNATURE)
+    has_signature = png.startswith(PNG_SIGNATURE)
+    tag = b""
     while tag != b"IEND":
-        length, tag = struct.unpack(">I4s", png[at : at + 8].ljust(8, b"\xff"))
-        data = png[at + 8 : at + 8 + length]
-        if (
-            png[:8] != PNG_SIGNATURE
-            or len(data) < length
-            or png[at : at + 12 + length] != png_pack(tag, data)
-        ):
+        first = at + 8
+        # Behind the end of the file this reads a length that no data has.
+        head = png[at:first].ljust(8, b"\xff")
+        length, tag = struct.unpack(">I4s", head)
+        last = first + length
+        end = last + 4
+        data = png[first:last]
+        is_whole = len(data) == length and png[at:end] == png_pack(tag, data)
+        if not (has_signature and is_whole):
             raise AgentError(f"This is no PNG, or it is damaged or cut off at byte {at}.")
-        at += 12 + length
+        at = end
         yield tag, data
 
 
 def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
-    """(RGB bytes, width, height) of an 8-bit RGB PNG without interlace; anything else raises AgentError."""
-    (first, header), *chunks = _png_chunks(png)
-    width, height = struct.unpack(">2I", header[:8].ljust(8, b"\0"))
-    if (
-        first != b"IHDR"
-        or header[8:] != bytes([8, 2, 0, 0, 0])
-        or not 0 < width * height <= 8192**2
-    ):
-        raise AgentError(
-            f"Only 8-bit RGB PNGs without interlace, to 8192x8192, can be read, not {header[:13].hex()}."
-        )
-    stride, unpacker, rows = width * 3, zlib.decompressobj(), b""
-    size, packed = (stride + 1) * height, b"".join([data for tag, data in chunks if tag == b"IDAT"])
-    with suppress(
-        zlib.error
-    ):  # no more than the header promises, so that a small file cannot fill the memory
-        rows = unpacker.decompress(packed, size + 1)
-    if len(rows) != size or not unpacker.eof or max(rows[:: stride + 1]) > 4:
+    """(RGB bytes, width, height) of an 8-bit RGB PNG without interlace.
+
+    The bytes are width*height*3, top row first. AgentError is raised for another kind of picture
+    and for one that is damaged anywhere.
+    """
+    first_chunk, *chunks = _png_chunks(png)
+    width, height = _png_size(*first_chunk)
+    packed = b"".join([data for tag, data in chunks if tag == b"IDAT"])
+    stride = width * 3
+    rows = _inflated_rows(packed, stride, height)
+    if rows is None:
         raise AgentError(
             f"The PNG's pixels are damaged: they do not fill {width}x{height} exactly."
         )
-    above, done, low, high = (
-        bytes(stride),
-        [],
-        _repeated(stride, b"\x7f"),
-        _repeated(stride, b"\x80"),
-    )
-    for start in range(
-        0, len(rows), stride + 1
-    ):  # what a row's filter, 0 to 4, took off each byte is added again
-        name, row = rows[start], bytearray(rows[start + 1 : start + 1 + stride])
-        if (
-            name == 2
-        ):  # the quick one, since our own encoder uses it: all bytes at once, without their top bits
-            a, b = int.from_bytes(row, "little"), int.from_bytes(above, "little")
-            row[:] = (((a & low) + (b & low)) ^ ((a ^ b) & high)).to_bytes(stride, "little")
-        for i, up in enumerate(above if name in (1, 3, 4) else b""):
-            left, corner = (row[i - 3], above[i - 3]) if i > 2 else (0, 0)
-            near = (abs(up - corner), abs(left - corner), abs(left + up - 2 * corner))
-            paeth = (left, up, corner)[near.index(min(near))]  # ties: left, then up
-            row[i] = (row[i] + (0, left, up, (left + up) // 2, paeth)[name]) & 255
-        done.append(above := bytes(row))
+    done: list[bytes] = []
+    above = bytes(stride)
+    for at in range(0, len(rows), stride + 1):
+        first = at + 1
+        row = rows[first : first + stride]
+        above = _unfiltered(rows[at], row, above)
+        done.append(above)
     return b"".join(done), width, height
 
 
-def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) -> bytes:
-    """`part` of a picture of `stride` pixels a row, at width*height, nearest neighbour; `part` must lie inside it."""
-    starts = [
-        ((part.top + y * part.height // height) * stride + part.left) * 4 for y in range(height)
-    ]
-    source = array("I", b"".join([pixels[start : start + part.width * 4] for start in starts]))
-    scaled = array("I", bytes(width * height * 4))
-    for x in range(
-        width
-    ):  # column by column: a strided copy is quicker than a look-up for each pixel
-        scaled[x::width] = source[x * part.width // width :: part.width]
+def _png_size(tag: bytes, header: bytes) -> tuple[int, int]:
+    """Width and height from the first chunk of a PNG that can be read; else raises AgentError."""
+    width, height = struct.unpack(">2I", header[:8].ljust(8, b"\0"))
+    kind = bytes([8, 2, 0, 0, 0])
+    is_plain_rgb = tag == b"IHDR" and header[8:] == kind
+    fits = 0 < width * height <= 8192**2
+    if not (is_plain_rgb and fits):
+        raise AgentError(
+            "Only 8-bit RGB PNGs without interlace, to 8192x8192, can be read,"
+            f" not {header[:13].hex()}."
+        )
+    return width, height
+
+
+def _inflated_rows(packed: bytes, stride: int, height: int) -> bytes | None:
+    """All rows of a zlib stream, each with its filter in front; None if they are others."""
+    size = (stride + 1) * height
+    unpacker = zlib.decompressobj()
+    try:
+        # No more than the header promises, so that a small file cannot fill the memory.
+        rows = unpacker.decompress(packed, size + 1)
+    except zlib.error:
+        return None
+    if len(rows) != size or not unpacker.eof:
+        return None
+    filters = rows[:: stride + 1]
+    return rows if max(filters) <= FILTER_PAETH else None
+
+
+def _unfiltered(row_filter: int, row: bytes, above: bytes) -> bytes:
+    """A row of RGB, three bytes a pixel: what its filter took off each byte is added again."""
+    if row_filter == FILTER_NONE:
+        return row
+    if row_filter == FILTER_UP:
+        # Our own encoder uses this one, so it has a quick way.
+        return _add_rows(row, above)
+    done = bytearray(row)
+    for at, up in enumerate(above):
+        left = 0
+        corner = 0
+        if at >= 3:
+            left = done[at - 3]
+            corner = above[at - 3]
+        if row_filter == FILTER_LEFT:
+            taken_off = left
+        elif row_filter == FILTER_AVERAGE:
+            taken_off = (left + up) // 2
+        else:
+            taken_off = _paeth(left, up, corner)
+        done[at] = (row[at] + taken_off) & 255
+    return bytes(done)
+
+
+def _paeth(left: int, up: int, corner: int) -> int:
+    """The neighbour that is nearest to left + up - corner; of equals first left, then up."""
+    from_left = abs(up - corner)
+    from_up = abs(left - corner)
+    from_corner = abs(left + up - 2 * corner)
+    if from_left <= from_up and from_left <= from_corner:
+        return left
+    if from_up <= from_corner:
+        return up
+    return corner
+
+
+def scale_bgrx(
+    pixels: bytes,
+    stride: int,
+    part: Rect,
+    width: int,
+    height: int,
+) -> bytes:
+    """`part` of a picture of `stride` pixels a row, at width*height, nearest neighbour.
+
+    Both pictures are BGRX, top row first. `part` is in pixels and must lie inside the picture.
+    """
+    rows: list[bytes] = []
+    for y in range(height):
+        source_y = part.top + y * part.height // height
+        first = source_y * stride + part.left
+        end = first + part.width
+        row = pixels[first * 4 : end * 4]
+        rows.append(row)
+    # As integers, four bytes each, pixels can be copied with a stride.
+    source = array("I", b"".join(rows))
+    blank = bytes(width * height * 4)
+    scaled = array("I", blank)
+    # Column by column: that is quicker than a look-up for each pixel.
+    for x in range(width):
+        source_x = x * part.width // width
+        column = source[source_x :: part.width]
+        scaled[x::width] = column
     return scaled.tobytes()
 
 
@@ -1238,265 +1711,475 @@ def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) 
 # Marks - what is drawn into a picture: text, and what was done and looked at
 ####################################################################################################
 
-
-# A 5x7 font with two rows for descenders: nine digits to base 32 a character, one a row, from blank to a box (127).
+# A 5x7 font with two rows for descenders, from blank to ~, and last a box for what it lacks. Each
+# character is nine digits to base 32, one a row, whose bits are its pixels; a line holds ten.
 FONT = (
-    "000000000ggggg0g00kkk000000aavavaa004fke5u400pp248jj00cik8lid00ggg00000048ggg8400g84448g000level0000044v4400"
-    "00000088g0000s0000000000g0011248gg00ciiiiic008o8888s00eh1248v00eh161he0026aiv2200vgu11he0068guhhe00v12488800"
-    "ehhehhe00ehhf12c0000g000g0000800088g02484200000u0u00000g848g000eh1240400ehnlnge00ehhvhhh00uhhuhhu00ehggghe00"
-    "uhhhhhu00vgguggv00vgguggg00ehgnhhf00hhhvhhh00s88888s0022222ic00hikokih00ggggggu00hrllhhh00hppljjh00ehhhhhe00"
-    "uhhuggg00ehhhhhe30uhhukih00fgge11u00v44444400hhhhhhe00hhhhaa400hhhllrh00hha4ahh00hha444400v1248gv00sgggggs00"
-    "gg8421100s44444s004ah0000000000000v0g8000000000e2eie00ggsiiis0000eggge0022eiiie0000ciuge0068u88880000eiiie2c"
-    "ggsiiii00g0ggggg004044444k8ggikoki00gggggg80000ullll0000siiii0000ciiic0000siiisgg00eiiie2200moggg0000egc2s00"
-    "88u88860000iiiie0000hhaa40000hllla0000iicii0000iiiie2c00u2cgu00688g88600gggggggg0o44244o000008l2000vhhhhhv00"
+    "000000000ggggg0g00kkk000000aavavaa004fke5u400pp248jj00cik8lid00ggg00000048ggg8400g84448g00"
+    "0level0000044v440000000088g0000s0000000000g0011248gg00ciiiiic008o8888s00eh1248v00eh161he00"
+    "26aiv2200vgu11he0068guhhe00v12488800ehhehhe00ehhf12c0000g000g0000800088g02484200000u0u0000"
+    "0g848g000eh1240400ehnlnge00ehhvhhh00uhhuhhu00ehggghe00uhhhhhu00vgguggv00vgguggg00ehgnhhf00"
+    "hhhvhhh00s88888s0022222ic00hikokih00ggggggu00hrllhhh00hppljjh00ehhhhhe00uhhuggg00ehhhhhe30"
+    "uhhukih00fgge11u00v44444400hhhhhhe00hhhhaa400hhhllrh00hha4ahh00hha444400v1248gv00sgggggs00"
+    "gg8421100s44444s004ah0000000000000v0g8000000000e2eie00ggsiiis0000eggge0022eiiie0000ciuge00"
+    "68u88880000eiiie2cggsiiii00g0ggggg004044444k8ggikoki00gggggg80000ullll0000siiii0000ciiic00"
+    "00siiisgg00eiiie2200moggg0000egc2s0088u88860000iiiie0000hhaa40000hllla0000iicii0000iiiie2c"
+    "00u2cgu00688g88600gggggggg0o44244o000008l2000vhhhhhv00"
 )
+FONT_ROWS = 9
+FONT_COLUMNS = 5
+FONT_BOX = 95
+
+
+class Glyph(NamedTuple):
+    """A character in pixels: its width with the gap behind it, and its inked squares."""
+
+    width: int
+    squares: list[Rect]
 
 
 @lru_cache(maxsize=1024)
-def _glyph(char: str, scale: int) -> tuple[int, list[Rect]]:
-    """(width, inked squares) of a character from its top left corner; whatever the font lacks is the box."""
-    code = ord(char) - 32 if " " <= char <= "~" else 95
-    ink = [
-        (x, y)
-        for y, row in enumerate(FONT[code * 9 :][:9])
-        for x in range(5)
-        if int(row, 32) & 16 >> x
-    ]
-    return (max((x for x, _ in ink), default=2) + 2) * scale, [
-        Rect(x * scale, y * scale, scale, scale) for x, y in ink
-    ]
+def _glyph(char: str, scale: int) -> Glyph:
+    """A character whose pixels are squares of `scale`, from its top left corner."""
+    code = ord(char) - 32 if " " <= char <= "~" else FONT_BOX
+    digits = FONT[code * FONT_ROWS : (code + 1) * FONT_ROWS]
+    squares: list[Rect] = []
+    inked_columns: set[int] = set()
+    for y, digit in enumerate(digits):
+        bits = int(digit, 32)
+        for x in range(FONT_COLUMNS):
+            # The leftmost column is the highest of five bits.
+            if bits & 16 >> x:
+                inked_columns.add(x)
+                square = Rect(x * scale, y * scale, scale, scale)
+                squares.append(square)
+    # A blank is as wide as three columns.
+    last_column = max(inked_columns, default=2)
+    return Glyph((last_column + 2) * scale, squares)
+
+
+def _text_width(text: str, scale: int) -> int:
+    """Pixels from the beginning of a line of text to the end of the gap behind it."""
+    return sum(_glyph(char, scale).width for char in text)
+
+
+def _inked(text: str, x: int, y: int, scale: int) -> Iterator[Rect]:
+    """The squares of a line of text whose top left corner is at x, y."""
+    for char in text:
+        glyph = _glyph(char, scale)
+        for square in glyph.squares:
+            yield Rect(
+                left=x + square.left,
+                top=y + square.top,
+                width=scale,
+                height=scale,
+            )
+        x += glyph.width
 
 
 @lru_cache(maxsize=1024)
 def _mixing(colour: int, part: int) -> list[bytes]:
-    """For blue, green and red a table that moves each of the 256 values part/64 of the way to that of `colour`."""
-    levels = colour.to_bytes(3, "little")
-    return [
-        bytes([value + (level - value) * part // 64 for value in range(256)]) for level in levels
-    ]
+    """Tables for blue, green and red: each value moves part/64 of the way to that of `colour`."""
+    tables: list[bytes] = []
+    for level in colour.to_bytes(3, "little"):
+        mixed = [value + (level - value) * part // 64 for value in range(256)]
+        tables.append(bytes(mixed))
+    return tables
+
+
+def _corner_inset(radius: int, row: int) -> int:
+    """How many pixels a round corner stays away from the side, in a row counted from its edge."""
+    depth = max(0.0, radius - 0.5 - row)
+    chord = math.sqrt(radius * radius - depth * depth)
+    return round(radius - chord)
 
 
 class Canvas:
-    """Drawing on BGRX bytes, top row first. A colour is 0xRRGGBB; whatever lies outside is cut off."""
+    """Drawing on BGRX bytes, top row first.
+
+    A colour is 0xRRGGBB, places and sizes are pixels; whatever lies outside is cut off.
+    """
 
     def __init__(self, width: int, height: int, pixels: bytes | None = None) -> None:
-        self.width, self.height = width, height
-        self.pixels = bytearray(width * height * 4 if pixels is None else pixels)
+        self.width = width
+        self.height = height
+        if pixels is None:
+            pixels = bytes(width * height * 4)
+        self.pixels = bytearray(pixels)
 
     def run(self, x: int, y: int, length: int, colour: int, alpha: float = 1.0) -> None:
-        """A horizontal line; `alpha` below 1 mixes it with what is there."""
-        left, right = max(0, x), min(self.width, x + length)
-        if left >= right or not 0 <= y < self.height:
+        """A horizontal line to the right of x, y; `alpha` below 1 mixes it with what is there."""
+        left = max(0, x)
+        right = min(self.width, x + length)
+        is_inside = left < right and 0 <= y < self.height
+        if not is_inside:
             return
-        start, end = (y * self.width + left) * 4, (y * self.width + right) * 4
+        row = y * self.width
+        first = (row + left) * 4
+        end = (row + right) * 4
         if alpha >= 1:
-            self.pixels[start:end] = colour.to_bytes(4, "little") * (right - left)
+            pixel = colour.to_bytes(4, "little")
+            self.pixels[first:end] = pixel * (right - left)
             return
-        for channel, table in enumerate(_mixing(colour, round(alpha * 64)), start):
-            self.pixels[channel:end:4] = self.pixels[channel:end:4].translate(table)
+        # A table and a strided slice for each channel mix the whole line without a loop in Python.
+        tables = _mixing(colour, round(alpha * 64))
+        for channel, table in enumerate(tables, first):
+            values = self.pixels[channel:end:4]
+            self.pixels[channel:end:4] = values.translate(table)
 
     def fill(self, rect: Rect, colour: int, radius: int = 0, alpha: float = 1.0) -> None:
         """A rectangle, its corners rounded when `radius` says so."""
         for row in range(rect.height):
-            depth = max(0.0, radius - 0.5 - min(row, rect.height - 1 - row))
-            inset = round(radius - math.sqrt(radius * radius - depth * depth))
-            self.run(rect.left + inset, rect.top + row, rect.width - 2 * inset, colour, alpha)
+            inset = 0
+            if radius:
+                row_from_edge = min(row, rect.height - 1 - row)
+                inset = _corner_inset(radius, row_from_edge)
+            self.run(
+                x=rect.left + inset,
+                y=rect.top + row,
+                length=rect.width - 2 * inset,
+                colour=colour,
+                alpha=alpha,
+            )
 
     def text(self, x: int, y: int, text: str, colour: int, scale: int = 2) -> int:
         """One line of text from its top left corner, 9*scale high; returns the x after it."""
-        for char in text:
-            width, squares = _glyph(char, scale)
-            for square in squares:
-                self.fill(square._replace(left=x + square.left, top=y + square.top), colour)
-            x += width
-        return x
+        for square in _inked(text, x, y, scale):
+            self.fill(square, colour)
+        return x + _text_width(text, scale)
 
 
-# -- marks: what was done and what the model looks at, for its next picture; the panel's page paints the same ones
-
-UI_CONFIG: dict[str, Any] = {
-    "executed_heat": {
-        "enabled": True,
-        "trail_turns": 4,
-        "trail_shrink": 0.8,  # this turn's marks and three before it
-        "radius_scale": 0.024,  # of the picture's longer side
-        "stops": [
-            [0, "rgba(255,90,0,0.7)"],
-            [0.4, "rgba(255,120,0,0.48)"],
-            [1, "rgba(255,165,0,0.03)"],
-        ],
-    },
-    "bbox_heat": {
-        "enabled": True,
-        "border": "rgba(30,110,255,0.9)",
-        "border_width": 3,
-        "fill_stops": [[0.0, "rgba(30,110,255,0.25)"], [1.0, "rgba(30,110,255,0.06)"]],
-    },
-}
-# left, top, width, height, paint, alpha: a colour; or the stops of a round gradient, with its centre x, y and radius
-Patch = tuple[Any, ...]
-Acts = Sequence[Mapping[str, Any]]
+# -- The marks of a turn go into the model's next picture; the panel's page paints the same ones.
 
 
-def _tint(stops: Sequence[Any], at: float) -> tuple[int, float]:
-    """Colour and alpha of a gradient, from its centre (0) to its rim (1), where the first and the last stop lie."""
-    (low, one), (high, two) = [
-        pair for pair in zip(stops, stops[1:], strict=False) if at <= pair[1][0]
-    ][0]
-    ends = zip(re.findall(r"[\d.]+", one), re.findall(r"[\d.]+", two), strict=True)
-    red, green, blue, alpha = (
-        min(255, float(a) + (float(b) - float(a)) * (at - low) / (high - low)) for a, b in ends
-    )
-    return round(red) << 16 | round(green) << 8 | round(blue), alpha
+class Fill(NamedTuple):
+    """A rectangle of pixels in one colour, 0xRRGGBB; the page receives it as a list."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+    colour: int
+    alpha: float
 
 
-def _places(mark: Mapping[str, Any], whole: Rect) -> list[Point]:
-    """The pixels of a drag's two ends or a box's corners; of another act only its start; none for keys and text."""
-    ends = 2 if mark.get("name", "drag") == "drag" else int("x1" in mark)
-    return [to_point(Coordinate(mark[f"x{n}"], mark[f"y{n}"]), whole) for n in range(1, ends + 1)]
+class Glow(NamedTuple):
+    """A round gradient around a pixel, within a rectangle; the page receives it as a list."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+    stops: Sequence[GradientStop]
+    alpha: float
+    x: int
+    y: int
+    radius: int
 
 
-def _heat(
-    action: Mapping[str, Any], whole: Rect, heat: Mapping[str, Any], age: int
-) -> Iterator[Patch]:
-    """One executed action, fainter and smaller with every turn since: spots, and a band between a drag's ends."""
-    shrink, fade = min(heat["trail_shrink"], 1) ** age, 1 - age / max(1, heat["trail_turns"])
-    ends, radius = (
-        _places(action, whole),
-        max(4, round(max(whole.width, whole.height) * heat["radius_scale"] * shrink)),
-    )
+Patch = Fill | Glow
+
+
+class Tint(NamedTuple):
+    """A colour, 0xRRGGBB, and how much of it is mixed in, 0 to 1."""
+
+    colour: int
+    alpha: float
+
+
+def _channels(colour: str) -> list[float]:
+    """Red, green, blue to 255 and alpha to 1, of a colour as pages write it."""
+    numbers = re.findall(r"[\d.]+", colour)
+    return [float(number) for number in numbers]
+
+
+def _tint(channels: Sequence[float]) -> Tint:
+    """A colour to draw with, from its channels."""
+    red, green, blue, alpha = channels
+    colour = round(red)
+    for channel in (green, blue):
+        colour = colour << 8 | round(channel)
+    return Tint(colour, alpha)
+
+
+def _tint_at(stops: Sequence[GradientStop], at: float) -> Tint:
+    """The colour of a gradient at a share of its radius, above 0 (its centre), to 1 (its rim)."""
+    pairs = zip(stops, stops[1:], strict=False)
+    inner, outer = next(pair for pair in pairs if at <= pair[1].at)
+    width = outer.at - inner.at
+    depth = at - inner.at
+    inner_channels = _channels(inner.colour)
+    outer_channels = _channels(outer.colour)
+    mixed: list[float] = []
+    for one, two in zip(inner_channels, outer_channels, strict=True):
+        mixed.append(one + (two - one) * depth / width)
+    return _tint(mixed)
+
+
+def _pixels_of(mark: Mark, picture: Rect) -> list[Point]:
+    """The pixels of a mark's places in a picture."""
+    return [to_point(place, picture) for place in mark.places]
+
+
+def _share_of(picture: Rect, scale: float) -> float:
+    """A share of a picture's longer side, in pixels."""
+    return max(picture.width, picture.height) * scale
+
+
+def _heat(act: Mark, age: int, picture: Rect, style: MarkStyle) -> Iterator[Patch]:
+    """An executed act: a spot, or two with a band between them.
+
+    It is fainter and smaller with every turn of its `age`, which is 0 for the latest turn.
+    """
+    shrink = style.trail_shrink**age
+    fade = 1 - age / style.trail_turns
+    radius = round(_share_of(picture, style.radius_scale) * shrink)
+    radius = max(4, radius)
+    ends = _pixels_of(act, picture)
     if len(ends) == 2:
-        x, y, thick = (ends[0].x + ends[1].x) / 2, (ends[0].y + ends[1].y) / 2, radius // 8
-        ends = [
-            Point(round(x + (end.x - x) * shrink), round(y + (end.y - y) * shrink)) for end in ends
-        ]
-        (x1, y1), (x2, y2), side, (colour, alpha) = *ends, 2 * thick + 1, _tint(heat["stops"], 0.5)
-        steps = max(1, max(abs(x2 - x1), abs(y2 - y1)) // side)  # squares side by side
-        for left, top in [
-            (x1 + (x2 - x1) * k // steps, y1 + (y2 - y1) * k // steps) for k in range(steps + 1)
-        ]:
-            yield left - thick, top - thick, side, side, colour, alpha * fade
+        ends = _drawn_together(ends, shrink)
+        tint = _tint_at(style.heat_stops, 0.5)
+        faded = tint._replace(alpha=tint.alpha * fade)
+        yield from _band(ends, radius // 8, faded)
     for end in ends:
-        yield 0, 0, whole.width, whole.height, heat["stops"], fade, end.x, end.y, radius
-
-
-def _label(text: str, at: Point, whole: Rect, gap: int, taken: list[Rect]) -> Iterator[Patch]:
-    """A text on a dark plate below a place, above it at the lower edge, further down where another label stands."""
-    scale = max(1, min(4, max(whole.width, whole.height) // 640))
-    wide, high = sum(_glyph(char, scale)[0] for char in text) + 3 * scale, 10 * scale
-    left, top = max(0, min(at.x - wide // 2, whole.width - wide)), at.y + gap
-    plate = Rect(left, top if top + high <= whole.height else max(0, at.y - gap - high), wide, high)
-    while any(
-        plate.intersection(other).width * plate.intersection(other).height for other in taken
-    ):
-        plate = plate._replace(top=plate.top + high)
-    taken.append(plate)
-    yield *plate, 0x0F141E, 0.75
-    left += 2 * scale
-    for step, squares in (_glyph(char, scale) for char in text):
-        yield from (
-            (left + x, plate.top + scale + y, *size, 0xFFFFFF, 1) for x, y, *size in squares
+        yield Glow(
+            *picture,
+            stops=style.heat_stops,
+            alpha=fade,
+            x=end.x,
+            y=end.y,
+            radius=radius,
         )
-        left += step
+
+
+def _drawn_together(ends: Sequence[Point], shrink: float) -> list[Point]:
+    """Both ends of a drag, nearer to their middle by the factor `shrink`."""
+    one, two = ends
+    x = (one.x + two.x) / 2
+    y = (one.y + two.y) / 2
+    nearer: list[Point] = []
+    for end in ends:
+        across = (end.x - x) * shrink
+        down = (end.y - y) * shrink
+        nearer.append(Point(round(x + across), round(y + down)))
+    return nearer
+
+
+def _band(ends: Sequence[Point], half: int, tint: Tint) -> Iterator[Fill]:
+    """A line of squares side by side from one pixel to another, `half` thick to each side."""
+    one, two = ends
+    across = two.x - one.x
+    down = two.y - one.y
+    side = 2 * half + 1
+    length = max(abs(across), abs(down))
+    steps = max(1, length // side)
+    for step in range(steps + 1):
+        x = one.x + across * step // steps
+        y = one.y + down * step // steps
+        yield Fill(
+            left=x - half,
+            top=y - half,
+            width=side,
+            height=side,
+            colour=tint.colour,
+            alpha=tint.alpha,
+        )
+
+
+def _box(box: Mark, picture: Rect, style: MarkStyle) -> Iterator[Patch]:
+    """What the model looked at: a round fill that reaches the corners, and a border inside."""
+    rect = Rect.around(*_pixels_of(box, picture))
+    left, top, width, height = rect
+    diagonal = math.isqrt(width**2 + height**2)
+    yield Glow(
+        *rect,
+        stops=style.box_stops,
+        alpha=1,
+        x=left + width // 2,
+        y=top + height // 2,
+        radius=diagonal // 2 + 2,
+    )
+    thick = min(style.border_width, width, height)
+    last_row = top + height - thick
+    last_column = left + width - thick
+    # The sides stand between the upper and the lower edge, so that no pixel is painted twice.
+    side_top = top + thick
+    side_height = height - 2 * thick
+    edges = (
+        Rect(left, top, width, thick),
+        Rect(left, last_row, width, thick),
+        Rect(left, side_top, thick, side_height),
+        Rect(last_column, side_top, thick, side_height),
+    )
+    tint = _tint(_channels(style.border))
+    for edge in edges:
+        yield Fill(*edge, *tint)
+
+
+def _plate(
+    text: str,
+    scale: int,
+    place: Point,
+    gap: int,
+    picture: Rect,
+) -> Rect:
+    """Where a label's plate goes: below its place, above it at the lower edge of the picture."""
+    width = _text_width(text, scale) + 3 * scale
+    height = (FONT_ROWS + 1) * scale
+    centred = place.x - width // 2
+    rightmost = picture.width - width
+    left = max(0, min(centred, rightmost))
+    top = place.y + gap
+    if top + height > picture.height:
+        above = place.y - gap - height
+        top = max(0, above)
+    return Rect(left, top, width, height)
+
+
+def _label(
+    text: str,
+    place: Point,
+    gap: int,
+    picture: Rect,
+    taken: list[Rect],
+) -> Iterator[Fill]:
+    """A text on a dark plate, `gap` pixels from its place.
+
+    It moves further down where another label stands. Its own plate joins those that are `taken`.
+    """
+    scale = int(_share_of(picture, 1)) // 640
+    scale = max(1, min(4, scale))
+    plate = _plate(text, scale, place, gap, picture)
+    while any(plate.overlaps(other) for other in taken):
+        top = plate.top + plate.height
+        plate = plate._replace(top=top)
+    taken.append(plate)
+    yield Fill(*plate, colour=0x0F141E, alpha=0.75)
+    left = plate.left + 2 * scale
+    top = plate.top + scale
+    for square in _inked(text, left, top, scale):
+        yield Fill(*square, colour=0xFFFFFF, alpha=1)
+
+
+def _labels(acts: Sequence[Mark], picture: Rect, style: MarkStyle) -> Iterator[Fill]:
+    """The number of each act with its places on the grid, as "1 (20,30)" and "1 to (40,50)"."""
+    radius = _share_of(picture, style.radius_scale)
+    gap = round(radius * 0.75)
+    taken: list[Rect] = []
+    for number, act in enumerate(acts, 1):
+        words = str(number)
+        for place in act.places:
+            text = f"{words} ({place.x},{place.y})"
+            pixel = to_point(place, picture)
+            yield from _label(text, pixel, gap, picture, taken)
+            words = f"{number} to"
 
 
 def marks(
     width: int,
     height: int,
-    actions: Acts,
-    boxes: Acts = (),
-    trail: Sequence[Acts] = (),
-    config: Mapping[str, Any] = UI_CONFIG,
+    turn: TurnMarks,
+    style: MarkStyle = USUAL_STYLE,
 ) -> Iterator[Patch]:
-    """A turn's marks in the order of painting; all places are on the grid, `trail` has earlier turns, latest first."""
-    whole, heat, look, taken = (
-        Rect(0, 0, width, height),
-        config["executed_heat"],
-        config["bbox_heat"],
-        list[Rect](),
-    )
-    for box in boxes if look["enabled"] else ():  # a round fill, and a border inside its edges
-        (left, right), (top, bottom) = (
-            sorted(pair) for pair in zip(*_places(box, whole), strict=True)
-        )
-        wide, high, border = (
-            right - left + 1,
-            bottom - top + 1,
-            _tint([[0, look["border"]], [1, look["border"]]], 0),
-        )
-        radius, thick = (
-            math.isqrt(wide**2 + high**2) // 2 + 2,
-            min(look["border_width"], wide, high),
-        )
-        yield (
-            left,
-            top,
-            wide,
-            high,
-            look["fill_stops"],
-            1,
-            left + wide // 2,
-            top + high // 2,
-            radius,
-        )
-        for y in (top, bottom + 1 - thick):
-            yield left, y, wide, thick, *border
-        for x in (left, right + 1 - thick):
-            yield x, top + thick, thick, high - 2 * thick, *border
-    turns = [actions, *trail][: max(1, heat["trail_turns"]) if heat["enabled"] else 0]
-    for age, action in reversed(
-        [(age, action) for age, turn in enumerate(turns) for action in turn]
-    ):
-        yield from _heat(action, whole, heat, age)
-    for number, action in enumerate(actions, 1):
-        for end, at in enumerate(_places(action, whole), 1):
-            text = f"{number}{' to' * (end - 1)} ({action[f'x{end}']},{action[f'y{end}']})"
-            yield from _label(
-                text, at, whole, round(max(width, height) * heat["radius_scale"] * 0.75), taken
-            )
+    """A turn's marks in a picture of width*height pixels, in the order of painting.
+
+    Boxes lie below heat, older heat below newer, and the labels of this turn's acts on top.
+    """
+    picture = Rect(0, 0, width, height)
+    if style.boxes:
+        for box in turn.boxes:
+            yield from _box(box, picture, style)
+    if style.heat:
+        turns = [turn.acts, *turn.trail]
+        turns = turns[: style.trail_turns]
+        for age in reversed(range(len(turns))):
+            for act in reversed(turns[age]):
+                yield from _heat(act, age, picture, style)
+    yield from _labels(turn.acts, picture, style)
 
 
-def annotate(pixels: bytes, width: int, height: int, *what: Any, **more: Any) -> bytearray:
-    """A copy of BGRX `pixels` with the marks of a turn, given as for `marks`."""
-    canvas = Canvas(width, height, pixels)
-    for left, top, wide, high, paint, alpha, *center in marks(width, height, *what, **more):
-        if not center:
-            canvas.fill(Rect(left, top, wide, high), paint, 0, alpha)
+class Ring(NamedTuple):
+    """A part of a round gradient with one colour, from the next smaller ring to `reach` pixels."""
+
+    reach: int
+    colour: int
+    alpha: float
+
+
+def _rings(glow: Glow) -> list[Ring]:
+    """A round gradient in at most 16 rings, the innermost first."""
+    number = max(1, min(16, glow.radius // 2))
+    rings: list[Ring] = []
+    for index in range(number):
+        middle = (index + 0.5) / number
+        tint = _tint_at(glow.stops, middle)
+        ring = Ring(
+            reach=glow.radius * (index + 1) // number,
+            colour=tint.colour,
+            alpha=tint.alpha * glow.alpha,
+        )
+        rings.append(ring)
+    return rings
+
+
+def _paint_glow(canvas: Canvas, glow: Glow) -> None:
+    """A round gradient, row by row within its rectangle."""
+    rings = _rings(glow)
+    bottom = glow.top + glow.height
+    highest = glow.y - glow.radius
+    lowest = glow.y + glow.radius
+    first = max(glow.top, highest)
+    end = min(bottom, lowest + 1)
+    for row in range(first, end):
+        _paint_row(canvas, glow, rings, row)
+
+
+def _paint_row(canvas: Canvas, glow: Glow, rings: Sequence[Ring], row: int) -> None:
+    """One row: each ring is painted left and right of what the smaller ones have covered."""
+    away = abs(row - glow.y)
+    left_end = glow.left
+    right_end = glow.left + glow.width
+    covered_from = glow.x
+    covered_to = glow.x
+    for reach, colour, alpha in rings:
+        if reach < away:
             continue
-        x, y, radius = center  # a round gradient in rings, around a place inside the patch
-        rings = max(1, min(16, radius // 2))
-        tints = [
-            (radius * (ring + 1) // rings, *_tint(paint, (ring + 0.5) / rings))
-            for ring in range(rings)
-        ]
-        for row in range(max(top, y - radius), min(top + high, y + radius + 1)):
-            first = last = x
-            for reach, colour, strength in [tint for tint in tints if tint[0] >= abs(row - y)]:
-                half = math.isqrt(reach**2 - (row - y) ** 2)
-                start, end = max(x - half, left), min(x + half + 1, left + wide)
-                canvas.run(start, row, first - start, colour, strength * alpha)
-                canvas.run(last, row, end - last, colour, strength * alpha)
-                first, last = start, end
+        half = math.isqrt(reach**2 - away**2)
+        left = max(left_end, glow.x - half)
+        right = min(right_end, glow.x + half + 1)
+        canvas.run(
+            x=left,
+            y=row,
+            length=covered_from - left,
+            colour=colour,
+            alpha=alpha,
+        )
+        canvas.run(
+            x=covered_to,
+            y=row,
+            length=right - covered_to,
+            colour=colour,
+            alpha=alpha,
+        )
+        covered_from = left
+        covered_to = right
+
+
+def annotate(
+    pixels: bytes,
+    width: int,
+    height: int,
+    turn: TurnMarks,
+    style: MarkStyle = USUAL_STYLE,
+) -> bytearray:
+    """A copy of width*height BGRX pixels, top row first, with the marks of a turn."""
+    canvas = Canvas(width, height, pixels)
+    for patch in marks(width, height, turn, style):
+        if isinstance(patch, Glow):
+            _paint_glow(canvas, patch)
+        else:
+            *rect, colour, alpha = patch
+            canvas.fill(Rect(*rect), colour, alpha=alpha)
     return canvas.pixels
-
-
-def ui_config(text: str) -> dict[str, Any]:
-    """UI_CONFIG with the settings of a JSON text over it; raises ConfigError."""
-    merged, box = (
-        {part: {**keys} for part, keys in UI_CONFIG.items()},
-        {"x1": 0, "y1": 0, "x2": GRID, "y2": GRID},
-    )
-    try:
-        for part, keys in json.loads(text or "{}").items():
-            if unknown := {*keys} - {*UI_CONFIG.get(part, {})}:
-                raise ValueError(f"there is no setting '{part}.{min(unknown)}'")
-            merged[part] |= keys
-        annotate(bytes(256), 8, 8, [box], [box], [[box]], merged)  # what can't be drawn shows here
-    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
-        raise ConfigError(
-            f"ui_config cannot be drawn with ({type(error).__name__}: {error}); see UI_CONFIG."
-        ) from None
-    return merged
 
 
 ####################################################################################################
@@ -6860,7 +7543,7 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     done = chapter.done
     image = marked_picture(engine, state, story, done, boxes[: config.max_bboxes])
     turns = [done, *state.trail]
-    state.trail = turns[: ui_config(config.ui_config)["executed_heat"]["trail_turns"]]
+    state.trail = turns[: config.marks_trail_turns]
     if state.stalled >= config.stall_tell:
         chapter.notes.append(f" {stalled_text(state, 'turns')}")
     story.reply = {}
@@ -7046,8 +7729,9 @@ def draw_marks(
     boxes: list[dict[str, int]],
 ) -> bytes:
     """The frame with the marks of this turn and the trail of those before, as PNG."""
-    style = ui_config(engine.config.ui_config)
-    pixels = annotate(frame.pixels, frame.width, frame.height, done, boxes, state.trail, style)
+    turn = read_marks(done, boxes, state.trail)
+    style = mark_style(engine.config)
+    pixels = annotate(frame.pixels, frame.width, frame.height, turn, style)
     return engine.eyes.draw(bytes(pixels), frame)
 
 
@@ -9009,18 +9693,21 @@ PANEL_WORDS_HELP = (
 )
 
 
+MarksJson = Sequence[Mapping[str, object]]  # as read_marks takes them
+
+
 @dataclass(frozen=True)
 class PanelState:
     """What the page is shown beside the turns; its JSON has these names, in this order."""
 
     phase: str = "starting"
-    actions: Acts = ()  # what was done, to be marked on the picture
+    actions: MarksJson = ()  # what was done, to be marked on the picture
     turn: int = 0
     msg_id: int = 0  # the number of the picture
     pending_seq: int = 0  # the picture that is awaited with its marks
     annotated_seq: int = 0  # the one that came last
-    bboxes: Acts = ()
-    trail: Sequence[Acts] = ()  # the actions of earlier turns, latest first
+    bboxes: MarksJson = ()
+    trail: Sequence[MarksJson] = ()  # the actions of earlier turns, latest first
     error: str = ""
     observation: str = ""
     vlm_json: str = ""
@@ -9039,7 +9726,7 @@ class PanelWords:
     text: str = ""
 
 
-def _panel_actions(turn: TurnEntry) -> Acts:
+def _panel_actions(turn: TurnEntry) -> MarksJson:
     """What was done in a turn, as actions for `marks`."""
     return [_panel_action(act) for act in turn.acts if act.changed is not None]
 
@@ -9067,7 +9754,7 @@ class Panel:
         self._changed = threading.Condition()  # guards everything below, and tells of each change
         self._version = 0
         self._closed = False
-        self._ui = ui_config(config.ui_config)
+        self._style = mark_style(config)
         self._state = PanelState()
         self._turns: dict[int, tuple[int, str]] = {}  # number: the version it came with, its JSON
         self._known = 0  # the latest turn that was published, which may still grow
@@ -9221,7 +9908,8 @@ class Panel:
         if path == "/config":
             width = self.config.screen_capture_w
             height = self.config.screen_capture_h
-            ui = {"ui": self._ui, "capture_width": width, "capture_height": height}
+            style = asdict(self._style)
+            ui = {"ui": style, "capture_width": width, "capture_height": height}
             return 200, json.dumps(ui)
         with self._changed:
             if path == "/state":
@@ -9239,7 +9927,8 @@ class Panel:
         """The whole state with the picture and its marks, ready to be painted."""
         state = self._state
         width, height = struct.unpack(">2I", self._size or bytes(8))
-        patches = marks(width, height, state.actions, state.bboxes, state.trail, self._ui)
+        turn = read_marks(state.actions, state.bboxes, state.trail)
+        patches = marks(width, height, turn, self._style)
         shown = {**vars(state), "paused": self.stop.paused, "marks": list(patches)}
         return json.dumps(shown)
 

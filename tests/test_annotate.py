@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import unittest
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import agent
@@ -21,9 +22,11 @@ def marked(
     actions: Sequence[Mapping[str, Any]] = (),
     boxes: Sequence[Mapping[str, Any]] = (),
     trail: Any = (),
-    text: str = "",
+    **settings: Any,
 ) -> bytearray:
-    return agent.annotate(GREY, WIDE, HIGH, actions, boxes, trail, agent.ui_config(text))
+    turn = agent.read_marks(actions, boxes, trail)
+    style = agent.mark_style(agent.load_config({"test": settings}))
+    return agent.annotate(GREY, WIDE, HIGH, turn, style)
 
 
 def pixel(pixels: bytes, x: int, y: int) -> tuple[int, int, int]:
@@ -56,9 +59,7 @@ class Heat(unittest.TestCase):
         self.assertEqual(reds, sorted(reds, reverse=True))
 
     def test_a_spot_is_smooth_and_the_same_on_all_sides(self) -> None:
-        pixels = marked(
-            trail=[[act("click", 500, 500)]], text='{"executed_heat": {"radius_scale": 0.1}}'
-        )
+        pixels = marked(trail=[[act("click", 500, 500)]], marks_radius_scale=0.1)
         for dx in range(33):
             for dy in range(33):
                 here = pixel(pixels, 200 + dx, 150 + dy)
@@ -67,14 +68,12 @@ class Heat(unittest.TestCase):
                 self.assertLess(abs(here[0] - pixel(pixels, 201 + dx, 150 + dy)[0]), 12, (dx, dy))
 
     def test_the_radius_follows_the_longer_side(self) -> None:
-        small, large = (
-            f'{{"executed_heat": {{"radius_scale": {scale}}}}}' for scale in (0.05, 0.2)
-        )
-        for text, radius in ((small, 20), (large, 80)):
+        for scale, radius in ((0.05, 20), (0.2, 80)):
             box = touched(
                 marked(
                     trail=[[act("click", 500, 500)]],
-                    text=text.replace("}}", ', "trail_shrink": 1}}'),
+                    marks_radius_scale=scale,
+                    marks_trail_shrink=1,
                 )
             )
             assert box
@@ -96,14 +95,14 @@ class Heat(unittest.TestCase):
             ((300, 500), (800, 503)),
         ):
             both = [
-                marked(trail=[[act("drag", *a, *b)]], text='{"executed_heat": {"trail_shrink": 1}}')
+                marked(trail=[[act("drag", *a, *b)]], marks_trail_shrink=1)
                 for a, b in ((start, end), (end, start))
             ]
             boxes = [touched(pixels) for pixels in both]
             spots = touched(
                 marked(
                     trail=[[act("click", *start), act("click", *end)]],
-                    text='{"executed_heat": {"trail_shrink": 1}}',
+                    marks_trail_shrink=1,
                 )
             )
             self.assertEqual(boxes, [spots, spots], (start, end))
@@ -129,9 +128,8 @@ class Heat(unittest.TestCase):
         self.assertGreater(*pixel(pixels, WIDE - 1, 0)[::2])
 
     def test_switched_off_heat_leaves_only_labels(self) -> None:
-        text = '{"executed_heat": {"enabled": false}}'
         self.assertEqual(
-            pixel(marked([act("click", 500, 500)], text=text), 200, 150), (128, 128, 128)
+            pixel(marked([act("click", 500, 500)], marks_heat=False), 200, 150), (128, 128, 128)
         )
 
 
@@ -154,12 +152,12 @@ class Trail(unittest.TestCase):
             [act("click", 500, 500)],
             [[act("click", 505, 500)], [act("drag", 300, 300, 700, 700)]],
         )
-        older = agent.annotate(GREY, WIDE, HIGH, [], [], trail)
-        self.assertEqual(marked(now, trail=trail), agent.annotate(bytes(older), WIDE, HIGH, now))
+        older = agent.annotate(GREY, WIDE, HIGH, agent.read_marks([], [], trail))
+        both = agent.annotate(bytes(older), WIDE, HIGH, agent.read_marks(now))
+        self.assertEqual(marked(now, trail=trail), both)
 
     def test_one_turn_means_no_trail(self) -> None:
-        text = '{"executed_heat": {"trail_turns": 1}}'
-        self.assertIsNone(touched(marked(trail=[[act("click", 500, 500)]], text=text)))
+        self.assertIsNone(touched(marked(trail=[[act("click", 500, 500)]], marks_trail_turns=1)))
 
     def test_an_older_drag_shrinks_toward_its_middle(self) -> None:
         trail = [[act("drag", 100, 500, 900, 500)], [], []]
@@ -176,9 +174,7 @@ class Trail(unittest.TestCase):
         for age in (1, 2):
             trail = [[], []] if age == 2 else [[]]
             trail[-1:] = [[act("drag", 100, 500, 900, 500)]]
-            boxes.append(
-                touched(marked(trail=trail, text='{"executed_heat": {"trail_shrink": 1.0}}'))
-            )
+            boxes.append(touched(marked(trail=trail, marks_trail_shrink=1.0)))
         self.assertEqual(boxes[0], boxes[1])
 
 
@@ -203,26 +199,24 @@ class Boxes(unittest.TestCase):
         self.assertEqual(touched(marked(boxes=[whole])), agent.Rect(0, 0, WIDE, HIGH))
 
     def test_switched_off_boxes_are_not_drawn(self) -> None:
-        self.assertIsNone(
-            touched(marked(boxes=[self.BOX], text='{"bbox_heat": {"enabled": false}}'))
-        )
+        self.assertIsNone(touched(marked(boxes=[self.BOX], marks_boxes=False)))
 
 
 class Labels(unittest.TestCase):
     def test_a_label_stands_at_its_place_and_inside_the_picture(self) -> None:
-        text = '{"executed_heat": {"enabled": false}}'
         for x, y in ((0, 0), (1000, 0), (0, 1000), (1000, 1000), (500, 500)):
-            box = touched(marked([act("click", x, y)], text=text))
+            box = touched(marked([act("click", x, y)], marks_heat=False))
             assert box
             self.assertEqual(box.height, 10)
             self.assertEqual(
-                box.width, sum(agent._glyph(char, 1)[0] for char in f"1 ({x},{y})") + 3
+                box.width, sum(agent._glyph(char, 1).width for char in f"1 ({x},{y})") + 3
             )
             self.assertLessEqual(abs(box.top + box.height // 2 - y * HIGH // 1000), 14)
 
     def test_two_labels_at_one_place_do_not_cover_each_other(self) -> None:
-        text = '{"executed_heat": {"enabled": false}}'
-        box = touched(marked([act("click", 500, 500), act("double_click", 500, 500)], text=text))
+        box = touched(
+            marked([act("click", 500, 500), act("double_click", 500, 500)], marks_heat=False)
+        )
         assert box
         self.assertEqual(box.height, 20)
 
@@ -231,27 +225,70 @@ class Whole(unittest.TestCase):
     def test_the_given_pixels_stay_as_they_are_and_marks_are_the_same_every_time(self) -> None:
         before = bytes(random.Random(5).randbytes(len(GREY)))
         turn = [act("click", 100, 200), act("drag", 20, 900, 990, 10)]
-        copies = [agent.annotate(before, WIDE, HIGH, turn, [Boxes.BOX], [turn]) for _ in range(2)]
+        given = agent.read_marks(turn, [Boxes.BOX], [turn])
+        copies = [agent.annotate(before, WIDE, HIGH, given) for _ in range(2)]
         self.assertEqual(copies[0], copies[1])
         self.assertNotEqual(copies[0], before)
 
     def test_nothing_to_mark_changes_nothing(self) -> None:
         self.assertEqual(marked(), GREY)
 
-    def test_a_wrong_look_is_refused_by_name(self) -> None:
+    def test_a_wrong_look_is_refused_by_name_with_what_it_takes(self) -> None:
+        bright = "rgba(1,2,3,1)"
         wrong = {
-            '{"executed_heat": {"radius": 1}}': "no setting 'executed_heat.radius'",
-            '{"heat": {"enabled": true}}': "no setting 'heat.enabled'",
-            '{"bbox_heat": {"border": "red"}}': "cannot be drawn",
-            '{"executed_heat": {"stops": []}}': "cannot be drawn",
-            '{"executed_heat": {"radius_scale": NaN}}': "cannot be drawn",
-            '{"executed_heat": {"trail_shrink": NaN}}': "cannot be drawn",
-            "[]": "cannot be drawn",
-            "{": "cannot be drawn",
+            "marks_border": ("red", "rgba(256,0,0,1)", "rgba(1,2,3)", "rgba(1,2,3,1.1)", ""),
+            "marks_heat_stops": (
+                "",
+                bright,
+                f"0 {bright}",
+                f"1 {bright}; 0 {bright}",
+                "0 red; 1 red",
+            ),
+            "marks_box_stops": (f"0 {bright}; 2 {bright}; 1 {bright}", f"0 {bright}; 1 {bright};"),
+            "marks_radius_scale": ("nan", 1.1, -0.1),
+            "marks_trail_shrink": ("nan", 1.1),
+            "marks_trail_turns": (0, 101, 1.5),
+            "marks_border_width": (-1, 101),
         }
-        for text, message in wrong.items():
-            with self.assertRaisesRegex(agent.ConfigError, message):
-                agent.ui_config(text)
+        for name, values in wrong.items():
+            for value in values:
+                with self.assertRaisesRegex(
+                    agent.ConfigError, f"^test: {name} .*takes .*"
+                ) as caught:
+                    agent.load_config({"test": {name: value}})
+                self.assertNotIn("\\d", str(caught.exception), "a pattern is no help to a person")
+
+    def test_every_setting_of_the_look_changes_the_picture(self) -> None:
+        turn = [act("drag", 100, 200, 800, 700)]
+        usual = marked(turn, [Boxes.BOX], [turn])
+        self.assertEqual(agent.mark_style(agent.Config()), agent.USUAL_STYLE)
+        stops = "0 rgba(1,2,3,.9);0.5 rgba(9,9,90,0.5); 1 rgba(9,0,255,0)"
+        settings: dict[str, Any] = {
+            "marks_heat": False,
+            "marks_heat_stops": stops,
+            "marks_radius_scale": 0.05,
+            "marks_trail_turns": 1,
+            "marks_trail_shrink": 0.2,
+            "marks_boxes": False,
+            "marks_box_stops": stops,
+            "marks_border": "rgba(0,255,0,1)",
+            "marks_border_width": 9,
+        }
+        self.assertEqual({f"marks_{f.name}" for f in fields(agent.MarkStyle)}, settings.keys())
+        for name, value in settings.items():
+            self.assertNotEqual(marked(turn, [Boxes.BOX], [turn], **{name: value}), usual, name)
+
+    def test_stops_in_any_order_make_the_same_gradient_as_on_the_page(self) -> None:
+        one, two = "0.3 rgba(0,255,0,1)", "0.7 rgba(0,0,255,1)"
+        pictures = [
+            marked(
+                [act("click", 500, 500)],
+                marks_radius_scale=0.2,
+                marks_heat_stops=f"0 rgba(255,0,0,1); {between}; 1 rgba(0,0,0,0)",
+            )
+            for between in (f"{one}; {two}", f"{two}; {one}")
+        ]
+        self.assertEqual(*pictures)
 
 
 if __name__ == "__main__":

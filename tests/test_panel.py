@@ -10,6 +10,7 @@ import threading
 import time
 import unittest
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 from unittest import mock
 
@@ -230,7 +231,7 @@ class Gate(PanelTest):
         )
         twice = self.raw(self.head("GET /state HTTP/1.1") + self.head("GET /config HTTP/1.1"))[1]
         self.assertEqual(
-            (twice.count(b"HTTP/1.0 "), twice.count(b"executed_heat")), (1, 0)
+            (twice.count(b"HTTP/1.0 "), twice.count(b"trail_turns")), (1, 0)
         )  # one request a connection
 
     def test_a_head_without_end_is_refused(self) -> None:
@@ -567,7 +568,7 @@ class Shown(PanelTest):
         state = self.state()
         self.assertEqual(state["actions"], [{"name": "drag", "x1": 1, "y1": 2, "x2": 3, "y2": 4}])
         self.assertEqual(state["trail"], [[{"name": "click", "x1": 10, "y1": 20}]])
-        wanted = list(agent.marks(*SIZE, state["actions"], [], state["trail"]))
+        wanted = list(agent.marks(*SIZE, agent.read_marks(state["actions"], [], state["trail"])))
         self.assertEqual(state["marks"], json.loads(json.dumps(wanted)))
         self.assertGreater(len(wanted), 10)
 
@@ -615,7 +616,8 @@ class Shown(PanelTest):
         self.assertLessEqual(set(fields), state.keys())
         self.assertEqual((base64.b64decode(state["raw_b64"]), state["turn"]), (PICTURE, 4))
         config = json.loads(self.get("/config")[1].partition(b"\r\n\r\n")[2])
-        self.assertEqual((config["ui"], config["capture_width"]), (agent.UI_CONFIG, 1536))
+        style = json.loads(json.dumps(asdict(agent.USUAL_STYLE)))
+        self.assertEqual((config["ui"], config["capture_width"]), (style, 1536))
 
     def test_events_bring_every_change_and_end_with_the_run(self) -> None:
         with socket.create_connection(("127.0.0.1", self.port), 5) as stream:

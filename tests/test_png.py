@@ -1,4 +1,4 @@
-"""Room 4: the picture format, and drawing into a picture."""
+"""The rooms Pictures and Marks: the PNG format, and drawing into a picture."""
 
 import base64
 import random

@@ -440,8 +440,7 @@ class Marks(StoryCase):
 
     def test_earlier_turns_fade_and_leave_after_the_trail(self) -> None:
         click = told(actions=[{"name": "click", "x1": 250, "y1": 500}])
-        ui = json.dumps({"executed_heat": {"trail_turns": 3}})
-        engine, _ = self.story(click, told(), told(), told(), told(), ui_config=ui)
+        engine, _ = self.story(click, told(), told(), told(), told(), marks_trail_turns=3)
         warmth = []
         for request in engine.voice.server.requests[1:]:
             rgb, width, _ = picture(request)
@@ -453,18 +452,20 @@ class Marks(StoryCase):
         self.assertEqual(warmth[3:], [0, 0])
 
     def test_without_a_trail_only_this_turns_marks_are_drawn(self) -> None:
-        ui = json.dumps({"executed_heat": {"trail_turns": 1}})
         engine, _ = self.story(
-            told(actions=[{"name": "click", "x1": 250, "y1": 500}]), told(), told(), ui_config=ui
+            told(actions=[{"name": "click", "x1": 250, "y1": 500}]),
+            told(),
+            told(),
+            marks_trail_turns=1,
         )
         self.assertEqual(
             [orange(picture(r)[0], 320, 80, 90) for r in engine.voice.server.requests],
             [False, True, False, False],
         )
 
-    def test_a_wrong_ui_config_is_said_before_anything_is_done(self) -> None:
-        with self.assertRaisesRegex(agent.ConfigError, "ui_config"):
-            self.story(told(actions=[CLICK]), ui_config='{"executed_heat": {"colour": 1}}')
+    def test_a_wrong_look_of_the_marks_is_said_before_anything_is_done(self) -> None:
+        with self.assertRaisesRegex(agent.ConfigError, "marks_border"):
+            self.story(told(actions=[CLICK]), marks_border="blue")
 
     def test_a_secret_is_grey_in_both_pictures_and_nameless_in_the_words(self) -> None:
         rest = iter(

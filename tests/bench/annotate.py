@@ -45,12 +45,11 @@ def main() -> None:
     encode = best(lambda: agent.PngEncoder().encode(frame.pixels, frame.width, frame.height))
     for name, boxes in (("3 actions, trail of 4 turns", []), ("the same and 2 boxes", BOXES)):
         start = time.perf_counter()
-        agent.annotate(frame.pixels, frame.width, frame.height, TURN, boxes, trail)
+        given = agent.read_marks(TURN, boxes, trail)
+        agent.annotate(frame.pixels, frame.width, frame.height, given)
         first = (time.perf_counter() - start) * 1000
         marks = best(
-            lambda boxes=boxes: agent.annotate(
-                frame.pixels, frame.width, frame.height, TURN, boxes, trail
-            )
+            lambda given=given: agent.annotate(frame.pixels, frame.width, frame.height, given)
         )
         print(
             f"{name}: {marks:.1f} ms (first time {first:.1f} ms), {marks / encode:.2f} of encoding ({encode:.1f} ms)"

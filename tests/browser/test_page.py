@@ -259,7 +259,7 @@ class Marks(Browser):
         ),
     )
 
-    def compare(self, number: int, text: str = "") -> None:
+    def compare(self, number: int, **settings: Any) -> None:
         """The page's picture of a scene against the program's, channel by channel."""
         width, height, actions, boxes, trail = self.SCENES[number]
         pixels = picture(width, height)
@@ -274,11 +274,9 @@ class Marks(Browser):
         posted = self.panel.wait_annotated(number + 1, 20)
         assert posted, self.chrome.complaints() + [self.chrome.text("#note")]
         plain = agent.bgrx_to_rgb(pixels)
-        wanted = agent.bgrx_to_rgb(
-            bytes(
-                agent.annotate(pixels, width, height, actions, boxes, trail, agent.ui_config(text))
-            )
-        )
+        turn = agent.read_marks(actions, boxes, trail)
+        style = agent.mark_style(agent.load_config({"test": settings}))
+        wanted = agent.bgrx_to_rgb(bytes(agent.annotate(pixels, width, height, turn, style)))
         rgb, *size = agent.png_to_rgb(posted)
         self.assertEqual(size, [width, height])
         self.assertNotEqual(wanted, plain)
@@ -300,15 +298,20 @@ class Marks(Browser):
             self.compare(number)
 
     def test_every_setting_of_the_look_reaches_the_page(self) -> None:
-        text = """{"executed_heat": {"radius_scale": 0.06, "trail_turns": 2, "trail_shrink": 0.5,
-            "stops": [[0, "rgba(1,2,3,0.9)"], [0.5, "rgba(200,9,50,.5)"], [1, "rgba(9,0,255,0)"]]},
-            "bbox_heat": {"border": "rgba(0,255,0,1)", "border_width": 9,
-            "fill_stops": [[0, "rgba(0,0,0,.6)"], [1, "rgba(0,0,0,0)"]]}}"""
+        settings: dict[str, Any] = {
+            "marks_radius_scale": 0.06,
+            "marks_trail_turns": 2,
+            "marks_trail_shrink": 0.5,
+            "marks_heat_stops": "0 rgba(1,2,3,0.9); 0.5 rgba(200,9,50,.5); 1 rgba(9,0,255,0)",
+            "marks_border": "rgba(0,255,0,1)",
+            "marks_border_width": 9,
+            "marks_box_stops": "0 rgba(0,0,0,.6); 1 rgba(0,0,0,0)",
+        }
         self.panel.close()
-        self.panel = agent.Panel(agent.load_config({"test": {"ui_config": text}}), self.stop)
+        self.panel = agent.Panel(agent.load_config({"test": settings}), self.stop)
         self.addCleanup(self.panel.close)
         self.open()
-        self.compare(0, text)
+        self.compare(0, **settings)
 
 
 class Demo(Browser):

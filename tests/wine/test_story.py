@@ -308,7 +308,7 @@ class OnARealDesktop(unittest.TestCase):
     def write_everywhere(self, *options: str) -> None:
         with Desktop() as desktop:
             self.desktop, model = desktop, Writer()
-            ui = 'ui_config={"executed_heat": {"trail_turns": 1}}'
+            ui = "marks_trail_turns=1"
             journal = self.carry_out(
                 desktop, model, f"Write {TASK.text!r} as {TASK.path}", "--set", ui, *options
             )
@@ -326,7 +326,7 @@ class OnARealDesktop(unittest.TestCase):
             )  # its end is Notepad's, who inherits it
             model = Writer()
             with other.watch() as outside:
-                ui = 'ui_config={"executed_heat": {"trail_turns": 1}}'
+                ui = "marks_trail_turns=1"
                 journal = self.carry_out(
                     desktop,
                     model,
