@@ -38,7 +38,7 @@ from collections import Counter, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import MISSING, asdict, dataclass, field, fields, make_dataclass, replace
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
@@ -49,7 +49,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from secrets import compare_digest, token_urlsafe
 from socketserver import ThreadingTCPServer
-from typing import Any, NamedTuple, Protocol, TextIO, cast
+from typing import Any, ClassVar, NamedTuple, NewType, Protocol, TextIO, cast, get_type_hints
 
 __version__ = "0.1.0"
 
@@ -1637,9 +1637,15 @@ class WindowsDesktop:
 ####################################################################################################
 
 
+class Args(Protocol):
+    """A frozen dataclass of a tool's arguments."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
 @dataclass(frozen=True)
 class ToolCall:
-    """One call as the model named it: arguments checked against the tools sent, coordinates as [x, y] integers."""
+    """A call as the model named it: arguments checked by the tools sent, places as [x, y]."""
 
     name: str
     arguments: dict[str, Any]
@@ -1649,91 +1655,159 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Act:
-    """A call that passed parsing: the tool, its arguments as a dataclass, and the call as the model wrote it."""
+    """A call that passed parsing: the tool's canonical name, its arguments, and the call itself."""
 
-    tool: Tool
-    args: Any
+    name: str
+    args: Args
     call: ToolCall
 
     @property
     def shown(self) -> str:
         """The arguments on one line, as logs, memory and the terminal show them."""
-        values = [getattr(self.args, f.name) for f in fields(self.args) if f.name != "reasoning"]
-        return " ".join(
-            json.dumps(v, ensure_ascii=False) if isinstance(v, str) else str(v) for v in values
-        )
+        words = []
+        for argument in fields(self.args):
+            value = getattr(self.args, argument.name)
+            if argument.name == "reasoning":
+                continue
+            if isinstance(value, str):
+                words.append(json.dumps(value, ensure_ascii=False))
+            else:
+                words.append(str(value))
+        return " ".join(words)
 
     def __str__(self) -> str:
-        return f"{self.tool.name} {self.shown}".strip()
+        return f"{self.name} {self.shown}".strip()
 
 
-class Tool(NamedTuple):
-    """One thing a model can call."""
-
-    name: str
-    args: type[Any]
-    description: str
-    run: Callable[[Any, Any], None] | None = (
-        None  # the actuator does it; a tool without is the loop's
-    )
-    done: str = ""  # tells the model and the log that it was carried out, with {arguments}
-
-
-_SPELLINGS = r"""ctrl control ctl strg | lctrl lcontrol | rctrl rcontrol | alt option | right arrowright rightarrow
-    ralt altgr | escape esc | win windows super meta cmd command lwin | enter return ret newline | numsubtract subtract
-    delete del | insert ins | pageup pgup prior | pagedown pgdn pgdown next | backspace bksp back | nummultiply multiply
-    space spacebar | capslock caps | left arrowleft leftarrow | up arrowup uparrow | down arrowdown downarrow | = equals
-    pause break | menu contextmenu | printscreen prtsc prtscn printscrn snapshot | mediaplay playpause | volumemute mute
-    numadd plus + add | - minus | , comma | . period dot | / slash | \ backslash | ' quote apostrophe | numdivide divide
-    ; semicolon | ` backquote grave | [ bracketleft | ] bracketright | numdecimal decimal"""  # keys and other names
-KEY_ALIASES = {
-    alias: row.split()[0] for row in re.split(r" \| |\n", _SPELLINGS) for alias in row.split()[1:]
+# The keys of VK_MAP that people and models also call by other names. (numpad0 to numpad9 and a
+# single blank are added below.)
+KEY_SPELLINGS = {
+    "ctrl": "control ctl strg",
+    "lctrl": "lcontrol",
+    "rctrl": "rcontrol",
+    "alt": "option",
+    "ralt": "altgr",
+    "win": "windows super meta cmd command lwin",
+    "escape": "esc",
+    "enter": "return ret newline",
+    "space": "spacebar",
+    "backspace": "bksp back",
+    "delete": "del",
+    "insert": "ins",
+    "pageup": "pgup prior",
+    "pagedown": "pgdn pgdown next",
+    "left": "arrowleft leftarrow",
+    "right": "arrowright rightarrow",
+    "up": "arrowup uparrow",
+    "down": "arrowdown downarrow",
+    "capslock": "caps",
+    "pause": "break",
+    "menu": "contextmenu",
+    "printscreen": "prtsc prtscn printscrn snapshot",
+    "mediaplay": "playpause",
+    "volumemute": "mute",
+    "numadd": "plus + add",
+    "numsubtract": "subtract",
+    "nummultiply": "multiply",
+    "numdivide": "divide",
+    "numdecimal": "decimal",
+    "-": "minus",
+    "=": "equals",
+    ",": "comma",
+    ".": "period dot",
+    "/": "slash",
+    "\\": "backslash",
+    "'": "quote apostrophe",
+    ";": "semicolon",
+    "`": "backquote grave",
+    "[": "bracketleft",
+    "]": "bracketright",
 }
-KEY_ALIASES |= {" ": "space", **{f"numpad{n}": f"num{n}" for n in range(10)}}
+
+
+def _key_aliases() -> dict[str, str]:
+    """The key of VK_MAP for each of its other names."""
+    aliases = {" ": "space"}
+    for n in range(10):
+        aliases[f"numpad{n}"] = f"num{n}"
+    for key, spellings in KEY_SPELLINGS.items():
+        aliases |= dict.fromkeys(spellings.split(), key)
+    return aliases
+
+
+KEY_ALIASES = _key_aliases()
 MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rwin".split())
 
 
 def key_name(name: str) -> str | None:
-    """The name in VK_MAP for a key as people and models write it (case, blanks, _ and - do not matter), or None."""
+    """The name in VK_MAP for a key as people and models write it, or None.
+
+    Case, blanks, _ and - do not matter: "Page Up", "page-up" and "PAGE_UP" are one key.
+    """
     plain = name.strip().lower() or name[:1]
+    spellings = [plain]
     words = re.split(r"[-_]|\s+", plain)
-    spellings = (plain, "".join(words) if all(words) else plain)  # "page-up", but not "ctrl-"
-    return next(
-        (key for key in (KEY_ALIASES.get(said, said) for said in spellings) if key in VK_MAP), None
-    )
+    if all(words):  # "page-up", but not "ctrl-"
+        spellings.append("".join(words))
+    for spelling in spellings:
+        key = KEY_ALIASES.get(spelling, spelling)
+        if key in VK_MAP:
+            return key
+    return None
+
+
+def _chord_parts(text: str) -> list[str]:
+    """What stands between the signs of `ctrl+s`, `ctrl-s` or `ctrl s`; at least one part."""
+    sign = None  # blanks
+    if "+" in text:
+        sign = "+"
+    elif "-" in text:
+        sign = "-"
+    parts = [part.strip() for part in text.split(sign)]
+    if sign and parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
+        parts[-2:] = [sign]
+    return parts or [""]
 
 
 def parse_chord(text: str) -> tuple[str, ...]:
-    """`S+Ctrl` -> ("ctrl", "s"): modifiers first, then at most one key. Raises ToolError (invalid_key)."""
-    if single := key_name(text):
+    """`S+Ctrl` -> ("ctrl", "s"): modifiers first, then at most one key.
+
+    Raises ToolError (invalid_key) for a key that does not exist, and for two keys at once.
+    """
+    single = key_name(text)
+    if single:
         return (single,)
-    sign = (
-        "+" if "+" in text else "-" if "-" in text else None
-    )  # "ctrl-c" and "ctrl c" are no key names, but chords
-    parts = [part.strip() for part in text.split(sign)] or [""]
-    if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
-        parts[-2:] = [str(sign)]
-    keys = [key_name(part) or "" for part in parts]
-    if "" in keys:
-        wrong = parts[keys.index("")] or text
-        raise ToolError(
-            f"There is no key {wrong!r}; use names such as enter, tab, ctrl+s, f5.", "invalid_key"
-        )
-    others = [key for key in keys if key not in MODIFIERS]
+    modifiers = []
+    others = []
+    for part in _chord_parts(text):
+        key = key_name(part)
+        if key is None:
+            advice = "use names such as enter, tab, ctrl+s, f5"
+            raise ToolError(f"There is no key {part or text!r}; {advice}.", "invalid_key")
+        if key in MODIFIERS:
+            modifiers.append(key)
+        else:
+            others.append(key)
     if len(others) > 1:
         raise ToolError(
             f"{text!r} names {len(others)} keys at once; press one key with its modifiers.",
             "invalid_key",
         )
-    return (*dict.fromkeys(key for key in keys if key in MODIFIERS), *others)
+    return (*dict.fromkeys(modifiers), *others)
 
 
-def chord_codes(keys: Sequence[str]) -> frozenset[int]:
-    """What a chord is to Windows, left and right alike; AltGr counts as the ctrl+alt that it is on many keyboards."""
-    sideless = [key[1:] if key[1:] in MODIFIERS else key for key in keys] + ["ctrl"] * (
-        "ralt" in keys
-    )
-    return frozenset(VK_MAP[key] for key in sideless)
+def chord_codes(keys: Iterable[str]) -> frozenset[int]:
+    """What a chord is to Windows, left and right alike.
+
+    AltGr (ralt) counts as the ctrl+alt that it is on many keyboards.
+    """
+    codes = set()
+    for key in keys:
+        sideless = key[1:] if key[1:] in MODIFIERS else key
+        codes.add(VK_MAP[sideless])
+        if key == "ralt":
+            codes.add(VK_MAP["ctrl"])
+    return frozenset(codes)
 
 
 def split_list(setting: str) -> list[str]:
@@ -1742,285 +1816,481 @@ def split_list(setting: str) -> list[str]:
 
 
 def clean_text(text: str) -> str:
-    """Text as it will be typed, line ends as \\n; raises ToolError for control characters and lone surrogates."""
+    """Text as it will be typed, with every line end as one \\n.
+
+    Raises ToolError for control characters and lone surrogates, which no keyboard can type.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if bad := re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", text):
-        raise ToolError(
-            f"Character {bad.start() + 1} of the text (U+{ord(bad[0]):04X}) cannot be typed; omit it."
-        )
+    bad = re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", text)
+    if bad:
+        place = f"Character {bad.start() + 1} of the text (U+{ord(bad[0]):04X})"
+        raise ToolError(f"{place} cannot be typed; omit it.")
     return text
 
 
-# The types of arguments that are no mere texts, and what the model is told beyond their names.
-_TYPES = {
-    **dict.fromkeys(("position", "start", "end"), "Coordinate"),
-    "archived_turns": "tuple[int, ...]",
-    "text": "Text",
-    "key": "Chord",
+# What an argument is: its annotation decides about its JSON schema, about how it is read, and about
+# the gates that it has to pass. A plain str is a text for the program or its log.
+Label = NewType("Label", str)  # the words on what is clicked, by which risks are told
+Text = NewType("Text", str)  # what is typed
+Chord = NewType("Chord", str)  # keys that are pressed together, such as ctrl+s
+
+Schema = dict[str, Any]  # a JSON schema, or a part of one
+
+
+class Kind(NamedTuple):
+    """What an annotation means: the schema that a model sees, and how the value is made."""
+
+    schema: Schema
+    make: Callable[[Any], object]  # from a value that fits the schema; may raise ToolError
+
+
+AXIS: Schema = {"type": "integer", "minimum": 0, "maximum": GRID}
+KINDS: dict[object, Kind] = {
+    str: Kind({"type": "string"}, str),
+    Label: Kind({"type": "string"}, str),
+    Text: Kind({"type": "string"}, clean_text),
+    Chord: Kind({"type": "string"}, lambda text: "+".join(parse_chord(text))),
+    # That the numbers come in pairs, the prompt says.
+    Coordinate: Kind({"type": "array", "items": AXIS}, lambda place: Coordinate(*place)),
+    tuple[int, ...]: Kind({"type": "array", "items": {"type": "integer"}}, tuple),
 }
-_TOLD = {
-    argument: {"description": text}
-    for argument, text in {
-        "key": "like enter, ctrl+s, win+r",
-        "completion_status": "DONE, BLOCKED or IN_PROGRESS",
-        "summary": "what was achieved",
-        "patterns_detected": "repeats and failures worth knowing",
-        "archived_turns": "turn numbers to archive",
-        "instructions": "one concrete next goal and how its success looks",
-    }.items()
-}
 
 
-def _args(name: str, arguments: str) -> Any:
-    """A frozen dataclass of texts and what else _TYPES says; `name?` is optional."""
-    rows = [
-        (
-            named,
-            _TYPES.get(named, "str"),
-            field(default="" if optional else MISSING, metadata=_TOLD.get(named)),
-        )
-        for named, optional in re.findall(r"(\w+)(\??)", arguments)
-    ]
-    return make_dataclass(name, rows, frozen=True)
+def kind_of(args: type[Args], argument: str) -> Kind:
+    """What the annotation of one argument of these means."""
+    return KINDS[get_type_hints(args)[argument]]
 
 
-NoArgs = _args("NoArgs", "")
-ClickArgs = _args("ClickArgs", "element_name position reasoning?")
-MoveArgs = _args("MoveArgs", "position")
-TypeTextArgs = _args("TypeTextArgs", "text reasoning?")
-PressKeyArgs = _args("PressKeyArgs", "key reasoning?")
-ScrollArgs = _args("ScrollArgs", "reasoning?")
-CENTRE = Coordinate(GRID // 2, GRID // 2)
+def values_of(args: Args, annotation: object) -> list[Any]:
+    """The values of the arguments that are annotated so, in their order."""
+    hints = get_type_hints(type(args))
+    return [getattr(args, name) for name, hint in hints.items() if hint is annotation]
 
 
-def recover(do: Any, _args: Any) -> None:
-    """Out of dialogs and menus."""
-    do.press(("escape",))
-    do.move(CENTRE)
-    do.click(Coordinate(10, GRID - 20))
-    do.press(("ctrl", "escape"))
+@dataclass(frozen=True)
+class NoArgs:
+    """Of a tool that needs to know nothing."""
+
+
+@dataclass(frozen=True)
+class ClickArgs:
+    """Something on the screen, by the words on it and by its place."""
+
+    element_name: Label
+    position: Coordinate
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class DragArgs:
+    """Something on the screen that goes from one place to another."""
+
+    element_name: Label
+    start: Coordinate
+    end: Coordinate
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class MoveArgs:
+    """A place alone."""
+
+    position: Coordinate
+
+
+@dataclass(frozen=True)
+class TypeTextArgs:
+    """What to type where the caret is; {{NAME}} stands for a secret."""
+
+    text: Text
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class PressKeyArgs:
+    """Keys to press together."""
+
+    key: Chord = field(metadata={"description": "like enter, ctrl+s, win+r"})
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class ScrollArgs:
+    """Of a tool that needs to know nothing but may be given a reason."""
+
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class DoneArgs:
+    """The proof that the whole task is done."""
+
+    evidence: str
+
+
+@dataclass(frozen=True)
+class StatusArgs:
+    """How the goal of the present instruction stands."""
+
+    goal_identifier: str
+    completion_status: str = field(metadata={"description": "DONE, BLOCKED or IN_PROGRESS"})
+    evidence: str = ""
+
+
+@dataclass(frozen=True)
+class PlanArgs:
+    """What the planner wants of the executor."""
+
+    instructions: str = field(
+        metadata={"description": "one concrete next goal and how its success looks"}
+    )
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class ArchiveArgs:
+    """A summary that takes the place of the turns with these numbers."""
+
+    summary: str = field(metadata={"description": "what was achieved"})
+    archived_turns: tuple[int, ...] = field(metadata={"description": "turn numbers to archive"})
+    patterns_detected: str = field(
+        default="", metadata={"description": "repeats and failures worth knowing"}
+    )
+
+
+class Tool(NamedTuple):
+    """One thing that a model can call; how a tool acts on the desktop stands in HANDS."""
+
+    name: str
+    args: type[Args]
+    description: str
+    done: str = ""  # tells the model and the log that it was done, with {arguments}
 
 
 TOOLS: dict[str, Tool] = {
-    item.name: item
-    for item in (
-        Tool(
-            "click",
-            ClickArgs,
-            "Left-click.",
-            lambda do, args: do.click(args.position),
-            "Clicked: {element_name}",
-        ),
-        Tool(
-            "double_click",
-            ClickArgs,
-            "Double-click.",
-            lambda do, args: do.click(args.position, count=2),
-            "Double-clicked: {element_name}",
-        ),
-        Tool(
-            "right_click",
-            ClickArgs,
-            "Right-click.",
-            lambda do, args: do.click(args.position, button="right"),
-            "Right-clicked: {element_name}",
-        ),
-        Tool(
-            "drag",
-            _args("DragArgs", "element_name start end reasoning?"),
-            "Drag start to end.",
-            lambda do, args: do.drag(args.start, args.end),
-            "Dragged: {element_name}",
-        ),
-        Tool(
-            "type_text",
-            TypeTextArgs,
-            "Type at caret.",
-            lambda do, args: do.type_text(args.text),
-            "Typed: {text:.50}",
-        ),
-        Tool(
-            "press_key",
-            PressKeyArgs,
-            "Press keys.",
-            lambda do, args: do.press(parse_chord(args.key)),
-            "Pressed key: {key}",
-        ),
-        Tool(
-            "scroll_down",
-            ScrollArgs,
-            "Scroll down.",
-            lambda do, _: do.scroll(CENTRE, -1),
-            "Scrolled down",
-        ),
-        Tool(
-            "scroll_up", ScrollArgs, "Scroll up.", lambda do, _: do.scroll(CENTRE, 1), "Scrolled up"
-        ),
-        Tool(
-            "move",
-            MoveArgs,
-            "Move the mouse.",
-            lambda do, args: do.move(args.position),
-            "Moved to {position}",
-        ),
-        Tool(
-            "click_here",
-            NoArgs,
-            "Click where the mouse is.",
-            lambda do, _: do.click(None),
-            "Clicked where the mouse is",
-        ),
-        Tool(
-            "scroll_at",
-            MoveArgs,
-            "Scroll down at a place.",
-            lambda do, args: do.scroll(args.position, -1),
-            "Scrolled down at {position}",
-        ),
+    tool.name: tool
+    for tool in (
+        Tool("click", ClickArgs, "Left-click.", "Clicked: {element_name}"),
+        Tool("double_click", ClickArgs, "Double-click.", "Double-clicked: {element_name}"),
+        Tool("right_click", ClickArgs, "Right-click.", "Right-clicked: {element_name}"),
+        Tool("drag", DragArgs, "Drag start to end.", "Dragged: {element_name}"),
+        Tool("type_text", TypeTextArgs, "Type at caret.", "Typed: {text:.50}"),
+        Tool("press_key", PressKeyArgs, "Press keys.", "Pressed key: {key}"),
+        Tool("scroll_down", ScrollArgs, "Scroll down.", "Scrolled down"),
+        Tool("scroll_up", ScrollArgs, "Scroll up.", "Scrolled up"),
+        Tool("move", MoveArgs, "Move the mouse.", "Moved to {position}"),
+        Tool("click_here", NoArgs, "Click where the mouse is.", "Clicked where the mouse is"),
+        Tool("scroll_at", MoveArgs, "Scroll down at a place.", "Scrolled down at {position}"),
         Tool(
             "scroll_here",
             NoArgs,
             "Scroll down where the mouse is.",
-            lambda do, _: do.scroll(None, -1),
             "Scrolled down where the mouse is",
         ),
         Tool(
             "recover",
             NoArgs,
             "Press the recovery keys, to get out of dialogs.",
-            recover,
             "Pressed the recovery keys",
         ),
         Tool("observe", NoArgs, "Take a screenshot."),
         Tool("wait", NoArgs, "Wait a second."),
         Tool(
             "report_complete",
-            _args("DoneArgs", "evidence"),
+            DoneArgs,
             "Whole task done; visible proof, 100 or more characters.",
         ),
-        Tool(
-            "report_status",
-            _args("StatusArgs", "goal_identifier completion_status evidence?"),
-            "Goal done or blocked.",
-        ),
-        Tool(
-            "update_plan",
-            _args("PlanArgs", "instructions reasoning?"),
-            "Give the executor its next instructions.",
-        ),
-        Tool(
-            "archive",
-            _args("ArchiveArgs", "summary archived_turns patterns_detected?"),
-            "Replace finished turns by a summary.",
-        ),
+        Tool("report_status", StatusArgs, "Goal done or blocked."),
+        Tool("update_plan", PlanArgs, "Give the executor its next instructions."),
+        Tool("archive", ArchiveArgs, "Replace finished turns by a summary."),
     )
-}
-AXIS: dict[str, Any] = {
-    "type": "integer",
-    "minimum": 0,
-    "maximum": GRID,
-}  # that it comes in pairs, the prompt says
-KINDS: dict[
-    str, tuple[dict[str, Any], Callable[[Any], Any]]
-] = {  # type of an argument: its schema, how it is made
-    "str": ({"type": "string"}, str),
-    "Text": ({"type": "string"}, clean_text),
-    "Chord": ({"type": "string"}, lambda text: "+".join(parse_chord(text))),
-    "Coordinate": ({"type": "array", "items": AXIS}, lambda place: Coordinate(*place)),
-    "tuple[int, ...]": ({"type": "array", "items": {"type": "integer"}}, tuple),
 }
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """How tools and arguments are called towards a model; `shapes` shows an argument as other properties or none."""
+    """How tools and arguments are called towards a model."""
 
     tools: Mapping[str, str]  # canonical name: shown name
-    arguments: Mapping[str, str] = field(
-        default_factory=dict
-    )  # the same for "argument" or "tool.argument"
-    shapes: Mapping[str, Mapping[str, dict[str, Any]]] = field(
-        default_factory=dict
-    )  # argument: {property: schema}
+    # The shown name of an "argument", or of one tool's alone: "tool.argument".
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    # An argument that is shown as other properties, {property: schema}, or as none at all.
+    shapes: Mapping[str, Mapping[str, Schema]] = field(default_factory=dict)
 
-    def schemas(self, names: Sequence[str]) -> list[dict[str, Any]]:
+    def schemas(self, names: Sequence[str]) -> list[Schema]:
         """The `tools` list of a request for these canonical tools."""
         return [{"type": "function", "function": self._function(TOOLS[name])} for name in names]
 
-    def _function(self, item: Tool) -> dict[str, Any]:
-        properties = {
-            name: spec for f in fields(item.args) for name, spec in self._shown(item, f).items()
-        }
-        required = [
-            name for f in fields(item.args) if f.default is MISSING for name in self._shown(item, f)
-        ]
-        parameters = {"type": "object", "properties": properties, "required": required}
+    def _function(self, tool: Tool) -> Schema:
+        properties: dict[str, Schema] = {}
+        required: list[str] = []
+        for argument in fields(tool.args):
+            shown = self._shown(tool, argument)
+            properties.update(shown)
+            if argument.default is MISSING:
+                required.extend(shown)
         return {
-            "name": self.tools[item.name],
-            "description": item.description,
-            "parameters": parameters,
+            "name": self.tools[tool.name],
+            "description": tool.description,
+            "parameters": {"type": "object", "properties": properties, "required": required},
         }
 
-    def _shown(self, item: Tool, f: Any) -> Mapping[str, dict[str, Any]]:
+    def _shown(self, tool: Tool, argument: Field[Any]) -> Mapping[str, Schema]:
         """The properties that stand for one argument, usually one."""
-        shown = self.arguments.get(f"{item.name}.{f.name}", self.arguments.get(f.name, f.name))
-        return self.shapes.get(f.name, {shown: {**KINDS[f.type][0], **f.metadata}})
+        if argument.name in self.shapes:
+            return self.shapes[argument.name]
+        usual = self.arguments.get(argument.name, argument.name)
+        shown = self.arguments.get(f"{tool.name}.{argument.name}", usual)
+        return {shown: {**kind_of(tool.args, argument.name).schema, **argument.metadata}}
 
     def parse(self, call: ToolCall) -> Act:
-        """A call in this vocabulary, which its schema has checked, as an Act; raises ToolError for what is left."""
-        try:
-            item = next(TOOLS[name] for name, shown in self.tools.items() if shown == call.name)
-            values = {}
-            for f in fields(item.args):
-                if given := [
-                    call.arguments[name] for name in self._shown(item, f) if name in call.arguments
-                ]:
-                    values[f.name] = KINDS[str(f.type)][1](given[0] if len(given) == 1 else given)
-            return Act(item, item.args(**values), call)
-        except (
-            StopIteration,
-            TypeError,
-            AttributeError,
-        ):  # of a journal or a script that somebody changed
+        """A call in this vocabulary, which its schema has checked, as an Act.
+
+        Raises ToolError for what a schema cannot check: control characters in a text, a key that
+        does not exist, a place outside the grid.
+        """
+        found = (canonical for canonical, shown in self.tools.items() if shown == call.name)
+        name = next(found, None)
+        if name:
+            # A call from a journal or a script that somebody changed was checked by no schema.
+            with suppress(TypeError, AttributeError):
+                return Act(name, self._args(TOOLS[name], call.arguments), call)
+        raise ToolError(f"There is no tool {call.name!r} that takes {call.arguments!r:.200}.")
+
+    def _args(self, tool: Tool, arguments: Mapping[str, Any]) -> Args:
+        """The given arguments as the tool's dataclass; an optional one may be missing."""
+        values = {}
+        for argument in fields(tool.args):
+            shown = self._shown(tool, argument)
+            given = [arguments[name] for name in shown if name in arguments]
+            if given:
+                # Several properties are one place, such as x and y.
+                value = given[0] if len(given) == 1 else given
+                values[argument.name] = kind_of(tool.args, argument.name).make(value)
+        return tool.args(**values)
+
+
+####################################################################################################
+# Risks - what input must never reach or press, and what a person has to allow first
+####################################################################################################
+
+
+@dataclass
+class Attempt:
+    """An act before the gates, and what they find out about it on its way through them."""
+
+    act: Act
+    frame: Frame  # the look on which the model decided
+    front: Window | None = None  # which has the keyboard now
+    reached: Sequence[Window] = ()  # which get its input
+
+    @property
+    def places(self) -> list[Point]:
+        """The pixels that the act names."""
+        return [to_point(at, self.frame.area) for at in values_of(self.act.args, Coordinate)]
+
+    @property
+    def by_keyboard(self) -> bool:
+        """Whether the act types or presses something."""
+        return bool(values_of(self.act.args, Text) or values_of(self.act.args, Chord))
+
+
+def same_window(one: Window | None, other: Window | None) -> bool:
+    """Whether both are one window, or both none."""
+    return (one and one.handle) == (other and other.handle)
+
+
+PANEL_TITLE = "agent.py panel"  # of the panel's page, and so of the browser's window
+
+# What makes an act risky: any of these patterns is found in its `facts`, which are lines: label:,
+# key: and text: of the act, then title: and program: of each window that it reaches.
+RISKS: Mapping[str, Sequence[str]] = {
+    "delete": (
+        r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)",
+        r"^key:.*\bshift\+delete$",
+        r"^key:delete$[^\0]*^program:explorer",  # of files; in a text it takes a character
+    ),
+    "pay": (
+        r"^label:.*\b(pay|buy|purchas|order|check ?out|subscri|donat|transfer|bid\b)",
+        r"^label:.*\b(kauf|bezahl|achet|compr)",
+    ),
+    "send": (r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",),
+    "install": (
+        r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree)",
+        r"^label:.*\benable (macros|content|editing)",
+    ),
+    "power": (r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",),
+    "password": (
+        r"^(label|title):.*\b(pass(code|wor[dt])|pin\b|cv[vc]\b|credit card)",
+        r"^(label|title):.*\b(kennwort|mot de passe|contraseña)",
+    ),
+    "secret": (r"^text:.*\{\{\s*\w+\s*\}\}",),
+    "admin prompt": (
+        r"^title:(user account control|benutzerkontensteuerung|windows security)",
+        r"^program:(consent|cred)",
+    ),
+    "run dialog": (r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",),
+    "terminal": (
+        r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole)\.exe$",
+        r"^program:(wsl|bash|mintty|regedit|mmc)\.exe$",
+        r"^title:.*(command prompt|powershell|registry editor)",
+    ),
+    "command": (
+        r"^text:.*\b(rm -|del /|rd /|format [a-z]:|shutdown\b|reg (add|delete)|net user)",
+        r"^text:.*(powershell|cmd /)",
+    ),
+}
+
+
+def label_of(act: Act) -> str:
+    """The words on what the act is done to, on one line."""
+    return " ".join(" ".join(values_of(act.args, Label)).split())
+
+
+def facts(attempt: Attempt) -> str:
+    """What is known of an act and of the windows that it reaches, one `name:value` a line."""
+    keys = " ".join(values_of(attempt.act.args, Chord))
+    text = " ".join(values_of(attempt.act.args, Text))
+    lines = [
+        f"label:{label_of(attempt.act)}",
+        f"key:{' '.join(keys.split())}",
+        f"text:{' '.join(text.split())}",
+    ]
+    for window in attempt.reached:
+        lines += [f"title:{window.title}", f"program:{window.program}"]
+    return "\n".join(lines)
+
+
+def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
+    """The names of the risks about which the person is to be asked."""
+    if config.confirm == "never":
+        return []
+    known = facts(attempt)
+    risks = []
+    for name, patterns in RISKS.items():
+        if any(re.search(rule, known, re.IGNORECASE | re.MULTILINE) for rule in patterns):
+            risks.append(name)
+    label = label_of(attempt.act).lower()
+    risks += [word for word in split_list(config.risky_words) if word in label]
+    if not risks and config.confirm == "always":
+        return ["any act"]
+    return risks
+
+
+def question_about(risks: Sequence[str], attempt: Attempt) -> str:
+    """What the person is asked: the risks, the act, and where it is performed."""
+    windows = " and ".join(f"{window.title!r} ({window.program})" for window in attempt.reached)
+    return f"{', '.join(risks)}: {attempt.act} in {windows}"
+
+
+def matches_any(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a name, in whatever case, is one of these in lower case, in which * is anything."""
+    return any(fnmatchcase(name.lower(), pattern) for pattern in patterns)
+
+
+def is_allowed(risks: Sequence[str], question: str, config: Config) -> bool:
+    """Whether the person has allowed this in advance: each of its risks, or this very question."""
+    allowed = split_list(config.allow_risky)
+    return set(risks) <= set(allowed) or matches_any(question, allowed)
+
+
+def why_forbidden(window: Window, config: Config) -> str:
+    """Why input must not reach this window; an empty text if it may."""
+    blocked = split_list(config.blocked_windows)
+    allowed = split_list(config.allowed_windows)
+
+    def is_named_in(patterns: Sequence[str]) -> bool:
+        return matches_any(window.title, patterns) or matches_any(window.program, patterns)
+
+    if window.elevated:
+        return "runs as administrator, so that Windows keeps input from it"
+    if window.own or window.title.startswith(PANEL_TITLE):
+        return "is the agent's own"
+    if is_named_in(blocked):
+        return "is blocked"
+    if allowed and not is_named_in(allowed):
+        return "is not among the allowed ones"
+    return ""
+
+
+def blocked_chords(config: Config) -> dict[frozenset[int], str]:
+    """The codes of each chord that may not be pressed, and how it is written.
+
+    The hotkeys of the person are among them. Raises ToolError for a key that does not exist.
+    """
+    chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
+    return {chord_codes(parse_chord(chord)): chord for chord in chords}
+
+
+def refuse_chord(keys: Sequence[str], blocked: Mapping[frozenset[int], str]) -> None:
+    """Raises ToolError if these keys, down together, hold a blocked chord."""
+    codes = chord_codes(keys)
+    for blocked_codes, chord in blocked.items():
+        if blocked_codes <= codes:
             raise ToolError(
-                f"There is no tool {call.name!r} that takes {call.arguments!r:.200}."
-            ) from None
+                f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key"
+            )
+
+
+def refuse_window(window: Window, config: Config) -> None:
+    """Raises ToolError if input must not reach this window."""
+    reason = why_forbidden(window, config)
+    if reason:
+        raise ToolError(
+            f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window"
+        )
 
 
 ####################################################################################################
 # Actuator - the one place through which input leaves, with every gate before it
 ####################################################################################################
 
-SLACK_S = 0.2  # Windows stamps input up to 16 ms late, and keys of a command just given are still on their way up
+# Windows stamps input up to 16 ms late, and the keys of a command just given are still going up.
+SLACK_S = 0.2
 IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
-PANEL_TITLE = "agent.py panel"  # of its page, and so of the browser's window
-# What makes an act risky: a regex on the lines label:, key: and text: of the act, title: and program: of its window.
-RISKS = {
-    "delete": r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)"
-    r"|^key:.*\bshift\+delete$|^key:delete$[^\0]*^program:explorer",
-    "pay": r"^label:.*\b(pay|buy|purchas|order|check ?out|subscri|donat|transfer|bid\b|kauf|bezahl|achet|compr)",
-    "send": r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",
-    "install": r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree|enable (macros|content|editing))",
-    "power": r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",
-    "password": r"^(label|title):.*\b(pass(code|wor[dt])|kennwort|mot de passe|contraseña|pin\b|cv[vc]\b|credit card)",
-    "secret": r"^text:.*\{\{\s*\w+\s*\}\}",
-    "admin prompt": r"^title:(user account control|benutzerkontensteuerung|windows security)|^program:(consent|cred)",
-    "run dialog": r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",
-    "terminal": r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl|bash|mintty|regedit|mmc)"
-    r"\.exe$|^title:.*(command prompt|powershell|registry editor)",
-    "command": r"^text:.*(\b(rm -|del /|rd /|format [a-z]:|shutdown\b|reg (add|delete)|net user)|powershell|cmd /)",
-}
+NEAR_PIXELS = 4  # defaults of SM_CXDRAG and SM_CXDOUBLECLK
+RELEASE_TRIES = 3
+CENTRE = Coordinate(GRID // 2, GRID // 2)
+
+Switch = Callable[[str, bool], None]  # presses or releases what has this name: a key or a button
 
 
 def near(one: Point, other: Point) -> bool:
-    """Whether Windows takes a press at the one and a release or press at the other for the same place."""
-    return (
-        max(abs(one.x - other.x), abs(one.y - other.y)) <= 4
-    )  # pixels: defaults of SM_CXDRAG and SM_CXDOUBLECLK
+    """Whether Windows takes both for one place, of a press and a release or of two presses."""
+    return max(abs(one.x - other.x), abs(one.y - other.y)) <= NEAR_PIXELS
+
+
+def text_batches(text: str, events_most: int) -> list[str]:
+    """The text in pieces of so many input events; a surrogate pair stays whole."""
+    batches = [""]
+    for character in text:
+        # A UTF-16 unit is two bytes and two events: it goes down and up.
+        if len((batches[-1] + character).encode("utf-16-le")) > events_most:
+            batches.append("")
+        batches[-1] += character
+    return batches
+
+
+class LastClick(NamedTuple):
+    """When and where which button was pressed last."""
+
+    at: float
+    point: Point
+    button: str
+
+
+@dataclass(frozen=True)
+class Performed:
+    """What became of an act: what the model is told, and how far it came."""
+
+    result: str  # what was done, or why it was not
+    refused: str = ""  # the kind of the error by which a gate or Windows ("windows") refused it
+    sent: int = 0  # input events before it ended; after the first, a refused act is half done
+    acted: bool = False  # whether it passed every gate, so that the screen may be another one now
 
 
 class Actuator:
-    """Carries acts out on a desktop; it alone calls the desktop's input methods, and only behind GATES."""
+    """Performs acts on a desktop; it alone calls the desktop's input methods, only behind GATES."""
 
     def __init__(
         self,
@@ -2032,302 +2302,94 @@ class Actuator:
         confirm: Callable[[str], bool] = lambda _: False,
         secrets: Secrets | None = None,
     ) -> None:
-        self.desktop, self.config, self.clock, self.stop = desktop, config, clock, stop
-        self.notice, self.confirm, self.secrets = notice, confirm, secrets or Secrets()
-        # the windows that the present act is going to reach; questions that got a yes, for an act that must look again
-        self.reached, self.approved = list[Window](), set[str]()
-        self.area, self.spent = (
-            Rect(0, 0, 0, 0),
-            0,
-        )  # of the act's frame; the number of the last frame acted on
-        chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
-        self._blocked = {chord_codes(parse_chord(chord)): chord for chord in chords}
-        self.began = self.last_own = (
-            clock.now()
-        )  # last_own: when its own last input ended; later input is the person's
-        self.sent, self.aim = (
-            0,
-            Point(-1, -1),
-        )  # events of the present act; where the program itself last put the mouse
-        self.acted: deque[float] = deque(maxlen=config.acts_per_minute)
+        self.desktop = desktop
+        self.config = config
+        self.clock = clock
+        self.stop = stop
+        self.notice = notice
+        self.confirm = confirm
+        self.secrets = secrets or Secrets()
+        self.blocked = blocked_chords(config)
+        self.began = clock.now()
+        self.last_own = self.began  # when its own last input ended; later input is the person's
+        self.act_times: deque[float] = deque(maxlen=config.acts_per_minute)
+        self.used_frame = 0  # the number of the last frame that was acted on
+        self.approved: set[str] = set()  # questions that got a yes, until their act is performed
+        self.aim = Point(-1, -1)  # where the program itself last put the mouse
+        self.area = Rect(0, 0, 0, 0)  # the working area of the present act
         self._place: Point | None = None  # where the mouse must be in the middle of an act
-        self._held: list[
-            tuple[Callable[[str, bool], None], str]
-        ] = []  # pressed, and let go of on every exit path
-        self._last_click = (-1e9, Point(0, 0), "")
+        self._sent = 0  # input events of the present act
+        self._held: list[tuple[Switch, str]] = []  # pressed; let go of on every way out
+        self._last_click = LastClick(-1e9, Point(0, 0), "")
 
-    def perform(self, act: Act, frame: Frame) -> str:
-        """What an act on a frame came to; if it raises after the first event `sent`, what was done is unknown."""
-        self.sent = 0
-        for gate in GATES if act.tool.run else ():
-            if (verdict := gate(self, act, frame)) is not None:
-                return verdict
-        self.area, self.spent, self._place = frame.area, frame.number, self.desktop.cursor()
-        self.acted.append(self.clock.now())
+    def perform(self, act: Act, frame: Frame) -> Performed:
+        """Takes an act through the gates and carries it out; raises Stopped, but no refusal.
+
+        A tool that is not in HANDS does nothing here.
+        """
+        if act.name not in HANDS:
+            return Performed(self._done(act))
+        attempt = Attempt(act, frame)
         try:
-            if act.tool.run:
-                act.tool.run(self, act.args)
-            return act.tool.done.format(**vars(act.args))
+            for gate in GATES:
+                verdict = gate(self, attempt)
+                if verdict is not None:
+                    return Performed(verdict)
+            self._begin(frame)
+        except (ToolError, Win32Error) as error:
+            return Performed(str(error), refusal_kind(error))
+        try:
+            self._use_hands(act)
+        except (ToolError, Win32Error) as error:
+            return Performed(str(error), refusal_kind(error), self._sent, acted=True)
+        return Performed(self._done(act), sent=self._sent, acted=True)
+
+    def _begin(self, frame: Frame) -> None:
+        """From here on the frame is used up, whatever comes of the act."""
+        self._place = self.desktop.cursor()
+        self.area = frame.area
+        self.used_frame = frame.number
+        self._sent = 0
+        self.act_times.append(self.clock.now())
+
+    def _use_hands(self, act: Act) -> None:
+        try:
+            HANDS[act.name](self, act.args)
         finally:
             self.release()
             self.last_own = self.clock.now()
 
+    def _done(self, act: Act) -> str:
+        return TOOLS[act.name].done.format(**vars(act.args))
+
     def settled(self) -> None:
-        """The screen is at rest: what came in meanwhile was the act's doing, unless the mouse is elsewhere."""
-        if (
-            self.desktop.cursor() == self._place
-        ):  # Wine takes a window that appears under the pointer for a move
+        """The screen is at rest: what came in meanwhile was the act's doing.
+
+        Unless the mouse is elsewhere: that was the person. (Input that moves nothing need not be:
+        Wine takes a window that appears under the pointer for a move.)
+        """
+        if self.desktop.cursor() == self._place:
             self.last_own = self.clock.now()
 
     def release(self) -> None:
-        """Lets go of everything held, last first, three tries each; raises Win32Error if something stays held."""
-        for held in 3 * self._held[::-1]:
-            with suppress(Win32Error):
-                if held in self._held:
-                    self._up(*held)
+        """Lets go of everything held, last first; raises Win32Error if something stays held."""
+        for _ in range(RELEASE_TRIES):
+            for switch, name in reversed(self._held.copy()):
+                with suppress(Win32Error):
+                    self._up(switch, name)
         if self._held:
             names = " and ".join(name for _, name in self._held)
             raise Win32Error(
                 f"Windows does not let go of {names}; press and release it yourself.", "SendInput"
             )
 
-    # -- gates: each looks at an act before anything is sent. A text ends it with that result; ToolError refuses it.
-
-    def gate_limits(self, act: Act, _frame: Frame) -> None:
-        """Most characters of a text, no blocked chord, and a wait after the most acts of a minute."""
-        if isinstance(act.args, TypeTextArgs) and len(act.args.text) > self.config.text_chars_most:
-            raise ToolError(
-                f"The text has over {self.config.text_chars_most} characters; type less.",
-                "too_long",
-            )
-        if isinstance(act.args, PressKeyArgs):
-            self.refuse_chord(parse_chord(act.args.key))
-        if len(self.acted) == self.acted.maxlen:
-            self.clock.sleep(max(0.0, self.acted[0] + 60 - self.clock.now()))
-
-    def gate_person(self, _act: Act, frame: Frame) -> None:
-        """No act after a stop; while paused or while the person is at work it waits, and then needs a new look."""
-        quiet, idle, now = self.config.takeover_quiet, self.desktop.idle_s(), self.clock.now()
-        used = quiet and not self.config.dry_run and idle + SLACK_S < now - self.last_own
-        if used and (idle < quiet or frame.taken_at < now - idle):
-            self.stop.paused = self.stop.paused or IN_USE
-        if self.rest():
-            raise ToolError("The run was paused.", "stale_frame")
-
-    def gate_seen(self, act: Act, frame: Frame) -> None:
-        """It reaches what the model saw: a fresh frame, the same screen and window, and none that is out of bounds."""
-        if frame.number <= self.spent:  # after an act the screen may be another one
-            raise ToolError("The screen was not looked at since the last action.", "stale_frame")
-        if self.desktop.screen() != frame.screen:  # its pixels mean other places now
-            raise ToolError(
-                "The screen's size or monitors changed since the last look.", "stale_frame"
-            )
-        front, seen = self.desktop.foreground(), frame.window
-        places = [
-            to_point(getattr(act.args, f.name), frame.area)
-            for f in fields(act.args)
-            if f.type == "Coordinate"
-        ]
-        keyboard = isinstance(act.args, (TypeTextArgs, PressKeyArgs))
-        if not all(frame.screen.contains(place) for place in places):
-            raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
-        if keyboard and seen and 0 in seen.rect.intersection(frame.area)[2:]:  # its width or height
-            raise ToolError(
-                f"The keyboard is in a window outside the working area ({seen.title}).",
-                "outside_area",
-            )
-        hit = keyboard or (front and any(front.rect.contains(place) for place in places))
-        if hit and (front and front.handle) != (seen and seen.handle):
-            title = front.title if front else "none"
-            raise ToolError(
-                f"Another window has come to the front since the last look: {title}.", "stale_frame"
-            )
-        under = [] if keyboard else map(self.desktop.window_at, places or [self.desktop.cursor()])
-        self.reached = [window for window in ([front] if keyboard else under) if window]
-        for window in self.reached:
-            self.refuse_window(window)
-
-    def gate_dry_run(self, act: Act, _frame: Frame) -> str | None:
-        """--dry-run: everything but the act itself."""
-        return f"Dry run, not done: {act}" if self.config.dry_run else None
-
-    def gate_confirm(self, act: Act, frame: Frame) -> None:
-        """A risky act waits for the person's yes; nothing is sent meanwhile, so that no act can answer the question."""
-        label, key, text = (
-            " ".join(getattr(act.args, name, "").split())
-            for name in ("element_name", "key", "text")
-        )
-        facts = f"label:{label}\nkey:{key}\ntext:{text}"
-        facts += "".join(
-            f"\ntitle:{window.title}\nprogram:{window.program}" for window in self.reached
-        )
-        risks = [
-            name
-            for name, rule in RISKS.items()
-            if re.search(rule, facts, re.IGNORECASE | re.MULTILINE)
-        ]
-        risks += [word for word in split_list(self.config.risky_words) if word in label.lower()]
-        risks = risks or ["any act"] * (self.config.confirm == "always")
-        risk = ", ".join(risks) * (self.config.confirm != "never")
-        windows = " and ".join(f"{window.title!r} ({window.program})" for window in self.reached)
-        question, rules = f"{risk}: {act} in {windows}", split_list(self.config.allow_risky)
-        allowed = set(risks) <= set(rules) or any(
-            fnmatchcase(question.lower(), rule) for rule in rules
-        )
-        if risk and not allowed and question not in self.approved:
-            if not self.confirm(question):
-                raise ToolError(
-                    f"The person did not allow this ({risk}); do it another way or report.",
-                    "not_allowed",
-                )
-            self.approved.add(question)
-            self.last_own = self.clock.now()
-            self.gate_seen(act, frame)
-        self.approved.discard(question)
-
-    def move(self, place: Coordinate | None) -> None:
-        """To `place`; without one the mouse must be inside the working area already."""
-        if place:
-            self._move(to_point(place, self.area))
-        elif not self.area.contains(self.desktop.cursor()):
-            raise ToolError(
-                "The mouse is outside the working area; move it inside first.", "invalid_box"
-            )
-
-    def click(self, place: Coordinate | None, button: str = "left", count: int = 1) -> None:
-        here, (when, where, what) = (
-            to_point(place, self.area) if place else self.desktop.cursor(),
-            self._last_click,
-        )
-        rest = when + self.desktop.double_click_ms() / 1000 + 0.05 - self.clock.now()
-        if rest > 0 and what == button and near(here, where):
-            # two clicks must not become a double click; the wait is before the move, or the mouse could be moved in it
-            self.clock.sleep(rest)
-        self.move(place)
-        for _ in range(count):
-            self._last_click = (
-                self.clock.now(),
-                here,
-                button,
-            )  # first: what Windows refuses may have arrived
-            self._down(self.desktop.button, button)
-            self._up(self.desktop.button, button)
-
-    def drag(self, start: Coordinate, end: Coordinate) -> None:
-        first, last, steps = (
-            to_point(start, self.area),
-            to_point(end, self.area),
-            self.config.drag_steps,
-        )
-        if near(first, last):
-            raise ToolError(
-                "start and end of the drag are too close together for a drag.", "invalid_box"
-            )
-        self._move(first)
-        self._down(self.desktop.button, "left")
-        for step in range(1, steps + 1):
-            self._move(
-                Point(*(a + (b - a) * step // steps for a, b in zip(first, last, strict=True)))
-            )
-            self.clock.sleep(self.config.drag_step_ms / 1000)
-        self.clock.sleep(
-            self.config.drag_step_ms / 1000
-        )  # targets look at the place only after a short rest
-        self._up(self.desktop.button, "left")
-
-    def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
-        self.move(place)
-        for _ in range(abs(ticks) * self.config.scroll_ticks):
-            self._ready(self.desktop.window_at(self.desktop.cursor()))
-            self.desktop.wheel(120 if ticks > 0 else -120, horizontal)  # WHEEL_DELTA, one notch
-
-    def type_text(self, text: str) -> None:
-        first, batches = self.desktop.foreground(), [""]
-        for character in self.secrets.fill(
-            text
-        ):  # 2 bytes are 2 events; a surrogate pair stays whole
-            if len((batches[-1] + character).encode("utf-16-le")) > self.config.text_batch_events:
-                batches.append("")
-            batches[-1] += character
-        for batch in batches:
-            window = self.desktop.foreground()
-            if (window and window.handle) != (first and first.handle):
-                raise ToolError(
-                    "Another window took the keyboard in the middle of the text.", "stale_frame"
-                )
-            self._ready(window)
-            self.desktop.text(batch)
-            self.clock.sleep(self.config.char_input_delay)
-
-    def press(self, keys: tuple[str, ...]) -> None:
-        for key in keys:
-            self._down(self.desktop.key, key)
-        for key in reversed(keys):
-            self._up(self.desktop.key, key)
-
-    def _move(self, point: Point) -> None:
-        if not self.area.contains(point):
-            raise ToolError(f"({point.x}, {point.y}) is outside the working area.", "invalid_box")
-        self._ready(None)
-        self.aim = point
-        self.desktop.move(point)
-        self._place = self.desktop.cursor()
-
-    def _down(self, send: Callable[[str, bool], None], name: str) -> None:
-        keyboard = send == self.desktop.key
-        if keyboard:
-            self.refuse_chord([key for held, key in self._held if held == send] + [name])
-        self._ready(
-            self.desktop.foreground() if keyboard else self.desktop.window_at(self.desktop.cursor())
-        )
-        self._held.append(
-            (send, name)
-        )  # before sending: a refused press may still have been inserted
-        send(name, True)
-
-    def _up(self, send: Callable[[str, bool], None], name: str) -> None:
-        send(name, False)
-        self._held.remove((send, name))
-
-    def _ready(self, window: Window | None) -> None:
-        """Before each event: not stopped, the mouse where the act left it, the window that gets it not forbidden."""
-        self.stop.check()
-        if self._place and not near(self._place, self.desktop.cursor()):
-            raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
-        if window:
-            self.refuse_window(window)
-        self.sent += 1
-
-    def refuse_chord(self, keys: Sequence[str]) -> None:
-        """Raises ToolError if these keys, down together, hold a blocked chord."""
-        for blocked, chord in self._blocked.items():
-            if blocked <= chord_codes(keys):
-                raise ToolError(
-                    f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key"
-                )
-
-    def refuse_window(self, window: Window) -> None:
-        """Raises ToolError if input must not reach this window."""
-        names = (window.title.lower(), window.program.lower())
-        never, only = (
-            split_list(self.config.blocked_windows),
-            split_list(self.config.allowed_windows),
-        )
-        hit = {rule for rule in never + only if any(fnmatchcase(name, rule) for name in names)}
-        reasons = {
-            "runs as administrator, so that Windows keeps input from it": window.elevated,
-            "is the agent's own": window.own or window.title.startswith(PANEL_TITLE),
-            "is blocked": hit.intersection(never),
-            "is not among the allowed ones": only and not hit.intersection(only),
-        }
-        for reason in [text for text, holds in reasons.items() if holds]:
-            raise ToolError(
-                f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window"
-            )
-
     def rest(self) -> bool:
-        """Waits as long as the run is paused, and says so once; whether it was. Stops the run after its last minute."""
-        if 0 < self.config.minutes_most * 60 < self.clock.now() - self.began:
+        """Waits as long as the run is paused, and says so once; whether it was.
+
+        Raises Stopped after a stop, and after the last minute that the run may take.
+        """
+        seconds_most = self.config.minutes_most * 60
+        if 0 < seconds_most < self.clock.now() - self.began:
             self.stop.set(f"the run has lasted its {self.config.minutes_most:g} minutes")
         self.stop.check()
         if not self.stop.paused:
@@ -2341,15 +2403,323 @@ class Actuator:
         self.notice("going on")
         return True
 
+    # -- hands: what an act may do with mouse and keyboard. They raise ToolError and Win32Error.
 
-# The wait for the next minute and for the person come before what looks at the frame.
-GATES = (
-    Actuator.gate_limits,
-    Actuator.gate_person,
-    Actuator.gate_seen,
-    Actuator.gate_dry_run,
-    Actuator.gate_confirm,
+    def move(self, place: Coordinate | None) -> None:
+        """To `place`; without one the mouse must be inside the working area already."""
+        if place:
+            self._move(to_point(place, self.area))
+        elif not self.area.contains(self.desktop.cursor()):
+            raise ToolError(
+                "The mouse is outside the working area; move it inside first.", "invalid_box"
+            )
+
+    def click(self, place: Coordinate | None, button: str = "left", times: int = 1) -> None:
+        """At `place`, or where the mouse is; twice at once is a double click."""
+        if place:
+            point = to_point(place, self.area)
+        else:
+            point = self.desktop.cursor()
+        self._keep_clicks_apart(point, button)
+        self.move(place)
+        switch = self.desktop.button
+        for _ in range(times):
+            # Noted before it is sent: what Windows refuses may have arrived all the same.
+            self._last_click = LastClick(self.clock.now(), point, button)
+            self._down(switch, button)
+            self._up(switch, button)
+
+    def _keep_clicks_apart(self, point: Point, button: str) -> None:
+        """Waits where a click now would make a double click of the last one.
+
+        It waits before the mouse moves there, or the person could move it away meanwhile.
+        """
+        last = self._last_click
+        limit_s = self.desktop.double_click_ms() / 1000
+        seconds = last.at + limit_s + 0.05 - self.clock.now()
+        if seconds <= 0 or last.button != button:
+            return
+        if near(point, last.point):
+            self.clock.sleep(seconds)
+
+    def drag(self, source: Coordinate, target: Coordinate) -> None:
+        """Presses the left button at one place and releases it at the other, moving in steps."""
+        first = to_point(source, self.area)
+        last = to_point(target, self.area)
+        if near(first, last):
+            raise ToolError(
+                "start and end of the drag are too close together for a drag.", "invalid_box"
+            )
+        steps = self.config.drag_steps
+        step_s = self.config.drag_step_ms / 1000
+        self._move(first)
+        self._down(self.desktop.button, "left")
+        for step in range(1, steps + 1):
+            x = first.x + (last.x - first.x) * step // steps
+            y = first.y + (last.y - first.y) * step // steps
+            self._move(Point(x, y))
+            self.clock.sleep(step_s)
+        self.clock.sleep(step_s)  # targets look at the place only after a short rest
+        self._up(self.desktop.button, "left")
+
+    def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
+        """Turns the wheel at `place`, or where the mouse is; positive is up or right.
+
+        A tick is `scroll_ticks` notches.
+        """
+        self.move(place)
+        notch = 120 if ticks > 0 else -120  # WHEEL_DELTA
+        for _ in range(abs(ticks) * self.config.scroll_ticks):
+            self._ready(self._window_under_mouse())
+            self.desktop.wheel(notch, horizontal)
+
+    def type_text(self, text: str) -> None:
+        """Types where the caret is, secrets filled in, as long as one window has the keyboard."""
+        first = self.desktop.foreground()
+        for batch in text_batches(self.secrets.fill(text), self.config.text_batch_events):
+            window = self.desktop.foreground()
+            if not same_window(window, first):
+                raise ToolError(
+                    "Another window took the keyboard in the middle of the text.", "stale_frame"
+                )
+            self._ready(window)
+            self.desktop.text(batch)
+            self.clock.sleep(self.config.char_input_delay)
+
+    def press(self, keys: Sequence[str]) -> None:
+        """Presses keys of VK_MAP one after the other and releases them in reverse."""
+        for key in keys:
+            self._down(self.desktop.key, key)
+        for key in reversed(keys):
+            self._up(self.desktop.key, key)
+
+    # -- single events, each with the checks that hold in the middle of an act, too
+
+    def _move(self, point: Point) -> None:
+        if not self.area.contains(point):
+            raise ToolError(f"({point.x}, {point.y}) is outside the working area.", "invalid_box")
+        self._ready(None)
+        self.aim = point
+        self.desktop.move(point)
+        self._place = self.desktop.cursor()
+
+    def _window_under_mouse(self) -> Window | None:
+        return self.desktop.window_at(self.desktop.cursor())
+
+    def _down(self, switch: Switch, name: str) -> None:
+        if switch == self.desktop.key:
+            held = [key for other, key in self._held if other == switch]
+            refuse_chord([*held, name], self.blocked)
+            window = self.desktop.foreground()
+        else:
+            window = self._window_under_mouse()
+        self._ready(window)
+        # Noted before it is sent: a press that Windows refuses may have been inserted.
+        self._held.append((switch, name))
+        switch(name, True)
+
+    def _up(self, switch: Switch, name: str) -> None:
+        switch(name, False)
+        self._held.remove((switch, name))
+
+    def _ready(self, window: Window | None) -> None:
+        """Before each event: no stop, the mouse where the act left it, its window not forbidden."""
+        self.stop.check()
+        if self._place and not near(self._place, self.desktop.cursor()):
+            raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
+        if window:
+            refuse_window(window, self.config)
+        self._sent += 1
+
+
+def refusal_kind(error: ToolError | Win32Error) -> str:
+    """The word for programs for what kept an act from being performed."""
+    return error.kind if isinstance(error, ToolError) else "windows"
+
+
+# -- gates: each looks at an attempt before anything is sent. A text ends it with that result;
+# ToolError, and Win32Error of what they ask Windows, refuse it. Their order stands in GATES.
+
+
+def gate_text_length(actuator: Actuator, attempt: Attempt) -> None:
+    """No text of more than so many characters."""
+    most = actuator.config.text_chars_most
+    for text in values_of(attempt.act.args, Text):
+        if len(text) > most:
+            raise ToolError(f"The text has over {most} characters; type less.", "too_long")
+
+
+def gate_blocked_chords(actuator: Actuator, attempt: Attempt) -> None:
+    """No chord that is blocked."""
+    for chord in values_of(attempt.act.args, Chord):
+        refuse_chord(parse_chord(chord), actuator.blocked)
+
+
+def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
+    """After the most acts of a minute, a wait until that minute is over."""
+    times = actuator.act_times
+    if len(times) == times.maxlen:
+        actuator.clock.sleep(max(0.0, times[0] + 60 - actuator.clock.now()))
+
+
+def gate_person(actuator: Actuator, attempt: Attempt) -> None:
+    """While the run is paused or the person is at work it waits, and then needs a new look."""
+    if is_taken_over(actuator, attempt.frame) and not actuator.stop.paused:
+        actuator.stop.paused = IN_USE
+    if actuator.rest():
+        raise ToolError("The run was paused.", "stale_frame")
+
+
+def is_taken_over(actuator: Actuator, frame: Frame) -> bool:
+    """Whether the person used mouse or keyboard a moment ago, or since the frame was taken."""
+    quiet_s = actuator.config.takeover_quiet
+    idle_s = actuator.desktop.idle_s()
+    now = actuator.clock.now()
+    if not quiet_s or actuator.config.dry_run:
+        return False
+    if now - actuator.last_own <= idle_s + SLACK_S:
+        return False  # the last input was the program's own
+    return idle_s < quiet_s or frame.taken_at < now - idle_s
+
+
+def gate_fresh_frame(actuator: Actuator, attempt: Attempt) -> None:
+    """One act a frame: after it the screen may be another one."""
+    if attempt.frame.number <= actuator.used_frame:
+        raise ToolError("The screen was not looked at since the last action.", "stale_frame")
+
+
+def gate_same_screen(actuator: Actuator, attempt: Attempt) -> None:
+    """The monitors are as they were, or the frame's pixels mean other places now."""
+    if actuator.desktop.screen() != attempt.frame.screen:
+        raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
+
+
+def gate_unlocked(actuator: Actuator, attempt: Attempt) -> None:
+    """The desktop can be used: while it is locked, asking for its window raises Win32Error."""
+    attempt.front = actuator.desktop.foreground()
+
+
+def gate_on_a_monitor(actuator: Actuator, attempt: Attempt) -> None:
+    """No place between or beside the monitors."""
+    if not all(attempt.frame.screen.contains(place) for place in attempt.places):
+        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
+
+
+def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
+    """No keys for a window that lies outside the working area."""
+    seen = attempt.frame.window
+    if not attempt.by_keyboard or not seen:
+        return
+    common = seen.rect.intersection(attempt.frame.area)
+    if common.width == 0 or common.height == 0:
+        raise ToolError(
+            f"The keyboard is in a window outside the working area ({seen.title}).", "outside_area"
+        )
+
+
+def gate_same_window(actuator: Actuator, attempt: Attempt) -> None:
+    """No keys, and no mouse on it, for a window that came to the front since the look."""
+    front = attempt.front
+    if same_window(front, attempt.frame.window):
+        return
+    hit = front and any(front.rect.contains(place) for place in attempt.places)
+    if hit or attempt.by_keyboard:
+        title = front.title if front else "none"
+        raise ToolError(
+            f"Another window has come to the front since the last look: {title}.", "stale_frame"
+        )
+
+
+def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
+    """No input for a forbidden window."""
+    desktop = actuator.desktop
+    windows = [desktop.window_at(place) for place in attempt.places]
+    if attempt.by_keyboard:
+        windows.append(attempt.front)
+    elif not attempt.places:
+        windows.append(desktop.window_at(desktop.cursor()))
+    attempt.reached = [window for window in windows if window]
+    for window in attempt.reached:
+        refuse_window(window, actuator.config)
+
+
+def gate_dry_run(actuator: Actuator, attempt: Attempt) -> str | None:
+    """--dry-run: everything but the act itself."""
+    if actuator.config.dry_run:
+        return f"Dry run, not done: {attempt.act}"
+    return None
+
+
+def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
+    """A risky act waits for the person's yes.
+
+    Nothing is sent meanwhile, so that no act can answer the question. After it the screen may be
+    another one; if so, the yes counts for the same act on a new look.
+    """
+    risks = risks_to_confirm(attempt, actuator.config)
+    question = question_about(risks, attempt)
+    if not risks or is_allowed(risks, question, actuator.config):
+        return
+    if question not in actuator.approved:
+        if not actuator.confirm(question):
+            raise ToolError(
+                f"The person did not allow this ({', '.join(risks)}); do it another way or report.",
+                "not_allowed",
+            )
+        actuator.approved.add(question)
+        actuator.last_own = actuator.clock.now()
+        for gate in GATES_OF_THE_LOOK:
+            gate(actuator, attempt)
+    actuator.approved.discard(question)
+
+
+Gate = Callable[[Actuator, Attempt], "str | None"]
+# It reaches what the model saw, and nothing that is out of bounds.
+GATES_OF_THE_LOOK: tuple[Gate, ...] = (
+    gate_fresh_frame,
+    gate_same_screen,
+    gate_unlocked,
+    gate_on_a_monitor,
+    gate_keyboard_in_area,
+    gate_same_window,
+    gate_windows,
 )
+# The wait for the next minute and for the person come before what looks at the frame.
+GATES: tuple[Gate, ...] = (
+    gate_text_length,
+    gate_blocked_chords,
+    gate_acts_per_minute,
+    gate_person,
+    *GATES_OF_THE_LOOK,
+    gate_dry_run,
+    gate_confirm,
+)
+
+
+def loop_recovery_action(hands: Actuator, _: NoArgs) -> None:
+    """Out of dialogs and menus, whatever is open."""
+    hands.press(("escape",))
+    hands.move(CENTRE)
+    hands.click(Coordinate(10, GRID - 20))
+    hands.press(("ctrl", "escape"))
+
+
+# What each tool does with the actuator; a tool acts on the desktop if it stands here.
+HANDS: dict[str, Callable[[Actuator, Any], None]] = {
+    "click": lambda hands, args: hands.click(args.position),
+    "double_click": lambda hands, args: hands.click(args.position, times=2),
+    "right_click": lambda hands, args: hands.click(args.position, button="right"),
+    "drag": lambda hands, args: hands.drag(args.start, args.end),
+    "type_text": lambda hands, args: hands.type_text(args.text),
+    "press_key": lambda hands, args: hands.press(parse_chord(args.key)),
+    "scroll_down": lambda hands, args: hands.scroll(CENTRE, -1),
+    "scroll_up": lambda hands, args: hands.scroll(CENTRE, 1),
+    "move": lambda hands, args: hands.move(args.position),
+    "click_here": lambda hands, args: hands.click(None),
+    "scroll_at": lambda hands, args: hands.scroll(args.position, -1),
+    "scroll_here": lambda hands, args: hands.scroll(None, -1),
+    "recover": loop_recovery_action,
+}
 
 
 ####################################################################################################
@@ -3722,7 +4092,13 @@ STORY_WORDS = Vocabulary(
         **dict.fromkeys(("position", "start"), {"x1": AXIS, "y1": AXIS}),
     },
 )
-_ACTING = tuple(name for name in COMMANDER_WORDS.tools if name not in _PLANNING[0])
+
+
+def _acting(words: Vocabulary) -> tuple[str, ...]:
+    """The tools of the role that acts: all of its vocabulary that are not the planner's."""
+    return tuple(name for name in words.tools if name not in _PLANNING[0])
+
+
 _CHAT: dict[str, Any] = {
     "executor_max_tokens": 2048,
     "max_steps": 10,
@@ -3741,7 +4117,7 @@ PROFILES = {
             {
                 "planner": Role("planner", PLANNER_PROMPT, *_PLANNING),
                 "verifier": _VERIFIER,
-                "executor": Role("executor", EXECUTOR_PROMPT, _ACTING),
+                "executor": Role("executor", EXECUTOR_PROMPT, _acting(PLANNER_WORDS)),
             },
         ),
         Profile(
@@ -3752,7 +4128,7 @@ PROFILES = {
             {
                 "planner": Role("leader", TEAM_LEADER_PROMPT, *_PLANNING),
                 "verifier": _VERIFIER,
-                "executor": Role("operator", OPERATOR_PROMPT, _ACTING),
+                "executor": Role("operator", OPERATOR_PROMPT, _acting(COMMANDER_WORDS)),
             },
             {
                 "max_steps": 30,
@@ -4252,6 +4628,7 @@ class Engine:
         None  # what the last act changed: left, top, right, bottom on the grid
     )
     refused: str = ""  # the type of the error by which the last act was refused, or nothing
+    performed: Performed = Performed("")  # what became of the last act
     _before: str = (
         ""  # text of the executor's last request, to know how much of the next one is the same
     )
@@ -4439,17 +4816,19 @@ class Engine:
 
     def act(self, act: Act, frame: Frame, turn: int) -> tuple[str, bool | None]:
         """Carries an act out and waits for rest; its result (or refusal) and whether the screen changed."""
-        self.logger.record("intent", turn=turn, tool=act.tool.name, args=asdict(act.args))
-        self.phase(f"doing {act.tool.name}")
+        self.logger.record("intent", turn=turn, tool=act.name, args=asdict(act.args))
+        self.phase(f"doing {act.name}")
         start, changed, self.refused, self.region = self.clock.now(), None, "", None
         more, size = (
             dict[str, Any](settle_ms=None),
             (max(1, frame.width // 4), max(1, frame.height // 4)),
         )
+        self.performed = Performed("")
         try:
             before = self.desktop.glance(frame.area, *size)
-            result = self.actuator.perform(act, frame)
-            if self.actuator.spent == frame.number:
+            self.performed = self.actuator.perform(act, frame)
+            result, self.refused = self.performed.result, self.performed.refused
+            if self.performed.acted and not self.refused:
                 self.phase("waiting for the screen to rest")
                 sent = self.clock.now()
                 self._latest = self._settle(frame.area, size, before)
@@ -4472,14 +4851,15 @@ class Engine:
                     and self.actuator.secrets.fill(text) != text
                 ):
                     self._typed.append((frame.window.handle, box))
-        except (ToolError, Win32Error) as error:
-            self.refused = getattr(error, "kind", "windows")
+        except Win32Error as error:
+            result, self.refused = str(error), "windows"
+        if self.refused:
             begun = (
                 "Failed half-way, so look before doing it again"
-                if self.actuator.sent
+                if self.performed.sent
                 else "Not done"
             )
-            result = f"{begun}: {error}"
+            result = f"{begun}: {result}"
         result, seconds = self.logger.hide(result), round(self.clock.now() - start, 3)
         more |= {
             "changed": changed,
@@ -4514,7 +4894,7 @@ class Engine:
 
     def repeated(self, act: Act, frame: Frame) -> bool:
         """Whether this very act was done before on a screen that looked like this, a caret or a clock aside."""
-        what = f"{act.tool.name} {vars(act.args) | {'element_name': '', 'reasoning': ''}}"  # whatever it is called
+        what = f"{act.name} {vars(act.args) | {'element_name': '', 'reasoning': ''}}"  # whatever it is called
         stride = frame.width * 4  # a look is every 8th pixel of every 8th row, one colour
         look = b"".join(
             frame.clean[y * stride : (y + 1) * stride : 32] for y in range(0, frame.height, 8)
@@ -4696,18 +5076,18 @@ def plan_turn(engine: Engine, state: AgentState) -> Outcome | None:
     text = "\n".join([state.get_context(), "", f"CURRENT_TURN: {state.turn}", *notes, wanted])
     act, said, asked = engine.ask_for_call(role, text, b"", max(0, most - state.planner_streak - 1))
     state.planner_streak += asked
-    archived = act if act and act.tool.name == "archive" else None
+    archived = act.args if act and isinstance(act.args, ArchiveArgs) else None
+    plan = act.args if act and isinstance(act.args, PlanArgs) else None
     if archived:
-        args = archived.args
         number = state.memory.apply_compression(
-            args.summary, args.patterns_detected, args.archived_turns
+            archived.summary, archived.patterns_detected, archived.archived_turns
         )
         done = f"archived {number} turns"
-    elif act:
-        state.execution_instructions, state.needs_review = act.args.instructions, False
-        done = f"plan: {act.args.instructions}"
+    elif plan:
+        state.execution_instructions, state.needs_review = plan.instructions, False
+        done = f"plan: {plan.instructions}"
     if not archived:
-        state.plan = said or (act.args.reasoning if act else "") or state.plan
+        state.plan = said or (plan.reasoning if plan else "") or state.plan
     if archiving and state.memory.needs_compression:
         done += f"; archived {state.memory.archive_by_itself(engine.config.memory_keep_actions)} turns by itself"
     waiting = state.needs_review or not state.execution_instructions
@@ -4760,9 +5140,9 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         state.turn, name, args, "No usable tool call in the reply.", screenshot, said
     )
     outcome, progress = None, False
-    if act and act.tool.name == "report_complete":
+    if act and isinstance(act.args, DoneArgs):
         outcome, record.result = check_completion(engine, state, act.args.evidence)
-    elif act and act.tool.name == "report_status":
+    elif act and isinstance(act.args, StatusArgs):
         record.result = f"Goal status: {act.args.goal_identifier} -> {act.args.completion_status}"
         state.needs_review |= act.args.completion_status.upper().startswith(
             ("DONE", "COMPLETE", "BLOCKED")
@@ -4781,7 +5161,7 @@ def carry_out(
     """Acts, and enters into the record what came of it; whether that is progress: new, and it changed the screen."""
     repeated, moved = (
         engine.repeated(act, frame),
-        act.tool.name == "move",
+        act.name == "move",
     )  # comparing looks leaves the pointer out
     record.result, changed = engine.act(act, frame, state.turn)
     record.changed, record.region = None if moved else changed, engine.region
@@ -4829,7 +5209,7 @@ def check_completion(
 
 def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | None:
     """Rule 4: without progress the executor is told, the planner reviews, recovery keys are pressed, the run ends."""
-    if engine.refused == "stale_frame" and not engine.actuator.sent:
+    if engine.refused == "stale_frame" and not engine.performed.sent:
         return None  # an act that waits for nothing but a new look is no failure; one that was interrupted is
     config, state.stalled = engine.config, 0 if progress else state.stalled + 1
     state.acted = state.acted and not progress
@@ -4840,9 +5220,7 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     if due and state.memory.should_recover(state.turn, config.loop_recovery_cooldown):
         state.memory.mark_recovery(state.turn)
         frame, _ = engine.observe(state.turn, "_recovery")
-        result, _ = engine.act(
-            Act(TOOLS["recover"], NoArgs(), ToolCall("recover", {})), frame, state.turn
-        )
+        result, _ = engine.act(Act("recover", NoArgs(), ToolCall("recover", {})), frame, state.turn)
         engine.tell(state.turn, "program", "recovery keys", result)
     return None
 
@@ -4920,7 +5298,7 @@ def chat_act(
     engine: Engine, state: AgentState, chat: Conversation, act: Act
 ) -> tuple[ActionRecord, Any, bool]:
     """Carries a call out on a frame of its own; returns the record, the answer to the model, and whether it helped."""
-    looks, config = act.tool.name == "observe", engine.config
+    looks, config = act.name == "observe", engine.config
     name = f"{config.dump_prefix}{config.dump_start + chat.shown:04d}" if looks else ""
     frame, screenshot = engine.observe(state.turn, name=name)
     record = ActionRecord(state.turn, act.call.name, act.shown, "", screenshot)
@@ -5033,14 +5411,14 @@ def carry_out_all(
             act = words.parse(
                 read_action(action, cut(state.plan, 300), words.schemas([*words.tools]))
             )
-            record.tool, record.args, executed = act.call.name, act.shown, act.tool.name == "wait"
-            if act.tool.name == "report_complete":
+            record.tool, record.args, executed = act.call.name, act.shown, act.name == "wait"
+            if isinstance(act.args, DoneArgs):
                 outcome, record.result = check_completion(engine, state, act.args.evidence)
             elif executed:
                 engine.clock.sleep(1.0)
             else:
                 progress |= carry_out(engine, state, act, frame, record)
-                executed = engine.actuator.spent == frame.number and not engine.refused
+                executed = engine.performed.acted and not engine.refused
         except ToolError as error:
             engine.logger.record("no_call", error=error.kind, text=str(error))
             record.result = str(error)
@@ -5109,7 +5487,7 @@ class Recording(NamedTuple):
 
     def acts(self) -> list[tuple[Act, str]]:
         """The steps, checked like a model's calls; raises ToolError."""
-        words = Vocabulary({name: name for name, item in TOOLS.items() if item.run})
+        words = Vocabulary({name: name for name in HANDS})
         return [
             (words.parse(ToolCall(name, dict(arguments))), shot)
             for name, arguments, shot in self.steps
@@ -5169,11 +5547,11 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
             frame, screenshot = engine.observe(state.turn)
             share = differing_share(config, frame, act, folder, looks[shot])
             engine.clock.sleep(0.25 * (share > config.replay_tolerance))
-        record = ActionRecord(state.turn, act.tool.name, act.shown, "", screenshot)
+        record = ActionRecord(state.turn, act.name, act.shown, "", screenshot)
         carry_out(engine, state, act, frame, record)
         note_action(engine, state, record)
         if engine.refused:  # a pause in between only asks for another look
-            again = engine.refused == "stale_frame" and not engine.actuator.sent
+            again = engine.refused == "stale_frame" and not engine.performed.sent
             return None if again else Outcome("refused", record.result)
         steps.popleft()
         return None if steps else Outcome("completed", f"Repeated {len(recording.steps)} acts.")
