@@ -60,8 +60,8 @@ class Replay(ReplayCase):
     def test_every_act_passes_all_gates_on_a_frame_of_its_own(self) -> None:
         seen: list[tuple[int, str]] = []
 
-        def gate(actuator: agent.Actuator, act: agent.Act, frame: agent.Frame) -> None:
-            seen.append((frame.number, act.tool.name))
+        def gate(actuator: agent.Actuator, attempt: agent.Attempt) -> None:
+            seen.append((attempt.frame.number, attempt.act.name))
 
         with mock.patch.object(agent, "GATES", (*agent.GATES, gate)):
             self.replay()
@@ -153,7 +153,7 @@ class Replay(ReplayCase):
     def test_a_pause_before_an_act_asks_for_another_look_and_the_act_is_done_once(self) -> None:
         refusals = iter([True])
 
-        def gate(actuator: agent.Actuator, act: agent.Act, frame: agent.Frame) -> None:
+        def gate(actuator: agent.Actuator, attempt: agent.Attempt) -> None:
             if next(refusals, False):
                 raise agent.ToolError("The run was paused.", "stale_frame")
 
