@@ -936,6 +936,16 @@ class Deed:
         return self.refused == "stale_frame" and not self.begun
 
 
+@dataclass(frozen=True)
+class Performed:
+    """What became of an act: what the model is told, and how far it came."""
+
+    result: str  # what was done, or why it was not
+    refused: str = ""  # the kind of the error by which a gate or Windows ("windows") refused it
+    sent: int = 0  # moves, presses and other input but releases; with any, a refusal is half-way
+    acted: bool = False  # whether it passed every gate, so that the screen may be another one now
+
+
 # -- records: the lines of turns.jsonl; each subclass is one kind, and each field has a default, so
 # that the journal of an older version can be read
 
@@ -3236,15 +3246,21 @@ KINDS: dict[object, Kind] = {
 }
 
 
+@lru_cache  # evaluating annotations takes longer than all the gates of an act
+def annotations_of(args: type[Args]) -> Mapping[str, object]:
+    """The annotation of each argument, in their order."""
+    return get_type_hints(args)
+
+
 def kind_of(args: type[Args], argument: str) -> Kind:
     """What the annotation of one argument of these means."""
-    return KINDS[get_type_hints(args)[argument]]
+    return KINDS[annotations_of(args)[argument]]
 
 
 def values_of(args: Args, annotation: object) -> list[Any]:
     """The values of the arguments that are annotated so, in their order."""
-    hints = get_type_hints(type(args))
-    return [getattr(args, name) for name, hint in hints.items() if hint is annotation]
+    kinds = annotations_of(type(args))
+    return [getattr(args, name) for name, kind in kinds.items() if kind is annotation]
 
 
 @dataclass(frozen=True)
@@ -3621,18 +3637,7 @@ def refuse_window(window: Window, config: Config) -> None:
         )
 
 
-####################################################################################################
-# Actuator - the one place through which input leaves, with every gate before it
-####################################################################################################
-
-# Windows stamps input up to 16 ms late, and the keys of a command just given are still going up.
-SLACK_S = 0.2
-IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
 NEAR_PIXELS = 4  # defaults of SM_CXDRAG and SM_CXDOUBLECLK
-RELEASE_TRIES = 3
-CENTRE = Coordinate(GRID // 2, GRID // 2)
-
-Switch = Callable[[str, bool], None]  # presses or releases what has this name: a key or a button
 
 
 def near(one: Point, other: Point) -> bool:
@@ -3644,11 +3649,26 @@ def text_batches(text: str, events_most: int) -> list[str]:
     """The text in pieces of so many input events; a surrogate pair stays whole."""
     batches = [""]
     for character in text:
+        longer = batches[-1] + character
         # A UTF-16 unit is two bytes and two events: it goes down and up.
-        if len((batches[-1] + character).encode("utf-16-le")) > events_most:
-            batches.append("")
-        batches[-1] += character
+        if len(longer.encode("utf-16-le")) <= events_most:
+            batches[-1] = longer
+        else:
+            batches.append(character)
     return batches
+
+
+####################################################################################################
+# Actuator - the one place through which input leaves, with every gate before it
+####################################################################################################
+
+# Windows stamps input up to 16 ms late, and the keys of a command just given are still going up.
+SLACK_S = 0.2
+IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
+RELEASE_TRIES = 3
+CENTRE = Coordinate(GRID // 2, GRID // 2)
+
+Switch = Callable[[str, bool], None]  # presses or releases what has this name: a key or a button
 
 
 class LastClick(NamedTuple):
@@ -3657,16 +3677,6 @@ class LastClick(NamedTuple):
     at: float
     point: Point
     button: str
-
-
-@dataclass(frozen=True)
-class Performed:
-    """What became of an act: what the model is told, and how far it came."""
-
-    result: str  # what was done, or why it was not
-    refused: str = ""  # the kind of the error by which a gate or Windows ("windows") refused it
-    sent: int = 0  # input events before it ended; after the first, a refused act is half done
-    acted: bool = False  # whether it passed every gate, so that the screen may be another one now
 
 
 class Actuator:
@@ -3703,7 +3713,7 @@ class Actuator:
         self._last_click = LastClick(-1e9, Point(0, 0), "")
 
     def perform(self, act: Act, frame: Frame) -> Performed:
-        """Takes an act through the gates and carries it out; raises Stopped, but no refusal.
+        """What became of an act: through all gates, then by its hands; raises Stopped, no refusal.
 
         A tool that is not in HANDS does nothing here.
         """
@@ -3733,6 +3743,7 @@ class Actuator:
         self.act_times.append(self.clock.now())
 
     def _use_hands(self, act: Act) -> None:
+        """Performs the act's input; whatever comes of it, nothing stays held."""
         try:
             HANDS[act.name](self, act.args)
         finally:
@@ -3740,13 +3751,14 @@ class Actuator:
             self.last_own = self.clock.now()
 
     def _done(self, act: Act) -> str:
+        """What the model is told of an act that was performed whole."""
         return TOOLS[act.name].done.format(**vars(act.args))
 
     def settled(self) -> None:
-        """The screen is at rest: what came in meanwhile was the act's doing.
+        """The screen is at rest: input that came in meanwhile counts as the act's own.
 
-        Unless the mouse is elsewhere: that was the person. (Input that moves nothing need not be:
-        Wine takes a window that appears under the pointer for a move.)
+        Wine takes a window that appears under the pointer for a move of the mouse. But where the
+        mouse is elsewhere, the person moved it.
         """
         if self.desktop.cursor() == self._place:
             self.last_own = self.clock.now()
@@ -3768,20 +3780,26 @@ class Actuator:
 
         Raises Stopped after a stop, and after the last minute that the run may take.
         """
-        seconds_most = self.config.minutes_most * 60
-        if 0 < seconds_most < self.clock.now() - self.began:
-            self.stop.set(f"the run has lasted its {self.config.minutes_most:g} minutes")
+        self._stop_after_the_last_minute()
         self.stop.check()
         if not self.stop.paused:
             return False
         self.notice(f"paused: {self.stop.paused}")
         while self.stop.paused:
             self.clock.sleep(0.1)
-            if self.stop.paused == IN_USE and self.desktop.idle_s() >= self.config.takeover_quiet:
+            if self.stop.paused != IN_USE:
+                continue  # until the person goes on
+            if self.desktop.idle_s() >= self.config.takeover_quiet:
                 self.stop.paused = ""
         self.last_own = self.clock.now()
         self.notice("going on")
         return True
+
+    def _stop_after_the_last_minute(self) -> None:
+        minutes = self.config.minutes_most
+        lasted_s = self.clock.now() - self.began
+        if 0 < minutes * 60 < lasted_s:
+            self.stop.set(f"the run has lasted its {minutes:g} minutes")
 
     # -- hands: what an act may do with mouse and keyboard. They raise ToolError and Win32Error.
 
@@ -3796,10 +3814,7 @@ class Actuator:
 
     def click(self, place: Coordinate | None, button: str = "left", times: int = 1) -> None:
         """At `place`, or where the mouse is; twice at once is a double click."""
-        if place:
-            point = to_point(place, self.area)
-        else:
-            point = self.desktop.cursor()
+        point = to_point(place, self.area) if place else self.desktop.cursor()
         self._keep_clicks_apart(point, button)
         self.move(place)
         switch = self.desktop.button
@@ -3957,9 +3972,10 @@ def is_taken_over(actuator: Actuator, frame: Frame) -> bool:
     now = actuator.clock.now()
     if not quiet_s or actuator.config.dry_run:
         return False
-    if now - actuator.last_own <= idle_s + SLACK_S:
+    used_at = now - idle_s
+    if used_at - SLACK_S <= actuator.last_own:
         return False  # the last input was the program's own
-    return idle_s < quiet_s or frame.taken_at < now - idle_s
+    return idle_s < quiet_s or frame.taken_at < used_at
 
 
 def gate_fresh_frame(actuator: Actuator, attempt: Attempt) -> None:

@@ -171,13 +171,15 @@ def fuzz(count: int, seed: int = 0) -> Counter[str]:
             if rng.random() < 0.1:
                 actuator.area, actuator._place = AREA, None
                 separate_presses(actuator, desktop, rng)
+                performed = agent.Performed("")
             else:
-                actuator.perform(WORDS.parse(random_call(rng)), frame)
-            counts["done"] += 1
-        except agent.ToolError as error:
-            counts["outside" if "outside" in str(error) else error.kind] += 1
-            if actuator.sent == 0 and desktop.events != events and error.kind != "blocked_key":
-                desktop.wrong.append(f"events of a refused act: {error}")
+                performed = actuator.perform(WORDS.parse(random_call(rng)), frame)
+                if performed.refused and performed.sent == 0 and desktop.events != events:
+                    desktop.wrong.append(f"events of a refused act: {performed.result}")
+        except agent.ToolError as error:  # a call that cannot be read, or keys pressed one by one
+            performed = agent.Performed(str(error), error.kind)
+        outcome = "outside" if "outside" in performed.result else performed.refused
+        counts[outcome or "done"] += 1
         if desktop.down:
             desktop.wrong.append(f"held: {desktop.down}")
             desktop.down.clear()

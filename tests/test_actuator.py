@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import unittest
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, get_type_hints
 from unittest import mock
 
 import agent
@@ -23,8 +24,8 @@ from tests.fakes import (
 
 PRIMARY = Rect(0, 0, 1920, 1080)
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
-HANDS = [name for name, item in agent.TOOLS.items() if item.run]
-TEXT_ARGUMENTS = {"text": "aß\n😀\t", "key": "ctrl+shift+s"}
+HANDS = list(agent.HANDS)
+PLAIN_TEXTS = {agent.Text: "aß\n😀\t", agent.Chord: "ctrl+shift+s"}
 # Every script that people are likely to type, with signs of one, two, three and four bytes.
 SCRIPTS = [
     "The quick brown fox: 0123456789 !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
@@ -69,21 +70,30 @@ class Stage:
             self.number, 8, 4, b"", b"", self.area, self.world.screen(), self.clock.now(), window
         )
 
-    def do(self, name: str, /, frame: agent.Frame | None = None, **arguments: Any) -> str:
+    def attempt(
+        self, name: str, /, frame: agent.Frame | None = None, **arguments: Any
+    ) -> agent.Performed:
+        """What became of an act, refused or not."""
         return self.actuator.perform(act(name, **arguments), frame or self.look())
+
+    def do(self, name: str, /, frame: agent.Frame | None = None, **arguments: Any) -> str:
+        """The result of an act that is performed whole; one that is refused fails the test."""
+        performed = self.attempt(name, frame, **arguments)
+        if performed.refused:
+            raise AssertionError(f"{name} was refused: {performed}")
+        return performed.result
 
 
 def act(name: str, /, **arguments: Any) -> agent.Act:
     """An act of that tool; arguments that are not given get a plain value of their type."""
-    for number, f in enumerate(fields(agent.TOOLS[name].args)):
-        if f.name not in arguments:
-            place = [100 + 300 * number, 200 + 100 * number]
-            plain = {
-                **dict.fromkeys(("str", "Text", "Chord"), "sample"),
-                "Coordinate": place,
-                "tuple[int, ...]": [1],
-            }[str(f.type)]
-            arguments[f.name] = TEXT_ARGUMENTS.get(f.name, plain)
+    for number, (argument, kind) in enumerate(get_type_hints(agent.TOOLS[name].args).items()):
+        plain = {
+            **dict.fromkeys((str, agent.Label), "sample"),
+            **PLAIN_TEXTS,
+            Coordinate: [100 + 300 * number, 200 + 100 * number],
+            tuple[int, ...]: [1],
+        }
+        arguments.setdefault(argument, plain[kind])
     return WORDS.parse(ToolCall(name, arguments))
 
 
@@ -103,12 +113,11 @@ class Gates(unittest.TestCase):
         frame: agent.Frame | None = None,
         **arguments: Any,
     ) -> str:
-        with self.assertRaises(ToolError) as caught:
-            stage.do(name, frame, **arguments)
-        self.assertEqual(caught.exception.kind, kind)
-        self.assertRegex(str(caught.exception), r"^[^\n]*\.$")
+        performed = stage.attempt(name, frame, **arguments)
+        self.assertEqual((performed.refused, performed.sent, performed.acted), (kind, 0, False))
+        self.assertRegex(performed.result, r"^[^\n]*\.$")
         self.untouched(stage)
-        return str(caught.exception)
+        return performed.result
 
     def untouched(self, stage: Stage) -> None:
         self.assertEqual((stage.world.events, stage.world.sent), ([], []))
@@ -149,8 +158,8 @@ class Gates(unittest.TestCase):
         stage = Stage()
         frame = stage.look()
         stage.world.insert_at_most = 0
-        with self.assertRaises(agent.Win32Error):
-            stage.do("click", frame)
+        performed = stage.attempt("click", frame)
+        self.assertEqual((performed.refused, performed.acted), ("windows", True))
         stage.world.insert_at_most = None
         stage.world.sent.clear()
         self.refused(stage, "stale_frame", "click", frame)
@@ -223,8 +232,10 @@ class Gates(unittest.TestCase):
     def test_a_dry_run_sends_nothing_and_says_what_it_would_have_done(self) -> None:
         for name in HANDS:
             stage = Stage(config={"dry_run": True})
-            text = stage.do(name)
+            performed = stage.attempt(name)
+            text = performed.result
             self.assertTrue(text.startswith(f"Dry run, not done: {name}"), text)
+            self.assertEqual(performed, agent.Performed(text))
             self.untouched(stage)
             stage.world.verify()
 
@@ -304,9 +315,7 @@ class Clicks(unittest.TestCase):
             stage = Stage()
             frame = stage.look()
             stage.world.arm(at=number)
-            try:
-                stage.do("click", frame)
-            except agent.Win32Error:
+            if stage.attempt("click", frame).refused:
                 stage.world.arm()
                 stage.do("click")
                 self.assertEqual(
@@ -357,18 +366,17 @@ class Drags(unittest.TestCase):
             ([499, 501], True),
         ):
             stage = Stage(Rect(0, 0, 1001, 1001))
-            if refused:
-                with self.assertRaisesRegex(ToolError, "too close together"):
-                    stage.do("drag", start=[500, 500], end=end)
-            else:
-                stage.do("drag", start=[500, 500], end=end)
+            performed = stage.attempt("drag", start=[500, 500], end=end)
+            self.assertEqual(performed.refused, "invalid_box" if refused else "")
+            self.assertEqual("too close together" in performed.result, refused)
             self.assertEqual(stage.world.events == [], refused)
 
     def test_a_drag_onto_a_place_between_the_monitors_lets_go(self) -> None:
         monitors = [PRIMARY, Rect(1920, 540, 1920, 1080)]
         stage = Stage(Rect(0, 0, 3840, 1620), monitors=monitors)
-        with self.assertRaises(agent.Win32Error):
-            stage.do("drag", start=[100, 100], end=[900, 100])
+        performed = stage.attempt("drag", start=[100, 100], end=[900, 100])
+        self.assertEqual(performed.refused, "windows")
+        self.assertGreater(performed.sent, 0)
         stage.world.verify()
 
 
@@ -483,32 +491,37 @@ class NothingHeld(unittest.TestCase):
 
     CONFIG = {"drag_steps": 3, "text_batch_events": 4, "scroll_ticks": 2}
 
-    def prepared(self, name: str, swapped: bool = False) -> tuple[Stage, Callable[[], str]]:
+    def prepared(
+        self, name: str, swapped: bool = False
+    ) -> tuple[Stage, Callable[[], agent.Performed]]:
         stage = Stage(config=self.CONFIG, swapped=swapped)
         frame, wanted = stage.look(), act(name)
         stage.world.arm()
         return stage, lambda: stage.actuator.perform(wanted, frame)
 
-    def outcome(self, perform: Callable[[], str]) -> agent.AgentError | None:
+    def outcome(self, perform: Callable[[], agent.Performed]) -> str:
+        """Why the act was not performed whole: the kind of a refusal, "stopped", or nothing."""
         try:
-            perform()
-        except agent.AgentError as error:
+            performed = perform()
+        except agent.Stopped as error:
             self.assertRegex(str(error), r"^[A-Z(][^\n]*\.$")
-            return error
-        return None
+            return "stopped"
+        if performed.refused:
+            self.assertRegex(performed.result, r"^[A-Z(][^\n]*\.$")
+        return performed.refused
 
-    def failing(self, name: str, **fault: Any) -> Iterator[tuple[Stage, agent.AgentError | None]]:
+    def failing(self, name: str, **fault: Any) -> Iterator[tuple[Stage, str]]:
         """One stage for each call of the tool, with its outcome; `at` or `onwards` counts up."""
         which = "onwards" if fault.pop("onwards", False) else "at"
         swapped = fault.pop("swapped", False)
         for number in range(1, 1000):
             stage, perform = self.prepared(name, swapped)
             stage.world.arm(**{which: number}, **fault)
-            error = self.outcome(perform)
+            outcome = self.outcome(perform)
             if not stage.world.failed:
                 return
             self.assertEqual(stage.world.problems, [])
-            yield stage, error
+            yield stage, outcome
 
     def test_one_failing_call_is_an_error_and_leaves_nothing_held(self) -> None:
         for name in HANDS:
@@ -516,13 +529,13 @@ class NothingHeld(unittest.TestCase):
             for swapped, inserts in ((False, 0), (True, 1), (False, 3))[
                 : 3 if name in ("drag", "type_text") else 1
             ]:
-                for stage, error in self.failing(name, swapped=swapped, inserts=inserts):
+                for stage, outcome in self.failing(name, swapped=swapped, inserts=inserts):
                     first = stage.world.failed[0]
                     self.assertEqual(stage.world.held(), [], f"{name}: {first} failed")
                     self.assertEqual(stage.world.leaks(), [])
                     if first in NEVER_FAIL | COURTESY | RELEASES:
                         continue
-                    self.assertIsInstance(error, agent.Win32Error, f"{name}: {first} failed")
+                    self.assertEqual(outcome, "windows", f"{name}: {first} failed")
                     count += 1
             self.assertGreater(count, 5, name)
 
@@ -530,9 +543,9 @@ class NothingHeld(unittest.TestCase):
         self,
     ) -> None:
         for name in ("double_click", "drag", "type_text", "press_key"):
-            for stage, error in self.failing(name, onwards=True):
+            for stage, outcome in self.failing(name, onwards=True):
                 if set(stage.world.failed) - NEVER_FAIL:
-                    self.assertIsInstance(error, agent.AgentError)
+                    self.assertNotEqual(outcome, "")
                 stage.world.arm()
                 stage.actuator.release()
                 self.assertEqual(
@@ -568,8 +581,9 @@ class NothingHeld(unittest.TestCase):
     def test_held_keys_are_let_go_by_the_next_act_once_windows_takes_input_again(self) -> None:
         stage, perform = self.prepared("press_key")
         stage.world.on_event = lambda _event: setattr(stage.world, "insert_at_most", 0)
-        with self.assertRaises(agent.Win32Error):
-            perform()
+        performed = perform()
+        self.assertEqual(performed.refused, "windows")
+        self.assertIn("does not let go of ctrl", performed.result)
         self.assertEqual(stage.world.held(), ["key (17, False)"])
         stage.world.on_event, stage.world.insert_at_most = None, None
         stage.do("click")
@@ -591,7 +605,7 @@ class NothingHeld(unittest.TestCase):
                         stage.stop.set("by the person")
 
                 stage.world.on_event = stop_after
-                error = self.outcome(perform)
+                outcome = self.outcome(perform)
                 stage.world.verify()
                 call = seen[k - 1][1]  # events of the same SendInput cannot be called back
                 late = [event for event, sent in seen[k:] if sent > call]
@@ -599,10 +613,10 @@ class NothingHeld(unittest.TestCase):
                     [event for event in late if event.down or event.kind not in ("key", "button")],
                     [],
                 )
-                if error is None:  # it was over but for releases
+                if not outcome:  # it was over but for releases
                     self.assertEqual(len(seen), len(whole.world.events))
                 else:
-                    self.assertIsInstance(error, agent.Stopped)
+                    self.assertEqual(outcome, "stopped")
 
     def test_a_stop_while_waiting_in_a_drag_lets_go(self) -> None:
         for share in (0.0, 0.3, 0.9):
@@ -629,13 +643,70 @@ class NothingHeld(unittest.TestCase):
             raise ZeroDivisionError
 
         stage = Stage()
-        wanted = replace(act("click"), tool=agent.TOOLS["click"]._replace(run=broken))
-        with self.assertRaises(ZeroDivisionError):
-            stage.actuator.perform(wanted, stage.look())
+        hands = mock.patch.dict(agent.HANDS, {"click": broken})
+        with hands, self.assertRaises(ZeroDivisionError):
+            stage.do("click")
         stage.world.verify()
         self.assertEqual(
             [event.kind for event in stage.world.events], ["button", "key", "key", "button"]
         )
+
+
+@dataclass(frozen=True)
+class FillArgs:
+    """Arguments that no tool has so far: a field, and what is typed into it."""
+
+    field_name: agent.Label
+    spot: Coordinate
+    words: agent.Text
+
+
+class NewTools(unittest.TestCase):
+    """A tool is a row in TOOLS and a row in HANDS; the gates see to it by the annotations."""
+
+    def stage(
+        self, name: str, args: type[agent.Args], hand: Callable[[agent.Actuator, Any], None]
+    ) -> Stage:
+        rows = {name: agent.Tool(name, args, "New.", "Did something new")}
+        for table, row in ((agent.TOOLS, rows), (agent.HANDS, {name: hand})):
+            patch = mock.patch.dict(table, row)
+            patch.start()
+            self.addCleanup(patch.stop)
+        vocabulary = agent.Vocabulary({name: name for name in agent.TOOLS})
+        patch = mock.patch.object(sys.modules[__name__], "WORDS", vocabulary)
+        patch.start()
+        self.addCleanup(patch.stop)
+        return Stage(config={"text_chars_most": 9, "blocked_windows": "mail.exe"})
+
+    def test_a_middle_click_needs_no_more_than_its_rows(self) -> None:
+        stage = self.stage(
+            "middle_click",
+            agent.ClickArgs,
+            lambda hands, args: hands.click(args.position, button="middle"),
+        )
+        self.assertEqual(stage.do("middle_click"), "Did something new")
+        self.assertEqual(strokes(stage.world), [("middle", True), ("middle", False)])
+
+    def test_the_gates_guard_arguments_by_their_annotations_whatever_they_are_called(self) -> None:
+        def fill(hands: agent.Actuator, args: Any) -> None:
+            hands.click(args.spot)
+            hands.type_text(args.words)
+
+        stage = self.stage("fill", FillArgs, fill)
+        for kind, arguments in (
+            ("too_long", {"words": "x" * 10}),
+            ("not_allowed", {"words": "{{PIN}}"}),
+            ("not_allowed", {"field_name": "Password"}),
+        ):
+            performed = stage.attempt("fill", **{"words": "a", **arguments})
+            self.assertEqual((performed.refused, performed.sent), (kind, 0))
+        mail = Foreground("Mail", Rect(0, 900, 600, 180), r"C:\Mail\mail.exe", 0x30002, 4712)
+        stage.world.others = [mail]
+        performed = stage.attempt("fill", words="a", spot=[20, 900])
+        self.assertEqual((performed.refused, performed.sent), ("forbidden_window", 0))
+        self.assertEqual(stage.world.events, [])
+        stage.do("fill", words="abc", spot=[300, 400])
+        self.assertEqual(stage.world.typed, "abc")
 
 
 class Results(unittest.TestCase):
@@ -651,9 +722,9 @@ class Results(unittest.TestCase):
             Rect(-1920, 200, 1920, 1080), monitors=[PRIMARY, Rect(-1920, 200, 1920, 1080)]
         )
         frame = stage.desktop.capture(stage.area, 64, 36)
-        stage.do("click", frame, position=[250, 500])
+        performed = stage.attempt("click", frame, position=[250, 500])
         self.assertEqual(stage.world.mouse, agent.to_point(Coordinate(250, 500), stage.area))
-        self.assertEqual(stage.actuator.spent, frame.number)
+        self.assertEqual(performed, agent.Performed("Clicked: sample", "", 2, True))
         stage.world.verify()
 
 

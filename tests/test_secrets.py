@@ -103,8 +103,9 @@ class Typing(unittest.TestCase):
         stage, asked = Stage(), []
         stage.actuator.secrets = agent.Secrets({"PASSWORD": CANARY})
         stage.actuator.confirm = lambda question: asked.append(question) or False
-        with self.assertRaisesRegex(agent.ToolError, r"did not allow this \(secret\)"):
-            stage.do("type_text", text="{{PASSWORD}}")
+        performed = stage.attempt("type_text", text="{{PASSWORD}}")
+        self.assertEqual((performed.refused, performed.sent), ("not_allowed", 0))
+        self.assertIn("did not allow this (secret)", performed.result)
         self.assertEqual(len(asked), 1)
         self.assertNotIn("c4nary", asked[0])
 

@@ -271,7 +271,8 @@ class Schemas(unittest.TestCase):
             if function["name"] == "drag":
                 given["end"] = [300, 400]
             act = every.parse(ToolCall(function["name"], given))
-            self.assertEqual(act.tool, agent.TOOLS[function["name"]])
+            self.assertEqual(act.name, function["name"])
+            self.assertIsInstance(act.args, agent.TOOLS[function["name"]].args)
 
 
 class Parsing(unittest.TestCase):
@@ -284,7 +285,7 @@ class Parsing(unittest.TestCase):
         )
         act = WORDS.parse(call)
         self.assertEqual(act.args, agent.ClickArgs("OK", Coordinate(0, 1000), "why"))
-        self.assertEqual((act.tool.name, act.call), ("click", call))
+        self.assertEqual((act.name, act.call), ("click", call))
 
     def test_an_optional_argument_may_be_missing(self) -> None:
         self.assertEqual(parse("click_it", label="OK", place=[1, 2]).args.reasoning, "")
@@ -427,6 +428,20 @@ class NewTool(unittest.TestCase):
                 words.parse(ToolCall(shown, {argument: [1, 2]})).args, WaveArgs(Coordinate(1, 2))
             )
             self.assertEqual(words.tools["wave"], shown)
+
+    def test_each_acting_role_is_offered_its_vocabulary_without_the_planners_tools(self) -> None:
+        for name in ("planner", "commander"):
+            profile = agent.PROFILES[name]
+            offered = {role: set(profile.roles[role].tools) for role in ("planner", "executor")}
+            self.assertEqual(offered["planner"], {"update_plan", "archive"})
+            self.assertEqual(
+                offered["executor"], set(profile.vocabulary.tools) - offered["planner"]
+            )
+
+    def test_what_acts_on_the_desktop_is_a_tool_and_says_what_it_did(self) -> None:
+        self.assertLessEqual(set(agent.HANDS), set(agent.TOOLS))
+        for name, tool in agent.TOOLS.items():
+            self.assertEqual(bool(tool.done), name in agent.HANDS, name)
 
 
 if __name__ == "__main__":

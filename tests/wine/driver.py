@@ -76,10 +76,12 @@ class Driver:
             for name, value in arguments.items()
             if isinstance(value, list)
         }
-        result = self.actuator.perform(act, frame)
+        performed = self.actuator.perform(act, frame)
+        if performed.refused:
+            raise RuntimeError(performed.result)
         pixels = {name: agent.to_point(place, frame.area) for name, place in places.items()}
         return {
-            "result": result,
+            "result": performed.result,
             "pixels": {name: [point.x, point.y] for name, point in pixels.items()},
         }
 
