@@ -1,10 +1,19 @@
 #!/usr/bin/env python3
 """agent.py - a small local vision model carries out a task on your real Windows desktop.
 
-One file, standard library only: copy it onto a Windows 10/11 machine and start LM Studio with a Qwen3-VL model;
-`python agent.py` asks for a task, `python agent.py --demo` shows a whole run on any OS. It moves the real mouse and
-keyboard on a small model's word: Ctrl+C stops it at once. What it sees and does is written to dumps/run_NNNN/.
-A room uses only rooms above it; `grep -A1 '^####' agent.py` prints their map.
+One file, standard library only: copy it onto a Windows 10/11 machine with Python 3.10 or later and
+start LM Studio with a Qwen3-VL model. Then
+
+    python agent.py             asks for a task and carries it out
+    python agent.py --check     examines desktop, server and model, and touches nothing
+    python agent.py --demo      shows a whole run on any OS, without Windows and without a model
+
+It moves the real mouse and keyboard on a small model's word: Ctrl+C stops it at once. What it sees
+and does is written to dumps/run_NNNN/ and nowhere else.
+
+The file is divided into rooms. A room uses only itself and the rooms above it:
+
+ROOMS
 """
 
 from __future__ import annotations
@@ -876,7 +885,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Act:
-    """A call that passed parsing: the tool's canonical name, its arguments, and the call as said."""
+    """A call that passed parsing: the tool's canonical name, its arguments, the call as said."""
 
     name: str
     args: Args
@@ -954,7 +963,7 @@ LEFT_OUT_IF_NONE = {"left_out_if_none": True}
 
 @dataclass(frozen=True)
 class Record:
-    """One line of turns.jsonl. `turn` and `time` (seconds since 1970) are filled in when written."""
+    """One line of turns.jsonl; `turn` and `time` (seconds since 1970) are filled in by the logger."""
 
     kind: ClassVar[str] = ""
     turn: int = 0
@@ -1156,7 +1165,7 @@ COMMON_FIELDS = ("kind", "time", "turn")
 
 
 def to_json(record: Record) -> dict[str, Any]:
-    """A record as the object of its line: kind, time and turn, then its own fields in their order."""
+    """A record as the object of its line: kind, time, turn, then its own fields in their order."""
     entry: dict[str, Any] = {"kind": record.kind, "time": record.time, "turn": record.turn}
     for spec in fields(record):
         value = getattr(record, spec.name)
@@ -5278,7 +5287,7 @@ class AgentMemory:
 
 @dataclass
 class AgentState:
-    """Where a run stands. The counters at the end serve rule 4: every turn makes progress or ends it."""
+    """Where a run stands. Its counters see to it that every turn makes progress or ends the run."""
 
     task: str
     memory: AgentMemory
@@ -5317,10 +5326,11 @@ class AgentState:
 
 
 ####################################################################################################
-# Prompts and profiles - every text that a model reads, and the five systems as data
+# Prompts - every text that a model reads
 ####################################################################################################
 
-# A prompt is constant for a whole run, for the server's prefix cache; {names} are tools in the profile's vocabulary.
+# A prompt is constant for a whole run, for the server's prefix cache; {names} are tools as the
+# profile's vocabulary calls them.
 GRID_RULES = """Positions are [x, y] on a grid over the screenshot: [0, 0] top left, [1000, 0] top \
 right, \
 [1000, 1000] bottom right. Aim at an element's centre."""
@@ -5410,17 +5420,200 @@ screenshot, the task and \
 a claim. Answer in one line: "YES: what on the screenshot proves it" or "NO: what is missing". In \
 doubt answer NO."""
 
-# One voice of a profile: its prompt, its tools (canonical), and the Config fields of its sampling.
-Role = namedtuple(
-    "Role",
-    "name prompt tools temperature max_tokens",
-    defaults=((), "lmstudio_temperature", "executor_max_tokens"),
-)
+# -- what a role is told beside its prompt; what changes least stands first, for the prefix cache
+
+NO_USABLE_CALL = "No usable tool call in the reply."
+UNKNOWN_RESULT = "Unknown: the program ended in the middle of it, so look before doing it again."
+MISSION_COMPLETE = "Mission complete"
+NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken
+# call that is sent back
+LEFT_OUT = "(left out)"  # stands for an old thought
+OLD_SCREENSHOT = "(An earlier screenshot, left out.)"
+RECOVERED_IN_CHAT = "The program pressed Escape and opened the Start menu; look again."
+RECOVERED_IN_STORY = " The program pressed Escape and Start."
+
+
+def history_lines(record: ActionRecord) -> list[str]:
+    """One action as the model reads it again: what was sent says as much as its result."""
+    effect = cut(record.result, 100)
+    if record.changed is not None:
+        effect = "screen changed" if record.changed else "screen did not change"
+    lines = [f"  Turn_{record.turn}: {record.tool} {cut(record.args, 100)} -> {effect}"]
+    # of the response only its beginning, the verdict on the last action
+    said = cut(record.response_text.replace("LAST_ACTION_RESULT: ", ""), 60)
+    if said:
+        lines.append(f"    Response: {said}")
+    return lines
+
+
+def memory_text(memory: AgentMemory) -> str:
+    """Archives, then active actions: between two archives this text only grows at its end."""
+    lines = ["COMPLETED_WORK:"] if memory.all_snapshots else []
+    for number, snapshot in enumerate(memory.all_snapshots, 1):
+        lines.append(f"  Archive_{number}: {cut(snapshot.summary, 180)}")
+        if snapshot.patterns:
+            lines.append(f"    Patterns: {cut(snapshot.patterns, 120)}")
+    lines.append("RECENT_ACTIONS:")
+    if not memory.active_history:
+        lines.append("  none yet")
+    for record in memory.active_history:
+        lines += history_lines(record)
+    return "\n".join(lines)
+
+
+def context_text(state: AgentState) -> str:
+    """Task, plan, instructions and memory: the user text of a request up to its question."""
+    parts = [f"TASK: {state.task}"]
+    if state.plan:
+        parts.append(f"CURRENT_PLAN:\n{cut(state.plan, 400)}")
+    if state.execution_instructions:
+        parts.append(f"INSTRUCTIONS:\n{state.execution_instructions}")
+    return "\n\n".join([*parts, memory_text(state.memory)])
+
+
+def planner_text(state: AgentState) -> str:
+    """The planner's request: it archives when memory is full, else plans or reviews."""
+    question = (
+        "Review the recent actions: is there progress, failure, completion?"
+        " Give the next instruction."
+    )
+    if state.memory.needs_compression:
+        turns = [record.turn for record in state.memory.active_history]
+        question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
+    elif not state.execution_instructions:
+        question = "Analyse the task, make a plan and give the first instruction."
+    lines = [context_text(state), "", f"CURRENT_TURN: {state.turn}"]
+    if state.stalled > 1:
+        lines.append(f"Nothing has made progress for {state.stalled} turns; give another way.")
+    return "\n".join([*lines, question])
+
+
+def executor_text(state: AgentState, window: Window | None, config: Config) -> str:
+    """The executor's request beside its picture; what changes every turn comes last."""
+    lines = [context_text(state), "", f"WINDOW: {window.title if window else 'none'}"]
+    last = state.memory.get_last_action_for_validation()
+    if last:
+        lines.append(f"LAST_ACTION: {cut(last.result, 300)}")
+    if last and last.region:
+        left, top, right, bottom = last.region
+        lines.append(f"CHANGED: region {left},{top}-{right},{bottom} on the grid")
+    if state.stalled >= config.stall_tell:
+        lines.append(
+            f"NOTE: the last {state.stalled} turns made no progress; do something different."
+        )
+    lines.append(f"CURRENT_TURN: {state.turn} of {config.max_steps}")
+    return "\n".join([*lines, "Check the last action, then call one tool."])
+
+
+def verifier_text(task: str, evidence: str) -> str:
+    """The verifier's request beside its fresh picture."""
+    question = "Is it done? Answer YES or NO and the reason in one line."
+    return f"TASK: {task}\n\nCLAIM: {evidence}\n\n{question}"
+
+
+def hints_text(hints: Sequence[str]) -> str:
+    """What the person wants the model to know."""
+    return "\n".join(f"HINT FROM THE PERSON: {hint}" for hint in hints)
+
+
+def own_summary(records: Sequence[ActionRecord]) -> tuple[str, str]:
+    """Summary and patterns of actions that the program archives by itself: only what is certain."""
+    times = Counter(record.tool for record in records)
+    done = ", ".join(f"{tool} x{number}" for tool, number in times.items())
+    last = cut(records[-1].result, 60)
+    unchanged = sum(record.changed is False for record in records)
+    summary = f"Turns {records[0].turn}-{records[-1].turn}: {done}; last: {last}"
+    return summary, f"{unchanged} of {len(records)} actions changed nothing"
+
+
+def own_instructions(task: str) -> str:
+    """The program's instructions, where the planner gives none."""
+    return f"Carry out the task: {task}"
+
+
+def goal_text(goal: str, status: str) -> str:
+    """What history keeps of a report of the executor."""
+    return f"Goal status: {goal} -> {status}"
+
+
+def ignored_text(number: int) -> str:
+    """Behind a result, where a reply held more calls than one."""
+    return f" ({number} further calls in the reply were not carried out: one call a turn)"
+
+
+def short_evidence_text(length: int, least: int) -> str:
+    """Why a completion report does not count."""
+    return f"Evidence has {length} characters; describe the visible proof in at least {least}."
+
+
+def not_confirmed_text(said: str) -> str:
+    """The same, after a fresh look."""
+    return f"Completion not confirmed by a fresh look: {said or 'the verifier said nothing'}"
+
+
+def chat_task_text(state: AgentState) -> str:
+    """The first message of a conversation: the task, and what the dropped steps came to."""
+    done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
+    earlier = f"\n\nEARLIER STEPS: {done}" if done else ""
+    return f"TASK: {state.task}{earlier}"
+
+
+def chat_screenshot_text(number: int) -> str:
+    """Beside a screenshot in a conversation."""
+    return f"Screenshot {number}: the screen now."
+
+
+def stalled_text(state: AgentState, steps: str) -> str:
+    """For a model that does not get on; `steps` is what its profile calls them."""
+    return f"The last {state.stalled} {steps} made no progress; do something different."
+
+
+def story_task_text(task: str, config: Config) -> str:
+    """The constant part of a story's request."""
+    limits = f"At most {config.max_actions} actions and {config.max_bboxes} bboxes a turn."
+    return f"TASK: {task}\n{limits}"
+
+
+def story_turn_text(turn: int, notes: Sequence[str]) -> str:
+    """Beside a story's picture, with what must be said of the actions that led to it."""
+    return f"TURN {turn}.{''.join(notes)} The screen now, with your marks:"
+
+
+SCREEN_RESIZED = "The screen's size changed since the last screenshot; take a new one."
+ANOTHER_SCREEN = "Another window or another screen has come up since your picture."
+ONE_CALL_ONLY = "Only the first call of a reply is carried out."
+STORY_BEGINS = "I look."  # the model's words before its first own ones
+WAITED = "Waited"
+
+
+def only_some_text(done: int, asked: int) -> str:
+    """Where a story's reply held more actions than a turn takes."""
+    return f" Only {done} of {asked} actions were carried out."
+
+
+def not_executed_text(number: int, reason: str) -> str:
+    """Why a story's actions end at this one."""
+    return f" Action {number} was not executed: {reason}"
+
+
+####################################################################################################
+# Profiles - the five systems as data, and prepared tasks
+####################################################################################################
+
+
+class Role(NamedTuple):
+    """One voice of a profile; its sampling is given as names of Config's fields."""
+
+    name: str
+    prompt: str
+    tools: tuple[str, ...] = ()  # canonical names
+    temperature: str = "lmstudio_temperature"
+    max_tokens: str = "executor_max_tokens"
 
 
 @dataclass(frozen=True)
 class Profile:
-    """One of the five systems as data: which loop runs, who speaks, how the tools are called, which settings differ."""
+    """A system as data: which loop runs, who speaks, how tools are called, what settings differ."""
 
     name: str
     text: str
@@ -5625,12 +5818,14 @@ SCENARIOS = tuple(
         ),
         (
             "notepad",
-            "Open Notepad from the Start menu, write a line, select all, copy it; verify each step.",
+            "Open Notepad from the Start menu, write a line, select all, copy it;"
+            " verify each step.",
             "chat",
         ),
         (
             "web-chat",
-            "The browser shows an AI chat. Ask how it works, read the answer, ask about that, and so on.",
+            "The browser shows an AI chat. Ask how it works, read the answer, ask about that,"
+            " and so on.",
             "chat",
         ),
         (
@@ -5658,7 +5853,10 @@ SCENARIOS = tuple(
 
 
 def load_scenarios(path: str) -> list[Scenario]:
-    """A person's own scenarios, [{"name", "task_prompt", "profile"?}]; raises ConfigError naming file and entry."""
+    """A person's own scenarios, [{"name", "task_prompt", "profile"?}].
+
+    Raises ConfigError naming file and entry.
+    """
     try:
         found = [Scenario(**entry) for entry in json.loads(Path(path).read_text("utf-8-sig"))]
         if wrong := [
@@ -5670,179 +5868,6 @@ def load_scenarios(path: str) -> list[Scenario]:
             f'{path} must hold a list such as [{{"name": "", "task_prompt": ""}}]: {error}.'
         ) from None
     return found
-
-
-# -- what a role is told beside its prompt; what changes least stands first, for the prefix cache
-
-NO_USABLE_CALL = "No usable tool call in the reply."
-UNKNOWN_RESULT = "Unknown: the program ended in the middle of it, so look before doing it again."
-MISSION_COMPLETE = "Mission complete"
-NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken
-# call that is sent back
-LEFT_OUT = "(left out)"  # stands for an old thought
-OLD_SCREENSHOT = "(An earlier screenshot, left out.)"
-RECOVERED_IN_CHAT = "The program pressed Escape and opened the Start menu; look again."
-RECOVERED_IN_STORY = " The program pressed Escape and Start."
-
-
-def history_lines(record: ActionRecord) -> list[str]:
-    """One action as the model reads it again: what was sent says as much as its result."""
-    effect = cut(record.result, 100)
-    if record.changed is not None:
-        effect = "screen changed" if record.changed else "screen did not change"
-    lines = [f"  Turn_{record.turn}: {record.tool} {cut(record.args, 100)} -> {effect}"]
-    # of the response only its beginning, the verdict on the last action
-    said = cut(record.response_text.replace("LAST_ACTION_RESULT: ", ""), 60)
-    if said:
-        lines.append(f"    Response: {said}")
-    return lines
-
-
-def memory_text(memory: AgentMemory) -> str:
-    """Archives, then active actions: between two archives this text only grows at its end."""
-    lines = ["COMPLETED_WORK:"] if memory.all_snapshots else []
-    for number, snapshot in enumerate(memory.all_snapshots, 1):
-        lines.append(f"  Archive_{number}: {cut(snapshot.summary, 180)}")
-        if snapshot.patterns:
-            lines.append(f"    Patterns: {cut(snapshot.patterns, 120)}")
-    lines.append("RECENT_ACTIONS:")
-    if not memory.active_history:
-        lines.append("  none yet")
-    for record in memory.active_history:
-        lines += history_lines(record)
-    return "\n".join(lines)
-
-
-def context_text(state: AgentState) -> str:
-    """Task, plan, instructions and memory: the user text of a request up to its question."""
-    parts = [f"TASK: {state.task}"]
-    if state.plan:
-        parts.append(f"CURRENT_PLAN:\n{cut(state.plan, 400)}")
-    if state.execution_instructions:
-        parts.append(f"INSTRUCTIONS:\n{state.execution_instructions}")
-    return "\n\n".join([*parts, memory_text(state.memory)])
-
-
-def planner_text(state: AgentState) -> str:
-    """The planner's request: it archives when memory is full, else plans or reviews."""
-    question = "Review the recent actions: is there progress, failure, completion? Give the next instruction."
-    if state.memory.needs_compression:
-        turns = [record.turn for record in state.memory.active_history]
-        question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
-    elif not state.execution_instructions:
-        question = "Analyse the task, make a plan and give the first instruction."
-    lines = [context_text(state), "", f"CURRENT_TURN: {state.turn}"]
-    if state.stalled > 1:
-        lines.append(f"Nothing has made progress for {state.stalled} turns; give another way.")
-    return "\n".join([*lines, question])
-
-
-def executor_text(state: AgentState, window: Window | None, config: Config) -> str:
-    """The executor's request beside its picture; what changes every turn comes last."""
-    lines = [context_text(state), "", f"WINDOW: {window.title if window else 'none'}"]
-    last = state.memory.get_last_action_for_validation()
-    if last:
-        lines.append(f"LAST_ACTION: {cut(last.result, 300)}")
-    if last and last.region:
-        left, top, right, bottom = last.region
-        lines.append(f"CHANGED: region {left},{top}-{right},{bottom} on the grid")
-    if state.stalled >= config.stall_tell:
-        lines.append(
-            f"NOTE: the last {state.stalled} turns made no progress; do something different."
-        )
-    lines.append(f"CURRENT_TURN: {state.turn} of {config.max_steps}")
-    return "\n".join([*lines, "Check the last action, then call one tool."])
-
-
-def verifier_text(task: str, evidence: str) -> str:
-    """The verifier's request beside its fresh picture."""
-    question = "Is it done? Answer YES or NO and the reason in one line."
-    return f"TASK: {task}\n\nCLAIM: {evidence}\n\n{question}"
-
-
-def hints_text(hints: Sequence[str]) -> str:
-    """What the person wants the model to know."""
-    return "\n".join(f"HINT FROM THE PERSON: {hint}" for hint in hints)
-
-
-def own_summary(records: Sequence[ActionRecord]) -> tuple[str, str]:
-    """Summary and patterns of actions that the program archives by itself: what is certain alone."""
-    times = Counter(record.tool for record in records)
-    done = ", ".join(f"{tool} x{number}" for tool, number in times.items())
-    last = cut(records[-1].result, 60)
-    unchanged = sum(record.changed is False for record in records)
-    summary = f"Turns {records[0].turn}-{records[-1].turn}: {done}; last: {last}"
-    return summary, f"{unchanged} of {len(records)} actions changed nothing"
-
-
-def own_instructions(task: str) -> str:
-    """The program's instructions, where the planner gives none."""
-    return f"Carry out the task: {task}"
-
-
-def goal_text(goal: str, status: str) -> str:
-    """What history keeps of a report of the executor."""
-    return f"Goal status: {goal} -> {status}"
-
-
-def ignored_text(number: int) -> str:
-    """Behind a result, where a reply held more calls than one."""
-    return f" ({number} further calls in the reply were not carried out: one call a turn)"
-
-
-def short_evidence_text(length: int, least: int) -> str:
-    """Why a completion report does not count."""
-    return f"Evidence has {length} characters; describe the visible proof in at least {least}."
-
-
-def not_confirmed_text(said: str) -> str:
-    """The same, after a fresh look."""
-    return f"Completion not confirmed by a fresh look: {said or 'the verifier said nothing'}"
-
-
-def chat_task_text(state: AgentState) -> str:
-    """The first message of a conversation: the task, and what the dropped steps came to."""
-    done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
-    earlier = f"\n\nEARLIER STEPS: {done}" if done else ""
-    return f"TASK: {state.task}{earlier}"
-
-
-def chat_screenshot_text(number: int) -> str:
-    """Beside a screenshot in a conversation."""
-    return f"Screenshot {number}: the screen now."
-
-
-def stalled_text(state: AgentState, steps: str) -> str:
-    """For a model that does not get on; `steps` is what its profile calls them."""
-    return f"The last {state.stalled} {steps} made no progress; do something different."
-
-
-def story_task_text(task: str, config: Config) -> str:
-    """The constant part of a story's request."""
-    limits = f"At most {config.max_actions} actions and {config.max_bboxes} bboxes a turn."
-    return f"TASK: {task}\n{limits}"
-
-
-def story_turn_text(turn: int, notes: Sequence[str]) -> str:
-    """Beside a story's picture, with what must be said of the actions that led to it."""
-    return f"TURN {turn}.{''.join(notes)} The screen now, with your marks:"
-
-
-SCREEN_RESIZED = "The screen's size changed since the last screenshot; take a new one."
-ANOTHER_SCREEN = "Another window or another screen has come up since your picture."
-ONE_CALL_ONLY = "Only the first call of a reply is carried out."
-STORY_BEGINS = "I look."  # the model's words before its first own ones
-WAITED = "Waited"
-
-
-def only_some_text(done: int, asked: int) -> str:
-    """Where a story's reply held more actions than a turn takes."""
-    return f" Only {done} of {asked} actions were carried out."
-
-
-def not_executed_text(number: int, reason: str) -> str:
-    """Why a story's actions end at this one."""
-    return f" Action {number} was not executed: {reason}"
 
 
 ####################################################################################################
@@ -5882,7 +5907,7 @@ def read_journal(folder: Path) -> RunJournal:
 
 
 def run_of(journal: RunJournal, folder: Path) -> RunRecord:
-    """The record with which a run began, or was last resumed; raises AgentError if there is none."""
+    """The record with which a run began, or was last resumed; AgentError if there is none."""
     for record in reversed(journal.records):
         if isinstance(record, RunRecord):
             return record
@@ -5918,7 +5943,7 @@ def _run_number(folder: Path) -> int:
 
 
 def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
-    """Deletes the oldest runs beyond these limits (0: no limit), never the latest, and nothing else."""
+    """Deletes the oldest runs beyond these limits (0: no limit), but never the latest."""
     size = 0
     with suppress(OSError):  # what cannot be seen now is deleted another time
         for place, run in enumerate(old_runs(root)):
@@ -5930,7 +5955,7 @@ def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
 
 
 def find_run(root: Path, name: str) -> Path:
-    """The folder of a run given as its number, name or path; "" is the latest; raises ConfigError."""
+    """The folder of a run by its number, name or path, "" for the latest; raises ConfigError."""
     number = name.removeprefix("run_").lstrip("0")
     for folder in old_runs(root):
         if not name or str(_run_number(folder)) == number:
@@ -6019,7 +6044,7 @@ class ExecutionLogger:
         self._write(self._exchanges, f"{now} {title}{body}\n\n")
 
     def listen(self, listener: Callable[[Item], None]) -> None:
-        """From now on `listener` gets every record as it stands in the file, and what is published."""
+        """From now on `listener` gets every record as it was written, and whatever is published."""
         self._listeners.append(listener)
 
     def publish(self, item: Item) -> None:
@@ -6129,7 +6154,7 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
 
 
 def _copy_log(path: Path, begin: int, folder: Path) -> None:
-    """Appends a log from the byte `begin` on to lmstudio_raw.log, and without images to the other."""
+    """Appends a log from the byte `begin` on to lmstudio_raw.log, and shortened to the other."""
     raw = folder / "lmstudio_raw.log"
     clean = folder / "lmstudio_clean.log"
     with path.open("rb") as source, raw.open("ab") as whole, clean.open("ab") as short:
@@ -6242,7 +6267,7 @@ class NoInbox:
 
 @dataclass
 class Answer:
-    """What a role answered: its act, or None after all corrections; its words; the requests made."""
+    """What a role answered: its act, or None after all corrections, its words, and the requests."""
 
     act: Act | None
     said: str
@@ -6433,6 +6458,7 @@ class Voice:
 CARET_WIDTH = 4  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
 CARET_HEIGHT = range(8, 49)
 SECRET_GREY = 0x808080
+ONE_COLOUR = "The screen shows one single colour; restore the remote session or wake the display."
 GLANCE_SCALE = 4  # a glance is so many times smaller than a frame
 
 
@@ -6596,7 +6622,7 @@ class Eyes:
         self._latest = None
 
     def _fresh_frame(self) -> Frame:
-        """The frame that settling took, if it is young and no pause came between, else a new one."""
+        """The frame that settling took, if it is young and no pause came since, else a new one."""
         paused = self.actuator.rest()
         latest = self._latest
         self._latest = None
@@ -6614,7 +6640,7 @@ class Eyes:
         begin = self.clock.now()
         said_so = False
         while True:
-            reason = "The screen shows one single colour; restore the remote session or wake the display."
+            reason = ONE_COLOUR
             try:
                 frame = self.desktop.capture(
                     area, self.config.screen_capture_w, self.config.screen_capture_h
@@ -6755,7 +6781,7 @@ class Engine:
         return deed
 
     def _perform(self, act: Act, frame: Frame) -> tuple[Deed, dict[str, Any]]:
-        """The deed, and the times of its record: `act` in seconds until it was sent, `settle_ms`."""
+        """The deed, and times for its record: `act` in seconds until it was sent, `settle_ms`."""
         begin = self.clock.now()
         begun = False
         try:
@@ -6818,7 +6844,7 @@ class Engine:
         return found
 
     def tell_turn(self, turn: int, role: str, done: str, effect: str) -> None:
-        """The one line that a turn leaves, with its seconds and the tokens since the line before."""
+        """The one line that a turn leaves, with its seconds and the tokens since the last line."""
         spent = self.voice.tokens - self._tokens
         self._tokens = self.voice.tokens
         seconds = self.clock.now() - self.began
@@ -6969,7 +6995,7 @@ def ask_verifier(engine: Engine, state: AgentState, evidence: str) -> str:
 def escalate(
     engine: Engine, state: AgentState, progress: bool, deed: Deed | None = None
 ) -> Outcome | None:
-    """Rule 4: without progress the executor is told, the planner reviews, recovery keys, the end."""
+    """What follows from no progress: a note, a planner's review, recovery keys, the end as stuck."""
     if deed and deed.wants_a_look:
         return None
     config = engine.config
@@ -7571,7 +7597,7 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
 def last_reply(engine: Engine, story: Story) -> dict[str, Any]:
     """The model's last message, or the one that the person handed in instead of it."""
     injected = engine.voice.inbox.take_injected()
-    reply = {"content": injected} if injected else story.reply
+    reply: dict[str, Any] = {"content": injected} if injected else story.reply
     reply = engine.logger.hide(reply)
     words = _plain_text(reply.get("content"))
     engine.logger.publish(Spoken(words))
@@ -7907,7 +7933,7 @@ def differing_share(
     folder: Path,
     recorded: LookRecord,
 ) -> float:
-    """The largest share of pixels that differ from the record around a target of the act, 0 to 1."""
+    """The largest share of pixels (0 to 1) that differ around a target of the act."""
     rgb, width, height = read_picture(folder, recorded.screenshot)
     if (width, height) != (frame.width, frame.height):
         return 1.0
@@ -7959,7 +7985,8 @@ LEVELS_MOST = 32  # of 256: what a colour may differ by
 
 SCRIPT = """# coding: utf-8
 # Repeats {name} without a model: {task}
-# Each act needs the screen to look as in its screenshot, which stays in the run's folder; --dry-run shows the acts.
+# Each act needs the screen to look as in its screenshot, which stays in the run's folder.
+# With --dry-run it shows the acts.
 import agent
 
 STEPS = [
@@ -9410,7 +9437,7 @@ REPORTED = (RunRecord, IntentRecord, ResultRecord, PlanRecord, ActionRecord, End
 
 
 def report_text(folder: Path, pictures: bool = False) -> str:
-    """A run's report made anew from its journal, its pictures in it if wanted; raises AgentError."""
+    """A run's report made anew from its journal, with its pictures if wanted; raises AgentError."""
     book = book_of(folder)
     items = [book.run_item(), *map(book.turn_item, book.turns)]
     names = dict.fromkeys(name for turn in book.turns for name in turn.shots)
@@ -11221,119 +11248,110 @@ def stop_on_signals(stop: Stop) -> Iterator[None]:
 
 
 ####################################################################################################
-# Command line - the only place where things are constructed and wired
+# Options - what can be said on the command line, and the settings that come of it
 ####################################################################################################
 
 EXAMPLES = """examples:
   python agent.py "Open Notepad and write: hello"
-  python agent.py --demo                            a whole run without Windows, LM Studio or a model
-Settings come from --config FILE (JSON), then environment variables, then the command line. Every run leaves
-its log and screenshots in dumps/run_NNNN. Ctrl+C stops at once. Exit codes: 0 completed, 1 not completed,
-2 wrong usage, 3 no server or no desktop, 130 stopped."""
+  python agent.py --demo                  a whole run without Windows, LM Studio or a model
+Settings come from --config FILE (JSON), then environment variables, then the command line. Every
+run leaves its log and screenshots in dumps/run_NNNN. Ctrl+C stops at once. Exit codes: 0
+completed, 1 not completed, 2 wrong usage, 3 no server or no desktop, 130 stopped."""
+HELP_WIDTH = 100
+
+
+class Option(NamedTuple):
+    """One option as argparse takes it; one that names a setting has the setting's name as `dest`."""
+
+    names: str
+    text: str
+    more: Mapping[str, Any]
+
+
+FLAG = {"action": "store_true"}
+LIST = {"action": "append", "default": []}
+
+
+def _named(metavar: str, dest: str | None = None) -> dict[str, Any]:
+    return {"metavar": metavar, "dest": dest} if dest else {"metavar": metavar}
+
+
+OPTIONS = (
+    Option("--profile", f"{', '.join(PROFILES)} (default planner)", {"choices": PROFILES, "metavar": "NAME"}),
+    Option("--demo", "run against a drawn desktop and a built-in model server", FLAG),
+    Option("--check", "examine desktop, server and model; touches nothing", FLAG),
+    Option("--scenario", "a prepared task, by number or name; --scenarios lists them", _named("N")),
+    Option("--scenarios", argparse.SUPPRESS, FLAG),
+    Option("--scenario-file", "your own, JSON: [{name, task_prompt, profile}]", _named("FILE")),
+    Option("--dry-run", "move and press nothing", {"action": "store_const", "const": True}),
+    Option("--area", "primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels", _named("AREA")),
+    Option("--endpoint", "chat URL of the server", _named("URL", "lmstudio_endpoint")),
+    Option("--model", "model to ask for", _named("NAME", "lmstudio_model")),
+    Option("--max-steps", "most turns of the run", _named("N")),
+    Option("--confirm", "ask before acts: never, risky (default) or always", _named("WHEN")),
+    Option("--panel", "show the run in a browser, which can pause and stop it", FLAG),
+    Option("--secret", "value typed for {{NAME}}", {**LIST, "metavar": "NAME"}),
+    Option(
+        "--resume",
+        "go on with a run, by default the latest",
+        {"nargs": "?", "const": "", "metavar": "RUN"},
+    ),
+    Option("--set", "any other setting", {**LIST, "metavar": "FIELD=VALUE"}),
+    Option("--config", "settings from a JSON file", _named("FILE")),
+    Option("--runs", "list the runs", FLAG),
+    Option("--stats", "what a run (number or folder) cost", _named("RUN")),
+    Option("--report", "make its report.html anew", {"nargs": 1, "metavar": "RUN"}),
+    Option(
+        "--export",
+        "its report as one file, with its pictures",
+        {"nargs": 2, "metavar": ("RUN", "FILE")},
+    ),
+    Option("--replay", "repeat its acts without a model; --dry-run shows them", _named("RUN")),
+    Option(
+        "--save-script",
+        "its acts as a Python script",
+        {"nargs": 2, "metavar": ("RUN", "PY")},
+    ),
+    Option("-q --quiet", "say only how it ended", FLAG),
+    Option("-v --verbose", "say all that goes into the log", FLAG),
+)
 
 
 def command_line() -> argparse.ArgumentParser:
-    """What can be said on the command line; options that name a setting use the setting's name as their `dest`."""
-    environment = []
-    for spec in [spec for spec in fields(Config) if spec.metadata["env"]]:
-        own = [
-            f" ({name} {p.settings[spec.name]})"
-            for name, p in PROFILES.items()
-            if spec.name in p.settings
-        ]
-        environment.append(f"{spec.metadata['env']}={spec.default}{''.join(own)}")
-    text = textwrap.fill(
-        "environment: " + "; ".join(environment),
-        116,
-        subsequent_indent="  ",
-        break_on_hyphens=False,
-    )
+    """The parser of what can be said on the command line."""
     parser = argparse.ArgumentParser(
         prog="agent.py",
         usage="python agent.py [options] [TASK]",
-        epilog=f"{EXAMPLES}\n\n{text}",
+        epilog=f"{EXAMPLES}\n\n{environment_help()}",
         description="A small local vision model (LM Studio) carries out a task on your desktop.",
-        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=116),
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=HELP_WIDTH),
     )
-    parser.add_argument(
-        "task", nargs="?", metavar="TASK", help="what to do, in plain words; asked for if left out"
-    )
-    parser.add_argument(
-        "--profile",
-        choices=PROFILES,
-        metavar="NAME",
-        help=f"{', '.join(PROFILES)} (default planner)",
-    )
-    parser.add_argument(
-        "--demo",
-        action="store_true",
-        help="run against a drawn desktop and a built-in model server",
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="examine desktop, server and model; touches nothing"
-    )
-    parser.add_argument(
-        "--scenario", metavar="N", help="a prepared task, by number or name; --scenarios lists them"
-    )
-    parser.add_argument("--scenarios", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--scenario-file", metavar="FILE", help="your own, JSON: [{name, task_prompt, profile}]"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_const", const=True, help="move and press nothing"
-    )
-    parser.add_argument(
-        "--area", metavar="AREA", help="primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels"
-    )
-    parser.add_argument(
-        "--endpoint", dest="lmstudio_endpoint", metavar="URL", help="chat URL of the server"
-    )
-    parser.add_argument("--model", dest="lmstudio_model", metavar="NAME", help="model to ask for")
-    parser.add_argument("--max-steps", metavar="N", help="most turns of the run")
-    parser.add_argument(
-        "--confirm", metavar="WHEN", help="ask before acts: never, risky (default) or always"
-    )
-    parser.add_argument(
-        "--panel",
-        action="store_true",
-        help="show the run in a browser, which can pause and stop it",
-    )
-    parser.add_argument(
-        "--secret", action="append", default=[], metavar="NAME", help="value typed for {{NAME}}"
-    )
-    parser.add_argument(
-        "--resume",
-        nargs="?",
-        const="",
-        metavar="RUN",
-        help="go on with a run, by default the latest",
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="any other setting"
-    )
-    parser.add_argument("--config", metavar="FILE", help="settings from a JSON file")
-    parser.add_argument("--runs", action="store_true", help="list the runs")
-    parser.add_argument("--stats", metavar="RUN", help="what a run (number or folder) cost")
-    parser.add_argument("--report", nargs=1, metavar="RUN", help="make its report.html anew")
-    parser.add_argument(
-        "--export",
-        nargs=2,
-        metavar=("RUN", "FILE"),
-        help="its report as one file, with its pictures",
-    )
-    parser.add_argument(
-        "--replay", metavar="RUN", help="repeat its acts without a model; --dry-run shows them"
-    )
-    parser.add_argument(
-        "--save-script", nargs=2, metavar=("RUN", "PY"), help="its acts as a Python script"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="say only how it ended")
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="say all that goes into the log"
-    )
+    task = "what to do, in plain words; asked for if left out"
+    parser.add_argument("task", nargs="?", metavar="TASK", help=task)
+    for option in OPTIONS:
+        parser.add_argument(*option.names.split(), help=option.text, **option.more)
     parser.add_argument("--version", action="version", version=f"agent.py {__version__}")
     parser.set_defaults(recording=None)  # what --replay or a saved script repeats
     return parser
+
+
+def environment_help() -> str:
+    """The settings that have an environment variable, with their defaults."""
+    rows = []
+    for spec in fields(Config):
+        if not spec.metadata["env"]:
+            continue
+        row = f"{spec.metadata['env']}={spec.default}"
+        for name, profile in PROFILES.items():
+            if spec.name in profile.settings:
+                row += f" ({name} {profile.settings[spec.name]})"
+        rows.append(row)
+    return textwrap.fill(
+        "environment: " + "; ".join(rows),
+        HELP_WIDTH,
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+    )
 
 
 def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Config:
@@ -11389,12 +11407,18 @@ def pick_scenario(options: argparse.Namespace) -> bool:
         ]
         if not found or options.task:
             raise ConfigError(
-                f"--scenario {options.scenario} takes one that --scenarios lists, and no further TASK."
+                f"--scenario {options.scenario} takes one that --scenarios lists,"
+                " and no further TASK."
             )
         options.task = found[-1].task_prompt
         options.profile = options.profile or found[-1].profile
     options.profile = options.profile or "planner"
     return bool(options.scenarios)
+
+
+####################################################################################################
+# Command line - the only place where things are constructed and wired
+####################################################################################################
 
 
 def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
@@ -11705,7 +11729,8 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
     voice = session.engine.voice
     done = (
         f"{turns} turns, {figures['acts']} acts, {figures['refused']} refused,"
-        f" {figures['time']}, of it {figures['model']} model and {figures['in the program']} program"
+        f" {figures['time']}, of it {figures['model']} model"
+        f" and {figures['in the program']} program"
     )
     cost = f"{voice.requests} requests, {voice.tokens} tokens"
     session.terminal.say(f"{done}, {cost}; see {logger.folder / 'report.html'}", 0)
