@@ -10091,9 +10091,11 @@ def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterat
         yield Finding("server", True, config.lmstudio_endpoint)
         yield _check_vision(info)
         yield _check_context(info)
+        # Where the server does not say whether its model sees, the picture tells.
         if info.vision is not False:
             yield from check_calibration(config, info, server)
         yield _check_tool_calls(profile, info, server)
+    # Before AgentError, of which it is one: the server is fine then, its model is not.
     except ReplyError as error:
         text = f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct."
         yield Finding("tool calls", False, text)
@@ -10180,6 +10182,7 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
     reply = server.complete(request_body(settings, messages))
     yield _check_cost(reply, info, whole, len(system + question))
     answers = _calibration_answers(_plain_text(reply.message.get("content")))
+    # Through two places a line can always be laid, whatever they are.
     if len(answers) < 3:
         text = "it did not say where the marks are; choose a model trained for that"
         yield Finding("calibration", False, text)
@@ -10189,6 +10192,7 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
 
 def _check_cost(reply: Reply, info: ModelInfo, whole: Rect, text_chars: int) -> Finding:
     """What a screenshot costs, and whether the server's count of tokens fits it."""
+    # Qwen3-VL takes a token for each 32x32 pixels.
     image_tokens = whole.width * whole.height // 1024
     warnings = reply_warnings(reply, info.name, info, image_tokens, text_chars)
     tokens = reply.usage.prompt_tokens or "?"
@@ -10223,6 +10227,7 @@ def _calibration_answers(text: str) -> dict[str, CalibrationAnswer]:
     number = r"(-?\d+(?:\.\d+)?)"
     pattern = rf"({names})\W{{1,12}}?{number}\s*,\s*\W*{number}"
     answers = {}
+    # Whatever stands around the numbers is let be: brackets, quotes, blanks.
     for name, x, y in re.findall(pattern, text):
         answers[name] = CalibrationAnswer(float(x), float(y))
     return answers
@@ -10580,9 +10585,11 @@ class DemoDesktop:
         self._captures += 1
         clean = self.glance(area, width, height)
         canvas = Canvas(width, height, clean)
+        x = self._cursor.x - area.left
+        y = self._cursor.y - area.top
         # The middle of the pixel under the pointer, scaled.
-        left = ((self._cursor.x - area.left) * 2 + 1) * width // (2 * area.width)
-        top = ((self._cursor.y - area.top) * 2 + 1) * height // (2 * area.height)
+        left = (x * 2 + 1) * width // (2 * area.width)
+        top = (y * 2 + 1) * height // (2 * area.height)
         _draw_pointer(canvas, left, top)
         return Frame(
             number=self._captures,
@@ -10644,8 +10651,10 @@ class DemoDesktop:
             self.held.discard(name)
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
-        direction = " horizontal" if horizontal else ""
-        self.acts.append(f"wheel {units}{direction}")
+        if horizontal:
+            self.acts.append(f"wheel {units} horizontal")
+        else:
+            self.acts.append(f"wheel {units}")
 
     def key(self, name: str, down: bool) -> None:
         """A key acts when it goes down, with the modifiers that are held; it writes without."""
