@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import unittest
+from collections.abc import Callable
 
 from tests import shape
 
@@ -20,7 +21,8 @@ import ast, importlib, pathlib, sys
 source = pathlib.Path("agent.py")
 for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
     if isinstance(node, ast.Import):
-        [importlib.import_module(alias.name) for alias in node.names]
+        for alias in node.names:
+            importlib.import_module(alias.name)
     elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
         importlib.import_module(node.module)
 
@@ -48,7 +50,7 @@ def texts(breaches: list[str]) -> list[str]:
 class ShapeCase(unittest.TestCase):
     maxDiff = None
 
-    def holds(self, rule: shape.Callable[[str], list[str]], text: str = TEXT) -> None:
+    def holds(self, rule: Callable[[str], list[str]], text: str = TEXT) -> None:
         breaches = "\n".join(rule(text))
         if breaches:
             self.fail(f"{rule.__doc__}\n{breaches}")
