@@ -14,6 +14,43 @@ and does is written to dumps/run_NNNN/ and nowhere else.
 The file is divided into rooms. A room uses only itself and the rooms above it:
 
 ROOMS
+    Errors - what can go wrong, told apart by who has to do something about it
+    Config - every number and name that can be changed, with its unit and reason
+    Values - grid and pixels, frames and windows, and the seams for time and stopping
+    Events - what happened, as values: a look, a deed, and the journal's records
+    Pictures - the PNG format, written and read with zlib alone
+    Marks - what is drawn into a picture: text, and what was done and looked at
+    Win32 table - structures, constants, and every function with its types and its check
+    Desktop - what the program needs of a screen, a mouse and a keyboard, and Windows' answer
+    Tools - what a model can call, declared once; vocabularies only rename
+    Risks - what input must never reach or press, and what a person has to allow first
+    Actuator - the one place through which input leaves, with every gate before it
+    Watcher - what can stop a run from outside: hotkeys, the corner, the console's close button
+    Model - the HTTP client, finding the model, errors told apart
+    Replies - finding the calls in whatever the model said
+    Arguments - reading a call's arguments with certainty, and what to answer when that fails
+    Memory and state - what was done, what was archived, where the run stands
+    Prompts - every text that a model reads
+    Profiles - the five systems as data, and prepared tasks
+    Journal - the run's folder, log, records and screenshots
+    Exchange - one request to a role and its reply, counted and logged
+    Eyes - looking at the screen: frames to act on, what changed, and when it has come to rest
+    Turn engine - look, ask, perform, settle, record - once
+    Turns - what every loop does with a turn: its end, its record, and what follows from no progress
+    Two-agent loop - a planner that does not see the screen, an executor that does
+    Chat loop - one conversation, one call a step, screenshots on demand
+    Story loop - the model's own story and the marks of what it did are its memory
+    Replay - the acts of a run, again
+    Report - what a run's records say to whoever looks back
+    Page - the one page that is report and panel
+    Panel server - who is let in to the page of a run, and for how long; it knows nothing of the run
+    Panel - what a page is shown of the run, and what the person says to it there
+    Check - the doctor: desktop, server and model examined, with what to do about each
+    Demo - a small drawn desktop with real behaviour
+    Demo model - the model of the demo, which finds its way by the pixels, and its server
+    Terminal - what a person sees and says while it runs
+    Options - what can be said on the command line, and the settings that come of it
+    Command line - the only place where things are constructed and wired
 """
 
 from __future__ import annotations
@@ -3674,7 +3711,7 @@ def text_batches(text: str, events_most: int) -> list[str]:
 # Windows stamps input up to 16 ms late, and the keys of a command just given are still going up.
 SLACK_S = 0.2
 IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
-RELEASE_TRIES = 3
+HELD_TRIES = 3
 CENTRE = Coordinate(GRID // 2, GRID // 2)
 
 Switch = Callable[[str, bool], None]  # presses or releases what has this name: a key or a button
@@ -3774,7 +3811,7 @@ class Actuator:
 
     def release(self) -> None:
         """Lets go of everything held, last first; raises Win32Error if something stays held."""
-        for _ in range(RELEASE_TRIES):
+        for _ in range(HELD_TRIES):
             for switch, name in reversed(self._held.copy()):
                 with suppress(Win32Error):
                     self._up(switch, name)
