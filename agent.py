@@ -2427,11 +2427,11 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
 # Server answers - what a model server says: tokens, models, and its faults told apart
 ####################################################################################################
 
-JsonObject = Mapping[
-    str, object
-]  # an object of JSON from outside, whose values are looked at first
+# An object of JSON from outside: whatever is taken from it has to be looked at first.
+JsonObject = Mapping[str, object]
+
 CONTEXT_LEAST = 6000  # tokens: one executor turn is about 3,900, its reply up to 1,400 (DESIGN.md)
-SAID_CHARS_MOST = 2000  # of an error's text that are searched: it says what is wrong at its front
+SAID_CHARS_MOST = 2000  # of an error's text that are searched; "no model " 17,000 times took 23 s
 NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (RecursionError)
 
 
@@ -2707,6 +2707,12 @@ def _only(listed: list[ModelInfo]) -> list[ModelInfo]:
     return listed if len(listed) == 1 and listed[0].loaded is None else []
 
 
+def _names_to_choose(listed: list[ModelInfo]) -> str:
+    """The names of the models that may see images, for a message."""
+    names = [info.name for info in listed if info.vision is not False]
+    return ", ".join(names)[:100] or "none that sees images"
+
+
 def _note_on_choice(chosen: ModelInfo, wanted: str, is_wanted: bool) -> str:
     """What a person should know about the choice of a model, or an empty text."""
     name = _plain(chosen.name)
@@ -2814,7 +2820,7 @@ _ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
 
 
 class _HttpAnswer(NamedTuple):
-    """A whole HTTP answer: what its head says, and its body up to ANSWER_BYTES_MOST and one more."""
+    """A whole HTTP answer: its head, and its body up to ANSWER_BYTES_MOST and one byte more."""
 
     response: http.client.HTTPResponse
     data: bytes
@@ -2855,10 +2861,17 @@ def _kind_of_exception(error: Exception) -> str:
     return "incomplete"
 
 
+def _header(response: http.client.HTTPResponse, name: str) -> str:
+    """A header of an answer, or an empty text."""
+    return str(response.headers.get(name, "")).strip()
+
+
 def _retry_after_s(response: http.client.HTTPResponse) -> float:
     """The seconds that the answer asks to wait, within reason; a date or rubbish counts as none."""
-    after = response.headers.get("Retry-After", "").strip()
-    return min(RETRY_AFTER_MOST_S, float(after)) if after.isdecimal() else 0.0
+    after = _header(response, "Retry-After")
+    if not after.isdecimal():
+        return 0.0
+    return min(RETRY_AFTER_MOST_S, float(after))
 
 
 def _fetch(
@@ -2963,12 +2976,15 @@ class ModelServer:
         """Whether one more exchange is safe, may help and is not too many."""
         if for_list and error.kind in ("refused", "unreachable"):
             return False  # at the start a person waits: Windows takes 2 s to refuse a connection
-        return error.retry and tries <= min(_FAULTS[error.kind].tries, self.config.request_retries)
+        fault = _FAULTS[error.kind]
+        most = min(fault.tries, self.config.request_retries)
+        return error.retry and tries <= most
 
     def _backoff_s(self, kind: str, tries: int) -> float:
         """The seconds before the next exchange: they double, and are spread from half to 1.5."""
         first_s = 5.0 if kind == "loading" else 0.5  # to load some GB takes half a minute
-        return first_s * 2.0 ** (tries - 1) * (0.5 + self.jitter())
+        spread = 0.5 + self.jitter()
+        return first_s * 2.0 ** (tries - 1) * spread
 
     def _exchange(self, path: str, body: bytes | None) -> _HttpAnswer:
         """One exchange over the network; whatever goes wrong there is raised as ModelError."""
@@ -3008,7 +3024,7 @@ class ModelServer:
             return answer.result()
         finally:
             # The end of its socket ends the worker, whatever it waits for, and tells the server
-            # that it may stop computing. The worker may not be connected yet: then it sends nothing.
+            # that it may stop computing. A worker that is not connected yet sends nothing.
             answer.cancel()
             with suppress(OSError, IndexError):
                 sockets[0].shutdown(socket.SHUT_RDWR)
@@ -3033,15 +3049,18 @@ class ModelServer:
         self._refuse_half_an_answer(answer)
         value = self._parsed(answer)
         self._refuse_error(answer.response.status, value)
-        if wants_message and not isinstance(_first_choice(value).get("message"), dict):
-            raise self._fault("not_json", "no choices[0].message")
+        if wants_message:
+            message = _first_choice(value).get("message")
+            if not isinstance(message, dict):
+                raise self._fault("not_json", "no choices[0].message")
         return _dict(value)
 
     def _refuse_half_an_answer(self, answer: _HttpAnswer) -> None:
         """Raises ModelError for a body that is compressed, too long or cut."""
-        encoding = answer.response.headers.get("Content-Encoding", "").strip().lower()
-        if encoding not in ("", "identity") or len(answer.data) > ANSWER_BYTES_MOST:
-            megabytes = len(answer.data) >> 20
+        size_bytes = len(answer.data)
+        encoding = _header(answer.response, "Content-Encoding").lower()
+        if encoding not in ("", "identity") or size_bytes > ANSWER_BYTES_MOST:
+            megabytes = size_bytes >> 20
             raise self._fault("not_json", f"{megabytes} MB, compression: {encoding or 'none'}")
         missing_bytes = answer.response.length
         if missing_bytes:
@@ -3077,7 +3096,8 @@ class ModelServer:
         fault = _FAULTS[kind]
         if self._key:
             said = said.replace(self._key, "***")
-        sentence = fault.sentence.format(_plain(self.hide(said)))
+        said = _plain(self.hide(said))
+        sentence = fault.sentence.format(said)
         retry = may_pass and fault.tries > 0
         return ModelError(f"The server at {self.where} {sentence}.", kind, retry)
 
@@ -3086,10 +3106,9 @@ class ModelServer:
         wanted = self.config.lmstudio_model
         listed = self._listed()
         named = _named(listed, wanted)
-        candidates = [*named, *_seeing(listed), *_only(listed)]
+        candidates = named or _seeing(listed) or _only(listed)
         if not candidates:
-            names = ", ".join(info.name for info in listed if info.vision is not False)[:100]
-            names = names or "none that sees images"
+            names = _names_to_choose(listed)
             raise self._fault("no_model", f"{wanted} is not there; listed: {names}")
         chosen = candidates[0]
         if chosen.vision is False:
@@ -3116,6 +3135,144 @@ class ModelServer:
 
 
 ####################################################################################################
+# Words - what a reply says beside its calls: thoughts, endless repeats, tokens that leak into texts
+####################################################################################################
+
+# Tokens of a chat template that leak into texts.
+_TEMPLATE_TOKENS = ("<|im_end|>", "<|im_start|>", "<|endoftext|>")
+
+# Half a character, which no text may hold.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_PROBE_CHARS = 40  # so many characters that come again begin a repetition
+_PERIOD_CHARS_MOST = 1000  # a repetition's round is shorter
+_STEP_CHARS = 100  # from one probe to the next
+_ROUNDS_LEAST = 6
+_REPEATED_CHARS_LEAST = 240  # below that, a repetition is ordinary: "------"
+
+
+class _Repetition(NamedTuple):
+    """A part of a text that repeats itself: from `begin` to `end`, a round every `period`."""
+
+    begin: int
+    end: int
+    period: int
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is more than an ordinary repetition."""
+        length = self.end - self.begin
+        if length < _REPEATED_CHARS_LEAST:
+            return False
+        return length >= _ROUNDS_LEAST * self.period
+
+    @property
+    def note(self) -> str:
+        """What stands in the place of all rounds but the first two."""
+        rounds = (self.end - self.begin) // self.period
+        return f" [repeated {rounds} times] "
+
+
+def _equal_until(text: str, place: int, period: int) -> int:
+    """The first place from there on whose character is not the one a period before it."""
+    while place < len(text):
+        if text[place] != text[place - period]:
+            break
+        place += 1
+    return place
+
+
+def _equal_since(text: str, place: int, period: int, earliest: int) -> int:
+    """The earliest place up to there from which on each character comes again a period later."""
+    while place > earliest:
+        before = place - 1
+        if text[before] != text[before + period]:
+            break
+        place = before
+    return place
+
+
+def _repetition(text: str, place: int, earliest: int) -> _Repetition | None:
+    """What repeats itself around a place, and not before `earliest`, however short, or None."""
+    after_probe = place + _PROBE_CHARS
+    probe = text[place:after_probe]
+    again = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST)
+    if again < 0:
+        return None
+    period = again - place
+    begin = _equal_since(text, place, period, earliest)
+    end = _equal_until(text, after_probe, period)
+    return _Repetition(begin, end, period)
+
+
+def cut_repetition(text: str) -> str:
+    """The text with each long repetition cut to its first two rounds and a note on their number.
+
+    Long is one of 240 characters and 6 rounds or more.
+    """
+    parts: list[str] = []
+    done = 0  # the characters that are in `parts`, or left out
+    place = 0
+    while place + _PROBE_CHARS < len(text):
+        found = _repetition(text, place, done)
+        if found and found.is_long:
+            after_two_rounds = found.begin + 2 * found.period
+            parts.append(text[done:after_two_rounds])
+            parts.append(found.note)
+            done = found.end
+        place = max(done, place + _STEP_CHARS)
+    parts.append(text[done:])
+    return "".join(parts)
+
+
+def _end_without_token(text: str, end: int) -> int:
+    """The place before the template token that ends there, or `end` itself."""
+    for token in _TEMPLATE_TOKENS:
+        if text.endswith(token, 0, end):
+            return end - len(token)
+    return end
+
+
+def strip_end_tokens(text: str) -> str:
+    """The text without the template tokens that leaked in at its end."""
+    # From its end, by hand: a pattern for "tokens up to the end" would run from each token to the
+    # end anew, which took 19 seconds for a text of 160 kB.
+    end = len(text)
+    shorter = _end_without_token(text, end)
+    while shorter < end:
+        end = shorter
+        shorter = _end_without_token(text, end)
+    return text[:end]
+
+
+def strip_think(text: str) -> str:
+    """A final text without its thinking: closed, unclosed, or with only its end marked."""
+    outside = re.sub(r"(?s)<think>.*?(?:</think>|\Z)", "", text)
+    return outside.rpartition("</think>")[2].strip()
+
+
+def _field_of_thoughts(message: JsonObject) -> str:
+    """The thoughts that a server put into a field of their own."""
+    field_content = message.get("reasoning_content") or message.get("reasoning")
+    return _plain_text(field_content)
+
+
+def thoughts(message: JsonObject) -> str:
+    """What a reply only thought: in a field of its own, or in its text.
+
+    In the text it stands between tags, closed or not, or before a lone </think>.
+    """
+    text = _plain_text(message.get("content"))
+    before_tag, _, _ = text.partition("<think>")
+    if "</think>" in before_tag:
+        text = f"<think>{text}"
+    parts: list[str] = [_field_of_thoughts(message)]
+    parts += re.findall(r"(?s)<think>(.*?)(?:</think>|\Z)", text)
+    parts = [part.strip() for part in parts]
+    return "\n".join(part for part in parts if part)
+
+
+####################################################################################################
 # Replies - finding the calls in whatever the model said
 ####################################################################################################
 
@@ -3134,21 +3291,18 @@ _OPENERS_MOST = 1000  # of an answer; for each slip json counts the lines before
 
 _Found = tuple[list[object], int]  # calls as they were written, and the place where they end
 
+# The keys of a call object in all its spellings.
+_NAME_KEYS = {"name", "function", "tool", "tool_name"}
 _ARGUMENT_KEYS = {"arguments", "parameters", "args"}
+_OTHER_CALL_KEYS = {"id", "type", "index"}
 
 # Reasons for the end of a reply: cut by a limit, and ended by the model itself. These are tuples,
 # because a server may send a list or an object here, which no set can be asked for.
 _CUT_REASONS = ("length", "max_tokens", "content_filter")
 _WHOLE_REASONS = ("stop", "tool_calls", "function_call")
 
-# Tokens of a chat template that leak into texts.
-_TEMPLATE_TOKENS = ("<|im_end|>", "<|im_start|>", "<|endoftext|>")
-
 # What may follow a JSON value without making it doubtful: blanks, spare braces, template tokens.
 _REST = re.compile(rf"(?:[\s}}]|{'|'.join(map(re.escape, _TEMPLATE_TOKENS))})*")
-
-# Half a character, which no text may hold.
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # A text in double or single quotes. One that never ends is matched to the end of the reply, so that
 # no brace inside it is taken for a closing one.
@@ -3180,7 +3334,7 @@ _REQUOTED = {"\\'": "'", '"': '\\"', "\\/": "\\?", "\\b": "\\?", "\\f": "\\?"}
 # <think> to the first </think> behind it.
 _THOUGHT = r"<think>[^<]*(?:<(?!/think>)[^<]*)*</think>"
 
-# The rest of a tag that carries a name: "=name>" and " name="name">".
+# The rest of a tag that carries a name, as in <function=name> and <function name="name">.
 _NAME = r"""(?:=| name=)["']?(?P<name>[\w.\-]{1,100})["']?>"""
 
 # A fence or a tag in which a whole reply can stand.
@@ -3234,7 +3388,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _integer(digits: str) -> int | float:
-    """A whole number; one of 19 characters is taken by no argument, and int() may be slow with it."""
+    """A whole number; one of 19 characters is in no argument's range, and int() is slow with it."""
     return int(digits) if len(digits) < 19 else math.nan
 
 
@@ -3271,6 +3425,7 @@ class _Mended(NamedTuple):
 
     @property
     def is_closed(self) -> bool:
+        """Whether it ends with its last bracket."""
         return self.depth == 0 and self.body.endswith(("}", "]"))
 
     def lacks_one_brace(self, text: str) -> bool:
@@ -3367,10 +3522,10 @@ def _json_calls(text: str, opener: re.Match[str], closable: bool) -> _Found:
     further, end = _further_calls(text, end)
     _refuse_text_behind(text, end, opener)
     if name:  # <function=name>{"argument": ...}
-        return [_call_of(name, value)], end
-    if isinstance(value, list):
-        return [*value, *further], end
-    return [value, *further], end
+        call = _call_of(name, value)
+        return [call], end
+    first = value if isinstance(value, list) else [value]
+    return [*first, *further], end
 
 
 def _refuse_text_behind(text: str, end: int, opener: re.Match[str]) -> None:
@@ -3403,13 +3558,16 @@ def _xml_call(text: str, opener: re.Match[str]) -> _Found:
         value = value.removeprefix("\n")
         value = value.removesuffix("\n")
         pairs.append((key, value))
-    return [_call_of(name, _unique(pairs))], body.end()
+    call = _call_of(name, _unique(pairs))
+    return [call], body.end()
 
 
 def _opened(text: str, opener: re.Match[str], closable: bool) -> _Found:
     """The calls behind one opening tag and where they end; raises ReplyError.
 
     There are none behind thoughts and behind a tag around <function=name>, which opens the call.
+    JSON is a call behind every tag, a list of calls behind every tag but <function=name>, and only
+    there can the XML form follow.
     """
     if opener["open"]:
         raise ReplyError(
@@ -3451,7 +3609,12 @@ def _spoken_calls(text: str, closable: bool) -> list[object]:
 
 
 def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]:
-    """All call objects of a reply, in order, as written; ReplyError when there is none."""
+    """All call objects of a reply, in order, as written; ReplyError when there is none.
+
+    First come the calls that the server itself has read. Without them the text is searched, unless
+    a limit has cut it: a cut text may look like another call. The reasoning comes last, and only if
+    there is no text.
+    """
     native = message.get("tool_calls") or message.get("function_call")
     if isinstance(native, list) and native:
         return native
@@ -3487,151 +3650,6 @@ def _call_in_reasoning(message: JsonObject) -> list[object]:
     return _spoken_calls(thought, closable=False)
 
 
-_PROBE_CHARS = 40  # so many characters that come again begin a repetition
-_PERIOD_CHARS_MOST = 1000  # a repetition's round is shorter
-_STEP_CHARS = 100  # from one probe to the next
-_ROUNDS_LEAST = 6
-_REPEATED_CHARS_LEAST = 240  # below that, a repetition is ordinary: "------"
-
-
-def _equal_until(text: str, place: int, period: int) -> int:
-    """The first place from there on whose character is not the one a period before it."""
-    while place < len(text) and text[place] == text[place - period]:
-        place += 1
-    return place
-
-
-def _equal_since(text: str, place: int, period: int, earliest: int) -> int:
-    """The earliest place up to there from which on each character comes again a period later."""
-    while place > earliest and text[place - 1] == text[place - 1 + period]:
-        place -= 1
-    return place
-
-
-class _Repetition(NamedTuple):
-    """A part of a text that repeats itself: from `begin` to `end`, a round every `period`."""
-
-    begin: int
-    end: int
-    period: int
-
-    @property
-    def is_long(self) -> bool:
-        length = self.end - self.begin
-        return length >= max(_REPEATED_CHARS_LEAST, _ROUNDS_LEAST * self.period)
-
-    @property
-    def note(self) -> str:
-        rounds = (self.end - self.begin) // self.period
-        return f" [repeated {rounds} times] "
-
-
-def _repetition(text: str, place: int, earliest: int) -> _Repetition | None:
-    """What repeats itself around a place, and not before `earliest`, however short, or None."""
-    after_probe = place + _PROBE_CHARS
-    probe = text[place:after_probe]
-    again = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST)
-    if again < 0:
-        return None
-    period = again - place
-    begin = _equal_since(text, place, period, earliest)
-    end = _equal_until(text, after_probe, period)
-    return _Repetition(begin, end, period)
-
-
-def cut_repetition(text: str) -> str:
-    """The text with each long repetition cut to its first two rounds and a note on their number."""
-    parts: list[str] = []
-    done = 0  # the characters that are in `parts`, or left out
-    place = 0
-    while place + _PROBE_CHARS < len(text):
-        found = _repetition(text, place, done)
-        if found and found.is_long:
-            after_two_rounds = found.begin + 2 * found.period
-            parts.append(text[done:after_two_rounds])
-            parts.append(found.note)
-            done = found.end
-        place = max(done, place + _STEP_CHARS)
-    parts.append(text[done:])
-    return "".join(parts)
-
-
-def strip_end_tokens(text: str) -> str:
-    """The text without the template tokens that leaked in at its end."""
-    # By hand: a pattern for "tokens up to the end" tries each of them anew, and takes seconds.
-    end = len(text)
-    while True:
-        token = next((one for one in _TEMPLATE_TOKENS if text.endswith(one, 0, end)), "")
-        if not token:
-            return text[:end]
-        end -= len(token)
-
-
-def strip_think(text: str) -> str:
-    """A final text without its thinking: closed, unclosed, or with only its end marked."""
-    outside = re.sub(r"(?s)<think>.*?(?:</think>|\Z)", "", text)
-    return outside.rpartition("</think>")[2].strip()
-
-
-def _field_of_thoughts(message: JsonObject) -> str:
-    """The thoughts that a server put into a field of their own."""
-    field_content = message.get("reasoning_content") or message.get("reasoning")
-    return _plain_text(field_content)
-
-
-def thoughts(message: JsonObject) -> str:
-    """What a reply only thought: in a field of its own, or in its text.
-
-    In the text it stands between tags, closed or not, or before a lone </think>.
-    """
-    text = _plain_text(message.get("content"))
-    before_tag, _, _ = text.partition("<think>")
-    if "</think>" in before_tag:
-        text = f"<think>{text}"
-    parts: list[str] = [_field_of_thoughts(message)]
-    parts += re.findall(r"(?s)<think>(.*?)(?:</think>|\Z)", text)
-    parts = [part.strip() for part in parts]
-    return "\n".join(part for part in parts if part)
-
-
-####################################################################################################
-# Arguments - reading a call's arguments with certainty, and what to answer when that fails
-####################################################################################################
-
-ToolList = Sequence[Mapping[str, Any]]  # the tools as a request sends them
-_Schema = Mapping[str, Any]  # what a property of a tool takes: {"type": "string"} and the like
-_Properties = Mapping[str, _Schema]
-_Arguments = dict[str, object]
-
-_NAME_KEYS = {"name", "function", "tool", "tool_name"}  # beside _ARGUMENT_KEYS
-_OTHER_CALL_KEYS = {"id", "type", "index"}
-
-_WANTED = {  # what a property's type takes
-    "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
-    "array": "a list such as [1, 2]",
-    "integer": "a whole number in its range",
-    "string": "a text of whole characters",
-}
-_ADVICE = {  # what to do about a kind of error
-    "cut": "Be brief: one tool call, a few words in each field, nothing else.",
-    "repetition": "Stop repeating; answer with one short tool call.",
-    "no_call": "Do not describe the step, call one tool: {tools}.",
-    "unknown_tool": "Call one by its exact name.",
-    "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
-}
-CORRECTION_WORDS_MOST = 60
-NUMBER_LIMIT = 1e18
-
-# A number that was written as a text.
-_WRITTEN_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
-
-# A name that a history can hold without a server's refusing it.
-_HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
-
-# What shows that words were meant as a call.
-_ATTEMPT = re.compile(r'<tool_call|<function|\[TOOL_REQUEST|"(?:name|arguments|parameters)"\s*:')
-
-
 def _name_and_arguments(call: object) -> tuple[object, object]:
     """Name and arguments (None if it has none) of a call object in any of its spellings."""
     if not isinstance(call, dict):
@@ -3660,6 +3678,41 @@ def _name_and_arguments(call: object) -> tuple[object, object]:
     return names[0], given[0]
 
 
+####################################################################################################
+# Arguments - reading a call's arguments with certainty, and what to answer when that fails
+####################################################################################################
+
+_Schema = Mapping[str, Any]  # part of a tool's description in JSON schema
+_Properties = Mapping[str, _Schema]  # a tool's arguments, and what each takes
+ToolList = Sequence[_Schema]  # the tools as a request sends them
+_Arguments = dict[str, object]
+
+_WANTED = {  # what a property's type takes
+    "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
+    "array": "a list such as [1, 2]",
+    "integer": "a whole number in its range",
+    "string": "a text of whole characters",
+}
+_ADVICE = {  # what to do about a kind of error
+    "cut": "Be brief: one tool call, a few words in each field, nothing else.",
+    "repetition": "Stop repeating; answer with one short tool call.",
+    "no_call": "Do not describe the step, call one tool: {tools}.",
+    "unknown_tool": "Call one by its exact name.",
+    "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
+}
+CORRECTION_WORDS_MOST = 60
+NUMBER_LIMIT = 1e18
+
+# A number that was written as a text.
+_WRITTEN_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
+
+# A name that a history can hold without a server's refusing it.
+_HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
+
+# What shows that words were meant as a call.
+_ATTEMPT = re.compile(r'<tool_call|<function|\[TOOL_REQUEST|"(?:name|arguments|parameters)"\s*:')
+
+
 def _decoded_twice(value: object) -> object:
     """Arguments in JSON as the object that they are; None if more than that stands there.
 
@@ -3681,8 +3734,9 @@ def _is_call_again(value: object, tool: str, properties: JsonObject) -> bool:
     """Whether arguments are the whole call once more: its name and one other key."""
     if not isinstance(value, dict) or len(value) != 2:
         return False
-    is_named = value.get("name") == tool
-    return is_named and properties.keys().isdisjoint(value)
+    if value.get("name") != tool:
+        return False
+    return properties.keys().isdisjoint(value)
 
 
 def _arguments(value: object, tool: str, properties: JsonObject) -> _Arguments:
@@ -3702,7 +3756,11 @@ def _arguments(value: object, tool: str, properties: JsonObject) -> _Arguments:
     suspicious = {"properties", *_ARGUMENT_KEYS} - properties.keys()
     if not suspicious.isdisjoint(value):
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
-    return _unique([(str(key), item) for key, item in value.items() if item is not None])
+    pairs: list[tuple[str, object]] = []
+    for key, item in value.items():
+        if item is not None:
+            pairs.append((str(key), item))
+    return _unique(pairs)
 
 
 def _any_number(value: object) -> int | float | None:
@@ -3721,9 +3779,11 @@ def _any_number(value: object) -> int | float | None:
 def _number(value: object, least: float = -math.inf, most: float = math.inf) -> int | float | None:
     """A number from `least` to `most`, or None, also for one that is too large to be meant."""
     number = _any_number(value)
-    if number is None or not abs(number) < NUMBER_LIMIT:  # so written, NaN is refused too
+    if number is None:
         return None
-    return number if least <= number <= most else None
+    if abs(number) < NUMBER_LIMIT and least <= number <= most:  # NaN is neither
+        return number
+    return None
 
 
 def _on_grid(values: Sequence[object]) -> list[int]:
@@ -3760,9 +3820,10 @@ def _read_integer(schema: _Schema, value: object) -> int | None:
     least = schema.get("minimum", -math.inf)
     most = schema.get("maximum", math.inf)
     number = _number(value, least, most)
-    if number is None or number != int(number):
+    if number is None:
         return None
-    return int(number)
+    whole = int(number)
+    return whole if whole == number else None
 
 
 def _spelled_list(text: str) -> object:
@@ -3780,6 +3841,7 @@ def _spelled_list(text: str) -> object:
 
 
 def _is_pair(value: object) -> bool:
+    """Whether a value is a list of two."""
     return isinstance(value, list) and len(value) == 2
 
 
@@ -3790,14 +3852,12 @@ def _as_numbers(value: object) -> list[object]:
     """
     if isinstance(value, dict) and value.keys() == {"x", "y"}:
         value = [value["x"], value["y"]]
-    if not isinstance(value, list):
+    if not isinstance(value, list) or len(value) not in (2, 4):
         return []
-    if len(value) == 2 and all(_is_pair(item) for item in value):
+    if len(value) == 2 and all(map(_is_pair, value)):
         first, second = value
         return [*first, *second]
-    if len(value) in (2, 4):
-        return value
-    return []
+    return value
 
 
 def _read_place(value: object) -> list[int] | None:
@@ -3809,7 +3869,9 @@ def _read_place(value: object) -> list[int] | None:
     right, bottom = grid[-2:]
     if left > right or top > bottom:
         return None  # then the four may as well be x, y, width, height
-    return [(left + right) // 2, (top + bottom) // 2]
+    x = (left + right) // 2
+    y = (top + bottom) // 2
+    return [x, y]
 
 
 def _read_list(schema: _Schema, value: object) -> list[object] | None:
@@ -3863,10 +3925,13 @@ def _with_axes(given: _Arguments, properties: _Properties) -> _Arguments:
     for name in ("x", "y", "x2", "y2"):
         if name in given and properties.get(name) == AXIS:
             axes[name] = given[name]
+    if not axes:
+        return given
     grid = _on_grid(list(axes.values()))
-    if len(grid) < len(axes):
+    if not grid:
         raise _unfit(", ".join(axes), "place", axes)
-    return {**given, **dict(zip(axes, grid, strict=True))}
+    read = dict(zip(axes, grid, strict=True))
+    return {**given, **read}
 
 
 def _unfit(name: str, wanted: str, value: object) -> ReplyError:
@@ -3877,16 +3942,15 @@ def _unfit(name: str, wanted: str, value: object) -> ReplyError:
 
 def _read_each(given: _Arguments, properties: _Properties) -> _Arguments:
     """The arguments that the tool has, each as its schema wants it; raises ReplyError."""
-    places = _places_of(properties)
     found: _Arguments = {}
     for name, schema in properties.items():
-        if name not in given:
-            continue
-        value = _read(schema, given[name])
+        if name in given:
+            found[name] = _read(schema, given[name])
+    places = _places_of(properties)
+    for name, value in found.items():
         if value is None:
-            wanted = "place" if name in places else schema["type"]
+            wanted = "place" if name in places else properties[name]["type"]
             raise _unfit(name, wanted, given[name])
-        found[name] = value
     return found
 
 
@@ -3902,31 +3966,37 @@ def _require(name: str, found: JsonObject) -> None:
     raise ReplyError(f"The argument {name} is {'empty' if is_there else 'missing'}.", kind)
 
 
-def _checked(given: _Arguments, properties: _Properties, required: Sequence[str]) -> _Arguments:
+def _checked(given: _Arguments, properties: _Properties) -> _Arguments:
     """The known arguments, each read by its schema; one that the tool does not have is left out."""
     given = _with_place(given, properties)
     given = _with_axes(given, properties)
-    found = _read_each(given, properties)
-    for name in required:
-        _require(name, found)
+    return _read_each(given, properties)
+
+
+def _schemas(tools: ToolList) -> dict[str, _Schema]:
+    """What each tool's arguments must be, by the tool's name."""
+    found: dict[str, _Schema] = {}
+    for tool in tools:
+        function = tool["function"]
+        found[function["name"]] = _dict(function.get("parameters"))
     return found
 
 
-def _tool_name(tool: Mapping[str, Any]) -> str:
-    """The name of a tool as a request sends it."""
-    return str(tool["function"]["name"])
+def _tool_names(tools: ToolList) -> str:
+    """The tools' names on one line."""
+    return ", ".join(_schemas(tools))
 
 
-def _tool_named(name: object, known: Iterable[str]) -> str:
+def _tool_named(name: object, schemas: Mapping[str, _Schema]) -> str:
     """The tool of exactly this name, of which some models write functions.name; ReplyError."""
     tool = name.strip() if isinstance(name, str) else ""
-    names = [*known]
-    if tool not in names:
-        tool = tool.removeprefix("functions.")
-    if tool not in names:
-        tools = ", ".join(names)
-        raise ReplyError(f"There is no tool {name!r:.60}; the tools are {tools}.", "unknown_tool")
-    return tool
+    if tool in schemas:
+        return tool
+    tool = tool.removeprefix("functions.")
+    if tool in schemas:
+        return tool
+    names = ", ".join(schemas)
+    raise ReplyError(f"There is no tool {name!r:.60}; the tools are {names}.", "unknown_tool")
 
 
 def _certain_call(message: JsonObject, finish_reason: str | None, tools: ToolList) -> ToolCall:
@@ -3934,15 +4004,15 @@ def _certain_call(message: JsonObject, finish_reason: str | None, tools: ToolLis
 
     A broken first call is never skipped for a later one, which was meant for the screen after it.
     """
-    schemas = {_tool_name(tool): tool["function"].get("parameters") for tool in tools}
+    schemas = _schemas(tools)
     call, *further = _found_calls(message, finish_reason)
     name, value = _name_and_arguments(call)
     tool = _tool_named(name, schemas)
-    parameters = _dict(schemas[tool])
-    properties = _dict(parameters.get("properties"))
-    required = _list(parameters.get("required"))
+    properties = _dict(schemas[tool].get("properties"))
     given = _arguments(value, tool, properties)
-    arguments = _checked(given, properties, required)
+    arguments = _checked(given, properties)
+    for required in _list(schemas[tool].get("required")):
+        _require(required, arguments)
     identity = _dict(call).get("id")
     if not isinstance(identity, str):
         identity = ""
@@ -3988,24 +4058,32 @@ def _texts(message: object) -> Iterator[str]:
 
 
 def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolCall]:
-    """A reply's first calls that a history can repeat, carried out or not; none if the first is
-    broken."""
+    """A reply's first calls that a history can repeat, up to the first that is broken.
+
+    They are to be shown only, whether or not one of them is carried out.
+    """
     calls: list[ToolCall] = []
     with suppress(ReplyError, RecursionError, ValueError):
-        for call in _found_calls(message, finish_reason)[:4]:
+        found = _found_calls(message, finish_reason)
+        for call in found[:4]:
             name, value = _name_and_arguments(call)
             if not isinstance(name, str) or not _HARMLESS_NAME.fullmatch(name):
                 break
-            calls.append(ToolCall(name, _arguments(value, name, {})))
+            arguments = _arguments(value, name, {})
+            calls.append(ToolCall(name, arguments))
     return calls
 
 
 def is_answer(said: str, tools: ToolList, insists: bool) -> bool:
-    """Whether words without a call are the final answer: no attempt at one, no tool named unless
-    it `insists`."""
+    """Whether words without a call are the final answer, and not an attempt at a call.
+
+    Words that name a tool are an answer only if the model `insists` on them.
+    """
     if not said or _ATTEMPT.search(said):
         return False
-    return insists or not any(_tool_name(tool) in said for tool in tools)
+    if insists:
+        return True
+    return not any(name in said for name in _schemas(tools))
 
 
 def _story_object(said: str) -> _Arguments:
@@ -4023,11 +4101,13 @@ def _boxes(listed: list[object]) -> list[dict[str, int]]:
     """The boxes of a story on the grid; one that is not certain is left out."""
     corners = ("x1", "y1", "x2", "y2")
     found: list[dict[str, int]] = []
-    for box in listed:
-        values = [_dict(box).get(corner) for corner in corners]
-        grid = _on_grid(values)
-        if grid:
-            found.append(dict(zip(corners, grid, strict=True)))
+    for item in listed:
+        box = _dict(item)
+        grid = _on_grid([box.get(corner) for corner in corners])
+        if not grid:
+            continue
+        x1, y1, x2, y2 = grid
+        found.append({"x1": x1, "y1": y1, "x2": x2, "y2": y2})
     return found
 
 
@@ -4041,9 +4121,11 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[dict[str, i
     observation: object = said
     if story.keys() & {"observation", "bboxes", "actions"}:
         observation = story.get("observation")
-    words = observation if isinstance(observation, str) else ""
+    if not isinstance(observation, str):
+        observation = ""
+    actions = _list(story.get("actions"))
     boxes = _boxes(_list(story.get("bboxes")))
-    return words, _list(story.get("actions")), boxes
+    return observation, actions, boxes
 
 
 def read_action(action: object, words: str, tools: ToolList) -> ToolCall:
@@ -4060,19 +4142,15 @@ def read_action(action: object, words: str, tools: ToolList) -> ToolCall:
     return read_call(message, "stop", tools)
 
 
-def _tool_names(tools: ToolList) -> str:
-    """The tools' names on one line."""
-    return ", ".join(_tool_name(tool) for tool in tools)
-
-
 def correction(error: ToolError, tools: ToolList) -> str:
     """What the model is told when no call could be read: the defect and the one thing to do."""
     advice = _ADVICE.get(error.kind, "Call again, with complete and valid JSON arguments.")
     advice = advice.format(tools=_tool_names(tools))
     words = f"{error} Nothing was done. {advice}".split()
-    if len(words) > CORRECTION_WORDS_MOST:
-        words = [*words[: CORRECTION_WORDS_MOST - 1], "..."]
-    return " ".join(words)
+    if len(words) <= CORRECTION_WORDS_MOST:
+        return " ".join(words)
+    kept = words[: CORRECTION_WORDS_MOST - 1]
+    return " ".join([*kept, "..."])
 
 
 ####################################################################################################
