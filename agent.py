@@ -94,7 +94,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from secrets import compare_digest, token_urlsafe
 from socketserver import ThreadingTCPServer
-from typing import Any, ClassVar, NamedTuple, NewType, Protocol, TextIO, get_type_hints
+from typing import Any, ClassVar, NamedTuple, NewType, Protocol, TextIO, cast, get_type_hints
 
 __version__ = "0.1.0"
 
@@ -478,7 +478,7 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
     its range, even if a later layer would overrule it.
     """
     known = {spec.name: spec for spec in fields(Config)}
-    values: dict[str, Any] = {}
+    values: JsonDict = {}
     for where, layer in layers.items():
         for name, value in layer.items():
             if name not in known:
@@ -491,9 +491,9 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
     return replace(Config(), **values)
 
 
-def environment_layers(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def environment_layers(environ: Mapping[str, str]) -> dict[str, JsonDict]:
     """The settings given as environment variables, one layer each, so that a wrong one is named."""
-    layers: dict[str, dict[str, Any]] = {}
+    layers: dict[str, JsonDict] = {}
     for spec in fields(Config):
         variable = spec.metadata["env"]
         if variable and environ.get(variable):
@@ -501,7 +501,7 @@ def environment_layers(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     return layers
 
 
-def file_layer(path: str) -> dict[str, dict[str, Any]]:
+def file_layer(path: str) -> dict[str, JsonDict]:
     """The settings in a JSON file, one object; raises ConfigError naming the file and the place."""
     try:
         # Notepad may put a byte order mark in front, which "utf-8-sig" passes over.
@@ -566,6 +566,9 @@ USUAL_STYLE = mark_style(Config())
 ####################################################################################################
 # Values - grid and pixels, frames and windows, and the seams for time and stopping
 ####################################################################################################
+
+# An object of JSON as it is read and written here, with whatever values JSON knows.
+JsonDict = dict[str, Any]
 
 # Qwen3-VL answers on a grid of 0..1000 for both axes, whatever the size of the image.
 GRID = 1000
@@ -838,24 +841,24 @@ class SystemClock:
         self._stop.sleep(seconds)
 
 
-def _dict(value: object) -> dict[str, Any]:
+def json_object(value: object) -> JsonDict:
     """The value if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: object) -> list[Any]:
+def json_list(value: object) -> list[Any]:
     """The value if it is a JSON list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
-def _plain(text: str) -> str:
+def server_words(text: str) -> str:
     """What a server says, for people: one line of at most 120 printable characters."""
     visible = "".join(char if char.isprintable() else " " for char in text[:1000])
     line = " ".join(visible.split())
     return line[:120].rstrip(" .:,;")
 
 
-def _plain_text(content: object) -> str:
+def message_text(content: object) -> str:
     """The text of a message's content, which may also come as a list of parts."""
     parts: list[Any] = content if isinstance(content, list) else [content]
     texts: list[str] = []
@@ -915,7 +918,7 @@ class ToolCall:
     """One call as the model named it, its arguments checked against the tools that were sent."""
 
     name: str
-    arguments: dict[str, Any]  # as JSON knows them; places are [x, y] in whole numbers
+    arguments: JsonDict  # as JSON knows them; places are [x, y] in whole numbers
     id: str = ""
     ignored: int = 0  # further calls in the same reply, which are not performed
 
@@ -1016,7 +1019,7 @@ class RunRecord(Record):
     profile: str = ""
     model: str = ""
     task: str = ""
-    config: dict[str, Any] = field(default_factory=dict)
+    config: JsonDict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -1045,7 +1048,7 @@ class ReplyRecord(Record):
     kind: ClassVar[str] = "reply"
     call: int = 0  # number of the request in this run
     role: str = ""
-    message: dict[str, Any] = field(default_factory=dict)
+    message: JsonDict = field(default_factory=dict)
     finish_reason: str | None = None
     shared: float | None = None  # share of the text, from its start, that the request before had
     tokens: dict[str, int | None] = field(default_factory=dict)
@@ -1078,7 +1081,7 @@ class IntentRecord(Record):
 
     kind: ClassVar[str] = "intent"
     tool: str = ""  # canonical
-    args: dict[str, Any] = field(default_factory=dict)
+    args: JsonDict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -1201,9 +1204,9 @@ RECORDS: dict[str, type[Record]] = {
 COMMON_FIELDS = ("kind", "time", "turn")
 
 
-def to_json(record: Record) -> dict[str, Any]:
+def to_json(record: Record) -> JsonDict:
     """A record as the object of its line: kind, time, turn, then its own fields in their order."""
-    entry: dict[str, Any] = {"kind": record.kind, "time": record.time, "turn": record.turn}
+    entry: JsonDict = {"kind": record.kind, "time": record.time, "turn": record.turn}
     for spec in fields(record):
         value = getattr(record, spec.name)
         if value is not None or not spec.metadata.get("left_out_if_none"):
@@ -1221,7 +1224,7 @@ def from_json(entry: Mapping[str, Any]) -> tuple[Record, list[str]]:
     if not isinstance(kind, str) or kind not in RECORDS:
         raise ValueError(f"there is no record of kind {kind!r:.40}")
     known = {spec.name: str(spec.type) for spec in fields(RECORDS[kind])}
-    values: dict[str, Any] = {}
+    values: JsonDict = {}
     ignored = []
     for name, value in entry.items():
         if name == "kind":
@@ -1245,7 +1248,7 @@ _FIELD_TYPES: dict[str, tuple[type, ...]] = {
     "Region": (list,),
     "tuple[int, ...]": (list,),
     "list[Any]": (list,),
-    "dict[str, Any]": (dict,),
+    "JsonDict": (dict,),
     "dict[str, int | None]": (dict,),
 }
 
@@ -1296,10 +1299,10 @@ class Shown:
 
     png: bytes
     turn: int
-    actions: list[dict[str, Any]] | None = None
+    actions: list[JsonDict] | None = None
     boxes: list[dict[str, int]] = field(default_factory=list)
     observation: str = ""
-    trail: list[list[dict[str, Any]]] = field(default_factory=list)
+    trail: list[list[JsonDict]] = field(default_factory=list)
 
 
 Item = Record | Phase | Question | Spoken | Shown
@@ -3270,7 +3273,7 @@ Label = NewType("Label", str)  # the words on what is clicked, by which risks ar
 Text = NewType("Text", str)  # what is typed
 Chord = NewType("Chord", str)  # keys that are pressed together, such as ctrl+s
 
-Schema = dict[str, Any]  # a JSON schema, or a part of one
+Schema = JsonDict  # a JSON schema, or a part of one
 
 
 class Kind(NamedTuple):
@@ -4287,163 +4290,493 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
 
 
 ####################################################################################################
-# Model - the HTTP client, finding the model, errors told apart
+# Server answers - what a model server says: tokens, models, and its faults told apart
 ####################################################################################################
 
-ANSWER_BYTES_MOST = 8 << 20  # a reply is a few kB; anything near this is not a reply
+# An object of JSON from outside: whatever is taken from it has to be looked at first.
+JsonObject = Mapping[str, object]
+
 CONTEXT_LEAST = 6000  # tokens: one executor turn is about 3,900, its reply up to 1,400 (DESIGN.md)
+SAID_CHARS_MOST = 2000  # of an error's text that are searched; "no model " 17,000 times took 23 s
+NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (RecursionError)
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens as the server counted them; None where it does not say."""
+    """What one exchange cost, in tokens as the server counted them; None where it does not say."""
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached_tokens: int | None = None
+    prompt_tokens: int | None = None  # the whole request: instructions, tools, texts and image
+    completion_tokens: int | None = None  # all that the model wrote, its thoughts included
+    cached_tokens: int | None = None  # the part of the prompt that needed no computing
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model said: the unread `message`, and its cost; `seconds` is the last exchange alone."""
+    """What the model said, as the server sent it, and what it cost."""
 
-    message: dict[str, Any]
-    finish_reason: str | None
+    message: JsonDict  # unread: content, tool_calls, reasoning_content ..., or none of them
+    finish_reason: str | None  # "stop", "tool_calls", "length"; None where the server gives none
     usage: Usage
-    model: str
-    seconds: float
-    tries: int
+    model: str  # the name of the model that answered, or empty
+    seconds: float  # of the last exchange alone, without earlier tries and the waits between them
+    tries: int  # how many exchanges it took, 1 or more
 
     @property
     def text(self) -> str:
         """Its words, thoughts among them."""
-        return _plain_text(self.message.get("content"))
+        return message_text(self.message.get("content"))
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """A model as the server lists it; None where it does not say. `note` is a sentence for the person, or empty."""
+    """A model as the server lists it; None where it does not say."""
 
-    name: str
-    vision: bool | None = None
-    loaded: bool | None = None
-    context_length: int | None = None
-    note: str = ""
-    stored: str = field(
-        default="", compare=False
-    )  # its name on disk; a loaded one can have another
+    name: str  # as a request has to name it
+    vision: bool | None = None  # whether it sees images
+    loaded: bool | None = None  # whether it is in memory and can answer at once
+    context_length: int | None = None  # tokens of prompt and reply together
+    note: str = ""  # a sentence for the person about the choice of this model, or empty
+    # Its name on disk: a loaded one can be called something else.
+    stored: str = field(default="", compare=False)
 
 
-# Each kind of fault: how often asking again may help, what the server did ({}: its own words), and what to do about it.
-_FAULTS: dict[str, tuple[int, str]] = {
-    "context": (
-        0,
-        "got more than its model's context holds ({}); load the model with 8192 tokens or more",
+class Fault(NamedTuple):
+    """One kind of failure of a server."""
+
+    tries: int  # how often asking again may help; Config.request_retries limits it further
+    sentence: str  # what the server did, {} being its own words, and what to do about it
+
+
+_FAULTS = {
+    "context": Fault(
+        0, "got more than its model's context holds ({}); load the model with 8192 tokens or more"
     ),
-    "no_vision": (
-        0,
-        "has a model that cannot see images ({}); load a vision model such as Qwen3-VL",
+    "no_vision": Fault(
+        0, "has a model that cannot see images ({}); load a vision model such as Qwen3-VL"
     ),
-    "no_tools": (
-        0,
-        "takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL",
+    "no_tools": Fault(
+        0, "takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL"
     ),
-    "no_model": (
+    "no_model": Fault(
         0,
-        "lacks the model ({}); load it (`lms load`), choose a smaller one or set another lmstudio_model",
+        "lacks the model ({}); load it (`lms load`), choose a smaller one"
+        " or set another lmstudio_model",
     ),
-    "auth": (0, "wants another API key ({}); set LMSTUDIO_API_KEY"),
-    "not_found": (
+    "auth": Fault(0, "wants another API key ({}); set LMSTUDIO_API_KEY"),
+    "not_found": Fault(
         0,
-        "has no such page ({}); set lmstudio_endpoint to its final address, with /v1/chat/completions",
+        "has no such page ({}); set lmstudio_endpoint to its final address,"
+        " with /v1/chat/completions",
     ),
-    "timeout": (0, "did not finish in {} s; use a smaller model or raise lmstudio_timeout"),
-    "error": (1, "answered with an error ({}); look at its log"),
-    "not_json": (
+    "timeout": Fault(0, "did not finish in {} s; use a smaller model or raise lmstudio_timeout"),
+    "error": Fault(1, "answered with an error ({}); look at its log"),
+    "not_json": Fault(
         1,
-        "did not answer in JSON as a model server does ({}); look at its log and at lmstudio_endpoint",
+        "did not answer in JSON as a model server does ({}); look at its log"
+        " and at lmstudio_endpoint",
     ),
-    "unreachable": (10, "cannot be reached ({}); check lmstudio_endpoint"),
-    "refused": (
+    "unreachable": Fault(10, "cannot be reached ({}); check lmstudio_endpoint"),
+    "refused": Fault(
         10,
-        "is off, nothing listens there; start it in LM Studio (`lms server start`), or set the endpoint",
+        "is off, nothing listens there; start it in LM Studio (`lms server start`),"
+        " or set the endpoint",
     ),
-    "incomplete": (
+    "incomplete": Fault(
         10,
-        "broke off or sent no whole HTTP answer; look at its log and check that it is a model server",
+        "broke off or sent no whole HTTP answer; look at its log"
+        " and check that it is a model server",
     ),
-    "loading": (10, "is still loading its model; wait a little and start again"),
-    "server": (
+    "loading": Fault(10, "is still loading its model; wait a little and start again"),
+    "server": Fault(
         10,
-        "is busy, failed or lost its model ({}); look at its log, the free memory and other programs",
+        "is busy, failed or lost its model ({}); look at its log, the free memory"
+        " and other programs",
     ),
 }
-# What servers say, whatever the status; the first match wins. Sources: bug trackers and code of the four servers.
+
+# What servers say, whatever the status; the first match wins. The words come from the bug trackers
+# and the code of LM Studio, llama.cpp, Ollama and vLLM.
 _SAID = (
     (
         "context",
-        r"context (length|size|window|(the )?overflow)|exceed_context|too long to fit|prompt is too long",
+        re.compile(
+            r"(?i)context (length|size|window|(the )?overflow)|exceed_context|too long to fit"
+            r"|prompt is too long"
+        ),
     ),
     (
         "no_vision",
-        r"(not|n't) support (image|vision)|image input is not|not a multimodal|mmproj|at most 0 image",
+        re.compile(
+            r"(?i)(not|n't) support (image|vision)|image input is not|not a multimodal|mmproj"
+            r"|at most 0 image"
+        ),
     ),
-    ("no_tools", r"(not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param"),
+    (
+        "no_tools",
+        re.compile(
+            r"(?i)(not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param"
+        ),
+    ),
     (
         "no_model",
-        r"(failed to|error) load|insufficient system resources|no models? (\w+ )*loaded|please load a model",
+        re.compile(
+            r"(?i)(failed to|error) load|insufficient system resources"
+            r"|no models? (\w+ )*loaded|please load a model"
+        ),
     ),
-    ("loading", r"\bloading model|model is (still |currently )?loading|is being loaded"),
-    ("server", r"model (has |is |was )*(unloaded|reloaded|crashed)"),
+    (
+        "loading",
+        re.compile(r"(?i)\bloading model|model is (still |currently )?loading|is being loaded"),
+    ),
+    ("server", re.compile(r"(?i)model (has |is |was )*(unloaded|reloaded|crashed)")),
     (
         "no_model",
-        r"model .{0,200}(not found|not exist)|model_not_found|invalid model|multiple models are loaded",
+        re.compile(
+            r"(?i)model .{0,200}(not found|not exist)|model_not_found|invalid model"
+            r"|multiple models are loaded"
+        ),
     ),
-    ("not_found", r"unexpected endpoint or method|page not found|^(file )?not found"),
+    (
+        "not_found",
+        re.compile(r"(?i)unexpected endpoint or method|page not found|^(file )?not found"),
+    ),
 )
+
+# What a status means where the words say nothing known.
 _STATUS = {
     "auth": (401, 403),
     "not_found": (*range(300, 400), 404, 405),
     "server": (408, 409, 429, 500, 502, 503, 504),
 }
-_WIRE = {ConnectionRefusedError: "refused", TimeoutError: "timeout", ConnectionError: "incomplete"}
 
 
-def _strict_json(body: bytes) -> Any:
-    """The value of a body in UTF-8 (a BOM may pass: some proxies add one), finite numbers, not nested deeply."""
-
-    def number(text: str) -> int | float:
-        value = float(
-            text
-        )  # thousands of digits are infinite here, before int() is slow or refuses them
-        if not math.isfinite(value):
-            raise ValueError(f"the number {text[:20]} is not usable")
-        return int(text) if text.lstrip("-").isdigit() else value
-
-    value = json.loads(
-        body.decode("utf-8-sig"), parse_constant=number, parse_float=number, parse_int=number
-    )
-    level = [value]
-    for _ in range(64):  # deeper JSON would break whoever writes it down again (RecursionError)
-        level = [
-            item
-            for box in level
-            for item in (box.values() if isinstance(box, dict) else _list(box))
-        ]
-    if level:
-        raise ValueError("nested too deeply")
+def _number_token(text: str) -> int | float:
+    """A number of a body, finite; ValueError otherwise."""
+    # Thousands of digits are infinite as a float, before int() is slow with them or refuses them.
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {text[:20]} is not usable")
+    if text.lstrip("-").isdigit():
+        return int(text)
     return value
 
 
-def _count(value: Any, *path: str) -> int | None:
+def _refuse_deep_nesting(value: object) -> None:
+    """ValueError if JSON is nested deeper than NESTING_MOST; goes down level by level."""
+    level = [value]
+    for _ in range(NESTING_MOST):
+        below: list[object] = []
+        for box in level:
+            below.extend(box.values() if isinstance(box, dict) else json_list(box))
+        level = below
+    if level:
+        raise ValueError("nested too deeply")
+
+
+def _strict_json(body: bytes) -> object:
+    """The value of a body in UTF-8: finite numbers, not nested deeply; ValueError, RecursionError.
+
+    A BOM may pass, since some proxies add one.
+    """
+    value = json.loads(
+        body.decode("utf-8-sig"),
+        parse_constant=_number_token,
+        parse_float=_number_token,
+        parse_int=_number_token,
+    )
+    _refuse_deep_nesting(value)
+    return cast(object, value)
+
+
+def _count(value: object, *path: str) -> int | None:
     """The number of tokens at `path` in a JSON object, or None for anything else."""
     for name in path:
-        value = _dict(value).get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+        value = json_object(value).get(name)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    return None
+
+
+def _usage(value: JsonObject) -> Usage:
+    """The tokens that a chat completion counts."""
+    return Usage(
+        _count(value, "usage", "prompt_tokens"),
+        _count(value, "usage", "completion_tokens"),
+        _count(value, "usage", "prompt_tokens_details", "cached_tokens"),
+    )
+
+
+def _first_choice(value: object) -> dict[str, object]:
+    """The one choice of a chat completion, or an empty object."""
+    choices = json_list(json_object(value).get("choices"))
+    return json_object(choices[0]) if choices else {}
+
+
+def _is_hidden_overflow(reply: Reply, context_length: int | None) -> bool:
+    """Whether an empty reply means that the prompt left no room (lmstudio-bug-tracker #2339)."""
+    for part in ("content", "tool_calls", "function_call", "reasoning_content"):
+        if reply.message.get(part):
+            return False
+    if reply.finish_reason == "length" and reply.usage.completion_tokens == 0:
+        return True
+    if not context_length:
+        return False
+    used = (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+    return used >= context_length
+
+
+def _error_text(value: object) -> str:
+    """What an answer says is wrong, or an empty text."""
+    top = value if isinstance(value, dict) else {"message": value}
+    wrong = top.get("error")
+    if not wrong and "choices" not in top:  # vLLM and FastAPI write at the top
+        wrong = top.get("message") or top.get("detail")
+    return str(json_object(wrong).get("message") or wrong or "")
+
+
+def _kind_of_error(status: int, said: str) -> str:
+    """The kind of fault that an error's text shows, else its HTTP status, else "error"."""
+    if status // 100 != 3:  # a redirect is one, whatever its page says
+        searched = said[:SAID_CHARS_MOST]  # no text from outside is searched whole
+        for kind, words in _SAID:
+            if words.search(searched):
+                return kind
+    for kind, codes in _STATUS.items():
+        if status in codes:
+            return kind
+    return "error"
+
+
+def _same_model(one: str, other: str) -> bool:
+    """Whether two names mean one model: only the last part of each path counts."""
+    return _short_name(one) == _short_name(other)
+
+
+def _short_name(name: str) -> str:
+    """A model's name without its folders and the number that LM Studio gives a further instance."""
+    last_part = name.replace("\\", "/").rsplit("/", 1)[-1].lower()
+    return re.sub(r":\d+$", "", last_part)
+
+
+def _named(listed: list[ModelInfo], wanted: str) -> list[ModelInfo]:
+    """The models of a name: those that bear it exactly, then those whose stored name means it."""
+    exactly = [info for info in listed if wanted in (info.name, info.stored)]
+    alike = [info for info in listed if _same_model(wanted, info.stored)]
+    return [*exactly, *alike]
+
+
+def _seeing(listed: list[ModelInfo]) -> list[ModelInfo]:
+    """The loaded models: those that see, those that may see, and those that do not."""
+    found: list[ModelInfo] = []
+    for vision in (True, None, False):
+        found += [info for info in listed if info.loaded and info.vision is vision]
+    return found
+
+
+def _only(listed: list[ModelInfo]) -> list[ModelInfo]:
+    """The only model of a server that does not tell which one is loaded, or none."""
+    return listed if len(listed) == 1 and listed[0].loaded is None else []
+
+
+def _names_to_choose(listed: list[ModelInfo]) -> str:
+    """The names of the models that may see images, for a message."""
+    names = [info.name for info in listed if info.vision is not False]
+    return ", ".join(names)[:100] or "none that sees images"
+
+
+def _note_on_choice(chosen: ModelInfo, wanted: str, is_wanted: bool) -> str:
+    """What a person should know about the choice of a model, or an empty text."""
+    name = server_words(chosen.name)
+    if not is_wanted:
+        kind = "loaded" if chosen.loaded else "only"
+        return f"The configured model {wanted} is not there; using the {kind} one, {name}."
+    if chosen.loaded is False:
+        return f"The model {name} is not loaded yet, so that the first reply may take a minute."
+    return ""
+
+
+def _models(value: JsonObject) -> list[ModelInfo]:
+    """The models in any server's list, loaded ones first."""
+    found: list[ModelInfo] = []
+    for part in ("models", "data"):
+        for entry in json_list(value.get(part)):
+            found += _models_of_entry(json_object(entry))
+    return sorted(found, key=lambda info: info.loaded is not True)
+
+
+def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
+    """The models of one entry of a list, one for each loaded instance of it; none if it embeds.
+
+    LM Studio says what is loaded: its list v1 by loaded_instances, v0 by type and state.
+    """
+    name = entry.get("key") or entry.get("id")
+    kind = str(entry.get("type"))
+    if not isinstance(name, str) or not name or "embedding" in kind + name:
+        return []
+    vision = {"vlm": True, "llm": False}.get(kind)
+    loaded = {"loaded": True, "not-loaded": False}.get(str(entry.get("state")))
+    instances = entry.get("loaded_instances")
+    if instances is not None:
+        vision = json_object(entry.get("capabilities")).get("vision")
+        loaded = bool(instances)
+    found: list[ModelInfo] = []
+    for instance in json_list(instances) or [entry]:
+        shown_name = str(json_object(instance).get("id") or name)
+        found.append(ModelInfo(shown_name, vision, loaded, _context_length(instance), stored=name))
+    return found
+
+
+def _context_length(instance: object) -> int | None:
+    """The tokens of context that a model was loaded with, wherever its server writes them."""
+    for path in (
+        ("config", "context_length"),  # LM Studio, /api/v1
+        ("loaded_context_length",),  # LM Studio, /api/v0
+        ("max_model_len",),  # vLLM
+        ("meta", "n_ctx"),  # llama.cpp
+    ):
+        length = _count(instance, *path)
+        if length:
+            return length
+    return None
+
+
+def reply_warnings(
+    reply: Reply, asked: str, info: ModelInfo, image_tokens: int = 0, text_chars: int = 0
+) -> list[str]:
+    """What a person should know about a reply to the model `asked`, a sentence each.
+
+    `image_tokens` is what the screenshot must cost at least, `text_chars` the length of all else.
+    """
+    warnings: list[str] = []
+    if reply.model and not _same_model(asked, reply.model):
+        warnings.append(
+            f"The server answered with the model {server_words(reply.model)} instead of {asked}."
+        )
+    length = info.context_length
+    if length is not None and length < CONTEXT_LEAST:
+        warnings.append(
+            f"The model's context of {length} tokens is small for a screenshot;"
+            " load it with 8192 or more."
+        )
+    counted = reply.usage.prompt_tokens
+    if image_tokens and counted is not None:
+        # A token is about 4 characters of text; with 5 there is no false alarm.
+        left_for_image = counted - text_chars // 5
+        if left_for_image < 0.6 * image_tokens:
+            warnings.append(
+                f"The server counted {counted} tokens, a screenshot has {image_tokens}:"
+                " it shrank or lost it."
+            )
+    return warnings
+
+
+####################################################################################################
+# Model - the HTTP client: one request at a time, patient where that is safe, stoppable
+####################################################################################################
+
+ANSWER_BYTES_MOST = 8 << 20  # a reply is a few kB; anything near this is not a reply
+LIST_TIMEOUT_S = 15.0  # a list of models takes no computing, unlike a reply
+RETRY_AFTER_MOST_S = 60.0  # a server may ask for more patience, but a person would not have it
+
+# What an exception of the exchange means; the first family that it belongs to wins.
+_WIRE = (
+    (ConnectionRefusedError, "refused"),
+    (TimeoutError, "timeout"),
+    (ConnectionError, "incomplete"),
+    (OSError, "unreachable"),
+)
+
+# One http:// or https:// address without login, blanks and anything beyond ASCII.
+_ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
+
+
+class _HttpAnswer(NamedTuple):
+    """A whole HTTP answer: its head, and its body up to ANSWER_BYTES_MOST and one byte more."""
+
+    response: http.client.HTTPResponse
+    data: bytes
+
+
+class _Asked(NamedTuple):
+    """What came of asking: a JSON object, the seconds of the last exchange, the number of tries."""
+
+    value: dict[str, object]
+    seconds: float
+    tries: int
+
+
+def _endpoint(setting: str) -> urllib.parse.SplitResult:
+    """The address of the chat completions that a setting means; raises ConfigError."""
+    try:
+        url = urllib.parse.urlsplit(setting)
+        if not _ADDRESS.fullmatch(setting) or not url.hostname or url.port == 0:
+            raise ValueError("http:// or https://, a host, no login, no blanks")
+    except ValueError as error:
+        shown = re.sub("//.*@", "//***@", setting)[:100]  # a login is not shown
+        raise ConfigError(
+            f"lmstudio_endpoint {shown!r} is unusable: {error}; try {Config.lmstudio_endpoint}."
+        ) from None
+    path = url.path.rstrip("/")
+    if path in ("", "/v1"):
+        path = "/v1/chat/completions"
+    # Windows asks for localhost over IPv6 first, where nobody answers, and loses time.
+    host = re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower())
+    return url._replace(netloc=host, path=path, fragment="")
+
+
+def _kind_of_exception(error: Exception) -> str:
+    """The kind of fault that an exchange ended with."""
+    for family, kind in _WIRE:
+        if isinstance(error, family):
+            return kind
+    return "incomplete"
+
+
+def _header(response: http.client.HTTPResponse, name: str) -> str:
+    """A header of an answer, or an empty text."""
+    return str(response.headers.get(name, "")).strip()
+
+
+def _retry_after_s(response: http.client.HTTPResponse) -> float:
+    """The seconds that the answer asks to wait, within reason; a date or rubbish counts as none."""
+    after = _header(response, "Retry-After")
+    if not after.isdecimal():
+        return 0.0
+    return min(RETRY_AFTER_MOST_S, float(after))
+
+
+def _fetch(
+    connection: http.client.HTTPConnection,
+    request: urllib.request.Request,
+    answer: Future[_HttpAnswer],
+    sockets: list[socket.socket],
+) -> None:
+    """The worker's part of an exchange: connects, sends, and puts answer or error into `answer`."""
+    try:
+        with closing(connection):
+            connection.connect()
+            # First the socket is shown, so that giving up can end it, and then comes the question
+            # whether somebody gave up meanwhile: in this order a request is never sent afterwards.
+            sockets.append(connection.sock)
+            if not answer.set_running_or_notify_cancel():
+                return
+            # This handler alone is urllib without proxies, redirects, logins and HTTPErrors.
+            handler = urllib.request.HTTPHandler()
+            with handler.do_open(lambda *_, **__: connection, request) as response:
+                answer.set_result(_HttpAnswer(response, response.read(ANSWER_BYTES_MOST + 1)))
+    except Exception as error:
+        reason = getattr(error, "reason", None)  # the error that urllib wraps
+        if not answer.cancelled():
+            answer.set_exception(reason if isinstance(reason, OSError) else error)
 
 
 class ModelServer:
-    """The client of one model server: strict, patient where that is safe, stoppable at any time."""
+    """The client of one model server: strict, patient where that is safe, stoppable at any time.
+
+    `notice` gets a sentence before each wait, `hide` replaces secrets in what a server says, and
+    `jitter` gives a number from 0 to 1 that spreads the waits. Raises ConfigError for an endpoint
+    or a key that cannot be used.
+    """
 
     def __init__(
         self,
@@ -4453,564 +4786,777 @@ class ModelServer:
         api_key: str = "",
         notice: Callable[[str], None] = lambda text: None,
         jitter: Callable[[], float] = random.random,
-        hide: Callable[[Any], Any] = lambda value: value,
+        hide: Callable[[str], str] = lambda value: value,
     ) -> None:
-        self.config, self.clock, self.stop = config, clock, stop
-        self.notice, self.jitter, self.hide = notice, jitter, hide
-        text, self._key = config.lmstudio_endpoint, api_key.strip()
-        try:
-            url = urllib.parse.urlsplit(text)
-            if (
-                not re.fullmatch(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?", text)
-                or not url.hostname
-                or url.port == 0
-            ):
-                raise ValueError("http:// or https://, a host, no login, no blanks")
-        except ValueError as error:
-            text = f"{re.sub('//.*@', '//***@', text)[:100]!r} is unusable: {error}"
-            raise ConfigError(
-                f"lmstudio_endpoint {text}; try {Config.lmstudio_endpoint}."
-            ) from None
-        path = url.path.rstrip("/")
-        path += {"": "/v1/chat/completions", "/v1": "/chat/completions"}.get(path, "")
-        host = re.sub(
-            r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower()
-        )  # IPv6 delays it on Windows
-        self.url = url._replace(netloc=host, path=path, fragment="")
+        self.config = config
+        self.clock = clock
+        self.stop = stop
+        self.notice = notice
+        self.jitter = jitter
+        self.hide = hide
+        self.url = _endpoint(config.lmstudio_endpoint)
+        self.where = f"{self.url.scheme}://{self.url.netloc}"
+        self.info: ModelInfo | None = None  # what discover() found
+        self._key = api_key.strip()
         if not re.fullmatch(r"[!-~]*", self._key):
             raise ConfigError(
                 "LMSTUDIO_API_KEY holds blanks or unusual characters; copy it once more."
             )
-        self.where = f"{self.url.scheme}://{self.url.netloc}"
-        self.info: ModelInfo | None = None  # what discover() found
 
     def complete(self, body: bytes) -> Reply:
-        """Posts a chat completion request; raises ModelError. Asking again is safe: nothing on the desktop changes."""
-        value, seconds, tries = self._ask(self.url._replace(scheme="", netloc="").geturl(), body)
-        choice, reason, model = (
-            value["choices"][0],
-            value["choices"][0].get("finish_reason"),
-            value.get("model"),
+        """Posts a chat completion request, whose JSON is `body`; raises ModelError and Stopped.
+
+        Asking again is safe, since nothing on the desktop changes by it.
+        """
+        path = self.url._replace(scheme="", netloc="").geturl()
+        asked = self._ask(path, body)
+        choice = _first_choice(asked.value)
+        reason = choice.get("finish_reason")
+        reply = Reply(
+            message=json_object(choice.get("message")),
+            finish_reason=reason if isinstance(reason, str) else None,
+            usage=_usage(asked.value),
+            model=str(asked.value.get("model") or ""),
+            seconds=asked.seconds,
+            tries=asked.tries,
         )
-        cached = _count(value, "usage", "prompt_tokens_details", "cached_tokens")
-        usage = Usage(
-            _count(value, "usage", "prompt_tokens"),
-            _count(value, "usage", "completion_tokens"),
-            cached,
-        )
-        reason = reason if isinstance(reason, str) else None
-        reply = Reply(choice["message"], reason, usage, str(model or ""), seconds, tries)
-        context = (self.info and self.info.context_length) or math.inf
-        used = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
-        parts = map(
-            reply.message.get, ("content", "tool_calls", "function_call", "reasoning_content")
-        )
-        if not any(parts) and (
-            used >= context or (reason == "length" and usage.completion_tokens == 0)
-        ):
-            raise self._fault(
-                "context", "an empty reply"
-            )  # an overflow in disguise (lmstudio-bug-tracker #2339)
+        if _is_hidden_overflow(reply, self.info.context_length if self.info else None):
+            raise self._fault("context", "an empty reply")
         return reply
 
-    def _ask(self, path: str, body: bytes | None = None) -> tuple[dict[str, Any], float, int]:
-        """One exchange, again where that is safe: the JSON object, the seconds of the last exchange, the tries."""
+    def _ask(self, path: str, body: bytes | None = None) -> _Asked:
+        """Posts `body` to a page, or gets it, and does so again where that is safe."""
         tries = 0
         while True:
-            tries, started = tries + 1, self.clock.now()
+            tries += 1
+            server_wait_s = 0.0
+            started_at = self.clock.now()
             try:
-                return self._object(path, body), self.clock.now() - started, tries
+                answer = self._exchange(path, body)
+                server_wait_s = _retry_after_s(answer.response)
+                value = self._value(answer, body is not None)
+                return _Asked(value, self.clock.now() - started_at, tries)
             except ModelError as error:
-                hasty = not body and error.kind in (
-                    "refused",
-                    "unreachable",
-                )  # a try takes 2 s on Windows
-                if (
-                    not error.retry
-                    or hasty
-                    or tries > min(_FAULTS[error.kind][0], self.config.request_retries)
-                ):
+                if not self._may_ask_again(error, tries, body is None):
                     raise
-                first_s = 5.0 if error.kind == "loading" else 0.5  # some GB take half a minute
-                wait_s = max(
-                    self._retry_after_s, first_s * 2 ** (tries - 1) * (0.5 + self.jitter())
-                )
+                wait_s = max(server_wait_s, self._backoff_s(error.kind, tries))
                 self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
-    def _object(self, path: str, body: bytes | None) -> dict[str, Any]:
-        """The JSON object of one exchange, with a message where a body asks for one; raises ModelError."""
-        timeout_s = (
-            self.config.lmstudio_timeout if body else min(15.0, self.config.lmstudio_timeout)
-        )  # lists are quick
-        self._retry_after_s = 0.0  # what the answer asks for
+    def _may_ask_again(self, error: ModelError, tries: int, for_list: bool) -> bool:
+        """Whether one more exchange is safe, may help and is not too many."""
+        if for_list and error.kind in ("refused", "unreachable"):
+            return False  # at the start a person waits: Windows takes 2 s to refuse a connection
+        fault = _FAULTS[error.kind]
+        most = min(fault.tries, self.config.request_retries)
+        return error.retry and tries <= most
+
+    def _backoff_s(self, kind: str, tries: int) -> float:
+        """The seconds before the next exchange: they double, and are spread from half to 1.5."""
+        first_s = 5.0 if kind == "loading" else 0.5  # to load some GB takes half a minute
+        spread = 0.5 + self.jitter()
+        return first_s * 2.0 ** (tries - 1) * spread
+
+    def _exchange(self, path: str, body: bytes | None) -> _HttpAnswer:
+        """One exchange over the network; whatever goes wrong there is raised as ModelError."""
+        timeout_s = self.config.lmstudio_timeout
+        if body is None:
+            timeout_s = min(LIST_TIMEOUT_S, timeout_s)
         try:
-            response, data = self._exchange(path, body, timeout_s)
-        except (
-            OSError,
-            http.client.HTTPException,
-            ValueError,
-        ) as error:  # ValueError: a negative chunk size
-            other = "unreachable" if isinstance(error, OSError) else "incomplete"
-            kind = next(
-                (kind for family, kind in _WIRE.items() if isinstance(error, family)), other
-            )
+            return self._transfer(path, body, timeout_s)
+        # ValueError is what http.client makes of a negative chunk size.
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            kind = _kind_of_exception(error)
             said = getattr(error, "strerror", None) or str(error)
-            raise self._fault(kind, f"{timeout_s:g}" if kind == "timeout" else said) from None
-        after, status = response.headers.get("Retry-After", "").strip(), response.status
-        self._retry_after_s = min(60.0, float(after)) if after.isdecimal() else 0.0
-        good, encoding = (
-            200 <= status < 300,
-            response.headers.get("Content-Encoding", "").strip().lower(),
-        )
-        if encoding not in ("", "identity") or len(data) > ANSWER_BYTES_MOST:
-            raise self._fault(
-                "not_json", f"{len(data) >> 20} MB, compression: {encoding or 'none'}"
-            )
-        if response.length:  # what is missing
-            raise self._fault("incomplete")
-        try:
-            value = _strict_json(data)
-        except (ValueError, RecursionError) as error:
-            if good:  # without a length it may be cut, even inside the headers
-                sized = response.chunked or response.length is not None
-                raise self._fault("not_json" if sized else "incomplete", str(error)) from None
-            value = data[:1000].decode("utf-8", "replace")  # error pages may be anything
-        top = (
-            value if isinstance(value, dict) else {"message": value}
-        )  # vLLM, FastAPI write at the top
-        wrong = (
-            top.get("error")
-            or ("choices" not in top and (top.get("message") or top.get("detail")))
-            or ""
-        )
-        said = str(_dict(wrong).get("message") or wrong)
-        if said or not good:
-            known = [
-                kind
-                for kind, words in _SAID
-                if re.search(words, said, re.IGNORECASE) and status // 100 != 3
-            ]
-            kind = (
-                known + [kind for kind, codes in _STATUS.items() if status in codes] + ["error"]
-            )[0]
-            raise self._fault(
-                kind, said if good else f"status {status}: {said}", good or kind != "error"
-            )
-        if body and not isinstance(
-            _dict((_list(_dict(value).get("choices")) or [None])[0]).get("message"), dict
-        ):
-            raise self._fault("not_json", "no choices[0].message")
-        return _dict(value)
+            if kind == "timeout":
+                said = f"{timeout_s:g}"
+            raise self._fault(kind, said) from None
 
-    def _exchange(
-        self, path: str, body: bytes | None, timeout_s: float
-    ) -> tuple[http.client.HTTPResponse, bytes]:
-        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped soon after the stop."""
-        kind = (
-            http.client.HTTPSConnection
-            if self.url.scheme == "https"
-            else http.client.HTTPConnection
-        )
-        connection, end = kind(self.url.netloc, timeout=timeout_s), time.monotonic() + timeout_s
-        headers = {"Content-Type": "application/json"} | (
-            {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        )
-        request = urllib.request.Request(self.where + path, body, headers)
-        request.timeout = timeout_s
-        answer, sockets = Future[tuple[http.client.HTTPResponse, bytes]](), []
-
-        def work() -> None:
-            try:
-                with closing(connection):
-                    connection.connect()
-                    sockets.append(
-                        connection.sock
-                    )  # first this, then the question whether it was given up meanwhile
-                    if (
-                        answer.set_running_or_notify_cancel()
-                    ):  # urllib without proxies, redirects, logins, HTTPErrors
-                        with urllib.request.HTTPHandler().do_open(
-                            lambda *_, **__: connection, request
-                        ) as response:
-                            answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
-            except Exception as error:
-                reason = getattr(error, "reason", None)  # what urllib wraps
-                if not answer.cancelled():
-                    answer.set_exception(reason if isinstance(reason, OSError) else error)
-
-        # in a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C
-        threading.Thread(target=work, name="model exchange", daemon=True).start()
+    def _transfer(self, path: str, body: bytes | None, timeout_s: float) -> _HttpAnswer:
+        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped."""
+        deadline = time.monotonic() + timeout_s
+        connection = self._connection(timeout_s)
+        request = self._request(path, body, timeout_s)
+        answer = Future[_HttpAnswer]()
+        sockets: list[socket.socket] = []
+        # In a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C.
+        threading.Thread(
+            target=_fetch,
+            args=(connection, request, answer, sockets),
+            name="model exchange",
+            daemon=True,
+        ).start()
         try:
             while not answer.done():
-                if time.monotonic() >= end:
+                if time.monotonic() >= deadline:
                     raise TimeoutError
                 wait([answer], 0.05)
                 self.stop.check()
             return answer.result()
-        finally:  # the end of its socket ends the worker, whatever it waits for, and the server may stop computing
+        finally:
+            # The end of its socket ends the worker, whatever it waits for, and tells the server
+            # that it may stop computing. A worker that is not connected yet sends nothing.
             answer.cancel()
-            with suppress(OSError, IndexError):  # it may not be connected yet
+            with suppress(OSError, IndexError):
                 sockets[0].shutdown(socket.SHUT_RDWR)
 
-    def _fault(self, kind: str, said: str = "", again: bool = True) -> ModelError:
+    def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
+        """A connection to the server that is not made yet."""
+        if self.url.scheme == "https":
+            return http.client.HTTPSConnection(self.url.netloc, timeout=timeout_s)
+        return http.client.HTTPConnection(self.url.netloc, timeout=timeout_s)
+
+    def _request(self, path: str, body: bytes | None, timeout_s: float) -> urllib.request.Request:
+        """The request for a page; the key goes into a header and nowhere else."""
+        headers = {"Content-Type": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        request = urllib.request.Request(self.where + path, body, headers)
+        request.timeout = timeout_s
+        return request
+
+    def _value(self, answer: _HttpAnswer, wants_message: bool) -> dict[str, object]:
+        """The JSON object of an answer, with a message where one is wanted; raises ModelError."""
+        self._refuse_half_an_answer(answer)
+        value = self._parsed(answer)
+        self._refuse_error(answer.response.status, value)
+        if wants_message:
+            message = _first_choice(value).get("message")
+            if not isinstance(message, dict):
+                raise self._fault("not_json", "no choices[0].message")
+        return json_object(value)
+
+    def _refuse_half_an_answer(self, answer: _HttpAnswer) -> None:
+        """Raises ModelError for a body that is compressed, too long or cut."""
+        size_bytes = len(answer.data)
+        encoding = _header(answer.response, "Content-Encoding").lower()
+        if encoding not in ("", "identity") or size_bytes > ANSWER_BYTES_MOST:
+            megabytes = size_bytes >> 20
+            raise self._fault("not_json", f"{megabytes} MB, compression: {encoding or 'none'}")
+        missing_bytes = answer.response.length
+        if missing_bytes:
+            raise self._fault("incomplete")
+
+    def _parsed(self, answer: _HttpAnswer) -> object:
+        """The JSON of a body, or the front of an error's page, which may be anything."""
+        response = answer.response
+        try:
+            return _strict_json(answer.data)
+        except (ValueError, RecursionError) as error:
+            if not 200 <= response.status < 300:
+                return answer.data[:1000].decode("utf-8", "replace")
+            # A body that tells no length may be cut, even inside the headers.
+            has_known_end = response.chunked or response.length is not None
+            kind = "not_json" if has_known_end else "incomplete"
+            raise self._fault(kind, str(error)) from None
+
+    def _refuse_error(self, status: int, value: object) -> None:
+        """Raises ModelError for an answer that reports an error, by its status or by its words."""
+        is_success = 200 <= status < 300
+        said = _error_text(value)
+        if is_success and not said:
+            return
+        kind = _kind_of_error(status, said)
+        if is_success:
+            raise self._fault(kind, said)
+        # An unknown error under a status of its own is about this request, which stays the same.
+        raise self._fault(kind, f"status {status}: {said}", may_pass=kind != "error")
+
+    def _fault(self, kind: str, said: str = "", may_pass: bool = True) -> ModelError:
         """A fault as an error; a server that repeats the key does not get it into a message."""
-        tries, text = _FAULTS[kind]
-        text = text.format(_plain(self.hide(said.replace(self._key, "***") if self._key else said)))
-        return ModelError(f"The server at {self.where} {text}.", kind, again and tries > 0)
+        fault = _FAULTS[kind]
+        if self._key:
+            said = said.replace(self._key, "***")
+        said = server_words(self.hide(said))
+        sentence = fault.sentence.format(said)
+        retry = may_pass and fault.tries > 0
+        return ModelError(f"The server at {self.where} {sentence}.", kind, retry)
 
     def discover(self) -> ModelInfo:
         """The model to use, with a note if it is not the configured one; raises ModelError."""
-        prefix, found = self.url.path.removesuffix("/chat/completions"), list[ModelInfo]()
-        last, root = f"{prefix}/models", prefix.removesuffix("/v1")
-        for path in (f"{root}/api/v1/models", f"{root}/api/v0/models", last):
+        wanted = self.config.lmstudio_model
+        listed = self._listed()
+        named = _named(listed, wanted)
+        candidates = named or _seeing(listed) or _only(listed)
+        if not candidates:
+            names = _names_to_choose(listed)
+            raise self._fault("no_model", f"{wanted} is not there; listed: {names}")
+        chosen = candidates[0]
+        if chosen.vision is False:
+            raise self._fault("no_vision", f"{chosen.name} reads text only")
+        note = _note_on_choice(chosen, wanted, is_wanted=bool(named))
+        self.info = replace(chosen, note=note)
+        return self.info
+
+    def _listed(self) -> list[ModelInfo]:
+        """The models of the first list that names any; LM Studio's own lists tell more."""
+        prefix = self.url.path.removesuffix("/chat/completions")
+        root = prefix.removesuffix("/v1")
+        for path in (f"{root}/api/v1/models", f"{root}/api/v0/models"):
             try:
-                found = found or _models(self._ask(path)[0])
-            except (
-                ModelError
-            ) as error:  # another kind of server has no such page, and says so in its own way
-                if path == last or error.kind not in (
-                    "not_found",
-                    "error",
-                    "not_json",
-                    "no_model",
-                    "server",
-                ):
+                listed = _models(self._ask(path).value)
+            except ModelError as error:
+                # Another kind of server has no such page, and says so in its own way.
+                if error.kind not in ("not_found", "error", "not_json", "no_model", "server"):
                     raise
-        # the configured model, else the loaded one that sees, else the only one
-        wanted, loaded = self.config.lmstudio_model, [info for info in found if info.loaded]
-        named = [info for info in found if wanted in (info.name, info.stored)]
-        named += [info for info in found if _same_model(wanted, info.stored)]
-        seeing = [info for sure in (True, None, False) for info in loaded if info.vision is sure]
-        only = found if len(found) == 1 and found[0].loaded is None else []
-        for info in [*named, *seeing, *only]:  # the first of them decides
-            if info.vision is False:
-                raise self._fault("no_vision", f"{info.name} reads text only")
-            name, kind = _plain(info.name), "loaded" if info.loaded else "only"
-            note = f"The configured model {wanted} is not there; using the {kind} one, {name}."
-            late = f"The model {name} is not loaded yet, so that the first reply may take a minute."
-            self.info = replace(
-                info, note=note if not named else late if info.loaded is False else ""
-            )
-            return self.info
-        names = (
-            ", ".join(info.name for info in found if info.vision is not False)[:100]
-            or "none that sees images"
-        )
-        raise self._fault("no_model", f"{wanted} is not there; listed: {names}")
+                continue
+            if listed:
+                return listed
+        return _models(self._ask(f"{prefix}/models").value)
 
 
-def _same_model(one: str, other: str) -> bool:
-    """Whether two names mean one model: the last part of a path counts, LM Studio's instance number does not."""
-    return (
-        len(
-            {
-                re.sub(r":\d+$", "", name.replace("\\", "/").rsplit("/", 1)[-1].lower())
-                for name in (one, other)
-            }
-        )
-        == 1
-    )
+####################################################################################################
+# Words - what a reply says beside its calls: thoughts, endless repeats, tokens that leak into texts
+####################################################################################################
+
+# Tokens of a chat template that leak into texts.
+_TEMPLATE_TOKENS = ("<|im_end|>", "<|im_start|>", "<|endoftext|>")
+
+# Half a character, which no text may hold.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_PROBE_CHARS = 40  # so many characters that come again begin a repetition
+_PERIOD_CHARS_MOST = 1000  # a repetition's round is shorter
+_STEP_CHARS = 100  # from one probe to the next
+_ROUNDS_LEAST = 6
+_REPEATED_CHARS_LEAST = 240  # below that, a repetition is ordinary: "------"
 
 
-def _models(value: dict[str, Any]) -> list[ModelInfo]:
-    """The models in any server's list, loaded ones first."""
-    found, listed = (
-        [],
-        [_dict(model) for part in ("models", "data") for model in _list(value.get(part))],
-    )
-    lengths = (
-        ("config", "context_length"),
-        ("loaded_context_length",),
-        ("max_model_len",),
-        ("meta", "n_ctx"),
-    )
-    for model in (
-        listed
-    ):  # LM Studio tells more in its own lists: v1 by loaded_instances, v0 by type and state
-        name, kind, running = (
-            model.get("key") or model.get("id"),
-            str(model.get("type")),
-            model.get("loaded_instances"),
-        )
-        if name and isinstance(name, str) and "embedding" not in kind + name:
-            vision = {"vlm": True, "llm": False}.get(kind)
-            state = {"loaded": True, "not-loaded": False}.get(str(model.get("state")))
-            if running is not None:
-                vision, state = _dict(model.get("capabilities")).get("vision"), bool(running)
-            for item in _list(running) or [model]:
-                length = next(filter(None, (_count(item, *path) for path in lengths)), None)
-                found.append(
-                    ModelInfo(
-                        str(_dict(item).get("id") or name), vision, state, length, stored=name
-                    )
-                )
-    return sorted(found, key=lambda info: info.loaded is not True)
+class _Repetition(NamedTuple):
+    """A part of a text that repeats itself: from `begin` to `end`, a round every `period`."""
+
+    begin: int
+    end: int
+    period: int
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is more than an ordinary repetition."""
+        length = self.end - self.begin
+        if length < _REPEATED_CHARS_LEAST:
+            return False
+        return length >= _ROUNDS_LEAST * self.period
+
+    @property
+    def note(self) -> str:
+        """What stands in the place of all rounds but the first two."""
+        rounds = (self.end - self.begin) // self.period
+        return f" [repeated {rounds} times] "
 
 
-def reply_warnings(
-    reply: Reply, asked: str, info: ModelInfo, image_tokens: int = 0, text_chars: int = 0
-) -> list[str]:
-    """What a person should know about a reply, a sentence each; `text_chars` is the length of all but the image."""
-    warnings, length, counted = [], info.context_length, reply.usage.prompt_tokens
-    if reply.model and not _same_model(asked, reply.model):
-        warnings.append(
-            f"The server answered with the model {_plain(reply.model)} instead of {asked}."
-        )
-    if length is not None and length < CONTEXT_LEAST:
-        warnings.append(
-            f"The model's context of {length} tokens is small for a screenshot; load it with 8192 or more."
-        )
-    if (
-        image_tokens and counted is not None and counted - text_chars // 5 < 0.6 * image_tokens
-    ):  # 5: no false alarm
-        warnings.append(
-            f"The server counted {counted} tokens, a screenshot has {image_tokens}: it shrank or lost it."
-        )
-    return warnings
+def _equal_until(text: str, place: int, period: int) -> int:
+    """The first place from there on whose character is not the one a period before it."""
+    while place < len(text):
+        if text[place] != text[place - period]:
+            break
+        place += 1
+    return place
+
+
+def _equal_since(text: str, place: int, period: int, earliest: int) -> int:
+    """The earliest place up to there from which on each character comes again a period later."""
+    while place > earliest:
+        before = place - 1
+        if text[before] != text[before + period]:
+            break
+        place = before
+    return place
+
+
+def _repetition(text: str, place: int, earliest: int) -> _Repetition | None:
+    """What repeats itself around a place, and not before `earliest`, however short, or None."""
+    after_probe = place + _PROBE_CHARS
+    probe = text[place:after_probe]
+    again = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST)
+    if again < 0:
+        return None
+    period = again - place
+    begin = _equal_since(text, place, period, earliest)
+    end = _equal_until(text, after_probe, period)
+    return _Repetition(begin, end, period)
+
+
+def cut_repetition(text: str) -> str:
+    """The text with each long repetition cut to its first two rounds and a note on their number.
+
+    Long is one of 240 characters and 6 rounds or more.
+    """
+    parts: list[str] = []
+    done = 0  # the characters that are in `parts`, or left out
+    place = 0
+    while place + _PROBE_CHARS < len(text):
+        found = _repetition(text, place, done)
+        if found and found.is_long:
+            after_two_rounds = found.begin + 2 * found.period
+            parts.append(text[done:after_two_rounds])
+            parts.append(found.note)
+            done = found.end
+        place = max(done, place + _STEP_CHARS)
+    parts.append(text[done:])
+    return "".join(parts)
+
+
+def _end_without_token(text: str, end: int) -> int:
+    """The place before the template token that ends there, or `end` itself."""
+    for token in _TEMPLATE_TOKENS:
+        if text.endswith(token, 0, end):
+            return end - len(token)
+    return end
+
+
+def strip_end_tokens(text: str) -> str:
+    """The text without the template tokens that leaked in at its end."""
+    # From its end, by hand: a pattern for "tokens up to the end" would run from each token to the
+    # end anew, which took 19 seconds for a text of 160 kB.
+    end = len(text)
+    shorter = _end_without_token(text, end)
+    while shorter < end:
+        end = shorter
+        shorter = _end_without_token(text, end)
+    return text[:end]
+
+
+def strip_think(text: str) -> str:
+    """A final text without its thinking: closed, unclosed, or with only its end marked."""
+    outside = re.sub(r"(?s)<think>.*?(?:</think>|\Z)", "", text)
+    return outside.rpartition("</think>")[2].strip()
+
+
+def _field_of_thoughts(message: JsonObject) -> str:
+    """The thoughts that a server put into a field of their own."""
+    field_content = message.get("reasoning_content") or message.get("reasoning")
+    return message_text(field_content)
+
+
+def thoughts(message: JsonObject) -> str:
+    """What a reply only thought: in a field of its own, or in its text.
+
+    In the text it stands between tags, closed or not, or before a lone </think>.
+    """
+    text = message_text(message.get("content"))
+    before_tag, _, _ = text.partition("<think>")
+    if "</think>" in before_tag:
+        text = f"<think>{text}"
+    parts: list[str] = [_field_of_thoughts(message)]
+    parts += re.findall(r"(?s)<think>(.*?)(?:</think>|\Z)", text)
+    parts = [part.strip() for part in parts]
+    return "\n".join(part for part in parts if part)
 
 
 ####################################################################################################
 # Replies - finding the calls in whatever the model said
 ####################################################################################################
 
-# A call counts only if it is certain: nothing below closes a string or a number, compares names loosely or moves a
-# coordinate. A reply can be megabytes of anything, so every pattern is linear and every loop only goes forward.
+# A call counts only if it is certain: nothing below closes a string or a number, compares names
+# loosely or moves a coordinate. The way of a reply, from read_call down to JSON:
+#
+#   _found_calls     where calls can stand: in tool_calls, in the content, rarely in the reasoning
+#   _spoken_calls    a text from its front to its end, from one opening tag (_OPENER) to the next
+#   _opened          what stands behind one tag: JSON, the XML form, or a thought, which is no call
+#   _decode          one JSON value: strictly, or else with known slips mended
+#
+# A reply can be megabytes of anything. So no pattern here backtracks over more than it can pass
+# once: beside each repetition stands something that the repetition cannot match. Every loop only
+# goes forward, and a text is opened at most _OPENERS_MOST times.
+_OPENERS_MOST = 1000  # of an answer; for each slip json counts the lines before it: quadratic
+
+_Found = tuple[list[object], int]  # calls as they were written, and the place where they end
+
+# The keys of a call object in all its spellings.
 _NAME_KEYS = {"name", "function", "tool", "tool_name"}
 _ARGUMENT_KEYS = {"arguments", "parameters", "args"}
-_CUT = ("length", "max_tokens", "content_filter")
-_TEMPLATE = r"<\|(?:im_end|im_start|endoftext)\|>"
-_REST = re.compile(rf"(?:[\s}}]|{_TEMPLATE})*")
-_END_TOKENS = re.compile(rf"(?:{_TEMPLATE})+\Z")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_OTHER_CALL_KEYS = {"id", "type", "index"}
+
+# Reasons for the end of a reply: cut by a limit, and ended by the model itself. These are tuples,
+# because a server may send a list or an object here, which no set can be asked for.
+_CUT_REASONS = ("length", "max_tokens", "content_filter")
+_WHOLE_REASONS = ("stop", "tool_calls", "function_call")
+
+# What may follow a JSON value without making it doubtful: blanks, spare braces, template tokens.
+_REST = re.compile(rf"(?:[\s}}]|{'|'.join(map(re.escape, _TEMPLATE_TOKENS))})*")
+
+# A text in double or single quotes. One that never ends is matched to the end of the reply, so that
+# no brace inside it is taken for a closing one.
 _STRING = r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
+
+# What small models write instead of JSON: a tuple of numbers, a line break's two characters outside
+# of a text, a comma before a closing bracket, and Python's words.
 _SLIP = r"\([-0-9.,\s]*\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None)\b"
+
+# All of JSON that has to be looked at to mend it and to find its end; the rest stays as it is.
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]|{_SLIP}", re.S)
+
+# A slip, and what JSON writes.
 _MENDED = {
     "True": "true",
     "False": "false",
     "None": "null",
-    **dict.fromkeys((",", "\\n", "\\r", "\\t"), " "),
+    ",": " ",
+    "\\n": " ",
+    "\\r": " ",
+    "\\t": " ",
 }
-_REQUOTED = {
-    "\\'": "'",
-    '"': '\\"',
-    **dict.fromkeys(("\\/", "\\b", "\\f"), "\\?"),
-}  # in a path, maybe: refused
-_NAME = r"""(?:=| name=)["']?(?P<name>[\w.\-]{1,100})["']?>"""
+
+# What a text in single quotes needs in double ones. Some escapes may as well be part of a Windows
+# path such as 'C:\bin': they become an escape that JSON does not know, so that they are refused.
+_ESCAPE_OR_QUOTE = re.compile(r'\\.|"', re.S)
+_REQUOTED = {"\\'": "'", '"': '\\"', "\\/": "\\?", "\\b": "\\?", "\\f": "\\?"}
+
+# <think> to the first </think> behind it.
 _THOUGHT = r"<think>[^<]*(?:<(?!/think>)[^<]*)*</think>"
+
+# The rest of a tag that carries a name, as in <function=name> and <function name="name">.
+_NAME = r"""(?:=| name=)["']?(?P<name>[\w.\-]{1,100})["']?>"""
+
+# A fence or a tag in which a whole reply can stand.
 _FENCE = r"(?i:```[\w-]*\s*)?(?i:<(?:tools?|response|json)>\s*)?"
+
+# The places where a call can begin, or where a thought shows that none does. In this order:
 _OPENER = re.compile(
-    rf"(?P<bare>(?:\A|</think>)(?:\s*{_THOUGHT})*\s*{_FENCE}(?=\{{|\[\s*\{{))|(?P<thought>{_THOUGHT}|</think>)"
-    rf"|(?P<open><think>)|(?:<tool_call>|<function_call>|\[TOOL_REQUEST\]|<function{_NAME})\s*"
+    # JSON without a tag, but only at the front of the reply or behind its thoughts: JSON in the
+    # middle of prose is no call.
+    rf"(?P<bare>(?:\A|</think>)(?:\s*{_THOUGHT})*\s*{_FENCE}(?=\{{|\[\s*\{{))"
+    # A thought, whose calls do not count, or the end of one that began before the reply.
+    rf"|(?P<thought>{_THOUGHT}|</think>)"
+    # A thought that never ends.
+    r"|(?P<open><think>)"
+    # The tags of the models' own templates.
+    rf"|(?:<tool_call>|<function_call>|\[TOOL_REQUEST\]|<function{_NAME})\s*"
 )
+
+# What must follow JSON without a tag: the end of its wrapper and of the reply.
 _BARE_END = re.compile(r"(?:</(?:tools?|response|json)>\s*)?(?:```\s*)?\Z", re.I)
+
+# What must follow JSON behind a tag: a closing tag, the next call or the end.
 _NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
+
+# All that may follow a call whose last brace is missing.
 _TAIL = re.compile(r"\s*(?:</tool_call>|</function_call>)?\s*\Z")
+
+# An argument in the XML form. Its value may hold tags of its own, but none of a call's.
 _PARAMETER = (
     rf"\s*<parameter{_NAME}([^<]*(?:<(?!/?parameter|/?function|tool_call>)[^<]*)*)</parameter>"
 )
+_PARAMETERS = re.compile(_PARAMETER)
+
+# The arguments of <function=name> up to its end. If another </parameter> comes before the next tag
+# of a call, then a value held </function> itself, and where it ends is a guess.
 _XML = re.compile(
     rf"((?:{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)"
 )
 
+# Ends of a call in the reasoning.
+_CLOSING_TAGS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]")
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys, stray blanks aside, stand there once each."""
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object whose keys, stray blanks aside, stand there once each; raises ReplyError."""
     found = {key.strip(): value for key, value in pairs}
     if len(found) < len(pairs):
-        raise ReplyError(f"The call gives one of {[*found]!r:.60} twice.", "invalid_args")
+        names = list(found)
+        raise ReplyError(f"The call gives one of {names!r:.60} twice.", "invalid_args")
     return found
 
 
-# A line break inside a string is a line break; an integer of 19 digits is taken by no argument.
-_JSON = json.JSONDecoder(
-    object_pairs_hook=_unique,
-    strict=False,
-    parse_int=lambda digits: int(digits) if len(digits) < 19 else math.nan,
-)
+def _integer(digits: str) -> int | float:
+    """A whole number; one of 19 characters is in no argument's range, and int() is slow with it."""
+    return int(digits) if len(digits) < 19 else math.nan
 
 
-def _decode(text: str, start: int = 0, closable: bool = False) -> tuple[Any, int]:
-    """The value that starts there and where it ends; `closable`: the last brace of a whole call may be missing."""
-    start += text.startswith("{{", start)  # doubled outer braces; _REST takes the spare closing one
-    with suppress(ValueError):
-        return _JSON.raw_decode(text, start)
-    parts, end, depth = [""], start, 0
-    for token in _TOKEN.finditer(text, start):  # slips and Python's spellings are made JSON
-        said = token[0]
-        if said[0] == "'":
-            said = (
-                '"'
-                + re.sub(r'(?s)\\.|"', lambda mark: _REQUOTED.get(mark[0], mark[0]), said[1:-1])
-                + '"'
-            )
-        elif said[0] == "(":
-            said = f"[{said[1:-1]}]"
-        parts += [text[end : token.start()], _MENDED.get(said, said)]
-        end, depth = token.end(), depth + (said in "[{") - (said in "]}")
-        if depth <= 0 and token[0][0] in "(]}":
+# Not strict: a line break inside a text is a line break.
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, strict=False, parse_int=_integer)
+
+
+def _requoted(inner: str) -> str:
+    """The inside of a text in single quotes as a text of JSON."""
+    inner = _ESCAPE_OR_QUOTE.sub(_in_double_quotes, inner)
+    return f'"{inner}"'
+
+
+def _in_double_quotes(sign: re.Match[str]) -> str:
+    """An escape or a double quote as it must be written inside double quotes."""
+    return _REQUOTED.get(sign[0], sign[0])
+
+
+def _as_json(token: str) -> str:
+    """One token of a call as JSON writes it."""
+    if token[0] == "'":
+        return _requoted(token[1:-1])
+    if token[0] == "(":
+        return f"[{token[1:-1]}]"
+    return _MENDED.get(token, token)
+
+
+class _Mended(NamedTuple):
+    """A value whose slips are mended."""
+
+    body: str
+    end: int  # where it ends in the reply
+    depth: int  # its brackets that are still open there
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it ends with its last bracket."""
+        return self.depth == 0 and self.body.endswith(("}", "]"))
+
+    def lacks_one_brace(self, text: str) -> bool:
+        """Whether the call's last brace alone is missing, and nothing but a closing tag follows."""
+        return (
+            self.depth == 1 and self.body.endswith("}") and _TAIL.match(text, self.end) is not None
+        )
+
+
+def _mend(text: str, begin: int) -> _Mended:
+    """The value that begins there, up to the bracket that closes it, as JSON writes it."""
+    parts: list[str] = []
+    end = begin
+    depth = 0
+    for match in _TOKEN.finditer(text, begin):
+        token = match[0]
+        parts.append(text[end : match.start()])
+        parts.append(_as_json(token))
+        end = match.end()
+        if token in ("[", "{"):
+            depth += 1
+        elif token in ("]", "}"):
+            depth -= 1
+        if depth <= 0 and token[0] in "(]}":
             break
-    body = "".join(parts)
-    closing = closable and depth == 1 and body.endswith("}") and _TAIL.match(text, end) is not None
-    if not closing and (depth or not body.endswith(("}", "]"))):
+    return _Mended("".join(parts), end, depth)
+
+
+def _decode(text: str, begin: int = 0, closable: bool = False) -> tuple[object, int]:
+    """The JSON value that begins there and where it ends; ReplyError, ValueError, RecursionError.
+
+    `closable` says that the last brace of a whole call may be missing, since the text was not cut.
+    """
+    if text.startswith("{{", begin):
+        begin += 1  # doubled outer braces; _REST takes the spare closing one
+    with suppress(ValueError):
+        return _JSON.raw_decode(text, begin)
+    mended = _mend(text, begin)
+    if closable and mended.lacks_one_brace(text):
+        return _closed_call(mended.body), mended.end
+    if not mended.is_closed:
         raise ReplyError("The call is incomplete: its JSON does not end.", "cut")
+    return _loaded(mended.body, "invalid_json"), mended.end
+
+
+def _loaded(body: str, kind: str) -> object:
+    """The value of a mended text; ReplyError of this kind if it is still no JSON."""
     try:
-        value = _JSON.decode(body + "}" * closing)
+        return cast(object, _JSON.decode(body))
     except json.JSONDecodeError as error:
-        raise ReplyError(
-            f"The call is not valid JSON: {error.msg}.", "cut" if closing else "invalid_json"
-        ) from None
-    # A brace is added only behind complete arguments: inside them, a missing end may hide one more argument.
-    if closing and not any(isinstance(value.get(key), dict) for key in _ARGUMENT_KEYS):
+        raise ReplyError(f"The call is not valid JSON: {error.msg}.", kind) from None
+
+
+def _closed_call(body: str) -> object:
+    """A call with the last brace that it lacks.
+
+    The brace is added only behind complete arguments: inside them, a missing end may hide one more
+    argument.
+    """
+    value = _loaded(body + "}", "cut")
+    if not any(isinstance(json_object(value).get(key), dict) for key in _ARGUMENT_KEYS):
         raise ReplyError("The call is incomplete: its arguments do not end.", "cut")
-    return value, end
+    return value
 
 
-def _opened(text: str, opener: re.Match[str], closable: bool) -> tuple[list[Any], int]:
-    """The calls behind one opening tag and where they end; none behind thoughts or a tag around <function=...>."""
-    name, start, bare = opener["name"], opener.end(), opener["bare"] is not None
+def _after_rest(text: str, end: int) -> int:
+    """The place behind what may follow a JSON value."""
+    rest = _REST.match(text, end)
+    return rest.end() if rest else end
+
+
+def _further_calls(text: str, end: int) -> _Found:
+    """The calls that follow a first one without a tag, and where they end.
+
+    They count only without repairs, since none of them is carried out.
+    """
+    calls: list[object] = []
+    with suppress(ValueError, ReplyError):
+        while True:
+            end = _after_rest(text, end)
+            if not text.startswith("{", end):
+                break
+            call, end = _JSON.raw_decode(text, end)
+            calls.append(call)
+    return calls, end
+
+
+def _json_calls(text: str, opener: re.Match[str], closable: bool) -> _Found:
+    """The calls in JSON behind an opening tag and where they end; raises ReplyError."""
+    name = opener["name"]
+    if name:
+        closable = False
+    value, end = _decode(text, opener.end(), closable)
+    further, end = _further_calls(text, end)
+    _refuse_text_behind(text, end, opener)
+    if name:  # <function=name>{"argument": ...}
+        call = _call_of(name, value)
+        return [call], end
+    first = value if isinstance(value, list) else [value]
+    return [*first, *further], end
+
+
+def _refuse_text_behind(text: str, end: int, opener: re.Match[str]) -> None:
+    """Raises ReplyError unless calls in JSON are followed by what must follow them."""
+    problem = "Other text stands beside the call; send it alone."
+    if opener["bare"] is None:
+        if not _NEXT.match(text, end):
+            raise ReplyError(problem, "invalid_json")
+    elif not _BARE_END.match(text, end):
+        raise ReplyError(problem, "no_call")
+
+
+def _call_of(name: str, arguments: object) -> dict[str, object]:
+    """A call as an object of JSON."""
+    return {"name": name, "arguments": arguments}
+
+
+def _xml_call(text: str, opener: re.Match[str]) -> _Found:
+    """The call in the XML form behind <function=name> and where it ends; raises ReplyError."""
+    problem = "The call has no JSON object or no </function>."
+    name = opener["name"]
+    if not name:
+        raise ReplyError(problem, "invalid_json")
+    body = _XML.match(text, opener.end())
+    if not body:
+        raise ReplyError(problem, "cut")
+    pairs: list[tuple[str, object]] = []
+    for key, value in _PARAMETERS.findall(body[1]):
+        # The value exactly, less the line breaks that belong to the form.
+        value = value.removeprefix("\n")
+        value = value.removesuffix("\n")
+        pairs.append((key, value))
+    call = _call_of(name, _unique(pairs))
+    return [call], body.end()
+
+
+def _opened(text: str, opener: re.Match[str], closable: bool) -> _Found:
+    """The calls behind one opening tag and where they end; raises ReplyError.
+
+    There are none behind thoughts and behind a tag around <function=name>, which opens the call.
+    JSON is a call behind every tag, a list of calls behind every tag but <function=name>, and only
+    there can the XML form follow.
+    """
     if opener["open"]:
         raise ReplyError(
             "The reply ends inside <think>: close it with </think>, then call a tool.", "no_call"
         )
-    if opener["thought"] or (not name and text.startswith("<function", start)):
-        return [], start
-    if text.startswith("{", start) or (not name and text.startswith("[", start)):
-        value, end = _decode(text, start, closable and not name)
-        calls = value if isinstance(value, list) else [value]
-        with suppress(ValueError, ReplyError):  # further calls count only without repairs
-            while (rest := _REST.match(text, end)) and text.startswith("{", end := rest.end()):
-                value, end = _JSON.raw_decode(text, end)
-                calls.append(value)
-        if not (_BARE_END if bare else _NEXT).match(text, end):
-            raise ReplyError(
-                "Other text stands beside the call; send it alone.",
-                "no_call" if bare else "invalid_json",
-            )
-        return [{"name": name, "arguments": calls[0]}] if name else calls, end
-    body = _XML.match(text, start)
-    if not name or not body:
-        raise ReplyError(
-            "The call has no JSON object or no </function>.", "cut" if name else "invalid_json"
-        )
-    # The values exactly, less the line breaks of the tag form.
-    pairs = [
-        (key, value.removeprefix("\n").removesuffix("\n"))
-        for key, value in re.findall(_PARAMETER, body[1])
-    ]
-    return [{"name": name, "arguments": _unique(pairs)}], body.end()
+    begin = opener.end()
+    if opener["thought"]:
+        return [], begin
+    if text.startswith("{", begin):
+        return _json_calls(text, opener, closable)
+    if not opener["name"]:
+        if text.startswith("<function", begin):
+            return [], begin
+        if text.startswith("[", begin):
+            return _json_calls(text, opener, closable)
+    return _xml_call(text, opener)
 
 
-def _spoken_calls(text: str, closable: bool) -> list[Any]:
+def _spoken_calls(text: str, closable: bool) -> list[object]:
     """The calls in a reply's text, in order; what stands before a </think> was only thought."""
-    calls, start = list[Any](), 0
-    for _ in range(
-        1000
-    ):  # more tags are no answer, and for each slip json counts the lines before it: quadratic
-        opener = _OPENER.search(text, start)
+    calls: list[object] = []
+    place = 0
+    for _ in range(_OPENERS_MOST):
+        opener = _OPENER.search(text, place)
         if not opener:
             return calls
-        calls = [] if opener[0].startswith("</think>") else calls
+        if opener[0].startswith("</think>"):
+            calls = []
         try:
-            found, start = _opened(text, opener, closable)
+            found, place = _opened(text, opener, closable)
         except ReplyError:
-            if calls and text.find("</think>", opener.end()) < 0:
-                return calls
-            raise
+            # Behind a good first call a broken one is left out, unless both were only thought.
+            is_thought = text.find("</think>", opener.end()) >= 0
+            if is_thought or not calls:
+                raise
+            return calls
         calls += found
     raise ReplyError("The reply repeats its tags without end.", "repetition")
 
 
-def _found_calls(message: dict[str, Any], finish_reason: str | None) -> list[Any]:
-    """All call objects of a reply, in order, as written; ReplyError when there is none."""
-    if native := message.get("tool_calls") or message.get("function_call"):
-        return native if isinstance(native, list) else [native]
-    if finish_reason in _CUT:
+def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]:
+    """All call objects of a reply, in order, as written; ReplyError when there is none.
+
+    First come the calls that the server itself has read. Without them the text is searched, unless
+    a limit has cut it: a cut text may look like another call. The reasoning comes last, and only if
+    there is no text.
+    """
+    native = message.get("tool_calls") or message.get("function_call")
+    if isinstance(native, list) and native:
+        return native
+    if native:
+        return [native]
+    if finish_reason in _CUT_REASONS:
         raise ReplyError("The reply was cut.", "cut")
-    text, ended = (
-        _plain_text(message.get("content")),
-        finish_reason in ("stop", "tool_calls", "function_call"),
-    )
-    thought = _plain_text(message.get("reasoning_content") or message.get("reasoning")).rstrip()
-    # Some servers sort a real call into the reasoning: it is then the only one, and the last thing said.
-    hidden = (
-        ended
-        and not text.strip()
-        and thought.endswith(("</tool_call>", "</function>", "[END_TOOL_REQUEST]"))
-    )
-    calls = _spoken_calls(thought if hidden else text, ended and not hidden)
-    if not calls or (hidden and len(calls) > 1):
-        raise ReplyError(
-            f"The reply {'holds no tool call' if text.strip() else 'is empty'}.", "no_call"
-        )
-    whole = isinstance(calls[0], dict) and calls[0].keys() == {
-        "tool_calls"
-    }  # the message as the API shows it
-    return _found_calls(calls[0], finish_reason) if whole else calls
+    is_whole = finish_reason in _WHOLE_REASONS
+    said = message_text(message.get("content"))
+    if said.strip():
+        calls = _spoken_calls(said, is_whole)
+        if not calls:
+            raise ReplyError("The reply holds no tool call.", "no_call")
+    else:
+        calls = _call_in_reasoning(message) if is_whole else []
+        if len(calls) != 1:
+            raise ReplyError("The reply is empty.", "no_call")
+    first = calls[0]
+    if isinstance(first, dict) and first.keys() == {"tool_calls"}:
+        return _found_calls(first, finish_reason)  # the message as the API shows it
+    return calls
 
 
-def _name_and_arguments(call: Any) -> tuple[Any, Any]:
+def _call_in_reasoning(message: JsonObject) -> list[object]:
+    """The calls of a reply that is nothing but reasoning, if it ends with one.
+
+    Some servers sort a real call into the reasoning: it is then the only one, and the last thing
+    said.
+    """
+    thought = _field_of_thoughts(message).rstrip()
+    if not thought.endswith(_CLOSING_TAGS):
+        return []
+    return _spoken_calls(thought, closable=False)
+
+
+def _name_and_arguments(call: object) -> tuple[object, object]:
     """Name and arguments (None if it has none) of a call object in any of its spellings."""
     if not isinstance(call, dict):
         raise ReplyError(
             f"A call must be an object with name and arguments, not {call!r:.60}.", "invalid_json"
         )
-    inner = call["function"] if isinstance(call.get("function"), dict) else {}
-    said = [*call.items(), *inner.items()]
-    names = [value for key, value in said if key in _NAME_KEYS and value is not inner]
-    given = [value for key, value in said if key in _ARGUMENT_KEYS]
+    inner = json_object(call.get("function"))  # the API's form: {"function": {"name", "arguments"}}
+    names: list[object] = []
+    given: list[object] = []
+    has_stranger = False
+    for key, value in (*call.items(), *inner.items()):
+        if key in _ARGUMENT_KEYS:
+            given.append(value)
+        elif key not in _NAME_KEYS:
+            has_stranger = has_stranger or key not in _OTHER_CALL_KEYS
+        elif value is not inner:
+            names.append(value)
     if len(names) != 1:
         raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
-    if len(given) > 1 or (
-        not given and {key for key, _ in said} - _NAME_KEYS - {"id", "type", "index"}
-    ):
+    if len(given) > 1 or (has_stranger and not given):
         raise ReplyError(
             'The call must hold all its arguments in one object, "arguments".', "invalid_args"
         )
-    return names[0], given[0] if given else None
-
-
-def cut_repetition(text: str) -> str:
-    """The text with all that repeats itself 6 times or more, over 240 characters, cut to its first two rounds."""
-    parts, done, place = [""], 0, 0
-    while place + 40 < len(text):
-        period = text.find(text[place : place + 40], place + 1, place + 1000) - place
-        if period > 0:
-            end = next(
-                (n for n in range(place + 40, len(text)) if text[n] != text[n - period]), len(text)
-            )
-            start = next(
-                (n for n in range(place, done, -1) if text[n - 1] != text[n - 1 + period]), done
-            )
-            if end - start >= max(240, 6 * period):
-                parts.append(
-                    f"{text[done : start + 2 * period]} [repeated {(end - start) // period} times] "
-                )
-                done = end
-        place = max(done, place + 100)
-    return "".join(parts) + text[done:]
-
-
-def strip_think(text: str) -> str:
-    """A final text without its thinking: closed, unclosed, or with only its end marked."""
-    return re.sub(r"(?s)<think>.*?(?:</think>|\Z)", "", text).rpartition("</think>")[2].strip()
-
-
-def thoughts(message: dict[str, Any]) -> str:
-    """What a reply only thought: between tags, closed or not, before a lone </think>, or in a field of its own."""
-    text, field_text = (
-        _plain_text(message.get("content")),
-        message.get("reasoning_content") or message.get("reasoning"),
-    )
-    text = f"<think>{text}" if "</think>" in text.partition("<think>")[0] else text
-    found = [_plain_text(field_text), *re.findall(r"<think>(.*?)(?:</think>|\Z)", text, re.S)]
-    return "\n".join(part.strip() for part in found if part.strip())
+    if not given:
+        return names[0], None
+    return names[0], given[0]
 
 
 ####################################################################################################
 # Arguments - reading a call's arguments with certainty, and what to answer when that fails
 ####################################################################################################
+
+_Schema = Mapping[str, Any]  # part of a tool's description in JSON schema
+_Properties = Mapping[str, _Schema]  # a tool's arguments, and what each takes
+ToolList = Sequence[_Schema]  # the tools as a request sends them
+_Arguments = dict[str, object]
 
 _WANTED = {  # what a property's type takes
     "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
@@ -5025,243 +5571,457 @@ _ADVICE = {  # what to do about a kind of error
     "unknown_tool": "Call one by its exact name.",
     "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
 }
+CORRECTION_WORDS_MOST = 60
+NUMBER_LIMIT = 1e18
+
+# A number that was written as a text.
+_WRITTEN_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
+
+# A name that a history can hold without a server's refusing it.
+_HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
+
+# What shows that words were meant as a call.
+_ATTEMPT = re.compile(r'<tool_call|<function|\[TOOL_REQUEST|"(?:name|arguments|parameters)"\s*:')
 
 
-def _arguments(value: Any, tool: str, known: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as an object; an empty text, which may have been cut, is one only for a tool that takes none."""
-    if value is None or (value == "" and not known):
+def _decoded_twice(value: object) -> object:
+    """Arguments in JSON as the object that they are; None if more than that stands there.
+
+    The protocol encodes them once, and some models do so once more.
+    """
+    for _ in range(2):
+        if not isinstance(value, str):
+            break
+        text = value.strip()
+        if not text.startswith(("{", '"')):
+            break
+        value, end = _decode(text)
+        if not _REST.fullmatch(text, end):
+            value = None
+    return value
+
+
+def _is_call_again(value: object, tool: str, properties: JsonObject) -> bool:
+    """Whether arguments are the whole call once more: its name and one other key."""
+    if not isinstance(value, dict) or len(value) != 2:
+        return False
+    if value.get("name") != tool:
+        return False
+    return properties.keys().isdisjoint(value)
+
+
+def _arguments(value: object, tool: str, properties: JsonObject) -> _Arguments:
+    """The arguments as an object; raises ReplyError.
+
+    An empty text, which may have been cut, is one only for a tool that takes none.
+    """
+    if value is None or (value == "" and not properties):
         return {}
-    for _ in range(2):  # encoded once by the protocol, and once more by some models
-        if isinstance(value, str) and (text := value.strip()).startswith(("{", '"')):
-            value, end = _decode(text)
-            value = value if _REST.fullmatch(text, end) else None
-    if (
-        isinstance(value, dict)
-        and value.get("name") == tool
-        and len(value) == 2
-        and not known.keys() & value.keys()
-    ):
-        _, value = _name_and_arguments(value)  # the whole call again, inside its own arguments
+    value = _decoded_twice(value)
+    if _is_call_again(value, tool, properties):
+        _, value = _name_and_arguments(value)
     if not isinstance(value, dict):
         raise ReplyError(
             f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json"
         )
-    if value.keys() & {"properties", *_ARGUMENT_KEYS} - known.keys():
+    suspicious = {"properties", *_ARGUMENT_KEYS} - properties.keys()
+    if not suspicious.isdisjoint(value):
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
-    return _unique([(str(key), item) for key, item in value.items() if item is not None])
+    pairs: list[tuple[str, object]] = []
+    for key, item in value.items():
+        if item is not None:
+            pairs.append((str(key), item))
+    return _unique(pairs)
 
 
-def _number(value: Any, least: float = -math.inf, most: float = math.inf) -> int | float | None:
-    """A number in its range, also one written as a string, or None; true and false are no numbers."""
-    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*", value):
-        value = float(value) if "." in value else int(value)
-    return (
-        value
-        if type(value) in (int, float) and abs(value) < 1e18 and least <= value <= most
-        else None
-    )
+def _any_number(value: object) -> int | float | None:
+    """A number, also one written as a text, or None; true and false are no numbers."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (int, float)):
+        return value
+    if not isinstance(value, str) or not _WRITTEN_NUMBER.fullmatch(value):
+        return None
+    if "." in value:
+        return float(value)
+    return int(value)
 
 
-def _on_grid(values: list[Any]) -> list[int]:
-    """Numbers on the 0..1000 grid, rounded, or []; fractions of the screen count if all are. Nothing is clamped."""
-    numbers = [number for value in values if (number := _number(value, 0, GRID)) is not None]
-    fractions = [0 < number < 1 for number in numbers]
-    unclear = any(fractions) or (
-        max(numbers, default=0) == 1 and any(isinstance(number, float) for number in numbers)
-    )
-    if len(numbers) < len(values) or (unclear and not all(fractions)):
+def _number(value: object, least: float = -math.inf, most: float = math.inf) -> int | float | None:
+    """A number from `least` to `most`, or None, also for one that is too large to be meant."""
+    number = _any_number(value)
+    if number is None:
+        return None
+    if abs(number) < NUMBER_LIMIT and least <= number <= most:  # NaN is neither
+        return number
+    return None
+
+
+def _on_grid(values: Sequence[object]) -> list[int]:
+    """Numbers on the 0..1000 grid, rounded, or [] if one is none; nothing is clamped.
+
+    Fractions of the screen count if all of them are such; 1 and 1.0 could be either.
+    """
+    numbers: list[int | float] = []
+    for value in values:
+        number = _number(value, 0, GRID)
+        if number is None:
+            return []
+        numbers.append(number)
+    fractions = [number for number in numbers if 0 < number < 1]
+    has_float = any(isinstance(number, float) for number in numbers)
+    if fractions or (has_float and max(numbers) == 1):
+        if len(fractions) < len(numbers):
+            return []
+        numbers = [number * GRID for number in fractions]
+    return [int(number + 0.5) for number in numbers]
+
+
+def _read_text(value: object) -> str | None:
+    """A text exactly as said, less a template token that leaked in at its end, or None."""
+    if isinstance(value, int) and _number(value) is not None:
+        value = str(value)
+    if not isinstance(value, str) or _SURROGATE.search(value):
+        return None
+    return strip_end_tokens(value)
+
+
+def _read_integer(schema: _Schema, value: object) -> int | None:
+    """A whole number in the schema's range, or None."""
+    least = schema.get("minimum", -math.inf)
+    most = schema.get("maximum", math.inf)
+    number = _number(value, least, most)
+    if number is None:
+        return None
+    whole = int(number)
+    return whole if whole == number else None
+
+
+def _spelled_list(text: str) -> object:
+    """The value of a text such as "[1, 2]", "(1, 2)" or "1, 2", or the text itself."""
+    bracketed = text.strip()
+    if not bracketed.startswith(("[", "(", "{")):
+        bracketed = f"[{bracketed}]"
+    if bracketed == "[]":
+        return text
+    with suppress(ReplyError):
+        value, end = _decode(bracketed)
+        if _REST.fullmatch(bracketed, end):
+            return value
+    return text
+
+
+def _is_pair(value: object) -> bool:
+    """Whether a value is a list of two."""
+    return isinstance(value, list) and len(value) == 2
+
+
+def _as_numbers(value: object) -> list[object]:
+    """What was given as a place, as a flat list of two or four, or [].
+
+    It may be [x, y], {"x": x, "y": y}, [x1, y1, x2, y2] or [[x1, y1], [x2, y2]].
+    """
+    if isinstance(value, dict) and value.keys() == {"x", "y"}:
+        value = [value["x"], value["y"]]
+    if not isinstance(value, list) or len(value) not in (2, 4):
         return []
-    return [int(number * (GRID if unclear else 1) + 0.5) for number in numbers]
+    if len(value) == 2 and all(map(_is_pair, value)):
+        first, second = value
+        return [*first, *second]
+    return value
 
 
-def _read(spec: dict[str, Any], value: Any) -> Any:
-    """A value as its property's schema wants it, or None if it is none of that type and range."""
-    kind = spec["type"]
-    if kind == "string":  # exactly as said, less a template token that leaked in at its end
-        said = str(value) if isinstance(value, int) and _number(value) is not None else value
-        return (
-            _END_TOKENS.sub("", said)
-            if isinstance(said, str) and not _SURROGATE.search(said)
-            else None
-        )
-    if kind != "array":
-        number = _number(value, spec.get("minimum", -math.inf), spec.get("maximum", math.inf))
-        return int(number) if number is not None and number == int(number) else None
-    if isinstance(value, str):  # such as "[1, 2]", "(1, 2)" or "1, 2"
-        text = value.strip()
-        with suppress(ReplyError):
-            found, end = _decode(text := text if text.startswith(("[", "(", "{")) else f"[{text}]")
-            value = found if text != "[]" and _REST.fullmatch(text, end) else value
-    if (
-        spec["items"] == AXIS
-    ):  # [x, y] from a pair, an object with x and y, or a box, whose centre it is
-        if isinstance(value, dict) and value.keys() == {"x", "y"}:
-            value = [value["x"], value["y"]]
-        if (
-            isinstance(value, list)
-            and len(value) == 2
-            and all(isinstance(v, list) and len(v) == 2 for v in value)
-        ):
-            value = [*value[0], *value[1]]
-        grid = _on_grid(value) if isinstance(value, list) and len(value) in (2, 4) else []
-        ordered = (
-            grid and grid[0] <= grid[-2] and grid[1] <= grid[-1]
-        )  # or four may be x, y, width, height
-        return [(grid[0] + grid[-2]) // 2, (grid[1] + grid[-1]) // 2] if ordered else None
-    found = [_read(spec["items"], one) for one in value] if isinstance(value, list) else [None]
+def _read_place(value: object) -> list[int] | None:
+    """[x, y] on the grid of a pair or of a box, whose centre it is, or None."""
+    grid = _on_grid(_as_numbers(value))
+    if not grid:
+        return None
+    left, top = grid[:2]
+    right, bottom = grid[-2:]
+    if left > right or top > bottom:
+        return None  # then the four may as well be x, y, width, height
+    x = (left + right) // 2
+    y = (top + bottom) // 2
+    return [x, y]
+
+
+def _read_list(schema: _Schema, value: object) -> list[object] | None:
+    """A list whose items are all as the schema wants them, or None."""
+    if not isinstance(value, list):
+        return None
+    found = [_read(schema["items"], item) for item in value]
     return None if None in found else found
 
 
-def _checked(
-    given: dict[str, Any], properties: dict[str, Any], required: list[str]
-) -> dict[str, Any]:
-    """The known arguments, each read by its schema; one that the tool does not have is left out."""
-    places = [name for name, spec in properties.items() if spec.get("items") == AXIS]
-    if (
-        len(places) == 1 and {"x", "y"} <= given.keys() - properties.keys()
-    ):  # beside each other they are the place
-        if given.keys() & {*places, "x1", "y1", "x2", "y2", "width", "height"}:
-            raise ReplyError(f"{places[0]} must be [x, y] alone.", "invalid_box")
-        given[places[0]] = [given["x"], given["y"]]
-    own = {
-        name: given[name]
-        for name in ("x", "y", "x2", "y2")
-        if name in given and properties.get(name) == AXIS
-    }
-    grid = _on_grid([*own.values()])
-    if len(grid) < len(own):
-        raise ReplyError(
-            f"{', '.join(own)} must be {_WANTED['place']}, not {own!r:.60}.", "invalid_box"
-        )
-    given.update(zip(own, grid, strict=True))
-    found = {name: _read(spec, given[name]) for name, spec in properties.items() if name in given}
-    for name in (name for name, value in found.items() if value is None):
-        wanted, kind = (
-            ("place", "invalid_box")
-            if name in places
-            else (properties[name]["type"], "invalid_args")
-        )
-        raise ReplyError(f"{name} must be {_WANTED[wanted]}, not {given[name]!r:.60}.", kind)
-    for name in required:
-        said = str(found.get(name, ""))
-        if not (said if name == "text" else said.strip()):
-            kind = "empty_text" if name == "text" and name in found else f"missing_{name}"
-            raise ReplyError(
-                f"The argument {name} is {'empty' if name in found else 'missing'}.", kind
-            )
+def _read(schema: _Schema, value: object) -> object:
+    """A value as its property's schema wants it, or None if it is none of that type and range."""
+    if schema["type"] == "string":
+        return _read_text(value)
+    if schema["type"] != "array":
+        return _read_integer(schema, value)
+    if isinstance(value, str):
+        value = _spelled_list(value)
+    if schema["items"] == AXIS:
+        return _read_place(value)
+    return _read_list(schema, value)
+
+
+def _places_of(properties: _Properties) -> list[str]:
+    """The properties that take [x, y]."""
+    found: list[str] = []
+    for name, schema in properties.items():
+        if schema.get("items") == AXIS:
+            found.append(name)
     return found
 
 
-def read_call(
-    message: dict[str, Any], finish_reason: str | None, tools: list[dict[str, Any]]
-) -> ToolCall:
-    """The first call in a reply, read with certainty against `tools` (as sent in the request); raises ReplyError."""
-    schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
-    try:  # a broken first call is never skipped for a later one: what follows was meant for the screen after it
-        call, *further = _found_calls(message if isinstance(message, dict) else {}, finish_reason)
-        name, arguments = _name_and_arguments(call)
-        said = name.strip() if isinstance(name, str) else ""
-        tool = said if said in schemas else said.removeprefix("functions.")
-        if tool not in schemas:
-            raise ReplyError(
-                f"There is no tool {name!r:.60}; the tools are {', '.join(schemas)}.",
-                "unknown_tool",
-            )
-        properties, required = (
-            schemas[tool].get("properties") or {},
-            schemas[tool].get("required") or [],
-        )
-        given = _checked(_arguments(arguments, tool, properties), properties, required)
-        return ToolCall(
-            tool, given, call["id"] if isinstance(call.get("id"), str) else "", len(further)
-        )
-    except (ReplyError, RecursionError, ValueError) as caught:
-        error = (
-            caught
-            if isinstance(caught, ReplyError)
-            else ReplyError("The call is too deep or big.", "invalid_json")
-        )
-    if error.kind in ("no_call", "invalid_json", "cut"):
-        values: list[Any] = [message]
-        for (
-            value
-        ) in values:  # grows while it is read: whatever the reply's shape, its texts are in it
-            values += (
-                value.values()
-                if isinstance(value, dict)
-                else value
-                if isinstance(value, list)
-                else []
-            )
-        if any(cut_repetition(value) != value for value in values if isinstance(value, str)):
-            error = ReplyError("The reply repeats itself without end.", "repetition")
-        elif finish_reason in _CUT:
-            error = ReplyError("The reply was cut before a call was complete.", "cut")
-    raise error
+def _with_place(given: _Arguments, properties: _Properties) -> _Arguments:
+    """The arguments; x and y that a tool with one place does not have are that place."""
+    places = _places_of(properties)
+    if len(places) != 1:
+        return given
+    for axis in ("x", "y"):
+        if axis not in given or axis in properties:
+            return given
+    (place,) = places
+    for rival in (place, "x1", "y1", "x2", "y2", "width", "height"):
+        if rival in given:
+            raise ReplyError(f"{place} must be [x, y] alone.", "invalid_box")
+    return {**given, place: [given["x"], given["y"]]}
 
 
-def harmless_calls(message: dict[str, Any], finish_reason: str | None) -> list[ToolCall]:
-    """A reply's first calls that a history can repeat, carried out or not; none if the first is broken."""
+def _with_axes(given: _Arguments, properties: _Properties) -> _Arguments:
+    """The arguments; a tool's own x, y, x2 and y2 are read together, since fractions must agree."""
+    axes: _Arguments = {}
+    for name in ("x", "y", "x2", "y2"):
+        if name in given and properties.get(name) == AXIS:
+            axes[name] = given[name]
+    if not axes:
+        return given
+    grid = _on_grid(list(axes.values()))
+    if not grid:
+        raise _unfit(", ".join(axes), "place", axes)
+    read = dict(zip(axes, grid, strict=True))
+    return {**given, **read}
+
+
+def _unfit(name: str, wanted: str, value: object) -> ReplyError:
+    """The error for a value that is not what an argument takes (a key of _WANTED)."""
+    kind = "invalid_box" if wanted == "place" else "invalid_args"
+    return ReplyError(f"{name} must be {_WANTED[wanted]}, not {value!r:.60}.", kind)
+
+
+def _read_each(given: _Arguments, properties: _Properties) -> _Arguments:
+    """The arguments that the tool has, each as its schema wants it; raises ReplyError."""
+    found: _Arguments = {}
+    for name, schema in properties.items():
+        if name in given:
+            found[name] = _read(schema, given[name])
+    places = _places_of(properties)
+    for name, value in found.items():
+        if value is None:
+            wanted = "place" if name in places else properties[name]["type"]
+            raise _unfit(name, wanted, given[name])
+    return found
+
+
+def _require(name: str, found: JsonObject) -> None:
+    """Raises ReplyError unless an argument is there and says something."""
+    said = str(found.get(name, ""))
+    if name != "text":  # to type a blank is something
+        said = said.strip()
+    if said:
+        return
+    is_there = name in found
+    kind = "empty_text" if name == "text" and is_there else f"missing_{name}"
+    raise ReplyError(f"The argument {name} is {'empty' if is_there else 'missing'}.", kind)
+
+
+def _checked(given: _Arguments, properties: _Properties) -> _Arguments:
+    """The known arguments, each read by its schema; one that the tool does not have is left out."""
+    given = _with_place(given, properties)
+    given = _with_axes(given, properties)
+    return _read_each(given, properties)
+
+
+def _schemas(tools: ToolList) -> dict[str, _Schema]:
+    """What each tool's arguments must be, by the tool's name."""
+    found: dict[str, _Schema] = {}
+    for tool in tools:
+        function = tool["function"]
+        found[function["name"]] = json_object(function.get("parameters"))
+    return found
+
+
+def _tool_names(tools: ToolList) -> str:
+    """The tools' names on one line."""
+    return ", ".join(_schemas(tools))
+
+
+def _tool_named(name: object, schemas: Mapping[str, _Schema]) -> str:
+    """The tool of exactly this name, of which some models write functions.name; ReplyError."""
+    tool = name.strip() if isinstance(name, str) else ""
+    if tool in schemas:
+        return tool
+    tool = tool.removeprefix("functions.")
+    if tool in schemas:
+        return tool
+    names = ", ".join(schemas)
+    raise ReplyError(f"There is no tool {name!r:.60}; the tools are {names}.", "unknown_tool")
+
+
+def _certain_call(message: JsonObject, finish_reason: str | None, tools: ToolList) -> ToolCall:
+    """The first call in a reply; raises ReplyError, ValueError and RecursionError.
+
+    A broken first call is never skipped for a later one, which was meant for the screen after it.
+    """
+    schemas = _schemas(tools)
+    call, *further = _found_calls(message, finish_reason)
+    name, value = _name_and_arguments(call)
+    tool = _tool_named(name, schemas)
+    properties = json_object(schemas[tool].get("properties"))
+    given = _arguments(value, tool, properties)
+    arguments = _checked(given, properties)
+    for required in json_list(schemas[tool].get("required")):
+        _require(required, arguments)
+    identity = json_object(call).get("id")
+    if not isinstance(identity, str):
+        identity = ""
+    return ToolCall(tool, arguments, identity, len(further))
+
+
+def read_call(message: JsonObject, finish_reason: str | None, tools: ToolList) -> ToolCall:
+    """The first call in a reply, read with certainty against `tools`; raises ReplyError.
+
+    `message` and `finish_reason` are what the server sent, `tools` what the request sent.
+    """
+    try:
+        return _certain_call(json_object(message), finish_reason, tools)
+    except ReplyError as error:
+        caught = error
+    except (RecursionError, ValueError):
+        caught = ReplyError("The call is too deep or big.", "invalid_json")
+    raise _explained(caught, message, finish_reason)
+
+
+def _explained(caught: ReplyError, message: object, finish_reason: str | None) -> ReplyError:
+    """Why no call could be read: endless repeats and a cut explain why there is no whole one."""
+    if caught.kind not in ("no_call", "invalid_json", "cut"):
+        return caught
+    if any(cut_repetition(text) != text for text in _texts(message)):
+        return ReplyError("The reply repeats itself without end.", "repetition")
+    if finish_reason in _CUT_REASONS:
+        return ReplyError("The reply was cut before a call was complete.", "cut")
+    return caught
+
+
+def _texts(message: object) -> Iterator[str]:
+    """Every text in a reply, whatever its shape; without recursion, since it can be that deep."""
+    waiting = [message]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
+def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolCall]:
+    """A reply's first calls that a history can repeat, up to the first that is broken.
+
+    They are to be shown only, whether or not one of them is carried out.
+    """
     calls: list[ToolCall] = []
     with suppress(ReplyError, RecursionError, ValueError):
-        for name, arguments in map(_name_and_arguments, _found_calls(message, finish_reason)[:4]):
-            if not isinstance(name, str) or not re.fullmatch(r"[\w.-]{1,64}", name):
+        found = _found_calls(message, finish_reason)
+        for call in found[:4]:
+            name, value = _name_and_arguments(call)
+            if not isinstance(name, str) or not _HARMLESS_NAME.fullmatch(name):
                 break
-            calls.append(ToolCall(name, _arguments(arguments, name, {})))
+            arguments = _arguments(value, name, {})
+            calls.append(ToolCall(name, arguments))
     return calls
 
 
-def is_answer(said: str, tools: list[dict[str, Any]], insists: bool) -> bool:
-    """Whether words without a call are the final answer: no attempt at one, no tool named unless it `insists`."""
-    attempt = re.search(
-        r'<tool_call|<function|\[TOOL_REQUEST|"(?:name|arguments|parameters)"\s*:', said
-    )
-    return (
-        bool(said)
-        and not attempt
-        and (insists or not any(tool["function"]["name"] in said for tool in tools))
-    )
+def is_answer(said: str, tools: ToolList, insists: bool) -> bool:
+    """Whether words without a call are the final answer, and not an attempt at a call.
+
+    Words that name a tool are an answer only if the model `insists` on them.
+    """
+    if not said or _ATTEMPT.search(said):
+        return False
+    if insists:
+        return True
+    return not any(name in said for name in _schemas(tools))
 
 
-def read_story(message: dict[str, Any]) -> tuple[str, list[Any], list[dict[str, int]]]:
-    """(observation, actions as written, boxes on the grid) of a reply's first JSON object, else all as observation."""
-    said, corners, story = (
-        strip_think(_plain_text(message.get("content"))),
-        ("x1", "y1", "x2", "y2"),
-        dict[str, Any](),
-    )
+def _story_object(said: str) -> _Arguments:
+    """The first JSON object in a text, or an empty one."""
+    place = said.find("{")
+    if place < 0:
+        return {}
     with suppress(ReplyError, RecursionError):
-        story = _dict(_decode(said, said.find("{"))[0] if "{" in said else None)
-    boxes = [
-        _on_grid([_dict(box).get(corner) for corner in corners])
-        for box in _list(story.get("bboxes"))
-    ]
-    words = (
-        story.get("observation", "")
-        if story.keys() & {"observation", "bboxes", "actions"}
-        else said
-    )
-    named = [dict(zip(corners, box, strict=True)) for box in boxes if box]
-    return words if isinstance(words, str) else "", _list(story.get("actions")), named
+        value, _ = _decode(said, place)
+        return json_object(value)
+    return {}
 
 
-def read_action(action: Any, words: str, tools: list[dict[str, Any]]) -> ToolCall:
-    """One action of a story as a call; `words` stand for a label or evidence that it lacks. Raises ReplyError."""
-    given = {key: value for key, value in _dict(action).items() if value not in (None, "")}
-    name = str(given.pop("name", "")).strip().lower()
-    given = {**dict.fromkeys(("label", "evidence"), words or name), **given}
-    return read_call({"tool_calls": [{"name": name, "arguments": given}]}, "stop", tools)
+def _boxes(listed: list[object]) -> list[dict[str, int]]:
+    """The boxes of a story on the grid; one that is not certain is left out."""
+    corners = ("x1", "y1", "x2", "y2")
+    found: list[dict[str, int]] = []
+    for item in listed:
+        box = json_object(item)
+        grid = _on_grid([box.get(corner) for corner in corners])
+        if not grid:
+            continue
+        x1, y1, x2, y2 = grid
+        found.append({"x1": x1, "y1": y1, "x2": x2, "y2": y2})
+    return found
 
 
-def _tool_names(tools: list[dict[str, Any]]) -> str:
-    return ", ".join(tool["function"]["name"] for tool in tools)
+def read_story(message: JsonObject) -> tuple[str, list[object], list[dict[str, int]]]:
+    """(observation, actions as written, boxes on the grid) of a reply's first JSON object.
+
+    A reply without one is all observation.
+    """
+    said = strip_think(message_text(message.get("content")))
+    story = _story_object(said)
+    observation: object = said
+    if story.keys() & {"observation", "bboxes", "actions"}:
+        observation = story.get("observation")
+    if not isinstance(observation, str):
+        observation = ""
+    actions = json_list(story.get("actions"))
+    boxes = _boxes(json_list(story.get("bboxes")))
+    return observation, actions, boxes
 
 
-def correction(error: ToolError, tools: list[dict[str, Any]]) -> str:
-    """What the model is told when no call could be read: the defect and the one thing to do; at most 60 words."""
+def read_action(action: object, words: str, tools: ToolList) -> ToolCall:
+    """One action of a story as a call; `words` stand for a label or evidence that it lacks.
+
+    Raises ReplyError.
+    """
+    given = {key: value for key, value in json_object(action).items() if value not in (None, "")}
+    name = str(given.pop("name", ""))
+    name = name.strip().lower()
+    substitute = words or name
+    arguments = {"label": substitute, "evidence": substitute, **given}
+    message = {"tool_calls": [_call_of(name, arguments)]}
+    return read_call(message, "stop", tools)
+
+
+def correction(error: ToolError, tools: ToolList) -> str:
+    """What the model is told when no call could be read: the defect and the one thing to do."""
     advice = _ADVICE.get(error.kind, "Call again, with complete and valid JSON arguments.")
-    words = f"{error} Nothing was done. {advice.format(tools=_tool_names(tools))}".split()
-    return " ".join(words if len(words) <= 60 else [*words[:59], "..."])
+    advice = advice.format(tools=_tool_names(tools))
+    words = f"{error} Nothing was done. {advice}".split()
+    if len(words) <= CORRECTION_WORDS_MOST:
+        return " ".join(words)
+    kept = words[: CORRECTION_WORDS_MOST - 1]
+    return " ".join([*kept, "..."])
 
 
 ####################################################################################################
@@ -5337,9 +6097,7 @@ class AgentState:
     planner_streak: int = 0  # requests to the planner in a row
     stalled: int = 0  # executor turns in a row without progress
     acted: bool = False  # whether anything was done on the desktop since the last progress
-    trail: list[list[dict[str, Any]]] = field(
-        default_factory=list
-    )  # story's acts, latest turn first
+    trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
 
     def increment_turn(self) -> None:
         self.turn += 1
@@ -5666,7 +6424,7 @@ class Profile:
         """The role's system prompt with the tools' names of this vocabulary."""
         return str(role.prompt.format(grid=GRID_RULES, **self.vocabulary.tools))
 
-    def schemas(self, role: Role) -> list[dict[str, Any]]:
+    def schemas(self, role: Role) -> list[JsonDict]:
         """The `tools` list of the role's requests."""
         return self.vocabulary.schemas(role.tools)
 
@@ -5771,7 +6529,7 @@ def _acting(words: Vocabulary) -> tuple[str, ...]:
     return tuple(name for name in words.tools if name not in _PLANNING[0])
 
 
-_CHAT: dict[str, Any] = {
+_CHAT: JsonDict = {
     "executor_max_tokens": 2048,
     "max_steps": 10,
     "turn_delay": 0.4,
@@ -6226,7 +6984,7 @@ class Message:
         text = self.text
         if self.thought:
             text = f"<think>\n{self.thought}\n</think>\n\n{text}"
-        shown: dict[str, Any] = {"role": self.role, "content": text}
+        shown: JsonDict = {"role": self.role, "content": text}
         if self.image:
             shown["content"] = [{"type": "text", "text": text}]
         shown |= self.more
@@ -6263,15 +7021,15 @@ def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> by
     return b"".join(pieces)
 
 
-def reply_lines(message: dict[str, Any]) -> list[str]:
+def reply_lines(message: JsonDict) -> list[str]:
     """A reply in words for the log: what it thought, said and called."""
-    said = _plain_text(message.get("content"))
+    said = message_text(message.get("content"))
     parts = [
         ("thinks", thoughts(message)),
         ("says", strip_think(said)),
     ]
-    for call in _list(message.get("tool_calls")):
-        function = _dict(_dict(call).get("function"))
+    for call in json_list(message.get("tool_calls")):
+        function = json_object(json_object(call).get("function"))
         name = function.get("name")
         parts.append(("calls", f"{name} {function.get('arguments')}"))
     return [f"{kind}: {text}" for kind, text in parts if text]
@@ -6382,7 +7140,7 @@ class Voice:
 
     def _body(self, role: Role, messages: Sequence[Message]) -> bytes:
         """The JSON of the request."""
-        settings: dict[str, Any] = {"model": self.model.name}
+        settings: JsonDict = {"model": self.model.name}
         tools = self.profile.schemas(role)
         if tools:
             settings["tools"] = tools
@@ -6817,7 +7575,7 @@ class Engine:
         self.logger.log(f"TOOL {act} -> {deed.result}; changed {deed.changed}, {seconds} s")
         return deed
 
-    def _perform(self, act: Act, frame: Frame) -> tuple[Deed, dict[str, Any]]:
+    def _perform(self, act: Act, frame: Frame) -> tuple[Deed, JsonDict]:
         """The deed, and times for its record: `act` in seconds until it was sent, `settle_ms`."""
         begin = self.clock.now()
         begun = False
@@ -7241,7 +7999,7 @@ ERROR_TYPES = {
 }
 
 
-def refusal(kind: str, text: str) -> dict[str, Any]:
+def refusal(kind: str, text: str) -> JsonDict:
     """The content of a tool message for a call that was not performed."""
     error = {
         "type": ERROR_TYPES.get(kind, kind),
@@ -7255,7 +8013,7 @@ class ChatStep:
     """What came of one reply."""
 
     record: ActionRecord
-    answer: dict[str, Any]  # the content of the tool message
+    answer: JsonDict  # the content of the tool message
     calls: list[ToolCall] = field(default_factory=list)  # those that the history can repeat
     image: bytes = b""  # base64 of the look before the act, or of the screenshot asked for
     progress: bool = False
@@ -7297,7 +8055,7 @@ class Conversation:
         content: str,
     ) -> None:
         """The assistant's message with its calls, and an answer to each: `content` to the first."""
-        shown: list[dict[str, Any]] = []
+        shown: list[JsonDict] = []
         answers = []
         for call in calls:
             number = next(self._numbers)
@@ -7425,7 +8183,7 @@ def words_of(reply: Reply) -> str:
     """What a reply says beside its thoughts and calls, without what it says again and again."""
     said = cut_repetition(strip_think(reply.text))
     said = said.replace(NO_CALL, "")
-    return _END_TOKENS.sub("", said).strip()
+    return strip_end_tokens(said).strip()
 
 
 def follow_reply(engine: Engine, state: AgentState, chat: Conversation, reply: Reply) -> ChatStep:
@@ -7480,11 +8238,11 @@ def same_screen(one: Frame, other: Frame) -> bool:
     return (one.area, one.screen) == (other.area, other.screen)
 
 
-def deed_answer(deed: Deed) -> dict[str, Any]:
+def deed_answer(deed: Deed) -> JsonDict:
     """What the model is told of a deed."""
     if deed.refused:
         return refusal(deed.refused, deed.result)
-    answer: dict[str, Any] = {"ok": True, "result": deed.result}
+    answer: JsonDict = {"ok": True, "result": deed.result}
     if deed.changed is not None:
         answer["screen"] = "changed" if deed.changed else "did not change"
     if deed.changed:
@@ -7583,7 +8341,7 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
 class Story:
     """What a story keeps from turn to turn."""
 
-    reply: dict[str, Any]  # the model's last message
+    reply: JsonDict  # the model's last message
     look: Look | None = None  # the last one that the model has seen
 
 
@@ -7594,7 +8352,7 @@ def run_story(engine: Engine, state: AgentState) -> Outcome:
     return run_turns(engine, state, take_turn)
 
 
-def first_reply(engine: Engine, state: AgentState) -> dict[str, Any]:
+def first_reply(engine: Engine, state: AgentState) -> JsonDict:
     """The reply before the first request: configured, handed in by the person, or none."""
     if state.turn:  # a resumed story looks first
         return {"content": ""}
@@ -7631,19 +8389,19 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     return outcome
 
 
-def last_reply(engine: Engine, story: Story) -> dict[str, Any]:
+def last_reply(engine: Engine, story: Story) -> JsonDict:
     """The model's last message, or the one that the person handed in instead of it."""
     injected = engine.voice.inbox.take_injected()
-    reply: dict[str, Any] = {"content": injected} if injected else story.reply
+    reply: JsonDict = {"content": injected} if injected else story.reply
     reply = engine.logger.hide(reply)
-    words = _plain_text(reply.get("content"))
+    words = message_text(reply.get("content"))
     engine.logger.publish(Spoken(words))
     return reply
 
 
 def ask_for_story(
     engine: Engine, state: AgentState, notes: Sequence[str], image: bytes
-) -> dict[str, Any]:
+) -> JsonDict:
     """The model's next message, empty if there is none."""
     messages = [
         Message("user", story_task_text(state.task, engine.config)),
@@ -7658,7 +8416,7 @@ def ask_for_story(
 class Chapter:
     """What came of the actions of one reply."""
 
-    done: list[dict[str, Any]] = field(default_factory=list)  # the actions that were executed
+    done: list[JsonDict] = field(default_factory=list)  # the actions that were executed
     notes: list[str] = field(default_factory=list)  # what the model must be told of them
     progress: bool = False
     deed: Deed | None = None  # the last one
@@ -7752,7 +8510,7 @@ def perform_story_act(
     return record, deed.performed
 
 
-def story_mark(act: Act) -> dict[str, Any]:
+def story_mark(act: Act) -> JsonDict:
     """An executed act as its mark needs it: the name and the places."""
     mark = {"name": act.call.name, **act.call.arguments}
     for name in ("label", "evidence"):
@@ -7764,7 +8522,7 @@ def marked_picture(
     engine: Engine,
     state: AgentState,
     story: Story,
-    done: list[dict[str, Any]],
+    done: list[JsonDict],
     boxes: list[dict[str, int]],
 ) -> bytes:
     """The screen after the actions with their marks, as base64; both pictures are saved.
@@ -7804,7 +8562,7 @@ def draw_marks(
     engine: Engine,
     state: AgentState,
     frame: Frame,
-    done: list[dict[str, Any]],
+    done: list[JsonDict],
     boxes: list[dict[str, int]],
 ) -> bytes:
     """The frame with the marks of this turn and the trail of those before, as PNG."""
@@ -7877,7 +8635,7 @@ def recording_of(folder: Path) -> Recording:
     return Recording(str(folder), steps)
 
 
-def _replayable(args: Mapping[str, Any]) -> dict[str, Any]:
+def _replayable(args: Mapping[str, Any]) -> JsonDict:
     """The arguments of an intent as a call has them: a place is [x, y]."""
     found = {}
     for name, value in args.items():
@@ -8110,7 +8868,7 @@ class ActEntry:
     """One act for the page."""
 
     tool: str
-    args: dict[str, Any]
+    args: JsonDict
     screenshot: str
     changed: bool | None = None
     settle: float = 0.0  # seconds
@@ -8142,7 +8900,7 @@ class RunEntry:
 
     began: float = 0.0  # seconds since 1970
     size: tuple[int, int] = (16, 9)  # of a screenshot
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: JsonDict = field(default_factory=dict)
     task: str = ""
     profile: str = ""
     model: str = ""
@@ -8251,15 +9009,15 @@ class Book:
         most = times[len(times) * 95 // 100]
         return f"{middle:.2f} s, 95 % {most:.2f} s"
 
-    def run_item(self) -> dict[str, Any]:
+    def run_item(self) -> JsonDict:
         """The run as the page takes it: turn -1."""
-        item: dict[str, Any] = {"turn": -1, "name": self.name}
+        item: JsonDict = {"turn": -1, "name": self.name}
         item |= asdict(self.run)
         item["begun"] = self.run.begun
         item["figures"] = self.figures()
         return item
 
-    def turn_item(self, turn: TurnEntry) -> dict[str, Any]:
+    def turn_item(self, turn: TurnEntry) -> JsonDict:
         """A turn as the page takes it."""
         item = asdict(turn)
         item |= item.pop("sums")
@@ -8308,7 +9066,7 @@ def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
         sums.reused_of = sums.prompt
     if turn.role in ("", record.role):
         turn.role = record.role
-        turn.said = _plain_text(record.message.get("content"))
+        turn.said = message_text(record.message.get("content"))
     return sums
 
 
@@ -10218,7 +10976,7 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
     }
     reply = server.complete(request_body(settings, messages))
     yield _check_cost(reply, info, whole, len(system + question))
-    answers = _calibration_answers(_plain_text(reply.message.get("content")))
+    answers = _calibration_answers(message_text(reply.message.get("content")))
     # Through two places a line can always be laid, whatever they are.
     if len(answers) < 3:
         text = "it did not say where the marks are; choose a model trained for that"
@@ -11318,23 +12076,29 @@ FLAG = {"action": "store_true"}
 LIST = {"action": "append", "default": []}
 
 
-def _named(metavar: str, dest: str | None = None) -> dict[str, Any]:
+def _metavar(metavar: str, dest: str | None = None) -> JsonDict:
     return {"metavar": metavar, "dest": dest} if dest else {"metavar": metavar}
 
 
 OPTIONS = (
-    Option("--profile", f"{', '.join(PROFILES)} (default planner)", {"choices": PROFILES, "metavar": "NAME"}),
+    Option(
+        "--profile",
+        f"{', '.join(PROFILES)} (default planner)",
+        {"choices": PROFILES, "metavar": "NAME"},
+    ),
     Option("--demo", "run against a drawn desktop and a built-in model server", FLAG),
     Option("--check", "examine desktop, server and model; touches nothing", FLAG),
-    Option("--scenario", "a prepared task, by number or name; --scenarios lists them", _named("N")),
+    Option(
+        "--scenario", "a prepared task, by number or name; --scenarios lists them", _metavar("N")
+    ),
     Option("--scenarios", argparse.SUPPRESS, FLAG),
-    Option("--scenario-file", "your own, JSON: [{name, task_prompt, profile}]", _named("FILE")),
+    Option("--scenario-file", "your own, JSON: [{name, task_prompt, profile}]", _metavar("FILE")),
     Option("--dry-run", "move and press nothing", {"action": "store_const", "const": True}),
-    Option("--area", "primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels", _named("AREA")),
-    Option("--endpoint", "chat URL of the server", _named("URL", "lmstudio_endpoint")),
-    Option("--model", "model to ask for", _named("NAME", "lmstudio_model")),
-    Option("--max-steps", "most turns of the run", _named("N")),
-    Option("--confirm", "ask before acts: never, risky (default) or always", _named("WHEN")),
+    Option("--area", "primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels", _metavar("AREA")),
+    Option("--endpoint", "chat URL of the server", _metavar("URL", "lmstudio_endpoint")),
+    Option("--model", "model to ask for", _metavar("NAME", "lmstudio_model")),
+    Option("--max-steps", "most turns of the run", _metavar("N")),
+    Option("--confirm", "ask before acts: never, risky (default) or always", _metavar("WHEN")),
     Option("--panel", "show the run in a browser, which can pause and stop it", FLAG),
     Option("--secret", "value typed for {{NAME}}", {**LIST, "metavar": "NAME"}),
     Option(
@@ -11343,16 +12107,16 @@ OPTIONS = (
         {"nargs": "?", "const": "", "metavar": "RUN"},
     ),
     Option("--set", "any other setting", {**LIST, "metavar": "FIELD=VALUE"}),
-    Option("--config", "settings from a JSON file", _named("FILE")),
+    Option("--config", "settings from a JSON file", _metavar("FILE")),
     Option("--runs", "list the runs", FLAG),
-    Option("--stats", "what a run (number or folder) cost", _named("RUN")),
+    Option("--stats", "what a run (number or folder) cost", _metavar("RUN")),
     Option("--report", "make its report.html anew", {"nargs": 1, "metavar": "RUN"}),
     Option(
         "--export",
         "its report as one file, with its pictures",
         {"nargs": 2, "metavar": ("RUN", "FILE")},
     ),
-    Option("--replay", "repeat its acts without a model; --dry-run shows them", _named("RUN")),
+    Option("--replay", "repeat its acts without a model; --dry-run shows them", _metavar("RUN")),
     Option(
         "--save-script",
         "its acts as a Python script",
@@ -11429,7 +12193,7 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
 DEMO_SETTINGS = {"max_steps": 50, "turn_delay": 0, "lmstudio_model": "demo-model"}
 
 
-def recording_settings(recording: Recording) -> dict[str, Any]:
+def recording_settings(recording: Recording) -> JsonDict:
     """The settings of the recorded run that its repetition needs: the same area and picture."""
     folder = Path(recording.folder)
     return {**book_of(folder).run.settings, "max_steps": len(recording.steps) + 5}

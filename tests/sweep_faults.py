@@ -202,7 +202,9 @@ def whole_run(
             code = f"{type(error).__name__}: {error}"
         stack.close()
         journals = list(Path(folder.name).rglob("turns.jsonl"))
-        damaged = [number for path in journals for number in agent.read_journal(path.parent).damaged]
+        damaged = [
+            number for path in journals for number in agent.read_journal(path.parent).damaged
+        ]
     wrong = [] if code in (0, 1, 2, 3, 130) else [f"ended with {code}"]
     wrong += [f"problem: {problem}" for problem in world.problems]
     wrong += [f"damaged journal lines {damaged}"] if damaged else []

@@ -293,7 +293,10 @@ class Errors(ChatCase):
             with self.subTest(arguments=arguments):
                 engine, _ = self.chat(native(("move_mouse", arguments)), profile="pointer")
                 self.assertEqual(
-                    (answer(engine.voice.server.requests[1])["error"]["type"], engine.eyes.desktop.inputs),
+                    (
+                        answer(engine.voice.server.requests[1])["error"]["type"],
+                        engine.eyes.desktop.inputs,
+                    ),
                     (kind, []),
                 )
 
@@ -345,7 +348,9 @@ class Endings(ChatCase):
         ):
             with self.subTest(reply=reply):
                 engine, outcome = self.chat(reply)
-                self.assertEqual((len(engine.voice.server.requests), outcome.text), (2, "All done."))
+                self.assertEqual(
+                    (len(engine.voice.server.requests), outcome.text), (2, "All done.")
+                )
 
     def test_an_attempt_at_a_call_is_no_answer_however_often_it_comes(self) -> None:
         attempt = text(
@@ -401,7 +406,8 @@ class Hygiene(ChatCase):
         engine, state = self.engine(lambda r: next(looks), "chat", max_steps=20)
         agent.run_agent(engine, state)
         self.assertEqual(
-            [len(images(r)) for r in engine.voice.server.requests[::2]], [1, 2, 3, 4, 2, 3, 4, 2, 3, 4]
+            [len(images(r)) for r in engine.voice.server.requests[::2]],
+            [1, 2, 3, 4, 2, 3, 4, 2, 3, 4],
         )
         self.assertIn("left out", json.dumps(engine.voice.server.requests[-1]))
         for request in engine.voice.server.requests:
@@ -432,7 +438,9 @@ class Hygiene(ChatCase):
         engine, state = self.engine(lambda r: ways[(n := next(keys)) % 4](n), "chat", max_steps=9)
         agent.run_agent(engine, state)
         said = [
-            m["content"] for m in engine.voice.server.requests[8]["messages"] if m["role"] == "assistant"
+            m["content"]
+            for m in engine.voice.server.requests[8]["messages"]
+            if m["role"] == "assistant"
         ][1:]
         self.assertEqual(
             [
@@ -495,7 +503,9 @@ class Hygiene(ChatCase):
         sizes = [len(json.dumps(request)) for request in engine.voice.server.requests]
         self.assertEqual(len(sizes), 200)
         self.assertLessEqual(max(sizes[60:]), max(sizes[:60]) * 1.05)
-        self.assertIn("EARLIER STEPS: Turns", engine.voice.server.requests[-1]["messages"][1]["content"])
+        self.assertIn(
+            "EARLIER STEPS: Turns", engine.voice.server.requests[-1]["messages"][1]["content"]
+        )
         shares = [record["shared"] for record in self.records(engine, "reply")][1:]
         self.assertGreater(sum(shares) / len(shares), 0.7)
 
@@ -525,7 +535,9 @@ class Hygiene(ChatCase):
 
         engine.voice.server.complete = overflowing
         self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
-        self.assertEqual([len(images(r)) for r in engine.voice.server.requests], [1, 1, 2, 2, 3, 3, 1, 1])
+        self.assertEqual(
+            [len(images(r)) for r in engine.voice.server.requests], [1, 1, 2, 2, 3, 3, 1, 1]
+        )
         self.check_history(engine.voice.server.requests[6])
 
     def test_a_resumed_conversation_begins_with_what_was_done(self) -> None:

@@ -55,7 +55,9 @@ class Faults(EngineCase):
     def test_the_same_trouble_again_and_again_ends_the_run_and_says_why(self) -> None:
         with ScriptedServer(answer(401, {"error": "no"})) as server:
             engine, state = self.engine(lambda r: PLAN, lmstudio_endpoint=server.url)
-            engine.voice.server = agent.ModelServer(engine.config, engine.clock, engine.actuator.stop)
+            engine.voice.server = agent.ModelServer(
+                engine.config, engine.clock, engine.actuator.stop
+            )
             with self.assertRaises(agent.ModelError) as caught:
                 agent.run_agent(engine, state)
         self.assertEqual(caught.exception.kind, "auth")

@@ -122,7 +122,8 @@ class Reviewing(EngineCase):
         )
         agent.run_agent(engine, state)
         self.assertEqual(
-            "".join(role[0] for role in engine.voice.server.roles), "p" + "e" * 7 + "p" + "e" * 7 + "p"
+            "".join(role[0] for role in engine.voice.server.roles),
+            "p" + "e" * 7 + "p" + "e" * 7 + "p",
         )
 
     def test_done_and_blocked_bring_the_planner_in_at_once_and_progress_reports_do_not(
@@ -148,7 +149,9 @@ class Reviewing(EngineCase):
         engine, state = self.engine(lambda r: text("Let me think about it."), max_steps=2)
         agent.run_agent(engine, state)
         self.assertEqual(engine.voice.server.roles[:3], ["planner", "planner", "executor"])
-        self.assertIn("Carry out the task: Press the button", user_text(engine.voice.server.requests[2]))
+        self.assertIn(
+            "Carry out the task: Press the button", user_text(engine.voice.server.requests[2])
+        )
 
 
 class Archiving(EngineCase):
@@ -304,7 +307,9 @@ class Ending(EngineCase):
             outcome = agent.run_agent(engine, state)
             self.assertIn(outcome.kind, ("completed", "stuck", "max_steps"))
             self.assertLessEqual(state.turn, 40)
-            self.assertLessEqual(longest_run(engine.voice.server.roles, "planner"), 2, f"seed {seed}")
+            self.assertLessEqual(
+                longest_run(engine.voice.server.roles, "planner"), 2, f"seed {seed}"
+            )
             self.assertLessEqual(len(engine.voice.server.requests), 40 * 4)
             held = [i for i in engine.eyes.desktop.inputs if i[0] in ("button", "key")]
             self.assertEqual(sum(1 if i[2] else -1 for i in held), 0)

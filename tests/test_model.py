@@ -17,6 +17,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import VirtualClock
+from tests.growth import MOST, growth
 from tests.servers import (
     RoutedServer,
     ScriptedServer,
@@ -391,6 +392,20 @@ class FaultTests(unittest.TestCase):
                 self.assert_one_sentence(str(error))
                 self.assertNotIn(KEY, str(error) + repr(error))
                 self.assertIsNone(error.__cause__)
+
+    def test_only_the_front_of_an_errors_text_is_searched(self) -> None:
+        for before, kind in ((1_900, "context"), (1_995, "error"), (3_000, "error")):
+            step = said(400, "x" * before + " context length")
+            with self.subTest(before), ScriptedServer(step) as server:
+                self.assertEqual(self.failure(model_server(server.url)).kind, kind)
+
+    def test_an_errors_text_of_200_kb_is_no_reason_to_search_long(self) -> None:
+        def searched(text: str) -> None:
+            self.assertEqual(agent._kind_of_error(400, text), "error")
+
+        for piece in ("no model ", "model ", "error ", "model is ", "model was ", "context "):
+            with self.subTest(piece):
+                self.assertLess(growth(searched, piece), MOST)
 
     def test_a_fault_that_may_pass_is_survived(self) -> None:
         for fault in FAULTS:

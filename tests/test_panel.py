@@ -717,8 +717,12 @@ class Hints(EngineCase):
         engine, state = self.engine(lambda request: PLAN)
         engine.voice.inbox = mock.Mock()
         engine.voice.inbox.take_hints.side_effect = [["still there"], []]
-        with mock.patch.object(engine.voice.server, "complete", side_effect=agent.ModelError("down")):
-            answer = engine.voice.ask(engine.profile.roles["executor"], [agent.Message("user", "go")])
+        with mock.patch.object(
+            engine.voice.server, "complete", side_effect=agent.ModelError("down")
+        ):
+            answer = engine.voice.ask(
+                engine.profile.roles["executor"], [agent.Message("user", "go")]
+            )
         self.assertIsInstance(answer, agent.ModelError)
         engine.voice.ask(engine.profile.roles["executor"], [agent.Message("user", "go")])
         self.assertIn("still there", str(engine.voice.server.requests[-1]))

@@ -4,8 +4,20 @@ import json
 import unittest
 from pathlib import Path
 
-from agent import ReplyError, correction, cut_repetition, harmless_calls, read_call, strip_think
+from agent import (
+    ReplyError,
+    correction,
+    cut_repetition,
+    harmless_calls,
+    is_answer,
+    read_call,
+    read_story,
+    strip_end_tokens,
+    strip_think,
+    thoughts,
+)
 from tests import fuzz_replies
+from tests.growth import MOST, growth
 
 FOLDER = Path(__file__).parent / "replies"
 TOOLS = json.loads((FOLDER / "tools.json").read_text("utf-8"))
@@ -261,6 +273,39 @@ class Hostile(unittest.TestCase):
             self.assertLess(len(str(error)), 400)
 
 
+class LongTexts(unittest.TestCase):
+    """Whatever 200 kB hold, the time for them grows with their length, not with its square."""
+
+    def assertLinear(self, read, piece, tail=""):
+        with self.subTest(piece=piece, tail=tail):
+            self.assertLess(growth(read, piece, tail), MOST)
+
+    def test_template_tokens_that_leaked_into_a_text(self):
+        def typed(text):
+            call = native({"text": text}, "type_text_input")
+            self.assertTrue(read_call(call, "stop", TOOLS["planner"]).arguments["text"])
+
+        for read in (strip_end_tokens, typed):
+            self.assertLinear(read, "<|im_end|>", "x")
+            self.assertLinear(read, "<|im_end|>x")
+            self.assertLinear(read, "x<|im_start|><|endoftext|>")
+        self.assertLinear(strip_end_tokens, "<|im_end|>")
+
+    def test_words_that_hold_no_call(self):
+        def answered(text):
+            is_answer(text, TOOLS["chat"], False)
+
+        def story(text):
+            read_story(says(text))
+
+        def thought(text):
+            thoughts(says(text))
+
+        for read in (answered, story, thought, strip_think):
+            for piece in ("<think>", "</think>", '"name" ', "{ ", "<think>a</think> "):
+                self.assertLinear(read, piece)
+
+
 class Answers(unittest.TestCase):
     def told(self, message, finish_reason="stop", tools="planner"):
         with self.assertRaises(ReplyError) as caught:
@@ -322,6 +367,21 @@ class Texts(unittest.TestCase):
         ):
             with self.subTest(text):
                 self.assertEqual(strip_think(text), rest)
+
+    def test_leaked_tokens_are_left_out_at_the_end_of_a_text_alone(self):
+        for text, rest in (
+            ("a<|im_end|>", "a"),
+            ("a<|im_end|><|im_start|><|endoftext|>", "a"),
+            ("<|im_end|>", ""),
+            ("a<|im_end|>b", "a<|im_end|>b"),
+            ("a<|im_end|> ", "a<|im_end|> "),
+            ("a<|im_end|>b<|im_end|>", "a<|im_end|>b"),
+            ("a<|im_end<|im_end|>", "a<|im_end"),
+            ("a<|other|>", "a<|other|>"),
+            ("", ""),
+        ):
+            with self.subTest(text):
+                self.assertEqual(strip_end_tokens(text), rest)
 
     def test_endless_repeats_are_cut_to_two_rounds(self):
         for unit in ("!", "ab", "The window is open. ", "x" * 50 + "y" * 60):

@@ -126,7 +126,9 @@ class Blanking(EngineCase):
             )
             look = engine.eyes.look(1)
             engine.perform(typing, look, 1)
-            bright = engine.eyes._latest.pixels.index(b"\xff\xff\xff")  # a square that the typing made
+            bright = engine.eyes._latest.pixels.index(
+                b"\xff\xff\xff"
+            )  # a square that the typing made
             for shown, grey in ((1, blank), (2, False)):
                 windows.append(agent.replace(windows[0], handle=shown))
                 pixels = engine.eyes.look(2).frame.pixels

@@ -214,7 +214,10 @@ class Screenshots(EngineCase):
             engine, _ = self.engine(lambda r: PLAN)
             logger, ready = engine.logger, self.slow_disk(engine.logger)
             path, writer = logger.folder / logger.save_screenshot("one", b"1"), logger._writer
-            waits = {"record": lambda e=logger: e.record(agent.IntentRecord()), "close": logger.close}
+            waits = {
+                "record": lambda e=logger: e.record(agent.IntentRecord()),
+                "close": logger.close,
+            }
             waits["save_screenshot"] = lambda e=logger: e.save_screenshot("two", b"2")
             with patch.object(writer, "join", lambda r=ready, join=writer.join: (r.set(), join())):
                 waits[wait]()

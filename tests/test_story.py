@@ -139,9 +139,12 @@ class Requests(StoryCase):
 
     def test_what_comes_before_the_observation_is_the_same_in_every_request(self) -> None:
         engine, _ = self.story(told("One."), told("Two."))
-        self.assertEqual(len({json.dumps(r["messages"][:2]) for r in engine.voice.server.requests}), 1)
+        self.assertEqual(
+            len({json.dumps(r["messages"][:2]) for r in engine.voice.server.requests}), 1
+        )
         self.assertIn(
-            "At most 5 actions and 8 bboxes", engine.voice.server.requests[0]["messages"][1]["content"]
+            "At most 5 actions and 8 bboxes",
+            engine.voice.server.requests[0]["messages"][1]["content"],
         )
 
     def test_an_observation_that_is_missing_leaves_the_last_one(self) -> None:
@@ -342,7 +345,8 @@ class Acting(StoryCase):
                 told(actions=[{"name": name, "x1": 500, "y1": 500, "x2": 900, "y2": 100}])
             )
             self.assertEqual(
-                {entry[1:] for entry in engine.eyes.desktop.inputs if entry[0] == "move"}, {(32, 18)}
+                {entry[1:] for entry in engine.eyes.desktop.inputs if entry[0] == "move"},
+                {(32, 18)},
             )
             self.assertEqual(self.drawn(engine)[1], [{"name": name, "x1": 500, "y1": 500}])
 
@@ -394,7 +398,9 @@ class Acting(StoryCase):
             [entry[0] for entry in engine.eyes.desktop.inputs], ["move", "button", "button"]
         )
         self.assertEqual(self.drawn(engine)[1], [{"name": "click", "x1": 500, "y1": 500}])
-        self.assertIn("Action 2 was not executed", str(engine.voice.server.requests[1]["messages"][-1]))
+        self.assertIn(
+            "Action 2 was not executed", str(engine.voice.server.requests[1]["messages"][-1])
+        )
 
     def test_an_action_that_a_gate_refuses_is_not_drawn(self) -> None:
         for settings in ({"blocked_windows": "Plain"}, {"dry_run": True}, {"confirm": "always"}):
@@ -402,7 +408,8 @@ class Acting(StoryCase):
                 engine, _ = self.story(told(actions=[CLICK, CLICK]), told(), **settings)
                 self.assertEqual((engine.eyes.desktop.inputs, self.drawn(engine)[1]), ([], []))
                 self.assertIn(
-                    "Action 1 was not executed", str(engine.voice.server.requests[1]["messages"][-1])
+                    "Action 1 was not executed",
+                    str(engine.voice.server.requests[1]["messages"][-1]),
                 )
 
     def test_a_risky_label_asks_and_where_there_is_none_the_story_is_judged(self) -> None:
@@ -424,7 +431,8 @@ class Acting(StoryCase):
         )
         self.assertEqual(engine.eyes.desktop.inputs.count(("button", "left", True)), 3)
         self.assertIn(
-            "Only 3 of 9 actions were carried out", str(engine.voice.server.requests[1]["messages"][-1])
+            "Only 3 of 9 actions were carried out",
+            str(engine.voice.server.requests[1]["messages"][-1]),
         )
 
 
@@ -890,7 +898,8 @@ class GoingOn(StoryCase):
         agent.resume(engine, state)
         agent.run_agent(engine, state)
         self.assertIn(
-            "TURN 4. Unknown: the program ended", str(engine.voice.server.requests[0]["messages"][-1])
+            "TURN 4. Unknown: the program ended",
+            str(engine.voice.server.requests[0]["messages"][-1]),
         )
 
 

@@ -1,0 +1,31 @@
+"""How the time for a text grows with its length; a ratio, since seconds depend on the machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+SHORT = 12_500
+LONG = 200_000
+LINEAR = LONG / SHORT
+MOST = 4 * LINEAR  # as far from LINEAR as from its square, in case the machine is busy
+
+
+def growth(read: Callable[[str], object], piece: str, tail: str = "") -> float:
+    """How much longer `read` takes with 200 kB of a piece than with 12.5 kB.
+
+    About LINEAR, or about LINEAR**2 for a pattern that starts anew at each piece.
+    """
+    short = piece * (SHORT // len(piece)) + tail
+    long = piece * (LONG // len(piece)) + tail
+    return min(_seconds(read, long, 3) / _seconds(read, short, 9) for _ in range(2))
+
+
+def _seconds(read: Callable[[str], object], text: str, runs: int) -> float:
+    """The least of some runs: whatever else the machine does only adds to it."""
+    least = float("inf")
+    for _ in range(runs):
+        begin = time.perf_counter()
+        read(text)
+        least = min(least, time.perf_counter() - begin)
+    return max(least, 1e-6)
