@@ -12,30 +12,27 @@ from typing import Any
 import agent
 
 PIECES = (
-    *(
-        " ",
-        "{",
-        "[",
-        '"',
-        "\\",
-        "!",
-        "{}",
-        "9",
-        "-1,",
-        "<think>",
-        "</think>",
-        "<tool_call>",
-        "<tool_call>{",
-        "<function=a>",
-    ),
-    *(
-        "<function=a></function>",
-        "<function=a><parameter=b>",
-        '{"a":',
-        '{"a":1},',
-        "{'a':1},",
-        '<tool_call>{"a":1,}',
-    ),
+    " ",
+    "{",
+    "[",
+    '"',
+    "\\",
+    "!",
+    "{}",
+    "9",
+    "-1,",
+    "<think>",
+    "</think>",
+    "<|im_end|>",
+    "<tool_call>",
+    "<tool_call>{",
+    "<function=a>",
+    "<function=a></function>",
+    "<function=a><parameter=b>",
+    '{"a":',
+    '{"a":1},',
+    "{'a':1},",
+    '<tool_call>{"a":1,}',
 )
 
 
@@ -47,18 +44,18 @@ def seconds(text: str) -> float:
     with suppress(agent.ReplyError):
         agent.read_call(message, "stop", tools)
     agent.cut_repetition(text)
-    agent.strip_think(text)
+    agent.strip_end_tokens(agent.strip_think(text))
     return time.process_time() - begin
 
 
 def main() -> None:
-    size, rows = 1_000_000, []
+    size = 1_000_000
+    rows: list[tuple[float, float, str]] = []
     for piece in PIECES:
-        half, whole = (
-            seconds(piece * (size // 2 // len(piece))),
-            seconds(piece * (size // len(piece))),
-        )
-        rows.append((whole / half if half > 0.001 else 0.0, whole, piece))
+        half = seconds(piece * (size // 2 // len(piece)))
+        whole = seconds(piece * (size // len(piece)))
+        ratio = whole / half if half > 0.001 else 0.0
+        rows.append((ratio, whole, piece))
     for ratio, whole, piece in sorted(rows, reverse=True):
         print(f"{ratio:6.2f} x  {whole * 1000:8.1f} ms  {piece!r}")
 
