@@ -26,7 +26,9 @@ ROOMS
     Risks - what input must never reach or press, and what a person has to allow first
     Actuator - the one place through which input leaves, with every gate before it
     Watcher - what can stop a run from outside: hotkeys, the corner, the console's close button
-    Model - the HTTP client, finding the model, errors told apart
+    Server answers - what a model server says: tokens, models, and its faults told apart
+    Model - the HTTP client: one request at a time, patient where that is safe, stoppable
+    Words - what a reply says beside its calls: thoughts, endless repeats, tokens that leak into texts
     Replies - finding the calls in whatever the model said
     Arguments - reading a call's arguments with certainty, and what to answer when that fails
     Memory and state - what was done, what was archived, where the run stands
@@ -170,6 +172,9 @@ class Stopped(AgentError):
 ####################################################################################################
 # Config - every number and name that can be changed, with its unit and reason
 ####################################################################################################
+
+# An object of JSON as it is read and written here, with whatever values JSON knows.
+JsonDict = dict[str, Any]
 
 # How the colour of a mark is written, which the page hands to its canvas as it is.
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
@@ -566,9 +571,6 @@ USUAL_STYLE = mark_style(Config())
 ####################################################################################################
 # Values - grid and pixels, frames and windows, and the seams for time and stopping
 ####################################################################################################
-
-# An object of JSON as it is read and written here, with whatever values JSON knows.
-JsonDict = dict[str, Any]
 
 # Qwen3-VL answers on a grid of 0..1000 for both axes, whatever the size of the image.
 GRID = 1000
@@ -1003,7 +1005,7 @@ LEFT_OUT_IF_NONE = {"left_out_if_none": True}
 
 @dataclass(frozen=True)
 class Record:
-    """One line of turns.jsonl; `turn` and `time` (seconds since 1970) are filled in by the logger."""
+    """One line of turns.jsonl; the logger fills in `turn` and `time` (seconds since 1970)."""
 
     kind: ClassVar[str] = ""
     turn: int = 0
@@ -7341,13 +7343,17 @@ def window_box(frame: Frame) -> Rect:
     )
 
 
-def _sides(box: Rect) -> tuple[int, int, int, int]:
-    return box.left, box.top, box.width, box.height
+def _sides(box: Rect) -> Region:
+    """The box as four plain numbers: left, top, width, height."""
+    left, top, width, height = box
+    return left, top, width, height
 
 
 def window_program(frame: Frame) -> str:
-    """The file name of the front window's program."""
-    return frame.window.program if frame.window else ""
+    """The file name of the front window's program, or nothing."""
+    if frame.window:
+        return frame.window.program
+    return ""
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
@@ -7690,7 +7696,9 @@ def _unlike(one: bytes, other: bytes) -> int:
 
 
 def run_turns(
-    engine: Engine, state: AgentState, take_turn: Callable[[], Outcome | None]
+    engine: Engine,
+    state: AgentState,
+    take_turn: Callable[[], Outcome | None],
 ) -> Outcome:
     """Turn after turn, until one ends the run or there are no more."""
     config = engine.config
@@ -7733,7 +7741,11 @@ def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None
 
 
 def archive(
-    engine: Engine, state: AgentState, summary: str, patterns: str, turns: Sequence[int]
+    engine: Engine,
+    state: AgentState,
+    summary: str,
+    patterns: str,
+    turns: Sequence[int],
 ) -> int:
     """Replaces the active actions of these turns by a summary; returns how many there were."""
     snapshot = state.memory.apply_compression(summary, patterns, turns)
@@ -7754,15 +7766,18 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
 
 
 def check_completion(
-    engine: Engine, state: AgentState, evidence: str
+    engine: Engine,
+    state: AgentState,
+    evidence: str,
 ) -> tuple[Outcome | None, str]:
     """The outcome and the result of a completion report.
 
     It counts with enough evidence that a fresh look confirms; otherwise the planner hears of it.
     """
     length = len(evidence.strip())
-    if length < engine.config.evidence_chars:
-        return None, short_evidence_text(length, engine.config.evidence_chars)
+    least = engine.config.evidence_chars
+    if length < least:
+        return None, short_evidence_text(length, least)
     verdict = "yes"
     if engine.config.verify_completion:
         verdict = ask_verifier(engine, state, evidence)
@@ -7788,9 +7803,15 @@ def ask_verifier(engine: Engine, state: AgentState, evidence: str) -> str:
 
 
 def escalate(
-    engine: Engine, state: AgentState, progress: bool, deed: Deed | None = None
+    engine: Engine,
+    state: AgentState,
+    progress: bool,
+    deed: Deed | None = None,
 ) -> Outcome | None:
-    """What follows from no progress: a note, a planner's review, recovery keys, the end as stuck."""
+    """What follows from turns without progress; the outcome if the run is stuck.
+
+    The executor is told, the planner reviews, the recovery keys are pressed, the run ends.
+    """
     if deed and deed.wants_a_look:
         return None
     config = engine.config
@@ -7828,8 +7849,12 @@ def resume(engine: Engine, state: AgentState) -> None:
     for record in journal.records:
         state.take(record)
         if isinstance(record, IntentRecord):
-            arguments = json.dumps(record.args)
-            pending = ActionRecord(record.turn, record.tool, arguments, UNKNOWN_RESULT)
+            pending = ActionRecord(
+                record.turn,
+                record.tool,
+                json.dumps(record.args),
+                UNKNOWN_RESULT,
+            )
         elif isinstance(record, ActionRecord):
             pending = None
     name = engine.logger.folder.name
@@ -12065,7 +12090,7 @@ HELP_WIDTH = 100
 
 
 class Option(NamedTuple):
-    """One option as argparse takes it; one that names a setting has the setting's name as `dest`."""
+    """One option as argparse takes it; one that names a setting has its name as `dest`."""
 
     names: str
     text: str
@@ -12244,14 +12269,17 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
     """Prints the table of --check; 0 if everything is fine, else 3."""
     server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""))
-    findings = [
-        check_system(),
-        *check_desktop(config, lambda: open_desktop(options, clock), clock),
-        *check_model(config, PROFILES[options.profile], server),
-    ]
+    open_it = partial(open_desktop, options, clock)
+    profile = PROFILES[options.profile]
+    findings = [check_system()]
+    findings += check_desktop(config, open_it, clock)
+    findings += check_model(config, profile, server)
     for finding in findings:
-        say(f"{'ok  ' if finding.fine else 'FAIL'}  {finding.what:<12} {finding.text}")
-    return 0 if all(finding.fine for finding in findings) else Win32Error.exit_code
+        verdict = "ok  " if finding.fine else "FAIL"
+        say(f"{verdict}  {finding.what:<12} {finding.text}")
+    if all(finding.fine for finding in findings):
+        return 0
+    return Win32Error.exit_code
 
 
 def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
@@ -12263,17 +12291,26 @@ def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
         yield from run_statistics(find_run(root, options.stats))
     if options.report:
         folder = find_run(root, options.report[0])
-        yield write_text(folder / "report.html", report_text(folder), "w")
+        target = folder / "report.html"
+        yield write_text(target, report_text(folder), "w")
     if options.export:
-        name, target = options.export
-        yield write_text(Path(target), report_text(find_run(root, name), pictures=True), "x")
+        name, path = options.export
+        text = report_text(find_run(root, name), pictures=True)
+        yield write_text(Path(path), text, "x")
     if options.save_script:
-        name, target = options.save_script
-        yield write_text(Path(target), script_text(find_run(root, name)), "x")
+        name, path = options.save_script
+        text = script_text(find_run(root, name))
+        yield write_text(Path(path), text, "x")
     if options.recording and config.dry_run:
-        for number, (act, screenshot) in enumerate(options.recording.acts(), 1):
-            yield f"{number:>4}  {act}  {screenshot}".rstrip()
-        yield f"Dry run of {len(options.recording.steps)} acts."
+        yield from list_acts(options.recording)
+
+
+def list_acts(recording: Recording) -> Iterator[str]:
+    """--replay with --dry-run: the acts that would be done."""
+    acts = recording.acts()
+    for number, (act, screenshot) in enumerate(acts, 1):
+        yield f"{number:>4}  {act}  {screenshot}".rstrip()
+    yield f"Dry run of {len(acts)} acts."
 
 
 def list_runs(root: Path) -> Iterator[str]:
@@ -12287,15 +12324,24 @@ def list_runs(root: Path) -> Iterator[str]:
             continue
         run = book.run
         outcome = run.outcome or "unfinished"
-        time_s = f"{run.sums.seconds:.1f} s"
-        columns = f"{folder.name:<9} {run.begun} {run.profile:<9} {outcome:<10}"
-        yield f"{columns} {run.sums.turns:>5} {time_s:>8}  {cut(run.task, 60)}"
+        passed = f"{run.sums.seconds:.1f} s"
+        columns = [
+            f"{folder.name:<9}",
+            run.begun,
+            f"{run.profile:<9}",
+            f"{outcome:<10}",
+            f"{run.sums.turns:>5}",
+            f"{passed:>8}",
+            f" {cut(run.task, 60)}",
+        ]
+        yield " ".join(columns)
 
 
 def run_statistics(folder: Path) -> Iterator[str]:
     """--stats: what a run cost."""
     book = book_of(folder)
-    yield f"{book.name}: {book.run.outcome or 'unfinished'}, {book.run.task}"
+    outcome = book.run.outcome or "unfinished"
+    yield f"{book.name}: {outcome}, {book.run.task}"
     for name, value in book.figures():
         yield f"{name:<24} {value:>18}"
 
@@ -12322,8 +12368,11 @@ def find_resumed(options: argparse.Namespace, root: Path) -> Path:
         options.task = run.task
     if options.profile not in PROFILES or not options.task:
         raise ConfigError(f"{folder.name} cannot be resumed: the record of its task is damaged.")
-    ends = [record.outcome for record in journal.records if isinstance(record, EndRecord)]
-    if ends and ends[-1] == "completed":
+    outcome = ""
+    for record in journal.records:
+        if isinstance(record, EndRecord):
+            outcome = record.outcome
+    if outcome == "completed":
         raise ConfigError(f"{folder.name} was completed; there is nothing to resume.")
     return folder
 
@@ -12373,31 +12422,42 @@ def open_session(
 ) -> Session:
     """Wires a run together; what must be undone at its end goes to `undo`."""
     secrets = read_secrets(options.secret)
-    terminal = Terminal(clock, 1 + options.verbose - options.quiet, secrets.hide, undo)
+    level = 1 + options.verbose - options.quiet
+    terminal = Terminal(clock, level, secrets.hide, undo)
     desktop = open_desktop(options, clock)
     if isinstance(desktop, WindowsDesktop):
         refuse_second_program(desktop.api)
-    # what is wrong with the screen shows before anything is asked for
-    area = resolve_area(config.area, desktop)
-    desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
+    try_screen(desktop, config)
     recording: Recording | None = options.recording
     if options.demo and not recording:
-        demo_model = undo.enter_context(closing(DemoModel()))
-        config = replace(config, lmstudio_endpoint=demo_model.endpoint)
+        config = with_demo_model(config, undo)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
     server = ModelServer(config, clock, stop, key, terminal.say, hide=secrets.hide)
-    model = ModelInfo("none") if recording else server.discover()
-    task = f"Repeat {recording.folder}" if recording else secrets.hide(read_task(options))
-    logger = undo.enter_context(closing(ExecutionLogger(config.dump_dir, secrets.hide, old)))
+    if recording:
+        model = ModelInfo("none")
+        task = f"Repeat {recording.folder}"
+    else:
+        model = server.discover()
+        task = secrets.hide(read_task(options))
+    logger = ExecutionLogger(config.dump_dir, secrets.hide, old)
+    undo.callback(logger.close)
     if not options.demo and not recording and "//127." in server.where:
+        # On another machine its log is about something else.
         undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
     delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
     book = keep_book(logger, old, undo)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
-    confirm = console_confirm(config, clock, partial(terminal.say, level=0))
-    confirm = announced(confirm, logger)
-    actuator = Actuator(desktop, config, clock, stop, notice, confirm, secrets)
+    ask = console_confirm(config, clock, partial(terminal.say, level=0))
+    actuator = Actuator(
+        desktop,
+        config,
+        clock,
+        stop,
+        notice,
+        announced(ask, logger),
+        secrets,
+    )
     if isinstance(desktop, WindowsDesktop):
         undo.enter_context(watched(desktop.api, actuator))
     profile = PROFILES[options.profile]
@@ -12410,6 +12470,18 @@ def open_session(
     terminal.watch = partial(progress_text, engine, state)
     begin_records(engine, task, resumed=old is not None)
     return Session(engine, state, terminal, book, recording)
+
+
+def try_screen(desktop: Desktop, config: Config) -> None:
+    """What is wrong with the screen shows before anything is asked for; raises AgentError."""
+    area = resolve_area(config.area, desktop)
+    desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
+
+
+def with_demo_model(config: Config, undo: ExitStack) -> Config:
+    """The config with the built-in model's address; the model ends with `undo`."""
+    model = undo.enter_context(closing(DemoModel()))
+    return replace(config, lmstudio_endpoint=model.endpoint)
 
 
 def make_engine(
@@ -12479,19 +12551,21 @@ def begin_records(engine: Engine, task: str, resumed: bool) -> None:
     """The first entries of log and journal."""
     name = engine.profile.name
     model = engine.voice.model
-    engine.logger.log(
-        f"agent.py {__version__}, profile {name}, model {model.name}\nTASK: {task}\n{engine.config}"
-    )
+    lines = [
+        f"agent.py {__version__}, profile {name}, model {model.name}",
+        f"TASK: {task}",
+        str(engine.config),
+    ]
+    engine.logger.log("\n".join(lines))
     kind = ResumeRecord if resumed else RunRecord
-    engine.logger.record(
-        kind(
-            version=__version__,
-            profile=name,
-            model=model.name,
-            task=task,
-            config=asdict(engine.config),
-        )
+    record = kind(
+        version=__version__,
+        profile=name,
+        model=model.name,
+        task=task,
+        config=asdict(engine.config),
     )
+    engine.logger.record(record)
     if model.note:
         engine.say(model.note)
 
@@ -12528,22 +12602,33 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
     logger = session.engine.logger
     turns = session.state.turn
     with suppress(AgentError):  # the disk may be what ended the run
-        logger.record(
-            EndRecord(
-                outcome=outcome.kind, text=outcome.text, turns=turns, seconds=round(seconds, 3)
-            )
+        end = EndRecord(
+            outcome=outcome.kind,
+            text=outcome.text,
+            turns=turns,
+            seconds=round(seconds, 3),
         )
+        logger.record(end)
         logger.log(f"END {outcome.kind}: {outcome.text}")
     session.terminal.say(f"{outcome.kind}: {outcome.text}", 0)
+    page = logger.folder / "report.html"
+    session.terminal.say(f"{end_figures(session)}; see {page}", 0)
+
+
+def end_figures(session: Session) -> str:
+    """What the run cost, on one line."""
     figures = dict(session.book.figures())
     voice = session.engine.voice
-    done = (
-        f"{turns} turns, {figures['acts']} acts, {figures['refused']} refused,"
-        f" {figures['time']}, of it {figures['model']} model"
-        f" and {figures['in the program']} program"
-    )
-    cost = f"{voice.requests} requests, {voice.tokens} tokens"
-    session.terminal.say(f"{done}, {cost}; see {logger.folder / 'report.html'}", 0)
+    parts = [
+        f"{session.state.turn} turns",
+        f"{figures['acts']} acts",
+        f"{figures['refused']} refused",
+        figures["time"],
+        f"of it {figures['model']} model and {figures['in the program']} program",
+        f"{voice.requests} requests",
+        f"{voice.tokens} tokens",
+    ]
+    return ", ".join(parts)
 
 
 def main(argv: Sequence[str] | None = None, recording: Recording | None = None) -> int:
