@@ -28,7 +28,7 @@ ROOMS
     Watcher - what can stop a run from outside: hotkeys, the corner, the console's close button
     Server answers - what a model server says: tokens, models, and its faults told apart
     Model - the HTTP client: one request at a time, patient where that is safe, stoppable
-    Words - what a reply says beside its calls: thoughts, endless repeats, tokens that leak into texts
+    Words - what a reply says beside its calls: thoughts, endless repeats, leaked tokens
     Replies - finding the calls in whatever the model said
     Arguments - reading a call's arguments with certainty, and what to answer when that fails
     Memory and state - what was done, what was archived, where the run stands
@@ -38,7 +38,7 @@ ROOMS
     Exchange - one request to a role and its reply, counted and logged
     Eyes - looking at the screen: frames to act on, what changed, and when it has come to rest
     Turn engine - look, ask, perform, settle, record - once
-    Turns - what every loop does with a turn: its end, its record, and what follows from no progress
+    Turns - what every loop does with a turn: its end, its record, and a lack of progress
     Two-agent loop - a planner that does not see the screen, an executor that does
     Chat loop - one conversation, one call a step, screenshots on demand
     Story loop - the model's own story and the marks of what it did are its memory
@@ -5008,7 +5008,7 @@ class ModelServer:
 
 
 ####################################################################################################
-# Words - what a reply says beside its calls: thoughts, endless repeats, tokens that leak into texts
+# Words - what a reply says beside its calls: thoughts, endless repeats, leaked tokens
 ####################################################################################################
 
 # Tokens of a chat template that leak into texts.
@@ -6693,7 +6693,12 @@ def read_journal(folder: Path) -> RunJournal:
     ignored: dict[str, None] = {}
     for number, line in enumerate(lines, 1):
         try:
-            record, unread = from_json(dict(json.loads(line)))
+            entry = dict(json.loads(line))
+            kind = entry.get("kind")
+            if isinstance(kind, str) and kind not in RECORDS:  # of a later version
+                ignored[f"lines {cut(kind, 40)}"] = None
+                continue
+            record, unread = from_json(entry)
         except (ValueError, TypeError, RecursionError):
             damaged.append(number)
             continue
@@ -7691,7 +7696,7 @@ def _unlike(one: bytes, other: bytes) -> int:
 
 
 ####################################################################################################
-# Turns - what every loop does with a turn: its end, its record, and what follows from no progress
+# Turns - what every loop does with a turn: its end, its record, and a lack of progress
 ####################################################################################################
 
 

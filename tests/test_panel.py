@@ -23,10 +23,34 @@ PICTURE = agent.rgb_to_png(bytes(64 * 48 * 3), *SIZE)
 OTHER = agent.rgb_to_png(bytes(32 * 32 * 3), 32, 32)
 
 
+def a_panel(config: agent.Config, stop: agent.Stop) -> agent.Panel:
+    """A panel with an empty book."""
+    return agent.Panel(config, stop, agent.Book("run_0001"))
+
+
+def show(panel: agent.Panel, png: bytes, turn: int, *more: Any) -> None:
+    panel.take(agent.Shown(png, turn, *more))
+
+
+def publish(panel: agent.Panel, items: list[dict[str, Any]]) -> None:
+    """Puts a run and its turns, as `head` and `turn` give them, into the panel's book."""
+    run, *turns = items
+    panel.book.run = agent.RunEntry(**{key: run[key] for key in run if key != "turn"})
+    panel.book.turns = [entry(item) for item in turns]
+    panel.publish()
+
+
+def entry(item: dict[str, Any]) -> agent.TurnEntry:
+    sums = {key: item[key] for key in ("seconds", "prompt", "completion", "wasted")}
+    rest = {key: item[key] for key in item if key not in sums and key != "acts"}
+    acts = [agent.ActEntry(**one) for one in item["acts"]]
+    return agent.TurnEntry(**rest, began=0.0, acts=acts, sums=agent.Sums(**sums))
+
+
 class PanelTest(unittest.TestCase):
     def setUp(self) -> None:
         self.stop = agent.Stop()
-        self.panel = agent.Panel(agent.Config(), self.stop)
+        self.panel = a_panel(agent.Config(), self.stop)
         self.addCleanup(self.panel.close)
         self.address, self.token = self.panel.url.split("/#")
         self.port = int(self.address.rpartition(":")[2])
@@ -280,7 +304,7 @@ class Gate(PanelTest):
             )  # by it the actuator knows its own panel
 
     def test_the_token_has_256_bits_and_is_another_one_every_time(self) -> None:
-        with agent.closing(agent.Panel(agent.Config(), self.stop)) as other:
+        with agent.closing(a_panel(agent.Config(), self.stop)) as other:
             self.assertNotEqual(other.url.partition("#")[2], self.token)
         self.assertEqual(len(base64.urlsafe_b64decode(self.token + "=")), 32)
         self.assertNotIn(self.token, json.dumps(self.state()))
@@ -342,7 +366,7 @@ class Stalled(PanelTest):
             self.assertTrue(self.panel.watched())
 
     def test_a_picture_whose_pixels_cannot_be_unpacked_is_refused(self) -> None:
-        self.panel.show(PICTURE, 1)
+        show(self.panel, PICTURE, 1)
         self.panel._awaited = 1
         parts = [
             (tag, b"\x78\x01garbage" if tag == b"IDAT" else data)
@@ -427,7 +451,7 @@ class Control(PanelTest):
 class Annotated(PanelTest):
     def setUp(self) -> None:
         super().setUp()
-        self.panel.show(PICTURE, 3, [{"name": "click", "x1": 1, "y1": 2}], [], "I clicked", [])
+        show(self.panel, PICTURE, 3, [{"name": "click", "x1": 1, "y1": 2}], [], "I clicked", [])
 
     def send(self, seq: Any, image: Any = PICTURE) -> int:
         image = base64.b64encode(image).decode() if isinstance(image, bytes) else image
@@ -555,16 +579,21 @@ class Shown(PanelTest):
         return json.loads(got.partition(b"data: ")[2].partition(b"\n\n")[0])
 
     def test_a_turn_reaches_the_page_with_its_mark_and_the_one_before_is_its_trail(self) -> None:
-        self.panel.show(PICTURE, 2)
+        show(self.panel, PICTURE, 2)
         clicked = turn(
             2, act("click", True, element_name="Save", position={"x": 10, "y": 20}), said="I save"
         )
-        self.panel.publish([head(), clicked])
-        self.assertEqual(self.events()["items"], [head(), clicked])
+        publish(self.panel, [head(), clicked])
+        for got, given in zip(self.events()["items"], [head(), clicked], strict=True):
+            for one, wanted in zip(got.get("acts", []), given.get("acts", []), strict=True):
+                self.assertEqual({**one, **wanted}, one)
+            self.assertEqual(
+                {**got, **given, "acts": got.get("acts")}, {**got, "acts": got.get("acts")}
+            )
         self.assertEqual(self.state()["actions"], [{"name": "click", "x1": 10, "y1": 20}])
         dragged = turn(3, act("drag", False, start={"x": 1, "y": 2}, end={"x": 3, "y": 4}))
-        self.panel.show(PICTURE, 3)
-        self.panel.publish([head(), clicked, dragged])
+        show(self.panel, PICTURE, 3)
+        publish(self.panel, [head(), clicked, dragged])
         state = self.state()
         self.assertEqual(state["actions"], [{"name": "drag", "x1": 1, "y1": 2, "x2": 3, "y2": 4}])
         self.assertEqual(state["trail"], [[{"name": "click", "x1": 10, "y1": 20}]])
@@ -573,21 +602,21 @@ class Shown(PanelTest):
         self.assertGreater(len(wanted), 10)
 
     def test_an_act_that_was_refused_leaves_no_mark(self) -> None:
-        self.panel.show(PICTURE, 2)
-        self.panel.publish([head(), turn(2, act("click", None, position={"x": 10, "y": 20}))])
+        show(self.panel, PICTURE, 2)
+        publish(self.panel, [head(), turn(2, act("click", None, position={"x": 10, "y": 20}))])
         self.assertEqual((self.state()["actions"], self.state()["marks"]), ([], []))
 
     def test_marks_that_were_given_are_not_those_of_the_acts(self) -> None:
         given = [{"name": "click", "x1": 1, "y1": 2}]
-        self.panel.show(PICTURE, 2, given)
-        self.panel.publish([head(), turn(2, act("click", True, position={"x": 10, "y": 20}))])
+        show(self.panel, PICTURE, 2, given)
+        publish(self.panel, [head(), turn(2, act("click", True, position={"x": 10, "y": 20}))])
         self.assertEqual(self.state()["actions"], given)
 
     def test_each_event_has_only_what_is_new(self) -> None:
         book = [head(), turn(1), turn(2)]
-        self.panel.publish(book)
+        publish(self.panel, book)
         since, first = self.panel.news(-1)
-        self.panel.publish([*book, turn(3)])
+        publish(self.panel, [*book, turn(3)])
         self.panel.update(phase="acting")
         now, event = self.panel.news(since)
         self.assertEqual([item["turn"] for item in json.loads(first)["items"]], [-1, 1, 2])
@@ -598,19 +627,19 @@ class Shown(PanelTest):
         self.assertEqual(json.loads(self.panel.news(now)[1])["items"], [])
 
     def test_a_journal_that_keeps_its_latest_turns_only_is_followed_all_the_same(self) -> None:
-        self.panel.publish([head(), turn(1), turn(2)])
-        self.panel.publish([head(), turn(3), turn(4, said="new")])
+        publish(self.panel, [head(), turn(1), turn(2)])
+        publish(self.panel, [head(), turn(3), turn(4, said="new")])
         self.assertEqual([item["turn"] for item in self.events()["items"]], [-1, 1, 2, 3, 4])
 
     def test_a_megabyte_of_hostile_text_arrives_as_text(self) -> None:
         text = "</script><script>alert(1)</script>\x1b[31mred\u202e\ud800" + "A" * (1 << 20)
-        self.panel.publish([head(), turn(1, said=text)])
+        publish(self.panel, [head(), turn(1, said=text)])
         self.panel.update(observation=text)
         event = self.events()
         self.assertEqual((event["items"][1]["said"], event["observation"]), (text, text))
 
     def test_the_described_fields_are_there(self) -> None:
-        self.panel.show(PICTURE, 4, [], [{"x1": 1, "y1": 1, "x2": 2, "y2": 2}], "seen")
+        show(self.panel, PICTURE, 4, [], [{"x1": 1, "y1": 1, "x2": 2, "y2": 2}], "seen")
         state = self.state()
         fields = "phase error turn msg_id pending_seq annotated_seq raw_b64 bboxes actions observation vlm_json".split()
         self.assertLessEqual(set(fields), state.keys())
@@ -632,7 +661,7 @@ class Shown(PanelTest):
             )
             while b"the person moved the mouse" not in got:
                 got += stream.recv(65536)
-            self.panel.publish([head(outcome="stuck")])
+            publish(self.panel, [head(outcome="stuck")])
             self.panel.close()
             while chunk := stream.recv(65536):
                 got += chunk
@@ -641,7 +670,7 @@ class Shown(PanelTest):
         self.assertNotIn(base64.b64encode(PICTURE)[:40], got)
 
     def test_a_page_that_comes_late_gets_the_latest_turns_only(self) -> None:
-        self.panel.publish([head(), *map(turn, range(1, agent.PANEL_TURNS + 6))])
+        publish(self.panel, [head(), *map(turn, range(1, agent.PANEL_TURNS + 6))])
         turns = [item["turn"] for item in self.events()["items"]]
         self.assertEqual((turns[:2], len(turns)), ([-1, 6], agent.PANEL_TURNS + 1))
 
@@ -649,21 +678,21 @@ class Shown(PanelTest):
 class Port(PanelTest):
     def test_a_taken_port_is_said_in_one_line(self) -> None:
         with self.assertRaises(agent.ConfigError) as caught:
-            agent.Panel(agent.load_config({"test": {"panel_port": self.port}}), self.stop)
+            a_panel(agent.load_config({"test": {"panel_port": self.port}}), self.stop)
         self.assertIn(f"Port {self.port} cannot be used", str(caught.exception))
         self.assertNotIn("\n", str(caught.exception))
 
     def test_two_panels_without_a_wish_take_different_ports(self) -> None:
-        with agent.closing(agent.Panel(agent.Config(), self.stop)) as other:
+        with agent.closing(a_panel(agent.Config(), self.stop)) as other:
             self.assertNotEqual(other.url.rpartition("/")[0], self.address)
 
     def test_after_closing_the_port_is_free_and_the_threads_are_gone(self) -> None:
         before = set(threading.enumerate())
-        panel = agent.Panel(agent.Config(), self.stop)
+        panel = a_panel(agent.Config(), self.stop)
         port = int(panel.url.rpartition("/")[0].rpartition(":")[2])
         panel.close()
         panel.close()  # twice is harmless
-        agent.Panel(agent.load_config({"test": {"panel_port": port}}), self.stop).close()
+        a_panel(agent.load_config({"test": {"panel_port": port}}), self.stop).close()
         end = time.monotonic() + 5
         while set(threading.enumerate()) - before and time.monotonic() < end:
             time.sleep(0.02)

@@ -69,26 +69,26 @@ class Live(unittest.TestCase):
     def test_the_live_line_tells_phase_seconds_turn_and_tokens_and_is_gone_in_the_end(self) -> None:
         terminal, screen = self.terminal()
         terminal.watch = lambda: "turn 3 of 50, 812 tokens"
-        terminal.phase("executor is thinking")
+        terminal.take(agent.Phase("executor is thinking"))
         terminal.clock.sleep(7)
         self.assertTrue(screen.seen("executor is thinking, 7 s   turn 3 of 50, 812 tokens"))
-        terminal.phase("")
+        terminal.take(agent.Phase(""))
         self.close()
         self.assertEqual(shown(screen.getvalue()), [""])
 
     def test_after_a_question_nothing_is_written_until_something_goes_on_again(self) -> None:
         terminal, screen = self.terminal()
-        terminal.phase("doing click")
+        terminal.take(agent.Phase("doing click"))
         self.assertTrue(screen.seen("doing click"))
         terminal.say("Allow this?", 0)
         screen.seen("never", 0.5)
         self.assertEqual(shown(screen.getvalue()), ["Allow this?", ""])
-        terminal.phase("waiting")
+        terminal.take(agent.Phase("waiting"))
         self.assertTrue(screen.seen("waiting"))
 
     def test_a_line_said_meanwhile_stands_alone_and_stays(self) -> None:
         terminal, screen = self.terminal()
-        terminal.phase("looking")
+        terminal.take(agent.Phase("looking"))
         for number in range(30):
             self.assertTrue(screen.seen("looking"))
             terminal.say(f"line {number}")
@@ -101,7 +101,7 @@ class Live(unittest.TestCase):
     def test_the_live_line_never_wraps(self) -> None:
         terminal, screen = self.terminal()
         terminal.watch = lambda: "x" * 200
-        terminal.phase("thinking")
+        terminal.take(agent.Phase("thinking"))
         self.assertTrue(screen.seen("thinking"))
         self.close()
         self.assertLess(max(len(piece) for piece in screen.getvalue().split(ERASE)), 60)

@@ -27,7 +27,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 from chrome import Chrome, wait_for  # noqa: E402 - both lie elsewhere, and this folder is no package
 
 import agent  # noqa: E402
-from tests.test_panel import head, turn  # noqa: E402
+from tests.test_panel import a_panel, head, publish, show, turn  # noqa: E402
 
 TOLERANCE, MEAN = (
     40,
@@ -55,7 +55,7 @@ class Browser(unittest.TestCase):
 
     def setUp(self) -> None:
         self.stop = agent.Stop()
-        self.panel = agent.Panel(agent.Config(), self.stop)
+        self.panel = a_panel(agent.Config(), self.stop)
         self.addCleanup(self.panel.close)
         self.chrome.look(1440, 960)
         self.chrome.complaints()
@@ -121,11 +121,12 @@ class Page(Browser):
         )
         self.open()
         notes = {"notes": [[evil[:60], evil], ["refused", evil]]}
-        self.panel.publish(
+        publish(
+            self.panel,
             [
                 head(task=evil, plan=evil, instructions=evil),
                 turn(1, said=evil, call=evil, result=evil, role=evil, **notes),
-            ]
+            ],
         )
         self.panel.update(error=evil, phase=evil[:90])
         self.see("article header", "<script>")
@@ -151,14 +152,16 @@ class Page(Browser):
 
     def test_turns_are_rows_that_grow_open_and_can_be_stepped_through(self) -> None:
         self.open()
-        self.panel.publish([head(), turn(1, result="plan: go", plan=True)])
-        self.panel.publish(
-            [head(), turn(1, result="plan: go", plan=True), turn(2, call='click "Save" (1, 2)')]
+        publish(self.panel, [head(), turn(1, result="plan: go", plan=True)])
+        publish(
+            self.panel,
+            [head(), turn(1, result="plan: go", plan=True), turn(2, call='click "Save" (1, 2)')],
         )
         self.see("article:last-of-type .act", 'click "Save" (1, 2)')
         self.chrome.click("article:last-of-type header")
-        self.panel.publish(
-            [head(), turn(1), turn(2, call='click "Save" (1, 2)', result="Clicked", changed=True)]
+        publish(
+            self.panel,
+            [head(), turn(1), turn(2, call='click "Save" (1, 2)', result="Clicked", changed=True)],
         )
         self.see("article:last-of-type .chip", "changed")
         shown = "return [document.querySelectorAll('article').length, document.querySelectorAll('#line button').length,"
@@ -169,11 +172,12 @@ class Page(Browser):
 
     def test_it_is_readable_at_every_width_and_in_the_dark(self) -> None:
         self.open()
-        self.panel.publish(
+        publish(
+            self.panel,
             [
                 head(plan="w" * 300, instructions="go " * 80),
                 turn(2, call="double_click " + "w" * 200),
-            ]
+            ],
         )
         self.see("article", "double_click")
         backs = set()
@@ -196,12 +200,12 @@ class Page(Browser):
         self.chrome.do("/window", method="DELETE")
         self.chrome.do("/window", {"handle": first})
         wait_for(lambda: list(self.panel.server.open.values()).count(math.inf) == 1, 15)
-        self.panel.publish([head(plan="still here")])
+        publish(self.panel, [head(plan="still here")])
         self.see("#plan", "still here")
 
     def test_when_the_run_ends_the_page_says_how(self) -> None:
         self.open()
-        self.panel.publish([head(outcome="completed", text="The note is saved.")])
+        publish(self.panel, [head(outcome="completed", text="The note is saved.")])
         self.panel.close()
         self.see("#top .chip", "completed")
         self.see("#note", "The note is saved.")
@@ -263,7 +267,8 @@ class Marks(Browser):
         """The page's picture of a scene against the program's, channel by channel."""
         width, height, actions, boxes, trail = self.SCENES[number]
         pixels = picture(width, height)
-        self.panel.show(
+        show(
+            self.panel,
             agent.PngEncoder().encode(pixels, width, height).png,
             number + 1,
             actions,
@@ -308,7 +313,7 @@ class Marks(Browser):
             "marks_box_stops": "0 rgba(0,0,0,.6); 1 rgba(0,0,0,0)",
         }
         self.panel.close()
-        self.panel = agent.Panel(agent.load_config({"test": settings}), self.stop)
+        self.panel = a_panel(agent.load_config({"test": settings}), self.stop)
         self.addCleanup(self.panel.close)
         self.open()
         self.compare(0, **settings)
