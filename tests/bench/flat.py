@@ -16,7 +16,6 @@ import statistics
 import sys
 import tempfile
 import time
-from typing import Any
 from unittest import mock
 
 import agent
@@ -38,10 +37,10 @@ def run(turns: int) -> dict[str, list[float]]:
     )
     turn, began, size = 0, time.process_time(), 0
 
-    def recorded(self: agent.ExecutionLogger, kind: str, **values: Any) -> None:
+    def recorded(self: agent.ExecutionLogger, entry: agent.Record) -> None:
         nonlocal turn, began, size
-        record(self, kind, **values)
-        if kind == "state" and turn < turns:  # the turn's end
+        record(self, entry)
+        if entry.kind == "state" and turn < turns:  # the turn's end
             now, length = time.process_time(), os.path.getsize(self.folder / "turns.jsonl")
             turn += 1
             found["seconds"][turn], found["journal"][turn] = now - began, length - size
