@@ -221,7 +221,7 @@ class Replay(ReplayCase):
             ('{"x": 57, ', '{"z": 57, '),
         ):
             journal.write_text(whole.replace(old, new))
-            code, out, err = self.replay()
+            code, out, err = self.replay("--set", "replay_patience=0.1")
             self.assertEqual(code, 1, (old, out))
             self.assertNotIn("Traceback", out + err)
             typed = [act for act in self.desktops[-1].acts if act.startswith("text")]
