@@ -58,7 +58,7 @@ def role_of(request: Json) -> str:
 
 
 class Between:
-    """The proxy; `write` makes the assistant's message of a request, `exchanges` is what happened."""
+    """The proxy; `write` makes a request's reply, `exchanges` is what happened so far."""
 
     def __init__(self, upstream: str, write: Callable[[Json], Json]) -> None:
         self.upstream = upstream

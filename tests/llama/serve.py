@@ -20,7 +20,7 @@ def parameters() -> xllamacpp.CommonParams:
     parser.add_argument("model")
     parser.add_argument("port", type=int)
     parser.add_argument("--eyes", default="")
-    parser.add_argument("--context", type=int, default=16384)
+    parser.add_argument("--context", type=int, default=16384)  # of each slot
     parser.add_argument("--slots", type=int, default=1)
     parser.add_argument(
         "--threads", type=int, default=1
@@ -32,7 +32,7 @@ def parameters() -> xllamacpp.CommonParams:
     found.model_alias = {Path(options.model).stem}
     found.mmproj.path = options.eyes
     found.mmproj_use_gpu = False
-    found.n_ctx = options.context
+    found.n_ctx = options.context * options.slots
     found.n_parallel = options.slots
     found.port = options.port
     found.cpuparams.n_threads = options.threads
