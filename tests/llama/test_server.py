@@ -336,7 +336,6 @@ class Restart(unittest.TestCase):
         while not server.busy():
             time.sleep(0.3)
         server.kill()
-        time.sleep(0.5)
         server.begin()
         cls.done = program.finish(120)
         cls.log = server.said()
