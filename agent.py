@@ -1032,6 +1032,24 @@ class ResumeRecord(RunRecord):
 
 
 @dataclass(frozen=True)
+class RoleRecord(Record):
+    """A role speaks for the first time: what all of its requests begin with."""
+
+    kind: ClassVar[str] = "role"
+    name: str = ""
+    system: str = ""
+    tools: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class HintRecord(Record):
+    """The person said something that the model is to know."""
+
+    kind: ClassVar[str] = "hint"
+    text: str = ""
+
+
+@dataclass(frozen=True)
 class LookRecord(Record):
     """A look was taken; times in seconds, `window` (left, top, width, height) in its pixels."""
 
@@ -1188,6 +1206,8 @@ RECORDS: dict[str, type[Record]] = {
     for record in (
         RunRecord,
         ResumeRecord,
+        RoleRecord,
+        HintRecord,
         LookRecord,
         ReplyRecord,
         FailureRecord,
@@ -7094,6 +7114,7 @@ class Voice:
     _warned: set[str] = field(default_factory=set)
     _before: str = ""  # text of the acting role's last request
     _hints: list[str] = field(default_factory=list)  # not yet answered
+    _introduced: list[RoleRecord] = field(default_factory=list)  # roles that log and journal hold
 
     def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
         """One request: the role's prompt, then `messages`.
@@ -7101,7 +7122,8 @@ class Voice:
         A failed exchange is returned, since it costs a turn only; several in a row are raised.
         """
         acting = role == self.profile.roles["executor"]
-        self._hints += self.inbox.take_hints()
+        self._introduce(role)
+        self._take_hints()
         if acting and self._hints:
             hints = hints_text([self.logger.hide(hint) for hint in self._hints])
             messages = [*messages, Message("user", hints)]
@@ -7123,6 +7145,31 @@ class Voice:
         self._log_reply(role, messages, reply)
         self._record(role, reply, shared, waited)
         return reply
+
+    def know(self, record: RoleRecord) -> None:
+        """A role that the journal of a resumed run holds already."""
+        self._introduced.append(replace(record, turn=0, time=0.0))
+
+    def _introduce(self, role: Role) -> None:
+        """What never changes in a role's requests, once into the log and the journal."""
+        system = self.profile.system(role)
+        tools = self.profile.schemas(role)
+        record = RoleRecord(name=role.name, system=system, tools=tools)
+        if record in self._introduced:
+            return
+        self._introduced.append(record)
+        lines = [f"ROLE {role.name}, in all of its requests", f"system: {system}"]
+        for tool in tools:
+            schema = json.dumps(tool, ensure_ascii=False)
+            lines.append(f"tool: {schema}")
+        self.logger.log("\n".join(lines))
+        self.logger.record(record)
+
+    def _take_hints(self) -> None:
+        """What the person has said since the last request, to be told until a reply has come."""
+        for hint in self.inbox.take_hints():
+            self.logger.record(HintRecord(text=hint))
+            self._hints.append(hint)
 
     def _text(self, role: Role, messages: Sequence[Message]) -> str:
         """All of a request but its images, in the order in which the server reads it."""
@@ -7853,6 +7900,8 @@ def resume(engine: Engine, state: AgentState) -> None:
     pending: ActionRecord | None = None
     for record in journal.records:
         state.take(record)
+        if isinstance(record, RoleRecord):
+            engine.voice.know(record)
         if isinstance(record, IntentRecord):
             pending = ActionRecord(
                 record.turn,
@@ -9086,7 +9135,8 @@ def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
     )
     if cached is None:
         sums.computed = 1
-    if turn.notes and turn.notes[-1][0] == "correction":
+    asked_again = [kind for kind, _ in turn.notes].count("correction")
+    if asked_again > turn.sums.corrections:
         sums.corrections = 1
     if cached is not None:  # what the server's cache gave
         sums.reused = cached
@@ -9161,6 +9211,11 @@ def _enter_archive(run: RunEntry, turn: TurnEntry, record: MemorySnapshot) -> Su
     return Sums()
 
 
+def _enter_hint(run: RunEntry, turn: TurnEntry, record: HintRecord) -> Sums:
+    turn.notes.append(("hint", record.text))
+    return Sums()
+
+
 def _enter_verification(run: RunEntry, turn: TurnEntry, record: VerificationRecord) -> Sums:
     turn.notes.append(("verification", record.text))
     return Sums()
@@ -9175,6 +9230,7 @@ _ENTRIES: Mapping[type[Record], Callable[[RunEntry, TurnEntry, Any], Sums]] = {
     PlanRecord: _enter_plan,
     FailureRecord: _enter_failure,
     NoCallRecord: _enter_no_call,
+    HintRecord: _enter_hint,
     MemorySnapshot: _enter_archive,
     VerificationRecord: _enter_verification,
 }

@@ -564,7 +564,7 @@ class Traces(ChatCase):
             ["reply", "intent", "result", "action", "state"],
             ["reply", "no_call", "action", "state"],
         )
-        self.assertEqual(kinds, ["action", *acted, *corrected, "reply", "action"])
+        self.assertEqual(kinds, ["action", "role", *acted, *corrected, "reply", "action"])
         actions = self.records(engine, "action")
         self.assertEqual(
             [a["tool"] for a in actions],

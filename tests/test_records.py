@@ -1,0 +1,134 @@
+"""What a run leaves on record: who spoke with which prompt, the first picture, the hints, the fate of each action."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.scripted import PLAN, PROOF, EngineCase, call, page_items, role_of, text
+
+Json = dict[str, Any]
+CLICK = call("click_screen_element", element_name="b", position=[500, 500])
+DONE = call("report_mission_complete", evidence=PROOF)
+
+
+def plan_and(acting: Json) -> Any:
+    """A model whose planner gives one plan, whose executor says this, whose verifier agrees."""
+    said = {"planner": PLAN, "executor": acting, "verifier": text("YES: it is pressed")}
+    return lambda request: said[role_of(request)]
+
+
+class RecordsCase(EngineCase):
+    def run_of(self, decide: Any, profile: str = "planner", **settings: Any) -> agent.Engine:
+        """The engine of a run that is over."""
+        engine, self.state = self.engine(decide, profile, **settings)
+        self.begin(engine)
+        self.outcome = agent.run_agent(engine, self.state)
+        return engine
+
+    def log_of(self, engine: agent.Engine) -> str:
+        return (engine.logger.folder / "execution_log.txt").read_text(encoding="utf-8")
+
+    def book_of(self, engine: agent.Engine) -> list[Json]:
+        return page_items(agent.book_of(engine.logger.folder))
+
+
+class Roles(RecordsCase):
+    def test_prompt_and_tools_of_each_role_stand_once_in_journal_and_log(self) -> None:
+        engine = self.run_of(plan_and(CLICK), max_steps=6)
+        roles = self.records(engine, "role")
+        self.assertEqual([role["name"] for role in roles], ["planner", "executor"])
+        log = self.log_of(engine)
+        for role, known in zip(roles, ("planner", "executor"), strict=True):
+            speaker = engine.profile.roles[known]
+            self.assertEqual(role["system"], engine.profile.system(speaker))
+            self.assertEqual(role["tools"], engine.profile.schemas(speaker))
+            self.assertEqual(log.count(f"ROLE {known}, in all of its requests"), 1)
+            for tool in role["tools"]:
+                self.assertEqual(log.count(json.dumps(tool, ensure_ascii=False)), 1)
+
+    def test_they_are_what_the_requests_carried(self) -> None:
+        engine = self.run_of(plan_and(DONE))
+        sent = engine.voice.server.requests  # type: ignore[attr-defined]
+        for role, request in zip(self.records(engine, "role"), sent, strict=True):
+            self.assertEqual(role["system"], request["messages"][0]["content"])
+            self.assertEqual(role["tools"], request.get("tools", []))
+
+    def test_it_stands_there_before_the_first_reply_of_that_role(self) -> None:
+        for profile in agent.PROFILES:
+            with self.subTest(profile):
+                engine = self.run_of(lambda request: text("I wait."), profile, max_steps=2)
+                lines = agent.read_journal(engine.logger.folder).records
+                known = set[str]()
+                for record in lines:
+                    if isinstance(record, agent.RoleRecord):
+                        known.add(record.name)
+                    if isinstance(record, agent.ReplyRecord):
+                        self.assertIn(record.role, known)
+                self.assertTrue(known)
+
+    def test_a_resumed_run_does_not_repeat_a_role_that_stayed_the_same(self) -> None:
+        first = self.run_of(plan_and(CLICK), max_steps=3)
+        second, state = self.engine(plan_and(DONE), old=first.logger.folder, max_steps=9)
+        agent.resume(second, state)
+        agent.run_agent(second, state)
+        names = [role["name"] for role in self.records(second, "role")]
+        self.assertEqual(names, ["planner", "executor", "verifier"])
+
+    def test_a_resumed_run_tells_of_a_prompt_that_changed_since(self) -> None:
+        first = self.run_of(plan_and(CLICK), max_steps=3)
+        second, state = self.engine(plan_and(CLICK), old=first.logger.folder, max_steps=5)
+        roles = dict(second.profile.roles)
+        roles["executor"] = roles["executor"]._replace(prompt="You act.")
+        second.profile = second.voice.profile = agent.replace(second.profile, roles=roles)
+        agent.resume(second, state)
+        agent.run_agent(second, state)
+        roles_told = self.records(second, "role")
+        self.assertEqual([r["name"] for r in roles_told], ["planner", "executor", "executor"])
+        self.assertEqual(roles_told[-1]["system"], "You act.")
+
+
+class Hints(RecordsCase):
+    def run_with_hint(self, hint: str = "press the green one") -> agent.Engine:
+        engine, state = self.engine(plan_and(CLICK), max_steps=3)
+        self.begin(engine)
+        hints = [[hint], [], []]
+        engine.voice.inbox = mock.Mock(spec=agent.NoInbox)
+        engine.voice.inbox.take_hints.side_effect = lambda: hints.pop(0) if hints else []
+        agent.run_agent(engine, state)
+        return engine
+
+    def test_a_hint_is_in_the_journal_with_its_turn(self) -> None:
+        (hint,) = self.records(self.run_with_hint(), "hint")
+        self.assertEqual((hint["text"], hint["turn"]), ("press the green one", 1))
+
+    def test_a_hint_is_a_note_on_the_turn_of_report_and_export(self) -> None:
+        folder = self.run_with_hint().logger.folder
+        notes = [turn["notes"] for turn in page_items(agent.book_of(folder))[1:]]
+        self.assertIn(["hint", "press the green one"], sum(notes, []))
+        for pictures in (False, True):
+            page = agent.report_text(folder, pictures=pictures)
+            self.assertIn('["hint", "press the green one"]', page)
+
+    def test_a_secret_in_a_hint_is_hidden(self) -> None:
+        engine, state = self.engine(plan_and(DONE))
+        engine.logger.hide = agent.Secrets({"PIN": "4711"}).hide
+        engine.voice.inbox = mock.Mock(spec=agent.NoInbox)
+        engine.voice.inbox.take_hints.side_effect = [["it is 4711"], [], []]
+        self.begin(engine)
+        agent.run_agent(engine, state)
+        self.assertNotIn("4711", (engine.logger.folder / "turns.jsonl").read_text())
+        self.assertEqual(self.records(engine, "hint")[0]["text"], "it is {{PIN}}")
+
+    def test_a_hint_between_a_correction_and_its_reply_does_not_hide_the_correction(self) -> None:
+        answers = iter([PLAN, text("I click."), DONE, text("YES")])
+        engine, state = self.engine(lambda request: next(answers))
+        self.begin(engine)
+        hints = iter([[], [], ["use the menu"], []])
+        engine.voice.inbox = mock.Mock(spec=agent.NoInbox)
+        engine.voice.inbox.take_hints.side_effect = lambda: next(hints)
+        agent.run_agent(engine, state)
+        figures = dict(agent.book_of(engine.logger.folder).figures())
+        self.assertEqual(figures["corrections"], "1")
