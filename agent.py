@@ -1169,7 +1169,8 @@ class StageRecord(Record):
     stage: str = ""
     observation: str | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
     bboxes: list[Any] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
-    actions: list[Any] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    actions: list[Any] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)  # executed
+    asked: list[Any] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)  # as in Chapter
     raw_png: str | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
     annotated_png: str | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
 
@@ -1325,6 +1326,7 @@ class Shown:
     boxes: list[dict[str, int]] = field(default_factory=list)
     observation: str = ""
     trail: list[list[JsonDict]] = field(default_factory=list)
+    asked: list[JsonDict] = field(default_factory=list)
 
 
 Item = Record | Phase | Question | Spoken | Shown
@@ -5594,6 +5596,7 @@ _ADVICE = {  # what to do about a kind of error
     "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
 }
 CORRECTION_WORDS_MOST = 60
+BOX_MOST = 1020  # what a corner of a box may say for the edge of the grid
 NUMBER_LIMIT = 1e18
 
 # A number that was written as a text.
@@ -5990,22 +5993,28 @@ def _story_object(said: str) -> _Arguments:
     return {}
 
 
-def _boxes(listed: list[object]) -> list[dict[str, int]]:
-    """The boxes of a story on the grid; one that is not certain is left out."""
+def read_box(item: object) -> tuple[dict[str, int], bool]:
+    """A box of a story on the grid, empty if it is none, and whether it was brought to the edge.
+
+    It is only drawn, so a little too far counts as the edge. An act's place never does.
+    """
     corners = ("x1", "y1", "x2", "y2")
-    found: list[dict[str, int]] = []
-    for item in listed:
-        box = json_object(item)
-        grid = _on_grid([box.get(corner) for corner in corners])
-        if not grid:
-            continue
-        x1, y1, x2, y2 = grid
-        found.append({"x1": x1, "y1": y1, "x2": x2, "y2": y2})
-    return found
+    box = json_object(item)
+    written = [box.get(corner) for corner in corners]
+    grid = _on_grid(written)
+    if grid:
+        return dict(zip(corners, grid, strict=True)), False
+    grid = _on_grid([_at_edge(value) for value in written])
+    return dict(zip(corners, grid, strict=False)), bool(grid)
 
 
-def read_story(message: JsonObject) -> tuple[str, list[object], list[dict[str, int]]]:
-    """(observation, actions as written, boxes on the grid) of a reply's first JSON object.
+def _at_edge(value: object) -> object:
+    """A number slightly beyond the grid as its edge, anything else as it is."""
+    return value if _number(value, GRID, BOX_MOST) is None else GRID
+
+
+def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
+    """(observation, actions, boxes), the lists as written, of a reply's first JSON object.
 
     A reply without one is all observation.
     """
@@ -6017,7 +6026,7 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[dict[str, i
     if not isinstance(observation, str):
         observation = ""
     actions = json_list(story.get("actions"))
-    boxes = _boxes(json_list(story.get("bboxes")))
+    boxes = json_list(story.get("bboxes"))
     return observation, actions, boxes
 
 
@@ -6411,6 +6420,27 @@ def only_some_text(done: int, asked: int) -> str:
 def not_executed_text(number: int, reason: str) -> str:
     """Why a story's actions end at this one."""
     return f" Action {number} was not executed: {reason}"
+
+
+def edge_boxes_text(numbers: Sequence[int]) -> str:
+    """Where boxes of a story reached a little beyond the picture."""
+    return f" Brought to the picture's edge: {_numbered_boxes(numbers)}."
+
+
+def refused_boxes_text(numbers: Sequence[int]) -> str:
+    """Where boxes of a story are none."""
+    needs = "a box takes x1, y1, x2, y2, whole numbers from 0 to 1000"
+    return f" Not drawn: {_numbered_boxes(numbers)}; {needs}."
+
+
+def only_some_boxes_text(drawn: int, asked: int) -> str:
+    """Where a story's reply held more boxes than a picture shows."""
+    return f" Only {drawn} of {asked} boxes are drawn."
+
+
+def _numbered_boxes(numbers: Sequence[int]) -> str:
+    listed = ", ".join(map(str, numbers))
+    return f"box {cut(listed, 40)}"
 
 
 ####################################################################################################
@@ -8447,18 +8477,19 @@ def first_reply(engine: Engine, state: AgentState) -> JsonDict:
 def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | None:
     """What the last reply wanted, the picture of what came of it, and the next reply."""
     config = engine.config
-    said, actions, boxes = read_story(last_reply(engine, story))
+    said, actions, written_boxes = read_story(last_reply(engine, story))
     observation = cut(cut_repetition(said), config.observation_chars)
     state.plan = observation or state.plan
     chapter = perform_actions(engine, state, story, actions)
+    place_boxes(engine, chapter, written_boxes)
+    log_chapter(engine, state, chapter)
     outcome = chapter.outcome
     if outcome is None:
         outcome = escalate(engine, state, chapter.progress, chapter.deed)
     if state.memory.last_recovery_turn == state.turn:
         chapter.notes.append(RECOVERED_IN_STORY)
-    done = chapter.done
-    image = marked_picture(engine, state, story, done, boxes[: config.max_bboxes])
-    turns = [done, *state.trail]
+    image = marked_picture(engine, state, story, chapter)
+    turns = [chapter.done, *state.trail]
     state.trail = turns[: config.marks_trail_turns]
     if state.stalled >= config.stall_tell:
         chapter.notes.append(f" {stalled_text(state, 'turns')}")
@@ -8496,6 +8527,8 @@ class Chapter:
     """What came of the actions of one reply."""
 
     done: list[JsonDict] = field(default_factory=list)  # the actions that were executed
+    asked: list[JsonDict] = field(default_factory=list)  # each `action` as written, `became` what
+    boxes: list[dict[str, int]] = field(default_factory=list)  # those that are drawn
     notes: list[str] = field(default_factory=list)  # what the model must be told of them
     progress: bool = False
     deed: Deed | None = None  # the last one
@@ -8519,7 +8552,56 @@ def perform_actions(
             break  # what follows was meant for the screen after it
     if len(chapter.done) == most < len(actions):
         chapter.notes.append(only_some_text(most, len(actions)))
+    reason = f"left out: at most {most} a turn"
+    if len(chapter.done) < min(most, len(actions)):
+        reason = "left out: the one before it was not done"
+    for action in actions[len(chapter.asked) :]:
+        keep_fate(chapter, action, reason)
     return chapter
+
+
+def keep_fate(chapter: Chapter, action: Any, became: str) -> None:
+    """What became of an action, beside how the model wrote it."""
+    fate = {
+        "action": action,
+        "became": became,
+    }
+    chapter.asked.append(fate)
+
+
+def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[Any]) -> None:
+    """The boxes to draw, and what the model must be told of those that are not as it wrote them."""
+    most = engine.config.max_bboxes
+    moved = []
+    refused = []
+    drawn: list[dict[str, int]] = []
+    for number, item in enumerate(written, 1):
+        box, at_edge = read_box(item)
+        if not box:
+            refused.append(number)
+            continue
+        drawn.append(box)
+        if at_edge and len(drawn) <= most:
+            moved.append(number)
+    chapter.boxes = drawn[:most]
+    if moved:
+        chapter.notes.append(edge_boxes_text(moved))
+    if refused:
+        chapter.notes.append(refused_boxes_text(refused))
+    if len(drawn) > most:
+        chapter.notes.append(only_some_boxes_text(most, len(drawn)))
+
+
+def log_chapter(engine: Engine, state: AgentState, chapter: Chapter) -> None:
+    """The reply as it was understood, into the log."""
+    lines = [f"PARSED observation: {state.plan}"]
+    for fate in chapter.asked:
+        action = json.dumps(fate["action"], ensure_ascii=False)
+        became = fate["became"]
+        lines.append(f"action: {action} -> {became}")
+    for box in chapter.boxes:
+        lines.append(f"box: {json.dumps(box)}")
+    engine.logger.log("\n".join(lines))
 
 
 def perform_action(
@@ -8543,10 +8625,14 @@ def perform_action(
         engine.logger.record(NoCallRecord(error=error.kind, text=str(error)))
         record = replace(record, result=str(error))
     note_action(engine, state, record)
+    became = "done"
     if executed:
         chapter.done.append(story_mark(act))
     else:
         chapter.notes.append(not_executed_text(number, record.result))
+    if not executed and chapter.outcome is None:
+        became = f"refused: {record.result}"
+    keep_fate(chapter, action, became)
     return executed
 
 
@@ -8601,17 +8687,23 @@ def marked_picture(
     engine: Engine,
     state: AgentState,
     story: Story,
-    done: list[JsonDict],
-    boxes: list[dict[str, int]],
+    chapter: Chapter,
 ) -> bytes:
     """The screen after the actions with their marks, as base64; both pictures are saved.
 
     The marks are drawn by the panel's page, or by the program where none is open or in time.
     """
     logger = engine.logger
+    done = chapter.done
+    boxes = chapter.boxes
     name = f"turn_{state.turn:04d}"
     if engine.config.log_layout == "turn_dirs":
-        output = {"observation": state.plan, "bboxes": boxes, "actions": done}
+        output = {
+            "observation": state.plan,
+            "bboxes": boxes,
+            "actions": done,
+            "asked": chapter.asked,
+        }
         written = json.dumps(logger.hide(output)).encode()
         logger.save_screenshot(f"{name}/vlm_output.json", written)
         name += "/screenshot"
@@ -8623,10 +8715,20 @@ def marked_picture(
             observation=state.plan,
             bboxes=boxes,
             actions=done,
+            asked=chapter.asked,
             raw_png=look.screenshot,
         )
     )
-    logger.publish(Shown(look.png, state.turn, done, boxes, state.plan, state.trail))
+    shown = Shown(
+        look.png,
+        state.turn,
+        done,
+        boxes,
+        state.plan,
+        state.trail,
+        chapter.asked,
+    )
+    logger.publish(shown)
     drawn = engine.voice.inbox.wait_annotated(state.turn, engine.config.panel_patience)
     if engine.voice.inbox.present and not drawn:
         engine.say("The panel sent no picture in time, so the program drew the marks.")
@@ -10637,6 +10739,7 @@ class PanelState:
     vlm_json: str = ""
     raw_b64: str = ""  # the picture, a PNG
     paused: str = ""  # by what
+    asked: MarksJson = ()  # each action as the model of a story wrote it, and what became of it
 
 
 @dataclass(frozen=True)
@@ -10741,6 +10844,7 @@ class Panel:
                 bboxes=picture.boxes,
                 trail=picture.trail,
                 observation=picture.observation,
+                asked=picture.asked,
             )
 
     def publish(self) -> None:

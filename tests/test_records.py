@@ -8,6 +8,7 @@ from unittest import mock
 
 import agent
 from tests.scripted import PLAN, PROOF, EngineCase, call, page_items, role_of, text
+from tests.test_story import StoryCase, told, watch
 
 Json = dict[str, Any]
 CLICK = call("click_screen_element", element_name="b", position=[500, 500])
@@ -132,3 +133,96 @@ class Hints(RecordsCase):
         agent.run_agent(engine, state)
         figures = dict(agent.book_of(engine.logger.folder).figures())
         self.assertEqual(figures["corrections"], "1")
+
+
+def box(x1: Any, y1: Any, x2: Any, y2: Any) -> Json:
+    return {"x1": x1, "y1": y1, "x2": x2, "y2": y2}
+
+
+class StoryBoxes(StoryCase):
+    def drawn_and_told(self, *boxes: Any, **settings: Any) -> tuple[list[Json], str]:
+        """The boxes of a reply that are drawn, and the text beside the picture with them."""
+        engine, _ = self.story(told(bboxes=list(boxes)), told(), **settings)
+        request = engine.voice.server.requests[1]["messages"][-1]
+        return self.stages(engine)[1]["bboxes"], request["content"][-1]["text"]
+
+    def test_a_box_slightly_outside_is_brought_to_the_edge_and_the_model_is_told(self) -> None:
+        for beyond in (1001, 1008.4, 1020):
+            drawn, words = self.drawn_and_told(box(0, 0, 9, 9), box(900, 900, beyond, 950))
+            self.assertEqual(drawn, [box(0, 0, 9, 9), box(900, 900, 1000, 950)])
+            self.assertIn("Brought to the picture's edge: box 2.", words)
+
+    def test_any_other_box_is_refused_with_a_word(self) -> None:
+        for wrong in (box(0, 0, 1021, 9), box(-1, 0, 9, 9), box("a", 0, 9, 9), {"x1": 1}, 7):
+            drawn, words = self.drawn_and_told(wrong, box(0, 0, 9, 9), wrong)
+            self.assertEqual(drawn, [box(0, 0, 9, 9)])
+            self.assertIn("Not drawn: box 1, 3; a box takes x1, y1, x2, y2, whole numbers", words)
+
+    def test_of_good_boxes_nothing_is_said_and_of_too_many_how_many_are_drawn(self) -> None:
+        good = box(0, 0, 9, 9)
+        self.assertNotIn("box", self.drawn_and_told(good, good)[1].lower())
+        drawn, words = self.drawn_and_told(good, good, good, max_bboxes=2)
+        self.assertEqual(drawn, [good, good])
+        self.assertIn("Only 2 of 3 boxes are drawn.", words)
+
+    def test_the_note_on_a_thousand_bad_boxes_is_short(self) -> None:
+        self.assertLess(len(self.drawn_and_told(*[7] * 1000)[1]), 250)
+
+    def test_an_action_slightly_outside_is_still_refused(self) -> None:
+        engine, _ = self.story(told(actions=[{"name": "click", "x1": 1001, "y1": 5}]))
+        self.assertEqual(self.drawn(engine), [[], []])
+
+
+class StoryFates(StoryCase):
+    GOOD = {"name": "click", "x1": 500, "y1": 500, "label": "Button"}
+    BAD = {"name": "press", "key": "enter"}
+
+    def fates(self, *actions: Any, **settings: Any) -> tuple[Any, list[Json]]:
+        """The engine, and what the journal says of the actions as the model wrote them."""
+        engine, _ = self.story(told(actions=list(actions)), **settings)
+        return engine, self.stages(engine)[1]["asked"]
+
+    def test_each_action_stands_as_written_beside_what_became_of_it(self) -> None:
+        _, (one, two, three) = self.fates(self.GOOD, self.BAD, self.GOOD)
+        self.assertEqual([one["action"], two["action"]], [self.GOOD, self.BAD])
+        self.assertEqual(one["became"], "done")
+        self.assertRegex(two["became"], "^refused: .*press")
+        self.assertEqual(three["became"], "left out: the one before it was not done")
+
+    def test_actions_beyond_the_most_are_left_out(self) -> None:
+        _, asked = self.fates(self.GOOD, self.GOOD, "click", max_actions=2)
+        self.assertEqual(asked[2], {"action": "click", "became": "left out: at most 2 a turn"})
+        self.assertEqual([fate["became"] for fate in asked[:2]], ["done", "done"])
+
+    def test_a_confirmed_completion_is_done(self) -> None:
+        replies = iter([told(actions=[{"name": "done"}]), text("YES: it is")])
+        engine, state = self.engine(lambda request: next(replies), "story", max_steps=3)
+        self.begin(engine)
+        self.assertEqual(agent.run_agent(engine, state).kind, "completed")
+        (fate,) = self.stages(engine)[1]["asked"]
+        self.assertEqual(fate, {"action": {"name": "done"}, "became": "done"})
+
+    def test_the_same_stands_in_log_and_vlm_output(self) -> None:
+        engine, asked = self.fates(self.GOOD, self.BAD, log_layout="turn_dirs")
+        folder = engine.logger.folder
+        written = json.loads((folder / "turn_0002" / "vlm_output.json").read_bytes())
+        self.assertEqual(written["asked"], asked)
+        self.assertEqual(written["actions"], [{"name": "click", "x1": 500, "y1": 500}])
+        log = (folder / "execution_log.txt").read_text(encoding="utf-8")
+        self.assertIn(f"action: {json.dumps(self.GOOD)} -> done", log)
+        self.assertIn(f"action: {json.dumps(self.BAD)} -> refused: ", log)
+
+    def test_the_panel_gets_them_with_the_picture(self) -> None:
+        engine, state = self.engine(lambda request: told(actions=[self.BAD]), "story", max_steps=2)
+        panel = agent.Panel(
+            agent.replace(engine.config, panel_patience=0.1),
+            engine.actuator.stop,
+            agent.Book("run_0001"),
+        )
+        self.addCleanup(panel.close)
+        watch(engine, panel)
+        self.begin(engine)
+        agent.run_agent(engine, state)
+        (fate,) = json.loads(panel.answer("/state", b"")[1])["asked"]
+        self.assertEqual(fate["action"], self.BAD)
+        self.assertRegex(fate["became"], "^refused: ")
