@@ -7958,8 +7958,19 @@ def resume(engine: Engine, state: AgentState) -> None:
 
 def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
     """The planner plans and reviews, the executor acts, one turn after the other."""
+    if not state.turn:
+        keep_first_picture(engine)
     take_turn = partial(two_agent_turn, engine, state)
     return run_turns(engine, state, take_turn)
+
+
+def keep_first_picture(engine: Engine) -> None:
+    """Saves what the screen was before anything was done, for people: no act relies on it."""
+    frame = engine.eyes.capture()
+    png = engine.eyes.draw(frame.pixels, frame)
+    engine.logger.publish(Shown(png, 0))
+    path = engine.logger.save_screenshot("turn_0000", png, frame)
+    engine.logger.log(f"SCREENSHOT {path}: the screen before the first turn")
 
 
 def two_agent_turn(engine: Engine, state: AgentState) -> Outcome | None:
@@ -8374,9 +8385,13 @@ def observe_step(engine: Engine, state: AgentState, chat: Conversation, act: Act
         f"Screenshot {chat.screenshots}",
         screenshot=look.screenshot,
     )
+    frame = look.frame
     answer = {
         "ok": True,
         "screenshot": chat.screenshots,
+        "file": look.screenshot,
+        "size": [frame.width, frame.height],
+        "screen_size": [frame.area.width, frame.area.height],
         "window": look.window.title if look.window else "",
     }
     return ChatStep(

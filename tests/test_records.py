@@ -226,3 +226,44 @@ class StoryFates(StoryCase):
         (fate,) = json.loads(panel.answer("/state", b"")[1])["asked"]
         self.assertEqual(fate["action"], self.BAD)
         self.assertRegex(fate["became"], "^refused: ")
+
+
+class Pictures(RecordsCase):
+    def test_the_screen_before_turn_1_is_kept_as_turn_0000(self) -> None:
+        for profile in ("planner", "commander"):
+            engine = self.run_of(plan_and(CLICK), profile, max_steps=1)
+            engine.logger.flush()
+            path = engine.logger.folder / "screenshots" / "turn_0000.png"
+            self.assertEqual(agent.png_to_rgb(path.read_bytes())[1:], (64, 64))
+            self.assertIn("SCREENSHOT screenshots/turn_0000.png", self.log_of(engine))
+            self.assertLess(
+                self.log_of(engine).index("turn_0000"), self.log_of(engine).index("TURN 1")
+            )
+
+    def test_it_is_no_turn_and_no_act_relies_on_it(self) -> None:
+        engine = self.run_of(plan_and(CLICK), max_steps=3)
+        self.assertEqual([item["turn"] for item in self.book_of(engine)], [-1, 1, 2, 3])
+        looks = [look["screenshot"] for look in self.records(engine, "look")]
+        self.assertNotIn("screenshots/turn_0000.png", looks)
+
+    def test_a_resumed_run_keeps_the_first_one(self) -> None:
+        first = self.run_of(plan_and(CLICK), max_steps=3)
+        first.logger.flush()
+        path = first.logger.folder / "screenshots" / "turn_0000.png"
+        before = path.stat().st_mtime_ns
+        second, state = self.engine(plan_and(CLICK), old=first.logger.folder, max_steps=5)
+        agent.resume(second, state)
+        agent.run_agent(second, state)
+        second.logger.flush()
+        self.assertEqual(path.stat().st_mtime_ns, before)
+
+    def test_a_chat_is_told_file_and_size_of_its_screenshot(self) -> None:
+        engine = self.run_of(lambda request: text("It is done."), "chat")
+        (request,) = engine.voice.server.requests  # type: ignore[attr-defined]
+        (answer,) = [m["content"] for m in request["messages"] if m["role"] == "tool"]
+        told_of = json.loads(answer)
+        engine.logger.flush()
+        picture = (engine.logger.folder / told_of["file"]).read_bytes()
+        self.assertEqual(told_of["file"], "screenshots/screen_0001.png")
+        self.assertEqual(told_of["size"], list(agent.png_to_rgb(picture)[1:]))
+        self.assertEqual(told_of["screen_size"], [64, 36])
