@@ -1032,6 +1032,24 @@ class ResumeRecord(RunRecord):
 
 
 @dataclass(frozen=True)
+class RoleRecord(Record):
+    """A role speaks for the first time: what all of its requests begin with."""
+
+    kind: ClassVar[str] = "role"
+    name: str = ""
+    system: str = ""
+    tools: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class HintRecord(Record):
+    """The person said something that the model is to know."""
+
+    kind: ClassVar[str] = "hint"
+    text: str = ""
+
+
+@dataclass(frozen=True)
 class LookRecord(Record):
     """A look was taken; times in seconds, `window` (left, top, width, height) in its pixels."""
 
@@ -1151,7 +1169,8 @@ class StageRecord(Record):
     stage: str = ""
     observation: str | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
     bboxes: list[Any] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
-    actions: list[Any] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    actions: list[Any] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)  # executed
+    asked: list[Any] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)  # as in Chapter
     raw_png: str | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
     annotated_png: str | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
 
@@ -1188,6 +1207,8 @@ RECORDS: dict[str, type[Record]] = {
     for record in (
         RunRecord,
         ResumeRecord,
+        RoleRecord,
+        HintRecord,
         LookRecord,
         ReplyRecord,
         FailureRecord,
@@ -1305,6 +1326,7 @@ class Shown:
     boxes: list[dict[str, int]] = field(default_factory=list)
     observation: str = ""
     trail: list[list[JsonDict]] = field(default_factory=list)
+    asked: list[JsonDict] = field(default_factory=list)
 
 
 Item = Record | Phase | Question | Spoken | Shown
@@ -5574,6 +5596,7 @@ _ADVICE = {  # what to do about a kind of error
     "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
 }
 CORRECTION_WORDS_MOST = 60
+BOX_MOST = 1020  # what a corner of a box may say for the edge of the grid
 NUMBER_LIMIT = 1e18
 
 # A number that was written as a text.
@@ -5970,22 +5993,28 @@ def _story_object(said: str) -> _Arguments:
     return {}
 
 
-def _boxes(listed: list[object]) -> list[dict[str, int]]:
-    """The boxes of a story on the grid; one that is not certain is left out."""
+def read_box(item: object) -> tuple[dict[str, int], bool]:
+    """A box of a story on the grid, empty if it is none, and whether it was brought to the edge.
+
+    It is only drawn, so a little too far counts as the edge. An act's place never does.
+    """
     corners = ("x1", "y1", "x2", "y2")
-    found: list[dict[str, int]] = []
-    for item in listed:
-        box = json_object(item)
-        grid = _on_grid([box.get(corner) for corner in corners])
-        if not grid:
-            continue
-        x1, y1, x2, y2 = grid
-        found.append({"x1": x1, "y1": y1, "x2": x2, "y2": y2})
-    return found
+    box = json_object(item)
+    written = [box.get(corner) for corner in corners]
+    grid = _on_grid(written)
+    if grid:
+        return dict(zip(corners, grid, strict=True)), False
+    grid = _on_grid([_at_edge(value) for value in written])
+    return dict(zip(corners, grid, strict=False)), bool(grid)
 
 
-def read_story(message: JsonObject) -> tuple[str, list[object], list[dict[str, int]]]:
-    """(observation, actions as written, boxes on the grid) of a reply's first JSON object.
+def _at_edge(value: object) -> object:
+    """A number slightly beyond the grid as its edge, anything else as it is."""
+    return value if _number(value, GRID, BOX_MOST) is None else GRID
+
+
+def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
+    """(observation, actions, boxes), the lists as written, of a reply's first JSON object.
 
     A reply without one is all observation.
     """
@@ -5997,7 +6026,7 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[dict[str, i
     if not isinstance(observation, str):
         observation = ""
     actions = json_list(story.get("actions"))
-    boxes = _boxes(json_list(story.get("bboxes")))
+    boxes = json_list(story.get("bboxes"))
     return observation, actions, boxes
 
 
@@ -6391,6 +6420,27 @@ def only_some_text(done: int, asked: int) -> str:
 def not_executed_text(number: int, reason: str) -> str:
     """Why a story's actions end at this one."""
     return f" Action {number} was not executed: {reason}"
+
+
+def edge_boxes_text(numbers: Sequence[int]) -> str:
+    """Where boxes of a story reached a little beyond the picture."""
+    return f" Brought to the picture's edge: {_numbered_boxes(numbers)}."
+
+
+def refused_boxes_text(numbers: Sequence[int]) -> str:
+    """Where boxes of a story are none."""
+    needs = "a box takes x1, y1, x2, y2, whole numbers from 0 to 1000"
+    return f" Not drawn: {_numbered_boxes(numbers)}; {needs}."
+
+
+def only_some_boxes_text(drawn: int, asked: int) -> str:
+    """Where a story's reply held more boxes than a picture shows."""
+    return f" Only {drawn} of {asked} boxes are drawn."
+
+
+def _numbered_boxes(numbers: Sequence[int]) -> str:
+    listed = ", ".join(map(str, numbers))
+    return f"box {cut(listed, 40)}"
 
 
 ####################################################################################################
@@ -7094,6 +7144,7 @@ class Voice:
     _warned: set[str] = field(default_factory=set)
     _before: str = ""  # text of the acting role's last request
     _hints: list[str] = field(default_factory=list)  # not yet answered
+    _introduced: list[RoleRecord] = field(default_factory=list)  # roles that log and journal hold
 
     def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
         """One request: the role's prompt, then `messages`.
@@ -7101,7 +7152,8 @@ class Voice:
         A failed exchange is returned, since it costs a turn only; several in a row are raised.
         """
         acting = role == self.profile.roles["executor"]
-        self._hints += self.inbox.take_hints()
+        self._introduce(role)
+        self._take_hints()
         if acting and self._hints:
             hints = hints_text([self.logger.hide(hint) for hint in self._hints])
             messages = [*messages, Message("user", hints)]
@@ -7123,6 +7175,31 @@ class Voice:
         self._log_reply(role, messages, reply)
         self._record(role, reply, shared, waited)
         return reply
+
+    def know(self, record: RoleRecord) -> None:
+        """A role that the journal of a resumed run holds already."""
+        self._introduced.append(replace(record, turn=0, time=0.0))
+
+    def _introduce(self, role: Role) -> None:
+        """What never changes in a role's requests, once into the log and the journal."""
+        system = self.profile.system(role)
+        tools = self.profile.schemas(role)
+        record = RoleRecord(name=role.name, system=system, tools=tools)
+        if record in self._introduced:
+            return
+        self._introduced.append(record)
+        lines = [f"ROLE {role.name}, in all of its requests", f"system: {system}"]
+        for tool in tools:
+            schema = json.dumps(tool, ensure_ascii=False)
+            lines.append(f"tool: {schema}")
+        self.logger.log("\n".join(lines))
+        self.logger.record(record)
+
+    def _take_hints(self) -> None:
+        """What the person has said since the last request, to be told until a reply has come."""
+        for hint in self.inbox.take_hints():
+            self.logger.record(HintRecord(text=hint))
+            self._hints.append(hint)
 
     def _text(self, role: Role, messages: Sequence[Message]) -> str:
         """All of a request but its images, in the order in which the server reads it."""
@@ -7853,6 +7930,8 @@ def resume(engine: Engine, state: AgentState) -> None:
     pending: ActionRecord | None = None
     for record in journal.records:
         state.take(record)
+        if isinstance(record, RoleRecord):
+            engine.voice.know(record)
         if isinstance(record, IntentRecord):
             pending = ActionRecord(
                 record.turn,
@@ -7879,8 +7958,19 @@ def resume(engine: Engine, state: AgentState) -> None:
 
 def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
     """The planner plans and reviews, the executor acts, one turn after the other."""
+    if not state.turn:
+        keep_first_picture(engine)
     take_turn = partial(two_agent_turn, engine, state)
     return run_turns(engine, state, take_turn)
+
+
+def keep_first_picture(engine: Engine) -> None:
+    """Saves what the screen was before anything was done, for people: no act relies on it."""
+    frame = engine.eyes.capture()
+    png = engine.eyes.draw(frame.pixels, frame)
+    engine.logger.publish(Shown(png, 0))
+    path = engine.logger.save_screenshot("turn_0000", png, frame)
+    engine.logger.log(f"SCREENSHOT {path}: the screen before the first turn")
 
 
 def two_agent_turn(engine: Engine, state: AgentState) -> Outcome | None:
@@ -8295,9 +8385,13 @@ def observe_step(engine: Engine, state: AgentState, chat: Conversation, act: Act
         f"Screenshot {chat.screenshots}",
         screenshot=look.screenshot,
     )
+    frame = look.frame
     answer = {
         "ok": True,
         "screenshot": chat.screenshots,
+        "file": look.screenshot,
+        "size": [frame.width, frame.height],
+        "screen_size": [frame.area.width, frame.area.height],
         "window": look.window.title if look.window else "",
     }
     return ChatStep(
@@ -8398,18 +8492,19 @@ def first_reply(engine: Engine, state: AgentState) -> JsonDict:
 def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | None:
     """What the last reply wanted, the picture of what came of it, and the next reply."""
     config = engine.config
-    said, actions, boxes = read_story(last_reply(engine, story))
+    said, actions, written_boxes = read_story(last_reply(engine, story))
     observation = cut(cut_repetition(said), config.observation_chars)
     state.plan = observation or state.plan
     chapter = perform_actions(engine, state, story, actions)
+    place_boxes(engine, chapter, written_boxes)
+    log_chapter(engine, state, chapter)
     outcome = chapter.outcome
     if outcome is None:
         outcome = escalate(engine, state, chapter.progress, chapter.deed)
     if state.memory.last_recovery_turn == state.turn:
         chapter.notes.append(RECOVERED_IN_STORY)
-    done = chapter.done
-    image = marked_picture(engine, state, story, done, boxes[: config.max_bboxes])
-    turns = [done, *state.trail]
+    image = marked_picture(engine, state, story, chapter)
+    turns = [chapter.done, *state.trail]
     state.trail = turns[: config.marks_trail_turns]
     if state.stalled >= config.stall_tell:
         chapter.notes.append(f" {stalled_text(state, 'turns')}")
@@ -8447,6 +8542,8 @@ class Chapter:
     """What came of the actions of one reply."""
 
     done: list[JsonDict] = field(default_factory=list)  # the actions that were executed
+    asked: list[JsonDict] = field(default_factory=list)  # each `action` as written, `became` what
+    boxes: list[dict[str, int]] = field(default_factory=list)  # those that are drawn
     notes: list[str] = field(default_factory=list)  # what the model must be told of them
     progress: bool = False
     deed: Deed | None = None  # the last one
@@ -8470,7 +8567,56 @@ def perform_actions(
             break  # what follows was meant for the screen after it
     if len(chapter.done) == most < len(actions):
         chapter.notes.append(only_some_text(most, len(actions)))
+    reason = f"left out: at most {most} a turn"
+    if len(chapter.done) < min(most, len(actions)):
+        reason = "left out: the one before it was not done"
+    for action in actions[len(chapter.asked) :]:
+        keep_fate(chapter, action, reason)
     return chapter
+
+
+def keep_fate(chapter: Chapter, action: Any, became: str) -> None:
+    """What became of an action, beside how the model wrote it."""
+    fate = {
+        "action": action,
+        "became": became,
+    }
+    chapter.asked.append(fate)
+
+
+def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[Any]) -> None:
+    """The boxes to draw, and what the model must be told of those that are not as it wrote them."""
+    most = engine.config.max_bboxes
+    moved = []
+    refused = []
+    drawn: list[dict[str, int]] = []
+    for number, item in enumerate(written, 1):
+        box, at_edge = read_box(item)
+        if not box:
+            refused.append(number)
+            continue
+        drawn.append(box)
+        if at_edge and len(drawn) <= most:
+            moved.append(number)
+    chapter.boxes = drawn[:most]
+    if moved:
+        chapter.notes.append(edge_boxes_text(moved))
+    if refused:
+        chapter.notes.append(refused_boxes_text(refused))
+    if len(drawn) > most:
+        chapter.notes.append(only_some_boxes_text(most, len(drawn)))
+
+
+def log_chapter(engine: Engine, state: AgentState, chapter: Chapter) -> None:
+    """The reply as it was understood, into the log."""
+    lines = [f"PARSED observation: {state.plan}"]
+    for fate in chapter.asked:
+        action = json.dumps(fate["action"], ensure_ascii=False)
+        became = fate["became"]
+        lines.append(f"action: {action} -> {became}")
+    for box in chapter.boxes:
+        lines.append(f"box: {json.dumps(box)}")
+    engine.logger.log("\n".join(lines))
 
 
 def perform_action(
@@ -8494,10 +8640,14 @@ def perform_action(
         engine.logger.record(NoCallRecord(error=error.kind, text=str(error)))
         record = replace(record, result=str(error))
     note_action(engine, state, record)
+    became = "done"
     if executed:
         chapter.done.append(story_mark(act))
     else:
         chapter.notes.append(not_executed_text(number, record.result))
+    if not executed and chapter.outcome is None:
+        became = f"refused: {record.result}"
+    keep_fate(chapter, action, became)
     return executed
 
 
@@ -8552,17 +8702,23 @@ def marked_picture(
     engine: Engine,
     state: AgentState,
     story: Story,
-    done: list[JsonDict],
-    boxes: list[dict[str, int]],
+    chapter: Chapter,
 ) -> bytes:
     """The screen after the actions with their marks, as base64; both pictures are saved.
 
     The marks are drawn by the panel's page, or by the program where none is open or in time.
     """
     logger = engine.logger
+    done = chapter.done
+    boxes = chapter.boxes
     name = f"turn_{state.turn:04d}"
     if engine.config.log_layout == "turn_dirs":
-        output = {"observation": state.plan, "bboxes": boxes, "actions": done}
+        output = {
+            "observation": state.plan,
+            "bboxes": boxes,
+            "actions": done,
+            "asked": chapter.asked,
+        }
         written = json.dumps(logger.hide(output)).encode()
         logger.save_screenshot(f"{name}/vlm_output.json", written)
         name += "/screenshot"
@@ -8574,10 +8730,20 @@ def marked_picture(
             observation=state.plan,
             bboxes=boxes,
             actions=done,
+            asked=chapter.asked,
             raw_png=look.screenshot,
         )
     )
-    logger.publish(Shown(look.png, state.turn, done, boxes, state.plan, state.trail))
+    shown = Shown(
+        look.png,
+        state.turn,
+        done,
+        boxes,
+        state.plan,
+        state.trail,
+        chapter.asked,
+    )
+    logger.publish(shown)
     drawn = engine.voice.inbox.wait_annotated(state.turn, engine.config.panel_patience)
     if engine.voice.inbox.present and not drawn:
         engine.say("The panel sent no picture in time, so the program drew the marks.")
@@ -9086,7 +9252,8 @@ def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
     )
     if cached is None:
         sums.computed = 1
-    if turn.notes and turn.notes[-1][0] == "correction":
+    asked_again = [kind for kind, _ in turn.notes].count("correction")
+    if asked_again > turn.sums.corrections:
         sums.corrections = 1
     if cached is not None:  # what the server's cache gave
         sums.reused = cached
@@ -9161,6 +9328,11 @@ def _enter_archive(run: RunEntry, turn: TurnEntry, record: MemorySnapshot) -> Su
     return Sums()
 
 
+def _enter_hint(run: RunEntry, turn: TurnEntry, record: HintRecord) -> Sums:
+    turn.notes.append(("hint", record.text))
+    return Sums()
+
+
 def _enter_verification(run: RunEntry, turn: TurnEntry, record: VerificationRecord) -> Sums:
     turn.notes.append(("verification", record.text))
     return Sums()
@@ -9175,6 +9347,7 @@ _ENTRIES: Mapping[type[Record], Callable[[RunEntry, TurnEntry, Any], Sums]] = {
     PlanRecord: _enter_plan,
     FailureRecord: _enter_failure,
     NoCallRecord: _enter_no_call,
+    HintRecord: _enter_hint,
     MemorySnapshot: _enter_archive,
     VerificationRecord: _enter_verification,
 }
@@ -10581,6 +10754,7 @@ class PanelState:
     vlm_json: str = ""
     raw_b64: str = ""  # the picture, a PNG
     paused: str = ""  # by what
+    asked: MarksJson = ()  # each action as the model of a story wrote it, and what became of it
 
 
 @dataclass(frozen=True)
@@ -10685,6 +10859,7 @@ class Panel:
                 bboxes=picture.boxes,
                 trail=picture.trail,
                 observation=picture.observation,
+                asked=picture.asked,
             )
 
     def publish(self) -> None:

@@ -101,7 +101,17 @@ class Steps(ChatCase):
     def test_pointer_sees_nothing_until_it_asks(self) -> None:
         engine, _ = self.chat(call("take_screenshot"), profile="pointer")
         self.assertEqual([len(images(r)) for r in engine.voice.server.requests], [0, 1])
-        self.assertEqual(answer_to(engine, 1), {"ok": True, "screenshot": 1, "window": "Plain"})
+        self.assertEqual(
+            answer_to(engine, 1),
+            {
+                "ok": True,
+                "screenshot": 1,
+                "file": "screenshots/screen_0001.png",
+                "size": [64, 64],
+                "screen_size": [64, 36],
+                "window": "Plain",
+            },
+        )
 
     def test_the_tools_are_offered_under_the_described_names_and_shapes(self) -> None:
         engine, _ = self.chat()
@@ -564,7 +574,7 @@ class Traces(ChatCase):
             ["reply", "intent", "result", "action", "state"],
             ["reply", "no_call", "action", "state"],
         )
-        self.assertEqual(kinds, ["action", *acted, *corrected, "reply", "action"])
+        self.assertEqual(kinds, ["action", "role", *acted, *corrected, "reply", "action"])
         actions = self.records(engine, "action")
         self.assertEqual(
             [a["tool"] for a in actions],

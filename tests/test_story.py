@@ -243,9 +243,9 @@ class Reading(unittest.TestCase):
             ("", [], []),
         )
 
-    def test_boxes_off_the_grid_or_incomplete_are_left_out_and_never_clamped(self) -> None:
+    def test_boxes_far_off_the_grid_or_incomplete_are_none(self) -> None:
         boxes = [
-            {"x1": 0, "y1": 0, "x2": 1000, "y2": 1001},
+            {"x1": 0, "y1": 0, "x2": 1000, "y2": 1021},
             {"x1": -1, "y1": 0, "x2": 5, "y2": 5},
             {"x1": 1},
             7,
@@ -254,7 +254,9 @@ class Reading(unittest.TestCase):
             {"x1": True, "y1": 0, "x2": 5, "y2": 5},
             {"x1": 0, "y1": 0, "x2": 1000, "y2": 1000},
         ]
-        self.assertEqual(agent.read_story(told(bboxes=boxes))[2], [boxes[-1]])
+        written = agent.read_story(told(bboxes=boxes))[2]
+        read = [agent.read_box(box) for box in written]
+        self.assertEqual(read, [({}, False)] * 7 + [(boxes[-1], False)])
 
     def test_a_megabyte_is_read_soon(self) -> None:
         for said in (
@@ -544,6 +546,7 @@ class Files(StoryCase):
                 "observation": "I click.",
                 "bboxes": [],
                 "actions": [{"name": "click", "x1": 500, "y1": 500}],
+                "asked": [{"action": CLICK, "became": "done"}],
             },
         )
         self.assertEqual(self.stages(engine)[1]["raw_png"], "turn_0002/screenshot_raw.png")

@@ -1,0 +1,269 @@
+"""What a run leaves on record: who spoke with which prompt, the first picture, the hints, the fate of each action."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.scripted import PLAN, PROOF, EngineCase, call, page_items, role_of, text
+from tests.test_story import StoryCase, told, watch
+
+Json = dict[str, Any]
+CLICK = call("click_screen_element", element_name="b", position=[500, 500])
+DONE = call("report_mission_complete", evidence=PROOF)
+
+
+def plan_and(acting: Json) -> Any:
+    """A model whose planner gives one plan, whose executor says this, whose verifier agrees."""
+    said = {"planner": PLAN, "executor": acting, "verifier": text("YES: it is pressed")}
+    return lambda request: said[role_of(request)]
+
+
+class RecordsCase(EngineCase):
+    def run_of(self, decide: Any, profile: str = "planner", **settings: Any) -> agent.Engine:
+        """The engine of a run that is over."""
+        engine, self.state = self.engine(decide, profile, **settings)
+        self.begin(engine)
+        self.outcome = agent.run_agent(engine, self.state)
+        return engine
+
+    def log_of(self, engine: agent.Engine) -> str:
+        return (engine.logger.folder / "execution_log.txt").read_text(encoding="utf-8")
+
+    def book_of(self, engine: agent.Engine) -> list[Json]:
+        return page_items(agent.book_of(engine.logger.folder))
+
+
+class Roles(RecordsCase):
+    def test_prompt_and_tools_of_each_role_stand_once_in_journal_and_log(self) -> None:
+        engine = self.run_of(plan_and(CLICK), max_steps=6)
+        roles = self.records(engine, "role")
+        self.assertEqual([role["name"] for role in roles], ["planner", "executor"])
+        log = self.log_of(engine)
+        for role, known in zip(roles, ("planner", "executor"), strict=True):
+            speaker = engine.profile.roles[known]
+            self.assertEqual(role["system"], engine.profile.system(speaker))
+            self.assertEqual(role["tools"], engine.profile.schemas(speaker))
+            self.assertEqual(log.count(f"ROLE {known}, in all of its requests"), 1)
+            for tool in role["tools"]:
+                self.assertEqual(log.count(json.dumps(tool, ensure_ascii=False)), 1)
+
+    def test_they_are_what_the_requests_carried(self) -> None:
+        engine = self.run_of(plan_and(DONE))
+        sent = engine.voice.server.requests  # type: ignore[attr-defined]
+        for role, request in zip(self.records(engine, "role"), sent, strict=True):
+            self.assertEqual(role["system"], request["messages"][0]["content"])
+            self.assertEqual(role["tools"], request.get("tools", []))
+
+    def test_it_stands_there_before_the_first_reply_of_that_role(self) -> None:
+        for profile in agent.PROFILES:
+            with self.subTest(profile):
+                engine = self.run_of(lambda request: text("I wait."), profile, max_steps=2)
+                lines = agent.read_journal(engine.logger.folder).records
+                known = set[str]()
+                for record in lines:
+                    if isinstance(record, agent.RoleRecord):
+                        known.add(record.name)
+                    if isinstance(record, agent.ReplyRecord):
+                        self.assertIn(record.role, known)
+                self.assertTrue(known)
+
+    def test_a_resumed_run_does_not_repeat_a_role_that_stayed_the_same(self) -> None:
+        first = self.run_of(plan_and(CLICK), max_steps=3)
+        second, state = self.engine(plan_and(DONE), old=first.logger.folder, max_steps=9)
+        agent.resume(second, state)
+        agent.run_agent(second, state)
+        names = [role["name"] for role in self.records(second, "role")]
+        self.assertEqual(names, ["planner", "executor", "verifier"])
+
+    def test_a_resumed_run_tells_of_a_prompt_that_changed_since(self) -> None:
+        first = self.run_of(plan_and(CLICK), max_steps=3)
+        second, state = self.engine(plan_and(CLICK), old=first.logger.folder, max_steps=5)
+        roles = dict(second.profile.roles)
+        roles["executor"] = roles["executor"]._replace(prompt="You act.")
+        second.profile = second.voice.profile = agent.replace(second.profile, roles=roles)
+        agent.resume(second, state)
+        agent.run_agent(second, state)
+        roles_told = self.records(second, "role")
+        self.assertEqual([r["name"] for r in roles_told], ["planner", "executor", "executor"])
+        self.assertEqual(roles_told[-1]["system"], "You act.")
+
+
+class Hints(RecordsCase):
+    def run_with_hint(self, hint: str = "press the green one") -> agent.Engine:
+        engine, state = self.engine(plan_and(CLICK), max_steps=3)
+        self.begin(engine)
+        hints = [[hint], [], []]
+        engine.voice.inbox = mock.Mock(spec=agent.NoInbox)
+        engine.voice.inbox.take_hints.side_effect = lambda: hints.pop(0) if hints else []
+        agent.run_agent(engine, state)
+        return engine
+
+    def test_a_hint_is_in_the_journal_with_its_turn(self) -> None:
+        (hint,) = self.records(self.run_with_hint(), "hint")
+        self.assertEqual((hint["text"], hint["turn"]), ("press the green one", 1))
+
+    def test_a_hint_is_a_note_on_the_turn_of_report_and_export(self) -> None:
+        folder = self.run_with_hint().logger.folder
+        notes = [turn["notes"] for turn in page_items(agent.book_of(folder))[1:]]
+        self.assertIn(["hint", "press the green one"], sum(notes, []))
+        for pictures in (False, True):
+            page = agent.report_text(folder, pictures=pictures)
+            self.assertIn('["hint", "press the green one"]', page)
+
+    def test_a_secret_in_a_hint_is_hidden(self) -> None:
+        engine, state = self.engine(plan_and(DONE))
+        engine.logger.hide = agent.Secrets({"PIN": "4711"}).hide
+        engine.voice.inbox = mock.Mock(spec=agent.NoInbox)
+        engine.voice.inbox.take_hints.side_effect = [["it is 4711"], [], []]
+        self.begin(engine)
+        agent.run_agent(engine, state)
+        self.assertNotIn("4711", (engine.logger.folder / "turns.jsonl").read_text())
+        self.assertEqual(self.records(engine, "hint")[0]["text"], "it is {{PIN}}")
+
+    def test_a_hint_between_a_correction_and_its_reply_does_not_hide_the_correction(self) -> None:
+        answers = iter([PLAN, text("I click."), DONE, text("YES")])
+        engine, state = self.engine(lambda request: next(answers))
+        self.begin(engine)
+        hints = iter([[], [], ["use the menu"], []])
+        engine.voice.inbox = mock.Mock(spec=agent.NoInbox)
+        engine.voice.inbox.take_hints.side_effect = lambda: next(hints)
+        agent.run_agent(engine, state)
+        figures = dict(agent.book_of(engine.logger.folder).figures())
+        self.assertEqual(figures["corrections"], "1")
+
+
+def box(x1: Any, y1: Any, x2: Any, y2: Any) -> Json:
+    return {"x1": x1, "y1": y1, "x2": x2, "y2": y2}
+
+
+class StoryBoxes(StoryCase):
+    def drawn_and_told(self, *boxes: Any, **settings: Any) -> tuple[list[Json], str]:
+        """The boxes of a reply that are drawn, and the text beside the picture with them."""
+        engine, _ = self.story(told(bboxes=list(boxes)), told(), **settings)
+        request = engine.voice.server.requests[1]["messages"][-1]
+        return self.stages(engine)[1]["bboxes"], request["content"][-1]["text"]
+
+    def test_a_box_slightly_outside_is_brought_to_the_edge_and_the_model_is_told(self) -> None:
+        for beyond in (1001, 1008.4, 1020):
+            drawn, words = self.drawn_and_told(box(0, 0, 9, 9), box(900, 900, beyond, 950))
+            self.assertEqual(drawn, [box(0, 0, 9, 9), box(900, 900, 1000, 950)])
+            self.assertIn("Brought to the picture's edge: box 2.", words)
+
+    def test_any_other_box_is_refused_with_a_word(self) -> None:
+        for wrong in (box(0, 0, 1021, 9), box(-1, 0, 9, 9), box("a", 0, 9, 9), {"x1": 1}, 7):
+            drawn, words = self.drawn_and_told(wrong, box(0, 0, 9, 9), wrong)
+            self.assertEqual(drawn, [box(0, 0, 9, 9)])
+            self.assertIn("Not drawn: box 1, 3; a box takes x1, y1, x2, y2, whole numbers", words)
+
+    def test_of_good_boxes_nothing_is_said_and_of_too_many_how_many_are_drawn(self) -> None:
+        good = box(0, 0, 9, 9)
+        self.assertNotIn("box", self.drawn_and_told(good, good)[1].lower())
+        drawn, words = self.drawn_and_told(good, good, good, max_bboxes=2)
+        self.assertEqual(drawn, [good, good])
+        self.assertIn("Only 2 of 3 boxes are drawn.", words)
+
+    def test_the_note_on_a_thousand_bad_boxes_is_short(self) -> None:
+        self.assertLess(len(self.drawn_and_told(*[7] * 1000)[1]), 250)
+
+    def test_an_action_slightly_outside_is_still_refused(self) -> None:
+        engine, _ = self.story(told(actions=[{"name": "click", "x1": 1001, "y1": 5}]))
+        self.assertEqual(self.drawn(engine), [[], []])
+
+
+class StoryFates(StoryCase):
+    GOOD = {"name": "click", "x1": 500, "y1": 500, "label": "Button"}
+    BAD = {"name": "press", "key": "enter"}
+
+    def fates(self, *actions: Any, **settings: Any) -> tuple[Any, list[Json]]:
+        """The engine, and what the journal says of the actions as the model wrote them."""
+        engine, _ = self.story(told(actions=list(actions)), **settings)
+        return engine, self.stages(engine)[1]["asked"]
+
+    def test_each_action_stands_as_written_beside_what_became_of_it(self) -> None:
+        _, (one, two, three) = self.fates(self.GOOD, self.BAD, self.GOOD)
+        self.assertEqual([one["action"], two["action"]], [self.GOOD, self.BAD])
+        self.assertEqual(one["became"], "done")
+        self.assertRegex(two["became"], "^refused: .*press")
+        self.assertEqual(three["became"], "left out: the one before it was not done")
+
+    def test_actions_beyond_the_most_are_left_out(self) -> None:
+        _, asked = self.fates(self.GOOD, self.GOOD, "click", max_actions=2)
+        self.assertEqual(asked[2], {"action": "click", "became": "left out: at most 2 a turn"})
+        self.assertEqual([fate["became"] for fate in asked[:2]], ["done", "done"])
+
+    def test_a_confirmed_completion_is_done(self) -> None:
+        replies = iter([told(actions=[{"name": "done"}]), text("YES: it is")])
+        engine, state = self.engine(lambda request: next(replies), "story", max_steps=3)
+        self.begin(engine)
+        self.assertEqual(agent.run_agent(engine, state).kind, "completed")
+        (fate,) = self.stages(engine)[1]["asked"]
+        self.assertEqual(fate, {"action": {"name": "done"}, "became": "done"})
+
+    def test_the_same_stands_in_log_and_vlm_output(self) -> None:
+        engine, asked = self.fates(self.GOOD, self.BAD, log_layout="turn_dirs")
+        folder = engine.logger.folder
+        written = json.loads((folder / "turn_0002" / "vlm_output.json").read_bytes())
+        self.assertEqual(written["asked"], asked)
+        self.assertEqual(written["actions"], [{"name": "click", "x1": 500, "y1": 500}])
+        log = (folder / "execution_log.txt").read_text(encoding="utf-8")
+        self.assertIn(f"action: {json.dumps(self.GOOD)} -> done", log)
+        self.assertIn(f"action: {json.dumps(self.BAD)} -> refused: ", log)
+
+    def test_the_panel_gets_them_with_the_picture(self) -> None:
+        engine, state = self.engine(lambda request: told(actions=[self.BAD]), "story", max_steps=2)
+        panel = agent.Panel(
+            agent.replace(engine.config, panel_patience=0.1),
+            engine.actuator.stop,
+            agent.Book("run_0001"),
+        )
+        self.addCleanup(panel.close)
+        watch(engine, panel)
+        self.begin(engine)
+        agent.run_agent(engine, state)
+        (fate,) = json.loads(panel.answer("/state", b"")[1])["asked"]
+        self.assertEqual(fate["action"], self.BAD)
+        self.assertRegex(fate["became"], "^refused: ")
+
+
+class Pictures(RecordsCase):
+    def test_the_screen_before_turn_1_is_kept_as_turn_0000(self) -> None:
+        for profile in ("planner", "commander"):
+            engine = self.run_of(plan_and(CLICK), profile, max_steps=1)
+            engine.logger.flush()
+            path = engine.logger.folder / "screenshots" / "turn_0000.png"
+            self.assertEqual(agent.png_to_rgb(path.read_bytes())[1:], (64, 64))
+            self.assertIn("SCREENSHOT screenshots/turn_0000.png", self.log_of(engine))
+            self.assertLess(
+                self.log_of(engine).index("turn_0000"), self.log_of(engine).index("TURN 1")
+            )
+
+    def test_it_is_no_turn_and_no_act_relies_on_it(self) -> None:
+        engine = self.run_of(plan_and(CLICK), max_steps=3)
+        self.assertEqual([item["turn"] for item in self.book_of(engine)], [-1, 1, 2, 3])
+        looks = [look["screenshot"] for look in self.records(engine, "look")]
+        self.assertNotIn("screenshots/turn_0000.png", looks)
+
+    def test_a_resumed_run_keeps_the_first_one(self) -> None:
+        first = self.run_of(plan_and(CLICK), max_steps=3)
+        first.logger.flush()
+        path = first.logger.folder / "screenshots" / "turn_0000.png"
+        before = path.stat().st_mtime_ns
+        second, state = self.engine(plan_and(CLICK), old=first.logger.folder, max_steps=5)
+        agent.resume(second, state)
+        agent.run_agent(second, state)
+        second.logger.flush()
+        self.assertEqual(path.stat().st_mtime_ns, before)
+
+    def test_a_chat_is_told_file_and_size_of_its_screenshot(self) -> None:
+        engine = self.run_of(lambda request: text("It is done."), "chat")
+        (request,) = engine.voice.server.requests  # type: ignore[attr-defined]
+        (answer,) = [m["content"] for m in request["messages"] if m["role"] == "tool"]
+        told_of = json.loads(answer)
+        engine.logger.flush()
+        picture = (engine.logger.folder / told_of["file"]).read_bytes()
+        self.assertEqual(told_of["file"], "screenshots/screen_0001.png")
+        self.assertEqual(told_of["size"], list(agent.png_to_rgb(picture)[1:]))
+        self.assertEqual(told_of["screen_size"], [64, 36])
