@@ -57,9 +57,25 @@ ROOMS
 
 from __future__ import annotations
 
+import sys
+
+# The one deed at import: an older Python reads this far, but would end in a traceback further down.
+if sys.version_info < (3, 10) or sys.maxsize < 2**32:
+    raise SystemExit(
+        "agent.py needs Python 3.10 or later with 64 bit, and this is"
+        f" {sys.version.split()[0]} with {sys.maxsize.bit_length() + 1} bit;"
+        " start it with another Python, such as the one from python.org."
+    )
+try:
+    import ctypes
+except ImportError:
+    raise SystemExit(
+        "agent.py needs ctypes, which this Python lacks;"
+        " start it with another Python, such as the one from python.org."
+    ) from None
+
 import argparse
 import base64
-import ctypes
 import getpass
 import hashlib
 import http.client
@@ -73,7 +89,6 @@ import shutil
 import signal
 import socket
 import struct
-import sys
 import textwrap
 import threading
 import time
@@ -10860,16 +10875,14 @@ class Finding(NamedTuple):
 
 
 def check_system() -> Finding:
-    """The operating system and the Python that runs this; only 64 bits are fine."""
+    """The operating system and the Python that runs this."""
     system = sys.platform
     if sys.platform == "win32":
         # Not platform.platform(), which may wait for WMI.
         windows = sys.getwindowsversion()
         system = f"win32 {windows.major}.{windows.minor}.{windows.build}"
     python = sys.version.split()[0]
-    if sys.maxsize > 2**32:
-        return Finding("system", True, f"{system}, Python {python}, 64 bit")
-    return Finding("system", False, f"{system}, Python {python}, 32 bit")
+    return Finding("system", True, f"{system}, Python {python}, 64 bit")
 
 
 def check_desktop(
