@@ -27,6 +27,7 @@ ROOMS
     Actuator - the one place through which input leaves, with every gate before it
     Watcher - what can stop a run from outside: hotkeys, the corner, the console's close button
     Server answers - what a model server says: tokens, models, and its faults told apart
+    Model choice - which of a server's models carries out the task
     Model - the HTTP client: one request at a time, patient where that is safe, stoppable
     Words - what a reply says beside its calls: thoughts, endless repeats, leaked tokens
     Replies - finding the calls in whatever the model said
@@ -240,7 +241,9 @@ class Config:
     lmstudio_endpoint: str = _setting(
         "http://127.0.0.1:1234/v1/chat/completions", "its URL", "LMSTUDIO_ENDPOINT"
     )
-    lmstudio_model: str = _setting("qwen3-vl-2b-instruct", "model to ask for", "LMSTUDIO_MODEL")
+    lmstudio_model: str = _setting(
+        "", "model to ask for; empty: the program chooses", "LMSTUDIO_MODEL"
+    )
     lmstudio_timeout: float = _setting(
         240.0, "seconds, connect to last byte", "LMSTUDIO_TIMEOUT", 1, 86400
     )
@@ -4575,43 +4578,6 @@ def _short_name(name: str) -> str:
     return re.sub(r":\d+$", "", last_part)
 
 
-def _named(listed: list[ModelInfo], wanted: str) -> list[ModelInfo]:
-    """The models of a name: those that bear it exactly, then those whose stored name means it."""
-    exactly = [info for info in listed if wanted in (info.name, info.stored)]
-    alike = [info for info in listed if _same_model(wanted, info.stored)]
-    return [*exactly, *alike]
-
-
-def _seeing(listed: list[ModelInfo]) -> list[ModelInfo]:
-    """The loaded models: those that see, those that may see, and those that do not."""
-    found: list[ModelInfo] = []
-    for vision in (True, None, False):
-        found += [info for info in listed if info.loaded and info.vision is vision]
-    return found
-
-
-def _only(listed: list[ModelInfo]) -> list[ModelInfo]:
-    """The only model of a server that does not tell which one is loaded, or none."""
-    return listed if len(listed) == 1 and listed[0].loaded is None else []
-
-
-def _names_to_choose(listed: list[ModelInfo]) -> str:
-    """The names of the models that may see images, for a message."""
-    names = [info.name for info in listed if info.vision is not False]
-    return ", ".join(names)[:100] or "none that sees images"
-
-
-def _note_on_choice(chosen: ModelInfo, wanted: str, is_wanted: bool) -> str:
-    """What a person should know about the choice of a model, or an empty text."""
-    name = server_words(chosen.name)
-    if not is_wanted:
-        kind = "loaded" if chosen.loaded else "only"
-        return f"The configured model {wanted} is not there; using the {kind} one, {name}."
-    if chosen.loaded is False:
-        return f"The model {name} is not loaded yet, so that the first reply may take a minute."
-    return ""
-
-
 def _models(value: JsonObject) -> list[ModelInfo]:
     """The models in any server's list, loaded ones first."""
     found: list[ModelInfo] = []
@@ -4685,6 +4651,111 @@ def reply_warnings(
                 " it shrank or lost it."
             )
     return warnings
+
+
+####################################################################################################
+# Model choice - which of a server's models carries out the task
+####################################################################################################
+
+# Families that find things in screenshots, the preferred one first: parts of a name without its
+# dots and dashes. Within a family the larger model is wrong less often.
+FAMILIES = (
+    "qwen3vl8b",
+    "qwen3vl4b",
+    "qwen3vl2b",
+    "qwen3vl",
+    "guiowl",
+    "uitars",
+    "holo1",
+    "qwen25vl",
+    "qwen2vl",
+)
+# What to type where there is no model: the 4-bit files with the part that sees, in sizes as the
+# model libraries of LM Studio and Ollama state them.
+DOWNLOAD_WORDS = (
+    "download one with `lms get qwen/qwen3-vl-4b` (3.3 GB; with 6 GB of graphics memory or less"
+    " `lms get qwen/qwen3-vl-2b`, 1.9 GB; with 12 GB or more `lms get qwen/qwen3-vl-8b`, 6.2 GB)"
+)
+NAMES_MOST = 8  # of models that a message or a question lists
+
+
+def _letters(name: str) -> str:
+    """The letters and digits of a model's short name."""
+    return re.sub("[^a-z0-9]", "", _short_name(name))
+
+
+def _is_meant(wanted: str, name: str) -> bool:
+    """Whether both names mean one model: LM Studio calls qwen3-vl-4b-instruct qwen/qwen3-vl-4b."""
+    return _letters(wanted).replace("instruct", "") == _letters(name).replace("instruct", "")
+
+
+def _named(listed: list[ModelInfo], wanted: str) -> list[ModelInfo]:
+    """The models of a name: those that bear it exactly, then those whose stored name means it."""
+    exactly = [info for info in listed if wanted in (info.name, info.stored)]
+    same = [info for info in listed if _same_model(wanted, info.stored)]
+    alike = [info for info in listed if _is_meant(wanted, info.stored)]
+    return [*exactly, *same, *alike]
+
+
+def _able(listed: list[ModelInfo]) -> list[ModelInfo]:
+    """The models that see images, or may: not every server tells."""
+    return [info for info in listed if info.vision is not False]
+
+
+def _place_of_family(info: ModelInfo) -> int | None:
+    """The place of a model's family in the order of preference; None for an unknown family.
+
+    One that thinks aloud before each act comes after all that do not.
+    """
+    letters = f"{_letters(info.name)} {_letters(info.stored)}"
+    for place, family in enumerate(FAMILIES):
+        if family in letters:
+            return place + len(FAMILIES) if "thinking" in letters else place
+    return None
+
+
+def own_choice(listed: list[ModelInfo]) -> ModelInfo | None:
+    """The one loaded model that sees, else the one of the preferred family; None if neither is."""
+    able = _able(listed)
+    loaded = [info for info in able if info.loaded]
+    seeing = [info for info in loaded if info.vision]
+    for group in (seeing, loaded, able):
+        if len(group) == 1:
+            return group[0]
+    places: dict[int, ModelInfo] = {}
+    for info in seeing or loaded or able:
+        place = _place_of_family(info)
+        if place is not None:
+            places.setdefault(place, info)
+    return places[min(places)] if places else None
+
+
+def _names_to_type(able: list[ModelInfo]) -> str:
+    """What to type for each of these models."""
+    options = []
+    for info in able[:NAMES_MOST]:
+        name = server_words(info.name)
+        options.append(f'--model "{name}"' if " " in name else f"--model {name}")
+    return ", ".join(options)
+
+
+def _note_on_choice(chosen: ModelInfo, listed: list[ModelInfo], wanted: str) -> str:
+    """What a person should know about the choice of a model, or an empty text.
+
+    `wanted` is the name that was configured.
+    """
+    name = server_words(chosen.name)
+    sentences: list[str] = []
+    if wanted and chosen not in _named(listed, wanted):
+        kind = "the loaded one, " if chosen.loaded else ""
+        sentences.append(f"The configured model {wanted} is not there; using {kind}{name}.")
+    elif not wanted and len(_able(listed)) > 1:
+        sentences.append(f"Using the model {name}; --model NAME takes another.")
+    if chosen.loaded is False:
+        sentences.append(
+            f"The model {name} is not loaded yet, so that the first reply may take a minute."
+        )
+    return " ".join(sentences)
 
 
 ####################################################################################################
@@ -4814,6 +4885,8 @@ class ModelServer:
         self.url = _endpoint(config.lmstudio_endpoint)
         self.where = f"{self.url.scheme}://{self.url.netloc}"
         self.info: ModelInfo | None = None  # what discover() found
+        # Asks the person which of these models to use: its place, or None for no answer.
+        self.choose: Callable[[Sequence[str]], int | None] = lambda names: None
         self._key = api_key.strip()
         if not re.fullmatch(r"[!-~]*", self._key):
             raise ConfigError(
@@ -4990,20 +5063,36 @@ class ModelServer:
         return ModelError(f"The server at {self.where} {sentence}.", kind, retry)
 
     def discover(self) -> ModelInfo:
-        """The model to use, with a note if it is not the configured one; raises ModelError."""
+        """The model to use, with a note on its choice; raises ModelError.
+
+        It is the configured one, else the one that the program chooses, else the person.
+        """
         wanted = self.config.lmstudio_model
         listed = self._listed()
-        named = _named(listed, wanted)
-        candidates = named or _seeing(listed) or _only(listed)
-        if not candidates:
-            names = _names_to_choose(listed)
-            raise self._fault("no_model", f"{wanted} is not there; listed: {names}")
-        chosen = candidates[0]
+        named = _named(listed, wanted) if wanted else []
+        chosen = named[0] if named else own_choice(listed) or self._choice_of_person(listed)
         if chosen.vision is False:
             raise self._fault("no_vision", f"{chosen.name} reads text only")
-        note = _note_on_choice(chosen, wanted, is_wanted=bool(named))
-        self.info = replace(chosen, note=note)
+        self.info = replace(chosen, note=_note_on_choice(chosen, listed, wanted))
         return self.info
+
+    def _choice_of_person(self, listed: list[ModelInfo]) -> ModelInfo:
+        """The model that the person picks; raises ModelError with what to type or to download."""
+        able = _able(listed)
+        if not able:
+            raise ModelError(
+                f"The server at {self.where} has no model that sees images; {DOWNLOAD_WORDS}.",
+                "no_model",
+            )
+        names = [info.name for info in able[:NAMES_MOST]]
+        picked = self.choose([server_words(name) for name in names])
+        if picked is None:
+            raise ModelError(
+                f"The server at {self.where} has {len(able)} models and none of a known family;"
+                f" choose one: {_names_to_type(able)}.",
+                "no_model",
+            )
+        return able[picked]
 
     def _listed(self) -> list[ModelInfo]:
         """The models of the first list that names any; LM Studio's own lists tell more."""
@@ -12009,6 +12098,22 @@ def _entered_task() -> str:
     return sys.stdin.buffer.readline().decode("utf-8-sig")
 
 
+def choose_model(names: Sequence[str]) -> int | None:
+    """The place of the model that the person picks from a numbered list; None without an answer."""
+    if not _person_is_there():
+        return None
+    rows = [f"{number:>3}  {name}" for number, name in enumerate(names, 1)]
+    say("\n".join(["Which model?", *rows]))
+    while True:
+        print(f"A number from 1 to {len(names)}:", end=" ", flush=True)
+        line = sys.stdin.readline()
+        word = line.strip()
+        if word.isdecimal() and 1 <= int(word) <= len(names):
+            return int(word) - 1
+        if not word:
+            return None
+
+
 def read_secrets(names: Sequence[str]) -> Secrets:
     """The value of each --secret from the environment, else from a hidden prompt.
 
@@ -12139,7 +12244,11 @@ OPTIONS = (
     Option("--dry-run", "move and press nothing", {"action": "store_const", "const": True}),
     Option("--area", "primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels", _metavar("AREA")),
     Option("--endpoint", "chat URL of the server", _metavar("URL", "lmstudio_endpoint")),
-    Option("--model", "model to ask for", _metavar("NAME", "lmstudio_model")),
+    Option(
+        "--model",
+        "model to ask for; by default the program chooses",
+        _metavar("NAME", "lmstudio_model"),
+    ),
     Option("--max-steps", "most turns of the run", _metavar("N")),
     Option("--confirm", "ask before acts: never, risky (default) or always", _metavar("WHEN")),
     Option("--panel", "show the run in a browser, which can pause and stop it", FLAG),
@@ -12287,6 +12396,7 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
     """Prints the table of --check; 0 if everything is fine, else 3."""
     server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""))
+    server.choose = choose_model
     open_it = partial(open_desktop, options, clock)
     profile = PROFILES[options.profile]
     findings = [check_system()]
@@ -12451,6 +12561,7 @@ def open_session(
         config = with_demo_model(config, undo)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
     server = ModelServer(config, clock, stop, key, terminal.say, hide=secrets.hide)
+    server.choose = choose_model
     if recording:
         model = ModelInfo("none")
         task = f"Repeat {recording.folder}"

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shutil
 import subprocess
 import sys
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import agent
+from tests.test_main import CommandLineCase
+from tests.test_model import (
+    LMS_OTHER,
+    OLLAMA_OTHER,
+    RoutedServer,
+    http,
+    model_server,
+    native,
+    plain,
+)
 
 SOURCE = Path(agent.__file__)
 
@@ -54,6 +67,103 @@ class UnfitPython(unittest.TestCase):
                 if not python or subprocess.run([python, "-V"], capture_output=True).returncode:
                     self.skipTest("it is not installed")
                 self.assertIn(f"this is {version}.", self.one_sentence("", python))
+
+
+class ModelChoice(CommandLineCase):
+    """Which of a server's models is used when nothing is configured."""
+
+    def chosen(self, *models: object, **settings: str) -> agent.ModelInfo:
+        page = {"models": list(models)}
+        with RoutedServer({"/api/v1/models": http(200, page)}, LMS_OTHER) as server:
+            return model_server(server.url, **settings).discover()
+
+    def test_the_documented_start_works_with_two_vision_models(self) -> None:
+        found = self.chosen(
+            native("qwen/qwen3-vl-4b", True, 8192), native("google/gemma-3-4b", True)
+        )
+        self.assertEqual((found.name, found.loaded), ("qwen/qwen3-vl-4b", True))
+
+    def test_the_one_loaded_vision_model_is_used_even_if_it_is_of_no_known_family(self) -> None:
+        found = self.chosen(
+            native("text", False, 4096),
+            native("google/gemma-3-4b", True, 8192),
+            native("qwen/qwen3-vl-8b", True),
+        )
+        self.assertEqual(found.name, "google/gemma-3-4b")
+        self.assertIn("Using the model google/gemma-3-4b; --model NAME takes another.", found.note)
+
+    def test_without_a_loaded_one_the_preferred_family_is_used(self) -> None:
+        names = [
+            "qwen2.5-vl-7b-instruct",
+            "ui-tars-1.5-7b",
+            "mradermacher/GUI-Owl-7B-GGUF",
+            "qwen3-vl-30b-a3b",
+            "Qwen3VL-2B-Instruct-Q4_K_M.gguf",
+            "qwen3-vl:4b",
+            "qwen/qwen3-vl-8b",
+        ]
+        order = []
+        listed = [agent.ModelInfo(name, stored=name) for name in ["llava", "pixtral", *names]]
+        for _ in names:
+            found = agent.own_choice(listed)
+            assert found
+            order.append(found.name)
+            listed.remove(found)
+        self.assertEqual(order, names[::-1])
+        self.assertIsNone(agent.own_choice(listed))
+
+    def test_a_model_that_thinks_aloud_comes_after_those_that_do_not(self) -> None:
+        found = self.chosen(
+            native("qwen3-vl-8b-thinking", True), native("qwen3-vl-2b-instruct", True)
+        )
+        self.assertEqual(found.name, "qwen3-vl-2b-instruct")
+        self.assertIn("not loaded yet", found.note)
+
+    def test_the_name_of_the_files_means_the_name_in_lm_studios_list(self) -> None:
+        found = self.chosen(
+            native("qwen/qwen3-vl-8b", True, 8192),
+            native("qwen/qwen3-vl-4b", True),
+            lmstudio_model="qwen3-vl-4b-instruct",
+        )
+        self.assertEqual(found.name, "qwen/qwen3-vl-4b")
+
+    def start(self, page: object, stdin: bytes = b"", person: bool = False) -> tuple[int, str, str]:
+        """A start with a server of this list, by a person at a terminal or in a pipe."""
+        routes = {"/v1/models": http(200, page)}
+        with (
+            RoutedServer(routes, OLLAMA_OTHER) as server,
+            mock.patch.object(
+                agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
+            ),
+            mock.patch.object(agent, "_person_is_there", lambda: person),
+        ):
+            return self.main("a task", "--endpoint", server.url, "--max-steps", "1", stdin=stdin)
+
+    def test_in_a_pipe_the_exact_words_to_type_are_said_and_the_code_is_3(self) -> None:
+        code, _, err = self.start(plain("llava:7b", "big model"))
+        self.assertEqual((code, len(err.splitlines())), (3, 1), err)
+        self.assertIn('choose one: --model llava:7b, --model "big model".', err)
+
+    def test_without_a_model_the_command_that_downloads_one_is_said(self) -> None:
+        code, _, err = self.start(plain())
+        self.assertEqual((code, len(err.splitlines())), (3, 1), err)
+        self.assertIn("download one with `lms get qwen/qwen3-vl-4b` (3.3 GB", err)
+
+    def test_on_a_terminal_the_person_picks_from_a_numbered_list(self) -> None:
+        for typed, picked in (("2\n", 1), ("nine\n7\n1\n", 0), ("\n", None), ("", None)):
+            out = io.StringIO()
+            with (
+                self.subTest(typed),
+                mock.patch.object(agent, "_person_is_there", lambda: True),
+                mock.patch.object(sys, "stdin", io.StringIO(typed)),
+                contextlib.redirect_stdout(out),
+            ):
+                self.assertEqual(agent.choose_model(["llava:7b", "pixtral"]), picked)
+            self.assertIn("Which model?\n  1  llava:7b\n  2  pixtral\n", out.getvalue())
+
+    def test_the_picked_model_is_asked(self) -> None:
+        code, out, _ = self.start(plain("llava:7b", "pixtral"), b"2\n", person=True)
+        self.assertEqual((code, self.records()[0]["model"]), (1, "pixtral"), out)
 
 
 if __name__ == "__main__":
