@@ -2459,6 +2459,7 @@ PROCESS_QUERY_LIMITED_INFORMATION = 0x1000
 TOKEN_QUERY = 0x0008
 TokenIntegrityLevel = 25
 SECURITY_MANDATORY_MEDIUM_RID = 0x2000
+STD_INPUT_HANDLE = 0xFFFFFFF6
 STD_OUTPUT_HANDLE = 0xFFFFFFF5
 ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0x0004
 WAIT_TIMEOUT = 258
@@ -2773,6 +2774,16 @@ def escape_sequences(api: Win32, undo: ExitStack) -> bool:
         api.GetConsoleMode(handle, ctypes.byref(mode))
         api.SetConsoleMode(handle, mode.value | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
         undo.callback(_twice, api.SetConsoleMode, handle, mode.value)
+        return True
+    return False
+
+
+def reads_a_console(api: Win32) -> bool:
+    """Whether standard input is a console; NUL also says that it is a terminal."""
+    mode = DWORD()
+    with suppress(Win32Error):
+        handle = api.GetStdHandle(STD_INPUT_HANDLE)
+        api.GetConsoleMode(handle, ctypes.byref(mode))
         return True
     return False
 
@@ -6490,6 +6501,11 @@ WAITED = "Waited"
 def only_some_text(done: int, asked: int) -> str:
     """Where a story's reply held more actions than a turn takes."""
     return f" Only {done} of {asked} actions were carried out."
+
+
+def nobody_to_ask_text(question: str) -> str:
+    """A risky act where no person can be asked."""
+    return f"Nobody can be asked to allow this ({question}); do it another way or report."
 
 
 def not_executed_text(number: int, reason: str) -> str:
@@ -12066,7 +12082,9 @@ def _can_be_live(undo: ExitStack) -> bool:
 
 def _person_is_there() -> bool:
     """Whether somebody can type an answer; a program without a console has no stdin."""
-    return bool(sys.stdin and sys.stdin.isatty())
+    if not sys.stdin or not sys.stdin.isatty():
+        return False
+    return sys.platform != "win32" or reads_a_console(load_win32())
 
 
 def read_task(options: argparse.Namespace) -> str:
@@ -12139,7 +12157,7 @@ def console_confirm(
 ) -> Callable[[str], bool]:
     """What asks the person at the terminal whether an act is allowed.
 
-    Without a terminal, or without an answer in time, the answer is no.
+    Without an answer in time the answer is no; where nobody can be asked, ToolError says so.
     """
     lines = SimpleQueue[str]()
 
@@ -12155,7 +12173,7 @@ def console_confirm(
                 f"not allowed: {question}; nobody can be asked, "
                 "so use --confirm never or allow_risky"
             )
-            return False
+            raise ToolError(nobody_to_ask_text(question), "not_allowed")
         # It reads on between questions, so that nothing typed before one can answer it.
         if not reader.ident:
             reader.start()
@@ -12656,9 +12674,10 @@ def announced(confirm: Callable[[str], bool], logger: ExecutionLogger) -> Callab
 
     def ask(question: str) -> bool:
         logger.publish(Question(logger.hide(question)))
-        allowed = confirm(question)
-        logger.publish(Question(""))
-        return allowed
+        try:
+            return confirm(question)
+        finally:
+            logger.publish(Question(""))
 
     return ask
 

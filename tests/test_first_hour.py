@@ -12,6 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 import agent
+from tests.fakes import STDOUT, FakeWin32
 from tests.test_main import CommandLineCase
 from tests.test_model import (
     LMS_OTHER,
@@ -164,6 +165,40 @@ class ModelChoice(CommandLineCase):
     def test_the_picked_model_is_asked(self) -> None:
         code, out, _ = self.start(plain("llava:7b", "pixtral"), b"2\n", person=True)
         self.assertEqual((code, self.records()[0]["model"]), (1, "pixtral"), out)
+
+
+class NobodyThere(CommandLineCase):
+    """Standard input that no person types into."""
+
+    def person(self, isatty: bool, console: bool) -> bool:
+        world = FakeWin32()
+        world.console_mode = 3
+        world.stdin = STDOUT if console else 99
+        stdin = mock.Mock(isatty=lambda: isatty)
+        with (
+            mock.patch.object(sys, "stdin", stdin),
+            mock.patch.object(agent.sys, "platform", "win32"),
+            mock.patch.object(agent, "load_win32", lambda: world.api),
+        ):
+            return agent._person_is_there()
+
+    def test_nul_says_that_it_is_a_terminal_but_is_no_console(self) -> None:
+        self.assertFalse(self.person(isatty=True, console=False))
+        self.assertFalse(self.person(isatty=False, console=True))
+        self.assertTrue(self.person(isatty=True, console=True))
+
+    def test_a_risky_act_is_refused_at_once_and_the_model_hears_that_nobody_can_be_asked(
+        self,
+    ) -> None:
+        _, out, _ = self.main("--demo", "--confirm", "always", "--max-steps", "3")
+        self.assertIn("nobody can be asked, so use --confirm never or allow_risky", out)
+        results = [record["result"] for record in self.records() if record["kind"] == "result"]
+        self.assertIn("Nobody can be asked to allow this (any act", results[0])
+        self.assertNotIn("person did not", str(self.records()))
+
+    def test_a_program_without_stdin_has_nobody_to_ask(self) -> None:
+        with mock.patch.object(sys, "stdin", None):
+            self.assertFalse(agent._person_is_there())
 
 
 if __name__ == "__main__":
