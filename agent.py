@@ -1300,6 +1300,18 @@ class Phase:
 
 
 @dataclass(frozen=True)
+class TurnLine:
+    """What a turn leaves on the terminal: who did what, what came of it, and what it cost."""
+
+    turn: int
+    role: str
+    done: str
+    effect: str
+    seconds: float
+    tokens: int  # since the line before
+
+
+@dataclass(frozen=True)
 class Question:
     """What waits for the person's yes at the terminal; empty once it is answered."""
 
@@ -1325,7 +1337,7 @@ class Shown:
     trail: list[list[JsonDict]] = field(default_factory=list)
 
 
-Item = Record | Phase | Question | Spoken | Shown
+Item = Record | Phase | TurnLine | Question | Spoken | Shown
 
 
 ####################################################################################################
@@ -5092,7 +5104,7 @@ class ModelServer:
         able = _able(listed)
         if not able:
             raise ModelError(
-                f"The server at {self.where} has no model that sees images; {DOWNLOAD_WORDS}.",
+                f"The server at {self.where} has no vision model; {DOWNLOAD_WORDS}.",
                 "no_model",
             )
         names = [info.name for info in able[:NAMES_MOST]]
@@ -6905,6 +6917,10 @@ def _new_run_folder(root: Path) -> Path:
         ) from None
 
 
+# The level of a log entry that the terminal never shows; those that it shows are 0, 1 and 2.
+LOG_ONLY = 3
+
+
 class ExecutionLogger:
     """The files of a run, and the seam through which whoever watches it hears of each record.
 
@@ -7770,19 +7786,15 @@ class Engine:
         return found
 
     def tell_turn(self, turn: int, role: str, done: str, effect: str) -> None:
-        """The one line that a turn leaves, with its seconds and the tokens since the last line."""
+        """The line that a turn leaves, with its seconds and the tokens since the last line."""
         spent = self.voice.tokens - self._tokens
         self._tokens = self.voice.tokens
         seconds = self.clock.now() - self.began
-        columns = [
-            f"{turn:>4} ",
-            f"{role:<9}",
-            f"{cut(done, 56):<56}",
-            f"{cut(effect, 24):<10}",
-            f"{seconds:5.1f} s",
-            f"{spent:>6} tokens",
-        ]
-        self.say(" ".join(columns))
+        line = TurnLine(turn, role, done, effect, seconds, spent)
+        # The terminal lays it out for its width, so that the log's entry is not shown there.
+        entry = f"{turn} {role}: {done}: {effect} ({seconds:.1f} s, {spent} tokens)"
+        self.logger.log(entry, LOG_ONLY)
+        self.logger.publish(line)
 
 
 def _refused(act: Act, kind: str, reason: str, begun: bool) -> Deed:
@@ -7944,7 +7956,8 @@ def escalate(
     if progress:
         state.acted = False
     if state.stalled >= config.stall_stop:
-        return Outcome("stuck", f"Stuck: {state.stalled} turns in a row made no progress.")
+        turns = "1 turn" if state.stalled == 1 else f"{state.stalled} turns in a row"
+        return Outcome("stuck", f"{turns} made no progress.")
     if state.stalled > 0 and state.stalled % config.stall_review == 0:
         state.needs_review = True
     if config.enable_loop_recovery and state.stalled >= config.stall_recover and state.acted:
@@ -7984,7 +7997,8 @@ def resume(engine: Engine, state: AgentState) -> None:
             pending = None
     name = engine.logger.folder.name
     sentences = [f"Going on with {name} after turn {state.turn}."]
-    sentences.append(f"Damaged lines left out: {journal.damaged or 'none'}.")
+    if journal.damaged:
+        sentences.append(f"Damaged lines left out: {', '.join(map(str, journal.damaged))}.")
     if journal.ignored:
         sentences.append(f"Unknown fields left out: {', '.join(journal.ignored)}.")
     engine.say(" ".join(sentences))
@@ -11051,7 +11065,7 @@ def _check_vision(info: ModelInfo) -> Finding:
     sight_words = {
         True: "sees pictures",
         False: "sees no pictures; load a vision model such as qwen3-vl-4b",
-        None: "?",
+        None: "may see pictures, the server does not tell",
     }
     text = f"{info.name}, {sight_words[info.vision]} {info.note}".strip()
     return Finding("model", info.vision is not False, text)
@@ -11061,7 +11075,7 @@ def _check_context(info: ModelInfo) -> Finding:
     """Whether a turn fits into the model's context, as far as the server says."""
     length = info.context_length
     if length is not None and length < CONTEXT_LEAST:
-        return Finding("context", False, f"{length or '?'} tokens; load it with 8192+")
+        return Finding("context", False, f"{length} tokens; load it with 8192 or more")
     return Finding("context", True, f"{length or '?'} tokens")
 
 
@@ -11138,8 +11152,9 @@ def _check_cost(reply: Reply, info: ModelInfo, whole: Rect, text_chars: int) -> 
     # Qwen3-VL takes a token for each 32x32 pixels.
     image_tokens = whole.width * whole.height // 1024
     warnings = reply_warnings(reply, info.name, info, image_tokens, text_chars)
-    tokens = reply.usage.prompt_tokens or "?"
-    cost = f"{reply.seconds:.1f} s, {tokens} tokens of prompt"
+    cost = f"{reply.seconds:.1f} s"
+    if reply.usage.prompt_tokens:
+        cost += f", {reply.usage.prompt_tokens} tokens of prompt"
     return Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
 
 
@@ -11986,11 +12001,11 @@ def say(text: str) -> None:
 GREEN = 32
 RED = 31
 YELLOW = 33
-# The colour of a word that tells how something went; a turn's columns stand two blanks apart.
+# The colour of a word that tells how something went.
 PAINT = {
-    GREEN: r"^completed\b|(?<=  )changed(?=  )",
+    GREEN: r"^completed\b|(?<= )changed(?=  |$)",
     RED: r"^(?:stuck|error|differs|refused)\b",
-    YELLOW: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )(?:unchanged|Not done:.*?)(?=  )",
+    YELLOW: r"^(?:warning|paused|stopped|max_steps|last)\b|(?<= )(?:unchanged|Not done)(?=  |:|$)",
 }
 
 
@@ -12002,6 +12017,36 @@ class Doing(NamedTuple):
 
 
 NOTHING_GOES_ON = Doing("", 0.0)
+
+
+# Columns of a turn's row. What matters least gives way first: the tokens, the seconds, and the end
+# of what was done. What came of it is whole, if need be in lines of its own.
+PIPE_COLUMNS = 110
+COLUMNS_LEAST = 59
+DONE_LEAST = 24
+DONE_MOST = 56
+EFFECT_MOST = 24
+REASON_MOST = 600  # characters
+
+
+def turn_rows(line: TurnLine, columns: int) -> list[str]:
+    """A turn in rows of at most so many columns, 59 or more."""
+    effect = line.effect
+    reason = ""
+    if len(effect) > EFFECT_MOST:
+        reason = cut(effect, REASON_MOST)
+        effect = cut(effect.partition(":")[0], EFFECT_MOST)
+    front = f"{line.turn:>4}  {line.role:<9} "
+    back = f" {effect:<10}"
+    costs = [f" {line.seconds:5.1f} s", f" {line.tokens:>6} tokens"]
+    while costs and columns - len(front + back + "".join(costs)) < DONE_LEAST:
+        costs.pop()
+    back += "".join(costs)
+    left = min(DONE_MOST, columns - len(front + back))
+    row = f"{front}{cut(line.done, left):<{left}}{back}"
+    indent = " " * 6
+    reasons = textwrap.wrap(reason, columns, initial_indent=indent, subsequent_indent=indent)
+    return [row.rstrip(), *reasons]
 
 
 class Terminal:
@@ -12017,6 +12062,7 @@ class Terminal:
         self.level = level
         self.hide = hide
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
+        self.last_turn: TurnLine | None = None
         self._lock = threading.Lock()
         self._end = threading.Event()
         self._erase = ""  # what removes the live line, if there is one
@@ -12044,15 +12090,24 @@ class Terminal:
             self._write(line, "")
 
     def take(self, item: Item) -> None:
-        """What the run publishes: of it, the live line shows what goes on."""
-        if isinstance(item, Phase):
+        """What the run publishes: a turn leaves its rows, the live line shows what goes on."""
+        if isinstance(item, TurnLine):
+            self.last_turn = item
+            self.say("\n".join(turn_rows(item, self.columns())))
+        elif isinstance(item, Phase):
             self._doing = Doing(item.text, self.clock.now())
+
+    def columns(self) -> int:
+        """How wide a row may be: a terminal's last column stays free, since some would wrap."""
+        if not sys.stdout or not sys.stdout.isatty():
+            return PIPE_COLUMNS
+        return max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
 
     def _painted(self, line: str) -> str:
         """The line with its outcomes in colour."""
         if self.colour:
             for code, pattern in PAINT.items():
-                line = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", line)
+                line = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", line, flags=re.MULTILINE)
         return line
 
     def _tick(self) -> None:
@@ -12735,7 +12790,9 @@ def finish(session: Session) -> int:
             outcome = run_agent(session.engine, session.state)
         code = 0 if outcome.kind == "completed" else 1
     except AgentError as error:
-        outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
+        kind = "stopped" if isinstance(error, Stopped) else "error"
+        # Its text stands alone elsewhere; here the kind stands before it.
+        outcome = Outcome(kind, str(error).removeprefix("Stopped: "))
         code = error.exit_code
     except Exception as bug:
         logger.log(traceback.format_exc())
@@ -12759,8 +12816,17 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
         logger.record(end)
         logger.log(f"END {outcome.kind}: {outcome.text}")
     session.terminal.say(f"{outcome.kind}: {outcome.text}", 0)
+    last = session.terminal.last_turn
+    if outcome.kind != "completed" and last and session.terminal.level == 0:
+        # With -q no turn was shown: how the last one went tells why.
+        session.terminal.say(f"last: {cut(last.done, 100)}: {cut(last.effect, REASON_MOST)}", 0)
     page = logger.folder / "report.html"
     session.terminal.say(f"{end_figures(session)}; see {page}", 0)
+
+
+def count_of(number: int, what: str) -> str:
+    """A number of things: 1 act, 2 acts."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def end_figures(session: Session) -> str:
@@ -12768,13 +12834,13 @@ def end_figures(session: Session) -> str:
     figures = dict(session.book.figures())
     voice = session.engine.voice
     parts = [
-        f"{session.state.turn} turns",
-        f"{figures['acts']} acts",
+        count_of(session.state.turn, "turn"),
+        count_of(int(figures["acts"]), "act"),
         f"{figures['refused']} refused",
         figures["time"],
         f"of it {figures['model']} model and {figures['in the program']} program",
-        f"{voice.requests} requests",
-        f"{voice.tokens} tokens",
+        count_of(voice.requests, "request"),
+        count_of(voice.tokens, "token"),
     ]
     return ", ".join(parts)
 

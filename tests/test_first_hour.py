@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 from unittest import mock
 
 import agent
-from tests.fakes import STDOUT, FakeWin32
+from tests.fakes import STDOUT, FakeWin32, VirtualClock
 from tests.test_main import CommandLineCase
 from tests.test_model import (
     LMS_OTHER,
@@ -23,6 +24,7 @@ from tests.test_model import (
     native,
     plain,
 )
+from tests.test_terminal import Screen
 
 SOURCE = Path(agent.__file__)
 
@@ -199,6 +201,63 @@ class NobodyThere(CommandLineCase):
     def test_a_program_without_stdin_has_nobody_to_ask(self) -> None:
         with mock.patch.object(sys, "stdin", None):
             self.assertFalse(agent._person_is_there())
+
+
+class Rows(CommandLineCase):
+    """A turn on the terminal, whatever its width."""
+
+    def rows(self, columns: int, effect: str = "changed") -> list[str]:
+        done = 'click_screen_element "Save the document under another name" (120, 340)'
+        return agent.turn_rows(agent.TurnLine(12, "executor", done, effect, 3.2, 4711), columns)
+
+    def test_a_row_fits_from_60_columns_up_and_what_matters_least_goes_first(self) -> None:
+        for columns in range(59, 200):
+            for effect in ("changed", "Waited 1.5 s for a change", "Not done: " + "a reason " * 20):
+                rows = self.rows(columns, effect)
+                self.assertLessEqual(max(map(len, rows)), columns, rows)
+                self.assertTrue(rows[0].startswith("  12  executor  click_screen_el"), rows)
+        self.assertRegex(self.rows(59)[0], r" changed +3\.2 s$")
+        self.assertRegex(self.rows(76)[0], r" changed +3\.2 s +4711 tokens$")
+
+    def test_the_reason_of_a_refusal_is_whole(self) -> None:
+        reason = "Not done: The person did not allow this (send); do it another way or report."
+        for columns in (59, 80, 110):
+            first, *more = self.rows(columns, reason)
+            self.assertIn(" Not done", first)
+            self.assertEqual(" ".join(" ".join(more).split()), reason)
+
+    def test_a_terminal_of_60_columns_gets_rows_of_59(self) -> None:
+        screen = Screen()
+        with (
+            contextlib.redirect_stdout(screen),
+            mock.patch.object(
+                agent.shutil, "get_terminal_size", lambda: os.terminal_size((60, 20))
+            ),
+            mock.patch.dict(os.environ, {"TERM": "dumb"}),
+            contextlib.ExitStack() as undo,
+        ):
+            terminal = agent.Terminal(VirtualClock(), 1, str, undo)
+            terminal.take(
+                agent.TurnLine(1, "executor", "click " * 20, "Not done: " + "x " * 99, 1, 1)
+            )
+        lines = screen.getvalue().splitlines()
+        self.assertGreater(len(lines), 3)
+        self.assertLessEqual(max(map(len, lines)), 59)
+
+    def test_quiet_says_why_it_was_not_completed(self) -> None:
+        _, out, _ = self.main("--demo", "-q", "--confirm", "always", "--max-steps", "2")
+        first, *middle = out.splitlines()
+        self.assertTrue(first.startswith("not allowed: any act"), out)
+        self.assertIn("max_steps: Not completed within 2 turns.", middle)
+        self.assertRegex(out, r"(?m)^last: double_click\S* .*: Not done: Nobody can be asked")
+
+    def test_no_word_stands_twice_and_one_is_no_plural(self) -> None:
+        _, out, _ = self.main(
+            "--demo", "--max-steps", "2", "--set", "stall_stop=1", "--confirm", "always"
+        )
+        self.assertIn("stuck: 1 turn made no progress.", out)
+        self.assertRegex(out, r"(?m)^\d turns?, 0 acts, 1 refused")
+        self.assertEqual(agent.count_of(1, "act"), "1 act")
 
 
 if __name__ == "__main__":

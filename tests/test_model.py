@@ -910,7 +910,7 @@ NOT_FOUND = (
         plain("text-embedding-x"),
         LMS_OTHER,
         "no_model",
-        "no model that sees images",
+        "no vision model",
     ),
     (
         "configured one is text only",
@@ -926,7 +926,7 @@ NOT_FOUND = (
         {"data": [older("t", "llm", 1)]},
         LMS_OTHER,
         "no_model",
-        "no model that sees images",
+        "no vision model",
     ),
     (
         "several to choose from",
