@@ -629,6 +629,10 @@ class Rect(NamedTuple):
     width: int
     height: int
 
+    def __str__(self) -> str:
+        """As the setting `area` takes it."""
+        return f"{self.left},{self.top},{self.width},{self.height}"
+
     def contains(self, point: Point) -> bool:
         """Whether a pixel lies inside; the right and the lower edge are the first ones outside."""
         return (
@@ -11004,11 +11008,22 @@ def check_system() -> Finding:
     return Finding("system", True, f"{system}, Python {python}, 64 bit")
 
 
+def _waits_in_silence(text: str) -> None:
+    """What is told of a wait where nobody looks on."""
+
+
 def check_desktop(
-    config: Config, open_it: Callable[[], Desktop], clock: Clock
+    config: Config,
+    open_it: Callable[[], Desktop],
+    clock: Clock,
+    waiting: Callable[[str], None] = _waits_in_silence,
 ) -> Iterator[Finding]:
-    """Screen, capture and front window; stops at the first that makes the rest pointless."""
+    """Screen, capture and front window; stops at the first that makes the rest pointless.
+
+    `waiting` is told what takes its time now.
+    """
     try:
+        waiting("the desktop")
         desktop = open_it()
         screen = desktop.screen()
         area = resolve_area(config.area, desktop)
@@ -11018,6 +11033,8 @@ def check_desktop(
         frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
         yield _check_capture(frame, clock.now() - began)
         yield _check_window(frame.window or Window(0, "none"))
+    except Stopped:
+        raise
     except AgentError as error:
         yield Finding("desktop", False, str(error))
 
@@ -11038,24 +11055,36 @@ def _check_window(window: Window) -> Finding:
     return Finding("window", not window.elevated, text)
 
 
-def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterator[Finding]:
+def check_model(
+    config: Config,
+    profile: Profile,
+    server: ModelServer,
+    waiting: Callable[[str], None] = _waits_in_silence,
+) -> Iterator[Finding]:
     """Server, model, context, vision, calibration and a harmless call.
 
-    A failure says what to do about it, and is the last finding if the server gave it.
+    A failure says what to do about it, and is the last finding if the server gave it. `waiting` is
+    told what takes its time now.
     """
+    most = f"at most {config.lmstudio_timeout:g} s"
     try:
+        waiting(f"the list of models at {server.where}")
         info = server.discover()
         yield Finding("server", True, config.lmstudio_endpoint)
         yield _check_vision(info)
         yield _check_context(info)
         # Where the server does not say whether its model sees, the picture tells.
         if info.vision is not False:
+            waiting(f"{info.name} to find four squares in a picture, {most}")
             yield from check_calibration(config, info, server)
+        waiting(f"{info.name} to call a tool, {most}")
         yield _check_tool_calls(profile, info, server)
     # Before AgentError, of which it is one: the server is fine then, its model is not.
     except ReplyError as error:
         text = f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct."
         yield Finding("tool calls", False, text)
+    except Stopped:
+        raise
     except AgentError as error:
         yield Finding("server", False, str(error))
 
@@ -12004,7 +12033,7 @@ YELLOW = 33
 # The colour of a word that tells how something went.
 PAINT = {
     GREEN: r"^completed\b|(?<= )changed(?=  |$)",
-    RED: r"^(?:stuck|error|differs|refused)\b",
+    RED: r"^(?:stuck|error|differs|refused|FAIL)\b",
     YELLOW: r"^(?:warning|paused|stopped|max_steps|last)\b|(?<= )(?:unchanged|Not done)(?=  |:|$)",
 }
 
@@ -12069,9 +12098,9 @@ class Terminal:
         # Replaced as a whole, since two threads use it.
         self._doing = NOTHING_GOES_ON
         self._thread = threading.Thread(target=self._tick, daemon=True)
-        live = _can_be_live(undo)
-        self.colour = live and not os.environ.get("NO_COLOR")
-        if live:
+        self.live = _can_be_live(undo)
+        self.colour = self.live and not os.environ.get("NO_COLOR")
+        if self.live:
             self._thread.start()
             # Undone the other way round: the thread is ended, waited for, and its line removed.
             undo.callback(self._write, "", "")
@@ -12467,20 +12496,38 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
 
 
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
-    """Prints the table of --check; 0 if everything is fine, else 3."""
-    server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""))
+    """Prints the lines of --check, each as soon as it is known; 0 if everything is fine, else 3."""
+    all_fine = True
+    with ExitStack() as undo:
+        terminal = Terminal(clock, 1, str, undo)
+        try:
+            for finding in examine(options, config, stop, clock, terminal):
+                verdict = "ok  " if finding.fine else "FAIL"
+                terminal.take(Phase(""))
+                terminal.say(f"{verdict}  {finding.what:<12} {finding.text}")
+                all_fine = all_fine and finding.fine
+        except Stopped as error:
+            reason = str(error).rstrip(".")
+            raise Stopped(f"{reason}; what is not listed was not examined.") from None
+    return 0 if all_fine else Win32Error.exit_code
+
+
+def examine(
+    options: argparse.Namespace, config: Config, stop: Stop, clock: Clock, terminal: Terminal
+) -> Iterator[Finding]:
+    """What --check finds out; the terminal tells meanwhile what it waits for."""
+
+    def waiting(text: str) -> None:
+        terminal.take(Phase(f"waiting for {text}"))
+        if not terminal.live:
+            terminal.say(f"...   waiting for {text}")
+
+    key = os.environ.get("LMSTUDIO_API_KEY", "")
+    server = ModelServer(config, clock, stop, key, terminal.say)
     server.choose = choose_model
-    open_it = partial(open_desktop, options, clock)
-    profile = PROFILES[options.profile]
-    findings = [check_system()]
-    findings += check_desktop(config, open_it, clock)
-    findings += check_model(config, profile, server)
-    for finding in findings:
-        verdict = "ok  " if finding.fine else "FAIL"
-        say(f"{verdict}  {finding.what:<12} {finding.text}")
-    if all(finding.fine for finding in findings):
-        return 0
-    return Win32Error.exit_code
+    yield check_system()
+    yield from check_desktop(config, partial(open_desktop, options, clock), clock, waiting)
+    yield from check_model(config, PROFILES[options.profile], server, waiting)
 
 
 def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:

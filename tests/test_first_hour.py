@@ -6,10 +6,13 @@ import contextlib
 import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import unittest
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import agent
@@ -258,6 +261,57 @@ class Rows(CommandLineCase):
         self.assertIn("stuck: 1 turn made no progress.", out)
         self.assertRegex(out, r"(?m)^\d turns?, 0 acts, 1 refused")
         self.assertEqual(agent.count_of(1, "act"), "1 act")
+
+
+class CheckTells(CommandLineCase):
+    """--check says what it knows at once, and what it waits for."""
+
+    def check(self, *argv: str) -> tuple[int, str, str]:
+        with mock.patch.object(
+            agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
+        ):
+            return self.main("--check", *argv)
+
+    def test_each_line_is_printed_before_the_next_thing_is_waited_for(self) -> None:
+        seen = []
+        discover = agent.ModelServer.discover
+
+        def watched(server: agent.ModelServer) -> agent.ModelInfo:
+            seen.append(sys.stdout.getvalue())
+            return discover(server)
+
+        demo = agent.DemoModel()
+        self.addCleanup(demo.close)
+        with mock.patch.object(agent.ModelServer, "discover", watched):
+            self.check("--endpoint", demo.endpoint)
+        lines = seen[0].splitlines()
+        self.assertEqual([line.split()[1] for line in lines[:2]], ["system", "waiting"])
+        self.assertRegex(seen[0], r"(?m)^ok    screen ")
+        self.assertTrue(lines[-1].startswith("...   waiting for the list of models at http"), lines)
+        self.assertNotIn("Rect", seen[0])
+
+    def test_a_hanging_model_is_told_and_ctrl_c_ends_it_in_words(self) -> None:
+        hang = threading.Event()
+        self.addCleanup(hang.set)
+        respond = agent.DemoModel.respond
+
+        def silent(model: agent.DemoModel, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
+            if "chat" in path:
+                press.set()
+                hang.wait(20)
+            return respond(model, path, body)
+
+        press = threading.Event()
+        threading.Thread(
+            target=lambda: press.wait(20) and signal.raise_signal(signal.SIGINT)
+        ).start()
+        demo = agent.DemoModel()
+        self.addCleanup(demo.close)
+        with mock.patch.object(agent.DemoModel, "respond", silent):
+            code, out, err = self.check("--endpoint", demo.endpoint)
+        self.assertEqual(code, 130)
+        self.assertIn("to find four squares in a picture, at most 240 s", out.splitlines()[-1])
+        self.assertEqual(err, "agent.py: Stopped: Ctrl+C; what is not listed was not examined.\n")
 
 
 if __name__ == "__main__":
