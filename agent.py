@@ -27,6 +27,7 @@ ROOMS
     Actuator - the one place through which input leaves, with every gate before it
     Watcher - what can stop a run from outside: hotkeys, the corner, the console's close button
     Server answers - what a model server says: tokens, models, and its faults told apart
+    Model choice - which of a server's models carries out the task
     Model - the HTTP client: one request at a time, patient where that is safe, stoppable
     Words - what a reply says beside its calls: thoughts, endless repeats, leaked tokens
     Replies - finding the calls in whatever the model said
@@ -57,9 +58,25 @@ ROOMS
 
 from __future__ import annotations
 
+import sys
+
+# The one deed at import: an older Python reads this far, but would end in a traceback further down.
+if sys.version_info < (3, 10) or sys.maxsize < 2**32:
+    raise SystemExit(
+        "agent.py needs Python 3.10 or later with 64 bit, and this is"
+        f" {sys.version.split()[0]} with {sys.maxsize.bit_length() + 1} bit;"
+        " start it with another Python, such as the one from python.org."
+    )
+try:
+    import ctypes
+except ImportError:
+    raise SystemExit(
+        "agent.py needs ctypes, which this Python lacks;"
+        " start it with another Python, such as the one from python.org."
+    ) from None
+
 import argparse
 import base64
-import ctypes
 import getpass
 import hashlib
 import http.client
@@ -73,7 +90,6 @@ import shutil
 import signal
 import socket
 import struct
-import sys
 import textwrap
 import threading
 import time
@@ -225,7 +241,9 @@ class Config:
     lmstudio_endpoint: str = _setting(
         "http://127.0.0.1:1234/v1/chat/completions", "its URL", "LMSTUDIO_ENDPOINT"
     )
-    lmstudio_model: str = _setting("qwen3-vl-2b-instruct", "model to ask for", "LMSTUDIO_MODEL")
+    lmstudio_model: str = _setting(
+        "", "model to ask for; empty: the program chooses", "LMSTUDIO_MODEL"
+    )
     lmstudio_timeout: float = _setting(
         240.0, "seconds, connect to last byte", "LMSTUDIO_TIMEOUT", 1, 86400
     )
@@ -610,6 +628,10 @@ class Rect(NamedTuple):
     top: int
     width: int
     height: int
+
+    def __str__(self) -> str:
+        """As the setting `area` takes it."""
+        return f"{self.left},{self.top},{self.width},{self.height}"
 
     def contains(self, point: Point) -> bool:
         """Whether a pixel lies inside; the right and the lower edge are the first ones outside."""
@@ -1303,6 +1325,18 @@ class Phase:
 
 
 @dataclass(frozen=True)
+class TurnLine:
+    """What a turn leaves on the terminal: who did what, what came of it, and what it cost."""
+
+    turn: int
+    role: str
+    done: str
+    effect: str
+    seconds: float
+    tokens: int  # since the line before
+
+
+@dataclass(frozen=True)
 class Question:
     """What waits for the person's yes at the terminal; empty once it is answered."""
 
@@ -1329,7 +1363,7 @@ class Shown:
     asked: list[JsonDict] = field(default_factory=list)
 
 
-Item = Record | Phase | Question | Spoken | Shown
+Item = Record | Phase | TurnLine | Question | Spoken | Shown
 
 
 ####################################################################################################
@@ -2463,6 +2497,7 @@ PROCESS_QUERY_LIMITED_INFORMATION = 0x1000
 TOKEN_QUERY = 0x0008
 TokenIntegrityLevel = 25
 SECURITY_MANDATORY_MEDIUM_RID = 0x2000
+STD_INPUT_HANDLE = 0xFFFFFFF6
 STD_OUTPUT_HANDLE = 0xFFFFFFF5
 ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0x0004
 WAIT_TIMEOUT = 258
@@ -2777,6 +2812,16 @@ def escape_sequences(api: Win32, undo: ExitStack) -> bool:
         api.GetConsoleMode(handle, ctypes.byref(mode))
         api.SetConsoleMode(handle, mode.value | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
         undo.callback(_twice, api.SetConsoleMode, handle, mode.value)
+        return True
+    return False
+
+
+def reads_a_console(api: Win32) -> bool:
+    """Whether standard input is a console; NUL also says that it is a terminal."""
+    mode = DWORD()
+    with suppress(Win32Error):
+        handle = api.GetStdHandle(STD_INPUT_HANDLE)
+        api.GetConsoleMode(handle, ctypes.byref(mode))
         return True
     return False
 
@@ -4582,43 +4627,6 @@ def _short_name(name: str) -> str:
     return re.sub(r":\d+$", "", last_part)
 
 
-def _named(listed: list[ModelInfo], wanted: str) -> list[ModelInfo]:
-    """The models of a name: those that bear it exactly, then those whose stored name means it."""
-    exactly = [info for info in listed if wanted in (info.name, info.stored)]
-    alike = [info for info in listed if _same_model(wanted, info.stored)]
-    return [*exactly, *alike]
-
-
-def _seeing(listed: list[ModelInfo]) -> list[ModelInfo]:
-    """The loaded models: those that see, those that may see, and those that do not."""
-    found: list[ModelInfo] = []
-    for vision in (True, None, False):
-        found += [info for info in listed if info.loaded and info.vision is vision]
-    return found
-
-
-def _only(listed: list[ModelInfo]) -> list[ModelInfo]:
-    """The only model of a server that does not tell which one is loaded, or none."""
-    return listed if len(listed) == 1 and listed[0].loaded is None else []
-
-
-def _names_to_choose(listed: list[ModelInfo]) -> str:
-    """The names of the models that may see images, for a message."""
-    names = [info.name for info in listed if info.vision is not False]
-    return ", ".join(names)[:100] or "none that sees images"
-
-
-def _note_on_choice(chosen: ModelInfo, wanted: str, is_wanted: bool) -> str:
-    """What a person should know about the choice of a model, or an empty text."""
-    name = server_words(chosen.name)
-    if not is_wanted:
-        kind = "loaded" if chosen.loaded else "only"
-        return f"The configured model {wanted} is not there; using the {kind} one, {name}."
-    if chosen.loaded is False:
-        return f"The model {name} is not loaded yet, so that the first reply may take a minute."
-    return ""
-
-
 def _models(value: JsonObject) -> list[ModelInfo]:
     """The models in any server's list, loaded ones first."""
     found: list[ModelInfo] = []
@@ -4692,6 +4700,111 @@ def reply_warnings(
                 " it shrank or lost it."
             )
     return warnings
+
+
+####################################################################################################
+# Model choice - which of a server's models carries out the task
+####################################################################################################
+
+# Families that find things in screenshots, the preferred one first: parts of a name without its
+# dots and dashes. Within a family the larger model is wrong less often.
+FAMILIES = (
+    "qwen3vl8b",
+    "qwen3vl4b",
+    "qwen3vl2b",
+    "qwen3vl",
+    "guiowl",
+    "uitars",
+    "holo1",
+    "qwen25vl",
+    "qwen2vl",
+)
+# What to type where there is no model: the 4-bit files with the part that sees, in sizes as the
+# model libraries of LM Studio and Ollama state them.
+DOWNLOAD_WORDS = (
+    "download one with `lms get qwen/qwen3-vl-4b` (3.3 GB; with 6 GB of graphics memory or less"
+    " `lms get qwen/qwen3-vl-2b`, 1.9 GB; with 12 GB or more `lms get qwen/qwen3-vl-8b`, 6.2 GB)"
+)
+NAMES_MOST = 8  # of models that a message or a question lists
+
+
+def _letters(name: str) -> str:
+    """The letters and digits of a model's short name."""
+    return re.sub("[^a-z0-9]", "", _short_name(name))
+
+
+def _is_meant(wanted: str, name: str) -> bool:
+    """Whether both names mean one model: LM Studio calls qwen3-vl-4b-instruct qwen/qwen3-vl-4b."""
+    return _letters(wanted).replace("instruct", "") == _letters(name).replace("instruct", "")
+
+
+def _named(listed: list[ModelInfo], wanted: str) -> list[ModelInfo]:
+    """The models of a name: those that bear it exactly, then those whose stored name means it."""
+    exactly = [info for info in listed if wanted in (info.name, info.stored)]
+    same = [info for info in listed if _same_model(wanted, info.stored)]
+    alike = [info for info in listed if _is_meant(wanted, info.stored)]
+    return [*exactly, *same, *alike]
+
+
+def _able(listed: list[ModelInfo]) -> list[ModelInfo]:
+    """The models that see images, or may: not every server tells."""
+    return [info for info in listed if info.vision is not False]
+
+
+def _place_of_family(info: ModelInfo) -> int | None:
+    """The place of a model's family in the order of preference; None for an unknown family.
+
+    One that thinks aloud before each act comes after all that do not.
+    """
+    letters = f"{_letters(info.name)} {_letters(info.stored)}"
+    for place, family in enumerate(FAMILIES):
+        if family in letters:
+            return place + len(FAMILIES) if "thinking" in letters else place
+    return None
+
+
+def own_choice(listed: list[ModelInfo]) -> ModelInfo | None:
+    """The one loaded model that sees, else the one of the preferred family; None if neither is."""
+    able = _able(listed)
+    loaded = [info for info in able if info.loaded]
+    seeing = [info for info in loaded if info.vision]
+    for group in (seeing, loaded, able):
+        if len(group) == 1:
+            return group[0]
+    places: dict[int, ModelInfo] = {}
+    for info in seeing or loaded or able:
+        place = _place_of_family(info)
+        if place is not None:
+            places.setdefault(place, info)
+    return places[min(places)] if places else None
+
+
+def _names_to_type(able: list[ModelInfo]) -> str:
+    """What to type for each of these models."""
+    options = []
+    for info in able[:NAMES_MOST]:
+        name = server_words(info.name)
+        options.append(f'--model "{name}"' if " " in name else f"--model {name}")
+    return ", ".join(options)
+
+
+def _note_on_choice(chosen: ModelInfo, listed: list[ModelInfo], wanted: str) -> str:
+    """What a person should know about the choice of a model, or an empty text.
+
+    `wanted` is the name that was configured.
+    """
+    name = server_words(chosen.name)
+    sentences: list[str] = []
+    if wanted and chosen not in _named(listed, wanted):
+        kind = "the loaded one, " if chosen.loaded else ""
+        sentences.append(f"The configured model {wanted} is not there; using {kind}{name}.")
+    elif not wanted and len(_able(listed)) > 1:
+        sentences.append(f"Using the model {name}; --model NAME takes another.")
+    if chosen.loaded is False:
+        sentences.append(
+            f"The model {name} is not loaded yet, so that the first reply may take a minute."
+        )
+    return " ".join(sentences)
 
 
 ####################################################################################################
@@ -4821,6 +4934,8 @@ class ModelServer:
         self.url = _endpoint(config.lmstudio_endpoint)
         self.where = f"{self.url.scheme}://{self.url.netloc}"
         self.info: ModelInfo | None = None  # what discover() found
+        # Asks the person which of these models to use: its place, or None for no answer.
+        self.choose: Callable[[Sequence[str]], int | None] = lambda names: None
         self._key = api_key.strip()
         if not re.fullmatch(r"[!-~]*", self._key):
             raise ConfigError(
@@ -4997,20 +5112,36 @@ class ModelServer:
         return ModelError(f"The server at {self.where} {sentence}.", kind, retry)
 
     def discover(self) -> ModelInfo:
-        """The model to use, with a note if it is not the configured one; raises ModelError."""
+        """The model to use, with a note on its choice; raises ModelError.
+
+        It is the configured one, else the one that the program chooses, else the person.
+        """
         wanted = self.config.lmstudio_model
         listed = self._listed()
-        named = _named(listed, wanted)
-        candidates = named or _seeing(listed) or _only(listed)
-        if not candidates:
-            names = _names_to_choose(listed)
-            raise self._fault("no_model", f"{wanted} is not there; listed: {names}")
-        chosen = candidates[0]
+        named = _named(listed, wanted) if wanted else []
+        chosen = named[0] if named else own_choice(listed) or self._choice_of_person(listed)
         if chosen.vision is False:
             raise self._fault("no_vision", f"{chosen.name} reads text only")
-        note = _note_on_choice(chosen, wanted, is_wanted=bool(named))
-        self.info = replace(chosen, note=note)
+        self.info = replace(chosen, note=_note_on_choice(chosen, listed, wanted))
         return self.info
+
+    def _choice_of_person(self, listed: list[ModelInfo]) -> ModelInfo:
+        """The model that the person picks; raises ModelError with what to type or to download."""
+        able = _able(listed)
+        if not able:
+            raise ModelError(
+                f"The server at {self.where} has no vision model; {DOWNLOAD_WORDS}.",
+                "no_model",
+            )
+        names = [info.name for info in able[:NAMES_MOST]]
+        picked = self.choose([server_words(name) for name in names])
+        if picked is None:
+            raise ModelError(
+                f"The server at {self.where} has {len(able)} models and none of a known family;"
+                f" choose one: {_names_to_type(able)}.",
+                "no_model",
+            )
+        return able[picked]
 
     def _listed(self) -> list[ModelInfo]:
         """The models of the first list that names any; LM Studio's own lists tell more."""
@@ -6417,6 +6548,11 @@ def only_some_text(done: int, asked: int) -> str:
     return f" Only {done} of {asked} actions were carried out."
 
 
+def nobody_to_ask_text(question: str) -> str:
+    """A risky act where no person can be asked."""
+    return f"Nobody can be asked to allow this ({question}); do it another way or report."
+
+
 def not_executed_text(number: int, reason: str) -> str:
     """Why a story's actions end at this one."""
     return f" Action {number} was not executed: {reason}"
@@ -6833,6 +6969,10 @@ def _new_run_folder(root: Path) -> Path:
         raise ConfigError(
             f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir."
         ) from None
+
+
+# The level of a log entry that the terminal never shows; those that it shows are 0, 1 and 2.
+LOG_ONLY = 3
 
 
 class ExecutionLogger:
@@ -7727,19 +7867,15 @@ class Engine:
         return found
 
     def tell_turn(self, turn: int, role: str, done: str, effect: str) -> None:
-        """The one line that a turn leaves, with its seconds and the tokens since the last line."""
+        """The line that a turn leaves, with its seconds and the tokens since the last line."""
         spent = self.voice.tokens - self._tokens
         self._tokens = self.voice.tokens
         seconds = self.clock.now() - self.began
-        columns = [
-            f"{turn:>4} ",
-            f"{role:<9}",
-            f"{cut(done, 56):<56}",
-            f"{cut(effect, 24):<10}",
-            f"{seconds:5.1f} s",
-            f"{spent:>6} tokens",
-        ]
-        self.say(" ".join(columns))
+        line = TurnLine(turn, role, done, effect, seconds, spent)
+        # The terminal lays it out for its width, so that the log's entry is not shown there.
+        entry = f"{turn} {role}: {done}: {effect} ({seconds:.1f} s, {spent} tokens)"
+        self.logger.log(entry, LOG_ONLY)
+        self.logger.publish(line)
 
 
 def _refused(act: Act, kind: str, reason: str, begun: bool) -> Deed:
@@ -7901,7 +8037,8 @@ def escalate(
     if progress:
         state.acted = False
     if state.stalled >= config.stall_stop:
-        return Outcome("stuck", f"Stuck: {state.stalled} turns in a row made no progress.")
+        turns = "1 turn" if state.stalled == 1 else f"{state.stalled} turns in a row"
+        return Outcome("stuck", f"{turns} made no progress.")
     if state.stalled > 0 and state.stalled % config.stall_review == 0:
         state.needs_review = True
     if config.enable_loop_recovery and state.stalled >= config.stall_recover and state.acted:
@@ -7943,7 +8080,8 @@ def resume(engine: Engine, state: AgentState) -> None:
             pending = None
     name = engine.logger.folder.name
     sentences = [f"Going on with {name} after turn {state.turn}."]
-    sentences.append(f"Damaged lines left out: {journal.damaged or 'none'}.")
+    if journal.damaged:
+        sentences.append(f"Damaged lines left out: {', '.join(map(str, journal.damaged))}.")
     if journal.ignored:
         sentences.append(f"Unknown fields left out: {', '.join(journal.ignored)}.")
     engine.say(" ".join(sentences))
@@ -11035,23 +11173,32 @@ class Finding(NamedTuple):
 
 
 def check_system() -> Finding:
-    """The operating system and the Python that runs this; only 64 bits are fine."""
+    """The operating system and the Python that runs this."""
     system = sys.platform
     if sys.platform == "win32":
         # Not platform.platform(), which may wait for WMI.
         windows = sys.getwindowsversion()
         system = f"win32 {windows.major}.{windows.minor}.{windows.build}"
     python = sys.version.split()[0]
-    if sys.maxsize > 2**32:
-        return Finding("system", True, f"{system}, Python {python}, 64 bit")
-    return Finding("system", False, f"{system}, Python {python}, 32 bit")
+    return Finding("system", True, f"{system}, Python {python}, 64 bit")
+
+
+def _waits_in_silence(text: str) -> None:
+    """What is told of a wait where nobody looks on."""
 
 
 def check_desktop(
-    config: Config, open_it: Callable[[], Desktop], clock: Clock
+    config: Config,
+    open_it: Callable[[], Desktop],
+    clock: Clock,
+    waiting: Callable[[str], None] = _waits_in_silence,
 ) -> Iterator[Finding]:
-    """Screen, capture and front window; stops at the first that makes the rest pointless."""
+    """Screen, capture and front window; stops at the first that makes the rest pointless.
+
+    `waiting` is told what takes its time now.
+    """
     try:
+        waiting("the desktop")
         desktop = open_it()
         screen = desktop.screen()
         area = resolve_area(config.area, desktop)
@@ -11061,6 +11208,8 @@ def check_desktop(
         frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
         yield _check_capture(frame, clock.now() - began)
         yield _check_window(frame.window or Window(0, "none"))
+    except Stopped:
+        raise
     except AgentError as error:
         yield Finding("desktop", False, str(error))
 
@@ -11081,24 +11230,36 @@ def _check_window(window: Window) -> Finding:
     return Finding("window", not window.elevated, text)
 
 
-def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterator[Finding]:
+def check_model(
+    config: Config,
+    profile: Profile,
+    server: ModelServer,
+    waiting: Callable[[str], None] = _waits_in_silence,
+) -> Iterator[Finding]:
     """Server, model, context, vision, calibration and a harmless call.
 
-    A failure says what to do about it, and is the last finding if the server gave it.
+    A failure says what to do about it, and is the last finding if the server gave it. `waiting` is
+    told what takes its time now.
     """
+    most = f"at most {config.lmstudio_timeout:g} s"
     try:
+        waiting(f"the list of models at {server.where}")
         info = server.discover()
         yield Finding("server", True, config.lmstudio_endpoint)
         yield _check_vision(info)
         yield _check_context(info)
         # Where the server does not say whether its model sees, the picture tells.
         if info.vision is not False:
+            waiting(f"{info.name} to find four squares in a picture, {most}")
             yield from check_calibration(config, info, server)
+        waiting(f"{info.name} to call a tool, {most}")
         yield _check_tool_calls(profile, info, server)
     # Before AgentError, of which it is one: the server is fine then, its model is not.
     except ReplyError as error:
         text = f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct."
         yield Finding("tool calls", False, text)
+    except Stopped:
+        raise
     except AgentError as error:
         yield Finding("server", False, str(error))
 
@@ -11108,7 +11269,7 @@ def _check_vision(info: ModelInfo) -> Finding:
     sight_words = {
         True: "sees pictures",
         False: "sees no pictures; load a vision model such as qwen3-vl-4b",
-        None: "?",
+        None: "may see pictures, the server does not tell",
     }
     text = f"{info.name}, {sight_words[info.vision]} {info.note}".strip()
     return Finding("model", info.vision is not False, text)
@@ -11118,7 +11279,7 @@ def _check_context(info: ModelInfo) -> Finding:
     """Whether a turn fits into the model's context, as far as the server says."""
     length = info.context_length
     if length is not None and length < CONTEXT_LEAST:
-        return Finding("context", False, f"{length or '?'} tokens; load it with 8192+")
+        return Finding("context", False, f"{length} tokens; load it with 8192 or more")
     return Finding("context", True, f"{length or '?'} tokens")
 
 
@@ -11195,8 +11356,9 @@ def _check_cost(reply: Reply, info: ModelInfo, whole: Rect, text_chars: int) -> 
     # Qwen3-VL takes a token for each 32x32 pixels.
     image_tokens = whole.width * whole.height // 1024
     warnings = reply_warnings(reply, info.name, info, image_tokens, text_chars)
-    tokens = reply.usage.prompt_tokens or "?"
-    cost = f"{reply.seconds:.1f} s, {tokens} tokens of prompt"
+    cost = f"{reply.seconds:.1f} s"
+    if reply.usage.prompt_tokens:
+        cost += f", {reply.usage.prompt_tokens} tokens of prompt"
     return Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
 
 
@@ -12043,11 +12205,11 @@ def say(text: str) -> None:
 GREEN = 32
 RED = 31
 YELLOW = 33
-# The colour of a word that tells how something went; a turn's columns stand two blanks apart.
+# The colour of a word that tells how something went.
 PAINT = {
-    GREEN: r"^completed\b|(?<=  )changed(?=  )",
-    RED: r"^(?:stuck|error|differs|refused)\b",
-    YELLOW: r"^(?:warning|paused|stopped|max_steps)\b|(?<=  )(?:unchanged|Not done:.*?)(?=  )",
+    GREEN: r"^completed\b|(?<= )changed(?=  |$)",
+    RED: r"^(?:stuck|error|differs|refused|FAIL)\b",
+    YELLOW: r"^(?:warning|paused|stopped|max_steps|last)\b|(?<= )(?:unchanged|Not done)(?=  |:|$)",
 }
 
 
@@ -12059,6 +12221,36 @@ class Doing(NamedTuple):
 
 
 NOTHING_GOES_ON = Doing("", 0.0)
+
+
+# Columns of a turn's row. What matters least gives way first: the tokens, the seconds, and the end
+# of what was done. What came of it is whole, if need be in lines of its own.
+PIPE_COLUMNS = 110
+COLUMNS_LEAST = 59
+DONE_LEAST = 24
+DONE_MOST = 56
+EFFECT_MOST = 24
+REASON_MOST = 600  # characters
+
+
+def turn_rows(line: TurnLine, columns: int) -> list[str]:
+    """A turn in rows of at most so many columns, 59 or more."""
+    effect = line.effect
+    reason = ""
+    if len(effect) > EFFECT_MOST:
+        reason = cut(effect, REASON_MOST)
+        effect = cut(effect.partition(":")[0], EFFECT_MOST)
+    front = f"{line.turn:>4}  {line.role:<9} "
+    back = f" {effect:<10}"
+    costs = [f" {line.seconds:5.1f} s", f" {line.tokens:>6} tokens"]
+    while costs and columns - len(front + back + "".join(costs)) < DONE_LEAST:
+        costs.pop()
+    back += "".join(costs)
+    left = min(DONE_MOST, columns - len(front + back))
+    row = f"{front}{cut(line.done, left):<{left}}{back}"
+    indent = " " * 6
+    reasons = textwrap.wrap(reason, columns, initial_indent=indent, subsequent_indent=indent)
+    return [row.rstrip(), *reasons]
 
 
 class Terminal:
@@ -12074,15 +12266,16 @@ class Terminal:
         self.level = level
         self.hide = hide
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
+        self.last_turn: TurnLine | None = None
         self._lock = threading.Lock()
         self._end = threading.Event()
         self._erase = ""  # what removes the live line, if there is one
         # Replaced as a whole, since two threads use it.
         self._doing = NOTHING_GOES_ON
         self._thread = threading.Thread(target=self._tick, daemon=True)
-        live = _can_be_live(undo)
-        self.colour = live and not os.environ.get("NO_COLOR")
-        if live:
+        self.live = _can_be_live(undo)
+        self.colour = self.live and not os.environ.get("NO_COLOR")
+        if self.live:
             self._thread.start()
             # Undone the other way round: the thread is ended, waited for, and its line removed.
             undo.callback(self._write, "", "")
@@ -12101,15 +12294,24 @@ class Terminal:
             self._write(line, "")
 
     def take(self, item: Item) -> None:
-        """What the run publishes: of it, the live line shows what goes on."""
-        if isinstance(item, Phase):
+        """What the run publishes: a turn leaves its rows, the live line shows what goes on."""
+        if isinstance(item, TurnLine):
+            self.last_turn = item
+            self.say("\n".join(turn_rows(item, self.columns())))
+        elif isinstance(item, Phase):
             self._doing = Doing(item.text, self.clock.now())
+
+    def columns(self) -> int:
+        """How wide a row may be: a terminal's last column stays free, since some would wrap."""
+        if not sys.stdout or not sys.stdout.isatty():
+            return PIPE_COLUMNS
+        return max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
 
     def _painted(self, line: str) -> str:
         """The line with its outcomes in colour."""
         if self.colour:
             for code, pattern in PAINT.items():
-                line = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", line)
+                line = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", line, flags=re.MULTILINE)
         return line
 
     def _tick(self) -> None:
@@ -12139,7 +12341,9 @@ def _can_be_live(undo: ExitStack) -> bool:
 
 def _person_is_there() -> bool:
     """Whether somebody can type an answer; a program without a console has no stdin."""
-    return bool(sys.stdin and sys.stdin.isatty())
+    if not sys.stdin or not sys.stdin.isatty():
+        return False
+    return sys.platform != "win32" or reads_a_console(load_win32())
 
 
 def read_task(options: argparse.Namespace) -> str:
@@ -12171,6 +12375,22 @@ def _entered_task() -> str:
     return sys.stdin.buffer.readline().decode("utf-8-sig")
 
 
+def choose_model(names: Sequence[str]) -> int | None:
+    """The place of the model that the person picks from a numbered list; None without an answer."""
+    if not _person_is_there():
+        return None
+    rows = [f"{number:>3}  {name}" for number, name in enumerate(names, 1)]
+    say("\n".join(["Which model?", *rows]))
+    while True:
+        print(f"A number from 1 to {len(names)}:", end=" ", flush=True)
+        line = sys.stdin.readline()
+        word = line.strip()
+        if word.isdecimal() and 1 <= int(word) <= len(names):
+            return int(word) - 1
+        if not word:
+            return None
+
+
 def read_secrets(names: Sequence[str]) -> Secrets:
     """The value of each --secret from the environment, else from a hidden prompt.
 
@@ -12196,7 +12416,7 @@ def console_confirm(
 ) -> Callable[[str], bool]:
     """What asks the person at the terminal whether an act is allowed.
 
-    Without a terminal, or without an answer in time, the answer is no.
+    Without an answer in time the answer is no; where nobody can be asked, ToolError says so.
     """
     lines = SimpleQueue[str]()
 
@@ -12212,7 +12432,7 @@ def console_confirm(
                 f"not allowed: {question}; nobody can be asked, "
                 "so use --confirm never or allow_risky"
             )
-            return False
+            raise ToolError(nobody_to_ask_text(question), "not_allowed")
         # It reads on between questions, so that nothing typed before one can answer it.
         if not reader.ident:
             reader.start()
@@ -12301,7 +12521,11 @@ OPTIONS = (
     Option("--dry-run", "move and press nothing", {"action": "store_const", "const": True}),
     Option("--area", "primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels", _metavar("AREA")),
     Option("--endpoint", "chat URL of the server", _metavar("URL", "lmstudio_endpoint")),
-    Option("--model", "model to ask for", _metavar("NAME", "lmstudio_model")),
+    Option(
+        "--model",
+        "model to ask for; by default the program chooses",
+        _metavar("NAME", "lmstudio_model"),
+    ),
     Option("--max-steps", "most turns of the run", _metavar("N")),
     Option("--confirm", "ask before acts: never, risky (default) or always", _metavar("WHEN")),
     Option("--panel", "show the run in a browser, which can pause and stop it", FLAG),
@@ -12447,19 +12671,38 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
 
 
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
-    """Prints the table of --check; 0 if everything is fine, else 3."""
-    server = ModelServer(config, clock, stop, os.environ.get("LMSTUDIO_API_KEY", ""))
-    open_it = partial(open_desktop, options, clock)
-    profile = PROFILES[options.profile]
-    findings = [check_system()]
-    findings += check_desktop(config, open_it, clock)
-    findings += check_model(config, profile, server)
-    for finding in findings:
-        verdict = "ok  " if finding.fine else "FAIL"
-        say(f"{verdict}  {finding.what:<12} {finding.text}")
-    if all(finding.fine for finding in findings):
-        return 0
-    return Win32Error.exit_code
+    """Prints the lines of --check, each as soon as it is known; 0 if everything is fine, else 3."""
+    all_fine = True
+    with ExitStack() as undo:
+        terminal = Terminal(clock, 1, str, undo)
+        try:
+            for finding in examine(options, config, stop, clock, terminal):
+                verdict = "ok  " if finding.fine else "FAIL"
+                terminal.take(Phase(""))
+                terminal.say(f"{verdict}  {finding.what:<12} {finding.text}")
+                all_fine = all_fine and finding.fine
+        except Stopped as error:
+            reason = str(error).rstrip(".")
+            raise Stopped(f"{reason}; what is not listed was not examined.") from None
+    return 0 if all_fine else Win32Error.exit_code
+
+
+def examine(
+    options: argparse.Namespace, config: Config, stop: Stop, clock: Clock, terminal: Terminal
+) -> Iterator[Finding]:
+    """What --check finds out; the terminal tells meanwhile what it waits for."""
+
+    def waiting(text: str) -> None:
+        terminal.take(Phase(f"waiting for {text}"))
+        if not terminal.live:
+            terminal.say(f"...   waiting for {text}")
+
+    key = os.environ.get("LMSTUDIO_API_KEY", "")
+    server = ModelServer(config, clock, stop, key, terminal.say)
+    server.choose = choose_model
+    yield check_system()
+    yield from check_desktop(config, partial(open_desktop, options, clock), clock, waiting)
+    yield from check_model(config, PROFILES[options.profile], server, waiting)
 
 
 def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
@@ -12613,6 +12856,7 @@ def open_session(
         config = with_demo_model(config, undo)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
     server = ModelServer(config, clock, stop, key, terminal.say, hide=secrets.hide)
+    server.choose = choose_model
     if recording:
         model = ModelInfo("none")
         task = f"Repeat {recording.folder}"
@@ -12707,9 +12951,10 @@ def announced(confirm: Callable[[str], bool], logger: ExecutionLogger) -> Callab
 
     def ask(question: str) -> bool:
         logger.publish(Question(logger.hide(question)))
-        allowed = confirm(question)
-        logger.publish(Question(""))
-        return allowed
+        try:
+            return confirm(question)
+        finally:
+            logger.publish(Question(""))
 
     return ask
 
@@ -12767,7 +13012,9 @@ def finish(session: Session) -> int:
             outcome = run_agent(session.engine, session.state)
         code = 0 if outcome.kind == "completed" else 1
     except AgentError as error:
-        outcome = Outcome("stopped" if isinstance(error, Stopped) else "error", str(error))
+        kind = "stopped" if isinstance(error, Stopped) else "error"
+        # Its text stands alone elsewhere; here the kind stands before it.
+        outcome = Outcome(kind, str(error).removeprefix("Stopped: "))
         code = error.exit_code
     except Exception as bug:
         logger.log(traceback.format_exc())
@@ -12791,8 +13038,17 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
         logger.record(end)
         logger.log(f"END {outcome.kind}: {outcome.text}")
     session.terminal.say(f"{outcome.kind}: {outcome.text}", 0)
+    last = session.terminal.last_turn
+    if outcome.kind != "completed" and last and session.terminal.level == 0:
+        # With -q no turn was shown: how the last one went tells why.
+        session.terminal.say(f"last: {cut(last.done, 100)}: {cut(last.effect, REASON_MOST)}", 0)
     page = logger.folder / "report.html"
     session.terminal.say(f"{end_figures(session)}; see {page}", 0)
+
+
+def count_of(number: int, what: str) -> str:
+    """A number of things: 1 act, 2 acts."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def end_figures(session: Session) -> str:
@@ -12800,13 +13056,13 @@ def end_figures(session: Session) -> str:
     figures = dict(session.book.figures())
     voice = session.engine.voice
     parts = [
-        f"{session.state.turn} turns",
-        f"{figures['acts']} acts",
+        count_of(session.state.turn, "turn"),
+        count_of(int(figures["acts"]), "act"),
         f"{figures['refused']} refused",
         figures["time"],
         f"of it {figures['model']} model and {figures['in the program']} program",
-        f"{voice.requests} requests",
-        f"{voice.tokens} tokens",
+        count_of(voice.requests, "request"),
+        count_of(voice.tokens, "token"),
     ]
     return ", ".join(parts)
 

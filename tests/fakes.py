@@ -202,6 +202,7 @@ class FakeWin32:
         self.messages = list[int]()  # ids of hotkeys that were pressed
         self.mutex_taken, self.on_close = False, None
         self.old_console = False  # older than Windows 10
+        self.stdin = STDOUT  # what standard input is: a console, or another handle
         self.console_mode: int | None = (
             None  # of a console on stdout: 3 or 7 with escape sequences; None is a file
         )
@@ -407,8 +408,8 @@ class FakeWin32:
         return 1
 
     def _GetStdHandle(self, which: int) -> int:
-        assert which == 0xFFFFFFF5, which  # STD_OUTPUT_HANDLE
-        return STDOUT
+        assert which in (0xFFFFFFF5, 0xFFFFFFF6), which  # STD_OUTPUT_HANDLE, STD_INPUT_HANDLE
+        return STDOUT if which == 0xFFFFFFF5 else self.stdin
 
     def _GetConsoleMode(self, handle: int, out: Any) -> int:
         if handle != STDOUT or self.console_mode is None:

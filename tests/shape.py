@@ -178,8 +178,9 @@ def top_level_names(text: str) -> set[str]:
     """Every name of the file's own top level, imports included."""
     names = set[str]()
     for node in parsed(text).body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names.update(given_names(node))
+        for child in ast.walk(node) if isinstance(node, ast.Try) else (node,):
+            if isinstance(child, (ast.Import, ast.ImportFrom)):
+                names.update(given_names(child))
         names.update(defined_names(node))
     return names
 
@@ -544,10 +545,52 @@ def foreign_imports(text: str) -> list[str]:
     return in_order(breaches)
 
 
+def is_start_guard(node: ast.stmt) -> bool:
+    """Whether a statement ends the program where Python is too old or lacks a module, and does nothing else.
+
+    This is the one deed at import: whoever starts the file with such a Python would else get a traceback.
+    """
+    if isinstance(node, ast.If):
+        asked = {
+            ast.unparse(child) for child in ast.walk(node.test) if isinstance(child, ast.Attribute)
+        }
+        return asked <= {"sys.version_info", "sys.maxsize"} and bool(asked) and only_ends(node.body)
+    if isinstance(node, ast.Try):
+        tried = all(isinstance(child, ast.Import) for child in node.body)
+        return tried and all(
+            only_ends(handler.body) and ast.unparse(handler.type or node) == "ImportError"
+            for handler in node.handlers
+        )
+    return False
+
+
+def only_ends(body: list[ast.stmt]) -> bool:
+    """Whether all that is done is to end the program with a sentence."""
+    return (
+        len(body) == 1
+        and isinstance(body[0], ast.Raise)
+        and ast.unparse(body[0]).startswith("raise SystemExit(")
+    )
+
+
+def syntax_too_new(text: str) -> list[str]:
+    """Python 3.8 can parse the file, so that its guard can say which Python is needed."""
+    try:
+        ast.parse(text, feature_version=(3, 8))
+    except SyntaxError as error:
+        return [f"{error.lineno or 0}: {error.msg}"]
+    return []
+
+
 def deeds_at_import(text: str) -> list[str]:
-    """At the top level names are defined, and nothing else is done but for the last line's start."""
+    """At the top level names are defined, and nothing else is done but for the guard above the imports and the last line's start."""
     breaches = []
+    above_all_rooms = True
     for node in parsed(text).body:
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            above_all_rooms = False
+        if above_all_rooms and is_start_guard(node):
+            continue
         if isinstance(node, (ast.Import, ast.ImportFrom, *FUNCTIONS, ast.ClassDef)):
             continue
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
@@ -580,6 +623,7 @@ RULES: tuple[Callable[[str], list[str]], ...] = (
     shadowed_names,
     foreign_imports,
     deeds_at_import,
+    syntax_too_new,
 )
 
 

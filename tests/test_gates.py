@@ -580,7 +580,7 @@ class Terminal:
 
 
 class AtTheConsole(unittest.TestCase):
-    def ask(self, lines: list[str], tty: bool = True) -> tuple[bool, list[str], float]:
+    def ask(self, lines: list[str], tty: bool = True) -> tuple[bool | str, list[str], float]:
         """The answer, what was said, and how long it took."""
         clock, said = VirtualClock(), list[str]()
         start = clock.now()
@@ -594,7 +594,10 @@ class AtTheConsole(unittest.TestCase):
                     clock, "sleep", lambda s, sleep=clock.sleep: (sleep(s), read_late(confirm))
                 )
                 with late:
-                    answer = confirm("send: click Send")
+                    try:
+                        answer = confirm("send: click Send")
+                    except agent.ToolError as error:
+                        answer = str(error)
         return answer, said, clock.now() - start
 
     def test_only_a_plain_yes_is_a_yes(self) -> None:
@@ -615,9 +618,12 @@ class AtTheConsole(unittest.TestCase):
         self.assertAlmostEqual(seconds, 30, delta=0.2)
         self.assertIn("send: click Send", said[0])
 
-    def test_without_a_terminal_the_answer_is_no_at_once_and_says_what_would_allow_it(self) -> None:
+    def test_without_a_terminal_it_is_refused_at_once_and_said_what_would_allow_it(self) -> None:
         answer, said, seconds = self.ask(["y\n"], tty=False)
-        self.assertEqual((answer, seconds), (False, 0))
+        wanted = (
+            "Nobody can be asked to allow this (send: click Send); do it another way or report."
+        )
+        self.assertEqual((answer, seconds), (wanted, 0))
         self.assertIn("--confirm never or allow_risky", said[0])
 
 

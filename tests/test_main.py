@@ -220,7 +220,7 @@ class Stopping(CommandLineCase):
             thread.join()
         self.assertEqual(code, 130)
         self.assertLess(took, 1.0)
-        self.assertIn("stopped: Stopped: Ctrl+C", out)
+        self.assertIn("stopped: Ctrl+C", out)
         self.assertEqual(self.records()[-1]["outcome"], "stopped")
 
 

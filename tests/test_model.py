@@ -867,7 +867,7 @@ FOUND = (
         CPP_LIST,
         CPP_OTHER,
         Info("/m/Qwen3VL-2B-Q4.gguf", None, None, 8192),
-        "using the only one",
+        "is not there; using",
     ),
     (
         "Ollama",
@@ -891,19 +891,18 @@ FOUND = (
         plain("text-embedding-nomic", "only"),
         OLLAMA_OTHER,
         Info("only"),
-        "using the only one",
+        "is not there; using",
     ),
 )
 
 NOT_FOUND = (
-    ("nothing there", "/v1/models", plain(), LMS_OTHER, "no_model", "none that sees images"),
     (
-        "nothing loaded",
-        "/api/v1/models",
-        {"models": [native("b", True), native("t", False)]},
+        "nothing there",
+        "/v1/models",
+        plain(),
         LMS_OTHER,
         "no_model",
-        "listed: b",
+        "`lms get qwen/qwen3-vl-4b` (3.3 GB",
     ),
     (
         "only embeddings",
@@ -911,7 +910,7 @@ NOT_FOUND = (
         plain("text-embedding-x"),
         LMS_OTHER,
         "no_model",
-        "none that sees images",
+        "no vision model",
     ),
     (
         "configured one is text only",
@@ -924,10 +923,10 @@ NOT_FOUND = (
     (
         "only a text model is loaded",
         "/api/v0/models",
-        {"data": [older("t", "llm", 1), older("v", "vlm")]},
+        {"data": [older("t", "llm", 1)]},
         LMS_OTHER,
-        "no_vision",
-        "t reads text only",
+        "no_model",
+        "no vision model",
     ),
     (
         "several to choose from",
@@ -935,7 +934,7 @@ NOT_FOUND = (
         plain("a", "b"),
         OLLAMA_OTHER,
         "no_model",
-        "listed: a, b",
+        "choose one: --model a, --model b.",
     ),
     ("no list at all", "/", {}, OLLAMA_OTHER, "not_found", "no such page"),
     ("rubbish", "/v1/models", b"<html>", http(200, b"<html>"), "not_json", "JSON"),
@@ -955,7 +954,7 @@ class DiscoveryTests(unittest.TestCase):
     def test_the_model_is_found_on_every_kind_of_server(self) -> None:
         for name, path, page, other, info, note in FOUND:
             with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
-                client = model_server(server.url)
+                client = model_server(server.url, lmstudio_model=WANTED)
                 got = client.discover()
                 self.assertEqual(replace(got, note=""), info)
                 self.assertIn(note, got.note)
@@ -967,9 +966,10 @@ class DiscoveryTests(unittest.TestCase):
 
     def test_a_model_that_cannot_be_used_is_said_with_the_remedy(self) -> None:
         for name, path, page, other, kind, words in NOT_FOUND:
+            wanted = WANTED if kind == "no_vision" else ""
             with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
                 with self.assertRaises(agent.ModelError) as caught:
-                    model_server(server.url).discover()
+                    model_server(server.url, lmstudio_model=wanted).discover()
                 self.assertEqual(caught.exception.kind, kind)
                 self.assertIn(words, str(caught.exception))
 

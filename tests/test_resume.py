@@ -147,7 +147,7 @@ class Journals(EngineCase):
         ):
             spoilt = [*lines[:6], damage, *lines[7:]]
             state, said, _ = self.resumed(engine.logger.folder, spoilt)
-            self.assertIn("Damaged lines left out: [7]", said[0])
+            self.assertIn("Damaged lines left out: 7.", said[0])
             self.assertEqual(state.turn, seen[-1][1]["turn"])
 
     def test_records_that_somebody_changed_do_no_harm(self) -> None:

@@ -347,6 +347,29 @@ class Importing(ShapeCase):
             [breach.partition(":")[0] for breach in shape.deeds_at_import(text)], ["4", "5", "6"]
         )
 
+    def test_only_a_guard_above_all_rooms_may_end_an_unfit_python(self) -> None:
+        guard = "import sys\nif sys.version_info < (3, 10):\n    raise SystemExit('too old')\n"
+        guard += "try:\n    import ctypes\nexcept ImportError:\n    raise SystemExit('no ctypes')\n"
+        self.assertEqual(shape.deeds_at_import(guard), [])
+        for wrong in (
+            f"class Error: ...\n{guard}",
+            guard.replace("import ctypes", "start()"),
+            guard.replace("raise SystemExit('too old')", "print('too old')"),
+            guard.replace("sys.version_info < (3, 10)", "is_wrong()"),
+            guard.replace("raise SystemExit('no ctypes')", "ctypes = None"),
+        ):
+            self.assertTrue(shape.deeds_at_import(wrong), wrong)
+
+    def test_python_3_8_can_parse_the_file(self) -> None:
+        self.holds(shape.syntax_too_new)
+
+    def test_syntax_that_3_8_cannot_parse_is_noticed(self) -> None:
+        for text in (
+            "match 1:\n    case 1:\n        pass\n",
+            "try:\n    pass\nexcept* OSError:\n    pass\n",
+        ):
+            self.assertTrue(shape.syntax_too_new(text), text)
+
     def test_importing_the_file_prints_and_opens_nothing(self) -> None:
         self.assertEqual(self.import_in("", WATCHED_IMPORT), (0, "", ""))
 

@@ -194,8 +194,10 @@ class Loudness(CommandLineCase):
                 .joinpath("execution_log.txt")
                 .read_text(encoding="utf-8")
             )
-            line = '   2  executor  double_click_screen_element "Notes icon"'
-            self.assertEqual((log.count(line), out.count(line)), (1, int("-q" not in options)))
+            line = '2  executor  double_click_screen_element "Notes icon"'
+            entry = ' 2 executor: double_click_screen_element "Notes icon"'
+            self.assertEqual((log.count(entry), out.count(entry)), (1, 0))
+            self.assertEqual(out.count(line), int("-q" not in options))
 
     def test_the_last_line_counts_turns_acts_refusals_time_and_tokens_and_names_the_report(
         self,
@@ -217,6 +219,9 @@ class Loudness(CommandLineCase):
         screen = Screen()
         with (
             mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1"}),
+            mock.patch.object(
+                agent.shutil, "get_terminal_size", lambda: os.terminal_size((111, 30))
+            ),
             mock.patch.object(io, "StringIO", lambda: screen),
             mock.patch.object(agent.sys, "platform", "linux"),
         ):

@@ -155,7 +155,7 @@ class StopCase(unittest.TestCase):
         """The program ended by the hotkey, with a whole journal; returns when it wrote its last record."""
         code, output = self.finished(process)
         self.assertEqual(code, 130, output)
-        self.assertIn("Stopped: ctrl+alt+q.", output)
+        self.assertIn("stopped: ctrl+alt+q.", output)
         last = self.journal()[-1]
         self.assertEqual((last["kind"], last["outcome"]), ("end", "stopped"))
         print(
@@ -258,7 +258,7 @@ class Hotkeys(StopCase):
             code, output = self.finished(process)
             done.set()
         self.assertEqual(code, 130, output)
-        self.assertIn("Stopped: the mouse in the corner.", output)
+        self.assertIn("stopped: the mouse in the corner.", output)
 
 
 class Takeover(StopCase):
