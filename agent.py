@@ -2331,6 +2331,7 @@ HBITMAP = HANDLE
 HBRUSH = HANDLE
 HCURSOR = HANDLE
 HDC = HANDLE
+HMONITOR = HANDLE
 HDESK = HANDLE
 HGDIOBJ = HANDLE
 HICON = HANDLE
@@ -2487,6 +2488,7 @@ SM_XVIRTUALSCREEN = 76
 SM_YVIRTUALSCREEN = 77
 SM_CXVIRTUALSCREEN = 78
 SM_CYVIRTUALSCREEN = 79
+MONITOR_DEFAULTTONULL = 0
 DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2 = -4
 PROCESS_PER_MONITOR_DPI_AWARE = 2
 SRCCOPY = 0x00CC0020
@@ -2597,6 +2599,7 @@ WIN32: dict[str, Row] = {
     "SetProcessDpiAwareness": Row("shcore", HRESULT, [INT], hresult_ok),
     "SetProcessDPIAware": Row("user32", BOOL, [], nonzero),
     "GetSystemMetrics": Row("user32", INT, [INT], NO_CHECK),  # 0 is a coordinate, too
+    "MonitorFromPoint": Row("user32", HMONITOR, [POINT, DWORD], NO_CHECK),  # null: there is none
     "OpenInputDesktop": Row("user32", HDESK, [DWORD, BOOL, DWORD], is_handle),
     "CloseDesktop": Row("user32", BOOL, [HDESK], nonzero),
     # Drawing.
@@ -2742,6 +2745,9 @@ class Desktop(Protocol):
     def primary(self) -> Rect:
         """The primary monitor."""
 
+    def on_monitor(self, point: Point) -> bool:
+        """Whether a monitor shows that pixel; between monitors of other sizes there are gaps."""
+
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         """The area scaled to width x height, without and with the mouse pointer."""
 
@@ -2884,6 +2890,10 @@ class WindowsDesktop:
     def primary(self) -> Rect:
         metric = self.api.GetSystemMetrics
         return _checked_size(Rect(0, 0, metric(SM_CXSCREEN), metric(SM_CYSCREEN)))
+
+    def on_monitor(self, point: Point) -> bool:
+        place = POINT(point.x, point.y)
+        return bool(self.api.MonitorFromPoint(place, MONITOR_DEFAULTTONULL))
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen = self.screen()
@@ -4007,6 +4017,7 @@ class Actuator:
     def _move(self, point: Point) -> None:
         if not self.area.contains(point):
             raise ToolError(f"({point.x}, {point.y}) is outside the working area.", "invalid_box")
+        refuse_gap(point, self.desktop)
         self._ready(None)
         self.aim = point
         self.desktop.move(point)
@@ -4109,10 +4120,16 @@ def gate_unlocked(actuator: Actuator, attempt: Attempt) -> None:
     attempt.front = actuator.desktop.foreground()
 
 
+def refuse_gap(place: Point, desktop: Desktop) -> None:
+    """Raises ToolError for a place that no monitor shows: Windows would put the mouse elsewhere."""
+    if not desktop.on_monitor(place):
+        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
+
+
 def gate_on_a_monitor(actuator: Actuator, attempt: Attempt) -> None:
     """No place between or beside the monitors."""
-    if not all(attempt.frame.screen.contains(place) for place in attempt.places):
-        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
+    for place in attempt.places:
+        refuse_gap(place, actuator.desktop)
 
 
 def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
@@ -11484,6 +11501,9 @@ class DemoDesktop:
 
     def primary(self) -> Rect:
         return DEMO_SCREEN
+
+    def on_monitor(self, point: Point) -> bool:
+        return DEMO_SCREEN.contains(point)
 
     def double_click_ms(self) -> int:
         return 500

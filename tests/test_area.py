@@ -12,6 +12,7 @@ from typing import Any
 
 import agent
 from tests.scripted import PLAN, PROOF, EngineCase, call, page_items, role_of, text
+from tests.test_actuator import Stage
 from tests.test_main import CommandLineCase
 
 TOKENS = agent.Config().image_tokens
@@ -214,6 +215,38 @@ class OnTheCommandLine(CommandLineCase):
     def test_one_side_alone_ends_the_program_with_a_sentence(self) -> None:
         code, _, err = self.main("--demo", environ={"AGENT_IMAGE_W": "800", "AGENT_IMAGE_H": ""})
         self.assertEqual((code, "go together" in err), (2, True), err)
+
+
+class Gaps(unittest.TestCase):
+    """A small monitor beside a large one: below it the virtual screen has a place without pixels."""
+
+    def stage(self) -> Stage:
+        monitors = (agent.Rect(0, 0, 1920, 1080), agent.Rect(1920, 0, 1280, 720))
+        return Stage(agent.Rect(0, 0, 3200, 1080), monitors=monitors)
+
+    def refused(self, name: str, **arguments: Any) -> None:
+        stage = self.stage()
+        performed = stage.attempt(name, **arguments)
+        self.assertEqual(performed.refused, "invalid_box")
+        self.assertEqual(performed.sent, 0)
+        self.assertIn("not on any monitor", performed.result)
+        self.assertEqual(stage.world.events, [])
+
+    def test_a_target_between_the_monitors_is_refused_with_a_sentence(self) -> None:
+        self.refused("click", position=[900, 900])
+        self.refused("drag", start=[100, 100], end=[900, 900])
+
+    def test_a_target_on_either_monitor_is_reached(self) -> None:
+        stage = self.stage()
+        for position in ([300, 900], [900, 300]):
+            self.assertEqual(stage.attempt("click", position=position).refused, "")
+
+    def test_scrolling_in_a_middle_that_no_monitor_shows_is_refused_too(self) -> None:
+        monitors = (agent.Rect(0, 0, 800, 600), agent.Rect(800, -1200, 800, 600))
+        stage = Stage(agent.Rect(0, -1200, 1600, 1800), monitors=monitors)
+        performed = stage.attempt("scroll_down")
+        self.assertEqual((performed.refused, performed.sent), ("invalid_box", 0))
+        stage.world.verify()
 
 
 if __name__ == "__main__":
