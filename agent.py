@@ -276,11 +276,19 @@ class Config:
     )
     # -- eyes
     screen_capture_w: int = _setting(
-        1536, "pixels; 1536x864 = 1296 tokens, 1024 or more", "AGENT_IMAGE_W", 64, 8192
+        0, "pixels, exactly so with the height; 0: as image_tokens gives", "AGENT_IMAGE_W", 0, 8192
     )
-    screen_capture_h: int = _setting(864, "pixels", "AGENT_IMAGE_H", 64, 8192)
+    screen_capture_h: int = _setting(0, "pixels; 0 with a width of 0", "AGENT_IMAGE_H", 0, 8192)
     area: str = _setting(
-        "primary", "where it may look and act: primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels"
+        "primary",
+        "where it may look and act: primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels, or with decimal"
+        " points X1,Y1,X2,Y2 as fractions of the primary monitor",
+    )
+    image_tokens: int = _setting(
+        1296, "most tokens of a picture, one each 32x32 pixels; 1024 or more", "", 16, 65536
+    )
+    capture_scale_percent: int = _setting(
+        100, "per cent of the area's pixels on a side that a picture has at most", "", 1, 100
     )
     blind_patience: float = _setting(
         30.0, "seconds to wait for a screen to be seen (locked, black)", "", 0, 86400
@@ -726,6 +734,59 @@ def read_marks(
     )
 
 
+class Size(NamedTuple):
+    """Width and height of a picture in pixels."""
+
+    width: int
+    height: int
+
+    @property
+    def pixels(self) -> int:
+        return self.width * self.height
+
+
+# Qwen3-VL takes one token for each square of so many pixels a side.
+PATCH = 32
+# A picture whose sides are multiples of PATCH is stretched by at most this share ...
+DISTORTION_MOST = 0.02
+# ... and has at least this share of the tokens that are to be had, or the multiples are given up.
+TOKENS_SHARE = 0.8
+
+
+@lru_cache(maxsize=16)
+def picture_size(area: Rect, tokens: int, percent: int = 100) -> Size:
+    """The best size for the picture of an area: as many tokens as fit, and the area's proportions.
+
+    No side is longer than `percent` of the area's, and `tokens` are not exceeded. Both sides are
+    multiples of 32; rounding to them stretches the picture by at most 2 % and costs at most a fifth
+    of the tokens. Some areas with a side of less than 768 pixels allow no such size, nor does a
+    budget of few tokens for a long one: there the picture has the exact proportions, to a pixel.
+    """
+    pixels = tokens * PATCH**2 / (area.width * area.height)
+    scale = min(percent / 100, math.sqrt(pixels))
+    width = max(1, math.floor(area.width * scale))
+    height = max(1, math.floor(area.height * scale))
+    enough = TOKENS_SHARE * width * height
+    sizes = _sizes_in_patches(area, tokens, percent)
+    best = max(sizes, key=lambda size: size.pixels, default=Size(0, 0))
+    if best.pixels >= enough:
+        return best
+    return Size(width, height)
+
+
+def _sizes_in_patches(area: Rect, tokens: int, percent: int) -> Iterator[Size]:
+    """All sizes in multiples of PATCH that fit and hardly distort: one of each width."""
+    columns_most = area.width * percent // (100 * PATCH)
+    rows_most = area.height * percent // (100 * PATCH)
+    for columns in range(1, columns_most + 1):
+        exact = columns * area.height / area.width
+        rows = max(1, round(exact))
+        distortion = max(rows / exact, exact / rows) - 1
+        fits = rows <= rows_most and columns * rows <= tokens
+        if fits and distortion <= DISTORTION_MOST:
+            yield Size(columns * PATCH, rows * PATCH)
+
+
 @dataclass(frozen=True)
 class Window:
     """A top-level window as Windows tells about it."""
@@ -1077,6 +1138,8 @@ class LookRecord(Record):
 
     kind: ClassVar[str] = "look"
     screenshot: str = ""
+    width: int = 0  # of the screenshot in pixels; 0 in journals that did not say so
+    height: int = 0
     capture: float = 0.0
     encode: float = 0.0
     window: Region = (0, 0, 0, 0)
@@ -2324,6 +2387,7 @@ HBITMAP = HANDLE
 HBRUSH = HANDLE
 HCURSOR = HANDLE
 HDC = HANDLE
+HMONITOR = HANDLE
 HDESK = HANDLE
 HGDIOBJ = HANDLE
 HICON = HANDLE
@@ -2480,6 +2544,7 @@ SM_XVIRTUALSCREEN = 76
 SM_YVIRTUALSCREEN = 77
 SM_CXVIRTUALSCREEN = 78
 SM_CYVIRTUALSCREEN = 79
+MONITOR_DEFAULTTONULL = 0
 DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2 = -4
 PROCESS_PER_MONITOR_DPI_AWARE = 2
 SRCCOPY = 0x00CC0020
@@ -2591,6 +2656,7 @@ WIN32: dict[str, Row] = {
     "SetProcessDpiAwareness": Row("shcore", HRESULT, [INT], hresult_ok),
     "SetProcessDPIAware": Row("user32", BOOL, [], nonzero),
     "GetSystemMetrics": Row("user32", INT, [INT], NO_CHECK),  # 0 is a coordinate, too
+    "MonitorFromPoint": Row("user32", HMONITOR, [POINT, DWORD], NO_CHECK),  # null: there is none
     "OpenInputDesktop": Row("user32", HDESK, [DWORD, BOOL, DWORD], is_handle),
     "CloseDesktop": Row("user32", BOOL, [HDESK], nonzero),
     # Drawing.
@@ -2735,6 +2801,9 @@ class Desktop(Protocol):
 
     def primary(self) -> Rect:
         """The primary monitor."""
+
+    def on_monitor(self, point: Point) -> bool:
+        """Whether a monitor shows that pixel; between monitors of other sizes there are gaps."""
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         """The area scaled to width x height, without and with the mouse pointer."""
@@ -2888,6 +2957,10 @@ class WindowsDesktop:
     def primary(self) -> Rect:
         metric = self.api.GetSystemMetrics
         return _checked_size(Rect(0, 0, metric(SM_CXSCREEN), metric(SM_CYSCREEN)))
+
+    def on_monitor(self, point: Point) -> bool:
+        place = POINT(point.x, point.y)
+        return bool(self.api.MonitorFromPoint(place, MONITOR_DEFAULTTONULL))
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen = self.screen()
@@ -4011,6 +4084,7 @@ class Actuator:
     def _move(self, point: Point) -> None:
         if not self.area.contains(point):
             raise ToolError(f"({point.x}, {point.y}) is outside the working area.", "invalid_box")
+        refuse_gap(point, self.desktop)
         self._ready(None)
         self.aim = point
         self.desktop.move(point)
@@ -4113,10 +4187,16 @@ def gate_unlocked(actuator: Actuator, attempt: Attempt) -> None:
     attempt.front = actuator.desktop.foreground()
 
 
+def refuse_gap(place: Point, desktop: Desktop) -> None:
+    """Raises ToolError for a place that no monitor shows: Windows would put the mouse elsewhere."""
+    if not desktop.on_monitor(place):
+        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
+
+
 def gate_on_a_monitor(actuator: Actuator, attempt: Attempt) -> None:
     """No place between or beside the monitors."""
-    if not all(attempt.frame.screen.contains(place) for place in attempt.places):
-        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
+    for place in attempt.places:
+        refuse_gap(place, actuator.desktop)
 
 
 def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
@@ -6774,8 +6854,9 @@ PROFILES = {
             {
                 **_CHAT,
                 "lmstudio_temperature": 0.2,
-                "screen_capture_w": 1344,
-                "screen_capture_h": 756,
+                # The described 1344x756 are 1,008 tokens; of a screen of 16:9 this makes 1376x768,
+                # which is the nearest size above the 1,024 that pointing wants.
+                "image_tokens": 1088,
             },
         ),
         Profile(
@@ -7176,6 +7257,15 @@ class Message:
     thought: str = ""
     logged: bool = False  # whether the log of exchanges has it already
 
+    @property
+    def image_tokens(self) -> int:
+        """What the image costs: a token for each square of 32x32 pixels."""
+        if not self.image:
+            return 0
+        # Before width and height stand a PNG's signature and the start of its first chunk.
+        width, height = struct.unpack(">16x2I", base64.b64decode(self.image[:32]))
+        return int(width * height) // PATCH**2
+
     def pieces(self) -> list[bytes]:
         """Its JSON. The image goes in as it is: json.dumps of megabytes costs more than the PNG."""
         text = self.text
@@ -7404,19 +7494,14 @@ class Voice:
         self.say(f"warning: {error}")
 
     def _log_reply(self, role: Role, messages: Sequence[Message], reply: Reply) -> None:
-        """Into the log of exchanges, with what the person should know of it.
-
-        A 32x32 square of a picture is a token.
-        """
-        config = self.config
-        images = sum(bool(message.image) for message in messages)
-        pixels = config.screen_capture_w * config.screen_capture_h * images
+        """Into the log of exchanges, with what the person should know of it."""
+        image_tokens = sum(message.image_tokens for message in messages)
         text = self._text(role, messages)
         warnings = reply_warnings(
             reply,
             self.model.name,
             self.model,
-            pixels // 1024,
+            image_tokens,
             len(text),
         )
         lines = reply_lines(reply.message)
@@ -7579,20 +7664,59 @@ def window_program(frame: Frame) -> str:
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
-    """The working area in pixels: primary, all, or LEFT,TOP,WIDTH,HEIGHT; raises ConfigError."""
+    """The working area in pixels, from the setting `area`; raises ConfigError."""
     full = desktop.screen()
+    primary = desktop.primary()
     if setting == "primary":
-        return desktop.primary()
+        return primary
     if setting == "all":
         return full
     with suppress(TypeError, ValueError):  # no four numbers
-        area = Rect(*map(int, setting.split(",")))
+        if "." in setting:
+            area = _crop(primary, *map(float, setting.split(",")))
+        else:
+            area = Rect(*map(int, setting.split(",")))
         if area.width and area.height and area.intersection(full) == area:
             return area
     raise ConfigError(
-        f"area takes primary, all or LEFT,TOP,WIDTH,HEIGHT; {setting!r} is not inside the screen"
-        f" {full}."
+        "area takes primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels, or X1,Y1,X2,Y2 as fractions such"
+        f" as 0.0,0.0,0.5,1.0; {setting!r} is not inside the screen {full}."
     )
+
+
+def _crop(whole: Rect, x1: float, y1: float, x2: float, y2: float) -> Rect:
+    """The part of `whole` between two corners, 0.0 to 1.0; raises ValueError for others.
+
+    Crops that share an edge have neither a gap nor a pixel in common.
+    """
+    if not (0 <= x1 < x2 <= 1 and 0 <= y1 < y2 <= 1):
+        raise ValueError("The first corner is to the upper left of the second, both inside.")
+    left = round(x1 * whole.width)
+    top = round(y1 * whole.height)
+    right = round(x2 * whole.width)
+    bottom = round(y2 * whole.height)
+    return Rect(whole.left + left, whole.top + top, right - left, bottom - top)
+
+
+def frame_size(area: Rect, config: Config) -> Size:
+    """The size of an area's picture: exactly as a person set it, else as image_tokens gives.
+
+    Raises ConfigError if only one side is set.
+    """
+    exact = Size(config.screen_capture_w, config.screen_capture_h)
+    if exact.pixels:
+        return exact
+    if any(exact):
+        raise ConfigError(
+            "screen_capture_w and screen_capture_h (AGENT_IMAGE_W, AGENT_IMAGE_H) go together;"
+            f" set both or none, not {exact.width} and {exact.height}."
+        )
+    return picture_size(area, config.image_tokens, config.capture_scale_percent)
+
+
+def screen_size(config: Config) -> Size:
+    """The size of the picture of a usual screen, where there is no screen to ask."""
+    return frame_size(Rect(0, 0, 1920, 1080), config)
 
 
 @dataclass
@@ -7625,6 +7749,8 @@ class Eyes:
             LookRecord(
                 turn=turn,
                 screenshot=path,
+                width=frame.width,
+                height=frame.height,
                 capture=round(looked - begin, 3),
                 encode=round(self.clock.now() - looked, 3),
                 window=_sides(window_box(frame)),
@@ -7660,14 +7786,13 @@ class Eyes:
         Raises Win32Error after `blind_patience` seconds.
         """
         area = resolve_area(self.config.area, self.desktop)
+        size = frame_size(area, self.config)
         begin = self.clock.now()
         said_so = False
         while True:
             reason = ONE_COLOUR
             try:
-                frame = self.desktop.capture(
-                    area, self.config.screen_capture_w, self.config.screen_capture_h
-                )
+                frame = self.desktop.capture(area, size.width, size.height)
                 if not frame.blank:
                     return self._with_title_hidden(frame)
             except Win32Error as error:
@@ -8575,9 +8700,9 @@ def make_room(engine: Engine, state: AgentState, chat: Conversation, reply: Repl
 def is_full(engine: Engine, chat: Conversation, reply: Reply) -> bool:
     """Whether the next request may not fit into the context, or there are too many steps."""
     config = engine.config
-    pixels = config.screen_capture_w * config.screen_capture_h
+    picture = max([message.image_tokens for message in chat.messages], default=0)
     context = engine.voice.model.context_length or sys.maxsize
-    room = context - pixels // 1024 - config.executor_max_tokens
+    room = context - picture - config.executor_max_tokens
     used = reply.usage.prompt_tokens or 0
     return used > room or len(chat.steps()) > config.memory_compression_threshold
 
@@ -9164,6 +9289,7 @@ COUNTS = {  # figures that are counted, as they are called towards people
 EXPORT_WIDTH = 1000  # most pixels of a picture in a shared report: text stays legible, a turn
 # costs some 50 KB
 KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
+UNKNOWN_SIZE = (16, 9)  # of a screenshot, until there is one
 
 
 @dataclass
@@ -9233,7 +9359,7 @@ class RunEntry:
     """The run itself for the page."""
 
     began: float = 0.0  # seconds since 1970
-    size: tuple[int, int] = (16, 9)  # of a screenshot
+    size: tuple[int, int] = UNKNOWN_SIZE  # of the first screenshot
     settings: JsonDict = field(default_factory=dict)
     task: str = ""
     profile: str = ""
@@ -9279,10 +9405,12 @@ class Book:
         if self.empty:
             config = record.config
             kept = {name: config[name] for name in KEPT_SETTINGS if name in config}
-            width = kept.get("screen_capture_w", 16)
-            height = kept.get("screen_capture_h", 9)
+            # Older journals have the size here only, newer ones in their first look.
+            width = kept.get("screen_capture_w")
+            height = kept.get("screen_capture_h")
             run.began = record.time
-            run.size = (int(width), int(height))
+            if width and height:
+                run.size = (int(width), int(height))
             run.settings = kept
             self.empty = False
         run.task = record.task
@@ -9372,6 +9500,8 @@ def _reused_share(sums: Sums) -> str:
 def _enter_look(run: RunEntry, turn: TurnEntry, record: LookRecord) -> Sums:
     if picture_name(record.screenshot):
         turn.shots.append(record.screenshot)
+    if run.size == UNKNOWN_SIZE and record.width:
+        run.size = (record.width, record.height)
     return Sums(
         capture=record.capture,
         encode=record.encode,
@@ -11205,7 +11335,7 @@ def check_desktop(
         began = clock.now()
         text = f"{screen.width}x{screen.height} in all, working area {area}"
         yield Finding("screen", True, text)
-        frame = desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
+        frame = desktop.capture(area, *frame_size(area, config))
         yield _check_capture(frame, clock.now() - began)
         yield _check_window(frame.window or Window(0, "none"))
     except Stopped:
@@ -11324,7 +11454,7 @@ def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> I
 
     That tells what a screenshot costs, whether it was shrunk, and what space the answers are in.
     """
-    whole = Rect(0, 0, config.screen_capture_w, config.screen_capture_h)
+    whole = Rect(0, 0, *screen_size(config))
     form = json.dumps(dict.fromkeys(CALIBRATION_MARKS, ["x", "y"]))
     system = "You find things in pictures."
     question = (
@@ -11708,6 +11838,9 @@ class DemoDesktop:
 
     def primary(self) -> Rect:
         return DEMO_SCREEN
+
+    def on_monitor(self, point: Point) -> bool:
+        return DEMO_SCREEN.contains(point)
 
     def double_click_ms(self) -> int:
         return 500
@@ -12519,7 +12652,11 @@ OPTIONS = (
     Option("--scenarios", argparse.SUPPRESS, FLAG),
     Option("--scenario-file", "your own, JSON: [{name, task_prompt, profile}]", _metavar("FILE")),
     Option("--dry-run", "move and press nothing", {"action": "store_const", "const": True}),
-    Option("--area", "primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels", _metavar("AREA")),
+    Option(
+        "--area",
+        "primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels, or X1,Y1,X2,Y2 as fractions (0.0 to 1.0)",
+        _metavar("AREA"),
+    ),
     Option("--endpoint", "chat URL of the server", _metavar("URL", "lmstudio_endpoint")),
     Option(
         "--model",
@@ -12624,8 +12761,11 @@ DEMO_SETTINGS = {"max_steps": 50, "turn_delay": 0, "lmstudio_model": "demo-model
 
 def recording_settings(recording: Recording) -> JsonDict:
     """The settings of the recorded run that its repetition needs: the same area and picture."""
-    folder = Path(recording.folder)
-    return {**book_of(folder).run.settings, "max_steps": len(recording.steps) + 5}
+    run = book_of(Path(recording.folder)).run
+    settings = {**run.settings, "max_steps": len(recording.steps) + 5}
+    if run.size != UNKNOWN_SIZE:
+        settings["screen_capture_w"], settings["screen_capture_h"] = run.size
+    return settings
 
 
 def pick_scenario(options: argparse.Namespace) -> bool:
@@ -12899,7 +13039,7 @@ def open_session(
 def try_screen(desktop: Desktop, config: Config) -> None:
     """What is wrong with the screen shows before anything is asked for; raises AgentError."""
     area = resolve_area(config.area, desktop)
-    desktop.capture(area, config.screen_capture_w, config.screen_capture_h)
+    desktop.capture(area, *frame_size(area, config))
 
 
 def with_demo_model(config: Config, undo: ExitStack) -> Config:

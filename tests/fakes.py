@@ -40,6 +40,7 @@ COURTESY = frozenset(
 # Functions without a failure answer: a 0 of theirs is a plain value.
 NEVER_FAIL = frozenset(
     "GetSystemMetrics GetForegroundWindow GetWindowTextW MapVirtualKeyW WindowFromPoint GetAncestor GetConsoleWindow"
+    " MonitorFromPoint"
     " GetTickCount PeekMessageW WaitForSingleObject".split()
 )
 RELEASES = frozenset(
@@ -759,6 +760,14 @@ class FakeWin32:
         for window in [self.window, *self.others]:
             if window and window.rect.contains(Point(point.x, point.y)):
                 return window.handle + 1  # a control inside it
+        return 0
+
+    def _MonitorFromPoint(self, point: Any, flags: int) -> int:
+        if flags:
+            self.problems.append(f"MonitorFromPoint: flags {flags}")
+        for number, monitor in enumerate(self.monitors, 1):
+            if monitor.contains(Point(point.x, point.y)):
+                return 0x10000 + number
         return 0
 
     def _GetAncestor(self, handle: int, kind: int) -> int:

@@ -64,6 +64,9 @@ class Recorder:
     def screen(self) -> Rect:
         return SCREEN
 
+    def on_monitor(self, point: Point) -> bool:
+        return SCREEN.contains(point)
+
     def cursor(self) -> Point:
         return self.place
 

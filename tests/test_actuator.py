@@ -371,11 +371,11 @@ class Drags(unittest.TestCase):
             self.assertEqual("too close together" in performed.result, refused)
             self.assertEqual(stage.world.events == [], refused)
 
-    def test_a_drag_onto_a_place_between_the_monitors_lets_go(self) -> None:
+    def test_a_drag_whose_way_leaves_the_monitors_lets_go(self) -> None:
         monitors = [PRIMARY, Rect(1920, 540, 1920, 1080)]
         stage = Stage(Rect(0, 0, 3840, 1620), monitors=monitors)
-        performed = stage.attempt("drag", start=[100, 100], end=[900, 100])
-        self.assertEqual(performed.refused, "windows")
+        performed = stage.attempt("drag", start=[450, 50], end=[900, 400])
+        self.assertEqual(performed.refused, "invalid_box")
         self.assertGreater(performed.sent, 0)
         stage.world.verify()
 

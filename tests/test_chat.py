@@ -755,13 +755,11 @@ class Environment(unittest.TestCase):
             "executor_max_tokens",
             "max_steps",
             "turn_delay",
-            "screen_capture_w",
-            "screen_capture_h",
         )
-        self.assertEqual([getattr(chat, name) for name in names], [0.6, 2048, 10, 0.4, 1536, 864])
-        self.assertEqual(
-            [getattr(pointer, name) for name in names], [0.2, 2048, 10, 0.4, 1344, 756]
-        )
+        self.assertEqual([getattr(chat, name) for name in names], [0.6, 2048, 10, 0.4])
+        self.assertEqual([getattr(pointer, name) for name in names], [0.2, 2048, 10, 0.4])
+        self.assertEqual(agent.screen_size(chat), (1536, 864))
+        self.assertEqual(agent.screen_size(pointer), (1376, 768))
         self.assertEqual(chat.lmstudio_model, "qwen3-vl-8b-instruct")
         self.assertEqual(self.config({"AGENT_MAX_STEPS": "33"}, "--profile", "chat").max_steps, 33)
 

@@ -47,9 +47,7 @@ class Fields(unittest.TestCase):
 class Layers(unittest.TestCase):
     def test_no_layer_gives_the_defaults(self) -> None:
         self.assertEqual(agent.load_config({}), agent.Config())
-        self.assertEqual(
-            (agent.Config().screen_capture_w, agent.Config().screen_capture_h), (1536, 864)
-        )
+        self.assertEqual(agent.screen_size(agent.Config()), (1536, 864))
 
     def test_a_later_layer_wins_and_leaves_the_rest(self) -> None:
         config = agent.load_config(

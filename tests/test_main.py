@@ -137,7 +137,7 @@ class WrongUse(CommandLineCase):
 
     def test_an_area_outside_the_screen_is_refused(self) -> None:
         self.assertIn("not inside the screen", self.one_line("--demo", "--area", "0,0,9000,9000"))
-        self.assertIn("takes primary, all or", self.one_line("--demo", "--area", "left"))
+        self.assertIn("takes primary, all, ", self.one_line("--demo", "--area", "left"))
 
     def test_an_empty_task_is_refused(self) -> None:
         with mock.patch.object(

@@ -646,7 +646,7 @@ class Shown(PanelTest):
         self.assertEqual((base64.b64decode(state["raw_b64"]), state["turn"]), (PICTURE, 4))
         config = json.loads(self.get("/config")[1].partition(b"\r\n\r\n")[2])
         style = json.loads(json.dumps(asdict(agent.USUAL_STYLE)))
-        self.assertEqual((config["ui"], config["capture_width"]), (style, 1536))
+        self.assertEqual((config["ui"], config["capture_width"]), (style, 0))
 
     def test_events_bring_every_change_and_end_with_the_run(self) -> None:
         with socket.create_connection(("127.0.0.1", self.port), 5) as stream:

@@ -58,7 +58,7 @@ OFFSETS = {
     "TOKEN_MANDATORY_LABEL.Attributes": 8,
 }
 HANDLES_RETURNED = """OpenInputDesktop GetDC CreateCompatibleDC CreateDIBSection SelectObject GetForegroundWindow
-    OpenProcess WindowFromPoint GetAncestor GetConsoleWindow CreateMutexW GetStdHandle""".split()
+    OpenProcess WindowFromPoint MonitorFromPoint GetAncestor GetConsoleWindow CreateMutexW GetStdHandle""".split()
 # Where each function takes a handle or a pointer; an int there would lose the upper half on 64-bit Windows.
 WIDE_ARGUMENTS = {
     "SetProcessDpiAwarenessContext": [0],
@@ -87,6 +87,7 @@ WIDE_ARGUMENTS = {
     "OpenProcessToken": [0, 2],
     "GetTokenInformation": [0, 2, 4],
     "WindowFromPoint": [0],
+    "MonitorFromPoint": [0],
     "GetAncestor": [0],
     "GetLastInputInfo": [0],
     "RegisterHotKey": [0],

@@ -28,7 +28,7 @@ def token_table(config: agent.Config) -> Iterator[str]:
     memory = agent.AgentMemory(active_history=[ACT] * turns)
     state = agent.AgentState(agent.DEMO_TASK, memory, 1, agent.EXECUTION, PLAN, INSTRUCTIONS)
     context = len(state.get_context()) // 4
-    image = config.screen_capture_w * config.screen_capture_h // 1024
+    image = agent.screen_size(config).pixels // 1024
     for profile in agent.PROFILES.values():
         for key, role in profile.roles.items():
             prompt = len(profile.system(role)) // 4

@@ -354,7 +354,7 @@ class Demo(Browser):
         self.assertEqual((code, "drew the marks" in out.getvalue()), ([0], False))
         self.assertGreaterEqual(len(pictures), 5)
         for png in pictures:
-            self.assertEqual(agent.png_to_rgb(png)[1:], (1536, 864))
+            self.assertEqual(agent.png_to_rgb(png)[1:], (1248, 704))
         self.assertEqual(self.chrome.complaints(), [])
 
     def test_the_page_follows_a_whole_run(self) -> None:
