@@ -270,6 +270,11 @@ class Config:
     frame_reuse_ms: float = _setting(
         300.0, "milliseconds a frame after an act stays the next turn's", "", 0, 5000
     )
+    image_place: str = _setting(
+        "late",
+        "screenshot behind the text that only grows, which servers reuse, or before all text",
+        pattern="late|first",
+    )
     # -- hands
     dry_run: bool = _setting(False, "look, ask and log, but move and press nothing")
     drag_steps: int = _setting(15, "interpolated moves of a drag", "", 1, 500)
@@ -1052,7 +1057,6 @@ class ReplyRecord(Record):
     role: str = ""
     message: JsonDict = field(default_factory=dict)
     finish_reason: str | None = None
-    shared: float | None = None  # share of the text, from its start, that the request before had
     tokens: dict[str, int | None] = field(default_factory=dict)
     seconds: float = 0.0  # of the last exchange
     request: float = 0.0  # seconds lost by tries that failed
@@ -4501,10 +4505,13 @@ def _count(value: object, *path: str) -> int | None:
 
 def _usage(value: JsonObject) -> Usage:
     """The tokens that a chat completion counts."""
+    cached = _count(value, "usage", "prompt_tokens_details", "cached_tokens")
+    if cached is None:
+        cached = _count(value, "timings", "cache_n")  # llama.cpp, in builds that say no more
     return Usage(
         _count(value, "usage", "prompt_tokens"),
         _count(value, "usage", "completion_tokens"),
-        _count(value, "usage", "prompt_tokens_details", "cached_tokens"),
+        cached,
     )
 
 
@@ -6251,15 +6258,13 @@ def memory_text(memory: AgentMemory) -> str:
         if snapshot.patterns:
             lines.append(f"    Patterns: {cut(snapshot.patterns, 120)}")
     lines.append("RECENT_ACTIONS:")
-    if not memory.active_history:
-        lines.append("  none yet")
     for record in memory.active_history:
         lines += history_lines(record)
     return "\n".join(lines)
 
 
 def context_text(state: AgentState) -> str:
-    """Task, plan, instructions and memory: the user text of a request up to its question."""
+    """Task, plan, instructions and memory: what only grows from one plan or archive to the next."""
     parts = [f"TASK: {state.task}"]
     if state.plan:
         parts.append(f"CURRENT_PLAN:\n{cut(state.plan, 400)}")
@@ -6268,8 +6273,8 @@ def context_text(state: AgentState) -> str:
     return "\n\n".join([*parts, memory_text(state.memory)])
 
 
-def planner_text(state: AgentState) -> str:
-    """The planner's request: it archives when memory is full, else plans or reviews."""
+def planner_question(state: AgentState) -> str:
+    """What the planner is asked: it archives when memory is full, else plans or reviews."""
     question = (
         "Review the recent actions: is there progress, failure, completion?"
         " Give the next instruction."
@@ -6279,15 +6284,15 @@ def planner_text(state: AgentState) -> str:
         question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
     elif not state.execution_instructions:
         question = "Analyse the task, make a plan and give the first instruction."
-    lines = [context_text(state), "", f"CURRENT_TURN: {state.turn}"]
+    lines = [f"CURRENT_TURN: {state.turn}"]
     if state.stalled > 1:
         lines.append(f"Nothing has made progress for {state.stalled} turns; give another way.")
     return "\n".join([*lines, question])
 
 
-def executor_text(state: AgentState, window: Window | None, config: Config) -> str:
-    """The executor's request beside its picture; what changes every turn comes last."""
-    lines = [context_text(state), "", f"WINDOW: {window.title if window else 'none'}"]
+def executor_question(state: AgentState, window: Window | None, config: Config) -> str:
+    """What the executor is asked about its picture: all that is another one every turn."""
+    lines = [f"WINDOW: {window.title if window else 'none'}"]
     last = state.memory.get_last_action_for_validation()
     if last:
         lines.append(f"LAST_ACTION: {cut(last.result, 300)}")
@@ -6300,6 +6305,11 @@ def executor_text(state: AgentState, window: Window | None, config: Config) -> s
         )
     lines.append(f"CURRENT_TURN: {state.turn} of {config.max_steps}")
     return "\n".join([*lines, "Check the last action, then call one tool."])
+
+
+def since_picture_text(lines: str, question: str) -> str:
+    """The question, where a picture is as old as the context that stands before it."""
+    return f"SINCE_THIS_PICTURE:{lines}\n\n{question}"
 
 
 def verifier_text(task: str, evidence: str) -> str:
@@ -6372,8 +6382,8 @@ def story_task_text(task: str, config: Config) -> str:
 
 
 def story_turn_text(turn: int, notes: Sequence[str]) -> str:
-    """Beside a story's picture, with what must be said of the actions that led to it."""
-    return f"TURN {turn}.{''.join(notes)} The screen now, with your marks:"
+    """Beside a story's picture: what must be said of the actions that led to it."""
+    return f"TURN {turn}.{''.join(notes)}"
 
 
 SCREEN_RESIZED = "The screen's size changed since the last screenshot; take a new one."
@@ -6975,38 +6985,49 @@ def _byte_count(data: re.Match[bytes]) -> bytes:
 ####################################################################################################
 
 
+_IMAGE_BEGINS = b'{"type":"image_url","image_url":{"url":"data:image/png;base64,'
+
+
+def _encoded(value: object) -> bytes:
+    """JSON, without half characters, which cannot be encoded."""
+    return _SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)).encode()
+
+
 @dataclass
 class Message:
-    """One message of a request. The image stands before the text."""
+    """One message of a request: a text, or an image between what stands before it and the text."""
 
     role: str
     text: str
     image: bytes = b""  # base64 of a PNG
+    before: str = ""  # the text before the image
     more: Mapping[str, Any] = field(default_factory=dict)  # tool_calls and the like
     thought: str = ""
     logged: bool = False  # whether the log of exchanges has it already
 
     def pieces(self) -> list[bytes]:
         """Its JSON. The image goes in as it is: json.dumps of megabytes costs more than the PNG."""
+        if self.image:
+            return self._pieces_with_image()
         text = self.text
         if self.thought:
             text = f"<think>\n{self.thought}\n</think>\n\n{text}"
-        shown: JsonDict = {"role": self.role, "content": text}
-        if self.image:
-            shown["content"] = [{"type": "text", "text": text}]
-        shown |= self.more
-        body = json.dumps(shown, ensure_ascii=False)
-        body = _SURROGATE.sub("\ufffd", body)  # half a character cannot be encoded
-        if not self.image:
-            return [body.encode()]
-        head, bracket, tail = body.encode().partition(b"[")
-        url = b'{"type":"image_url","image_url":{"url":"data:image/png;base64,'
-        return [head, bracket, url, self.image, b'"}},', tail]
+        return [_encoded({"role": self.role, "content": text, **self.more})]
+
+    def _pieces_with_image(self) -> list[bytes]:
+        """The same with the parts of its content: text before the image, image, text behind it."""
+        pieces = [b'{"role": ', _encoded(self.role), b', "content": [']
+        if self.before:
+            pieces += [_encoded({"type": "text", "text": self.before}), b","]
+        pieces += [_IMAGE_BEGINS, self.image, b'"}},']
+        return [*pieces, _encoded({"type": "text", "text": self.text}), b"]}"]
 
     def __str__(self) -> str:
         words = f"{self.role}: "
         if self.image:
             digest = hashlib.sha256(self.image).hexdigest()[:16]
+            if self.before:
+                words += f"{self.before}\n"
             words += f"[image, {len(self.image)} base64 characters, sha256 {digest}] "
         words += self.text
         for call in self.more.get("tool_calls", []):
@@ -7092,7 +7113,8 @@ class Voice:
     tokens: int = 0
     _failures: int = 0  # failed exchanges in a row
     _warned: set[str] = field(default_factory=set)
-    _before: str = ""  # text of the acting role's last request
+    _image: bytes = b""  # the last picture between context and question, in base64 ...
+    _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
 
     def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
@@ -7105,9 +7127,8 @@ class Voice:
         if acting and self._hints:
             hints = hints_text([self.logger.hide(hint) for hint in self._hints])
             messages = [*messages, Message("user", hints)]
-        shared = self._shared(role, messages) if acting else None
         body = self._body(role, messages)
-        self._log_request(role, messages, len(body), shared)
+        self._log_request(role, messages, len(body))
         self.logger.publish(Phase(f"{role.name} is thinking"))
         begin = self.clock.now()
         try:
@@ -7121,29 +7142,16 @@ class Voice:
         if acting:
             self._hints = []
         self._log_reply(role, messages, reply)
-        self._record(role, reply, shared, waited)
+        self._record(role, reply, waited)
         return reply
 
-    def _text(self, role: Role, messages: Sequence[Message]) -> str:
-        """All of a request but its images, in the order in which the server reads it."""
-        tools = self.profile.schemas(role)
-        parts = [self.profile.system(role), json.dumps(tools)]
+    def _text_chars(self, role: Role, messages: Sequence[Message]) -> int:
+        """The length of all of a request but its images."""
+        chars = len(self.profile.system(role)) + len(json.dumps(self.profile.schemas(role)))
         for message in messages:
-            parts.append(message.role)
-            parts.append(message.thought)
-            parts.append(message.text)
-            parts.append(str(message.more or ""))
-        return "".join(parts)
-
-    def _shared(self, role: Role, messages: Sequence[Message]) -> float | None:
-        """The share of a request's text that is, from its start, as in the one before."""
-        text = self._text(role, messages)
-        before = self._before
-        self._before = text
-        if not before:
-            return None
-        same = os.path.commonprefix([before, text])
-        return round(len(same) / len(text), 3)
+            chars += len(message.role + message.thought + message.before + message.text)
+            chars += len(str(message.more or ""))
+        return chars
 
     def _body(self, role: Role, messages: Sequence[Message]) -> bytes:
         """The JSON of the request."""
@@ -7157,9 +7165,7 @@ class Voice:
         system = Message("system", self.profile.system(role))
         return request_body(settings, [system, *messages])
 
-    def _log_request(
-        self, role: Role, messages: Sequence[Message], size: int, shared: float | None
-    ) -> None:
+    def _log_request(self, role: Role, messages: Sequence[Message], size: int) -> None:
         """Into the log of exchanges, without the messages that stand there already."""
         self.requests += 1
         images = sum(bool(message.image) for message in messages)
@@ -7167,7 +7173,6 @@ class Voice:
             f"{len(messages)} messages",
             f"{images} images",
             f"{size} bytes",
-            f"shared {shared}",
             _tool_names(self.profile.schemas(role)),
         ]
         fresh = []
@@ -7194,13 +7199,12 @@ class Voice:
         config = self.config
         images = sum(bool(message.image) for message in messages)
         pixels = config.screen_capture_w * config.screen_capture_h * images
-        text = self._text(role, messages)
         warnings = reply_warnings(
             reply,
             self.model.name,
             self.model,
             pixels // 1024,
-            len(text),
+            self._text_chars(role, messages),
         )
         lines = reply_lines(reply.message)
         title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
@@ -7210,7 +7214,7 @@ class Voice:
                 self._warned.add(warning)
                 self.say(f"warning: {warning}")
 
-    def _record(self, role: Role, reply: Reply, shared: float | None, waited_s: float) -> None:
+    def _record(self, role: Role, reply: Reply, waited_s: float) -> None:
         tokens = {
             "prompt": reply.usage.prompt_tokens,
             "completion": reply.usage.completion_tokens,
@@ -7223,7 +7227,6 @@ class Voice:
                 role=role.name,
                 message=reply.message,
                 finish_reason=reply.finish_reason,
-                shared=shared,
                 tokens=tokens,
                 seconds=round(reply.seconds, 3),
                 request=round(max(0.0, waited_s - reply.seconds), 3),
@@ -7231,10 +7234,29 @@ class Voice:
             )
         )
 
-    def ask_for_call(self, role: Role, text: str, image: bytes, corrections: int) -> Answer:
+    def _placed(self, context: str, question: str, image: bytes) -> Message:
+        """A request's first message, in the order that lets a server reuse most of the one before.
+
+        A new picture stands behind the whole context. While it stays the same, to the byte, what
+        stands before it does, too, and what the context has grown by stands behind it.
+        """
+        if not image or self.config.image_place == "first":
+            return Message("user", f"{context}\n\n{question}", image)
+        grown = f"{context}\n".startswith(f"{self._context}\n")
+        if image != self._image or not grown:
+            self._image = image
+            self._context = context
+        new_lines = context[len(self._context) :]
+        if new_lines:
+            question = since_picture_text(new_lines, question)
+        return Message("user", question, image, before=self._context)
+
+    def ask_for_call(
+        self, role: Role, context: str, question: str, image: bytes, corrections: int
+    ) -> Answer:
         """Asks until a call can be read, with so many short corrections on the cached prompt."""
         tools = self.profile.schemas(role)
-        messages = [Message("user", text, image)]
+        messages = [self._placed(context, question, image)]
         said = ""
         for number in range(1, corrections + 2):
             reply = self.ask(role, messages)
@@ -7902,8 +7924,13 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     planner = engine.profile.roles["planner"]
     archiving = state.memory.needs_compression
     left = config.planner_in_a_row - state.planner_streak
-    text = planner_text(state)
-    answer = engine.voice.ask_for_call(planner, text, b"", max(0, left - 1))
+    answer = engine.voice.ask_for_call(
+        planner,
+        context_text(state),
+        planner_question(state),
+        b"",
+        max(0, left - 1),
+    )
     state.planner_streak += answer.requests
     done = follow_planner(engine, state, answer)
     if archiving and state.memory.needs_compression:
@@ -7961,10 +7988,10 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     state.since_review += 1
     config = engine.config
     look = engine.eyes.look(state.turn)
-    text = executor_text(state, look.window, config)
     answer = engine.voice.ask_for_call(
         engine.executor,
-        text,
+        context_text(state),
+        executor_question(state, look.window, config),
         look.base64,
         config.reply_corrections,
     )
@@ -8883,7 +8910,6 @@ class Sums:
     capture: float = 0.0
     reused: float = 0.0  # tokens of prompts that the server had in its cache ...
     reused_of: int = 0  # ... of so many
-    computed: int = 0  # replies whose reuse is an estimate of our own
 
     def add(self, more: Sums) -> None:
         """Adds the figures of `more` to these."""
@@ -9055,11 +9081,10 @@ class Book:
 
 
 def _reused_share(sums: Sums) -> str:
-    """How much of the prompts the server had in its cache, said or estimated."""
-    share = sums.reused / max(1, sums.reused_of)
-    if sums.computed:
-        return f"{share:.0%}, computed"
-    return f"{share:.0%}"
+    """How much of the prompts the server had in its cache, of those of which it said that."""
+    if not sums.reused_of:
+        return "not told by this server"
+    return f"{sums.reused / sums.reused_of:.0%}"
 
 
 # -- what each record says of a turn: entered there, and returned as what it adds to the figures
@@ -9084,15 +9109,10 @@ def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
         prompt=tokens.get("prompt") or 0,
         completion=tokens.get("completion") or 0,
     )
-    if cached is None:
-        sums.computed = 1
     if turn.notes and turn.notes[-1][0] == "correction":
         sums.corrections = 1
-    if cached is not None:  # what the server's cache gave
+    if cached is not None:
         sums.reused = cached
-        sums.reused_of = sums.prompt
-    elif record.shared is not None:  # what had not changed
-        sums.reused = record.shared * sums.prompt
         sums.reused_of = sums.prompt
     if turn.role in ("", record.role):
         turn.role = record.role
