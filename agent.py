@@ -256,6 +256,16 @@ class Config:
     reply_corrections: int = _setting(
         2, "short corrections in one turn when no call can be read", "", 0, 5
     )
+    calls: str = _setting(
+        "auto",
+        "tools in the request's list, in its text, or there once the list proves useless",
+        pattern="auto|tools|text",
+    )
+    tool_choice: str = _setting(
+        "discovered",
+        "whether a reply must hold a call; discovered: where the server is known to see to it",
+        pattern="discovered|auto|required",
+    )
     # -- eyes
     screen_capture_w: int = _setting(
         1536, "pixels; 1536x864 = 1296 tokens, 1024 or more", "AGENT_IMAGE_W", 64, 8192
@@ -3295,9 +3305,14 @@ KINDS: dict[object, Kind] = {
     Label: Kind({"type": "string"}, str),
     Text: Kind({"type": "string"}, clean_text),
     Chord: Kind({"type": "string"}, lambda text: "+".join(parse_chord(text))),
-    # That the numbers come in pairs, the prompt says.
-    Coordinate: Kind({"type": "array", "items": AXIS}, lambda place: Coordinate(*place)),
-    tuple[int, ...]: Kind({"type": "array", "items": {"type": "integer"}}, tuple),
+    # With the numbers of items a server's grammar makes an empty place impossible.
+    Coordinate: Kind(
+        {"type": "array", "items": AXIS, "minItems": 2, "maxItems": 2},
+        lambda place: Coordinate(*place),
+    ),
+    tuple[int, ...]: Kind(
+        {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 1}, tuple
+    ),
 }
 
 
@@ -3384,7 +3399,7 @@ class StatusArgs:
     """How the goal of the present instruction stands."""
 
     goal_identifier: str
-    completion_status: str = field(metadata={"description": "DONE, BLOCKED or IN_PROGRESS"})
+    completion_status: str = field(metadata={"enum": ["DONE", "BLOCKED", "IN_PROGRESS"]})
     evidence: str = ""
 
 
@@ -4342,6 +4357,8 @@ class ModelInfo:
     loaded: bool | None = None  # whether it is in memory and can answer at once
     context_length: int | None = None  # tokens of prompt and reply together
     note: str = ""  # a sentence for the person about the choice of this model, or empty
+    tools: bool | None = None  # whether its chat template shows it the tools of a request
+    llama_cpp: bool = False  # whether llama.cpp serves it
     # Its name on disk: a loaded one can be called something else.
     stored: str = field(default="", compare=False)
 
@@ -4374,7 +4391,11 @@ _FAULTS = {
         "has no such page ({}); set lmstudio_endpoint to its final address,"
         " with /v1/chat/completions",
     ),
-    "timeout": Fault(0, "did not finish in {} s; use a smaller model or raise lmstudio_timeout"),
+    "timeout": Fault(
+        0,
+        "did not finish in {} s; look whether it is busy with requests of other programs,"
+        " or raise lmstudio_timeout",
+    ),
     "error": Fault(1, "answered with an error ({}); look at its log"),
     "not_json": Fault(
         1,
@@ -4399,6 +4420,9 @@ _FAULTS = {
         " and other programs",
     ),
 }
+
+# What stays as it is, however often and with whatever picture a run asks.
+PERMANENT_FAULTS = ("context", "no_vision", "no_tools")
 
 # What servers say, whatever the status; the first match wins. The words come from the bug trackers
 # and the code of LM Studio, llama.cpp, Ollama and vLLM.
@@ -4593,6 +4617,9 @@ def _names_to_choose(listed: list[ModelInfo]) -> str:
     return ", ".join(names)[:100] or "none that sees images"
 
 
+TOOLS_LEFT_OUT = "The model's chat template leaves out tools, so they stand in the text."
+
+
 def _note_on_choice(chosen: ModelInfo, wanted: str, is_wanted: bool) -> str:
     """What a person should know about the choice of a model, or an empty text."""
     name = server_words(chosen.name)
@@ -4610,7 +4637,18 @@ def _models(value: JsonObject) -> list[ModelInfo]:
     for part in ("models", "data"):
         for entry in json_list(value.get(part)):
             found += _models_of_entry(json_object(entry))
+    found = [_with_capabilities(info, json_list(value.get("models"))) for info in found]
     return sorted(found, key=lambda info: info.loaded is not True)
+
+
+def _with_capabilities(info: ModelInfo, listed: list[object]) -> ModelInfo:
+    """The model, with what llama.cpp's second list says of its eyes where the first does not."""
+    for item in listed:
+        entry = json_object(item)
+        capabilities = json_list(entry.get("capabilities"))
+        if info.vision is None and entry.get("name") == info.name and capabilities:
+            return replace(info, vision="multimodal" in capabilities)
+    return info
 
 
 def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
@@ -4624,6 +4662,9 @@ def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
         return []
     vision = {"vlm": True, "llm": False}.get(kind)
     loaded = {"loaded": True, "not-loaded": False}.get(str(entry.get("state")))
+    modalities = json_list(json_object(entry.get("architecture")).get("input_modalities"))
+    if modalities:  # llama.cpp
+        vision = "image" in modalities
     instances = entry.get("loaded_instances")
     if instances is not None:
         vision = json_object(entry.get("capabilities")).get("vision")
@@ -4631,7 +4672,8 @@ def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
     found: list[ModelInfo] = []
     for instance in json_list(instances) or [entry]:
         shown_name = str(json_object(instance).get("id") or name)
-        found.append(ModelInfo(shown_name, vision, loaded, _context_length(instance), stored=name))
+        info = ModelInfo(shown_name, vision, loaded, _context_length(instance), stored=name)
+        found.append(replace(info, llama_cpp=entry.get("owned_by") == "llamacpp"))
     return found
 
 
@@ -4994,8 +5036,24 @@ class ModelServer:
         if chosen.vision is False:
             raise self._fault("no_vision", f"{chosen.name} reads text only")
         note = _note_on_choice(chosen, wanted, is_wanted=bool(named))
-        self.info = replace(chosen, note=note)
+        tools = self._template_shows_tools() if chosen.llama_cpp else None
+        if tools is False and self.config.calls == "auto":
+            note = f"{note} {TOOLS_LEFT_OUT}".strip()
+        self.info = replace(chosen, note=note, tools=tools)
         return self.info
+
+    def _template_shows_tools(self) -> bool | None:
+        """Whether the chat template has a place for tools, as llama.cpp tells; None if it does not.
+
+        A template without one drops them silently, and the model answers in words.
+        """
+        root = self.url.path.removesuffix("/chat/completions").removesuffix("/v1")
+        try:
+            properties = self._ask(f"{root}/props").value
+        except ModelError:
+            return None
+        told = json_object(properties.get("chat_template_caps")).get("supports_tools")
+        return told if isinstance(told, bool) else None
 
     def _listed(self) -> list[ModelInfo]:
         """The models of the first list that names any; LM Studio's own lists tell more."""
@@ -6386,6 +6444,27 @@ def story_turn_text(turn: int, notes: Sequence[str]) -> str:
     return f"TURN {turn}.{''.join(notes)}"
 
 
+TOOLS_IN_TEXT = """
+
+Your tools, a JSON object each:
+{tools}
+To call one, write exactly this as the end of your reply:
+<tool_call>
+{{"name": "tool", "arguments": {{"argument": "value"}}}}
+</tool_call>"""
+
+
+def tools_in_text(tools: Sequence[JsonDict]) -> str:
+    """What a system prompt ends with, where a request's list of tools does not reach the model."""
+    lines = [json.dumps(tool["function"], ensure_ascii=False) for tool in tools]
+    return TOOLS_IN_TEXT.format(tools="\n".join(lines))
+
+
+def call_in_text(name: str, arguments: str) -> str:
+    """A call as TOOLS_IN_TEXT asks for it; `arguments` are JSON."""
+    return f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {arguments}}}\n</tool_call>'
+
+
 SCREEN_RESIZED = "The screen's size changed since the last screenshot; take a new one."
 ANOTHER_SCREEN = "Another window or another screen has come up since your picture."
 ONE_CALL_ONLY = "Only the first call of a reply is carried out."
@@ -6985,6 +7064,8 @@ def _byte_count(data: re.Match[bytes]) -> bytes:
 ####################################################################################################
 
 
+SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text
+
 _IMAGE_BEGINS = b'{"type":"image_url","image_url":{"url":"data:image/png;base64,'
 
 
@@ -7021,6 +7102,15 @@ class Message:
             pieces += [_encoded({"type": "text", "text": self.before}), b","]
         pieces += [_IMAGE_BEGINS, self.image, b'"}},']
         return [*pieces, _encoded({"type": "text", "text": self.text}), b"]}"]
+
+    def in_words(self) -> Message:
+        """The same for a model that knows its tools from the text alone."""
+        words = [self.text] if self.text else []
+        for call in self.more.get("tool_calls", []):
+            function = call["function"]
+            words.append(call_in_text(function["name"], function["arguments"]))
+        role = "user" if self.role == "tool" else self.role
+        return replace(self, role=role, text="\n".join(words), more={})
 
     def __str__(self) -> str:
         words = f"{self.role}: "
@@ -7112,15 +7202,28 @@ class Voice:
     requests: int = 0
     tokens: int = 0
     _failures: int = 0  # failed exchanges in a row
+    _called: bool = False  # whether any reply held a call
+    _silent: int = 0  # replies before that one which could have held a call
+    _left_list: bool = False  # whether the tools' list came to nothing
     _warned: set[str] = field(default_factory=set)
     _image: bytes = b""  # the last picture between context and question, in base64 ...
     _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
 
-    def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
-        """One request: the role's prompt, then `messages`.
+    @property
+    def calls_in_text(self) -> bool:
+        """Whether tools and calls stand in the text, since as a list they come to nothing."""
+        if self.config.calls != "auto":
+            return self.config.calls == "text"
+        return self.model.tools is False or self._left_list
 
-        A failed exchange is returned, since it costs a turn only; several in a row are raised.
+    def ask(
+        self, role: Role, messages: Sequence[Message], shrinks: bool = False
+    ) -> Reply | ModelError:
+        """One request: the role's prompt, then `messages`, which the next time may be shorter.
+
+        A failed exchange is returned, since it costs a turn only; several in a row are raised, and
+        at once what will not pass.
         """
         acting = role == self.profile.roles["executor"]
         self._hints += self.inbox.take_hints()
@@ -7134,7 +7237,7 @@ class Voice:
         try:
             reply = self.server.complete(body)
         except ModelError as error:
-            self._bear(error)
+            self._bear(error, shrinks)
             return error
         waited = self.clock.now() - begin
         reply = replace(reply, message=self.logger.hide(reply.message))
@@ -7143,6 +7246,8 @@ class Voice:
             self._hints = []
         self._log_reply(role, messages, reply)
         self._record(role, reply, waited)
+        if role.tools and not self._called:
+            self._await_call(reply)
         return reply
 
     def _text_chars(self, role: Role, messages: Sequence[Message]) -> int:
@@ -7157,13 +7262,39 @@ class Voice:
         """The JSON of the request."""
         settings: JsonDict = {"model": self.model.name}
         tools = self.profile.schemas(role)
-        if tools:
+        prompt = self.profile.system(role)
+        if tools and self.calls_in_text:
+            prompt += tools_in_text(tools)
+            messages = [message.in_words() for message in messages]
+        elif tools:
             settings["tools"] = tools
-            settings["tool_choice"] = "auto"
+            settings["tool_choice"] = self._tool_choice()
         settings["temperature"] = getattr(self.config, role.temperature)
         settings["max_tokens"] = getattr(self.config, role.max_tokens)
-        system = Message("system", self.profile.system(role))
-        return request_body(settings, [system, *messages])
+        return request_body(settings, [Message("system", prompt), *messages])
+
+    def _tool_choice(self) -> str:
+        """Whether the reply must hold a call; a conversation has to end in words."""
+        if self.config.tool_choice != "discovered":
+            return str(self.config.tool_choice)
+        if self.model.llama_cpp and self.profile.loop == "two_agent":
+            return "required"
+        return "auto"
+
+    def _await_call(self, reply: Reply) -> None:
+        """Counts the replies before the first call; after too many the tools leave their list."""
+        if harmless_calls(reply.message, reply.finish_reason):
+            self._called = True
+            return
+        self._silent += 1
+        if self._silent == SILENT_REPLIES_MOST:
+            self._leave_list(f"The first {self._silent} replies held no tool call")
+
+    def _leave_list(self, why: str) -> None:
+        """From the next request on the tools stand in the text, unless a setting decides that."""
+        if not self._left_list and self.config.calls == "auto":
+            self.say(f"warning: {why}; from now on the tools stand in the text.")
+        self._left_list = True
 
     def _log_request(self, role: Role, messages: Sequence[Message], size: int) -> None:
         """Into the log of exchanges, without the messages that stand there already."""
@@ -7183,10 +7314,16 @@ class Voice:
         title = f"REQUEST {self.requests} to {role.name}: {', '.join(sizes)}"
         self.logger.exchange(title, fresh)
 
-    def _bear(self, error: ModelError) -> None:
-        """A failed exchange; raises it when there were too many in a row."""
+    def _bear(self, error: ModelError, shrinks: bool) -> None:
+        """A failed exchange; raises one that will not pass, and any after too many in a row."""
         self._failures += 1
-        if self._failures > self.config.model_failures:
+        stays = error.kind in PERMANENT_FAULTS
+        if error.kind == "context" and shrinks:
+            stays = False
+        if error.kind == "no_tools" and not self.calls_in_text:
+            self._leave_list("The server takes no list of tools with this model")
+            stays = not self.calls_in_text
+        if stays or self._failures > self.config.model_failures:
             raise error
         self.logger.record(FailureRecord(error=error.kind, text=str(error)))
         self.say(f"warning: {error}")
@@ -8211,7 +8348,8 @@ def open_chat(engine: Engine, state: AgentState, chat: Conversation) -> None:
 
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
-    reply = engine.voice.ask(engine.executor, chat.messages)
+    shrinks = len(chat.steps()) > 1
+    reply = engine.voice.ask(engine.executor, chat.messages, shrinks)
     if isinstance(reply, ModelError):
         return bear_failure(engine, state, chat, reply)
     said = words_of(reply)
@@ -10942,7 +11080,10 @@ def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterat
         yield _check_tool_calls(profile, info, server)
     # Before AgentError, of which it is one: the server is fine then, its model is not.
     except ReplyError as error:
-        text = f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct."
+        text = (
+            f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct,"
+            " or set calls to text."
+        )
         yield Finding("tool calls", False, text)
     except AgentError as error:
         yield Finding("server", False, str(error))
@@ -10968,8 +11109,10 @@ def _check_context(info: ModelInfo) -> Finding:
 
 
 def _check_tool_calls(profile: Profile, info: ModelInfo, server: ModelServer) -> Finding:
-    """Has the model call a tool, which nobody carries out; raises ReplyError if it does not."""
-    name = profile.vocabulary.tools["press_key"]
+    """Has the model call a tool, which nobody carries out; raises ReplyError if it does not.
+
+    The tool's name stands in the list of tools alone, which some chat templates leave out.
+    """
     tools = profile.vocabulary.schemas(["press_key"])
     settings = {
         "model": info.name,
@@ -10980,7 +11123,7 @@ def _check_tool_calls(profile: Profile, info: ModelInfo, server: ModelServer) ->
     }
     messages = [
         Message("system", "You test a keyboard."),
-        Message("user", f"Call {name} with the key escape."),
+        Message("user", "Press the key escape."),
     ]
     reply = server.complete(request_body(settings, messages))
     call = read_call(reply.message, reply.finish_reason, tools)

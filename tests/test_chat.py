@@ -507,7 +507,7 @@ class Hygiene(ChatCase):
             "EARLIER STEPS: Turns", engine.voice.server.requests[-1]["messages"][1]["content"]
         )
         shares = [reused(*pair) for pair in itertools.pairwise(engine.voice.server.requests)]
-        self.assertGreater(sum(shares) / len(shares), 0.7)
+        self.assertGreater(sum(shares) / len(shares), 0.6)  # pictures counted
 
     def test_a_full_context_is_pruned_before_it_overflows(self) -> None:
         looks = itertools.cycle((CLICK, LOOK))
