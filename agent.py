@@ -274,6 +274,16 @@ class Config:
     reply_corrections: int = _setting(
         2, "short corrections in one turn when no call can be read", "", 0, 5
     )
+    calls: str = _setting(
+        "auto",
+        "tools in the request's list, in its text, or there once the list proves useless",
+        pattern="auto|tools|text",
+    )
+    tool_choice: str = _setting(
+        "discovered",
+        "whether a reply must hold a call; discovered: where the server is known to see to it",
+        pattern="discovered|auto|required",
+    )
     # -- eyes
     screen_capture_w: int = _setting(
         0, "pixels, exactly so with the height; 0: as image_tokens gives", "AGENT_IMAGE_W", 0, 8192
@@ -295,6 +305,11 @@ class Config:
     )
     frame_reuse_ms: float = _setting(
         300.0, "milliseconds a frame after an act stays the next turn's", "", 0, 5000
+    )
+    image_place: str = _setting(
+        "late",
+        "screenshot behind the text that only grows, which servers reuse, or before all text",
+        pattern="late|first",
     )
     # -- hands
     dry_run: bool = _setting(False, "look, ask and log, but move and press nothing")
@@ -1155,7 +1170,6 @@ class ReplyRecord(Record):
     role: str = ""
     message: JsonDict = field(default_factory=dict)
     finish_reason: str | None = None
-    shared: float | None = None  # share of the text, from its start, that the request before had
     tokens: dict[str, int | None] = field(default_factory=dict)
     seconds: float = 0.0  # of the last exchange
     request: float = 0.0  # seconds lost by tries that failed
@@ -3431,9 +3445,14 @@ KINDS: dict[object, Kind] = {
     Label: Kind({"type": "string"}, str),
     Text: Kind({"type": "string"}, clean_text),
     Chord: Kind({"type": "string"}, lambda text: "+".join(parse_chord(text))),
-    # That the numbers come in pairs, the prompt says.
-    Coordinate: Kind({"type": "array", "items": AXIS}, lambda place: Coordinate(*place)),
-    tuple[int, ...]: Kind({"type": "array", "items": {"type": "integer"}}, tuple),
+    # With the numbers of items a server's grammar makes an empty place impossible.
+    Coordinate: Kind(
+        {"type": "array", "items": AXIS, "minItems": 2, "maxItems": 2},
+        lambda place: Coordinate(*place),
+    ),
+    tuple[int, ...]: Kind(
+        {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 1}, tuple
+    ),
 }
 
 
@@ -3520,7 +3539,7 @@ class StatusArgs:
     """How the goal of the present instruction stands."""
 
     goal_identifier: str
-    completion_status: str = field(metadata={"description": "DONE, BLOCKED or IN_PROGRESS"})
+    completion_status: str = field(metadata={"enum": ["DONE", "BLOCKED", "IN_PROGRESS"]})
     evidence: str = ""
 
 
@@ -4485,6 +4504,8 @@ class ModelInfo:
     loaded: bool | None = None  # whether it is in memory and can answer at once
     context_length: int | None = None  # tokens of prompt and reply together
     note: str = ""  # a sentence for the person about the choice of this model, or empty
+    tools: bool | None = None  # whether its chat template shows it the tools of a request
+    llama_cpp: bool = False  # whether llama.cpp serves it
     # Its name on disk: a loaded one can be called something else.
     stored: str = field(default="", compare=False)
 
@@ -4517,7 +4538,11 @@ _FAULTS = {
         "has no such page ({}); set lmstudio_endpoint to its final address,"
         " with /v1/chat/completions",
     ),
-    "timeout": Fault(0, "did not finish in {} s; use a smaller model or raise lmstudio_timeout"),
+    "timeout": Fault(
+        0,
+        "did not finish in {} s; look whether it is busy with requests of other programs,"
+        " or raise lmstudio_timeout",
+    ),
     "error": Fault(1, "answered with an error ({}); look at its log"),
     "not_json": Fault(
         1,
@@ -4542,6 +4567,9 @@ _FAULTS = {
         " and other programs",
     ),
 }
+
+# What stays as it is, however often and with whatever picture a run asks.
+PERMANENT_FAULTS = ("context", "no_vision", "no_tools")
 
 # What servers say, whatever the status; the first match wins. The words come from the bug trackers
 # and the code of LM Studio, llama.cpp, Ollama and vLLM.
@@ -4648,10 +4676,13 @@ def _count(value: object, *path: str) -> int | None:
 
 def _usage(value: JsonObject) -> Usage:
     """The tokens that a chat completion counts."""
+    cached = _count(value, "usage", "prompt_tokens_details", "cached_tokens")
+    if cached is None:
+        cached = _count(value, "timings", "cache_n")  # llama.cpp, in builds that say no more
     return Usage(
         _count(value, "usage", "prompt_tokens"),
         _count(value, "usage", "completion_tokens"),
-        _count(value, "usage", "prompt_tokens_details", "cached_tokens"),
+        cached,
     )
 
 
@@ -4707,13 +4738,27 @@ def _short_name(name: str) -> str:
     return re.sub(r":\d+$", "", last_part)
 
 
+TOOLS_LEFT_OUT = "The model's chat template leaves out tools, so they stand in the text."
+
+
 def _models(value: JsonObject) -> list[ModelInfo]:
     """The models in any server's list, loaded ones first."""
     found: list[ModelInfo] = []
     for part in ("models", "data"):
         for entry in json_list(value.get(part)):
             found += _models_of_entry(json_object(entry))
+    found = [_with_capabilities(info, json_list(value.get("models"))) for info in found]
     return sorted(found, key=lambda info: info.loaded is not True)
+
+
+def _with_capabilities(info: ModelInfo, listed: list[object]) -> ModelInfo:
+    """The model, with what llama.cpp's second list says of its eyes where the first does not."""
+    for item in listed:
+        entry = json_object(item)
+        capabilities = json_list(entry.get("capabilities"))
+        if info.vision is None and entry.get("name") == info.name and capabilities:
+            return replace(info, vision="multimodal" in capabilities)
+    return info
 
 
 def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
@@ -4727,6 +4772,9 @@ def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
         return []
     vision = {"vlm": True, "llm": False}.get(kind)
     loaded = {"loaded": True, "not-loaded": False}.get(str(entry.get("state")))
+    modalities = json_list(json_object(entry.get("architecture")).get("input_modalities"))
+    if modalities:  # llama.cpp
+        vision = "image" in modalities
     instances = entry.get("loaded_instances")
     if instances is not None:
         vision = json_object(entry.get("capabilities")).get("vision")
@@ -4734,7 +4782,8 @@ def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
     found: list[ModelInfo] = []
     for instance in json_list(instances) or [entry]:
         shown_name = str(json_object(instance).get("id") or name)
-        found.append(ModelInfo(shown_name, vision, loaded, _context_length(instance), stored=name))
+        info = ModelInfo(shown_name, vision, loaded, _context_length(instance), stored=name)
+        found.append(replace(info, llama_cpp=entry.get("owned_by") == "llamacpp"))
     return found
 
 
@@ -5202,7 +5251,11 @@ class ModelServer:
         chosen = named[0] if named else own_choice(listed) or self._choice_of_person(listed)
         if chosen.vision is False:
             raise self._fault("no_vision", f"{chosen.name} reads text only")
-        self.info = replace(chosen, note=_note_on_choice(chosen, listed, wanted))
+        note = _note_on_choice(chosen, listed, wanted)
+        tools = self._template_shows_tools() if chosen.llama_cpp else None
+        if tools is False and self.config.calls == "auto":
+            note = f"{note} {TOOLS_LEFT_OUT}".strip()
+        self.info = replace(chosen, note=note, tools=tools)
         return self.info
 
     def _choice_of_person(self, listed: list[ModelInfo]) -> ModelInfo:
@@ -5222,6 +5275,19 @@ class ModelServer:
                 "no_model",
             )
         return able[picked]
+
+    def _template_shows_tools(self) -> bool | None:
+        """Whether the chat template has a place for tools, as llama.cpp tells; None if it does not.
+
+        A template without one drops them silently, and the model answers in words.
+        """
+        root = self.url.path.removesuffix("/chat/completions").removesuffix("/v1")
+        try:
+            properties = self._ask(f"{root}/props").value
+        except ModelError:
+            return None
+        told = json_object(properties.get("chat_template_caps")).get("supports_tools")
+        return told if isinstance(told, bool) else None
 
     def _listed(self) -> list[ModelInfo]:
         """The models of the first list that names any; LM Studio's own lists tell more."""
@@ -6491,15 +6557,13 @@ def memory_text(memory: AgentMemory) -> str:
         if snapshot.patterns:
             lines.append(f"    Patterns: {cut(snapshot.patterns, 120)}")
     lines.append("RECENT_ACTIONS:")
-    if not memory.active_history:
-        lines.append("  none yet")
     for record in memory.active_history:
         lines += history_lines(record)
     return "\n".join(lines)
 
 
 def context_text(state: AgentState) -> str:
-    """Task, plan, instructions and memory: the user text of a request up to its question."""
+    """Task, plan, instructions and memory: what only grows from one plan or archive to the next."""
     parts = [f"TASK: {state.task}"]
     if state.plan:
         parts.append(f"CURRENT_PLAN:\n{cut(state.plan, 400)}")
@@ -6508,8 +6572,8 @@ def context_text(state: AgentState) -> str:
     return "\n\n".join([*parts, memory_text(state.memory)])
 
 
-def planner_text(state: AgentState) -> str:
-    """The planner's request: it archives when memory is full, else plans or reviews."""
+def planner_question(state: AgentState) -> str:
+    """What the planner is asked: it archives when memory is full, else plans or reviews."""
     question = (
         "Review the recent actions: is there progress, failure, completion?"
         " Give the next instruction."
@@ -6519,15 +6583,15 @@ def planner_text(state: AgentState) -> str:
         question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
     elif not state.execution_instructions:
         question = "Analyse the task, make a plan and give the first instruction."
-    lines = [context_text(state), "", f"CURRENT_TURN: {state.turn}"]
+    lines = [f"CURRENT_TURN: {state.turn}"]
     if state.stalled > 1:
         lines.append(f"Nothing has made progress for {state.stalled} turns; give another way.")
     return "\n".join([*lines, question])
 
 
-def executor_text(state: AgentState, window: Window | None, config: Config) -> str:
-    """The executor's request beside its picture; what changes every turn comes last."""
-    lines = [context_text(state), "", f"WINDOW: {window.title if window else 'none'}"]
+def executor_question(state: AgentState, window: Window | None, config: Config) -> str:
+    """What the executor is asked about its picture: all that is another one every turn."""
+    lines = [f"WINDOW: {window.title if window else 'none'}"]
     last = state.memory.get_last_action_for_validation()
     if last:
         lines.append(f"LAST_ACTION: {cut(last.result, 300)}")
@@ -6540,6 +6604,11 @@ def executor_text(state: AgentState, window: Window | None, config: Config) -> s
         )
     lines.append(f"CURRENT_TURN: {state.turn} of {config.max_steps}")
     return "\n".join([*lines, "Check the last action, then call one tool."])
+
+
+def since_picture_text(lines: str, question: str) -> str:
+    """The question, where a picture is as old as the context that stands before it."""
+    return f"SINCE_THIS_PICTURE:{lines}\n\n{question}"
 
 
 def verifier_text(task: str, evidence: str) -> str:
@@ -6612,8 +6681,29 @@ def story_task_text(task: str, config: Config) -> str:
 
 
 def story_turn_text(turn: int, notes: Sequence[str]) -> str:
-    """Beside a story's picture, with what must be said of the actions that led to it."""
-    return f"TURN {turn}.{''.join(notes)} The screen now, with your marks:"
+    """Beside a story's picture: what must be said of the actions that led to it."""
+    return f"TURN {turn}.{''.join(notes)}"
+
+
+TOOLS_IN_TEXT = """
+
+Your tools, a JSON object each:
+{tools}
+To call one, write exactly this as the end of your reply:
+<tool_call>
+{{"name": "tool", "arguments": {{"argument": "value"}}}}
+</tool_call>"""
+
+
+def tools_in_text(tools: Sequence[JsonDict]) -> str:
+    """What a system prompt ends with, where a request's list of tools does not reach the model."""
+    lines = [json.dumps(tool["function"], ensure_ascii=False) for tool in tools]
+    return TOOLS_IN_TEXT.format(tools="\n".join(lines))
+
+
+def call_in_text(name: str, arguments: str) -> str:
+    """A call as TOOLS_IN_TEXT asks for it; `arguments` are JSON."""
+    return f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {arguments}}}\n</tool_call>'
 
 
 SCREEN_RESIZED = "The screen's size changed since the last screenshot; take a new one."
@@ -7246,13 +7336,24 @@ def _byte_count(data: re.Match[bytes]) -> bytes:
 ####################################################################################################
 
 
+SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text
+
+_IMAGE_BEGINS = b'{"type":"image_url","image_url":{"url":"data:image/png;base64,'
+
+
+def _encoded(value: object) -> bytes:
+    """JSON, without half characters, which cannot be encoded."""
+    return _SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)).encode()
+
+
 @dataclass
 class Message:
-    """One message of a request. The image stands before the text."""
+    """One message of a request: a text, or an image between what stands before it and the text."""
 
     role: str
     text: str
     image: bytes = b""  # base64 of a PNG
+    before: str = ""  # the text before the image
     more: Mapping[str, Any] = field(default_factory=dict)  # tool_calls and the like
     thought: str = ""
     logged: bool = False  # whether the log of exchanges has it already
@@ -7268,25 +7369,36 @@ class Message:
 
     def pieces(self) -> list[bytes]:
         """Its JSON. The image goes in as it is: json.dumps of megabytes costs more than the PNG."""
+        if self.image:
+            return self._pieces_with_image()
         text = self.text
         if self.thought:
             text = f"<think>\n{self.thought}\n</think>\n\n{text}"
-        shown: JsonDict = {"role": self.role, "content": text}
-        if self.image:
-            shown["content"] = [{"type": "text", "text": text}]
-        shown |= self.more
-        body = json.dumps(shown, ensure_ascii=False)
-        body = _SURROGATE.sub("\ufffd", body)  # half a character cannot be encoded
-        if not self.image:
-            return [body.encode()]
-        head, bracket, tail = body.encode().partition(b"[")
-        url = b'{"type":"image_url","image_url":{"url":"data:image/png;base64,'
-        return [head, bracket, url, self.image, b'"}},', tail]
+        return [_encoded({"role": self.role, "content": text, **self.more})]
+
+    def _pieces_with_image(self) -> list[bytes]:
+        """The same with the parts of its content: text before the image, image, text behind it."""
+        pieces = [b'{"role": ', _encoded(self.role), b', "content": [']
+        if self.before:
+            pieces += [_encoded({"type": "text", "text": self.before}), b","]
+        pieces += [_IMAGE_BEGINS, self.image, b'"}},']
+        return [*pieces, _encoded({"type": "text", "text": self.text}), b"]}"]
+
+    def in_words(self) -> Message:
+        """The same for a model that knows its tools from the text alone."""
+        words = [self.text] if self.text else []
+        for call in self.more.get("tool_calls", []):
+            function = call["function"]
+            words.append(call_in_text(function["name"], function["arguments"]))
+        role = "user" if self.role == "tool" else self.role
+        return replace(self, role=role, text="\n".join(words), more={})
 
     def __str__(self) -> str:
         words = f"{self.role}: "
         if self.image:
             digest = hashlib.sha256(self.image).hexdigest()[:16]
+            if self.before:
+                words += f"{self.before}\n"
             words += f"[image, {len(self.image)} base64 characters, sha256 {digest}] "
         words += self.text
         for call in self.more.get("tool_calls", []):
@@ -7371,15 +7483,29 @@ class Voice:
     requests: int = 0
     tokens: int = 0
     _failures: int = 0  # failed exchanges in a row
+    _called: bool = False  # whether any reply held a call
+    _silent: int = 0  # replies before that one which could have held a call
+    _left_list: bool = False  # whether the tools' list came to nothing
     _warned: set[str] = field(default_factory=set)
-    _before: str = ""  # text of the acting role's last request
+    _image: bytes = b""  # the last picture between context and question, in base64 ...
+    _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
     _introduced: list[RoleRecord] = field(default_factory=list)  # roles that log and journal hold
 
-    def ask(self, role: Role, messages: Sequence[Message]) -> Reply | ModelError:
-        """One request: the role's prompt, then `messages`.
+    @property
+    def calls_in_text(self) -> bool:
+        """Whether tools and calls stand in the text, since as a list they come to nothing."""
+        if self.config.calls != "auto":
+            return self.config.calls == "text"
+        return self.model.tools is False or self._left_list
 
-        A failed exchange is returned, since it costs a turn only; several in a row are raised.
+    def ask(
+        self, role: Role, messages: Sequence[Message], shrinks: bool = False
+    ) -> Reply | ModelError:
+        """One request: the role's prompt, then `messages`, which the next time may be shorter.
+
+        A failed exchange is returned, since it costs a turn only; several in a row are raised, and
+        at once what will not pass.
         """
         acting = role == self.profile.roles["executor"]
         self._introduce(role)
@@ -7387,15 +7513,14 @@ class Voice:
         if acting and self._hints:
             hints = hints_text([self.logger.hide(hint) for hint in self._hints])
             messages = [*messages, Message("user", hints)]
-        shared = self._shared(role, messages) if acting else None
         body = self._body(role, messages)
-        self._log_request(role, messages, len(body), shared)
+        self._log_request(role, messages, len(body))
         self.logger.publish(Phase(f"{role.name} is thinking"))
         begin = self.clock.now()
         try:
             reply = self.server.complete(body)
         except ModelError as error:
-            self._bear(error)
+            self._bear(error, shrinks)
             return error
         waited = self.clock.now() - begin
         reply = replace(reply, message=self.logger.hide(reply.message))
@@ -7403,7 +7528,9 @@ class Voice:
         if acting:
             self._hints = []
         self._log_reply(role, messages, reply)
-        self._record(role, reply, shared, waited)
+        self._record(role, reply, waited)
+        if role.tools and not self._called:
+            self._await_call(reply)
         return reply
 
     def know(self, record: RoleRecord) -> None:
@@ -7431,42 +7558,53 @@ class Voice:
             self.logger.record(HintRecord(text=hint))
             self._hints.append(hint)
 
-    def _text(self, role: Role, messages: Sequence[Message]) -> str:
-        """All of a request but its images, in the order in which the server reads it."""
-        tools = self.profile.schemas(role)
-        parts = [self.profile.system(role), json.dumps(tools)]
+    def _text_chars(self, role: Role, messages: Sequence[Message]) -> int:
+        """The length of all of a request but its images."""
+        chars = len(self.profile.system(role)) + len(json.dumps(self.profile.schemas(role)))
         for message in messages:
-            parts.append(message.role)
-            parts.append(message.thought)
-            parts.append(message.text)
-            parts.append(str(message.more or ""))
-        return "".join(parts)
-
-    def _shared(self, role: Role, messages: Sequence[Message]) -> float | None:
-        """The share of a request's text that is, from its start, as in the one before."""
-        text = self._text(role, messages)
-        before = self._before
-        self._before = text
-        if not before:
-            return None
-        same = os.path.commonprefix([before, text])
-        return round(len(same) / len(text), 3)
+            chars += len(message.role + message.thought + message.before + message.text)
+            chars += len(str(message.more or ""))
+        return chars
 
     def _body(self, role: Role, messages: Sequence[Message]) -> bytes:
         """The JSON of the request."""
         settings: JsonDict = {"model": self.model.name}
         tools = self.profile.schemas(role)
-        if tools:
+        prompt = self.profile.system(role)
+        if tools and self.calls_in_text:
+            prompt += tools_in_text(tools)
+            messages = [message.in_words() for message in messages]
+        elif tools:
             settings["tools"] = tools
-            settings["tool_choice"] = "auto"
+            settings["tool_choice"] = self._tool_choice()
         settings["temperature"] = getattr(self.config, role.temperature)
         settings["max_tokens"] = getattr(self.config, role.max_tokens)
-        system = Message("system", self.profile.system(role))
-        return request_body(settings, [system, *messages])
+        return request_body(settings, [Message("system", prompt), *messages])
 
-    def _log_request(
-        self, role: Role, messages: Sequence[Message], size: int, shared: float | None
-    ) -> None:
+    def _tool_choice(self) -> str:
+        """Whether the reply must hold a call; a conversation has to end in words."""
+        if self.config.tool_choice != "discovered":
+            return str(self.config.tool_choice)
+        if self.model.llama_cpp and self.profile.loop == "two_agent":
+            return "required"
+        return "auto"
+
+    def _await_call(self, reply: Reply) -> None:
+        """Counts the replies before the first call; after too many the tools leave their list."""
+        if harmless_calls(reply.message, reply.finish_reason):
+            self._called = True
+            return
+        self._silent += 1
+        if self._silent == SILENT_REPLIES_MOST:
+            self._leave_list(f"The first {self._silent} replies held no tool call")
+
+    def _leave_list(self, why: str) -> None:
+        """From the next request on the tools stand in the text, unless a setting decides that."""
+        if not self._left_list and self.config.calls == "auto":
+            self.say(f"warning: {why}; from now on the tools stand in the text.")
+        self._left_list = True
+
+    def _log_request(self, role: Role, messages: Sequence[Message], size: int) -> None:
         """Into the log of exchanges, without the messages that stand there already."""
         self.requests += 1
         images = sum(bool(message.image) for message in messages)
@@ -7474,7 +7612,6 @@ class Voice:
             f"{len(messages)} messages",
             f"{images} images",
             f"{size} bytes",
-            f"shared {shared}",
             _tool_names(self.profile.schemas(role)),
         ]
         fresh = []
@@ -7485,10 +7622,16 @@ class Voice:
         title = f"REQUEST {self.requests} to {role.name}: {', '.join(sizes)}"
         self.logger.exchange(title, fresh)
 
-    def _bear(self, error: ModelError) -> None:
-        """A failed exchange; raises it when there were too many in a row."""
+    def _bear(self, error: ModelError, shrinks: bool) -> None:
+        """A failed exchange; raises one that will not pass, and any after too many in a row."""
         self._failures += 1
-        if self._failures > self.config.model_failures:
+        stays = error.kind in PERMANENT_FAULTS
+        if error.kind == "context" and shrinks:
+            stays = False
+        if error.kind == "no_tools" and not self.calls_in_text:
+            self._leave_list("The server takes no list of tools with this model")
+            stays = not self.calls_in_text
+        if stays or self._failures > self.config.model_failures:
             raise error
         self.logger.record(FailureRecord(error=error.kind, text=str(error)))
         self.say(f"warning: {error}")
@@ -7496,13 +7639,12 @@ class Voice:
     def _log_reply(self, role: Role, messages: Sequence[Message], reply: Reply) -> None:
         """Into the log of exchanges, with what the person should know of it."""
         image_tokens = sum(message.image_tokens for message in messages)
-        text = self._text(role, messages)
         warnings = reply_warnings(
             reply,
             self.model.name,
             self.model,
             image_tokens,
-            len(text),
+            self._text_chars(role, messages),
         )
         lines = reply_lines(reply.message)
         title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
@@ -7512,7 +7654,7 @@ class Voice:
                 self._warned.add(warning)
                 self.say(f"warning: {warning}")
 
-    def _record(self, role: Role, reply: Reply, shared: float | None, waited_s: float) -> None:
+    def _record(self, role: Role, reply: Reply, waited_s: float) -> None:
         tokens = {
             "prompt": reply.usage.prompt_tokens,
             "completion": reply.usage.completion_tokens,
@@ -7525,7 +7667,6 @@ class Voice:
                 role=role.name,
                 message=reply.message,
                 finish_reason=reply.finish_reason,
-                shared=shared,
                 tokens=tokens,
                 seconds=round(reply.seconds, 3),
                 request=round(max(0.0, waited_s - reply.seconds), 3),
@@ -7533,10 +7674,29 @@ class Voice:
             )
         )
 
-    def ask_for_call(self, role: Role, text: str, image: bytes, corrections: int) -> Answer:
+    def _placed(self, context: str, question: str, image: bytes) -> Message:
+        """A request's first message, in the order that lets a server reuse most of the one before.
+
+        A new picture stands behind the whole context. While it stays the same, to the byte, what
+        stands before it does, too, and what the context has grown by stands behind it.
+        """
+        if not image or self.config.image_place == "first":
+            return Message("user", f"{context}\n\n{question}", image)
+        grown = f"{context}\n".startswith(f"{self._context}\n")
+        if image != self._image or not grown:
+            self._image = image
+            self._context = context
+        new_lines = context[len(self._context) :]
+        if new_lines:
+            question = since_picture_text(new_lines, question)
+        return Message("user", question, image, before=self._context)
+
+    def ask_for_call(
+        self, role: Role, context: str, question: str, image: bytes, corrections: int
+    ) -> Answer:
         """Asks until a call can be read, with so many short corrections on the cached prompt."""
         tools = self.profile.schemas(role)
-        messages = [Message("user", text, image)]
+        messages = [self._placed(context, question, image)]
         said = ""
         for number in range(1, corrections + 2):
             reply = self.ask(role, messages)
@@ -8255,8 +8415,13 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     planner = engine.profile.roles["planner"]
     archiving = state.memory.needs_compression
     left = config.planner_in_a_row - state.planner_streak
-    text = planner_text(state)
-    answer = engine.voice.ask_for_call(planner, text, b"", max(0, left - 1))
+    answer = engine.voice.ask_for_call(
+        planner,
+        context_text(state),
+        planner_question(state),
+        b"",
+        max(0, left - 1),
+    )
     state.planner_streak += answer.requests
     done = follow_planner(engine, state, answer)
     if archiving and state.memory.needs_compression:
@@ -8314,10 +8479,10 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     state.since_review += 1
     config = engine.config
     look = engine.eyes.look(state.turn)
-    text = executor_text(state, look.window, config)
     answer = engine.voice.ask_for_call(
         engine.executor,
-        text,
+        context_text(state),
+        executor_question(state, look.window, config),
         look.base64,
         config.reply_corrections,
     )
@@ -8537,7 +8702,8 @@ def open_chat(engine: Engine, state: AgentState, chat: Conversation) -> None:
 
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
-    reply = engine.voice.ask(engine.executor, chat.messages)
+    shrinks = len(chat.steps()) > 1
+    reply = engine.voice.ask(engine.executor, chat.messages, shrinks)
     if isinstance(reply, ModelError):
         return bear_failure(engine, state, chat, reply)
     said = words_of(reply)
@@ -9313,7 +9479,6 @@ class Sums:
     capture: float = 0.0
     reused: float = 0.0  # tokens of prompts that the server had in its cache ...
     reused_of: int = 0  # ... of so many
-    computed: int = 0  # replies whose reuse is an estimate of our own
 
     def add(self, more: Sums) -> None:
         """Adds the figures of `more` to these."""
@@ -9487,11 +9652,10 @@ class Book:
 
 
 def _reused_share(sums: Sums) -> str:
-    """How much of the prompts the server had in its cache, said or estimated."""
-    share = sums.reused / max(1, sums.reused_of)
-    if sums.computed:
-        return f"{share:.0%}, computed"
-    return f"{share:.0%}"
+    """How much of the prompts the server had in its cache, of those of which it said that."""
+    if not sums.reused_of:
+        return "not told by this server"
+    return f"{sums.reused / sums.reused_of:.0%}"
 
 
 # -- what each record says of a turn: entered there, and returned as what it adds to the figures
@@ -9518,16 +9682,11 @@ def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
         prompt=tokens.get("prompt") or 0,
         completion=tokens.get("completion") or 0,
     )
-    if cached is None:
-        sums.computed = 1
     asked_again = [kind for kind, _ in turn.notes].count("correction")
     if asked_again > turn.sums.corrections:
         sums.corrections = 1
-    if cached is not None:  # what the server's cache gave
+    if cached is not None:
         sums.reused = cached
-        sums.reused_of = sums.prompt
-    elif record.shared is not None:  # what had not changed
-        sums.reused = record.shared * sums.prompt
         sums.reused_of = sums.prompt
     if turn.role in ("", record.role):
         turn.role = record.role
@@ -11386,7 +11545,10 @@ def check_model(
         yield _check_tool_calls(profile, info, server)
     # Before AgentError, of which it is one: the server is fine then, its model is not.
     except ReplyError as error:
-        text = f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct."
+        text = (
+            f"{error} Choose a model with tool use, such as qwen3-vl-4b-instruct,"
+            " or set calls to text."
+        )
         yield Finding("tool calls", False, text)
     except Stopped:
         raise
@@ -11414,8 +11576,10 @@ def _check_context(info: ModelInfo) -> Finding:
 
 
 def _check_tool_calls(profile: Profile, info: ModelInfo, server: ModelServer) -> Finding:
-    """Has the model call a tool, which nobody carries out; raises ReplyError if it does not."""
-    name = profile.vocabulary.tools["press_key"]
+    """Has the model call a tool, which nobody carries out; raises ReplyError if it does not.
+
+    The tool's name stands in the list of tools alone, which some chat templates leave out.
+    """
     tools = profile.vocabulary.schemas(["press_key"])
     settings = {
         "model": info.name,
@@ -11426,7 +11590,7 @@ def _check_tool_calls(profile: Profile, info: ModelInfo, server: ModelServer) ->
     }
     messages = [
         Message("system", "You test a keyboard."),
-        Message("user", f"Call {name} with the key escape."),
+        Message("user", "Press the key escape."),
     ]
     reply = server.complete(request_body(settings, messages))
     call = read_call(reply.message, reply.finish_reason, tools)

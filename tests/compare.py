@@ -37,12 +37,14 @@ class Cut(NamedTuple):
 
     kind: str
     field: str
-    allowed: str  # `may go`, if it was null; `common keys`: keys on one side alone are named, not counted
+    # `goes`; `may go`, if it was null; `common keys`: keys on one side alone are named, not counted
+    allowed: str
     why: str
 
 
 CUTS = (
     Cut("run", "config", "common keys", "settings come and go; the common ones must be the same"),
+    Cut("reply", "shared", "goes", "an estimate of the program's own, which left out the picture"),
     Cut("state", "task", "may go", "it was null in every line, the run's first line has the task"),
     Cut(
         "state",
@@ -211,7 +213,8 @@ def without_cuts(old: dict[str, Any], new: dict[str, Any], named: set[str]) -> N
     for cut in CUTS:
         if old["kind"] != cut.kind or new["kind"] != cut.kind:
             continue
-        if cut.allowed == "may go" and old.get(cut.field, 0) is None and cut.field not in new:
+        goes = cut.allowed == "goes" or (cut.allowed == "may go" and old.get(cut.field, 0) is None)
+        if goes and cut.field in old and cut.field not in new:
             del old[cut.field]
             named.add(f"{cut.kind}.{cut.field} is gone ({cut.why})")
         elif cut.allowed == "common keys" and cut.field in old and cut.field in new:

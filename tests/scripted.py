@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import re
 import tempfile
 import unittest
 from collections.abc import Callable
@@ -115,9 +117,37 @@ def role_of(request: dict[str, Any]) -> str:
 
 
 def user_text(request: dict[str, Any]) -> str:
-    """The text of a request's user message."""
+    """The text of a request's user message, before and behind its image."""
     content = next(m["content"] for m in request["messages"] if m["role"] == "user")
-    return content if isinstance(content, str) else content[-1]["text"]
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in content if part["type"] == "text")
+
+
+def server_reads(request: dict[str, Any]) -> list[tuple[str, int]]:
+    """What a server reads of a request, in its order, each part with about as many tokens.
+
+    A picture is 1,296 tokens where it stands, four characters of text are one.
+    """
+    pieces = [(json.dumps(request.get("tools")), len(json.dumps(request.get("tools"))) // 4)]
+    for message in request["messages"]:
+        rest = {name: value for name, value in message.items() if name != "content"}
+        content = message["content"]
+        for part in [{"text": content}] if isinstance(content, str) else content:
+            if "image_url" in part:
+                pieces.append((part["image_url"]["url"], 1296))
+            else:
+                pieces += [(word, 1) for word in re.findall("(?s).{1,4}", part["text"])]
+        pieces.append((json.dumps(rest), 4))
+    return pieces
+
+
+def reused(before: dict[str, Any], after: dict[str, Any]) -> float:
+    """The share of a request that stands, from its start, in the one before, too."""
+    read = server_reads(after)
+    pairs = zip(read, server_reads(before), strict=False)
+    same = sum(new[1] for new, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return same / sum(tokens for _, tokens in read)
 
 
 def call(name: str, **arguments: Any) -> Message:

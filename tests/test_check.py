@@ -158,6 +158,23 @@ class Check(unittest.TestCase):
         self.assertIn("did not say where", findings["calibration"].text)
         self.assertIn("tool use", findings["tool calls"].text)
 
+    def test_only_a_model_that_is_shown_the_tools_can_make_the_call_of_the_check(self) -> None:
+        asked: list[dict[str, Any]] = []
+
+        class Template(Studio):
+            """Its chat template leaves out tools; the model repeats a name that it is told."""
+
+            def message(self, request: dict[str, Any]) -> dict[str, Any]:
+                if "tools" not in request:
+                    return super().message(request)
+                asked.append(request)
+                told = "press_keyboard_key" in str(request["messages"])
+                return call("press_keyboard_key", key="escape") if told else text("Done.")
+
+        finding = self.findings(Template())["tool calls"]
+        self.assertEqual((finding.fine, len(asked)), (False, 1))
+        self.assertIn("set calls to text", finding.text)
+
     def test_a_small_context_is_named_with_what_to_do(self) -> None:
         studio = Studio()
         studio.models[0]["loaded_context_length"] = 2048

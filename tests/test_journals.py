@@ -25,7 +25,7 @@ LAST_TURN_KEPT = 3  # of a journal that is cut
 
 # Fields that a line may lack: how long something took, and what is only more about it.
 DURATIONS = {"seconds", "capture", "encode", "settle_ms", "act", "request"}
-DETAILS = {"tries", "shared", "region", "response_text", "program", "window"}
+DETAILS = {"tries", "region", "response_text", "program", "window"}
 
 Record = dict[str, Any]
 

@@ -866,7 +866,7 @@ FOUND = (
         "/v1/models",
         CPP_LIST,
         CPP_OTHER,
-        Info("/m/Qwen3VL-2B-Q4.gguf", None, None, 8192),
+        Info("/m/Qwen3VL-2B-Q4.gguf", True, None, 8192),
         "is not there; using",
     ),
     (

@@ -115,14 +115,13 @@ class Turns(EngineCase):
         book = self.book(decide, max_steps=8, memory_compression_threshold=3, memory_keep_actions=1)
         self.assertIn("archive", [kind for turn in book[1:] for kind, _ in turn["notes"]])
 
-    def test_the_reused_share_is_the_servers_where_it_says_and_computed_elsewhere(self) -> None:
-        for cached, wanted in ((50, "50%"), (None, "25%, computed")):
+    def test_the_reused_share_is_what_the_server_says_or_no_figure_at_all(self) -> None:
+        for cached, wanted in ((50, "50%"), (0, "0%"), (None, "not told by this server")):
             tokens = {"prompt": 100, "completion": 1, "cached": cached}
             reply = {
                 "role": "executor",
                 "message": {},
                 "tokens": tokens,
-                "shared": 0.25,
                 "seconds": 2.0,
                 "request": 0,
             }

@@ -224,7 +224,12 @@ class Schemas(unittest.TestCase):
         self.assertEqual(properties["label"], {"type": "string"})
         self.assertEqual(
             properties["place"],
-            {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 1000}},
+            {
+                "type": "array",
+                "items": {"type": "integer", "minimum": 0, "maximum": 1000},
+                "minItems": 2,
+                "maxItems": 2,
+            },
         )
 
     def test_what_a_schema_leaves_to_the_prompt_is_checked_when_a_reply_is_read(self) -> None:

@@ -1,0 +1,288 @@
+"""What a server is sent, in which order, and what of its figures is believed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import unittest
+from dataclasses import replace
+from typing import Any
+
+import agent
+from tests.fakes import VirtualClock
+from tests.scripted import PLAN, EngineCase, call, role_of, text
+from tests.servers import RoutedServer, http
+
+Request = dict[str, Any]
+
+
+def acting(engine: agent.Engine) -> list[Request]:
+    """The requests of the role that acts."""
+    return [r for r in engine.voice.server.requests if role_of(r) == "executor"]
+
+
+def parts(request: Request) -> list[str]:
+    """The first user message's content: its texts, and the URL of its picture between them."""
+    content = request["messages"][1]["content"]
+    return [part.get("text") or part["image_url"]["url"] for part in content]
+
+
+class WhereThePictureStands(EngineCase):
+    def requests(self, *acts: Request, **settings: Any) -> list[Request]:
+        """The executor's requests of a run in which it does this, then scrolls."""
+        replies = itertools.chain(acts, itertools.repeat(call("scroll_screen_down")))
+        engine, state = self.engine(
+            lambda r: PLAN if role_of(r) == "planner" else next(replies), max_steps=6, **settings
+        )
+        agent.run_agent(engine, state)
+        return acting(engine)
+
+    def test_with_a_new_picture_the_whole_context_stands_before_it(self) -> None:
+        requests = self.requests()
+        pictures = {parts(request)[1] for request in requests}
+        self.assertEqual(len(pictures), len(requests))
+        for one, other in itertools.pairwise(requests):
+            self.assertTrue(parts(other)[0].startswith(parts(one)[0]))
+            self.assertGreater(len(parts(other)[0]), len(parts(one)[0]))
+            self.assertNotIn("SINCE_THIS_PICTURE", parts(other)[2])
+
+    def test_while_the_picture_stays_the_same_so_does_all_before_it(self) -> None:
+        idle = [text("I only look.")] * 2
+        status = call(
+            "report_goal_status", goal_identifier="1", completion_status="IN_PROGRESS", evidence=""
+        )
+        first, _, _, again, later, *_ = self.requests(call("scroll_screen_down"), *idle, status)
+        # A correction belongs to the same turn, so the fourth request is the third turn's.
+        self.assertNotEqual(parts(first)[1], parts(again)[1])
+        self.assertEqual(parts(again)[:2], parts(later)[:2])
+        self.assertTrue(parts(later)[2].startswith("SINCE_THIS_PICTURE:\n  Turn_"))
+        self.assertIn("report_goal_status", parts(later)[2].partition("\n\n")[0])
+        self.assertNotIn("report_goal_status", parts(later)[0])
+
+    def test_what_was_new_behind_a_picture_stands_before_the_next_one(self) -> None:
+        status = call(
+            "report_goal_status", goal_identifier="1", completion_status="IN_PROGRESS", evidence=""
+        )
+        _, same, new, *_ = self.requests(status)
+        lines = parts(same)[2].partition("\n\n")[0].removeprefix("SINCE_THIS_PICTURE:")
+        self.assertNotEqual(parts(same)[1], parts(new)[1])
+        self.assertTrue(parts(new)[0].startswith(parts(same)[0] + lines))
+
+    def test_a_context_that_is_another_one_is_not_frozen(self) -> None:
+        engine, _ = self.engine(lambda r: PLAN)
+        placed = engine.voice._placed("TASK: a\nPLAN: b", "Act.", b"UE5H")
+        again = engine.voice._placed("TASK: a\nPLAN: bc", "Act.", b"UE5H")
+        self.assertEqual((placed.before, placed.text), ("TASK: a\nPLAN: b", "Act."))
+        self.assertEqual((again.before, again.text), ("TASK: a\nPLAN: bc", "Act."))
+
+    def test_first_puts_the_picture_before_all_text(self) -> None:
+        for request in self.requests(image_place="first"):
+            picture, words = parts(request)
+            self.assertTrue(picture.startswith("data:image/png"))
+            self.assertTrue(words.startswith("TASK: "))
+            self.assertIn("CURRENT_TURN", words)
+
+    def test_the_log_shows_a_message_in_its_order(self) -> None:
+        message = agent.Message("user", "Act.", b"UE5H", before="TASK: a")
+        self.assertRegex(str(message), r"user: TASK: a\n\[image, 4 base64 .*\] Act\.")
+        self.assertEqual(
+            json.loads(b"".join(message.pieces())),
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "TASK: a"},
+                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,UE5H"}},
+                    {"type": "text", "text": "Act."},
+                ],
+            },
+        )
+
+
+class Reuse(EngineCase):
+    def usage(self, **answer: Any) -> agent.Usage:
+        return agent._usage(answer)
+
+    def test_what_the_server_kept_is_told_by_its_usage_before_its_timings(self) -> None:
+        counted = {"prompt_tokens": 100, "completion_tokens": 5}
+        details = {**counted, "prompt_tokens_details": {"cached_tokens": 60}}
+        timings = {"cache_n": 70, "prompt_n": 30}
+        self.assertEqual(self.usage(usage=details, timings=timings).cached_tokens, 60)
+        self.assertEqual(self.usage(usage=counted, timings=timings).cached_tokens, 70)
+        self.assertIsNone(self.usage(usage=counted).cached_tokens)
+
+
+PRESS = call("press_keyboard_key", key="tab", reasoning="next")
+
+
+class CallsInTheText(EngineCase):
+    def run_with(
+        self, decide: Any, profile: str = "planner", model: Any = None, **settings: Any
+    ) -> list[Request]:
+        """A run's requests."""
+        engine, state = self.engine(decide, profile, **settings)
+        if model:
+            engine.voice.model = model
+        agent.run_agent(engine, state)
+        return engine.voice.server.requests
+
+    def test_three_replies_without_any_call_change_to_calls_in_the_text(self) -> None:
+        def decide(request: Request) -> Request:
+            if "tools" in request:
+                return text("I would make a plan.")
+            if "update_execution_plan" in request["messages"][0]["content"]:
+                return text(said_call("update_execution_plan", instructions="Press tab."))
+            return text(said_call("press_keyboard_key", key="tab"))
+
+        requests = self.run_with(decide, max_steps=5)
+        self.assertEqual(["tools" in request for request in requests], [True] * 3 + [False] * 4)
+        self.assertIn("The first 3 replies held no tool call", "\n".join(self.lines))
+        self.assertEqual(sum("now on the tools stand in the text" in x for x in self.lines), 1)
+        system = requests[-1]["messages"][0]["content"]
+        self.assertIn('{"name": "press_keyboard_key", "description": "Press keys."', system)
+        self.assertIn("<tool_call>", system)
+        self.assertNotIn("tool_choice", requests[-1])
+
+    def test_one_call_is_enough_to_keep_the_list(self) -> None:
+        replies = iter([text("A plan."), PLAN])
+        requests = self.run_with(lambda r: next(replies, text("I look.")), max_steps=6)
+        self.assertTrue(all("tools" in request for request in requests))
+        self.assertFalse([line for line in self.lines if "stand in the text" in line])
+
+    def test_a_setting_decides_it_from_the_start(self) -> None:
+        silent = text("I look.")
+        requests = self.run_with(lambda r: silent, max_steps=3, calls="tools")
+        self.assertTrue(all("tools" in request for request in requests))
+        self.assertFalse([line for line in self.lines if "stand in the text" in line])
+        requests = self.run_with(lambda r: silent, max_steps=2, calls="text")
+        self.assertFalse(any("tools" in request for request in requests))
+
+    def test_a_template_without_tools_is_given_them_in_the_text(self) -> None:
+        blind = agent.ModelInfo("scripted", tools=False)
+        requests = self.run_with(lambda r: text("I look."), model=blind, max_steps=2)
+        self.assertFalse(any("tools" in request for request in requests))
+
+    def test_a_server_that_refuses_tools_is_given_them_in_the_text(self) -> None:
+        def decide(request: Request) -> Request:
+            if "tools" in request:
+                raise agent.ModelError("It does not support tools.", "no_tools")
+            return text("I look.")
+
+        requests = self.run_with(decide, max_steps=3)
+        self.assertEqual(["tools" in request for request in requests[:2]], [True, False])
+        self.assertIn("takes no list of tools", "\n".join(self.lines))
+        with self.assertRaises(agent.ModelError):
+            self.run_with(decide, max_steps=3, calls="tools")
+
+    def test_a_conversation_is_told_in_words_alone(self) -> None:
+        replies = iter([text(said_call("press_key", key="tab")), text("Done.")])
+        request = self.run_with(lambda r: next(replies), "chat", calls="text")[-1]
+        self.assertEqual(
+            [message["role"] for message in request["messages"]],
+            ["system", "user", "assistant", "user", "user", "assistant", "user"],
+        )
+        for message in request["messages"]:
+            self.assertEqual(set(message), {"role", "content"})
+        self.assertEqual(request["messages"][5]["content"], said_call("press_key", key="tab"))
+
+    def test_a_call_is_required_where_the_server_sees_to_it_and_none_must_end_the_run(self) -> None:
+        llama = agent.ModelInfo("scripted", llama_cpp=True)
+        for profile, model, settings, wanted in (
+            ("planner", llama, {}, "required"),
+            ("planner", None, {}, "auto"),
+            ("chat", llama, {}, "auto"),
+            ("planner", llama, {"tool_choice": "auto"}, "auto"),
+            ("planner", None, {"tool_choice": "required"}, "required"),
+        ):
+            with self.subTest(profile=profile, **settings):
+                requests = self.run_with(
+                    lambda r: text("-"), profile, model, max_steps=1, **settings
+                )
+                self.assertEqual({r["tool_choice"] for r in requests}, {wanted})
+
+
+def said_call(name: str, **arguments: str) -> str:
+    """A call as the text asks for it."""
+    return agent.call_in_text(name, json.dumps(arguments))
+
+
+class WhatWillNotPass(EngineCase):
+    def test_a_request_that_can_never_fit_is_sent_once(self) -> None:
+        for profile in agent.PROFILES:
+            for kind in ("context", "no_vision"):
+                with self.subTest(profile=profile, kind=kind):
+
+                    def decide(request: Request, kind: str = kind) -> Request:
+                        raise agent.ModelError("It has 3000 of 2048 tokens.", kind)
+
+                    engine, state = self.engine(decide, profile)
+                    with self.assertRaisesRegex(agent.ModelError, "3000 of 2048") as caught:
+                        agent.run_agent(engine, state)
+                    self.assertEqual(caught.exception.exit_code, 3)
+                    self.assertEqual(len(engine.voice.server.requests), 1)
+
+
+def listed(modalities: list[str] | None, capabilities: list[str], server: str = "llamacpp") -> Any:
+    """A list of models as llama.cpp writes it."""
+    entry: Request = {"id": "m", "owned_by": server, "meta": {"n_ctx": 8192}}
+    if modalities:
+        entry["architecture"] = {"input_modalities": modalities}
+    return {"models": [{"name": "m", "model": "m", "capabilities": capabilities}], "data": [entry]}
+
+
+class Discovery(unittest.TestCase):
+    def discover(self, page: Any, properties: Any = None) -> agent.ModelInfo:
+        """What is found on a server with this list, and these properties if it has any."""
+        pages = {"/v1/models": http(200, page)}
+        if properties:
+            pages["/props"] = http(200, properties)
+        other = http(404, {"error": {"message": "File Not Found", "type": "not_found_error"}})
+        with RoutedServer(pages, other) as server:
+            config = replace(agent.Config(), lmstudio_endpoint=server.url)
+            return agent.ModelServer(config, VirtualClock(), agent.Stop()).discover()
+
+    def test_llama_cpp_tells_whether_its_model_sees(self) -> None:
+        for modalities, capabilities in (
+            (["text"], []),
+            (None, ["completion"]),
+        ):
+            with self.assertRaisesRegex(agent.ModelError, "m reads text only") as caught:
+                self.discover(listed(modalities, capabilities))
+            self.assertEqual((caught.exception.kind, caught.exception.exit_code), ("no_vision", 3))
+        for modalities in (["text", "image"], None):
+            self.assertTrue(self.discover(listed(modalities, ["completion", "multimodal"])).vision)
+
+    def test_llama_cpp_tells_whether_its_template_shows_tools(self) -> None:
+        page = listed(["text", "image"], ["completion", "multimodal"])
+        for told in (True, False, None):
+            info = self.discover(page, {"chat_template_caps": {"supports_tools": told}})
+            self.assertEqual((info.tools, info.llama_cpp), (told, True))
+            self.assertEqual("leaves out tools" in info.note, told is False)
+        self.assertIsNone(self.discover(page).tools)
+        other = self.discover(listed(["text", "image"], [], "vllm"))
+        self.assertEqual((other.tools, other.llama_cpp), (None, False))
+
+    def test_a_time_out_does_not_blame_the_models_size(self) -> None:
+        sentence = agent._FAULTS["timeout"].sentence
+        self.assertNotIn("smaller", sentence)
+        self.assertIn("busy", sentence)
+
+
+class Schemas(unittest.TestCase):
+    def test_a_servers_grammar_allows_no_place_without_two_numbers_and_no_other_status(
+        self,
+    ) -> None:
+        words = agent.PLANNER_WORDS
+        click, drag, status, archive = (
+            tool["function"]["parameters"]["properties"]
+            for tool in words.schemas(["click", "drag", "report_status", "archive"])
+        )
+        for place in (click["position"], drag["start"], drag["end"]):
+            self.assertEqual((place["minItems"], place["maxItems"]), (2, 2))
+        self.assertEqual(status["completion_status"]["enum"], ["DONE", "BLOCKED", "IN_PROGRESS"])
+        self.assertEqual(archive["archived_turns"]["items"]["minimum"], 1)
+
+    def test_a_status_in_other_words_is_still_understood(self) -> None:
+        tools = agent.PLANNER_WORDS.schemas(["report_status"])
+        message = call("report_goal_status", goal_identifier="1", completion_status="Completed.")
+        found = agent.read_call(message, "stop", tools)
+        self.assertEqual(found.arguments["completion_status"], "Completed.")
