@@ -4423,7 +4423,7 @@ _SAID = (
         "no_model",
         re.compile(
             r"(?i)(failed to|error) load|insufficient system resources"
-            r"|no models? (\w+ )*loaded|please load a model"
+            r"|no models? (\w+ ){0,5}loaded|please load a model"
         ),
     ),
     (
@@ -4714,7 +4714,7 @@ def _endpoint(setting: str) -> urllib.parse.SplitResult:
         if not _ADDRESS.fullmatch(setting) or not url.hostname or url.port == 0:
             raise ValueError("http:// or https://, a host, no login, no blanks")
     except ValueError as error:
-        shown = re.sub("//.*@", "//***@", setting)[:100]  # a login is not shown
+        shown = _without_login(setting)[:100]
         raise ConfigError(
             f"lmstudio_endpoint {shown!r} is unusable: {error}; try {Config.lmstudio_endpoint}."
         ) from None
@@ -4724,6 +4724,14 @@ def _endpoint(setting: str) -> urllib.parse.SplitResult:
     # Windows asks for localhost over IPv6 first, where nobody answers, and loses time.
     host = re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower())
     return url._replace(netloc=host, path=path, fragment="")
+
+
+def _without_login(setting: str) -> str:
+    """An address with whatever may be a name and a password in it replaced by ***."""
+    scheme, slashes, rest = setting.partition("//")
+    _, at, place = rest.rpartition("@")
+    login = "***" if at else ""
+    return f"{scheme}{slashes}{login}{at}{place}"
 
 
 def _kind_of_exception(error: Exception) -> str:
@@ -5233,18 +5241,18 @@ _BARE_END = re.compile(r"(?:</(?:tools?|response|json)>\s*)?(?:```\s*)?\Z", re.I
 _NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
 
 # All that may follow a call whose last brace is missing.
-_TAIL = re.compile(r"\s*(?:</tool_call>|</function_call>)?\s*\Z")
+_TAIL = re.compile(r"\s*(?:</(?:tool|function)_call>\s*)?\Z")
 
 # An argument in the XML form. Its value may hold tags of its own, but none of a call's.
 _PARAMETER = (
-    rf"\s*<parameter{_NAME}([^<]*(?:<(?!/?parameter|/?function|tool_call>)[^<]*)*)</parameter>"
+    rf"<parameter{_NAME}([^<]*(?:<(?!/?parameter|/?function|tool_call>)[^<]*)*)</parameter>"
 )
 _PARAMETERS = re.compile(_PARAMETER)
 
 # The arguments of <function=name> up to its end. If another </parameter> comes before the next tag
 # of a call, then a value held </function> itself, and where it ends is a guess.
 _XML = re.compile(
-    rf"((?:{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)"
+    rf"((?:\s*{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)"
 )
 
 # Ends of a call in the reasoning.
@@ -8017,7 +8025,7 @@ def follow_executor(
 
 
 # A broken call is no call; what looks like the beginning of one is not repeated to the model.
-_CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|(?:\A|\n)\s*[\[{]")
+_CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|^[^\S\n]*[\[{]", re.MULTILINE)
 # The error types that `002_...` describes, for kinds that are told apart more finely here.
 ERROR_TYPES = {
     "cut": "invalid_json",
@@ -11050,7 +11058,7 @@ def _calibration_answers(text: str) -> dict[str, CalibrationAnswer]:
     """What a reply says of the marks: name -> place; the last word counts."""
     names = "|".join(CALIBRATION_MARKS)
     number = r"(-?\d+(?:\.\d+)?)"
-    pattern = rf"({names})\W{{1,12}}?{number}\s*,\s*\W*{number}"
+    pattern = rf"({names})\W{{1,12}}?{number}\s*,\W*{number}"
     answers = {}
     # Whatever stands around the numbers is let be: brackets, quotes, blanks.
     for name, x, y in re.findall(pattern, text):
