@@ -37,7 +37,9 @@ ROOMS
     Profiles - the five systems as data, and prepared tasks
     Journal - the run's folder, log, records and screenshots
     Exchange - one request to a role and its reply, counted and logged
-    Eyes - looking at the screen: frames to act on, what changed, and when it has come to rest
+    Changes - what differs between two looks, and where
+    Secret places - where secrets were typed, and what of later pictures is grey for it
+    Eyes - looking at the screen: frames to act on, and when it has come to rest
     Turn engine - look, ask, perform, settle, record - once
     Turns - what every loop does with a turn: its end, its record, and a lack of progress
     Two-agent loop - a planner that does not see the screen, an executor that does
@@ -663,6 +665,55 @@ class Rect(NamedTuple):
             and self.top <= point.y < self.top + self.height
         )
 
+    @property
+    def right(self) -> int:
+        """The first column outside."""
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> int:
+        """The first row outside."""
+        return self.top + self.height
+
+    @classmethod
+    def between(cls, left: int, top: int, right: int, bottom: int) -> Rect:
+        """The rectangle with these edges; right and bottom are the first ones outside."""
+        return cls(left, top, right - left, bottom - top)
+
+    def moved(self, right: int, down: int) -> Rect:
+        """The rectangle so many pixels further to the right and down."""
+        return Rect(self.left + right, self.top + down, self.width, self.height)
+
+    def scaled(self, source: Rect, target: Rect) -> Rect:
+        """The rectangle in `source` where it stands in `target`; each pixel it touches."""
+        left = (self.left - source.left) * target.width // source.width
+        top = (self.top - source.top) * target.height // source.height
+        # Rounded up, as a negative number that is rounded down.
+        right = -((source.left - self.right) * target.width // source.width)
+        bottom = -((source.top - self.bottom) * target.height // source.height)
+        return Rect.between(left, top, right, bottom).moved(target.left, target.top)
+
+    def union(self, other: Rect) -> Rect:
+        """The smallest rectangle that holds both."""
+        return Rect.between(
+            min(self.left, other.left),
+            min(self.top, other.top),
+            max(self.right, other.right),
+            max(self.bottom, other.bottom),
+        )
+
+    def without(self, other: Rect) -> list[Rect]:
+        """What is left of it: above the other one, below it, and on both its sides."""
+        hole = self.intersection(other)
+        if not hole.width or not hole.height:
+            return [self]
+        return [
+            Rect.between(self.left, self.top, self.right, hole.top),
+            Rect.between(self.left, hole.bottom, self.right, self.bottom),
+            Rect.between(self.left, hole.top, hole.left, hole.bottom),
+            Rect.between(hole.right, hole.top, self.right, hole.bottom),
+        ]
+
     def intersection(self, other: Rect) -> Rect:
         """The common part; its width or height is 0 where there is none."""
         left = max(self.left, other.left)
@@ -837,6 +888,11 @@ class Frame:
     taken_at: float
     # The one in front.
     window: Window | None = None
+
+    @property
+    def rect(self) -> Rect:
+        """All of it, in its own pixels."""
+        return Rect(0, 0, self.width, self.height)
 
     @property
     def blank(self) -> bool:
@@ -1291,6 +1347,21 @@ class StateRecord(Record):
 
 
 @dataclass(frozen=True)
+class SecretRecord(Record):
+    """Where a secret was typed, as far as it is known; the last record of a `place` counts.
+
+    `window` and `box` are left, top, width, height in pixels of the screen; a box of no size means
+    that the place in the window is not known.
+    """
+
+    kind: ClassVar[str] = "secret"
+    place: int = 0  # its number in this run
+    handle: int = 0  # of the window
+    window: Region = (0, 0, 0, 0)
+    box: Region = (0, 0, 0, 0)
+
+
+@dataclass(frozen=True)
 class EndRecord(Record):
     """The run is over."""
 
@@ -1320,6 +1391,7 @@ RECORDS: dict[str, type[Record]] = {
         VerificationRecord,
         StageRecord,
         StateRecord,
+        SecretRecord,
         EndRecord,
     )
 }
@@ -3909,6 +3981,7 @@ class Actuator:
         self.notice = notice
         self.confirm = confirm
         self.secrets = secrets or Secrets()
+        self.typing_secret: Callable[[Window | None], None] = lambda _: None  # before its first key
         self.blocked = blocked_chords(config)
         self.began = clock.now()
         self.last_own = self.began  # when its own last input ended; later input is the person's
@@ -4081,7 +4154,10 @@ class Actuator:
     def type_text(self, text: str) -> None:
         """Types where the caret is, secrets filled in, as long as one window has the keyboard."""
         first = self.desktop.foreground()
-        for batch in text_batches(self.secrets.fill(text), self.config.text_batch_events):
+        filled = self.secrets.fill(text)
+        if filled != text:
+            self.typing_secret(first)
+        for batch in text_batches(filled, self.config.text_batch_events):
             window = self.desktop.foreground()
             if not same_window(window, first):
                 raise ToolError(
@@ -4598,7 +4674,7 @@ _SAID = (
         "no_model",
         re.compile(
             r"(?i)(failed to|error) load|insufficient system resources"
-            r"|no models? (\w+ )*loaded|please load a model"
+            r"|no models? (\w+ ){0,5}loaded|please load a model"
         ),
     ),
     (
@@ -4978,7 +5054,7 @@ def _endpoint(setting: str) -> urllib.parse.SplitResult:
         if not _ADDRESS.fullmatch(setting) or not url.hostname or url.port == 0:
             raise ValueError("http:// or https://, a host, no login, no blanks")
     except ValueError as error:
-        shown = re.sub("//.*@", "//***@", setting)[:100]  # a login is not shown
+        shown = _without_login(setting)[:100]
         raise ConfigError(
             f"lmstudio_endpoint {shown!r} is unusable: {error}; try {Config.lmstudio_endpoint}."
         ) from None
@@ -4988,6 +5064,14 @@ def _endpoint(setting: str) -> urllib.parse.SplitResult:
     # Windows asks for localhost over IPv6 first, where nobody answers, and loses time.
     host = re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower())
     return url._replace(netloc=host, path=path, fragment="")
+
+
+def _without_login(setting: str) -> str:
+    """An address with whatever may be a name and a password in it replaced by ***."""
+    scheme, slashes, rest = setting.partition("//")
+    _, at, place = rest.rpartition("@")
+    login = "***" if at else ""
+    return f"{scheme}{slashes}{login}{at}{place}"
 
 
 def _kind_of_exception(error: Exception) -> str:
@@ -5532,18 +5616,18 @@ _BARE_END = re.compile(r"(?:</(?:tools?|response|json)>\s*)?(?:```\s*)?\Z", re.I
 _NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
 
 # All that may follow a call whose last brace is missing.
-_TAIL = re.compile(r"\s*(?:</tool_call>|</function_call>)?\s*\Z")
+_TAIL = re.compile(r"\s*(?:</(?:tool|function)_call>\s*)?\Z")
 
 # An argument in the XML form. Its value may hold tags of its own, but none of a call's.
 _PARAMETER = (
-    rf"\s*<parameter{_NAME}([^<]*(?:<(?!/?parameter|/?function|tool_call>)[^<]*)*)</parameter>"
+    rf"<parameter{_NAME}([^<]*(?:<(?!/?parameter|/?function|tool_call>)[^<]*)*)</parameter>"
 )
 _PARAMETERS = re.compile(_PARAMETER)
 
 # The arguments of <function=name> up to its end. If another </parameter> comes before the next tag
 # of a call, then a value held </function> itself, and where it ends is a guess.
 _XML = re.compile(
-    rf"((?:{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)"
+    rf"((?:\s*{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)"
 )
 
 # Ends of a call in the reasoning.
@@ -7716,14 +7800,11 @@ class Voice:
 
 
 ####################################################################################################
-# Eyes - looking at the screen: frames to act on, what changed, and when it has come to rest
+# Changes - what differs between two looks, and where
 ####################################################################################################
 
 CARET_WIDTH = 4  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
 CARET_HEIGHT = range(8, 49)
-SECRET_GREY = 0x808080
-ONE_COLOUR = "The screen shows one single colour; restore the remote session or wake the display."
-GLANCE_SCALE = 4  # a glance is so many times smaller than a frame
 
 
 class Band(NamedTuple):
@@ -7744,18 +7825,17 @@ def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> R
     carets = [band for band in bands if _is_caret(band, scale)]
     if len(carets) == 1:
         bands.remove(carets[0])
-    if not bands:
-        return None
-    left = min(band.left for band in bands)
-    right = max(band.right for band in bands)
-    top = bands[0].top
-    bottom = bands[-1].bottom
-    return Rect(left, top, right - left, bottom - top)
+    region: Rect | None = None
+    for band in bands:
+        box = Rect.between(*band)
+        region = region.union(box) if region else box
+    return region
 
 
 def _is_caret(band: Band, scale: int) -> bool:
-    width = (band.right - band.left) * scale
-    height = (band.bottom - band.top) * scale
+    box = Rect.between(*band)
+    width = box.width * scale
+    height = box.height * scale
     return width <= CARET_WIDTH and height in CARET_HEIGHT
 
 
@@ -7768,7 +7848,9 @@ def _differing_bands(before: bytes, after: bytes, width: int) -> list[Band]:
         if old == new:
             continue
         # One number for a row: 32 of its bits are a pixel, so its ends say where the rows differ.
-        unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
+        one = int.from_bytes(old, "little")
+        other = int.from_bytes(new, "little")
+        unlike = one ^ other
         lowest = unlike & -unlike
         left = (lowest.bit_length() - 1) // 32
         right = (unlike.bit_length() + 31) // 32
@@ -7821,6 +7903,145 @@ def window_program(frame: Frame) -> str:
     if frame.window:
         return frame.window.program
     return ""
+
+
+####################################################################################################
+# Secret places - where secrets were typed, and what of later pictures is grey for it
+####################################################################################################
+
+ROWS_SOUGHT = 12  # of each half of a greyed place; one search of a picture takes 1 to 5 ms
+ROWS_FOUND = 3  # so many are not chance
+EDGES_LEAST = 4
+
+
+@dataclass(frozen=True)
+class SecretPlace:
+    """Where a secret was typed; rectangles are in pixels of the screen."""
+
+    number: int
+    handle: int  # of the window
+    window: Rect  # where the window was seen last
+    box: Rect | None = None  # where the secret is; None if the screen has shown no reaction yet
+    before: Frame | None = None  # the look before it was typed; none after --resume
+    patch: tuple[bytes, ...] = ()  # the rows of the box as they looked last; in no file
+    moved: bool = False  # whether the window still shows them, but elsewhere
+
+
+def part_of(pixels: bytes, width: int, box: Rect) -> tuple[bytes, ...]:
+    """The rows of a box in a picture of `width` pixels a row; the box lies inside of it."""
+    rows = []
+    for y in range(box.top, box.bottom):
+        first = (y * width + box.left) * 4
+        end = first + box.width * 4
+        rows.append(pixels[first:end])
+    return tuple(rows)
+
+
+def followed_secret(
+    place: SecretPlace, frame: Frame, screen: bytes, used_frame: int
+) -> SecretPlace:
+    """The place as a new look shows it.
+
+    `screen` is the frame's area pixel by pixel, `used_frame` the number of the last frame that was
+    acted on. Until the next act, and without a box for as long as it takes, whatever changes in
+    the window is taken for the secret.
+    """
+    if frame.window and frame.window.handle == place.handle:
+        place = replace(place, window=frame.window.rect)
+    before = place.before
+    if before and place.box and before.number != used_frame:
+        place = replace(place, before=None)
+    elif before:
+        place = _with_changes(place, before, frame)
+    if not place.box:
+        return place
+    area = frame.area
+    inside = place.box.intersection(area)
+    box = inside.moved(-area.left, -area.top)
+    rows = part_of(screen, area.width, box)
+    if not place.patch:
+        return replace(place, patch=rows, moved=False)
+    moved = rows != place.patch and shows_rows_of(place.patch, screen)
+    return replace(place, moved=moved)
+
+
+def _with_changes(place: SecretPlace, before: Frame, frame: Frame) -> SecretPlace:
+    """The place with all in its box that changed since the look before the secret was typed."""
+    changed = _changed_part(before, frame, place.window)
+    if not changed:
+        return place
+    box = changed.scaled(frame.rect, frame.area)
+    if place.box:
+        box = box.union(place.box)
+    return replace(place, box=box, patch=())
+
+
+def _changed_part(before: Frame, after: Frame, window: Rect) -> Rect | None:
+    """The box of what changed of a window, in the frame's pixels; all of it if nobody can tell."""
+    box = window.scaled(after.area, after.rect).intersection(after.rect)
+    if before.rect != after.rect or before.area != after.area:
+        return box
+    if not box.width:
+        return None
+    old = part_of(before.clean, before.width, box)
+    new = part_of(after.clean, after.width, box)
+    changed = changed_region(b"".join(old), b"".join(new), box.width)
+    return changed.moved(box.left, box.top) if changed else None
+
+
+def shows_rows_of(patch: Sequence[bytes], screen: bytes) -> bool:
+    """Whether a picture has rows of a patch in it, wherever.
+
+    The caret may blink in one half of the patch, so that the halves are looked for one by one.
+    """
+    middle = len(patch[0]) // 8 * 4 if patch else 0
+    left = [row[:middle] for row in patch]
+    right = [row[middle:] for row in patch]
+    return _shows_rows(left, screen) or _shows_rows(right, screen)
+
+
+def _shows_rows(rows: Sequence[bytes], screen: bytes) -> bool:
+    """Whether a picture has ROWS_FOUND of the rows that tell much; not all of them are sought."""
+    telling = [row for row in rows if _tells_much(row)]
+    step = len(telling) // ROWS_SOUGHT + 1
+    found = 0
+    for row in telling[::step]:
+        found += row in screen
+        if found >= ROWS_FOUND:
+            return True
+    return False
+
+
+def _tells_much(row: bytes) -> bool:
+    """Whether a row of pixels has edges as a line of text has."""
+    edges = 0
+    last = row[:4]
+    for pixel in _rows(row, 4):
+        edges += pixel != last
+        last = pixel
+    return edges >= EDGES_LEAST
+
+
+def grey_boxes(place: SecretPlace, frame: Frame) -> list[Rect]:
+    """What of the screen is grey because of a place, as far as no other window hides it."""
+    front = frame.window
+    hidden_by = Rect(0, 0, 0, 0)
+    if front and front.handle != place.handle:
+        hidden_by = front.rect
+    if not place.box or place.moved:
+        return place.window.without(hidden_by)
+    if hidden_by.intersection(place.box) == place.box:
+        return []
+    return [place.box]
+
+
+####################################################################################################
+# Eyes - looking at the screen: frames to act on, and when it has come to rest
+####################################################################################################
+
+SECRET_GREY = 0x808080
+ONE_COLOUR = "The screen shows one single colour; restore the remote session or wake the display."
+GLANCE_SCALE = 4  # a glance is so many times smaller than a frame
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
@@ -7891,7 +8112,8 @@ class Eyes:
     say: Callable[[str], None]
     _encoder: PngEncoder = field(default_factory=PngEncoder)
     _latest: Frame | None = None  # taken when the last act had settled, good for the next look
-    _secrets: list[tuple[int, Rect]] = field(default_factory=list)  # window and place of each one
+    _secrets: dict[int, SecretPlace] = field(default_factory=dict)  # by their numbers
+    _shown: Frame | None = None  # of the last look
 
     def look(self, turn: int, name: str = "") -> Look:
         """A look to act on, once no pause holds, saved and ready for a request.
@@ -7900,7 +8122,8 @@ class Eyes:
         """
         self.logger.publish(Phase("looking"))
         begin = self.clock.now()
-        frame = self._with_secrets_greyed(self._fresh_frame())
+        self._shown = self._fresh_frame()
+        frame = self._with_secrets_greyed(self._shown)
         looked = self.clock.now()
         picture = self._encoder.encode(frame.pixels, frame.width, frame.height)
         self.logger.publish(Shown(picture.png, turn))
@@ -7970,21 +8193,55 @@ class Eyes:
         title = self.logger.hide(frame.window.title)
         return replace(frame, window=replace(frame.window, title=title))
 
-    def grey_out(self, window: Window, box: Rect) -> None:
-        """From now on this place is grey where `window` is: a secret was typed there."""
-        self._secrets.append((window.handle, box))
+    def secret_typed(self, window: Window | None) -> None:
+        """From now on that window is grey, and once the screen has reacted, the secret's place.
+
+        The journal has it before the first key, so that a run that ends there is resumed with it.
+        """
+        if not self.config.blank_secrets:
+            return
+        place = SecretPlace(
+            number=len(self._secrets) + 1,
+            handle=window.handle if window else 0,
+            window=window.rect if window else self.desktop.screen(),
+            before=self._shown,
+        )
+        self._keep_secret(place)
+
+    def restore_secret(self, record: SecretRecord) -> None:
+        """A place that the journal of a resumed run has."""
+        box = Rect(*record.box)
+        place = SecretPlace(record.place, record.handle, Rect(*record.window))
+        if box.width and box.height:
+            place = replace(place, box=box)
+        self._secrets[place.number] = place
+
+    def _keep_secret(self, place: SecretPlace) -> None:
+        """Remembers a place, and records it where it is new or another one."""
+        known = self._secrets.get(place.number)
+        self._secrets[place.number] = place
+        if known and (known.window, known.box) == (place.window, place.box):
+            return
+        self.logger.record(
+            SecretRecord(
+                place=place.number,
+                handle=place.handle,
+                window=_sides(place.window),
+                box=_sides(place.box or Rect(0, 0, 0, 0)),
+            )
+        )
 
     def _with_secrets_greyed(self, frame: Frame) -> Frame:
         if not self._secrets:
             return frame
         canvas = Canvas(frame.width, frame.height, frame.pixels)
-        front = window_box(frame)
-        in_front = frame.window.handle if frame.window else None
-        for handle, box in self._secrets:
-            inside = front.intersection(box) == box
-            covered = inside and in_front not in (None, handle)
-            if not covered:
-                canvas.fill(box, SECRET_GREY)
+        area = frame.area
+        screen = self.desktop.glance(area, area.width, area.height)
+        for known in [*self._secrets.values()]:
+            place = followed_secret(known, frame, screen, self.actuator.used_frame)
+            self._keep_secret(place)
+            for box in grey_boxes(place, frame):
+                canvas.fill(box.scaled(area, frame.rect), SECRET_GREY)
         return replace(frame, pixels=bytes(canvas.pixels))
 
     def glance(self, frame: Frame) -> bytes:
@@ -8112,8 +8369,6 @@ class Engine:
             "act": round(sent - begin, 3),
         }
         box = changed_region(frame.clean, after.clean, frame.width)
-        if box:
-            self._protect_secret(act, frame, box)
         deed = Deed(
             act,
             performed.result,
@@ -8122,16 +8377,6 @@ class Engine:
             begun=True,
         )
         return deed, times
-
-    def _protect_secret(self, act: Act, frame: Frame, box: Rect) -> None:
-        """Where a secret was typed, later pictures are grey."""
-        args = act.args
-        if not isinstance(args, TypeTextArgs):
-            return
-        if not self.config.blank_secrets or not frame.window:
-            return
-        if self.actuator.secrets.fill(args.text) != args.text:
-            self.eyes.grey_out(frame.window, box)
 
     def repeated(self, act: Act, frame: Frame) -> bool:
         """Whether this very act was done before on a screen that looked like this.
@@ -8354,7 +8599,9 @@ def resume(engine: Engine, state: AgentState) -> None:
         state.take(record)
         if isinstance(record, RoleRecord):
             engine.voice.know(record)
-        if isinstance(record, IntentRecord):
+        if isinstance(record, SecretRecord):
+            engine.eyes.restore_secret(record)
+        elif isinstance(record, IntentRecord):
             pending = ActionRecord(
                 record.turn,
                 record.tool,
@@ -8535,7 +8782,7 @@ def follow_executor(
 
 
 # A broken call is no call; what looks like the beginning of one is not repeated to the model.
-_CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|(?:\A|\n)\s*[\[{]")
+_CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|^[^\S\n]*[\[{]", re.MULTILINE)
 # The error types that `002_...` describes, for kinds that are told apart more finely here.
 ERROR_TYPES = {
     "cut": "invalid_json",
@@ -11681,7 +11928,7 @@ def _calibration_answers(text: str) -> dict[str, CalibrationAnswer]:
     """What a reply says of the marks: name -> place; the last word counts."""
     names = "|".join(CALIBRATION_MARKS)
     number = r"(-?\d+(?:\.\d+)?)"
-    pattern = rf"({names})\W{{1,12}}?{number}\s*,\s*\W*{number}"
+    pattern = rf"({names})\W{{1,12}}?{number}\s*,\W*{number}"
     answers = {}
     # Whatever stands around the numbers is let be: brackets, quotes, blanks.
     for name, x, y in re.findall(pattern, text):
@@ -13225,6 +13472,7 @@ def make_engine(
 ) -> Engine:
     """An engine with its eyes and its voice."""
     eyes = Eyes(config, desktop, actuator, logger, clock, say_line)
+    actuator.typing_secret = eyes.secret_typed
     voice = Voice(config, profile, server, model, logger, clock, say_line)
     return Engine(config, profile, eyes, voice, actuator, logger, clock, say_line)
 

@@ -1,0 +1,236 @@
+"""Secrets in pictures: a window that shows what is typed into it, late, scrolled, broken off, or after --resume.
+
+    python -m tests.attacks.secrets
+
+Each attack types a secret and says whether a picture that the model would get shows any of it.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.scripted import EngineCase, PlainDesktop, text
+
+SECRET = "hunter2hunter2"
+WIDTH, HEIGHT = 224, 128
+INK = b"\x10\x20\x30\x00"
+PAPER = b"\xf0\xf0\xf0\x00"
+GROUND = b"\x80\x80\x80\x00"
+LINE = 12  # rows
+
+
+class Page(PlainDesktop):
+    """A window on a larger screen that shows what was typed into it, in letters of bars."""
+
+    def __init__(self, clock: agent.Clock) -> None:
+        super().__init__(clock)
+        self.typed = ""
+        self.late_s = 0.0  # from typing to its being shown
+        self.scrolled = 0  # rows
+        self.breaks_after = 1000  # texts
+        self.how = agent.Win32Error("SendInput failed.", "SendInput")
+        self.typed_at = 0.0
+
+    def screen(self) -> agent.Rect:
+        return agent.Rect(0, 0, WIDTH, HEIGHT)
+
+    primary = screen
+
+    def foreground(self) -> agent.Window:
+        return agent.Window(7, "Login", "login.exe", agent.Rect(20, 10, 180, 100))
+
+    def text(self, text: str) -> None:
+        self.breaks_after -= 1
+        if self.breaks_after < 0:
+            raise self.how
+        self.typed += text
+        self.typed_at = self.clock.now()
+
+    def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
+        """The screen, or some of its pixels."""
+        pixels = bytearray(GROUND * (WIDTH * HEIGHT))
+        window = self.foreground().rect
+        for y in range(window.top, window.top + window.height):
+            self.fill(pixels, window.left, y, window.width, PAPER)
+        if self.clock.now() >= self.typed_at + self.late_s:
+            for place, letter in enumerate(self.typed):
+                self.letter(pixels, place, ord(letter))
+        pixels[:4] = b"\x01\x02\x03\x00"
+        return agent.scale_bgrx(bytes(pixels), WIDTH, area, width, height)
+
+    def letter(self, pixels: bytearray, place: int, code: int) -> None:
+        window = self.foreground().rect
+        line, column = divmod(place, 20)
+        left, top = window.left + 6 + 8 * column, window.top + 40 + LINE * line - self.scrolled
+        for row in range(8):
+            for bit in range(6):
+                y = top + row
+                if (code * (row + 3) >> bit) & 1 and window.top <= y < window.top + window.height:
+                    self.fill(pixels, left + bit, y, 1, INK)
+
+    def fill(self, pixels: bytearray, left: int, y: int, length: int, colour: bytes) -> None:
+        first = (y * WIDTH + left) * 4
+        pixels[first : first + length * 4] = colour * length
+
+
+class Stage:
+    """An engine in front of the page, and what the model gets to see."""
+
+    def __init__(self, case: EngineCase, old: Path | None = None, page: Page | None = None) -> None:
+        with mock.patch("tests.scripted.PlainDesktop", lambda clock: page or Page(clock)):
+            self.engine, self.state = case.engine(
+                lambda request: text("-"),
+                old=old,
+                screen_capture_w=WIDTH,
+                screen_capture_h=HEIGHT,
+                confirm="never",
+                text_batch_events=4,
+            )
+        self.engine.actuator.secrets = agent.Secrets({"PASSWORD": SECRET})
+        self.page: Any = self.engine.eyes.desktop
+        self.page.clock = self.engine.clock
+        self.turn = 0
+
+    def act(self, tool: str, **arguments: Any) -> None:
+        self.turn += 1
+        act = self.engine.profile.vocabulary.parse(agent.ToolCall(tool, arguments))
+        look = self.engine.eyes.look(self.turn)
+        with suppress(agent.Stopped):
+            self.engine.perform(act, look, self.turn)
+
+    def type_secret(self) -> None:
+        self.act("type_text_input", text="{{PASSWORD}}")
+
+    def shows_ink(self) -> bool:
+        """Whether the next picture has any of what was typed; a new frame is taken for it."""
+        self.turn += 1
+        self.engine.eyes.forget()
+        frame = self.engine.eyes.look(self.turn).frame
+        pixels = {frame.pixels[at : at + 4] for at in range(0, len(frame.pixels), 4)}
+        return INK in pixels
+
+    def grey_share(self) -> float:
+        """The share of the screen that is grey where the page is not."""
+        self.engine.eyes.forget()
+        frame = self.engine.eyes.look(self.turn).frame
+        window = self.page.foreground().rect
+        rows = range(window.top, window.top + window.height)
+        grey = sum(
+            frame.pixels[(y * WIDTH + x) * 4 : (y * WIDTH + x) * 4 + 3] == GROUND[:3]
+            for y in rows
+            for x in range(window.left, window.left + window.width)
+        )
+        return grey / (window.width * window.height)
+
+
+def typed_plainly(case: EngineCase) -> bool:
+    """Nothing special: this was covered before."""
+    stage = Stage(case)
+    stage.type_secret()
+    return stage.shows_ink()
+
+
+def broken_off(case: EngineCase) -> bool:
+    """Windows refuses the fourth piece of the secret."""
+    stage = Stage(case)
+    stage.page.breaks_after = 3
+    stage.type_secret()
+    return stage.shows_ink()
+
+
+def late(case: EngineCase) -> bool:
+    """The window shows the text five seconds after it was typed, when nobody waits any more."""
+    stage = Stage(case)
+    stage.page.late_s = 5.0
+    stage.type_secret()
+    seen = stage.shows_ink()
+    stage.engine.clock.sleep(6)
+    return stage.shows_ink() or seen
+
+
+def late_after_another_act(case: EngineCase) -> bool:
+    """The same, with a key pressed in between."""
+    stage = Stage(case)
+    stage.page.late_s = 5.0
+    stage.type_secret()
+    stage.act("press_keyboard_key", key="tab")
+    stage.engine.clock.sleep(6)
+    return stage.shows_ink()
+
+
+def scrolled(case: EngineCase) -> bool:
+    """Later lines push the text up."""
+    stage = Stage(case)
+    stage.type_secret()
+    seen = False
+    for rows in (12, 24, 36, 44, 12):
+        stage.page.scrolled = rows
+        seen = stage.shows_ink() or seen
+    return seen
+
+
+def resumed(case: EngineCase) -> bool:
+    """The run is broken off and resumed: the window still shows the secret."""
+    first = Stage(case)
+    first.type_secret()
+    first.shows_ink()
+    return resume(case, first).shows_ink()
+
+
+def stopped_and_resumed(case: EngineCase) -> bool:
+    """The person stops the run in the middle of the secret, and resumes it."""
+    first = Stage(case)
+    first.page.breaks_after = 3
+    first.page.how = agent.Stopped("Stopped.")
+    first.type_secret()
+    return resume(case, first).shows_ink()
+
+
+def resume(case: EngineCase, first: Stage) -> Stage:
+    """A new program that goes on in the folder of the first one, on the same screen."""
+    first.engine.logger.close()
+    second = Stage(case, first.engine.logger.folder, first.page)
+    agent.resume(second.engine, second.state)
+    return second
+
+
+ATTACKS: tuple[Callable[[EngineCase], bool], ...] = (
+    typed_plainly,
+    broken_off,
+    late,
+    late_after_another_act,
+    scrolled,
+    resumed,
+    stopped_and_resumed,
+)
+
+
+def gets_through(attack: Callable[[EngineCase], bool]) -> bool:
+    """Whether an attack shows the secret."""
+    case = EngineCase()
+    with tempfile.TemporaryDirectory() as folder:
+        case.folder = Path(folder)
+        try:
+            return attack(case)
+        finally:
+            case.doCleanups()
+
+
+def main() -> int:
+    found = 0
+    for attack in ATTACKS:
+        through = gets_through(attack)
+        found += through
+        print(f"{'THROUGH' if through else 'held':<8} {attack.__name__}: {attack.__doc__}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""The attack programs of tests/attacks: none of them gets through."""
+
+from __future__ import annotations
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import agent
+from tests.attacks import patterns, secrets
+from tests.scripted import EngineCase
+
+
+class Patterns(unittest.TestCase):
+    def test_no_pattern_takes_more_than_linear_time_for_texts_grown_from_it(self) -> None:
+        self.assertGreater(len(patterns.uses(patterns.SOURCE)), 80)
+        self.assertEqual(patterns.slow(), [])
+
+    def test_a_slow_pattern_is_found_wherever_it_stands(self) -> None:
+        for source in (
+            r'SLOW = re.compile(r"\s*\s*\Z")' + "\ndef f(t): return SLOW.match(t)",
+            r'TABLE = (("a", re.compile(r"no (\w+ )*loaded")),)',
+            r'RULES = {"x": [r"a+b|\n+:"]}'
+            + "\ndef f(t, r=RULES):\n return re.search(r, t), RULES",
+            'def f(t):\n number = "[0-9]+"\n return re.sub(f"{number}!", "", t)',
+        ):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "module.py"
+                path.write_text("import re\n" + source)
+                self.assertEqual(len(patterns.slow(path)), 1, source)
+
+
+class Secrets(EngineCase):
+    def test_no_picture_shows_what_was_typed_however_the_window_reacts(self) -> None:
+        for attack in secrets.ATTACKS:
+            self.assertFalse(secrets.gets_through(attack), attack.__name__)
+
+    def test_only_the_place_is_grey_once_the_screen_has_reacted_and_all_while_it_is_scrolled(
+        self,
+    ) -> None:
+        stage = secrets.Stage(self)
+        stage.type_secret()
+        self.assertLess(stage.grey_share(), 0.1)
+        stage.act("press_keyboard_key", key="tab")
+        self.assertLess(stage.grey_share(), 0.1)
+        stage.page.scrolled = 24
+        self.assertEqual(stage.grey_share(), 1.0)
+        stage.page.scrolled = 100  # out of sight
+        self.assertLess(stage.grey_share(), 0.1)
+
+    def test_without_a_reaction_the_whole_window_is_grey_and_nothing_beside_it(self) -> None:
+        stage = secrets.Stage(self)
+        stage.page.late_s = 5.0
+        stage.type_secret()
+        self.assertEqual(stage.grey_share(), 1.0)
+        stage.engine.clock.sleep(6)
+        self.assertLess(stage.grey_share(), 0.1)
+
+    def test_the_journal_has_place_and_window_of_a_secret_and_no_value(self) -> None:
+        stage = secrets.Stage(self)
+        stage.type_secret()
+        stage.shows_ink()
+        whole, part = self.records(stage.engine, "secret")
+        self.assertEqual((whole["handle"], whole["window"]), (7, [20, 10, 180, 100]))
+        self.assertEqual(whole["box"], [0, 0, 0, 0])
+        left, top, width, height = part["box"]
+        self.assertLess(width * height, 180 * 10)
+        self.assertTrue(agent.Rect(left, top, width, height).contains(agent.Point(30, 52)))
+        text = (stage.engine.logger.folder / "turns.jsonl").read_text(encoding="utf-8")
+        self.assertNotIn("hunter", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
