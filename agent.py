@@ -946,6 +946,11 @@ class Act:
             )
         return " ".join(words)
 
+    @property
+    def reasoning(self) -> str:
+        """Why the model wanted it; empty for a tool that takes no reason."""
+        return str(getattr(self.args, "reasoning", ""))
+
     def __str__(self) -> str:
         return f"{self.name} {self.shown}".strip()
 
@@ -1112,6 +1117,8 @@ class ActionRecord(Record):
     response_text: str = ""
     changed: bool | None = None  # whether the screen changed
     region: Region | None = None
+    reasoning: str = ""  # why the model wanted it
+    evidence: str = ""  # of a report on the present goal
 
 
 @dataclass(frozen=True)
@@ -6164,7 +6171,10 @@ ARCHIVE_NOW: name the loops.
 definition of done.
 2. Trust the specialist's eyes; judge by whether the screen changed. Adapt on blockers, never \
 repeat a failed order.
-3. Mission accomplished: order {report_complete} with visible proof."""
+3. Mission accomplished: order {report_complete} with visible proof.
+Modes: EVALUATION is yours; {update_plan} switches to EXECUTION, the Operator's. It switches back \
+at DONE, BLOCKED, \
+without progress, with full memory, and at NEXT_REVIEW."""
 OPERATOR_PROMPT = """You are the Operator of one Windows desktop. Carry out your brief, exactly \
 ONE tool call a turn.
 Verify the last action on the screenshot, write this SITREP in short lines, call the tool with a \
@@ -6230,20 +6240,105 @@ RECOVERED_IN_CHAT = "The program pressed Escape and opened the Start menu; look 
 RECOVERED_IN_STORY = " The program pressed Escape and Start."
 
 
-def history_lines(record: ActionRecord) -> list[str]:
+class ReportForm(NamedTuple):
+    """How an acting role reports, and what the planning role, which has no eyes, is told of it."""
+
+    orders: str  # what the instructions are called
+    kept: tuple[str, ...]  # the fields that tell most: they come first where a report is cut
+    success: str  # the field that says how success looks
+    step: str  # the field that says what is done, and why
+    chars: int  # most characters of the last report
+
+
+PLANNER_REPORT = ReportForm(
+    orders="INSTRUCTIONS",
+    kept=("LAST_ACTION_RESULT", "SCREEN_SHOWS"),
+    success="SUCCESS_CRITERIA",
+    step="NEXT_STEP",
+    chars=300,
+)
+COMMANDER_REPORT = ReportForm(
+    orders="CURRENT_BRIEF",
+    kept=("OBS", "ACT"),
+    success="DOD",
+    step="ACT",
+    chars=600,
+)
+OLDER_REPORT_CHARS = 140
+EVIDENCE_CHARS = 400
+REPORT_FIELDS = (
+    "LAST_ACTION_RESULT|CURRENT_GOAL|SUCCESS_CRITERIA|SCREEN_SHOWS|NEXT_STEP|OBJ|DOD|OBS|ACT"
+)
+# Small models write the names bold, and all on one line.
+_REPORT_FIELD = re.compile(rf"\b({REPORT_FIELDS})\b[*_ ]{{0,4}}:[*_ ]{{0,4}}")
+
+
+def report_fields(said: str) -> dict[str, str]:
+    """The fields of a report by their names, each on one line."""
+    _, *pieces = _REPORT_FIELD.split(said)
+    found: dict[str, str] = {}
+    for name, words in zip(pieces[::2], pieces[1::2], strict=True):
+        line = " ".join(words.split()).rstrip("*_ ")
+        found.setdefault(name, line)
+    return found
+
+
+def fields_text(found: Mapping[str, str], most: int) -> str:
+    """Fields on one line of at most `most` characters; long ones share what short ones leave."""
+    left = most
+    shown: dict[str, str] = {}
+    for name in sorted(found, key=lambda name: len(found[name])):
+        share = left // (len(found) - len(shown))
+        shown[name] = cut(f"{name}: {found[name]}", share)
+        left -= len(shown[name]) + 1
+    return " ".join(shown[name] for name in found)
+
+
+def older_report_text(said: str, form: ReportForm) -> str:
+    """What history keeps of a report: the fields that tell most, or how it begins."""
+    found = report_fields(said)
+    kept = {name: found[name] for name in form.kept if name in found}
+    if not kept:
+        return cut(said, OLDER_REPORT_CHARS)
+    return fields_text(kept, OLDER_REPORT_CHARS)
+
+
+def last_report_text(said: str, form: ReportForm) -> str:
+    """The last report whole; if it must be cut, the fields that tell most come first."""
+    whole = " ".join(said.split())
+    found = report_fields(said)
+    kept = {name: found.pop(name) for name in form.kept if name in found}
+    if len(whole) <= form.chars or not kept:
+        return cut(whole, form.chars)
+    text = fields_text(kept, form.chars)
+    for name, words in found.items():
+        left = form.chars - len(text) - 1
+        if left > len(name) + 20:  # less would say nothing
+            text += " " + cut(f"{name}: {words}", left)
+    return text
+
+
+def said_in(record: ActionRecord) -> str:
+    """What the model said in a turn; many call a tool without a word but its reasoning."""
+    return record.response_text or record.reasoning
+
+
+def history_lines(record: ActionRecord, form: ReportForm) -> list[str]:
     """One action as the model reads it again: what was sent says as much as its result."""
     effect = cut(record.result, 100)
     if record.changed is not None:
         effect = "screen changed" if record.changed else "screen did not change"
-    lines = [f"  Turn_{record.turn}: {record.tool} {cut(record.args, 100)} -> {effect}"]
-    # of the response only its beginning, the verdict on the last action
-    said = cut(record.response_text.replace("LAST_ACTION_RESULT: ", ""), 60)
+    args = "" if record.evidence else f" {cut(record.args, 100)}"
+    lines = [f"  Turn_{record.turn}: {record.tool}{args} -> {effect}"]
+    if record.evidence:
+        lines.append(f"    Evidence: {cut(record.evidence, EVIDENCE_CHARS)}")
+    said = older_report_text(said_in(record), form)
     if said:
         lines.append(f"    Response: {said}")
     return lines
 
 
-def memory_text(memory: AgentMemory) -> str:
+def memory_text(memory: AgentMemory, form: ReportForm) -> str:
     """Archives, then active actions: between two archives this text only grows at its end."""
     lines = ["COMPLETED_WORK:"] if memory.all_snapshots else []
     for number, snapshot in enumerate(memory.all_snapshots, 1):
@@ -6254,21 +6349,21 @@ def memory_text(memory: AgentMemory) -> str:
     if not memory.active_history:
         lines.append("  none yet")
     for record in memory.active_history:
-        lines += history_lines(record)
+        lines += history_lines(record, form)
     return "\n".join(lines)
 
 
-def context_text(state: AgentState) -> str:
+def context_text(state: AgentState, form: ReportForm = PLANNER_REPORT) -> str:
     """Task, plan, instructions and memory: the user text of a request up to its question."""
     parts = [f"TASK: {state.task}"]
     if state.plan:
         parts.append(f"CURRENT_PLAN:\n{cut(state.plan, 400)}")
     if state.execution_instructions:
-        parts.append(f"INSTRUCTIONS:\n{state.execution_instructions}")
-    return "\n\n".join([*parts, memory_text(state.memory)])
+        parts.append(f"{form.orders}:\n{state.execution_instructions}")
+    return "\n\n".join([*parts, memory_text(state.memory, form)])
 
 
-def planner_text(state: AgentState) -> str:
+def planner_text(state: AgentState, config: Config, form: ReportForm) -> str:
     """The planner's request: it archives when memory is full, else plans or reviews."""
     question = (
         "Review the recent actions: is there progress, failure, completion?"
@@ -6279,27 +6374,50 @@ def planner_text(state: AgentState) -> str:
         question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
     elif not state.execution_instructions:
         question = "Analyse the task, make a plan and give the first instruction."
-    lines = [context_text(state), "", f"CURRENT_TURN: {state.turn}"]
+    lines = [context_text(state, form), ""]
+    for record in reversed(state.memory.active_history):
+        if said_in(record):
+            # Behind the history, which grows at its end alone as long as it holds no whole report.
+            told = last_report_text(said_in(record), form)
+            lines.append(f"LAST_REPORT (Turn_{record.turn}): {told}")
+            break
+    lines.append(f"CURRENT_TURN: {state.turn}")
+    lines.append(f"NEXT_REVIEW: after {config.review_interval} turns at the latest")
     if state.stalled > 1:
         lines.append(f"Nothing has made progress for {state.stalled} turns; give another way.")
     return "\n".join([*lines, question])
 
 
-def executor_text(state: AgentState, window: Window | None, config: Config) -> str:
+def executor_text(
+    state: AgentState, window: Window | None, config: Config, form: ReportForm
+) -> str:
     """The executor's request beside its picture; what changes every turn comes last."""
-    lines = [context_text(state), "", f"WINDOW: {window.title if window else 'none'}"]
+    lines = [context_text(state, form), "", f"WINDOW: {window.title if window else 'none'}"]
     last = state.memory.get_last_action_for_validation()
     if last:
-        lines.append(f"LAST_ACTION: {cut(last.result, 300)}")
-    if last and last.region:
-        left, top, right, bottom = last.region
-        lines.append(f"CHANGED: region {left},{top}-{right},{bottom} on the grid")
+        lines += last_action_lines(last, form)
     if state.stalled >= config.stall_tell:
         lines.append(
             f"NOTE: the last {state.stalled} turns made no progress; do something different."
         )
     lines.append(f"CURRENT_TURN: {state.turn} of {config.max_steps}")
     return "\n".join([*lines, "Check the last action, then call one tool."])
+
+
+def last_action_lines(last: ActionRecord, form: ReportForm) -> list[str]:
+    """What was done last, why, what was to come of it, and what did: what is to be checked."""
+    found = report_fields(last.response_text)
+    reason = last.reasoning or found.get(form.step, "")
+    expected = found.get(form.success, "")
+    lines = [f"LAST_ACTION: {cut(last.result, 300)}"]
+    if reason:
+        lines.append(f"REASONING: {cut(reason, 120)}")
+    if expected:
+        lines.append(f"EXPECTED_RESULT: {cut(expected, 120)}")
+    if last.region:
+        left, top, right, bottom = last.region
+        lines.append(f"CHANGED: region {left},{top}-{right},{bottom} on the grid")
+    return lines
 
 
 def verifier_text(task: str, evidence: str) -> str:
@@ -6421,6 +6539,7 @@ class Profile:
     opening: str = (
         ""  # a tool that the program uses before the first request, as if the model had called it
     )
+    report: ReportForm = PLANNER_REPORT
 
     def system(self, role: Role) -> str:
         """The role's system prompt with the tools' names of this vocabulary."""
@@ -6569,6 +6688,7 @@ PROFILES = {
                 "executor_max_tokens": 1024,
                 "planner_max_tokens": 1200,
             },
+            report=COMMANDER_REPORT,
         ),
         Profile(
             "chat",
@@ -7902,7 +8022,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     planner = engine.profile.roles["planner"]
     archiving = state.memory.needs_compression
     left = config.planner_in_a_row - state.planner_streak
-    text = planner_text(state)
+    text = planner_text(state, config, engine.profile.report)
     answer = engine.voice.ask_for_call(planner, text, b"", max(0, left - 1))
     state.planner_streak += answer.requests
     done = follow_planner(engine, state, answer)
@@ -7961,7 +8081,7 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     state.since_review += 1
     config = engine.config
     look = engine.eyes.look(state.turn)
-    text = executor_text(state, look.window, config)
+    text = executor_text(state, look.window, config, engine.profile.report)
     answer = engine.voice.ask_for_call(
         engine.executor,
         text,
@@ -7989,6 +8109,7 @@ def follow_executor(
     elif isinstance(args, StatusArgs):
         status = args.completion_status
         result = goal_text(args.goal_identifier, status)
+        record = replace(record, evidence=args.evidence)
         if status.upper().startswith(("DONE", "COMPLETE", "BLOCKED")):
             state.needs_review = True
     else:
@@ -8006,6 +8127,7 @@ def follow_executor(
         tool=act.call.name,
         args=act.shown,
         result=result,
+        reasoning=act.reasoning,
     )
     note_action(engine, state, record)
     return outcome or escalate(engine, state, progress, deed)
