@@ -301,7 +301,9 @@ class Config:
         0.0, "seconds between turns (the described: 0.4 to 1.5)", "AGENT_STEP_DELAY", 0, 60
     )
     # -- limits of a run
-    max_steps: int = _setting(50, "turns", "AGENT_MAX_STEPS", 1, 100000)
+    max_steps: int = _setting(
+        50, "turns; chat, pointer: acts on the desktop", "AGENT_MAX_STEPS", 1, 100000
+    )
     review_interval: int = _setting(7, "executor turns between two planner reviews", "", 1, 1000)
     memory_compression_threshold: int = _setting(
         12, "active actions that make archiving due", "", 2, 1000
@@ -328,6 +330,25 @@ class Config:
     )
     enable_loop_recovery: bool = _setting(True, "whether the recovery keys may be pressed")
     loop_recovery_cooldown: int = _setting(3, "turns between two recoveries", "", 0, 1000)
+    escalation: bool = _setting(
+        True, "whether turns without progress have consequences (story: false)"
+    )
+    wait_minutes: float = _setting(
+        10.0,
+        "minutes without progress in which waiting and watching still count as such",
+        "",
+        0,
+        1440,
+    )
+    postponed_most: int = _setting(
+        3, "acts in a row refused for another look that are a turn without progress", "", 1, 1000
+    )
+    last_look: bool = _setting(
+        True, "whether a run that gives up looks once more whether its task is done"
+    )
+    turns_an_act: int = _setting(
+        5, "chat, pointer: turns of a run for each act of max_steps", "", 1, 1000
+    )
     # -- profile story
     max_actions: int = _setting(
         5, "actions of a turn that are carried out; what follows is left out", "", 1, 100
@@ -980,11 +1001,13 @@ class Deed:
     region: Region | None = None  # the box of what changed
     refused: str = ""  # the kind of error that refused it or broke it off
     begun: bool = False  # whether any input was sent
+    new: bool = False  # whether the screen is none of the last ones
+    dry: bool = False  # whether a dry run left out nothing but the input
 
     @property
     def performed(self) -> bool:
-        """Whether all of it was done."""
-        return self.begun and not self.refused
+        """Whether all of it was done, or would have been."""
+        return self.dry or (self.begun and not self.refused)
 
     @property
     def wants_a_look(self) -> bool:
@@ -1176,6 +1199,7 @@ class StateRecord(Record):
     planner_streak: int = 0
     stalled: int = 0
     acted: bool = False
+    touched: int = 0
     trail: list[Any] = field(default_factory=list)
 
 
@@ -4067,7 +4091,9 @@ def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
     common = seen.rect.intersection(attempt.frame.area)
     if common.width == 0 or common.height == 0:
         raise ToolError(
-            f"The keyboard is in a window outside the working area ({seen.title}).", "outside_area"
+            f"The keyboard is in a window outside the working area ({seen.title});"
+            " click a window inside it first, and the keyboard comes there.",
+            "outside_area",
         )
 
 
@@ -4098,10 +4124,15 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_dry_run(actuator: Actuator, attempt: Attempt) -> str | None:
-    """--dry-run: everything but the act itself."""
-    if actuator.config.dry_run:
-        return f"Dry run, not done: {attempt.act}"
-    return None
+    """--dry-run: everything but the act itself, and but the question to the person."""
+    if not actuator.config.dry_run:
+        return None
+    act = attempt.act
+    would = f"Dry run: would {act.name.replace('_', ' ')} {act.shown}".rstrip()
+    risks = risks_to_confirm(attempt, actuator.config)
+    if not risks or is_allowed(risks, question_about(risks, attempt), actuator.config):
+        return would
+    return f"{would}, once the person allows it ({', '.join(risks)})"
 
 
 def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
@@ -6106,6 +6137,9 @@ class AgentState:
     planner_streak: int = 0  # requests to the planner in a row
     stalled: int = 0  # executor turns in a row without progress
     acted: bool = False  # whether anything was done on the desktop since the last progress
+    touched: int = 0  # acts that touched the desktop
+    postponed: int = 0  # acts in a row that were refused for another look
+    waiting_since: float | None = None  # the clock's seconds at the first wait without progress
     trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
 
     def increment_turn(self) -> None:
@@ -6236,6 +6270,8 @@ NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers an
 # call that is sent back
 LEFT_OUT = "(left out)"  # stands for an old thought
 OLD_SCREENSHOT = "(An earlier screenshot, left out.)"
+DRY_RUN = """DRY RUN: actions are checked but not carried out, so the screen stays as it is. Go on \
+as if each had worked."""
 RECOVERED_IN_CHAT = "The program pressed Escape and opened the Start menu; look again."
 RECOVERED_IN_STORY = " The program pressed Escape and Start."
 
@@ -6353,9 +6389,13 @@ def memory_text(memory: AgentMemory, form: ReportForm) -> str:
     return "\n".join(lines)
 
 
-def context_text(state: AgentState, form: ReportForm = PLANNER_REPORT) -> str:
+def context_text(
+    state: AgentState, form: ReportForm = PLANNER_REPORT, dry_run: bool = False
+) -> str:
     """Task, plan, instructions and memory: the user text of a request up to its question."""
     parts = [f"TASK: {state.task}"]
+    if dry_run:
+        parts.append(DRY_RUN)
     if state.plan:
         parts.append(f"CURRENT_PLAN:\n{cut(state.plan, 400)}")
     if state.execution_instructions:
@@ -6374,7 +6414,7 @@ def planner_text(state: AgentState, config: Config, form: ReportForm) -> str:
         question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
     elif not state.execution_instructions:
         question = "Analyse the task, make a plan and give the first instruction."
-    lines = [context_text(state, form), ""]
+    lines = [context_text(state, form, config.dry_run), ""]
     for record in reversed(state.memory.active_history):
         if said_in(record):
             # Behind the history, which grows at its end alone as long as it holds no whole report.
@@ -6392,7 +6432,8 @@ def executor_text(
     state: AgentState, window: Window | None, config: Config, form: ReportForm
 ) -> str:
     """The executor's request beside its picture; what changes every turn comes last."""
-    lines = [context_text(state, form), "", f"WINDOW: {window.title if window else 'none'}"]
+    title = window.title if window else "none"
+    lines = [context_text(state, form, config.dry_run), "", f"WINDOW: {title}"]
     last = state.memory.get_last_action_for_validation()
     if last:
         lines += last_action_lines(last, form)
@@ -6466,11 +6507,15 @@ def not_confirmed_text(said: str) -> str:
     return f"Completion not confirmed by a fresh look: {said or 'the verifier said nothing'}"
 
 
-def chat_task_text(state: AgentState) -> str:
+def chat_task_text(state: AgentState, config: Config) -> str:
     """The first message of a conversation: the task, and what the dropped steps came to."""
+    parts = [f"TASK: {state.task}"]
+    if config.dry_run:
+        parts.append(DRY_RUN)
     done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
-    earlier = f"\n\nEARLIER STEPS: {done}" if done else ""
-    return f"TASK: {state.task}{earlier}"
+    if done:
+        parts.append(f"EARLIER STEPS: {done}")
+    return "\n\n".join(parts)
 
 
 def chat_screenshot_text(number: int) -> str:
@@ -6486,7 +6531,10 @@ def stalled_text(state: AgentState, steps: str) -> str:
 def story_task_text(task: str, config: Config) -> str:
     """The constant part of a story's request."""
     limits = f"At most {config.max_actions} actions and {config.max_bboxes} bboxes a turn."
-    return f"TASK: {task}\n{limits}"
+    parts = [f"TASK: {task}", limits]
+    if config.dry_run:
+        parts.append(DRY_RUN)
+    return "\n".join(parts)
 
 
 def story_turn_text(turn: int, notes: Sequence[str]) -> str:
@@ -6496,6 +6544,9 @@ def story_turn_text(turn: int, notes: Sequence[str]) -> str:
 
 SCREEN_RESIZED = "The screen's size changed since the last screenshot; take a new one."
 ANOTHER_SCREEN = "Another window or another screen has come up since your picture."
+UNSEEN_WINDOW = "Another window has come to the front since the last screenshot; take a new one."
+NO_ACTS_LEFT = "No act is left to this run."
+NO_CLAIM = "none; the run is about to end, so judge by the screenshot alone"
 ONE_CALL_ONLY = "Only the first call of a reply is carried out."
 STORY_BEGINS = "I look."  # the model's words before its first own ones
 WAITED = "Waited"
@@ -6718,7 +6769,7 @@ PROFILES = {
             "story",
             STORY_WORDS,
             {"executor": Role("story", STORY_PROMPT), "verifier": _VERIFIER},
-            {"max_steps": 100000, "evidence_chars": 1},
+            {"max_steps": 100000, "evidence_chars": 1, "escalation": False},
         ),
     )
 }
@@ -7662,6 +7713,51 @@ def _glance_size(frame: Frame) -> tuple[int, int]:
 ####################################################################################################
 
 
+SCREENS_KEPT = 12  # more than the turns without progress that end a run
+
+
+@dataclass
+class Screens:
+    """The last screens, from which a new one is told apart; all but the latest are packed."""
+
+    _kept: deque[tuple[int, bytes]] = field(
+        default_factory=partial(deque, maxlen=SCREENS_KEPT)
+    )  # the width of each, and its pixels
+    _latest: bytes = b""
+
+    def keep(self, frame: Frame) -> None:
+        """Adds a screen, unless it is the latest one anyway."""
+        if frame.clean == self._latest:
+            return
+        self._latest = frame.clean
+        # Level 1 takes some 15 ms for a 1536x864 screen of text and leaves 5 % of its 5 MB, but
+        # 75 ms and 35 % for a photo.
+        self._kept.append((frame.width, zlib.compress(frame.clean, 1)))
+
+    def is_new(self, frame: Frame, box: Rect) -> bool:
+        """Whether none of them looked there as this frame does, a single caret aside.
+
+        What changes by itself elsewhere, such as a clock, does not make it new.
+        """
+        shown = _crop(frame.clean, frame.width, box)
+        for width, packed in self._kept:
+            seen = zlib.decompress(packed)
+            if width != frame.width or len(seen) != len(frame.clean):
+                continue
+            if changed_region(_crop(seen, width, box), shown, box.width) is None:
+                return False
+        return True
+
+
+def _crop(pixels: bytes, width: int, box: Rect) -> bytes:
+    """The pixels of a box in a picture of so many pixels a row."""
+    rows = []
+    for y in range(box.top, box.top + box.height):
+        begin = (y * width + box.left) * 4
+        rows.append(pixels[begin : begin + box.width * 4])
+    return b"".join(rows)
+
+
 @dataclass
 class Engine:
     """One turn's parts. The loops decide whom to ask and when to stop."""
@@ -7675,8 +7771,12 @@ class Engine:
     clock: Clock
     say: Callable[[str], None]  # one line for the person, and into the log
     began: float = 0.0  # when the turn did
+    changed_last: bool = True  # whether the last act may have changed the screen
+    filled: int = 0  # the handle of the window in front, if text was typed into it
     _tokens: int = 0  # of them in the lines on the terminal
-    _looks: deque[tuple[str, bytes]] = field(default_factory=partial(deque, maxlen=200))
+    _reached: Screens = field(default_factory=Screens)  # what acts led to
+    _watched: Screens = field(default_factory=Screens)  # what was looked at without an act
+    _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
 
     @property
     def executor(self) -> Role:
@@ -7714,10 +7814,12 @@ class Engine:
             before = self.eyes.glance(frame)
             performed = self.actuator.perform(act, frame)
             begun = performed.sent > 0
+            self.changed_last = self.changed_last or begun  # until it is known
             if performed.refused:
                 return _refused(act, performed.refused, performed.result, begun), {}
             if not performed.acted:
-                return Deed(act, performed.result, changed=None), {}
+                dry = self.config.dry_run and act.name in HANDS
+                return Deed(act, performed.result, changed=None, dry=dry), {}
             self.logger.publish(Phase("waiting for the screen to rest"))
             sent = self.clock.now()
             after = self.eyes.settle(frame, before)
@@ -7729,17 +7831,23 @@ class Engine:
             "settle_ms": round(settle_s * 1000),
             "act": round(sent - begin, 3),
         }
+        deed = self._seen_deed(act, performed.result, frame, after)
+        return deed, times
+
+    def _seen_deed(self, act: Act, result: str, frame: Frame, after: Frame) -> Deed:
+        """An act that was performed whole, judged by the frames before and after it."""
+        self._reached.keep(frame)
+        deed = Deed(act, result, changed=False, begun=True)
         box = changed_region(frame.clean, after.clean, frame.width)
         if box:
             self._protect_secret(act, frame, box)
-        deed = Deed(
-            act,
-            performed.result,
-            changed=box is not None,
-            region=on_grid(box, frame) if box else None,
-            begun=True,
-        )
-        return deed, times
+            new = self._reached.is_new(after, box)
+            deed = replace(deed, changed=True, region=on_grid(box, frame), new=new)
+            self._reached.keep(after)
+        if deed.new:
+            self._moved_to.clear()
+        self._note_effect(act, after, box is not None)
+        return deed
 
     def _protect_secret(self, act: Act, frame: Frame, box: Rect) -> None:
         """Where a secret was typed, later pictures are grey."""
@@ -7751,23 +7859,28 @@ class Engine:
         if self.actuator.secrets.fill(args.text) != args.text:
             self.eyes.grey_out(frame.window, box)
 
-    def repeated(self, act: Act, frame: Frame) -> bool:
-        """Whether this very act was done before on a screen that looked like this.
+    def _note_effect(self, act: Act, after: Frame, changed: bool) -> None:
+        """What the recovery keys must know of the last act."""
+        front = after.window.handle if after.window else 0
+        self.changed_last = changed
+        if front != self.filled:
+            self.filled = 0
+        if changed and isinstance(act.args, TypeTextArgs):
+            self.filled = front
 
-        A caret or a clock aside: of 1,000 pixels that are compared, one may differ.
-        """
-        named = {"element_name": "", "reasoning": ""}  # what it is called does not matter
-        arguments = vars(act.args) | named
-        what = f"{act.name} {arguments}"
-        look = _coarse_look(frame)
-        found = False
-        for done, seen in self._looks:
-            if done != what or len(seen) != len(look):
-                continue
-            if _unlike(seen, look) * 1000 <= len(look):
-                found = True
-        self._looks.append((what, look))
-        return found
+    def is_news(self, frame: Frame) -> bool:
+        """Whether a look without an act shows another screen than the last such looks."""
+        whole = Rect(0, 0, frame.width, frame.height)
+        new = self._watched.is_new(frame, whole)
+        self._watched.keep(frame)
+        return new
+
+    def is_new_place(self, act: Act) -> bool:
+        """Whether the mouse was not yet moved there since the last new screen."""
+        places = set(values_of(act.args, Coordinate))
+        new = not places <= self._moved_to
+        self._moved_to |= places
+        return new
 
     def tell_turn(self, turn: int, role: str, done: str, effect: str) -> None:
         """The one line that a turn leaves, with its seconds and the tokens since the last line."""
@@ -7799,22 +7912,6 @@ def _refused(act: Act, kind: str, reason: str, begun: bool) -> Deed:
     )
 
 
-def _coarse_look(frame: Frame) -> bytes:
-    """One colour of every 8th pixel of every 8th row."""
-    stride = frame.width * 4
-    rows = []
-    for y in range(0, frame.height, 8):
-        begin = y * stride
-        rows.append(frame.clean[begin : begin + stride : 32])
-    return b"".join(rows)
-
-
-def _unlike(one: bytes, other: bytes) -> int:
-    """How many bytes of two looks differ."""
-    pairs = zip(one, other, strict=True)
-    return sum(a != b for a, b in pairs)
-
-
 ####################################################################################################
 # Turns - what every loop does with a turn: its end, its record, and a lack of progress
 ####################################################################################################
@@ -7828,7 +7925,8 @@ def run_turns(
     """Turn after turn, until one ends the run or there are no more."""
     config = engine.config
     logger = engine.logger
-    while state.turn < config.max_steps:
+    most = most_turns(engine)
+    while state.turn < most:
         state.increment_turn()
         engine.began = engine.clock.now()
         logger.turn = state.turn
@@ -7838,20 +7936,45 @@ def run_turns(
             return outcome
         logger.record(state.record())
         engine.clock.sleep(config.turn_delay)
-    return Outcome("max_steps", f"Not completed within {config.max_steps} turns.")
+    return Outcome("max_steps", f"Not completed within {most} turns.")
+
+
+def most_turns(engine: Engine) -> int:
+    """All turns that a run may take; a chat's limit counts acts, to which come its looks."""
+    config = engine.config
+    if engine.profile.loop == "chat":
+        return config.max_steps * config.turns_an_act
+    return config.max_steps
 
 
 def perform_act(engine: Engine, state: AgentState, act: Act, look: Look) -> tuple[Deed, bool]:
-    """What came of an act, and whether it is progress: new, and it changed the screen."""
-    repeated = engine.repeated(act, look.frame)
+    """What came of an act, and whether it is progress: it led to a screen not seen of late."""
     deed = engine.perform(act, look, state.turn)
+    progress = deed.new or deed.dry
+    if deed.begun or deed.dry:
+        state.touched += 1
     if deed.performed:
         state.acted = True
-    progress = bool(deed.changed)
-    if act.name == "move":  # looks are compared without the pointer, so a move changes nothing
-        progress = not deed.refused
+    if act.name == "move":  # screens are compared without the pointer, so a move changes nothing
+        progress = engine.is_new_place(act) and not deed.refused
         deed = replace(deed, changed=None)
-    return deed, progress and not repeated
+    if progress:
+        state.waiting_since = None
+    return deed, progress
+
+
+def may_wait(engine: Engine, state: AgentState) -> bool:
+    """Whether a wait counts as progress, since there was other progress not too long ago."""
+    now = engine.clock.now()
+    if state.waiting_since is None:
+        state.waiting_since = now
+    return now - state.waiting_since < engine.config.wait_minutes * 60
+
+
+def is_watching(engine: Engine, state: AgentState, look: Look) -> bool:
+    """Whether a turn without an act is progress: something goes on, and not for too long."""
+    news = engine.is_news(look.frame)
+    return news and may_wait(engine, state)
 
 
 def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None:
@@ -7903,20 +8026,51 @@ def check_completion(
     least = engine.config.evidence_chars
     if length < least:
         return None, short_evidence_text(length, least)
+    if engine.config.dry_run:  # a look would show that nothing was done
+        return Outcome(
+            "completed", cut(f"Dry run, nothing was done: {evidence}", 300)
+        ), MISSION_COMPLETE
     verdict = "yes"
     if engine.config.verify_completion:
         verdict = ask_verifier(engine, state, evidence)
         engine.logger.record(VerificationRecord(text=verdict))
-    if re.match(r"\W*yes\b", verdict, re.IGNORECASE):  # nothing else agrees
+    if is_yes(verdict):
         return Outcome("completed", cut(evidence, 300)), MISSION_COMPLETE
     state.needs_review = True
     return None, not_confirmed_text(verdict)
 
 
-def ask_verifier(engine: Engine, state: AgentState, evidence: str) -> str:
+def is_yes(verdict: str) -> bool:
+    """Whether a verifier agrees; nothing but a yes at its beginning does."""
+    return re.match(r"\W*yes\b", verdict, re.IGNORECASE) is not None
+
+
+def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
+    """The outcome of a run that has got stuck or used up its turns, after a fresh look at the task.
+
+    Its last turns may have been repeats after the task was done. A run that never touched the
+    desktop did nothing that could be completed.
+    """
+    config = engine.config
+    given_up = outcome.kind in ("stuck", "max_steps")
+    may_ask = config.last_look and "verifier" in engine.profile.roles
+    if not given_up or not may_ask or not state.touched or config.dry_run:
+        return outcome
+    try:
+        verdict = ask_verifier(engine, state, NO_CLAIM, "end")
+    except (ModelError, Win32Error) as error:  # the run has its end without them
+        engine.say(f"warning: {error}")
+        return outcome
+    engine.logger.record(VerificationRecord(text=verdict))
+    if is_yes(verdict):
+        return Outcome("completed", verdict)
+    return outcome
+
+
+def ask_verifier(engine: Engine, state: AgentState, evidence: str, name: str = "check") -> str:
     """What the verifier says to a fresh look, or why it says nothing, on one line."""
     engine.eyes.forget()
-    look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_check")
+    look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}")
     text = verifier_text(state.task, evidence)
     question = Message("user", text, look.base64)
     verifier = engine.profile.roles["verifier"]
@@ -7937,9 +8091,9 @@ def escalate(
 
     The executor is told, the planner reviews, the recovery keys are pressed, the run ends.
     """
-    if deed and deed.wants_a_look:
-        return None
     config = engine.config
+    if not config.escalation or is_postponed(state, deed, config):
+        return None
     state.stalled = 0 if progress else state.stalled + 1
     if progress:
         state.acted = False
@@ -7947,17 +8101,41 @@ def escalate(
         return Outcome("stuck", f"Stuck: {state.stalled} turns in a row made no progress.")
     if state.stalled > 0 and state.stalled % config.stall_review == 0:
         state.needs_review = True
-    if config.enable_loop_recovery and state.stalled >= config.stall_recover and state.acted:
+    if state.stalled >= config.stall_recover and may_recover(engine, state):
         recover_from_loop(engine, state)
     return None
 
 
+def is_postponed(state: AgentState, deed: Deed | None, config: Config) -> bool:
+    """Whether the turn counts neither way, since its act only needs another look.
+
+    Several of them in a row count as a turn without progress.
+    """
+    if deed is None or not deed.wants_a_look:
+        state.postponed = 0
+        return False
+    state.postponed += 1
+    if state.postponed < config.postponed_most:
+        return True
+    state.postponed = 0
+    return False
+
+
+def may_recover(engine: Engine, state: AgentState) -> bool:
+    """Whether the recovery keys can destroy nothing that was just achieved.
+
+    They come after acts that changed nothing only, and not into a window that holds typed text.
+    """
+    if not engine.config.enable_loop_recovery or not state.acted:
+        return False
+    if engine.changed_last or engine.filled:
+        return False
+    return state.memory.should_recover(state.turn, engine.config.loop_recovery_cooldown)
+
+
 def recover_from_loop(engine: Engine, state: AgentState) -> None:
-    """Presses the recovery keys, unless that was done a few turns ago."""
-    cooldown = engine.config.loop_recovery_cooldown
+    """Presses the recovery keys."""
     turn = state.turn
-    if not state.memory.should_recover(turn, cooldown):
-        return
     state.memory.mark_recovery(turn)
     look = engine.eyes.look(turn, f"turn_{turn:04d}_recovery")
     call = ToolCall("recover", {})
@@ -8112,6 +8290,8 @@ def follow_executor(
         record = replace(record, evidence=args.evidence)
         if status.upper().startswith(("DONE", "COMPLETE", "BLOCKED")):
             state.needs_review = True
+        else:
+            progress = is_watching(engine, state, look)
     else:
         deed, progress = perform_act(engine, state, act, look)
         result = deed.result
@@ -8315,6 +8495,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         answer = ActionRecord(state.turn, "final_answer", result=said)
         note_action(engine, state, answer)
         return Outcome("completed", said)
+    if step.error == "no_acts_left":
+        return Outcome("max_steps", f"Not completed within {state.touched} acts on the desktop.")
     if step.error:
         reason = step.record.result
         engine.logger.record(NoCallRecord(error=step.error, text=reason))
@@ -8359,13 +8541,16 @@ def follow_reply(engine: Engine, state: AgentState, chat: Conversation, reply: R
 def perform_step(engine: Engine, state: AgentState, chat: Conversation, act: Act) -> ChatStep:
     """Performs an act on a look of its own, or takes the screenshot that the model asked for.
 
-    Raises ToolError (stale_frame) if the screen is another one than in the last screenshot.
+    Raises ToolError: stale_frame if the screen is another one than in the last screenshot, and
+    no_acts_left after the last act that the run may do.
     """
     if act.name == "observe":
         return observe_step(engine, state, chat, act)
+    if state.touched >= engine.config.max_steps and act.name in HANDS:
+        raise ToolError(NO_ACTS_LEFT, "no_acts_left")
     look = engine.eyes.look(state.turn)
-    if chat.frame and not same_screen(chat.frame, look.frame):
-        raise ToolError(SCREEN_RESIZED, "stale_frame")
+    if chat.frame:
+        refuse_unseen(chat.frame, look.frame)
     deed, progress = perform_act(engine, state, act, look)
     record = ActionRecord(
         state.turn,
@@ -8383,6 +8568,14 @@ def perform_step(engine: Engine, state: AgentState, chat: Conversation, act: Act
         progress=progress,
         deed=deed,
     )
+
+
+def refuse_unseen(seen: Frame, now: Frame) -> None:
+    """Raises ToolError if the model's screenshot showed another screen or front window."""
+    if not same_screen(seen, now):
+        raise ToolError(SCREEN_RESIZED, "stale_frame")
+    if not same_window(seen.window, now.window):
+        raise ToolError(UNSEEN_WINDOW, "stale_frame")
 
 
 def same_screen(one: Frame, other: Frame) -> bool:
@@ -8426,7 +8619,7 @@ def observe_step(engine: Engine, state: AgentState, chat: Conversation, act: Act
         record,
         answer,
         image=look.base64,
-        progress=not engine.repeated(act, look.frame),
+        progress=is_watching(engine, state, look),
     )
 
 
@@ -8481,7 +8674,7 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
     kept = min(keep, len(steps))
     first_kept = begins[len(steps) - kept]
     del chat.messages[1:first_kept]
-    chat.messages[0] = Message("user", chat_task_text(state))
+    chat.messages[0] = Message("user", chat_task_text(state, engine.config))
 
 
 ####################################################################################################
@@ -8625,9 +8818,7 @@ def perform_action(
 
 def check_same_screen(seen: Look, now: Look) -> None:
     """Raises ToolError if the model's picture showed another screen or front window."""
-    front = now.window.handle if now.window else None
-    front_seen = seen.window.handle if seen.window else None
-    if front != front_seen or not same_screen(seen.frame, now.frame):
+    if not same_window(seen.window, now.window) or not same_screen(seen.frame, now.frame):
         raise ToolError(ANOTHER_SCREEN, "stale_frame")
 
 
@@ -8654,10 +8845,13 @@ def perform_story_act(
         return replace(record, result=result), False
     if act.name == "wait":
         engine.clock.sleep(1.0)
+        if may_wait(engine, state):
+            chapter.progress = True
         return record, True
     deed, progress = perform_act(engine, state, act, look)
     chapter.deed = deed
-    chapter.progress = chapter.progress or progress
+    if progress:
+        chapter.progress = True
     record = replace(record, result=deed.result, changed=deed.changed, region=deed.region)
     return record, deed.performed
 
@@ -8727,7 +8921,8 @@ def draw_marks(
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
     """Runs the profile's loop to its end; held input is released on every way out."""
     try:
-        return LOOPS[engine.profile.loop](engine, state)
+        outcome = LOOPS[engine.profile.loop](engine, state)
+        return last_look(engine, state, outcome)
     finally:
         engine.actuator.release()
 
@@ -12249,7 +12444,7 @@ OPTIONS = (
     Option("--area", "primary, all, or LEFT,TOP,WIDTH,HEIGHT in pixels", _metavar("AREA")),
     Option("--endpoint", "chat URL of the server", _metavar("URL", "lmstudio_endpoint")),
     Option("--model", "model to ask for", _metavar("NAME", "lmstudio_model")),
-    Option("--max-steps", "most turns of the run", _metavar("N")),
+    Option("--max-steps", "most turns; chat, pointer: most acts on the desktop", _metavar("N")),
     Option("--confirm", "ask before acts: never, risky (default) or always", _metavar("WHEN")),
     Option("--panel", "show the run in a browser, which can pause and stop it", FLAG),
     Option("--secret", "value typed for {{NAME}}", {**LIST, "metavar": "NAME"}),
@@ -12342,7 +12537,7 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     return load_config(layers)
 
 
-DEMO_SETTINGS = {"max_steps": 50, "turn_delay": 0, "lmstudio_model": "demo-model"}
+DEMO_SETTINGS = {"turn_delay": 0, "lmstudio_model": "demo-model"}
 
 
 def recording_settings(recording: Recording) -> JsonDict:
@@ -12671,7 +12866,7 @@ def open_panel(engine: Engine, book: Book, stop: Stop, undo: ExitStack) -> None:
 
 def progress_text(engine: Engine, state: AgentState) -> str:
     """The end of the live line on the terminal."""
-    return f"turn {state.turn} of {engine.config.max_steps}, {engine.voice.tokens} tokens"
+    return f"turn {state.turn} of {most_turns(engine)}, {engine.voice.tokens} tokens"
 
 
 def begin_records(engine: Engine, task: str, resumed: bool) -> None:
