@@ -344,7 +344,9 @@ class Config:
         0.0, "seconds between turns (the described: 0.4 to 1.5)", "AGENT_STEP_DELAY", 0, 60
     )
     # -- limits of a run
-    max_steps: int = _setting(50, "turns", "AGENT_MAX_STEPS", 1, 100000)
+    max_steps: int = _setting(
+        50, "turns; chat, pointer: acts on the desktop", "AGENT_MAX_STEPS", 1, 100000
+    )
     review_interval: int = _setting(7, "executor turns between two planner reviews", "", 1, 1000)
     memory_compression_threshold: int = _setting(
         12, "active actions that make archiving due", "", 2, 1000
@@ -371,6 +373,25 @@ class Config:
     )
     enable_loop_recovery: bool = _setting(True, "whether the recovery keys may be pressed")
     loop_recovery_cooldown: int = _setting(3, "turns between two recoveries", "", 0, 1000)
+    escalation: bool = _setting(
+        True, "whether turns without progress have consequences (story: false)"
+    )
+    wait_minutes: float = _setting(
+        10.0,
+        "minutes without progress in which waiting and watching still count as such",
+        "",
+        0,
+        1440,
+    )
+    postponed_most: int = _setting(
+        3, "acts in a row refused for another look that are a turn without progress", "", 1, 1000
+    )
+    last_look: bool = _setting(
+        True, "whether a run that gives up looks once more whether its task is done"
+    )
+    turns_an_act: int = _setting(
+        5, "chat, pointer: turns of a run for each act of max_steps", "", 1, 1000
+    )
     # -- profile story
     max_actions: int = _setting(
         5, "actions of a turn that are carried out; what follows is left out", "", 1, 100
@@ -1100,6 +1121,11 @@ class Act:
             )
         return " ".join(words)
 
+    @property
+    def reasoning(self) -> str:
+        """Why the model wanted it; empty for a tool that takes no reason."""
+        return str(getattr(self.args, "reasoning", ""))
+
     def __str__(self) -> str:
         return f"{self.name} {self.shown}".strip()
 
@@ -1129,11 +1155,13 @@ class Deed:
     region: Region | None = None  # the box of what changed
     refused: str = ""  # the kind of error that refused it or broke it off
     begun: bool = False  # whether any input was sent
+    new: bool = False  # whether the screen is none of the last ones
+    dry: bool = False  # whether a dry run left out nothing but the input
 
     @property
     def performed(self) -> bool:
-        """Whether all of it was done."""
-        return self.begun and not self.refused
+        """Whether all of it was done, or would have been."""
+        return self.dry or (self.begun and not self.refused)
 
     @property
     def wants_a_look(self) -> bool:
@@ -1285,6 +1313,8 @@ class ActionRecord(Record):
     response_text: str = ""
     changed: bool | None = None  # whether the screen changed
     region: Region | None = None
+    reasoning: str = ""  # why the model wanted it
+    evidence: str = ""  # of a report on the present goal
 
 
 @dataclass(frozen=True)
@@ -1343,6 +1373,7 @@ class StateRecord(Record):
     planner_streak: int = 0
     stalled: int = 0
     acted: bool = False
+    touched: int = 0
     trail: list[Any] = field(default_factory=list)
 
 
@@ -4302,7 +4333,9 @@ def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
     common = seen.rect.intersection(attempt.frame.area)
     if common.width == 0 or common.height == 0:
         raise ToolError(
-            f"The keyboard is in a window outside the working area ({seen.title}).", "outside_area"
+            f"The keyboard is in a window outside the working area ({seen.title});"
+            " click a window inside it first, and the keyboard comes there.",
+            "outside_area",
         )
 
 
@@ -4333,10 +4366,15 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_dry_run(actuator: Actuator, attempt: Attempt) -> str | None:
-    """--dry-run: everything but the act itself."""
-    if actuator.config.dry_run:
-        return f"Dry run, not done: {attempt.act}"
-    return None
+    """--dry-run: everything but the act itself, and but the question to the person."""
+    if not actuator.config.dry_run:
+        return None
+    act = attempt.act
+    would = f"Dry run: would {act.name.replace('_', ' ')} {act.shown}".rstrip()
+    risks = risks_to_confirm(attempt, actuator.config)
+    if not risks or is_allowed(risks, question_about(risks, attempt), actuator.config):
+        return would
+    return f"{would}, once the person allows it ({', '.join(risks)})"
 
 
 def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
@@ -6489,6 +6527,9 @@ class AgentState:
     planner_streak: int = 0  # requests to the planner in a row
     stalled: int = 0  # executor turns in a row without progress
     acted: bool = False  # whether anything was done on the desktop since the last progress
+    touched: int = 0  # acts that touched the desktop
+    postponed: int = 0  # acts in a row that were refused for another look
+    waiting_since: float | None = None  # the clock's seconds at the first wait without progress
     trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
 
     def increment_turn(self) -> None:
@@ -6554,7 +6595,10 @@ ARCHIVE_NOW: name the loops.
 definition of done.
 2. Trust the specialist's eyes; judge by whether the screen changed. Adapt on blockers, never \
 repeat a failed order.
-3. Mission accomplished: order {report_complete} with visible proof."""
+3. Mission accomplished: order {report_complete} with visible proof.
+Modes: EVALUATION is yours; {update_plan} switches to EXECUTION, the Operator's. It switches back \
+at DONE, BLOCKED, \
+without progress, with full memory, and at NEXT_REVIEW."""
 OPERATOR_PROMPT = """You are the Operator of one Windows desktop. Carry out your brief, exactly \
 ONE tool call a turn.
 Verify the last action on the screenshot, write this SITREP in short lines, call the tool with a \
@@ -6616,24 +6660,111 @@ NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers an
 # call that is sent back
 LEFT_OUT = "(left out)"  # stands for an old thought
 OLD_SCREENSHOT = "(An earlier screenshot, left out.)"
+DRY_RUN = """DRY RUN: actions are checked but not carried out, so the screen stays as it is. Go on \
+as if each had worked."""
 RECOVERED_IN_CHAT = "The program pressed Escape and opened the Start menu; look again."
 RECOVERED_IN_STORY = " The program pressed Escape and Start."
 
 
-def history_lines(record: ActionRecord) -> list[str]:
+class ReportForm(NamedTuple):
+    """How an acting role reports, and what the planning role, which has no eyes, is told of it."""
+
+    orders: str  # what the instructions are called
+    kept: tuple[str, ...]  # the fields that tell most: they come first where a report is cut
+    success: str  # the field that says how success looks
+    step: str  # the field that says what is done, and why
+    chars: int  # most characters of the last report
+
+
+PLANNER_REPORT = ReportForm(
+    orders="INSTRUCTIONS",
+    kept=("LAST_ACTION_RESULT", "SCREEN_SHOWS"),
+    success="SUCCESS_CRITERIA",
+    step="NEXT_STEP",
+    chars=300,
+)
+COMMANDER_REPORT = ReportForm(
+    orders="CURRENT_BRIEF",
+    kept=("OBS", "ACT"),
+    success="DOD",
+    step="ACT",
+    chars=600,
+)
+OLDER_REPORT_CHARS = 140
+EVIDENCE_CHARS = 400
+REPORT_FIELDS = (
+    "LAST_ACTION_RESULT|CURRENT_GOAL|SUCCESS_CRITERIA|SCREEN_SHOWS|NEXT_STEP|OBJ|DOD|OBS|ACT"
+)
+# Small models write the names bold, and all on one line.
+_REPORT_FIELD = re.compile(rf"\b({REPORT_FIELDS})\b[*_ ]{{0,4}}:[*_ ]{{0,4}}")
+
+
+def report_fields(said: str) -> dict[str, str]:
+    """The fields of a report by their names, each on one line."""
+    _, *pieces = _REPORT_FIELD.split(said)
+    found: dict[str, str] = {}
+    for name, words in zip(pieces[::2], pieces[1::2], strict=True):
+        line = " ".join(words.split()).rstrip("*_ ")
+        found.setdefault(name, line)
+    return found
+
+
+def fields_text(found: Mapping[str, str], most: int) -> str:
+    """Fields on one line of at most `most` characters; long ones share what short ones leave."""
+    left = most
+    shown: dict[str, str] = {}
+    for name in sorted(found, key=lambda name: len(found[name])):
+        share = left // (len(found) - len(shown))
+        shown[name] = cut(f"{name}: {found[name]}", share)
+        left -= len(shown[name]) + 1
+    return " ".join(shown[name] for name in found)
+
+
+def older_report_text(said: str, form: ReportForm) -> str:
+    """What history keeps of a report: the fields that tell most, or how it begins."""
+    found = report_fields(said)
+    kept = {name: found[name] for name in form.kept if name in found}
+    if not kept:
+        return cut(said, OLDER_REPORT_CHARS)
+    return fields_text(kept, OLDER_REPORT_CHARS)
+
+
+def last_report_text(said: str, form: ReportForm) -> str:
+    """The last report whole; if it must be cut, the fields that tell most come first."""
+    whole = " ".join(said.split())
+    found = report_fields(said)
+    kept = {name: found.pop(name) for name in form.kept if name in found}
+    if len(whole) <= form.chars or not kept:
+        return cut(whole, form.chars)
+    text = fields_text(kept, form.chars)
+    for name, words in found.items():
+        left = form.chars - len(text) - 1
+        if left > len(name) + 20:  # less would say nothing
+            text += " " + cut(f"{name}: {words}", left)
+    return text
+
+
+def said_in(record: ActionRecord) -> str:
+    """What the model said in a turn; many call a tool without a word but its reasoning."""
+    return record.response_text or record.reasoning
+
+
+def history_lines(record: ActionRecord, form: ReportForm) -> list[str]:
     """One action as the model reads it again: what was sent says as much as its result."""
     effect = cut(record.result, 100)
     if record.changed is not None:
         effect = "screen changed" if record.changed else "screen did not change"
-    lines = [f"  Turn_{record.turn}: {record.tool} {cut(record.args, 100)} -> {effect}"]
-    # of the response only its beginning, the verdict on the last action
-    said = cut(record.response_text.replace("LAST_ACTION_RESULT: ", ""), 60)
+    args = "" if record.evidence else f" {cut(record.args, 100)}"
+    lines = [f"  Turn_{record.turn}: {record.tool}{args} -> {effect}"]
+    if record.evidence:
+        lines.append(f"    Evidence: {cut(record.evidence, EVIDENCE_CHARS)}")
+    said = older_report_text(said_in(record), form)
     if said:
         lines.append(f"    Response: {said}")
     return lines
 
 
-def memory_text(memory: AgentMemory) -> str:
+def memory_text(memory: AgentMemory, form: ReportForm) -> str:
     """Archives, then active actions: between two archives this text only grows at its end."""
     lines = ["COMPLETED_WORK:"] if memory.all_snapshots else []
     for number, snapshot in enumerate(memory.all_snapshots, 1):
@@ -6642,21 +6773,25 @@ def memory_text(memory: AgentMemory) -> str:
             lines.append(f"    Patterns: {cut(snapshot.patterns, 120)}")
     lines.append("RECENT_ACTIONS:")
     for record in memory.active_history:
-        lines += history_lines(record)
+        lines += history_lines(record, form)
     return "\n".join(lines)
 
 
-def context_text(state: AgentState) -> str:
+def context_text(
+    state: AgentState, form: ReportForm = PLANNER_REPORT, dry_run: bool = False
+) -> str:
     """Task, plan, instructions and memory: what only grows from one plan or archive to the next."""
     parts = [f"TASK: {state.task}"]
+    if dry_run:
+        parts.append(DRY_RUN)
     if state.plan:
         parts.append(f"CURRENT_PLAN:\n{cut(state.plan, 400)}")
     if state.execution_instructions:
-        parts.append(f"INSTRUCTIONS:\n{state.execution_instructions}")
-    return "\n\n".join([*parts, memory_text(state.memory)])
+        parts.append(f"{form.orders}:\n{state.execution_instructions}")
+    return "\n\n".join([*parts, memory_text(state.memory, form)])
 
 
-def planner_question(state: AgentState) -> str:
+def planner_question(state: AgentState, config: Config, form: ReportForm) -> str:
     """What the planner is asked: it archives when memory is full, else plans or reviews."""
     question = (
         "Review the recent actions: is there progress, failure, completion?"
@@ -6667,21 +6802,31 @@ def planner_question(state: AgentState) -> str:
         question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
     elif not state.execution_instructions:
         question = "Analyse the task, make a plan and give the first instruction."
-    lines = [f"CURRENT_TURN: {state.turn}"]
+    lines = []
+    for record in reversed(state.memory.active_history):
+        if said_in(record):
+            # Behind the history, which grows at its end alone as long as it holds no whole report.
+            told = last_report_text(said_in(record), form)
+            lines.append(f"LAST_REPORT (Turn_{record.turn}): {told}")
+            break
+    lines.append(f"CURRENT_TURN: {state.turn}")
+    lines.append(f"NEXT_REVIEW: after {config.review_interval} turns at the latest")
     if state.stalled > 1:
         lines.append(f"Nothing has made progress for {state.stalled} turns; give another way.")
     return "\n".join([*lines, question])
 
 
-def executor_question(state: AgentState, window: Window | None, config: Config) -> str:
+def executor_question(
+    state: AgentState,
+    window: Window | None,
+    config: Config,
+    form: ReportForm,
+) -> str:
     """What the executor is asked about its picture: all that is another one every turn."""
     lines = [f"WINDOW: {window.title if window else 'none'}"]
     last = state.memory.get_last_action_for_validation()
     if last:
-        lines.append(f"LAST_ACTION: {cut(last.result, 300)}")
-    if last and last.region:
-        left, top, right, bottom = last.region
-        lines.append(f"CHANGED: region {left},{top}-{right},{bottom} on the grid")
+        lines += last_action_lines(last, form)
     if state.stalled >= config.stall_tell:
         lines.append(
             f"NOTE: the last {state.stalled} turns made no progress; do something different."
@@ -6693,6 +6838,22 @@ def executor_question(state: AgentState, window: Window | None, config: Config) 
 def since_picture_text(lines: str, question: str) -> str:
     """The question, where a picture is as old as the context that stands before it."""
     return f"SINCE_THIS_PICTURE:{lines}\n\n{question}"
+
+
+def last_action_lines(last: ActionRecord, form: ReportForm) -> list[str]:
+    """What was done last, why, what was to come of it, and what did: what is to be checked."""
+    found = report_fields(last.response_text)
+    reason = last.reasoning or found.get(form.step, "")
+    expected = found.get(form.success, "")
+    lines = [f"LAST_ACTION: {cut(last.result, 300)}"]
+    if reason:
+        lines.append(f"REASONING: {cut(reason, 120)}")
+    if expected:
+        lines.append(f"EXPECTED_RESULT: {cut(expected, 120)}")
+    if last.region:
+        left, top, right, bottom = last.region
+        lines.append(f"CHANGED: region {left},{top}-{right},{bottom} on the grid")
+    return lines
 
 
 def verifier_text(task: str, evidence: str) -> str:
@@ -6741,11 +6902,15 @@ def not_confirmed_text(said: str) -> str:
     return f"Completion not confirmed by a fresh look: {said or 'the verifier said nothing'}"
 
 
-def chat_task_text(state: AgentState) -> str:
+def chat_task_text(state: AgentState, config: Config) -> str:
     """The first message of a conversation: the task, and what the dropped steps came to."""
+    parts = [f"TASK: {state.task}"]
+    if config.dry_run:
+        parts.append(DRY_RUN)
     done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
-    earlier = f"\n\nEARLIER STEPS: {done}" if done else ""
-    return f"TASK: {state.task}{earlier}"
+    if done:
+        parts.append(f"EARLIER STEPS: {done}")
+    return "\n\n".join(parts)
 
 
 def chat_screenshot_text(number: int) -> str:
@@ -6761,7 +6926,10 @@ def stalled_text(state: AgentState, steps: str) -> str:
 def story_task_text(task: str, config: Config) -> str:
     """The constant part of a story's request."""
     limits = f"At most {config.max_actions} actions and {config.max_bboxes} bboxes a turn."
-    return f"TASK: {task}\n{limits}"
+    parts = [f"TASK: {task}", limits]
+    if config.dry_run:
+        parts.append(DRY_RUN)
+    return "\n".join(parts)
 
 
 def story_turn_text(turn: int, notes: Sequence[str]) -> str:
@@ -6792,6 +6960,9 @@ def call_in_text(name: str, arguments: str) -> str:
 
 SCREEN_RESIZED = "The screen's size changed since the last screenshot; take a new one."
 ANOTHER_SCREEN = "Another window or another screen has come up since your picture."
+UNSEEN_WINDOW = "Another window has come to the front since the last screenshot; take a new one."
+NO_ACTS_LEFT = "No act is left to this run."
+NO_CLAIM = "none; the run is about to end, so judge by the screenshot alone"
 ONE_CALL_ONLY = "Only the first call of a reply is carried out."
 STORY_BEGINS = "I look."  # the model's words before its first own ones
 WAITED = "Waited"
@@ -6861,6 +7032,7 @@ class Profile:
     opening: str = (
         ""  # a tool that the program uses before the first request, as if the model had called it
     )
+    report: ReportForm = PLANNER_REPORT
 
     def system(self, role: Role) -> str:
         """The role's system prompt with the tools' names of this vocabulary."""
@@ -7009,6 +7181,7 @@ PROFILES = {
                 "executor_max_tokens": 1024,
                 "planner_max_tokens": 1200,
             },
+            report=COMMANDER_REPORT,
         ),
         Profile(
             "chat",
@@ -7039,7 +7212,7 @@ PROFILES = {
             "story",
             STORY_WORDS,
             {"executor": Role("story", STORY_PROMPT), "verifier": _VERIFIER},
-            {"max_steps": 100000, "evidence_chars": 1},
+            {"max_steps": 100000, "evidence_chars": 1, "escalation": False},
         ),
     )
 }
@@ -8301,6 +8474,51 @@ def _glance_size(frame: Frame) -> tuple[int, int]:
 ####################################################################################################
 
 
+SCREENS_KEPT = 12  # more than the turns without progress that end a run
+
+
+@dataclass
+class Screens:
+    """The last screens, from which a new one is told apart; all but the latest are packed."""
+
+    _kept: deque[tuple[int, bytes]] = field(
+        default_factory=partial(deque, maxlen=SCREENS_KEPT)
+    )  # the width of each, and its pixels
+    _latest: bytes = b""
+
+    def keep(self, frame: Frame) -> None:
+        """Adds a screen, unless it is the latest one anyway."""
+        if frame.clean == self._latest:
+            return
+        self._latest = frame.clean
+        # Level 1 takes some 15 ms for a 1536x864 screen of text and leaves 5 % of its 5 MB, but
+        # 75 ms and 35 % for a photo.
+        self._kept.append((frame.width, zlib.compress(frame.clean, 1)))
+
+    def is_new(self, frame: Frame, box: Rect) -> bool:
+        """Whether none of them looked there as this frame does, a single caret aside.
+
+        What changes by itself elsewhere, such as a clock, does not make it new.
+        """
+        shown = _pixels_in(frame.clean, frame.width, box)
+        for width, packed in self._kept:
+            seen = zlib.decompress(packed)
+            if width != frame.width or len(seen) != len(frame.clean):
+                continue
+            if changed_region(_pixels_in(seen, width, box), shown, box.width) is None:
+                return False
+        return True
+
+
+def _pixels_in(pixels: bytes, width: int, box: Rect) -> bytes:
+    """The pixels of a box in a picture of so many pixels a row."""
+    rows = []
+    for y in range(box.top, box.top + box.height):
+        begin = (y * width + box.left) * 4
+        rows.append(pixels[begin : begin + box.width * 4])
+    return b"".join(rows)
+
+
 @dataclass
 class Engine:
     """One turn's parts. The loops decide whom to ask and when to stop."""
@@ -8314,8 +8532,12 @@ class Engine:
     clock: Clock
     say: Callable[[str], None]  # one line for the person, and into the log
     began: float = 0.0  # when the turn did
+    changed_last: bool = True  # whether the last act may have changed the screen
+    filled: int = 0  # the handle of the window in front, if text was typed into it
     _tokens: int = 0  # of them in the lines on the terminal
-    _looks: deque[tuple[str, bytes]] = field(default_factory=partial(deque, maxlen=200))
+    _reached: Screens = field(default_factory=Screens)  # what acts led to
+    _watched: Screens = field(default_factory=Screens)  # what was looked at without an act
+    _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
 
     @property
     def executor(self) -> Role:
@@ -8353,10 +8575,12 @@ class Engine:
             before = self.eyes.glance(frame)
             performed = self.actuator.perform(act, frame)
             begun = performed.sent > 0
+            self.changed_last = self.changed_last or begun  # until it is known
             if performed.refused:
                 return _refused(act, performed.refused, performed.result, begun), {}
             if not performed.acted:
-                return Deed(act, performed.result, changed=None), {}
+                dry = self.config.dry_run and act.name in HANDS
+                return Deed(act, performed.result, changed=None, dry=dry), {}
             self.logger.publish(Phase("waiting for the screen to rest"))
             sent = self.clock.now()
             after = self.eyes.settle(frame, before)
@@ -8368,33 +8592,45 @@ class Engine:
             "settle_ms": round(settle_s * 1000),
             "act": round(sent - begin, 3),
         }
-        box = changed_region(frame.clean, after.clean, frame.width)
-        deed = Deed(
-            act,
-            performed.result,
-            changed=box is not None,
-            region=on_grid(box, frame) if box else None,
-            begun=True,
-        )
+        deed = self._seen_deed(act, performed.result, frame, after)
         return deed, times
 
-    def repeated(self, act: Act, frame: Frame) -> bool:
-        """Whether this very act was done before on a screen that looked like this.
+    def _seen_deed(self, act: Act, result: str, frame: Frame, after: Frame) -> Deed:
+        """An act that was performed whole, judged by the frames before and after it."""
+        self._reached.keep(frame)
+        deed = Deed(act, result, changed=False, begun=True)
+        box = changed_region(frame.clean, after.clean, frame.width)
+        if box:
+            new = self._reached.is_new(after, box)
+            deed = replace(deed, changed=True, region=on_grid(box, frame), new=new)
+            self._reached.keep(after)
+        if deed.new:
+            self._moved_to.clear()
+        self._note_effect(act, after, box is not None)
+        return deed
 
-        A caret or a clock aside: of 1,000 pixels that are compared, one may differ.
-        """
-        named = {"element_name": "", "reasoning": ""}  # what it is called does not matter
-        arguments = vars(act.args) | named
-        what = f"{act.name} {arguments}"
-        look = _coarse_look(frame)
-        found = False
-        for done, seen in self._looks:
-            if done != what or len(seen) != len(look):
-                continue
-            if _unlike(seen, look) * 1000 <= len(look):
-                found = True
-        self._looks.append((what, look))
-        return found
+    def _note_effect(self, act: Act, after: Frame, changed: bool) -> None:
+        """What the recovery keys must know of the last act."""
+        front = after.window.handle if after.window else 0
+        self.changed_last = changed
+        if front != self.filled:
+            self.filled = 0
+        if changed and isinstance(act.args, TypeTextArgs):
+            self.filled = front
+
+    def is_news(self, frame: Frame) -> bool:
+        """Whether a look without an act shows another screen than the last such looks."""
+        whole = Rect(0, 0, frame.width, frame.height)
+        new = self._watched.is_new(frame, whole)
+        self._watched.keep(frame)
+        return new
+
+    def is_new_place(self, act: Act) -> bool:
+        """Whether the mouse was not yet moved there since the last new screen."""
+        places = set(values_of(act.args, Coordinate))
+        new = not places <= self._moved_to
+        self._moved_to |= places
+        return new
 
     def tell_turn(self, turn: int, role: str, done: str, effect: str) -> None:
         """The line that a turn leaves, with its seconds and the tokens since the last line."""
@@ -8422,22 +8658,6 @@ def _refused(act: Act, kind: str, reason: str, begun: bool) -> Deed:
     )
 
 
-def _coarse_look(frame: Frame) -> bytes:
-    """One colour of every 8th pixel of every 8th row."""
-    stride = frame.width * 4
-    rows = []
-    for y in range(0, frame.height, 8):
-        begin = y * stride
-        rows.append(frame.clean[begin : begin + stride : 32])
-    return b"".join(rows)
-
-
-def _unlike(one: bytes, other: bytes) -> int:
-    """How many bytes of two looks differ."""
-    pairs = zip(one, other, strict=True)
-    return sum(a != b for a, b in pairs)
-
-
 ####################################################################################################
 # Turns - what every loop does with a turn: its end, its record, and a lack of progress
 ####################################################################################################
@@ -8451,7 +8671,8 @@ def run_turns(
     """Turn after turn, until one ends the run or there are no more."""
     config = engine.config
     logger = engine.logger
-    while state.turn < config.max_steps:
+    most = most_turns(engine)
+    while state.turn < most:
         state.increment_turn()
         engine.began = engine.clock.now()
         logger.turn = state.turn
@@ -8461,20 +8682,45 @@ def run_turns(
             return outcome
         logger.record(state.record())
         engine.clock.sleep(config.turn_delay)
-    return Outcome("max_steps", f"Not completed within {config.max_steps} turns.")
+    return Outcome("max_steps", f"Not completed within {most} turns.")
+
+
+def most_turns(engine: Engine) -> int:
+    """All turns that a run may take; a chat's limit counts acts, to which come its looks."""
+    config = engine.config
+    if engine.profile.loop == "chat":
+        return config.max_steps * config.turns_an_act
+    return config.max_steps
 
 
 def perform_act(engine: Engine, state: AgentState, act: Act, look: Look) -> tuple[Deed, bool]:
-    """What came of an act, and whether it is progress: new, and it changed the screen."""
-    repeated = engine.repeated(act, look.frame)
+    """What came of an act, and whether it is progress: it led to a screen not seen of late."""
     deed = engine.perform(act, look, state.turn)
+    progress = deed.new or deed.dry
+    if deed.begun or deed.dry:
+        state.touched += 1
     if deed.performed:
         state.acted = True
-    progress = bool(deed.changed)
-    if act.name == "move":  # looks are compared without the pointer, so a move changes nothing
-        progress = not deed.refused
+    if act.name == "move":  # screens are compared without the pointer, so a move changes nothing
+        progress = engine.is_new_place(act) and not deed.refused
         deed = replace(deed, changed=None)
-    return deed, progress and not repeated
+    if progress:
+        state.waiting_since = None
+    return deed, progress
+
+
+def may_wait(engine: Engine, state: AgentState) -> bool:
+    """Whether a wait counts as progress, since there was other progress not too long ago."""
+    now = engine.clock.now()
+    if state.waiting_since is None:
+        state.waiting_since = now
+    return now - state.waiting_since < engine.config.wait_minutes * 60
+
+
+def is_watching(engine: Engine, state: AgentState, look: Look) -> bool:
+    """Whether a turn without an act is progress: something goes on, and not for too long."""
+    news = engine.is_news(look.frame)
+    return news and may_wait(engine, state)
 
 
 def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None:
@@ -8526,20 +8772,51 @@ def check_completion(
     least = engine.config.evidence_chars
     if length < least:
         return None, short_evidence_text(length, least)
+    if engine.config.dry_run:  # a look would show that nothing was done
+        return Outcome(
+            "completed", cut(f"Dry run, nothing was done: {evidence}", 300)
+        ), MISSION_COMPLETE
     verdict = "yes"
     if engine.config.verify_completion:
         verdict = ask_verifier(engine, state, evidence)
         engine.logger.record(VerificationRecord(text=verdict))
-    if re.match(r"\W*yes\b", verdict, re.IGNORECASE):  # nothing else agrees
+    if is_yes(verdict):
         return Outcome("completed", cut(evidence, 300)), MISSION_COMPLETE
     state.needs_review = True
     return None, not_confirmed_text(verdict)
 
 
-def ask_verifier(engine: Engine, state: AgentState, evidence: str) -> str:
+def is_yes(verdict: str) -> bool:
+    """Whether a verifier agrees; nothing but a yes at its beginning does."""
+    return re.match(r"\W*yes\b", verdict, re.IGNORECASE) is not None
+
+
+def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
+    """The outcome of a run that has got stuck or used up its turns, after a fresh look at the task.
+
+    Its last turns may have been repeats after the task was done. A run that never touched the
+    desktop did nothing that could be completed.
+    """
+    config = engine.config
+    given_up = outcome.kind in ("stuck", "max_steps")
+    may_ask = config.last_look and "verifier" in engine.profile.roles
+    if not given_up or not may_ask or not state.touched or config.dry_run:
+        return outcome
+    try:
+        verdict = ask_verifier(engine, state, NO_CLAIM, "end")
+    except (ModelError, Win32Error) as error:  # the run has its end without them
+        engine.say(f"warning: {error}")
+        return outcome
+    engine.logger.record(VerificationRecord(text=verdict))
+    if is_yes(verdict):
+        return Outcome("completed", verdict)
+    return outcome
+
+
+def ask_verifier(engine: Engine, state: AgentState, evidence: str, name: str = "check") -> str:
     """What the verifier says to a fresh look, or why it says nothing, on one line."""
     engine.eyes.forget()
-    look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_check")
+    look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}")
     text = verifier_text(state.task, evidence)
     question = Message("user", text, look.base64)
     verifier = engine.profile.roles["verifier"]
@@ -8560,9 +8837,9 @@ def escalate(
 
     The executor is told, the planner reviews, the recovery keys are pressed, the run ends.
     """
-    if deed and deed.wants_a_look:
-        return None
     config = engine.config
+    if not config.escalation or is_postponed(state, deed, config):
+        return None
     state.stalled = 0 if progress else state.stalled + 1
     if progress:
         state.acted = False
@@ -8571,17 +8848,41 @@ def escalate(
         return Outcome("stuck", f"{turns} made no progress.")
     if state.stalled > 0 and state.stalled % config.stall_review == 0:
         state.needs_review = True
-    if config.enable_loop_recovery and state.stalled >= config.stall_recover and state.acted:
+    if state.stalled >= config.stall_recover and may_recover(engine, state):
         recover_from_loop(engine, state)
     return None
 
 
+def is_postponed(state: AgentState, deed: Deed | None, config: Config) -> bool:
+    """Whether the turn counts neither way, since its act only needs another look.
+
+    Several of them in a row count as a turn without progress.
+    """
+    if deed is None or not deed.wants_a_look:
+        state.postponed = 0
+        return False
+    state.postponed += 1
+    if state.postponed < config.postponed_most:
+        return True
+    state.postponed = 0
+    return False
+
+
+def may_recover(engine: Engine, state: AgentState) -> bool:
+    """Whether the recovery keys can destroy nothing that was just achieved.
+
+    They come after acts that changed nothing only, and not into a window that holds typed text.
+    """
+    if not engine.config.enable_loop_recovery or not state.acted:
+        return False
+    if engine.changed_last or engine.filled:
+        return False
+    return state.memory.should_recover(state.turn, engine.config.loop_recovery_cooldown)
+
+
 def recover_from_loop(engine: Engine, state: AgentState) -> None:
-    """Presses the recovery keys, unless that was done a few turns ago."""
-    cooldown = engine.config.loop_recovery_cooldown
+    """Presses the recovery keys."""
     turn = state.turn
-    if not state.memory.should_recover(turn, cooldown):
-        return
     state.memory.mark_recovery(turn)
     look = engine.eyes.look(turn, f"turn_{turn:04d}_recovery")
     call = ToolCall("recover", {})
@@ -8662,10 +8963,11 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     planner = engine.profile.roles["planner"]
     archiving = state.memory.needs_compression
     left = config.planner_in_a_row - state.planner_streak
+    form = engine.profile.report
     answer = engine.voice.ask_for_call(
         planner,
-        context_text(state),
-        planner_question(state),
+        context_text(state, form, config.dry_run),
+        planner_question(state, config, form),
         b"",
         max(0, left - 1),
     )
@@ -8726,10 +9028,11 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     state.since_review += 1
     config = engine.config
     look = engine.eyes.look(state.turn)
+    form = engine.profile.report
     answer = engine.voice.ask_for_call(
         engine.executor,
-        context_text(state),
-        executor_question(state, look.window, config),
+        context_text(state, form, config.dry_run),
+        executor_question(state, look.window, config, form),
         look.base64,
         config.reply_corrections,
     )
@@ -8754,8 +9057,11 @@ def follow_executor(
     elif isinstance(args, StatusArgs):
         status = args.completion_status
         result = goal_text(args.goal_identifier, status)
+        record = replace(record, evidence=args.evidence)
         if status.upper().startswith(("DONE", "COMPLETE", "BLOCKED")):
             state.needs_review = True
+        else:
+            progress = is_watching(engine, state, look)
     else:
         deed, progress = perform_act(engine, state, act, look)
         result = deed.result
@@ -8771,6 +9077,7 @@ def follow_executor(
         tool=act.call.name,
         args=act.shown,
         result=result,
+        reasoning=act.reasoning,
     )
     note_action(engine, state, record)
     return outcome or escalate(engine, state, progress, deed)
@@ -8959,6 +9266,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         answer = ActionRecord(state.turn, "final_answer", result=said)
         note_action(engine, state, answer)
         return Outcome("completed", said)
+    if step.error == "no_acts_left":
+        return Outcome("max_steps", f"Not completed within {state.touched} acts on the desktop.")
     if step.error:
         reason = step.record.result
         engine.logger.record(NoCallRecord(error=step.error, text=reason))
@@ -9003,13 +9312,16 @@ def follow_reply(engine: Engine, state: AgentState, chat: Conversation, reply: R
 def perform_step(engine: Engine, state: AgentState, chat: Conversation, act: Act) -> ChatStep:
     """Performs an act on a look of its own, or takes the screenshot that the model asked for.
 
-    Raises ToolError (stale_frame) if the screen is another one than in the last screenshot.
+    Raises ToolError: stale_frame if the screen is another one than in the last screenshot, and
+    no_acts_left after the last act that the run may do.
     """
     if act.name == "observe":
         return observe_step(engine, state, chat, act)
+    if state.touched >= engine.config.max_steps and act.name in HANDS:
+        raise ToolError(NO_ACTS_LEFT, "no_acts_left")
     look = engine.eyes.look(state.turn)
-    if chat.frame and not same_screen(chat.frame, look.frame):
-        raise ToolError(SCREEN_RESIZED, "stale_frame")
+    if chat.frame:
+        refuse_unseen(chat.frame, look.frame)
     deed, progress = perform_act(engine, state, act, look)
     record = ActionRecord(
         state.turn,
@@ -9027,6 +9339,14 @@ def perform_step(engine: Engine, state: AgentState, chat: Conversation, act: Act
         progress=progress,
         deed=deed,
     )
+
+
+def refuse_unseen(seen: Frame, now: Frame) -> None:
+    """Raises ToolError if the model's screenshot showed another screen or front window."""
+    if not same_screen(seen, now):
+        raise ToolError(SCREEN_RESIZED, "stale_frame")
+    if not same_window(seen.window, now.window):
+        raise ToolError(UNSEEN_WINDOW, "stale_frame")
 
 
 def same_screen(one: Frame, other: Frame) -> bool:
@@ -9074,7 +9394,7 @@ def observe_step(engine: Engine, state: AgentState, chat: Conversation, act: Act
         record,
         answer,
         image=look.base64,
-        progress=not engine.repeated(act, look.frame),
+        progress=is_watching(engine, state, look),
     )
 
 
@@ -9129,7 +9449,7 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
     kept = min(keep, len(steps))
     first_kept = begins[len(steps) - kept]
     del chat.messages[1:first_kept]
-    chat.messages[0] = Message("user", chat_task_text(state))
+    chat.messages[0] = Message("user", chat_task_text(state, engine.config))
 
 
 ####################################################################################################
@@ -9329,9 +9649,7 @@ def perform_action(
 
 def check_same_screen(seen: Look, now: Look) -> None:
     """Raises ToolError if the model's picture showed another screen or front window."""
-    front = now.window.handle if now.window else None
-    front_seen = seen.window.handle if seen.window else None
-    if front != front_seen or not same_screen(seen.frame, now.frame):
+    if not same_window(seen.window, now.window) or not same_screen(seen.frame, now.frame):
         raise ToolError(ANOTHER_SCREEN, "stale_frame")
 
 
@@ -9358,10 +9676,13 @@ def perform_story_act(
         return replace(record, result=result), False
     if act.name == "wait":
         engine.clock.sleep(1.0)
+        if may_wait(engine, state):
+            chapter.progress = True
         return record, True
     deed, progress = perform_act(engine, state, act, look)
     chapter.deed = deed
-    chapter.progress = chapter.progress or progress
+    if progress:
+        chapter.progress = True
     record = replace(record, result=deed.result, changed=deed.changed, region=deed.region)
     return record, deed.performed
 
@@ -9447,7 +9768,8 @@ def draw_marks(
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
     """Runs the profile's loop to its end; held input is released on every way out."""
     try:
-        return LOOPS[engine.profile.loop](engine, state)
+        outcome = LOOPS[engine.profile.loop](engine, state)
+        return last_look(engine, state, outcome)
     finally:
         engine.actuator.release()
 
@@ -13074,7 +13396,7 @@ OPTIONS = (
         "model to ask for; by default the program chooses",
         _metavar("NAME", "lmstudio_model"),
     ),
-    Option("--max-steps", "most turns of the run", _metavar("N")),
+    Option("--max-steps", "most turns; chat, pointer: most acts on the desktop", _metavar("N")),
     Option("--confirm", "ask before acts: never, risky (default) or always", _metavar("WHEN")),
     Option("--panel", "show the run in a browser, which can pause and stop it", FLAG),
     Option("--secret", "value typed for {{NAME}}", {**LIST, "metavar": "NAME"}),
@@ -13167,7 +13489,7 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     return load_config(layers)
 
 
-DEMO_SETTINGS = {"max_steps": 50, "turn_delay": 0, "lmstudio_model": "demo-model"}
+DEMO_SETTINGS = {"turn_delay": 0, "lmstudio_model": "demo-model"}
 
 
 def recording_settings(recording: Recording) -> JsonDict:
@@ -13521,7 +13843,7 @@ def open_panel(engine: Engine, book: Book, stop: Stop, undo: ExitStack) -> None:
 
 def progress_text(engine: Engine, state: AgentState) -> str:
     """The end of the live line on the terminal."""
-    return f"turn {state.turn} of {engine.config.max_steps}, {engine.voice.tokens} tokens"
+    return f"turn {state.turn} of {most_turns(engine)}, {engine.voice.tokens} tokens"
 
 
 def begin_records(engine: Engine, task: str, resumed: bool) -> None:

@@ -194,6 +194,7 @@ class EngineCase(unittest.TestCase):
             "screen_capture_w": 64,
             "screen_capture_h": 64,
             "dump_dir": str(self.folder / "dumps"),
+            "last_look": False,  # one request more, at the end of most scripts
         }
         layers = {"profile": agent.PROFILES[profile].settings, "test": {**base, **settings}}
         config, stop = agent.load_config(layers), agent.Stop()

@@ -234,7 +234,7 @@ class Gates(unittest.TestCase):
             stage = Stage(config={"dry_run": True})
             performed = stage.attempt(name)
             text = performed.result
-            self.assertTrue(text.startswith(f"Dry run, not done: {name}"), text)
+            self.assertTrue(text.startswith(f"Dry run: would {name.replace('_', ' ')}"), text)
             self.assertEqual(performed, agent.Performed(text))
             self.untouched(stage)
             stage.world.verify()

@@ -92,7 +92,7 @@ class Demo(CommandLineCase):
         with mock.patch.object(agent.DemoDesktop, "button", side_effect=AssertionError("touched")):
             code, out, _ = self.main("--demo", "--dry-run", "--max-steps", "4")
         self.assertEqual(code, 1)
-        self.assertIn("Dry run, not done", out)
+        self.assertIn("Dry run: would double", out)
 
     def test_too_few_turns_end_with_exit_code_1_and_say_so(self) -> None:
         code, out, _ = self.main("--demo", "--max-steps", "2")

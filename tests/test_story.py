@@ -405,7 +405,7 @@ class Acting(StoryCase):
         )
 
     def test_an_action_that_a_gate_refuses_is_not_drawn(self) -> None:
-        for settings in ({"blocked_windows": "Plain"}, {"dry_run": True}, {"confirm": "always"}):
+        for settings in ({"blocked_windows": "Plain"}, {"confirm": "always"}):
             with self.subTest(settings=settings):
                 engine, _ = self.story(told(actions=[CLICK, CLICK]), told(), **settings)
                 self.assertEqual((engine.eyes.desktop.inputs, self.drawn(engine)[1]), ([], []))
@@ -836,9 +836,8 @@ class Ending(StoryCase):
             text("no JSON"),
             text(""),
             told("Off.", [{"name": "click", "x1": 9999, "y1": 1}]),
-            told("I wait.", [{"name": "wait"}]),
         ):
-            engine, outcome = self.story(*[reply] * 30)
+            engine, outcome = self.story(*[reply] * 30, escalation=True)
             self.assertEqual(
                 (outcome.kind, self.state.turn <= 11, len(engine.voice.server.requests) <= 11),
                 ("stuck", True, True),
@@ -849,7 +848,9 @@ class Ending(StoryCase):
         )
 
     def test_a_dead_spot_leads_to_the_recovery_keys_and_to_stuck(self) -> None:
-        engine, state = self.engine(lambda request: told("Again.", [CLICK]), "story", max_steps=40)
+        engine, state = self.engine(
+            lambda request: told("Again.", [CLICK]), "story", max_steps=40, escalation=True
+        )
         engine.eyes.desktop.dead = True
         self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
         self.assertIn(("key", "escape", True), engine.eyes.desktop.inputs)
