@@ -8009,7 +8009,8 @@ def _is_caret(band: Band, scale: int) -> bool:
     box = Rect.between(*band)
     width = box.width * scale
     height = box.height * scale
-    return width <= CARET_WIDTH and height in CARET_HEIGHT
+    narrow = width <= CARET_WIDTH
+    return narrow and height in CARET_HEIGHT
 
 
 def _differing_bands(before: bytes, after: bytes, width: int) -> list[Band]:
@@ -8035,6 +8036,16 @@ def _differing_bands(before: bytes, after: bytes, width: int) -> list[Band]:
             top = above.top
         bands.append(Band(left, top, right, y + 1))
     return bands
+
+
+def part_of(pixels: bytes, width: int, box: Rect) -> tuple[bytes, ...]:
+    """The rows of a box in a picture of `width` pixels a row; the box lies inside of it."""
+    rows = []
+    for y in range(box.top, box.bottom):
+        first = (y * width + box.left) * 4
+        end = first + box.width * 4
+        rows.append(pixels[first:end])
+    return tuple(rows)
 
 
 def on_grid(box: Rect, frame: Frame) -> Region:
@@ -8098,16 +8109,6 @@ class SecretPlace:
     before: Frame | None = None  # the look before it was typed; none after --resume
     patch: tuple[bytes, ...] = ()  # the rows of the box as they looked last; in no file
     moved: bool = False  # whether the window still shows them, but elsewhere
-
-
-def part_of(pixels: bytes, width: int, box: Rect) -> tuple[bytes, ...]:
-    """The rows of a box in a picture of `width` pixels a row; the box lies inside of it."""
-    rows = []
-    for y in range(box.top, box.bottom):
-        first = (y * width + box.left) * 4
-        end = first + box.width * 4
-        rows.append(pixels[first:end])
-    return tuple(rows)
 
 
 def followed_secret(
@@ -8500,23 +8501,14 @@ class Screens:
 
         What changes by itself elsewhere, such as a clock, does not make it new.
         """
-        shown = _pixels_in(frame.clean, frame.width, box)
+        shown = b"".join(part_of(frame.clean, frame.width, box))
         for width, packed in self._kept:
             seen = zlib.decompress(packed)
             if width != frame.width or len(seen) != len(frame.clean):
                 continue
-            if changed_region(_pixels_in(seen, width, box), shown, box.width) is None:
+            if changed_region(b"".join(part_of(seen, width, box)), shown, box.width) is None:
                 return False
         return True
-
-
-def _pixels_in(pixels: bytes, width: int, box: Rect) -> bytes:
-    """The pixels of a box in a picture of so many pixels a row."""
-    rows = []
-    for y in range(box.top, box.top + box.height):
-        begin = (y * width + box.left) * 4
-        rows.append(pixels[begin : begin + box.width * 4])
-    return b"".join(rows)
 
 
 @dataclass
