@@ -8014,20 +8014,16 @@ def _is_caret(band: Band, scale: int) -> bool:
 
 
 def _differing_bands(before: bytes, after: bytes, width: int) -> list[Band]:
+    """The bands in which two looks of `width` pixels a row differ, from the top."""
     bands: list[Band] = []
     stride = width * 4
     for y, begin in enumerate(range(0, len(after), stride)):
-        old = before[begin : begin + stride]
-        new = after[begin : begin + stride]
+        end = begin + stride
+        old = before[begin:end]
+        new = after[begin:end]
         if old == new:
             continue
-        # One number for a row: 32 of its bits are a pixel, so its ends say where the rows differ.
-        one = int.from_bytes(old, "little")
-        other = int.from_bytes(new, "little")
-        unlike = one ^ other
-        lowest = unlike & -unlike
-        left = (lowest.bit_length() - 1) // 32
-        right = (unlike.bit_length() + 31) // 32
+        left, right = _differing_columns(old, new)
         top = y
         if bands and bands[-1].bottom == y:
             above = bands.pop()
@@ -8036,6 +8032,20 @@ def _differing_bands(before: bytes, after: bytes, width: int) -> list[Band]:
             top = above.top
         bands.append(Band(left, top, right, y + 1))
     return bands
+
+
+def _differing_columns(old: bytes, new: bytes) -> tuple[int, int]:
+    """The first pixel in which two rows differ, and the one behind the last.
+
+    Each row is one number: 32 of its bits are a pixel, so its ends say where they differ.
+    """
+    one = int.from_bytes(old, "little")
+    other = int.from_bytes(new, "little")
+    unlike = one ^ other
+    lowest = unlike & -unlike
+    left = (lowest.bit_length() - 1) // 32
+    right = (unlike.bit_length() + 31) // 32
+    return left, right
 
 
 def part_of(pixels: bytes, width: int, box: Rect) -> tuple[bytes, ...]:
