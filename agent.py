@@ -8051,10 +8051,11 @@ def _differing_columns(old: bytes, new: bytes) -> tuple[int, int]:
 def part_of(pixels: bytes, width: int, box: Rect) -> tuple[bytes, ...]:
     """The rows of a box in a picture of `width` pixels a row; the box lies inside of it."""
     rows = []
+    length = box.width * 4
     for y in range(box.top, box.bottom):
         first = (y * width + box.left) * 4
-        end = first + box.width * 4
-        rows.append(pixels[first:end])
+        row = pixels[first : first + length]
+        rows.append(row)
     return tuple(rows)
 
 
