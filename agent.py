@@ -186,7 +186,7 @@ _STOPS_WORDS = "0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1 rgba(255,165,0,
 
 
 def _setting(
-    default: bool | int | float | str,
+    default: bool | int | float | str | None,
     text: str,
     env: str = "",
     least: float | None = None,
@@ -198,7 +198,8 @@ def _setting(
 
     `text` is its meaning with its unit, `env` its environment variable. A number has its range from
     `least` to `most`; a text has the `pattern` that it matches whole, and `takes` puts that into
-    words where the pattern itself is no help to a person.
+    words where the pattern itself is no help to a person. A default of None, which an empty text
+    gives, too, is "not set".
     """
     return field(
         default=default,
@@ -256,6 +257,14 @@ class Config:
     reply_corrections: int = _setting(
         2, "short corrections in one turn when no call can be read", "", 0, 5
     )
+    # Sent only when set, since a server knows best what suits the model that it loaded.
+    top_p: float | None = _setting(
+        None, "sampling: share of likely tokens; empty: unsent", "", 0, 1
+    )
+    top_k: int | None = _setting(None, "sampling: so many likely tokens", "", 0, 1000000)
+    min_p: float | None = _setting(None, "sampling: least share of the likeliest", "", 0, 1)
+    presence_penalty: float | None = _setting(None, "sampling: against repeats", "", -2, 2)
+    seed: int | None = _setting(None, "sampling: the same replies again", "", 0, 2**32 - 1)
     # -- eyes
     screen_capture_w: int = _setting(
         0, "pixels, exactly so with the height; 0: as image_tokens gives", "AGENT_IMAGE_W", 0, 8192
@@ -326,7 +335,11 @@ class Config:
     stall_recover: int = _setting(6, "... until the recovery keys", "", 1, 1000)
     stall_stop: int = _setting(10, "... until the run ends as stuck", "", 1, 1000)
     keep_last_screenshots: int = _setting(
-        2, "screenshots left after pruning", "AGENT_KEEP_LAST_SCREENSHOTS", 1, 100
+        2,
+        "screenshots left after pruning; if set, just so many",
+        "AGENT_KEEP_LAST_SCREENSHOTS",
+        1,
+        100,
     )
     prune_screenshots_at: int = _setting(
         4, "most in a request; pruning costs the server's prefix cache", "", 1, 100
@@ -449,8 +462,11 @@ def _finite_number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _convert(name: str, kind: str, value: object, where: str) -> bool | int | float | str:
+def _convert(name: str, kind: str, value: object, where: str) -> bool | int | float | str | None:
     """One value in the field's type, else ConfigError with `where` it stands and what it takes."""
+    kind, _, optional = kind.partition(" | ")
+    if optional and value in ("", None):
+        return None
     if kind == "str" and isinstance(value, str):
         return value
     if kind == "bool":
@@ -500,7 +516,11 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
                     " `--help` names the page that lists them."
                 )
             values[name] = _convert(name, str(known[name].type), value, where)
-            _check_range(name, values[name], known[name].metadata, where)
+            if values[name] is not None:
+                _check_range(name, values[name], known[name].metadata, where)
+    # Whoever sets how many screenshots are kept gets just that many: the slack is the default's.
+    if "keep_last_screenshots" in values:
+        values.setdefault("prune_screenshots_at", values["keep_last_screenshots"])
     return replace(Config(), **values)
 
 
@@ -3504,7 +3524,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "scroll_here",
             NoArgs,
-            "Scroll down where the mouse is.",
+            "Scroll down one notch where the mouse is.",
             "Scrolled down where the mouse is",
         ),
         Tool(
@@ -6668,6 +6688,7 @@ PROFILES = {
             {
                 **_CHAT,
                 "lmstudio_temperature": 0.2,
+                "scroll_ticks": 1,  # as the text of its tool says
                 # The described 1344x756 are 1,008 tokens; of a screen of 16:9 this makes 1376x768,
                 # which is the nearest size above the 1,024 that pointing wants.
                 "image_tokens": 1088,
@@ -7056,6 +7077,10 @@ def _byte_count(data: re.Match[bytes]) -> bytes:
 ####################################################################################################
 
 
+# Settings that a request has only if a person gave them.
+SAMPLING_IF_SET = ("top_p", "top_k", "min_p", "presence_penalty", "seed")
+
+
 @dataclass
 class Message:
     """One message of a request. The image stands before the text."""
@@ -7244,6 +7269,10 @@ class Voice:
             settings["tool_choice"] = "auto"
         settings["temperature"] = getattr(self.config, role.temperature)
         settings["max_tokens"] = getattr(self.config, role.max_tokens)
+        for name in SAMPLING_IF_SET:
+            value = getattr(self.config, name)
+            if value is not None:
+                settings[name] = value
         system = Message("system", self.profile.system(role))
         return request_body(settings, [system, *messages])
 
@@ -12350,10 +12379,9 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     layers["command line"] = {name: value for name, value in given.items() if value is not None}
     for item in options.set:
         name, equals, value = item.partition("=")
-        if equals:
-            layers[f"--set {name}"] = {name.strip(): value}
-        else:
-            layers[f"--set {name} takes FIELD=VALUE"] = {name.strip(): None}
+        if not equals:
+            raise ConfigError(f"--set {name} takes FIELD=VALUE, such as max_steps=30.")
+        layers[f"--set {name}"] = {name.strip(): value}
     return load_config(layers)
 
 
