@@ -4742,21 +4742,33 @@ def _context_length(instance: object) -> int | None:
     return None
 
 
+class ReplyWarning(NamedTuple):
+    """A sentence for the person, and the number in it that differs from reply to reply, or 0."""
+
+    text: str
+    tokens: int = 0
+
+    def is_news(self, told: int | None) -> bool:
+        """Whether to say it though it was told with that number, or never (None) before."""
+        return told is None or abs(self.tokens - told) > told / 10
+
+
 def reply_warnings(
     reply: Reply, asked: str, info: ModelInfo, image_tokens: int = 0, text_chars: int = 0
-) -> list[str]:
-    """What a person should know about a reply to the model `asked`, a sentence each.
+) -> dict[str, ReplyWarning]:
+    """What a person should know about a reply to the model `asked`: a warning of each kind.
 
-    `image_tokens` is what the screenshot must cost at least, `text_chars` the length of all else.
+    `image_tokens` is what the screenshots must cost at least, `text_chars` the length of all else.
     """
-    warnings: list[str] = []
+    warnings: dict[str, ReplyWarning] = {}
     if reply.model and not _same_model(asked, reply.model):
-        warnings.append(
-            f"The server answered with the model {server_words(reply.model)} instead of {asked}."
+        name = server_words(reply.model)
+        warnings[f"model {name}"] = ReplyWarning(
+            f"The server answered with the model {name} instead of {asked}."
         )
     length = info.context_length
     if length is not None and length < CONTEXT_LEAST:
-        warnings.append(
+        warnings["context"] = ReplyWarning(
             f"The model's context of {length} tokens is small for a screenshot;"
             " load it with 8192 or more."
         )
@@ -4765,11 +4777,22 @@ def reply_warnings(
         # A token is about 4 characters of text; with 5 there is no false alarm.
         left_for_image = counted - text_chars // 5
         if left_for_image < 0.6 * image_tokens:
-            warnings.append(
-                f"The server counted {counted} tokens, a screenshot has {image_tokens}:"
-                " it shrank or lost it."
-            )
+            text = _tokens_text(counted, image_tokens, text_chars)
+            warnings["tokens"] = ReplyWarning(text, counted)
     return warnings
+
+
+def _tokens_text(counted: int, image_tokens: int, text_chars: int) -> str:
+    """What it means that the server counted so few tokens for a request with a screenshot."""
+    if counted < image_tokens:
+        return (
+            f"The server counted {counted} tokens, a screenshot has {image_tokens}:"
+            " it shrank or lost it."
+        )
+    return (
+        f"The server counted {counted} tokens for a screenshot of {image_tokens} and {text_chars}"
+        " characters of text: it left out a part of either."
+    )
 
 
 ####################################################################################################
@@ -7206,7 +7229,7 @@ class Voice:
     requests: int = 0
     tokens: int = 0
     _failures: int = 0  # failed exchanges in a row
-    _warned: set[str] = field(default_factory=set)
+    _warned: dict[str, int] = field(default_factory=dict)  # kind of a warning: its number
     _before: str = ""  # text of the acting role's last request
     _hints: list[str] = field(default_factory=list)  # not yet answered
 
@@ -7318,11 +7341,11 @@ class Voice:
         )
         lines = reply_lines(reply.message)
         title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
-        self.logger.exchange(title, [*lines, *warnings])
-        for warning in warnings:
-            if warning not in self._warned:
-                self._warned.add(warning)
-                self.say(f"warning: {warning}")
+        self.logger.exchange(title, [*lines, *(warning.text for warning in warnings.values())])
+        for kind, warning in warnings.items():
+            if warning.is_news(self._warned.get(kind)):
+                self._warned[kind] = warning.tokens
+                self.say(f"warning: {warning.text}")
 
     def _record(self, role: Role, reply: Reply, shared: float | None, waited_s: float) -> None:
         tokens = {
@@ -11181,7 +11204,8 @@ def _check_cost(reply: Reply, info: ModelInfo, whole: Rect, text_chars: int) -> 
     warnings = reply_warnings(reply, info.name, info, image_tokens, text_chars)
     tokens = reply.usage.prompt_tokens or "?"
     cost = f"{reply.seconds:.1f} s, {tokens} tokens of prompt"
-    return Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
+    texts = [warning.text for warning in warnings.values()]
+    return Finding("screenshot", not warnings, "; ".join([cost, *texts]))
 
 
 def _calibration_picture(whole: Rect) -> bytes:

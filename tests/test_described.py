@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import unittest
+from dataclasses import replace
 from typing import Any
 
 import agent
@@ -47,6 +48,37 @@ class Sampling(EngineCase):
         for name, value in (("top_p", 1.1), ("presence_penalty", -3), ("seed", -1), ("top_k", 0.5)):
             with self.assertRaisesRegex(agent.ConfigError, name):
                 agent.load_config({"--set": {name: value}})
+
+
+class WarnedOnce(EngineCase):
+    def warned(self, *counts: int) -> list[str]:
+        """The warnings of a run whose server counts so many tokens, one request after the other."""
+        counted = iter(counts)
+        act = call("press_key", key="a")
+        engine, state = self.engine(
+            lambda r: act,
+            "chat",
+            max_steps=len(counts),
+            screen_capture_w=1024,
+            screen_capture_h=1024,
+        )
+        answer = engine.voice.server.complete
+
+        def complete(body: bytes) -> agent.Reply:
+            usage = agent.Usage(next(counted), 10, None)
+            return replace(answer(body), usage=usage)
+
+        engine.voice.server.complete = complete
+        agent.run_agent(engine, state)
+        return [line for line in self.lines if line.startswith("warning: The server counted")]
+
+    def test_the_same_warning_with_another_number_comes_once(self) -> None:
+        self.assertEqual(len(self.warned(301, 302, 299, 305, 290, 328)), 1)
+
+    def test_it_comes_again_when_the_number_changes_by_more_than_a_tenth(self) -> None:
+        lines = self.warned(300, 330, 331, 332, 290, 291)
+        numbers = [line.split()[4] for line in lines]
+        self.assertEqual(numbers, ["300", "331", "290"])
 
 
 class ScreenshotsKept(EngineCase):
