@@ -6734,6 +6734,12 @@ SCENARIOS = tuple(
     Scenario(*row)
     for row in (
         (
+            "web-chat",
+            "The browser shows an AI chat. Ask how it works, read the answer, ask about that,"
+            " and so on.",
+            "chat",
+        ),
+        (
             "start-menu",
             "Open the Start menu, verify on a screenshot that it is open, then close it again.",
             "chat",
@@ -6742,12 +6748,6 @@ SCENARIOS = tuple(
             "notepad",
             "Open Notepad from the Start menu, write a line, select all, copy it;"
             " verify each step.",
-            "chat",
-        ),
-        (
-            "web-chat",
-            "The browser shows an AI chat. Ask how it works, read the answer, ask about that,"
-            " and so on.",
             "chat",
         ),
         (
@@ -6772,6 +6772,18 @@ SCENARIOS = tuple(
         ),
     )
 )
+
+
+def numbered_scenarios(known: Sequence[Scenario]) -> Iterator[tuple[str, int, Scenario]]:
+    """(profile, number, scenario): each profile counts its own from 1, as it is described.
+
+    One for no profile in particular is the default profile's.
+    """
+    counts: Counter[str] = Counter()
+    for scenario in known:
+        profile = scenario.profile or "planner"
+        counts[profile] += 1
+        yield profile, counts[profile], scenario
 
 
 def load_scenarios(path: str) -> list[Scenario]:
@@ -12305,7 +12317,9 @@ OPTIONS = (
     Option("--demo", "run against a drawn desktop and a built-in model server", FLAG),
     Option("--check", "examine desktop, server and model; touches nothing", FLAG),
     Option(
-        "--scenario", "a prepared task, by number or name; --scenarios lists them", _metavar("N")
+        "--scenario",
+        "a prepared task, by name or by its profile's number; --scenarios lists them",
+        _metavar("N"),
     ),
     Option("--scenarios", argparse.SUPPRESS, FLAG),
     Option("--scenario-file", "your own, JSON: [{name, task_prompt, profile}]", _metavar("FILE")),
@@ -12427,25 +12441,30 @@ def pick_scenario(options: argparse.Namespace) -> bool:
     if options.scenario_file:
         known += load_scenarios(options.scenario_file)
     if options.scenarios:
-        for number, item in enumerate(known, 1):
-            profile = item.profile or "planner"
-            say(f"{number:>3}  {item.name:<14} {profile:<10} {cut(item.task_prompt, 84)}")
+        for profile, number, item in numbered_scenarios(known):
+            say(f"{profile:<10}{number:>2}  {item.name:<14} {cut(item.task_prompt, 84)}")
     elif options.scenario:
-        wanted = options.scenario.strip().lower()
-        found = [
-            item
-            for number, item in enumerate(known, 1)
-            if wanted in (str(number), item.name.lower())
-        ]
+        found = find_scenario(options.scenario, options.profile or "planner", known)
         if not found or options.task:
             raise ConfigError(
-                f"--scenario {options.scenario} takes one that --scenarios lists,"
-                " and no further TASK."
+                f"--scenario {options.scenario} takes a name that --scenarios lists, or with"
+                " --profile a number that it lists there, and no further TASK."
             )
-        options.task = found[-1].task_prompt
-        options.profile = options.profile or found[-1].profile
+        options.task = found.task_prompt
+        options.profile = options.profile or found.profile
     options.profile = options.profile or "planner"
     return bool(options.scenarios)
+
+
+def find_scenario(wanted: str, profile: str, known: Sequence[Scenario]) -> Scenario | None:
+    """The last one of that name, whoever it is meant for, or of that number in the profile."""
+    wanted = wanted.strip().lower()
+    found = None
+    for owner, number, item in numbered_scenarios(known):
+        by_number = owner == profile and wanted == str(number)
+        if by_number or wanted == item.name.lower():
+            found = item
+    return found
 
 
 ####################################################################################################
