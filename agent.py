@@ -204,7 +204,7 @@ _STOPS_WORDS = "0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1 rgba(255,165,0,
 
 
 def _setting(
-    default: bool | int | float | str,
+    default: bool | int | float | str | None,
     text: str,
     env: str = "",
     least: float | None = None,
@@ -216,7 +216,8 @@ def _setting(
 
     `text` is its meaning with its unit, `env` its environment variable. A number has its range from
     `least` to `most`; a text has the `pattern` that it matches whole, and `takes` puts that into
-    words where the pattern itself is no help to a person.
+    words where the pattern itself is no help to a person. A default of None, which an empty text
+    gives, too, is "not set".
     """
     return field(
         default=default,
@@ -286,6 +287,14 @@ class Config:
         "whether a reply must hold a call; discovered: where the server is known to see to it",
         pattern="discovered|auto|required",
     )
+    # Sent only when set, since a server knows best what suits the model that it loaded.
+    top_p: float | None = _setting(
+        None, "sampling: share of likely tokens; empty: unsent", "", 0, 1
+    )
+    top_k: int | None = _setting(None, "sampling: so many likely tokens", "", 0, 1000000)
+    min_p: float | None = _setting(None, "sampling: least share of the likeliest", "", 0, 1)
+    presence_penalty: float | None = _setting(None, "sampling: against repeats", "", -2, 2)
+    seed: int | None = _setting(None, "sampling: the same replies again", "", 0, 2**32 - 1)
     # -- eyes
     screen_capture_w: int = _setting(
         0, "pixels, exactly so with the height; 0: as image_tokens gives", "AGENT_IMAGE_W", 0, 8192
@@ -363,7 +372,11 @@ class Config:
     stall_recover: int = _setting(6, "... until the recovery keys", "", 1, 1000)
     stall_stop: int = _setting(10, "... until the run ends as stuck", "", 1, 1000)
     keep_last_screenshots: int = _setting(
-        2, "screenshots left after pruning", "AGENT_KEEP_LAST_SCREENSHOTS", 1, 100
+        2,
+        "screenshots left after pruning; if set, just so many",
+        "AGENT_KEEP_LAST_SCREENSHOTS",
+        1,
+        100,
     )
     prune_screenshots_at: int = _setting(
         4, "most in a request; pruning costs the server's prefix cache", "", 1, 100
@@ -505,8 +518,11 @@ def _finite_number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _convert(name: str, kind: str, value: object, where: str) -> bool | int | float | str:
+def _convert(name: str, kind: str, value: object, where: str) -> bool | int | float | str | None:
     """One value in the field's type, else ConfigError with `where` it stands and what it takes."""
+    kind, _, optional = kind.partition(" | ")
+    if optional and value in ("", None):
+        return None
     if kind == "str" and isinstance(value, str):
         return value
     if kind == "bool":
@@ -556,7 +572,11 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
                     " `--help` names the page that lists them."
                 )
             values[name] = _convert(name, str(known[name].type), value, where)
-            _check_range(name, values[name], known[name].metadata, where)
+            if values[name] is not None:
+                _check_range(name, values[name], known[name].metadata, where)
+    # Whoever sets how many screenshots are kept gets just that many: the slack is the default's.
+    if "keep_last_screenshots" in values:
+        values.setdefault("prune_screenshots_at", values["keep_last_screenshots"])
     return replace(Config(), **values)
 
 
@@ -3693,7 +3713,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "scroll_here",
             NoArgs,
-            "Scroll down where the mouse is.",
+            "Scroll down one notch where the mouse is.",
             "Scrolled down where the mouse is",
         ),
         Tool(
@@ -4915,21 +4935,33 @@ def _context_length(instance: object) -> int | None:
     return None
 
 
+class ReplyWarning(NamedTuple):
+    """A sentence for the person, and the number in it that differs from reply to reply, or 0."""
+
+    text: str
+    tokens: int = 0
+
+    def is_news(self, told: int | None) -> bool:
+        """Whether to say it though it was told with that number, or never (None) before."""
+        return told is None or abs(self.tokens - told) > told / 10
+
+
 def reply_warnings(
     reply: Reply, asked: str, info: ModelInfo, image_tokens: int = 0, text_chars: int = 0
-) -> list[str]:
-    """What a person should know about a reply to the model `asked`, a sentence each.
+) -> dict[str, ReplyWarning]:
+    """What a person should know about a reply to the model `asked`: a warning of each kind.
 
-    `image_tokens` is what the screenshot must cost at least, `text_chars` the length of all else.
+    `image_tokens` is what the screenshots must cost at least, `text_chars` the length of all else.
     """
-    warnings: list[str] = []
+    warnings: dict[str, ReplyWarning] = {}
     if reply.model and not _same_model(asked, reply.model):
-        warnings.append(
-            f"The server answered with the model {server_words(reply.model)} instead of {asked}."
+        name = server_words(reply.model)
+        warnings[f"model {name}"] = ReplyWarning(
+            f"The server answered with the model {name} instead of {asked}."
         )
     length = info.context_length
     if length is not None and length < CONTEXT_LEAST:
-        warnings.append(
+        warnings["context"] = ReplyWarning(
             f"The model's context of {length} tokens is small for a screenshot;"
             " load it with 8192 or more."
         )
@@ -4938,11 +4970,22 @@ def reply_warnings(
         # A token is about 4 characters of text; with 5 there is no false alarm.
         left_for_image = counted - text_chars // 5
         if left_for_image < 0.6 * image_tokens:
-            warnings.append(
-                f"The server counted {counted} tokens, a screenshot has {image_tokens}:"
-                " it shrank or lost it."
-            )
+            text = _tokens_text(counted, image_tokens, text_chars)
+            warnings["tokens"] = ReplyWarning(text, counted)
     return warnings
+
+
+def _tokens_text(counted: int, image_tokens: int, text_chars: int) -> str:
+    """What it means that the server counted so few tokens for a request with a screenshot."""
+    if counted < image_tokens:
+        return (
+            f"The server counted {counted} tokens, a screenshot has {image_tokens}:"
+            " it shrank or lost it."
+        )
+    return (
+        f"The server counted {counted} tokens for a screenshot of {image_tokens} and {text_chars}"
+        " characters of text: it left out a part of either."
+    )
 
 
 ####################################################################################################
@@ -7201,6 +7244,7 @@ PROFILES = {
             {
                 **_CHAT,
                 "lmstudio_temperature": 0.2,
+                "scroll_ticks": 1,  # as the text of its tool says
                 # The described 1344x756 are 1,008 tokens; of a screen of 16:9 this makes 1376x768,
                 # which is the nearest size above the 1,024 that pointing wants.
                 "image_tokens": 1088,
@@ -7223,6 +7267,12 @@ SCENARIOS = tuple(
     Scenario(*row)
     for row in (
         (
+            "web-chat",
+            "The browser shows an AI chat. Ask how it works, read the answer, ask about that,"
+            " and so on.",
+            "chat",
+        ),
+        (
             "start-menu",
             "Open the Start menu, verify on a screenshot that it is open, then close it again.",
             "chat",
@@ -7231,12 +7281,6 @@ SCENARIOS = tuple(
             "notepad",
             "Open Notepad from the Start menu, write a line, select all, copy it;"
             " verify each step.",
-            "chat",
-        ),
-        (
-            "web-chat",
-            "The browser shows an AI chat. Ask how it works, read the answer, ask about that,"
-            " and so on.",
             "chat",
         ),
         (
@@ -7261,6 +7305,18 @@ SCENARIOS = tuple(
         ),
     )
 )
+
+
+def numbered_scenarios(known: Sequence[Scenario]) -> Iterator[tuple[str, int, Scenario]]:
+    """(profile, number, scenario): each profile counts its own from 1, as it is described.
+
+    One for no profile in particular is the default profile's.
+    """
+    counts: Counter[str] = Counter()
+    for scenario in known:
+        profile = scenario.profile or "planner"
+        counts[profile] += 1
+        yield profile, counts[profile], scenario
 
 
 def load_scenarios(path: str) -> list[Scenario]:
@@ -7594,6 +7650,8 @@ def _byte_count(data: re.Match[bytes]) -> bytes:
 
 
 SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text
+# Settings that a request has only if a person gave them.
+SAMPLING_IF_SET = ("top_p", "top_k", "min_p", "presence_penalty", "seed")
 
 _IMAGE_BEGINS = b'{"type":"image_url","image_url":{"url":"data:image/png;base64,'
 
@@ -7743,7 +7801,7 @@ class Voice:
     _called: bool = False  # whether any reply held a call
     _silent: int = 0  # replies before that one which could have held a call
     _left_list: bool = False  # whether the tools' list came to nothing
-    _warned: set[str] = field(default_factory=set)
+    _warned: dict[str, int] = field(default_factory=dict)  # kind of a warning: its number
     _image: bytes = b""  # the last picture between context and question, in base64 ...
     _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
@@ -7836,6 +7894,10 @@ class Voice:
             settings["tool_choice"] = self._tool_choice()
         settings["temperature"] = getattr(self.config, role.temperature)
         settings["max_tokens"] = getattr(self.config, role.max_tokens)
+        for name in SAMPLING_IF_SET:
+            value = getattr(self.config, name)
+            if value is not None:
+                settings[name] = value
         return request_body(settings, [Message("system", prompt), *messages])
 
     def _tool_choice(self) -> str:
@@ -7905,11 +7967,11 @@ class Voice:
         )
         lines = reply_lines(reply.message)
         title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
-        self.logger.exchange(title, [*lines, *warnings])
-        for warning in warnings:
-            if warning not in self._warned:
-                self._warned.add(warning)
-                self.say(f"warning: {warning}")
+        self.logger.exchange(title, [*lines, *(warning.text for warning in warnings.values())])
+        for kind, warning in warnings.items():
+            if warning.is_news(self._warned.get(kind)):
+                self._warned[kind] = warning.tokens
+                self.say(f"warning: {warning.text}")
 
     def _record(self, role: Role, reply: Reply, waited_s: float) -> None:
         tokens = {
@@ -12225,7 +12287,8 @@ def _check_cost(reply: Reply, info: ModelInfo, whole: Rect, text_chars: int) -> 
     cost = f"{reply.seconds:.1f} s"
     if reply.usage.prompt_tokens:
         cost += f", {reply.usage.prompt_tokens} tokens of prompt"
-    return Finding("screenshot", not warnings, "; ".join([cost, *warnings]))
+    texts = [warning.text for warning in warnings.values()]
+    return Finding("screenshot", not warnings, "; ".join([cost, *texts]))
 
 
 def _calibration_picture(whole: Rect) -> bytes:
@@ -13383,7 +13446,9 @@ OPTIONS = (
     Option("--demo", "run against a drawn desktop and a built-in model server", FLAG),
     Option("--check", "examine desktop, server and model; touches nothing", FLAG),
     Option(
-        "--scenario", "a prepared task, by number or name; --scenarios lists them", _metavar("N")
+        "--scenario",
+        "a prepared task, by name or by its profile's number; --scenarios lists them",
+        _metavar("N"),
     ),
     Option("--scenarios", argparse.SUPPRESS, FLAG),
     Option("--scenario-file", "your own, JSON: [{name, task_prompt, profile}]", _metavar("FILE")),
@@ -13485,10 +13550,9 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     layers["command line"] = {name: value for name, value in given.items() if value is not None}
     for item in options.set:
         name, equals, value = item.partition("=")
-        if equals:
-            layers[f"--set {name}"] = {name.strip(): value}
-        else:
-            layers[f"--set {name} takes FIELD=VALUE"] = {name.strip(): None}
+        if not equals:
+            raise ConfigError(f"--set {name} takes FIELD=VALUE, such as max_steps=30.")
+        layers[f"--set {name}"] = {name.strip(): value}
     return load_config(layers)
 
 
@@ -13510,25 +13574,30 @@ def pick_scenario(options: argparse.Namespace) -> bool:
     if options.scenario_file:
         known += load_scenarios(options.scenario_file)
     if options.scenarios:
-        for number, item in enumerate(known, 1):
-            profile = item.profile or "planner"
-            say(f"{number:>3}  {item.name:<14} {profile:<10} {cut(item.task_prompt, 84)}")
+        for profile, number, item in numbered_scenarios(known):
+            say(f"{profile:<10}{number:>2}  {item.name:<14} {cut(item.task_prompt, 84)}")
     elif options.scenario:
-        wanted = options.scenario.strip().lower()
-        found = [
-            item
-            for number, item in enumerate(known, 1)
-            if wanted in (str(number), item.name.lower())
-        ]
+        found = find_scenario(options.scenario, options.profile or "planner", known)
         if not found or options.task:
             raise ConfigError(
-                f"--scenario {options.scenario} takes one that --scenarios lists,"
-                " and no further TASK."
+                f"--scenario {options.scenario} takes a name that --scenarios lists, or with"
+                " --profile a number that it lists there, and no further TASK."
             )
-        options.task = found[-1].task_prompt
-        options.profile = options.profile or found[-1].profile
+        options.task = found.task_prompt
+        options.profile = options.profile or found.profile
     options.profile = options.profile or "planner"
     return bool(options.scenarios)
+
+
+def find_scenario(wanted: str, profile: str, known: Sequence[Scenario]) -> Scenario | None:
+    """The last one of that name, whoever it is meant for, or of that number in the profile."""
+    wanted = wanted.strip().lower()
+    found = None
+    for owner, number, item in numbered_scenarios(known):
+        by_number = owner == profile and wanted == str(number)
+        if by_number or wanted == item.name.lower():
+            found = item
+    return found
 
 
 ####################################################################################################

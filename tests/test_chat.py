@@ -634,8 +634,8 @@ class Scenarios(unittest.TestCase):
         path.write_text(content, encoding="utf-8")
         return str(path)
 
-    def test_they_are_chosen_by_number_or_name_with_their_profile(self) -> None:
-        for name in ("2", "notepad", " NotePad "):
+    def test_they_are_chosen_by_name_with_their_profile(self) -> None:
+        for name in ("notepad", " NotePad "):
             options = self.pick("--scenario", name)
             self.assertIn("select all", options.task)
             self.assertEqual(options.profile, "chat")
@@ -650,8 +650,34 @@ class Scenarios(unittest.TestCase):
         lines = self.out.getvalue().splitlines()
         self.assertTrue(self.listed)
         self.assertEqual(len(lines), len(agent.SCENARIOS) + 1)
-        self.assertRegex(lines[0], r"^ +1  start-menu +chat +Open the Start menu")
-        self.assertRegex(lines[-1], r"^ +8  mine +planner +Wave")
+        self.assertRegex(lines[0], r"^chat +1  web-chat +The browser")
+        self.assertRegex(lines[3], r"^pointer +1  see-cursor +Take a screenshot")
+        self.assertRegex(lines[-1], r"^planner +1  mine +Wave")
+
+    def test_numbers_count_as_each_profile_is_described(self) -> None:
+        described = {
+            "chat": ("web-chat", "start-menu", "notepad"),
+            "pointer": ("see-cursor", "centre-cursor", "click", "type"),
+        }
+        for profile, names in described.items():
+            for number, name in enumerate(names, 1):
+                chosen = self.pick("--profile", profile, "--scenario", str(number))
+                self.assertEqual(chosen.profile, profile)
+                self.assertEqual(chosen.task, self.pick("--scenario", name).task)
+            with self.assertRaisesRegex(agent.ConfigError, "--profile a number"):
+                self.pick("--profile", profile, "--scenario", str(len(names) + 1))
+        with self.assertRaisesRegex(agent.ConfigError, "--profile a number"):
+            self.pick("--scenario", "1")
+
+    def test_ones_own_are_counted_behind_those_of_their_profile(self) -> None:
+        path = self.file(
+            '[{"name": "a", "task_prompt": "Wave", "profile": "pointer"},'
+            ' {"name": "b", "task_prompt": "Bow"}]'
+        )
+        own = ("--scenario-file", path)
+        chosen = self.pick("--profile", "pointer", "--scenario", "5", *own)
+        self.assertEqual(chosen.task, "Wave")
+        self.assertEqual(self.pick("--scenario", "1", *own).task, "Bow")
 
     def test_ones_own_scenarios_come_from_a_file(self) -> None:
         path = self.file('[{"name": "mine", "task_prompt": "Wave", "profile": "pointer"}]')

@@ -1002,7 +1002,8 @@ class WarningTests(unittest.TestCase):
         **more: int,
     ) -> list[str]:
         got = agent.Reply({}, "stop", agent.Usage(tokens), model, 1.0, 1)
-        return agent.reply_warnings(got, WANTED, Info(WANTED, context_length=context), **more)
+        told = agent.reply_warnings(got, WANTED, Info(WANTED, context_length=context), **more)
+        return [warning.text for warning in told.values()]
 
     def test_a_reply_as_expected_gives_no_warning(self) -> None:
         self.assertEqual(self.warnings(image_tokens=1296, text_chars=10400), [])
@@ -1013,9 +1014,15 @@ class WarningTests(unittest.TestCase):
         self.assertIn("gemma instead of", self.warnings(model="gemma")[0])
         self.assertIn("context of 4096 tokens", self.warnings(context=4096)[0])
         self.assertIn("counted 500 tokens", self.warnings(500, image_tokens=1296)[0])
-        self.assertIn(
-            "counted 2700 tokens", self.warnings(2700, image_tokens=1296, text_chars=10400)[0]
-        )
+        more = self.warnings(2700, image_tokens=1296, text_chars=10400)[0]
+        self.assertIn("counted 2700 tokens", more)
+
+    def test_shrank_is_said_of_fewer_tokens_than_the_screenshot_has_only(self) -> None:
+        fewer = self.warnings(1081, image_tokens=1296, text_chars=4000)[0]
+        self.assertIn("1081 tokens, a screenshot has 1296: it shrank or lost it.", fewer)
+        more = self.warnings(1700, image_tokens=1296, text_chars=5000)[0]
+        self.assertNotIn("shrank", more)
+        self.assertIn("1700 tokens for a screenshot of 1296 and 5000 characters", more)
 
     def test_ollama_tags_are_part_of_a_name(self) -> None:
         self.assertTrue(agent._same_model("qwen3-vl:2b", "Qwen3-VL:2b"))

@@ -1,0 +1,124 @@
+"""Settings that the described systems have: sampling, screenshots kept, the wheel."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import unittest
+from dataclasses import replace
+from typing import Any
+
+import agent
+from tests.scripted import PLAN, PROOF, EngineCase, call, role_of, text
+from tests.test_chat import LOOK, images
+
+SAMPLING = {"top_p": 0.8, "top_k": 20, "min_p": 0.05, "presence_penalty": -1.5, "seed": 7}
+
+
+class Sampling(EngineCase):
+    def requests(self, **settings: Any) -> list[dict[str, Any]]:
+        """The requests of a short run, to each of its three roles."""
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            if role_of(request) == "planner":
+                return PLAN
+            if "tools" in request:
+                return call("report_mission_complete", evidence=PROOF)
+            return text("YES")
+
+        engine, state = self.engine(decide, **settings)
+        agent.run_agent(engine, state)
+        self.assertEqual(set(engine.voice.server.roles), {"planner", "executor", "verifier"})
+        return engine.voice.server.requests
+
+    def test_what_is_not_set_is_not_sent(self) -> None:
+        for request in self.requests():
+            self.assertFalse(SAMPLING.keys() & request.keys())
+
+    def test_what_is_set_is_sent_by_each_role(self) -> None:
+        for request in self.requests(**SAMPLING):
+            self.assertEqual({name: request.get(name) for name in SAMPLING}, SAMPLING)
+
+    def test_zero_is_a_value_and_an_empty_text_is_none(self) -> None:
+        request = self.requests(seed="0", top_k=0, top_p="", min_p=None)[0]
+        self.assertEqual((request["seed"], request["top_k"]), (0, 0))
+        self.assertFalse({"top_p", "min_p"} & request.keys())
+
+    def test_ranges_hold(self) -> None:
+        for name, value in (("top_p", 1.1), ("presence_penalty", -3), ("seed", -1), ("top_k", 0.5)):
+            with self.assertRaisesRegex(agent.ConfigError, name):
+                agent.load_config({"--set": {name: value}})
+
+
+class WarnedOnce(EngineCase):
+    def warned(self, *counts: int) -> list[str]:
+        """The warnings of a run whose server counts so many tokens, one request after the other."""
+        counted = iter(counts)
+        act = call("press_key", key="a")
+        engine, state = self.engine(
+            lambda r: act,
+            "chat",
+            max_steps=len(counts),
+            screen_capture_w=1024,
+            screen_capture_h=1024,
+        )
+        answer = engine.voice.server.complete
+
+        def complete(body: bytes) -> agent.Reply:
+            usage = agent.Usage(next(counted), 10, None)
+            return replace(answer(body), usage=usage)
+
+        engine.voice.server.complete = complete
+        agent.run_agent(engine, state)
+        return [line for line in self.lines if line.startswith("warning: The server counted")]
+
+    def test_the_same_warning_with_another_number_comes_once(self) -> None:
+        self.assertEqual(len(self.warned(301, 302, 299, 305, 290, 328)), 1)
+
+    def test_it_comes_again_when_the_number_changes_by_more_than_a_tenth(self) -> None:
+        lines = self.warned(300, 330, 331, 332, 290, 291)
+        numbers = [line.split()[4] for line in lines]
+        self.assertEqual(numbers, ["300", "331", "290"])
+
+
+class ScreenshotsKept(EngineCase):
+    def most(self, **settings: Any) -> list[int]:
+        """The number of screenshots in each request of a chat that looks again and again."""
+        keys = itertools.count()
+        looks = itertools.chain.from_iterable(
+            (call("press_key", key="abcdefghij"[number % 10]), LOOK) for number in keys
+        )
+        engine, state = self.engine(lambda r: next(looks), "chat", max_steps=16, **settings)
+        agent.run_agent(engine, state)
+        return [len(images(request)) for request in engine.voice.server.requests[::2]]
+
+    def test_a_number_that_was_set_is_the_number_in_a_request(self) -> None:
+        for number in (1, 2, 3):
+            counts = self.most(keep_last_screenshots=number)
+            self.assertEqual(counts, [min(number, place + 1) for place in range(8)])
+
+    def test_the_slack_is_the_defaults_or_ones_own(self) -> None:
+        self.assertEqual(self.most(), [1, 2, 3, 4, 2, 3, 4, 2])
+        counts = self.most(keep_last_screenshots=2, prune_screenshots_at=3)
+        self.assertEqual(counts, [1, 2, 3, 2, 3, 2, 3, 2])
+
+
+class Notch(EngineCase):
+    def test_pointer_scrolls_one_notch_as_its_tool_says(self) -> None:
+        replies = iter([call("scroll_down"), text("Done.")])
+        engine, state = self.engine(lambda r: next(replies), "pointer")
+        agent.run_agent(engine, state)
+        turned = [event for event in engine.eyes.desktop.inputs if event[0] == "wheel"]
+        self.assertEqual(turned, [("wheel", -120, False)])
+        profile = agent.PROFILES["pointer"]
+        schemas = json.dumps(profile.schemas(profile.roles["executor"]))
+        self.assertIn("one notch", schemas)
+
+    def test_the_others_keep_their_three(self) -> None:
+        for name, profile in agent.PROFILES.items():
+            config = agent.load_config({"profile": profile.settings})
+            self.assertEqual(config.scroll_ticks, 1 if name == "pointer" else 3, name)
+
+
+if __name__ == "__main__":
+    unittest.main()
