@@ -7808,8 +7808,8 @@ def begin_section(engine: Engine, state: AgentState, mode: str) -> None:
     active = len(state.memory.active_history)
     archives = len(state.memory.all_snapshots)
     engine.logger.log(
-        f"STATE turn {state.turn} of {engine.config.max_steps}, {active} active actions,"
-        f" {archives} archives, {state.stalled} turns without progress"
+        f"STATE turn {state.turn}, {active} active actions, {archives} archives,"
+        f" {state.stalled} turns without progress"
     )
 
 

@@ -298,9 +298,9 @@ class Sections(RecordsCase):
             plan_and(CLICK), max_steps=8, memory_compression_threshold=3, memory_keep_actions=1
         )
         states = re.findall(r"STATE (turn .* archives)", self.log_of(engine))
-        self.assertEqual(states[0], "turn 1 of 8, 0 active actions, 0 archives")
-        self.assertEqual(states[4], "turn 5 of 8, 3 active actions, 0 archives")
-        self.assertEqual(states[5], "turn 6 of 8, 1 active actions, 1 archives")
+        self.assertEqual(states[0], "turn 1, 0 active actions, 0 archives")
+        self.assertEqual(states[4], "turn 5, 3 active actions, 0 archives")
+        self.assertEqual(states[5], "turn 6, 1 active actions, 1 archives")
 
     def test_archives_errors_and_requests_are_figures(self) -> None:
         replies = iter([PLAN, CLICK, CLICK, text("I click."), agent.ModelError("No.", "reset")])
