@@ -7076,6 +7076,7 @@ class Profile:
         ""  # a tool that the program uses before the first request, as if the model had called it
     )
     report: ReportForm = PLANNER_REPORT
+    modes: Mapping[str, str] = field(default_factory=dict)  # other names of modes, for the log
 
     def system(self, role: Role) -> str:
         """The role's system prompt with the tools' names of this vocabulary."""
@@ -7225,6 +7226,7 @@ PROFILES = {
                 "planner_max_tokens": 1200,
             },
             report=COMMANDER_REPORT,
+            modes={PLANNING: "EVALUATION"},
         ),
         Profile(
             "chat",
@@ -8732,6 +8734,7 @@ def run_turns(
     engine: Engine,
     state: AgentState,
     take_turn: Callable[[], Outcome | None],
+    mode_of_turn: Callable[[], str] = lambda: EXECUTION,
 ) -> Outcome:
     """Turn after turn, until one ends the run or there are no more."""
     config = engine.config
@@ -8741,7 +8744,7 @@ def run_turns(
         state.increment_turn()
         engine.began = engine.clock.now()
         logger.turn = state.turn
-        logger.section(f"TURN {state.turn}")
+        begin_section(engine, state, mode_of_turn())
         outcome = take_turn()
         if outcome:
             return outcome
@@ -8756,6 +8759,18 @@ def most_turns(engine: Engine) -> int:
     if engine.profile.loop == "chat":
         return config.max_steps * config.turns_an_act
     return config.max_steps
+
+
+def begin_section(engine: Engine, state: AgentState, mode: str) -> None:
+    """The header of a turn in the log, and where the run stands."""
+    shown = engine.profile.modes.get(mode, mode)
+    engine.logger.section(f"TURN {state.turn} - {shown}")
+    active = len(state.memory.active_history)
+    archives = len(state.memory.all_snapshots)
+    engine.logger.log(
+        f"STATE turn {state.turn}, {active} active actions, {archives} archives,"
+        f" {state.stalled} turns without progress"
+    )
 
 
 def perform_act(engine: Engine, state: AgentState, act: Act, look: Look) -> tuple[Deed, bool]:
@@ -8997,7 +9012,7 @@ def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
     if not state.turn:
         keep_first_picture(engine)
     take_turn = partial(two_agent_turn, engine, state)
-    return run_turns(engine, state, take_turn)
+    return run_turns(engine, state, take_turn, partial(choose_mode, engine, state))
 
 
 def keep_first_picture(engine: Engine) -> None:
@@ -9009,13 +9024,18 @@ def keep_first_picture(engine: Engine) -> None:
     engine.logger.log(f"SCREENSHOT {path}: the screen before the first turn")
 
 
-def two_agent_turn(engine: Engine, state: AgentState) -> Outcome | None:
-    """One turn of either; never the planner twice without an executor's turn between."""
+def choose_mode(engine: Engine, state: AgentState) -> str:
+    """Whose turn begins; never the planner's twice without an executor's turn between."""
     review_due = state.since_review >= engine.config.review_interval
     archiving_due = state.memory.needs_compression
     planner_wanted = state.needs_review or review_due or archiving_due
     if planner_wanted and state.since_review:
         state.mode = PLANNING
+    return state.mode
+
+
+def two_agent_turn(engine: Engine, state: AgentState) -> Outcome | None:
+    """One turn of either, as the mode says."""
     if state.mode == EXECUTION:
         return execute_turn(engine, state)
     plan_turn(engine, state)
@@ -10080,8 +10100,10 @@ COUNTS = {  # figures that are counted, as they are called towards people
     "turns": "turns",
     "acted": "acts",
     "refused": "refused",
+    "errors": "errors",
     "corrections": "corrections",
     "wasted": "wasted turns",
+    "archives": "archives",
     "requests": "requests",
     "prompt": "prompt tokens",
     "completion": "completion tokens",
@@ -10100,8 +10122,10 @@ class Sums:
     turns: int = 0
     acted: int = 0
     refused: int = 0
+    errors: int = 0  # requests that failed, and replies without a usable call
     corrections: int = 0
     wasted: int = 0
+    archives: int = 0
     requests: int = 0
     prompt: int = 0
     completion: int = 0
@@ -10258,6 +10282,13 @@ class Book:
         found.append(("settled within", self._settled()))
         return found
 
+    def debrief(self) -> str:
+        """How the run ended and what it took, for the end of the log."""
+        lines = [f"FINAL STATUS: {self.run.outcome}: {self.run.text}"]
+        for name, text in self.figures():
+            lines.append(f"{name}: {text}")
+        return "\n".join(lines)
+
     def _settled(self) -> str:
         """Median and 95th percentile of the times to settle, of the turns that are kept."""
         times = []
@@ -10376,17 +10407,17 @@ def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> Sums:
 
 def _enter_failure(run: RunEntry, turn: TurnEntry, record: FailureRecord) -> Sums:
     turn.notes.append(("failed", record.text))
-    return Sums()
+    return Sums(requests=1, errors=1)
 
 
 def _enter_no_call(run: RunEntry, turn: TurnEntry, record: NoCallRecord) -> Sums:
     turn.notes.append(("correction", record.text))
-    return Sums()
+    return Sums(errors=1)
 
 
 def _enter_archive(run: RunEntry, turn: TurnEntry, record: MemorySnapshot) -> Sums:
     turn.notes.append(("archive", record.summary))
-    return Sums()
+    return Sums(archives=1)
 
 
 def _enter_hint(run: RunEntry, turn: TurnEntry, record: HintRecord) -> Sums:
@@ -13922,12 +13953,10 @@ def begin_records(engine: Engine, task: str, resumed: bool) -> None:
     """The first entries of log and journal."""
     name = engine.profile.name
     model = engine.voice.model
-    lines = [
-        f"agent.py {__version__}, profile {name}, model {model.name}",
-        f"TASK: {task}",
-        str(engine.config),
-    ]
-    engine.logger.log("\n".join(lines))
+    engine.logger.section("EXECUTION LOG START")
+    engine.logger.log(f"agent.py {__version__}, profile {name}, model {model.name}")
+    engine.logger.section("INITIALIZATION")
+    engine.logger.log(f"TASK: {task}\n{engine.config}")
     kind = ResumeRecord if resumed else RunRecord
     record = kind(
         version=__version__,
@@ -13982,7 +14011,10 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
             seconds=round(seconds, 3),
         )
         logger.record(end)
-        logger.log(f"END {outcome.kind}: {outcome.text}")
+        if outcome.kind == "completed":
+            logger.section("MISSION COMPLETE")
+        logger.section("DEBRIEF")
+        logger.log(session.book.debrief())
     session.terminal.say(f"{outcome.kind}: {outcome.text}", 0)
     last = session.terminal.last_turn
     if outcome.kind != "completed" and last and session.terminal.level == 0:

@@ -39,9 +39,14 @@ class Cut(NamedTuple):
     field: str
     # `goes`; `may go`, if it was null; `common keys`: keys on one side alone are named, not counted
     allowed: str
+    allowed: (
+        str  # what CUTS says of it: one of the words that `without_cuts` and `without_lines` know
+    )
     why: str
 
 
+# `may go`, if it was null; `may come`; `may differ`; `common keys`: keys on one side alone are named, not counted;
+# `new lines`: lines of that kind on one side alone.
 CUTS = (
     Cut("run", "config", "common keys", "settings come and go; the common ones must be the same"),
     Cut("reply", "shared", "goes", "an estimate of the program's own, which left out the picture"),
@@ -52,7 +57,55 @@ CUTS = (
         "may go",
         "it was null in every line, the actions have lines of their own",
     ),
+    Cut("role", "", "new lines", "what each role is told stands once in the journal"),
+    Cut("hint", "", "new lines", "what the person said stands in the journal"),
+    Cut(
+        "stage", "asked", "may come", "the actions as the model wrote them, and what became of each"
+    ),
+    Cut("reply", "tokens", "may differ", "they follow from the requests, which are compared"),
+    Cut("reply", "shared", "may differ", "it follows from the requests, which are compared"),
 )
+
+
+class TextCut(NamedTuple):
+    """A difference that is meant in requests, logs or terminal: what is taken out of both sides, and why."""
+
+    where: str  # the beginning of the places it holds for
+    pattern: str  # of whole lines or parts of them; ^ is a line's beginning
+    instead: str
+    why: str
+
+
+SIZES = r"\b\d+(?= bytes| tokens)|(?<=prompt_tokens=)\d+|(?<=shared )[\d.]+"
+NEW_ENTRY = r"^TIME (?:ROLE|PARSED|STATE|SCREENSHOT) .*\n(?:    .*\n)*"
+NEW_HEADER = r"^\n=== (?:EXECUTION LOG START|INITIALIZATION|MISSION COMPLETE|DEBRIEF) ===\n"
+LAST_ENTRY = r"^TIME (?:END|FINAL STATUS:) (.*)\n(?:    .*\n)*"
+TOLD_OF_FILE = r', (\\*)"file\1": .{1,80}?"screen_size\1": \[\d+, \d+\]'
+TEXT_CUTS = (
+    TextCut("request", TOLD_OF_FILE, "", "a chat is told of its screenshot's file and size"),
+    TextCut("logs", TOLD_OF_FILE, "", "a chat is told of its screenshot's file and size"),
+    TextCut("logs", NEW_ENTRY, "", "roles, state, first picture and a story's actions are logged"),
+    TextCut("logs", NEW_HEADER, "", "the log has the described sections"),
+    TextCut("logs", r"^(=== TURN \d+) - \w+ ===", r"\1 ===", "a turn's header says its mode"),
+    TextCut("logs", r"^TIME TASK: ", "    TASK: ", "the task stands in a section of its own"),
+    TextCut("logs", LAST_ENTRY, r"TIME END \1\n", "the log ends with a debrief"),
+    TextCut("logs", SIZES, "N", "sizes follow from the requests, which are compared"),
+    TextCut("terminal", SIZES, "N", "sizes follow from the requests, which are compared"),
+)
+FILE_CUTS = {"screenshots/turn_0000.png": "the screen before the first turn is kept"}
+
+
+def without_text_cuts(old: str, new: str, where: str, named: set[str]) -> tuple[str, str]:
+    """Both texts less what TEXT_CUTS allows there; adds to `named` what was on one side more often."""
+    for cut in TEXT_CUTS:
+        if cut.where != where:
+            continue
+        old, old_times = re.subn(cut.pattern, cut.instead, old, flags=re.MULTILINE)
+        new, new_times = re.subn(cut.pattern, cut.instead, new, flags=re.MULTILINE)
+        if old_times != new_times:
+            named.add(f"{where}: {cut.why}")
+    return old, new
+
 
 # Runs one demo of the checkout that stands first on the path, and keeps what its model server was asked.
 RUNNER = """
@@ -192,10 +245,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "..."
 
 
-def differing_requests(old: list[str], new: list[str]) -> Iterator[str]:
+def differing_requests(old: list[str], new: list[str], named: set[str]) -> Iterator[str]:
     if len(old) != len(new):
         yield f"requests: {len(old)} -> {len(new)}"
     for number, (one, other) in enumerate(zip(old, new), 1):  # noqa: B905
+        one, other = without_text_cuts(one, other, "request", named)
         if one == other:
             continue
         found = []
@@ -217,6 +271,13 @@ def without_cuts(old: dict[str, Any], new: dict[str, Any], named: set[str]) -> N
         if goes and cut.field in old and cut.field not in new:
             del old[cut.field]
             named.add(f"{cut.kind}.{cut.field} is gone ({cut.why})")
+        elif cut.allowed == "may come" and cut.field in new and cut.field not in old:
+            del new[cut.field]
+            named.add(f"{cut.kind}.{cut.field} is new ({cut.why})")
+        elif cut.allowed == "may differ" and old.get(cut.field) != new.get(cut.field):
+            old.pop(cut.field, None)
+            new.pop(cut.field, None)
+            named.add(f"{cut.kind}.{cut.field} differs ({cut.why})")
         elif cut.allowed == "common keys" and cut.field in old and cut.field in new:
             for one, other, side in ((old, new, "gone"), (new, old, "new")):
                 for name in sorted(one[cut.field].keys() - other[cut.field].keys()):
@@ -224,9 +285,23 @@ def without_cuts(old: dict[str, Any], new: dict[str, Any], named: set[str]) -> N
                     named.add(f"{cut.kind}.{cut.field}.{name} is {side} ({cut.why})")
 
 
+def without_lines(
+    old: list[dict[str, Any]], new: list[dict[str, Any]], named: set[str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Both journals less the lines of kinds that CUTS allows on one side alone."""
+    for cut in CUTS:
+        sides = [sum(record["kind"] == cut.kind for record in side) for side in (old, new)]
+        if cut.allowed == "new lines" and any(sides) and not all(sides):
+            old = [record for record in old if record["kind"] != cut.kind]
+            new = [record for record in new if record["kind"] != cut.kind]
+            named.add(f"lines of kind {cut.kind} ({cut.why})")
+    return old, new
+
+
 def differing_journals(
     old: list[dict[str, Any]], new: list[dict[str, Any]], named: set[str]
 ) -> Iterator[str]:
+    old, new = without_lines(old, new, named)
     kinds = ([record["kind"] for record in old], [record["kind"] for record in new])
     if kinds[0] != kinds[1]:
         yield f"journal: the kinds of lines differ, {around_difference(*map(' '.join, kinds))}"
@@ -235,8 +310,10 @@ def differing_journals(
         yield from differing_values(one, other, f"turns.jsonl:{number} {one['kind']}")
 
 
-def differing_lines(old: list[str], new: list[str], what: str) -> Iterator[str]:
-    for number, (one, other) in enumerate(zip_longest(old, new), 1):
+def differing_lines(old: list[str], new: list[str], what: str, named: set[str]) -> Iterator[str]:
+    texts = ("".join(f"{line}\n" for line in side) for side in (old, new))
+    sides = [text.splitlines() for text in without_text_cuts(*texts, what, named)]
+    for number, (one, other) in enumerate(zip_longest(*sides), 1):
         if one != other:
             yield f"{what}:{number}: {around_difference(one, other)}"
 
@@ -245,11 +322,15 @@ def differences(old: Demo, new: Demo, named: set[str]) -> Iterator[str]:
     """All that differs between two demos of one profile; `named` gets the cuts that were met."""
     if old.code != new.code:
         yield f"exit code: {old.code} -> {new.code}"
+    for name in FILE_CUTS.keys() & (old.files.keys() ^ new.files.keys()):
+        old.files.pop(name, None)
+        new.files.pop(name, None)
+        named.add(f"{name} ({FILE_CUTS[name]})")
     for found in (
-        differing_requests(old.requests, new.requests),
+        differing_requests(old.requests, new.requests, named),
         differing_journals(old.journal, new.journal, named),
-        differing_lines(old.log, new.log, "logs"),
-        differing_lines(old.said.splitlines(), new.said.splitlines(), "terminal"),
+        differing_lines(old.log, new.log, "logs", named),
+        differing_lines(old.said.splitlines(), new.said.splitlines(), "terminal", named),
         differing_values(old.files, new.files, "files"),
     ):
         listed = list(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import unittest
 from pathlib import Path
@@ -87,6 +88,41 @@ class Comparing(unittest.TestCase):
             [line.partition(" (")[0] for line in named],
             ["run.config.marks_colour is new", "state.memory is gone", "state.task is gone"],
         )
+
+    def test_lines_entries_and_files_that_are_new_on_purpose_are_named_and_no_difference(
+        self,
+    ) -> None:
+        run, state = demo().journal
+        log = ["TIME one", "TIME ROLE planner", "    system: x", "TIME two"]
+        files = {**demo().files, "screenshots/turn_0000.png": "cd"}
+        role = {"kind": "role", "time": 0, "name": "planner"}
+        differences, named = self.found(journal=[run, role, state], log=log, files=files)
+        self.assertEqual(differences, [])
+        self.assertEqual(
+            [line.partition(" (")[0] for line in named],
+            [
+                "lines of kind role",
+                "logs: roles, state, first picture and a story's actions are logged",
+                "screenshots/turn_0000.png",
+            ],
+        )
+
+    def test_a_turns_header_may_say_its_mode_and_nothing_else(self) -> None:
+        old = demo(log=["=== TURN 3 ==="])
+        for header, differ in (
+            ("=== TURN 3 - EXECUTION ===", 0),
+            ("=== TURN 4 - EXECUTION ===", 1),
+        ):
+            found = list(compare.differences(old, demo(log=[header]), set()))
+            self.assertEqual(len(found), differ, header)
+
+    def test_a_chats_message_may_name_file_and_size_of_its_screenshot(self) -> None:
+        told = json.dumps({"ok": True, "screenshot": 1, "window": "W"})
+        more = {"file": "a.png", "size": [1, 2], "screen_size": [3, 4]}
+        new = json.dumps({"ok": True, "screenshot": 1, **more, "window": "W"})
+        bodies = [f"/v1 {json.dumps({'content': words})}" for words in (told, new)]
+        old, changed = (demo(requests=[body]) for body in bodies)
+        self.assertEqual(list(compare.differences(old, changed, set())), [])
 
     def test_a_setting_on_both_sides_must_be_the_same(self) -> None:
         lines = [{"kind": "run", "time": 0, "config": {"max_steps": 51}}, demo().journal[1]]

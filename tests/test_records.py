@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from unittest import mock
 
 import agent
 from tests.scripted import PLAN, PROOF, EngineCase, call, page_items, role_of, text
+from tests.test_main import CommandLineCase
 from tests.test_story import StoryCase, told, watch
 
 Json = dict[str, Any]
@@ -267,3 +269,80 @@ class Pictures(RecordsCase):
         self.assertEqual(told_of["file"], "screenshots/screen_0001.png")
         self.assertEqual(told_of["size"], list(agent.png_to_rgb(picture)[1:]))
         self.assertEqual(told_of["screen_size"], [64, 36])
+
+
+class Sections(RecordsCase):
+    def headers(self, engine: agent.Engine) -> list[str]:
+        return re.findall(r"^=== (.*) ===$", self.log_of(engine), re.MULTILINE)
+
+    def test_each_turns_header_says_its_mode(self) -> None:
+        engine = self.run_of(plan_and(CLICK), max_steps=5, review_interval=2)
+        self.assertEqual(
+            self.headers(engine),
+            [
+                "TURN 1 - PLANNING",
+                "TURN 2 - EXECUTION",
+                "TURN 3 - EXECUTION",
+                "TURN 4 - PLANNING",
+                "TURN 5 - EXECUTION",
+            ],
+        )
+
+    def test_a_commanders_planning_is_called_evaluation(self) -> None:
+        plan = call("spawn_operator", operator_instructions="Click.", rationale="r")
+        engine = self.run_of(lambda request: plan, "commander", max_steps=2)
+        self.assertEqual(self.headers(engine), ["TURN 1 - EVALUATION", "TURN 2 - EXECUTION"])
+
+    def test_the_state_behind_the_header_says_how_much_memory_holds(self) -> None:
+        engine = self.run_of(
+            plan_and(CLICK), max_steps=8, memory_compression_threshold=3, memory_keep_actions=1
+        )
+        states = re.findall(r"STATE (turn .* archives)", self.log_of(engine))
+        self.assertEqual(states[0], "turn 1, 0 active actions, 0 archives")
+        self.assertEqual(states[4], "turn 5, 3 active actions, 0 archives")
+        self.assertEqual(states[5], "turn 6, 1 active actions, 1 archives")
+
+    def test_archives_errors_and_requests_are_figures(self) -> None:
+        replies = iter([PLAN, CLICK, CLICK, text("I click."), agent.ModelError("No.", "reset")])
+
+        def decide(request: Json) -> Json:
+            said = next(replies, CLICK)
+            if isinstance(said, Exception):
+                raise said
+            return said
+
+        engine = self.run_of(
+            decide, max_steps=6, memory_compression_threshold=3, memory_keep_actions=1
+        )
+        figures = dict(agent.book_of(engine.logger.folder).figures())
+        self.assertEqual(figures["archives"], str(len(self.records(engine, "archive"))))
+        self.assertEqual(figures["archives"], "1")
+        lost = [*self.records(engine, "no_call"), *self.records(engine, "model_failed")]
+        self.assertEqual(figures["errors"], str(len(lost)))
+        self.assertEqual(figures["requests"], str(engine.voice.requests))
+
+
+class Debrief(CommandLineCase):
+    def log_after(self, *arguments: str) -> str:
+        self.main("--demo", *arguments)
+        return (self.run_folder() / "execution_log.txt").read_text(encoding="utf-8")
+
+    def test_the_log_begins_and_ends_with_the_described_sections(self) -> None:
+        log = self.log_after()
+        headers = re.findall(r"^=== (.*) ===$", log, re.MULTILINE)
+        self.assertEqual(
+            headers[:3], ["EXECUTION LOG START", "INITIALIZATION", "TURN 1 - PLANNING"]
+        )
+        self.assertEqual(headers[-2:], ["MISSION COMPLETE", "DEBRIEF"])
+        setup, _, _ = log.partition("=== TURN 1")
+        for named in ("max_steps=", "review_interval=", "planner_max_tokens=", "TASK: "):
+            self.assertIn(named, setup)
+        debrief = log.partition("=== DEBRIEF ===")[2]
+        self.assertRegex(debrief, r"FINAL STATUS: completed: .")
+        for figure in ("turns", "archives", "requests", "errors"):
+            self.assertRegex(debrief, rf"    {figure}: \d+\n")
+
+    def test_a_run_that_was_not_completed_has_a_debrief_too(self) -> None:
+        log = self.log_after("--max-steps", "2")
+        self.assertNotIn("MISSION COMPLETE", log)
+        self.assertIn("FINAL STATUS: max_steps: Not completed within 2", log)
