@@ -7875,7 +7875,7 @@ class Voice:
             self.logger.record(HintRecord(text=hint))
             self._hints.append(hint)
 
-    def _text_chars(self, role: Role, messages: Sequence[Message]) -> int:
+    def text_chars(self, role: Role, messages: Sequence[Message]) -> int:
         """The length of all of a request but its images."""
         chars = len(self.profile.system(role)) + len(json.dumps(self.profile.schemas(role)))
         for message in messages:
@@ -7965,7 +7965,7 @@ class Voice:
             self.model.name,
             self.model,
             image_tokens,
-            self._text_chars(role, messages),
+            self.text_chars(role, messages),
         )
         lines = reply_lines(reply.message)
         title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
@@ -9173,6 +9173,9 @@ def follow_executor(
 ####################################################################################################
 
 
+ROOM_STEPS = 12  # for which one condensing makes room, where the context allows that
+STEP_TOKENS = 150  # of a step without its picture, until the server's counts tell
+
 # A broken call is no call; what looks like the beginning of one is not repeated to the model.
 _CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|^[^\S\n]*[\[{]", re.MULTILINE)
 # The error types that `002_...` describes, for kinds that are told apart more finely here.
@@ -9220,6 +9223,8 @@ class Conversation:
     screenshots: int = 0  # taken so far
     frame: Frame | None = None  # of the last one
     silent: int = 0  # replies without a call in a row
+    base_tokens: int = 0  # of a request without its pictures and steps, once that is known
+    step_tokens: int = STEP_TOKENS  # of a step without its picture, on average
     _numbers: Iterator[int] = field(default_factory=partial(count, 1))  # of the calls
 
     def add(self, said: str, thought: str, step: ChatStep) -> None:
@@ -9275,11 +9280,9 @@ class Conversation:
 
     def prune(self, screenshots: int, thinks: int, slack: int = 0) -> None:
         """Leaves the latest screenshots and thoughts, once there are `slack` more than these."""
-        images = []
+        images = self.pictures()
         thoughtful = []
         for message in self.messages:
-            if message.image:
-                images.append(message)
             if message.thought not in ("", LEFT_OUT):
                 thoughtful.append(message)
         too_many = len(images) > screenshots + slack
@@ -9292,6 +9295,21 @@ class Conversation:
             message.thought = (
                 LEFT_OUT  # inside its tags, where a model that imitates it does no harm
             )
+
+    def pictures(self) -> list[Message]:
+        """The messages that show one."""
+        return [message for message in self.messages if message.image]
+
+    def weigh(self, reply: Reply, picture: int) -> None:
+        """Learns from the server's count for the last request what the steps in it cost."""
+        begins = self.steps()
+        shown = sum(bool(message.image) for message in self.messages[: begins[-1]])
+        text = (reply.usage.prompt_tokens or 0) - shown * picture
+        if not self.base_tokens:
+            self.base_tokens = max(0, text)
+        answered = len(begins) - 1
+        if answered >= 4 and text > self.base_tokens:
+            self.step_tokens = max(1, (text - self.base_tokens) // answered)
 
     def steps(self) -> list[int]:
         """The places of the messages with which a step begins."""
@@ -9318,6 +9336,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
     condense(engine, state, chat, keep=0)
     if engine.profile.opening:
         open_chat(engine, state, chat)
+    warn_of_small_context(engine, chat)
     take_turn = partial(chat_turn, engine, state, chat)
     return run_turns(engine, state, take_turn)
 
@@ -9501,28 +9520,79 @@ def _is_final(engine: Engine, chat: Conversation, said: str) -> bool:
     return is_answer(said, tools, insists)
 
 
+class Room(NamedTuple):
+    """What a conversation may hold."""
+
+    screenshots: int  # that pruning leaves
+    slack: int  # further ones until it is pruned
+    steps: int  # that condensing leaves
+
+
+def picture_tokens(config: Config) -> int:
+    """What a screenshot costs: a token for each 32x32 pixels."""
+    return screen_size(config).pixels // PATCH**2
+
+
+def room_for(config: Config, context: int, chat: Conversation) -> Room:
+    """The most that leaves room for ROOM_STEPS from one condensing to the next.
+
+    A small context has few screenshots rather than none of its steps.
+    """
+    screenshots = config.keep_last_screenshots
+    most = max(screenshots, config.prune_screenshots_at)
+    kept = max(1, config.memory_keep_actions)
+    free = context - config.executor_max_tokens - chat.base_tokens
+    for left, limit in ((screenshots, most), (1, min(2, most)), (1, 1)):
+        steps = (free - limit * picture_tokens(config)) // chat.step_tokens - ROOM_STEPS
+        if steps >= 1:
+            return Room(left, limit - left, min(kept, steps))
+    return Room(1, 0, 1)
+
+
 def make_room(engine: Engine, state: AgentState, chat: Conversation, reply: Reply) -> None:
     """Prunes seldom, and then much at once: after it the server reads the conversation anew."""
     config = engine.config
-    full = is_full(engine, chat, reply)
-    screenshots = config.keep_last_screenshots
-    slack = 0
-    if not full:
-        slack = max(0, config.prune_screenshots_at - screenshots)
-    chat.prune(screenshots, config.keep_last_thinks, slack)
-    if full:
-        keep = max(1, config.memory_keep_actions)
-        condense(engine, state, chat, keep)
-
-
-def is_full(engine: Engine, chat: Conversation, reply: Reply) -> bool:
-    """Whether the next request may not fit into the context, or there are too many steps."""
-    config = engine.config
-    picture = max([message.image_tokens for message in chat.messages], default=0)
+    chat.weigh(reply, picture_tokens(config))
     context = engine.voice.model.context_length or sys.maxsize
-    room = context - picture - config.executor_max_tokens
-    used = reply.usage.prompt_tokens or 0
-    return used > room or len(chat.steps()) > config.memory_compression_threshold
+    room = room_for(config, context, chat)
+    pictures = len(chat.pictures())
+    chat.prune(room.screenshots, config.keep_last_thinks, room.slack)
+    gone = pictures - len(chat.pictures())
+    if is_full(engine, chat, reply, gone):
+        chat.prune(room.screenshots, config.keep_last_thinks)
+        half = max(1, len(chat.steps()) // 2)
+        condense(engine, state, chat, min(room.steps, half))
+
+
+def is_full(engine: Engine, chat: Conversation, reply: Reply, gone: int) -> bool:
+    """Whether the next request may not fit into the context, or there are too many steps.
+
+    Since the last one so many pictures have gone, and a step has come.
+    """
+    config = engine.config
+    steps = chat.steps()
+    if len(steps) > config.memory_compression_threshold:
+        return True
+    come = sum(bool(message.image) for message in chat.messages[steps[-1] :])
+    used = (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+    expected = used + STEP_TOKENS + (come - gone) * picture_tokens(config)
+    context = engine.voice.model.context_length or sys.maxsize
+    return expected > context - config.executor_max_tokens
+
+
+def warn_of_small_context(engine: Engine, chat: Conversation) -> None:
+    """Tells the person if the conversation has to be condensed all the time."""
+    config = engine.config
+    context = engine.voice.model.context_length
+    base = engine.voice.text_chars(engine.executor, chat.messages) // 4  # characters of a token
+    least = config.executor_max_tokens + base + 2 * picture_tokens(config)
+    least += (ROOM_STEPS + 1) * STEP_TOKENS
+    if context and context < least:
+        wanted = -(-least // 1024) * 1024
+        engine.say(
+            f"warning: A context of {context} tokens is small for a conversation, which will be"
+            f" shortened every few steps; load the model with {wanted} or more."
+        )
 
 
 def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -> None:

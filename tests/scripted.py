@@ -16,6 +16,7 @@ import agent
 from tests.fakes import VirtualClock
 
 Message = dict[str, Any]
+PICTURE_TOKENS = 1536 * 864 // 1024
 
 
 class PlainDesktop:
@@ -127,7 +128,7 @@ def user_text(request: dict[str, Any]) -> str:
 def server_reads(request: dict[str, Any]) -> list[tuple[str, int]]:
     """What a server reads of a request, in its order, each part with about as many tokens.
 
-    A picture is 1,296 tokens where it stands, four characters of text are one.
+    A picture counts where it stands; four characters of text are one.
     """
     pieces = [(json.dumps(request.get("tools")), len(json.dumps(request.get("tools"))) // 4)]
     for message in request["messages"]:
@@ -135,7 +136,7 @@ def server_reads(request: dict[str, Any]) -> list[tuple[str, int]]:
         content = message["content"]
         for part in [{"text": content}] if isinstance(content, str) else content:
             if "image_url" in part:
-                pieces.append((part["image_url"]["url"], 1296))
+                pieces.append((part["image_url"]["url"], PICTURE_TOKENS))
             else:
                 pieces += [(word, 1) for word in re.findall("(?s).{1,4}", part["text"])]
         pieces.append((json.dumps(rest), 4))

@@ -7,10 +7,20 @@ import json
 import unittest
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import agent
 from tests.fakes import VirtualClock
-from tests.scripted import PLAN, EngineCase, call, role_of, text
+from tests.scripted import (
+    PICTURE_TOKENS,
+    PLAN,
+    EngineCase,
+    call,
+    reused,
+    role_of,
+    server_reads,
+    text,
+)
 from tests.servers import RoutedServer, http
 
 Request = dict[str, Any]
@@ -286,3 +296,93 @@ class Schemas(unittest.TestCase):
         message = call("report_goal_status", goal_identifier="1", completion_status="Completed.")
         found = agent.read_call(message, "stop", tools)
         self.assertEqual(found.arguments["completion_status"], "Completed.")
+
+
+class Conversations(EngineCase):
+    """A hundred steps of a conversation, with a server that counts as a real one does."""
+
+    def converse(self, context: int) -> tuple[list[Request], int]:
+        """The requests, and how often the conversation was condensed."""
+        numbers = itertools.count()
+
+        def decide(request: Request) -> Request:
+            said = "The last action worked, the window shows what was typed, and so I go on. " * 3
+            number = next(numbers)
+            act = call("type_text", text=f"{number} is a line of the list. ")
+            return {**(call("observe_screen") if number % 2 else act), "content": said}
+
+        engine, state = self.engine(decide, "chat", max_steps=100)
+        engine.voice.model = agent.ModelInfo("scripted", True, True, context)
+        plain = engine.voice.server.complete
+
+        def counted(body: bytes) -> agent.Reply:
+            tokens = sum(tokens for _, tokens in server_reads(json.loads(body)))
+            if tokens > context - engine.config.executor_max_tokens:
+                raise agent.ModelError(f"{tokens} tokens are too many.", "context")
+            reply = plain(body)
+            said = len(json.dumps(reply.message)) // 4
+            return replace(reply, usage=agent.Usage(tokens, said, None))
+
+        engine.voice.server.complete = counted
+        # Small frames that cost as much as large ones, for the time that those take.
+        with mock.patch.object(agent, "picture_tokens", lambda config: PICTURE_TOKENS):
+            self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
+        self.assertEqual(self.records(engine, "model_failed"), [])
+        return engine.voice.server.requests, len(self.records(engine, "archive"))
+
+    def test_a_conversation_in_8192_tokens_is_condensed_seldom(self) -> None:
+        requests, archives = self.converse(8192)
+        self.assertEqual(len(requests), 100)
+        self.assertLessEqual(archives, 10)
+        self.assertGreater(archives, 0)
+        kept = [sum(t for _, t in server_reads(r)) for r in requests]
+        shares = [reused(*pair) for pair in itertools.pairwise(requests)]
+        share = sum(s * t for s, t in zip(shares, kept[1:], strict=True)) / sum(kept[1:])
+        self.assertGreaterEqual(share, 0.70)
+        self.assertFalse([line for line in self.lines if "is small for a conversation" in line])
+
+    def test_with_more_room_more_screenshots_are_kept(self) -> None:
+        few = self.converse(8192)[0]
+        many = self.converse(16384)[0]
+        pictures = [max(json.dumps(r).count('"image_url":') for r in one) for one in (few, many)]
+        self.assertEqual(pictures, [2, 4])
+
+    def test_a_context_that_is_too_small_is_told_at_the_start_with_the_size_that_would_do(
+        self,
+    ) -> None:
+        self.converse(6144)
+        told = [line for line in self.lines if "is small for a conversation" in line]
+        self.assertEqual(len(told), 1)
+        self.assertRegex(told[0], "context of 6144 tokens .* with 7168 or more")
+
+    def test_what_is_kept_leaves_room_for_the_steps_to_come(self) -> None:
+        config = agent.load_config({"profile": agent.PROFILES["chat"].settings})
+        chat = agent.Conversation([], base_tokens=1000, step_tokens=150)
+        for context, wanted in (
+            (32768, (2, 2, 8)),
+            (8192, (1, 1, 5)),
+            (7168, (1, 0, 6)),
+            (6144, (1, 0, 1)),
+        ):
+            room = agent.room_for(config, context, chat)
+            self.assertEqual((context, *room), (context, *wanted))
+            tokens = 1000 + (room.screenshots + room.slack) * PICTURE_TOKENS
+            tokens += (room.steps + agent.ROOM_STEPS) * 150 + config.executor_max_tokens
+            if context > 6144:
+                self.assertLessEqual(tokens, context)
+
+    def test_a_picture_that_comes_and_one_that_goes_count_for_the_next_request(self) -> None:
+        engine, _ = self.engine(lambda r: PLAN, "chat", screen_capture_w=1536, screen_capture_h=864)
+        engine.voice.model = agent.ModelInfo("scripted", True, True, 8192)
+        shown = agent.Message("user", "Screenshot 1", b"UE5H")
+        steps = [agent.Message("assistant", "I look."), shown]
+        for messages, gone, used, wanted in (
+            (steps[:1], 0, 5900, False),
+            (steps, 0, 5900, True),
+            (steps, 1, 5900, False),
+            (steps[:1], 0, 6100, True),
+        ):
+            usage = agent.Usage(used - 50, 50, None)
+            reply = agent.Reply({}, "stop", usage, "scripted", 0.1, 1)
+            chat = agent.Conversation([agent.Message("user", "TASK"), *messages])
+            self.assertEqual(agent.is_full(engine, chat, reply, gone), wanted)
