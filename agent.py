@@ -9008,31 +9008,69 @@ LEVELS_MOST = 32  # of 256: what a colour may differ by
 
 SCRIPT = """# coding: utf-8
 # Repeats {name} without a model: {task}
-# Each act needs the screen to look as in its screenshot, which stays in the run's folder.
+# Each act needs the screen to look as in its screenshot; these are in {pictures}, beside this file.
 # With --dry-run it shows the acts.
-import agent
+import sys
+from pathlib import Path
 
 STEPS = [
 {steps}
 ]
+
 if __name__ == "__main__":
-    raise SystemExit(agent.main(recording=agent.Recording({folder!r}, STEPS)))
+    here = Path(__file__).resolve().parent
+    # agent.py is beside this file, one folder up, or where it was when this was written.
+    for folder in (here, here.parent, Path({program!r})):
+        if (folder / "agent.py").is_file():
+            sys.path.insert(0, str(folder))
+            break
+    import agent
+
+    raise SystemExit(agent.main(recording=agent.Recording(str(here / {recording!r}), STEPS)))
 """
 
 
-def script_text(folder: Path) -> str:
-    """A run as a script that imports this file alone; raises AgentError."""
+def script_text(folder: Path, recording: str) -> str:
+    """A run as a script; `recording` is the folder beside it for `copy_recording`.
+
+    Raises AgentError if the run cannot be repeated.
+    """
     run = run_of(read_journal(folder), folder)
-    whole = folder.resolve()
     steps = []
     for step in recording_of(folder).steps:
         steps.append(f"    {tuple(step)!r},")
     return SCRIPT.format(
-        name=_in_comment(whole.name),
+        name=_in_comment(folder.resolve().name),
         task=_in_comment(run.task),
-        folder=str(whole),
+        pictures=_in_comment(recording),
+        recording=recording,
+        program=str(Path(__file__).resolve().parent),
         steps="\n".join(steps),
     )
+
+
+def copy_recording(folder: Path, target: Path) -> None:
+    """Copies what a repetition compares the screen with: the looks, and their pictures.
+
+    The target is a folder that is made for them; raises ConfigError if that fails.
+    """
+    journal = read_journal(folder)
+    needed = {step[2] for step in recording_of(folder).steps if step[2]}
+    kept: list[Record] = [run_of(journal, folder)]
+    for record in journal.records:
+        if isinstance(record, LookRecord) and record.screenshot in needed:
+            kept.append(record)
+    lines = [json.dumps(to_json(record)) + "\n" for record in kept]
+    try:
+        target.mkdir()
+        for name in needed:
+            (target / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(folder / name, target / name)
+        (target / "turns.jsonl").write_text("".join(lines), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"The recording cannot be copied to {target} ({error.strerror}); choose another name."
+        ) from None
 
 
 def _in_comment(text: str) -> str:
@@ -12545,8 +12583,8 @@ OPTIONS = (
     Option("--replay", "repeat its acts without a model; --dry-run shows them", _metavar("RUN")),
     Option(
         "--save-script",
-        "its acts as a Python script",
-        {"nargs": 2, "metavar": ("RUN", "PY")},
+        "its acts as a Python script, by default beside the run's folder",
+        {"nargs": "+", "metavar": ("RUN", "PY")},
     ),
     Option(
         "--settings",
@@ -12741,11 +12779,23 @@ def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
         text = report_text(find_run(root, name), pictures=True)
         yield write_text(Path(path), text, "x")
     if options.save_script:
-        name, path = options.save_script
-        text = script_text(find_run(root, name))
-        yield write_text(Path(path), text, "x")
+        yield from save_script(root, options.save_script)
     if options.recording and config.dry_run:
         yield from list_acts(options.recording)
+
+
+def save_script(root: Path, words: Sequence[str]) -> Iterator[str]:
+    """--save-script RUN [PY]: a script beside the run's folder, or PY, and its recording."""
+    if len(words) > 2:
+        raise ConfigError("--save-script takes a run and the name of the script, if any.")
+    folder = find_run(root, words[0])
+    target = Path(words[1]) if len(words) == 2 else folder.with_name(f"{folder.name}.py")
+    recording = target.with_name(f"{target.stem}_recording")
+    if recording.exists():
+        raise ConfigError(f"{recording} is there already; choose another name for the script.")
+    yield write_text(target, script_text(folder, recording.name), "x")
+    copy_recording(folder, recording)
+    yield f"Written: {recording}, which the script needs beside it"
 
 
 def list_acts(recording: Recording) -> Iterator[str]:
