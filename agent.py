@@ -54,6 +54,7 @@ ROOMS
     Terminal - what a person sees and says while it runs
     Help - reference material for --help TOPIC and --settings
     Options - what can be said on the command line, and the settings that come of it
+    Look back - the options that only tell something about runs
     Command line - the only place where things are constructed and wired
 """
 
@@ -439,6 +440,13 @@ class Config:
     panel_port: int = _setting(0, "port on 127.0.0.1; 0 = any free one", "", 0, 65535)
     panel_patience: float = _setting(
         20.0, "seconds until the program draws the marks itself", "", 0.1, 3600
+    )
+    demo_page_wait: float = _setting(
+        60.0,
+        "seconds that a demo with a panel waits for the page; 0: not at all, nor in the end",
+        "",
+        0,
+        3600,
     )
     replay_box: int = _setting(
         120, "frame pixels on each side of a target that must look as recorded", "", 4, 4096
@@ -12664,6 +12672,8 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
         layers |= file_layer(options.config)
     if options.demo:
         layers["demo"] = DEMO_SETTINGS
+    if options.demo and options.panel:
+        layers["demo with a panel"] = {"turn_delay": DEMO_PACE_S}
     if options.recording:
         layers["recording"] = recording_settings(options.recording)
     layers |= environment_layers(environ)
@@ -12678,6 +12688,7 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     return load_config(layers)
 
 
+DEMO_PACE_S = 1.5  # seconds between two turns of a demo that somebody watches
 DEMO_SETTINGS = {"max_steps": 50, "turn_delay": 0, "lmstudio_model": "demo-model"}
 
 
@@ -12711,6 +12722,115 @@ def pick_scenario(options: argparse.Namespace) -> bool:
         options.profile = options.profile or found[-1].profile
     options.profile = options.profile or "planner"
     return bool(options.scenarios)
+
+
+####################################################################################################
+# Look back - the options that only tell something about runs
+####################################################################################################
+
+
+def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
+    """The lines of the options that only tell something; none where no such option was given."""
+    root = Path(config.dump_dir)
+    if options.runs:
+        yield from list_runs(root)
+    if options.stats is not None:
+        folder = find_run(root, options.stats)
+        yield from run_statistics(folder)
+    if options.report:
+        folder = find_run(root, options.report[0])
+        target = folder / "report.html"
+        yield write_text(target, report_text(folder), "w")
+    if options.export:
+        name, path = options.export
+        folder = find_run(root, name)
+        text = report_text(folder, pictures=True)
+        target = Path(path)
+        yield write_text(target, text, "x")
+    if options.save_script:
+        yield from save_script(root, options.save_script)
+    if options.recording and config.dry_run:
+        yield from list_acts(options.recording)
+
+
+def save_script(root: Path, words: Sequence[str]) -> Iterator[str]:
+    """--save-script RUN [PY]: a script beside the run's folder, or PY, and its recording."""
+    if len(words) > 2:
+        raise ConfigError("--save-script takes a run and the name of the script, if any.")
+    folder = find_run(root, words[0])
+    target = folder.with_name(f"{folder.name}.py")
+    if len(words) == 2:
+        target = Path(words[1])
+    recording = target.with_name(f"{target.stem}_recording")
+    if recording.exists():
+        raise ConfigError(f"{recording} is there already; choose another name for the script.")
+    text = script_text(folder, recording.name)
+    yield write_text(target, text, "x")
+    copy_recording(folder, recording)
+    yield f"Written: {recording}, which the script needs beside it"
+
+
+def list_acts(recording: Recording) -> Iterator[str]:
+    """--replay with --dry-run: the acts that would be done."""
+    acts = recording.acts()
+    for number, (act, screenshot) in enumerate(acts, 1):
+        row = f"{number:>4}  {act}  {screenshot}"
+        yield row.rstrip()
+    yield f"Dry run of {len(acts)} acts."
+
+
+def list_runs(root: Path) -> Iterator[str]:
+    """--runs: a line for each run, the latest last."""
+    columns = [
+        "run      ",
+        "when            ",
+        "profile  ",
+        "outcome   ",
+        "turns",
+        "    time",
+        " task",
+    ]
+    yield " ".join(columns)
+    for folder in reversed(old_runs(root)):
+        try:
+            book = book_of(folder)
+        except AgentError as error:
+            yield f"{folder.name:<9} {error}"
+            continue
+        run = book.run
+        outcome = run.outcome or "unfinished"
+        passed = f"{run.sums.seconds:.1f} s"
+        columns = [
+            f"{folder.name:<9}",
+            run.begun,
+            f"{run.profile:<9}",
+            f"{outcome:<10}",
+            f"{run.sums.turns:>5}",
+            f"{passed:>8}",
+            f" {cut(run.task, 60)}",
+        ]
+        yield " ".join(columns)
+
+
+def run_statistics(folder: Path) -> Iterator[str]:
+    """--stats: what a run cost."""
+    book = book_of(folder)
+    outcome = book.run.outcome or "unfinished"
+    yield f"{book.name}: {outcome}, {book.run.task}"
+    for name, value in book.figures():
+        yield f"{name:<24} {value:>18}"
+
+
+def write_text(target: Path, text: str, mode: str) -> str:
+    """Writes a file, and tells so; with mode "x" none that is there already. Raises ConfigError."""
+    try:
+        with target.open(mode, encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise ConfigError(
+            f"{target} cannot be written: {error.strerror}; choose another name."
+        ) from None
+    return f"Written: {target}"
 
 
 ####################################################################################################
@@ -12763,94 +12883,6 @@ def examine(
     yield from check_model(config, PROFILES[options.profile], server, waiting)
 
 
-def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
-    """The lines of the options that only tell something; none where no such option was given."""
-    root = Path(config.dump_dir)
-    if options.runs:
-        yield from list_runs(root)
-    if options.stats is not None:
-        yield from run_statistics(find_run(root, options.stats))
-    if options.report:
-        folder = find_run(root, options.report[0])
-        target = folder / "report.html"
-        yield write_text(target, report_text(folder), "w")
-    if options.export:
-        name, path = options.export
-        text = report_text(find_run(root, name), pictures=True)
-        yield write_text(Path(path), text, "x")
-    if options.save_script:
-        yield from save_script(root, options.save_script)
-    if options.recording and config.dry_run:
-        yield from list_acts(options.recording)
-
-
-def save_script(root: Path, words: Sequence[str]) -> Iterator[str]:
-    """--save-script RUN [PY]: a script beside the run's folder, or PY, and its recording."""
-    if len(words) > 2:
-        raise ConfigError("--save-script takes a run and the name of the script, if any.")
-    folder = find_run(root, words[0])
-    target = Path(words[1]) if len(words) == 2 else folder.with_name(f"{folder.name}.py")
-    recording = target.with_name(f"{target.stem}_recording")
-    if recording.exists():
-        raise ConfigError(f"{recording} is there already; choose another name for the script.")
-    yield write_text(target, script_text(folder, recording.name), "x")
-    copy_recording(folder, recording)
-    yield f"Written: {recording}, which the script needs beside it"
-
-
-def list_acts(recording: Recording) -> Iterator[str]:
-    """--replay with --dry-run: the acts that would be done."""
-    acts = recording.acts()
-    for number, (act, screenshot) in enumerate(acts, 1):
-        yield f"{number:>4}  {act}  {screenshot}".rstrip()
-    yield f"Dry run of {len(acts)} acts."
-
-
-def list_runs(root: Path) -> Iterator[str]:
-    """--runs: a line for each run, the latest last."""
-    yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
-    for folder in reversed(old_runs(root)):
-        try:
-            book = book_of(folder)
-        except AgentError as error:
-            yield f"{folder.name:<9} {error}"
-            continue
-        run = book.run
-        outcome = run.outcome or "unfinished"
-        passed = f"{run.sums.seconds:.1f} s"
-        columns = [
-            f"{folder.name:<9}",
-            run.begun,
-            f"{run.profile:<9}",
-            f"{outcome:<10}",
-            f"{run.sums.turns:>5}",
-            f"{passed:>8}",
-            f" {cut(run.task, 60)}",
-        ]
-        yield " ".join(columns)
-
-
-def run_statistics(folder: Path) -> Iterator[str]:
-    """--stats: what a run cost."""
-    book = book_of(folder)
-    outcome = book.run.outcome or "unfinished"
-    yield f"{book.name}: {outcome}, {book.run.task}"
-    for name, value in book.figures():
-        yield f"{name:<24} {value:>18}"
-
-
-def write_text(target: Path, text: str, mode: str) -> str:
-    """Writes a file, and tells so; with mode "x" none that is there already. Raises ConfigError."""
-    try:
-        with target.open(mode, encoding="utf-8") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise ConfigError(
-            f"{target} cannot be written: {error.strerror}; choose another name."
-        ) from None
-    return f"Written: {target}"
-
-
 def find_resumed(options: argparse.Namespace, root: Path) -> Path:
     """The folder of the run that --resume names; its task and profile become those of `options`."""
     folder = find_run(root, options.resume)
@@ -12879,6 +12911,7 @@ class Session:
     terminal: Terminal
     book: Book
     recording: Recording | None
+    shown_in: Panel | None = None  # the page of a demo, which waits for a person to see it
 
 
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
@@ -12911,7 +12944,10 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         session = open_session(options, config, old, stop, clock, undo)
         if old:
             resume(session.engine, session.state)
-        return finish(session)
+        code = finish(session)
+        if session.shown_in:
+            keep_page(session.shown_in, session.terminal, clock)
+        return code
 
 
 def refuse_demo_on_a_desktop(options: argparse.Namespace, folder: Path) -> None:
@@ -12977,12 +13013,11 @@ def open_session(
     engine = make_engine(config, profile, desktop, actuator, server, logger, clock, model, notice)
     logger.notice = terminal.say
     server.notice = notice
-    if options.panel:
-        open_panel(engine, book, stop, undo)
+    panel = open_panel(engine, book, stop, undo) if options.panel else None
     state = AgentState(task, AgentMemory(config.memory_compression_threshold))
     terminal.watch = partial(progress_text, engine, state)
     begin_records(engine, task, resumed=old is not None)
-    return Session(engine, state, terminal, book, recording)
+    return Session(engine, state, terminal, book, recording, panel if options.demo else None)
 
 
 def try_screen(desktop: Desktop, config: Config) -> None:
@@ -13048,12 +13083,48 @@ def announced(confirm: Callable[[str], bool], logger: ExecutionLogger) -> Callab
     return ask
 
 
-def open_panel(engine: Engine, book: Book, stop: Stop, undo: ExitStack) -> None:
+def open_panel(engine: Engine, book: Book, stop: Stop, undo: ExitStack) -> Panel:
     """A panel that shows the run; its address goes to the terminal and into no log."""
     panel = undo.enter_context(closing(Panel(engine.config, stop, book)))
     say(f"panel: {panel.url}")
     engine.logger.listen(panel.take)
     engine.voice.inbox = panel
+    return panel
+
+
+def await_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
+    """Waits for the first page of a demo, unless demo_page_wait is 0; raises Stopped."""
+    patience_s = panel.config.demo_page_wait
+    if not patience_s:
+        return
+    terminal.say(f"Open that address in a browser; the demo waits up to {patience_s:g} s for it.")
+    end = clock.now() + patience_s
+    while not panel.watched() and clock.now() < end:
+        clock.sleep(0.1)
+    if not panel.watched():
+        terminal.say("Nobody has opened it; the demo begins without.")
+
+
+def keep_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
+    """Leaves the page of a demo until it is closed, Enter is pressed, or the run is stopped."""
+    if not panel.watched() or not panel.config.demo_page_wait:
+        return
+    terminal.say("The page stays until you close it or press Enter here.")
+    entered = threading.Event()
+
+    def read_line() -> None:
+        sys.stdin.readline()
+        entered.set()
+
+    if _person_is_there():
+        threading.Thread(target=read_line, daemon=True).start()
+    seen = clock.now()
+    with suppress(Stopped):
+        # A page that is loaded anew is away for a moment.
+        while not entered.is_set() and clock.now() - seen < PANEL_GONE:
+            if panel.watched():
+                seen = clock.now()
+            clock.sleep(0.1)
 
 
 def progress_text(engine: Engine, state: AgentState) -> str:
@@ -13095,6 +13166,8 @@ def finish(session: Session) -> int:
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     code = 1
     try:
+        if session.shown_in:
+            await_page(session.shown_in, session.terminal, clock)
         if session.recording:
             outcome = run_replay(session.engine, session.state, session.recording)
         else:

@@ -449,5 +449,93 @@ class Reference(CommandLineCase):
         self.assertIn("only on settings, files", self.main("--help", "nothing")[2])
 
 
+class PageOfADemo(unittest.TestCase):
+    """A demo with a panel, in virtual time: pages come and go at given seconds."""
+
+    def panel(
+        self, *opened: tuple[float, float]
+    ) -> tuple[Any, agent.Terminal, VirtualClock, io.StringIO]:
+        """A panel that is watched from second to second, a terminal, the clock, and what is said."""
+        clock = VirtualClock()
+        begun = clock.now()
+        out = io.StringIO()
+        undo = contextlib.ExitStack()
+        self.addCleanup(undo.close)
+        undo.enter_context(contextlib.redirect_stdout(out))
+        terminal = agent.Terminal(clock, 1, str, undo)
+
+        def watched() -> bool:
+            return any(first <= clock.now() - begun < last for first, last in opened)
+
+        panel = mock.Mock(watched=watched, config=agent.Config())
+        return panel, terminal, clock, out
+
+    def test_the_demo_waits_for_the_first_page_and_says_so(self) -> None:
+        panel, terminal, clock, out = self.panel((20, 99))
+        begun = clock.now()
+        agent.await_page(panel, terminal, clock)
+        self.assertAlmostEqual(clock.now() - begun, 20, delta=0.3)
+        self.assertIn("waits up to 60 s", out.getvalue())
+        self.assertNotIn("Nobody", out.getvalue())
+
+    def test_it_begins_without_a_page_after_a_minute(self) -> None:
+        panel, terminal, clock, out = self.panel()
+        begun = clock.now()
+        agent.await_page(panel, terminal, clock)
+        self.assertAlmostEqual(clock.now() - begun, 60, delta=0.3)
+        self.assertIn("Nobody has opened it", out.getvalue())
+
+    def test_the_page_stays_until_it_is_closed_and_may_be_loaded_anew(self) -> None:
+        panel, terminal, clock, out = self.panel((0, 30), (31, 50))
+        begun = clock.now()
+        agent.keep_page(panel, terminal, clock)
+        self.assertAlmostEqual(clock.now() - begun, 50 + agent.PANEL_GONE, delta=0.3)
+        self.assertIn("stays until you close it or press Enter", out.getvalue())
+
+    def test_without_a_page_nothing_is_waited_for_in_the_end(self) -> None:
+        panel, terminal, clock, out = self.panel()
+        begun = clock.now()
+        agent.keep_page(panel, terminal, clock)
+        self.assertEqual((clock.now(), out.getvalue()), (begun, ""))
+
+    def test_enter_ends_it(self) -> None:
+        panel, terminal, clock, _ = self.panel((0, 1e9))
+        with (
+            mock.patch.object(agent, "_person_is_there", lambda: True),
+            mock.patch.object(sys, "stdin", io.StringIO("\n")),
+        ):
+            agent.keep_page(panel, terminal, clock)
+
+    def test_ctrl_c_ends_it_without_an_error(self) -> None:
+        panel, terminal, clock, _ = self.panel((0, 1e9))
+        clock.sleep = mock.Mock(side_effect=agent.Stopped("Stopped: Ctrl+C."))
+        agent.keep_page(panel, terminal, clock)
+
+    def test_a_watched_demo_runs_at_a_pace_for_eyes_unless_told_otherwise(self) -> None:
+        for argv, pace in (
+            (("--demo",), 0),
+            (("--demo", "--panel"), agent.DEMO_PACE_S),
+            (("--demo", "--panel", "--set", "turn_delay=0.5"), 0.5),
+        ):
+            options = agent.read_options(argv)
+            agent.pick_scenario(options)
+            self.assertEqual(agent.read_config(options, {}).turn_delay, pace)
+
+
+class WatchedDemo(CommandLineCase):
+    def test_the_demo_waits_before_its_first_turn_and_stays_after_its_last_line(self) -> None:
+        order: list[str] = []
+
+        def note(what: str) -> Any:
+            return lambda *_: order.append(f"{what} {sys.stdout.getvalue().count('completed:')}")
+
+        with (
+            mock.patch.object(agent, "await_page", note("await")),
+            mock.patch.object(agent, "keep_page", note("keep")),
+        ):
+            code, _, _ = self.main("--demo", "--panel", "--set", "demo_page_wait=60")
+        self.assertEqual((code, order), (0, ["await 0", "keep 1"]))
+
+
 if __name__ == "__main__":
     unittest.main()
