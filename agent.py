@@ -54,7 +54,9 @@ ROOMS
     Demo - a small drawn desktop with real behaviour
     Demo model - the model of the demo, which finds its way by the pixels, and its server
     Terminal - what a person sees and says while it runs
+    Help - reference material for --help TOPIC and --settings
     Options - what can be said on the command line, and the settings that come of it
+    Look back - the options that only tell something about runs
     Command line - the only place where things are constructed and wired
 """
 
@@ -79,6 +81,7 @@ except ImportError:
 
 import argparse
 import base64
+import difflib
 import getpass
 import hashlib
 import http.client
@@ -114,7 +117,17 @@ from pathlib import Path
 from queue import SimpleQueue
 from secrets import compare_digest, token_urlsafe
 from socketserver import ThreadingTCPServer
-from typing import Any, ClassVar, NamedTuple, NewType, Protocol, TextIO, cast, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    NamedTuple,
+    NewType,
+    NoReturn,
+    Protocol,
+    TextIO,
+    cast,
+    get_type_hints,
+)
 
 __version__ = "0.1.0"
 
@@ -199,6 +212,7 @@ _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _COLOUR = rf"rgba\({_BYTE},{_BYTE},{_BYTE},(?:[01]|0?\.\d{{1,3}})\)"
 # A round gradient: the colours at its centre, at places between, and at its rim.
 _STOPS = rf"0 {_COLOUR}(?:; ?0?\.\d{{1,3}} {_COLOUR})*; ?1 {_COLOUR}"
+_NUMBER = r" *-?\d{1,6}(?:\.\d{1,6})? *"
 _COLOUR_WORDS = "rgba(RED,GREEN,BLUE,ALPHA), to 255 and ALPHA to 1"
 _STOPS_WORDS = "0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1 rgba(255,165,0,0) and the like"
 
@@ -302,8 +316,10 @@ class Config:
     screen_capture_h: int = _setting(0, "pixels; 0 with a width of 0", "AGENT_IMAGE_H", 0, 8192)
     area: str = _setting(
         "primary",
-        "where it may look and act: primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels, or with decimal"
-        " points X1,Y1,X2,Y2 as fractions of the primary monitor",
+        "where it may look and act",
+        pattern=rf"primary|all|{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}",
+        takes="primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels such as 0,0,960,1080, or with decimal"
+        " points X1,Y1,X2,Y2 as fractions of the primary monitor such as 0.0,0.0,0.5,1.0",
     )
     image_tokens: int = _setting(
         1296, "most tokens of a picture, one each 32x32 pixels; 1024 or more", "", 16, 65536
@@ -483,6 +499,13 @@ class Config:
     panel_patience: float = _setting(
         20.0, "seconds until the program draws the marks itself", "", 0.1, 3600
     )
+    demo_page_wait: float = _setting(
+        60.0,
+        "seconds that a demo with a panel waits for the page; 0: not at all, nor in the end",
+        "",
+        0,
+        3600,
+    )
     replay_box: int = _setting(
         120, "frame pixels on each side of a target that must look as recorded", "", 4, 4096
     )
@@ -497,7 +520,11 @@ class Config:
         "dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR"
     )
     dump_prefix: str = _setting(
-        "screen_", "begins a chat's screenshots", "AGENT_DUMP_PREFIX", pattern=r"[\w-]{0,40}"
+        "screen_",
+        "begins a chat's screenshots",
+        "AGENT_DUMP_PREFIX",
+        pattern=r"[\w-]{0,40}",
+        takes="up to 40 letters, digits, _ and -",
     )
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
 
@@ -540,20 +567,35 @@ def _convert(name: str, kind: str, value: object, where: str) -> bool | int | fl
     raise ConfigError(f"{where}: {name} takes {_KIND_WORDS[kind]}, not {str(value)[:60]!r}.")
 
 
-def _check_range(name: str, value: Any, metadata: Mapping[str, Any], where: str) -> None:
+def _check_range(spec: Field[Any], value: Any, where: str) -> None:
     """Raises ConfigError if a value of the right type is out of its range or unlike its pattern."""
-    least = metadata["least"]
-    most = metadata["most"]
-    pattern = metadata["pattern"]
+    least = spec.metadata["least"]
     if least is None:
+        pattern = spec.metadata["pattern"]
         fits = re.fullmatch(pattern, str(value), re.DOTALL) is not None
-        takes = metadata["takes"] or pattern.replace("|", " or ")
     else:
-        fits = least <= value <= most
-        takes = f"{least} to {most}"
+        fits = least <= value <= spec.metadata["most"]
     if not fits:
-        text = metadata["text"]
-        raise ConfigError(f"{where}: {name} ({text}) takes {takes}, not {str(value)[:60]!r}.")
+        text = spec.metadata["text"]
+        takes = taken_words(spec)
+        raise ConfigError(f"{where}: {spec.name} ({text}) takes {takes}, not {str(value)[:60]!r}.")
+
+
+def taken_words(spec: Field[Any]) -> str:
+    """What a setting takes, in words: its range, its choices or its kind."""
+    metadata = spec.metadata
+    if metadata["takes"]:
+        return str(metadata["takes"])
+    if metadata["least"] is not None:
+        return f"{metadata['least']} to {metadata['most']}"
+    if metadata["pattern"] != ".*":
+        return str(metadata["pattern"]).replace("|", " or ")
+    return _KIND_WORDS[str(spec.type)]
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that is most like a wrong one."""
+    return difflib.get_close_matches(word.lower(), list(known), 1, 0.0)[0]
 
 
 def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
@@ -568,12 +610,12 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
         for name, value in layer.items():
             if name not in known:
                 raise ConfigError(
-                    f"{where}: there is no setting {name!r};"
-                    " `--help` names the page that lists them."
+                    f"{where}: there is no setting {name[:60]!r}; the nearest is"
+                    f" {nearest(name, known)}, and --settings lists all."
                 )
             values[name] = _convert(name, str(known[name].type), value, where)
             if values[name] is not None:
-                _check_range(name, values[name], known[name].metadata, where)
+                _check_range(known[name], values[name], where)
     # Whoever sets how many screenshots are kept gets just that many: the slack is the default's.
     if "keep_last_screenshots" in values:
         values.setdefault("prune_screenshots_at", values["keep_last_screenshots"])
@@ -597,7 +639,9 @@ def file_layer(path: str) -> dict[str, JsonDict]:
         values = json.loads(Path(path).read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{path} cannot be read as JSON: {reason}.") from None
+        raise ConfigError(
+            f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
+        ) from None
     if not isinstance(values, dict):
         raise ConfigError(f'{path} must hold one JSON object, such as {{"max_steps": 30}}.')
     return {path: values}
@@ -7327,16 +7371,38 @@ def load_scenarios(path: str) -> list[Scenario]:
     Raises ConfigError naming file and entry.
     """
     try:
-        found = [Scenario(**entry) for entry in json.loads(Path(path).read_text("utf-8-sig"))]
-        if wrong := [
-            one for one in found if {*map(type, one)} != {str} or one.profile not in ("", *PROFILES)
-        ]:
-            raise ValueError(f"{wrong[0]} takes texts only, and as profile {', '.join(PROFILES)}")
-    except (OSError, ValueError, TypeError) as error:
+        entries = json.loads(Path(path).read_text("utf-8-sig"))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise ConfigError(
-            f'{path} must hold a list such as [{{"name": "", "task_prompt": ""}}]: {error}.'
+            f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
         ) from None
+    if not isinstance(entries, list):
+        raise ConfigError(f'{path} must hold a list such as [{{"name": "", "task_prompt": ""}}].')
+    found = []
+    for number, entry in enumerate(entries, 1):
+        problem = _problem_of_scenario(entry)
+        if problem:
+            raise ConfigError(f"{path}, entry {number}: {problem}.")
+        found.append(Scenario(**entry))
     return found
+
+
+def _problem_of_scenario(entry: object) -> str:
+    """What is wrong with an entry of a person's list of scenarios, or an empty text."""
+    if not isinstance(entry, dict):
+        return 'it must look like {"name": "", "task_prompt": ""}'
+    for name, value in entry.items():
+        if name not in Scenario._fields:
+            return f"{name[:40]!r} is unknown; it takes {', '.join(Scenario._fields)}"
+        if not isinstance(value, str):
+            return f"{name} must be a text"
+    if not entry.get("name") or not entry.get("task_prompt"):
+        return "name or task_prompt is missing"
+    profile = entry.get("profile")
+    if profile and profile not in PROFILES:
+        return f"there is no profile {profile[:40]!r}; there are {', '.join(PROFILES)}"
+    return ""
 
 
 ####################################################################################################
@@ -7398,8 +7464,9 @@ def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
     try:
         return png_to_rgb((folder / picture_name(name)).read_bytes())
     except (AgentError, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise AgentError(
-            f"The screenshot {name[:80]} of {folder} cannot be read: {error}"
+            f"The screenshot {name[:80]} of {folder} cannot be read: {reason}."
         ) from None
 
 
@@ -7436,6 +7503,8 @@ def find_run(root: Path, name: str) -> Path:
             return folder
     if name and Path(name).is_dir():
         return Path(name)
+    if not name:
+        raise ConfigError(f"There is no run in {root} yet; give a task to begin one.")
     raise ConfigError(f"There is no run {name} in {root}; --runs lists those that are there.")
 
 
@@ -7626,7 +7695,7 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
         for path, begin in grown.items():
             _copy_log(path, begin, logger.folder)
     except OSError as error:
-        text = f"LM Studio's log could not be copied: {error}"
+        text = f"LM Studio's log could not be copied: {error.strerror}."
     with suppress(AgentError):
         logger.log(text)
 
@@ -8301,26 +8370,25 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
         return primary
     if setting == "all":
         return full
-    with suppress(TypeError, ValueError):  # no four numbers
-        if "." in setting:
-            area = _crop(primary, *map(float, setting.split(",")))
-        else:
-            area = Rect(*map(int, setting.split(",")))
-        if area.width and area.height and area.intersection(full) == area:
-            return area
+    if "." in setting:
+        area = _crop(primary, *map(float, setting.split(",")))
+    else:
+        area = Rect(*map(int, setting.split(",")))
+    if area.width > 0 and area.height > 0 and area.intersection(full) == area:
+        return area
     raise ConfigError(
-        "area takes primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels, or X1,Y1,X2,Y2 as fractions such"
-        f" as 0.0,0.0,0.5,1.0; {setting!r} is not inside the screen {full}."
+        f"The area {setting} is not inside the screen {full}; give LEFT,TOP,WIDTH,HEIGHT in pixels,"
+        " or X1,Y1,X2,Y2 as fractions such as 0.0,0.0,0.5,1.0."
     )
 
 
 def _crop(whole: Rect, x1: float, y1: float, x2: float, y2: float) -> Rect:
-    """The part of `whole` between two corners, 0.0 to 1.0; raises ValueError for others.
+    """The part of `whole` between two corners, 0.0 to 1.0; nothing between others.
 
     Crops that share an edge have neither a gap nor a pixel in common.
     """
     if not (0 <= x1 < x2 <= 1 and 0 <= y1 < y2 <= 1):
-        raise ValueError("The first corner is to the upper left of the second, both inside.")
+        return Rect(0, 0, 0, 0)
     left = round(x1 * whole.width)
     top = round(y1 * whole.height)
     right = round(x2 * whole.width)
@@ -10129,31 +10197,69 @@ LEVELS_MOST = 32  # of 256: what a colour may differ by
 
 SCRIPT = """# coding: utf-8
 # Repeats {name} without a model: {task}
-# Each act needs the screen to look as in its screenshot, which stays in the run's folder.
+# Each act needs the screen to look as in its screenshot; these are in {pictures}, beside this file.
 # With --dry-run it shows the acts.
-import agent
+import sys
+from pathlib import Path
 
 STEPS = [
 {steps}
 ]
+
 if __name__ == "__main__":
-    raise SystemExit(agent.main(recording=agent.Recording({folder!r}, STEPS)))
+    here = Path(__file__).resolve().parent
+    # agent.py is beside this file, one folder up, or where it was when this was written.
+    for folder in (here, here.parent, Path({program!r})):
+        if (folder / "agent.py").is_file():
+            sys.path.insert(0, str(folder))
+            break
+    import agent
+
+    raise SystemExit(agent.main(recording=agent.Recording(str(here / {recording!r}), STEPS)))
 """
 
 
-def script_text(folder: Path) -> str:
-    """A run as a script that imports this file alone; raises AgentError."""
+def script_text(folder: Path, recording: str) -> str:
+    """A run as a script; `recording` is the folder beside it for `copy_recording`.
+
+    Raises AgentError if the run cannot be repeated.
+    """
     run = run_of(read_journal(folder), folder)
-    whole = folder.resolve()
     steps = []
     for step in recording_of(folder).steps:
         steps.append(f"    {tuple(step)!r},")
     return SCRIPT.format(
-        name=_in_comment(whole.name),
+        name=_in_comment(folder.resolve().name),
         task=_in_comment(run.task),
-        folder=str(whole),
+        pictures=_in_comment(recording),
+        recording=recording,
+        program=str(Path(__file__).resolve().parent),
         steps="\n".join(steps),
     )
+
+
+def copy_recording(folder: Path, target: Path) -> None:
+    """Copies what a repetition compares the screen with: the looks, and their pictures.
+
+    The target is a folder that is made for them; raises ConfigError if that fails.
+    """
+    journal = read_journal(folder)
+    needed = {step[2] for step in recording_of(folder).steps if step[2]}
+    kept: list[Record] = [run_of(journal, folder)]
+    for record in journal.records:
+        if isinstance(record, LookRecord) and record.screenshot in needed:
+            kept.append(record)
+    lines = [json.dumps(to_json(record)) + "\n" for record in kept]
+    try:
+        target.mkdir()
+        for name in needed:
+            (target / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(folder / name, target / name)
+        (target / "turns.jsonl").write_text("".join(lines), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"The recording cannot be copied to {target} ({error.strerror}); choose another name."
+        ) from None
 
 
 def _in_comment(text: str) -> str:
@@ -12490,6 +12596,7 @@ def _same_shape(width: float, height: float, whole: Rect) -> bool:
 ####################################################################################################
 
 DEMO_TASK = 'Open Notes, write "Hello from agent.py" and save it.'
+DEMO_TASKS = (DEMO_TASK,)  # what --demo takes as a task
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
 
 
@@ -13379,22 +13486,37 @@ def _person_is_there() -> bool:
     return sys.platform != "win32" or reads_a_console(load_win32())
 
 
+TASK_EXAMPLE = 'python agent.py "Open Notepad and write: hello"'
+
+
 def read_task(options: argparse.Namespace) -> str:
     """The task: given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8.
 
     Raises ConfigError if there is none.
     """
+    if options.demo:
+        return demo_task(options.task)
     if options.task:
         return str(options.task)
-    if options.demo:
-        return DEMO_TASK
-    task = ""
-    # The code page of a pipe cannot be known, and a guess would be typed.
-    with suppress(UnicodeDecodeError):
+    try:
         task = _entered_task().strip()
+    except UnicodeDecodeError:
+        # The code page of a pipe cannot be known, and a guess would be typed.
+        raise ConfigError("The task in the pipe is not in UTF-8; send it in UTF-8.") from None
     if not task:
-        raise ConfigError("There is no task in UTF-8; type what to do, or give it as an argument.")
+        raise ConfigError(f"There is no task; say what to do, as in {TASK_EXAMPLE}.")
     return task
+
+
+def demo_task(wanted: str | None) -> str:
+    """The demo's task; raises ConfigError for one that the drawn desktop does not know."""
+    if not wanted:
+        return DEMO_TASKS[0]
+    for task in DEMO_TASKS:
+        if task.split() == wanted.split():
+            return task
+    known = "; ".join(DEMO_TASKS)
+    raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}")
 
 
 def _entered_task() -> str:
@@ -13510,16 +13632,112 @@ def stop_on_signals(stop: Stop) -> Iterator[None]:
 
 
 ####################################################################################################
+# Help - reference material for --help TOPIC and --settings
+####################################################################################################
+
+HELP_WIDTH = 100
+HELP_TOPICS = {
+    "files": """Everything of a run is in dumps/run_0001 and so on (dump_dir):
+  execution_log.txt         for people: every request, reply, act and result
+  report.html               for people: the run as a page
+  turns.jsonl               for programs: one JSON object a line, an act before its result
+  screenshots/turn_0001.png what the model saw; in a conversation screen_0001.png as well
+  turn_0001_raw.png         profile story: the screen after a turn's acts
+  turn_0001_annotated.png   the same with its marks, as the model saw it
+  agent_run_DATE.log        for people: the exchange with the model, without JSON and pictures
+  lmstudio_raw.log          what LM Studio's own log on this machine says of the run
+  lmstudio_clean.log        the same without pictures
+Of older runs the latest are kept: keep_runs, keep_megabytes.""",
+    "models": f"""Without --model the program uses the one loaded vision model, else one of the
+families {", ".join(FAMILIES)} in this order, else it asks. To get one: {DOWNLOAD_WORDS}.
+`lms load NAME --context-length 8192` loads it, `lms server start` starts the server.
+Other servers: --endpoint http://127.0.0.1:11434/v1/chat/completions --model NAME.""",
+    "story": """Profile story answers each picture with {"observation": ..., "bboxes": [...],
+"actions": [...]}. Up to max_actions are carried out in order, up to the first that is refused. Then
+the screen is captured, heat is burned in where an action was executed, fainter for the turns before
+(marks_trail_turns), boxes where the model looked, and it is asked again with its last observation.
+With --panel the page draws the marks or, if it is slow (panel_patience), the program.
+boot_vlm_output is the first reply; left empty, the run waits for one handed in by the panel. The
+action "done" counts when a fresh look confirms it. log_layout (flat, turn_dirs) says where each
+turn's two pictures go.""",
+    "cache": """A conversation keeps its last 2 screenshots and thoughts. It lets them grow to 4
+before it cuts down to 2, as each cut makes the server read the rest anew: over 200 steps that
+raises the part of a prompt taken from the server's cache from 66 % to 82 % (thinking models: from
+50 % to 70 %). See keep_last_screenshots, prune_screenshots_at and keep_last_thinks.""",
+}
+
+
+def help_on(topic: str) -> str:
+    """The text on a topic; raises ConfigError for one that there is not."""
+    if topic == "settings":
+        return "\n".join(settings_table(""))
+    if topic not in HELP_TOPICS:
+        topics = ["settings", *HELP_TOPICS]
+        raise ConfigError(f"There is no help on {topic[:60]!r}, only on {', '.join(topics)}.")
+    lines = []
+    for line in HELP_TOPICS[topic].splitlines():
+        lines += textwrap.wrap(line, HELP_WIDTH, break_on_hyphens=False)
+    return "\n".join(lines)
+
+
+def settings_table(word: str) -> Iterator[str]:
+    """Two lines for each setting: its default, what it takes, its environment variable; its text.
+
+    With a `word` only those that have it in name or meaning; raises ConfigError if none has.
+    """
+    found = False
+    for spec in fields(Config):
+        text = spec.metadata["text"]
+        if word.lower() not in f"{spec.name} {text}".lower():
+            continue
+        found = True
+        yield f"{spec.name} = {_shown_default(spec.default)}"
+        notes = [text, f"takes {taken_words(spec)}", *_defaults_of_profiles(spec.name)]
+        if spec.metadata["env"]:
+            notes.append(f"environment {spec.metadata['env']}")
+        indent = " " * 6
+        yield textwrap.fill(
+            "; ".join(notes),
+            HELP_WIDTH,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        )
+    if not found:
+        names = [spec.name for spec in fields(Config)]
+        raise ConfigError(
+            f"No setting has {word[:60]!r} in its name or meaning; the nearest is"
+            f" {nearest(word, names)}."
+        )
+
+
+def _shown_default(value: object) -> str:
+    """A default as --set takes it; an empty text is told as such."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if value != "" else "(empty)"
+
+
+def _defaults_of_profiles(name: str) -> list[str]:
+    """The other defaults that profiles have for a setting, in words; none if there are none."""
+    others = []
+    for profile in PROFILES.values():
+        if name in profile.settings:
+            others.append(f"{profile.name} {_shown_default(profile.settings[name])}")
+    return [f"in profile {', '.join(others)}"] if others else []
+
+
+####################################################################################################
 # Options - what can be said on the command line, and the settings that come of it
 ####################################################################################################
 
-EXAMPLES = """examples:
-  python agent.py "Open Notepad and write: hello"
+EXAMPLES = f"""examples:
+  {TASK_EXAMPLE}
   python agent.py --demo                  a whole run without Windows, LM Studio or a model
-Settings come from --config FILE (JSON), then environment variables, then the command line. Every
-run leaves its log and screenshots in dumps/run_NNNN. Ctrl+C stops at once. Exit codes: 0
-completed, 1 not completed, 2 wrong usage, 3 no server or no desktop, 130 stopped."""
-HELP_WIDTH = 100
+Settings come from --config FILE (JSON), then environment variables, then the command line;
+--settings lists them all. Every run leaves its log and screenshots in dumps/run_NNNN. Ctrl+C stops
+at once. Exit codes: 0 completed, 1 not completed, 2 wrong usage, 3 no server or no desktop, 130
+stopped. More with --help and one of: {", ".join(HELP_TOPICS)}."""
 
 
 class Option(NamedTuple):
@@ -13587,20 +13805,64 @@ OPTIONS = (
     Option("--replay", "repeat its acts without a model; --dry-run shows them", _metavar("RUN")),
     Option(
         "--save-script",
-        "its acts as a Python script",
-        {"nargs": 2, "metavar": ("RUN", "PY")},
+        "its acts as a Python script, by default beside the run's folder",
+        {"nargs": "+", "metavar": ("RUN", "PY")},
+    ),
+    Option(
+        "--settings",
+        "list what --set takes; WORD: only what has it in its name or meaning",
+        {"nargs": "?", "const": "", "metavar": "WORD"},
     ),
     Option("-q --quiet", "say only how it ended", FLAG),
     Option("-v --verbose", "say all that goes into the log", FLAG),
+    Option(
+        "-h --help",
+        f"this page, or what there is to say on {', '.join(HELP_TOPICS)}",
+        {"nargs": "?", "const": "", "metavar": "TOPIC"},
+    ),
 )
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser whose refusals are ConfigErrors of one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises ConfigError with what argparse finds wrong."""
+        said = message.removeprefix("argument ")
+        raise ConfigError(f"{said[:300]}; --help shows how options are used.")
+
+
+def read_options(
+    argv: Sequence[str] | None, recording: Recording | None = None
+) -> argparse.Namespace:
+    """What the command line says; raises ConfigError that names the nearest right thing."""
+    parser = command_line()
+    options, rest = parser.parse_known_args(argv, argparse.Namespace(recording=recording))
+    wrong = next((word for word in rest if word.startswith("-")), "")
+    if wrong:
+        name = wrong.partition("=")[0]
+        names = " ".join(option.names for option in OPTIONS).split()
+        raise ConfigError(
+            f"There is no option {name[:60]}; the nearest is {nearest(name, names)},"
+            " and --help lists all."
+        )
+    if rest:
+        task = " ".join([str(options.task), *rest])
+        raise ConfigError(f'The task has to stand in quotes: python agent.py "{task[:200]}"')
+    if options.task is not None and not options.task.strip():
+        raise ConfigError(f"The task is empty; say what to do, as in {TASK_EXAMPLE}.")
+    if options.quiet and options.verbose:
+        raise ConfigError("-q says less and -v says more; give one of them.")
+    return options
 
 
 def command_line() -> argparse.ArgumentParser:
     """The parser of what can be said on the command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="agent.py",
         usage="python agent.py [options] [TASK]",
-        epilog=f"{EXAMPLES}\n\n{environment_help()}",
+        epilog=EXAMPLES,
+        add_help=False,
         description="A small local vision model (LM Studio) carries out a task on your desktop.",
         formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=HELP_WIDTH),
     )
@@ -13611,25 +13873,6 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"agent.py {__version__}")
     parser.set_defaults(recording=None)  # what --replay or a saved script repeats
     return parser
-
-
-def environment_help() -> str:
-    """The settings that have an environment variable, with their defaults."""
-    rows = []
-    for spec in fields(Config):
-        if not spec.metadata["env"]:
-            continue
-        row = f"{spec.metadata['env']}={spec.default}"
-        for name, profile in PROFILES.items():
-            if spec.name in profile.settings:
-                row += f" ({name} {profile.settings[spec.name]})"
-        rows.append(row)
-    return textwrap.fill(
-        "environment: " + "; ".join(rows),
-        HELP_WIDTH,
-        subsequent_indent="  ",
-        break_on_hyphens=False,
-    )
 
 
 def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Config:
@@ -13643,6 +13886,8 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
         layers |= file_layer(options.config)
     if options.demo:
         layers["demo"] = DEMO_SETTINGS
+    if options.demo and options.panel:
+        layers["demo with a panel"] = {"turn_delay": DEMO_PACE_S}
     if options.recording:
         layers["recording"] = recording_settings(options.recording)
     layers |= environment_layers(environ)
@@ -13652,11 +13897,12 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     for item in options.set:
         name, equals, value = item.partition("=")
         if not equals:
-            raise ConfigError(f"--set {name} takes FIELD=VALUE, such as max_steps=30.")
+            raise ConfigError(f"--set takes FIELD=VALUE such as max_steps=30, not {item[:60]!r}.")
         layers[f"--set {name}"] = {name.strip(): value}
     return load_config(layers)
 
 
+DEMO_PACE_S = 1.5  # seconds between two turns of a demo that somebody watches
 DEMO_SETTINGS = {"turn_delay": 0, "lmstudio_model": "demo-model"}
 
 
@@ -13679,11 +13925,13 @@ def pick_scenario(options: argparse.Namespace) -> bool:
             say(f"{profile:<10}{number:>2}  {item.name:<14} {cut(item.task_prompt, 84)}")
     elif options.scenario:
         found = find_scenario(options.scenario, options.profile or "planner", known)
-        if not found or options.task:
+        if not found:
             raise ConfigError(
-                f"--scenario {options.scenario} takes a name that --scenarios lists, or with"
-                " --profile a number that it lists there, and no further TASK."
+                f"There is no scenario {options.scenario}; --scenarios lists them, and with"
+                " --profile their numbers."
             )
+        if options.task:
+            raise ConfigError(f"--scenario {options.scenario} is a task; leave out the other one.")
         options.task = found.task_prompt
         options.profile = options.profile or found.profile
     options.profile = options.profile or "planner"
@@ -13699,6 +13947,115 @@ def find_scenario(wanted: str, profile: str, known: Sequence[Scenario]) -> Scena
         if by_number or wanted == item.name.lower():
             found = item
     return found
+
+
+####################################################################################################
+# Look back - the options that only tell something about runs
+####################################################################################################
+
+
+def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
+    """The lines of the options that only tell something; none where no such option was given."""
+    root = Path(config.dump_dir)
+    if options.runs:
+        yield from list_runs(root)
+    if options.stats is not None:
+        folder = find_run(root, options.stats)
+        yield from run_statistics(folder)
+    if options.report:
+        folder = find_run(root, options.report[0])
+        target = folder / "report.html"
+        yield write_text(target, report_text(folder), "w")
+    if options.export:
+        name, path = options.export
+        folder = find_run(root, name)
+        text = report_text(folder, pictures=True)
+        target = Path(path)
+        yield write_text(target, text, "x")
+    if options.save_script:
+        yield from save_script(root, options.save_script)
+    if options.recording and config.dry_run:
+        yield from list_acts(options.recording)
+
+
+def save_script(root: Path, words: Sequence[str]) -> Iterator[str]:
+    """--save-script RUN [PY]: a script beside the run's folder, or PY, and its recording."""
+    if len(words) > 2:
+        raise ConfigError("--save-script takes a run and the name of the script, if any.")
+    folder = find_run(root, words[0])
+    target = folder.with_name(f"{folder.name}.py")
+    if len(words) == 2:
+        target = Path(words[1])
+    recording = target.with_name(f"{target.stem}_recording")
+    if recording.exists():
+        raise ConfigError(f"{recording} is there already; choose another name for the script.")
+    text = script_text(folder, recording.name)
+    yield write_text(target, text, "x")
+    copy_recording(folder, recording)
+    yield f"Written: {recording}, which the script needs beside it"
+
+
+def list_acts(recording: Recording) -> Iterator[str]:
+    """--replay with --dry-run: the acts that would be done."""
+    acts = recording.acts()
+    for number, (act, screenshot) in enumerate(acts, 1):
+        row = f"{number:>4}  {act}  {screenshot}"
+        yield row.rstrip()
+    yield f"Dry run of {len(acts)} acts."
+
+
+def list_runs(root: Path) -> Iterator[str]:
+    """--runs: a line for each run, the latest last."""
+    columns = [
+        "run      ",
+        "when            ",
+        "profile  ",
+        "outcome   ",
+        "turns",
+        "    time",
+        " task",
+    ]
+    yield " ".join(columns)
+    for folder in reversed(old_runs(root)):
+        try:
+            book = book_of(folder)
+        except AgentError as error:
+            yield f"{folder.name:<9} {error}"
+            continue
+        run = book.run
+        outcome = run.outcome or "unfinished"
+        passed = f"{run.sums.seconds:.1f} s"
+        columns = [
+            f"{folder.name:<9}",
+            run.begun,
+            f"{run.profile:<9}",
+            f"{outcome:<10}",
+            f"{run.sums.turns:>5}",
+            f"{passed:>8}",
+            f" {cut(run.task, 60)}",
+        ]
+        yield " ".join(columns)
+
+
+def run_statistics(folder: Path) -> Iterator[str]:
+    """--stats: what a run cost."""
+    book = book_of(folder)
+    outcome = book.run.outcome or "unfinished"
+    yield f"{book.name}: {outcome}, {book.run.task}"
+    for name, value in book.figures():
+        yield f"{name:<24} {value:>18}"
+
+
+def write_text(target: Path, text: str, mode: str) -> str:
+    """Writes a file, and tells so; with mode "x" none that is there already. Raises ConfigError."""
+    try:
+        with target.open(mode, encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise ConfigError(
+            f"{target} cannot be written: {error.strerror}; choose another name."
+        ) from None
+    return f"Written: {target}"
 
 
 ####################################################################################################
@@ -13751,82 +14108,6 @@ def examine(
     yield from check_model(config, PROFILES[options.profile], server, waiting)
 
 
-def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
-    """The lines of the options that only tell something; none where no such option was given."""
-    root = Path(config.dump_dir)
-    if options.runs:
-        yield from list_runs(root)
-    if options.stats is not None:
-        yield from run_statistics(find_run(root, options.stats))
-    if options.report:
-        folder = find_run(root, options.report[0])
-        target = folder / "report.html"
-        yield write_text(target, report_text(folder), "w")
-    if options.export:
-        name, path = options.export
-        text = report_text(find_run(root, name), pictures=True)
-        yield write_text(Path(path), text, "x")
-    if options.save_script:
-        name, path = options.save_script
-        text = script_text(find_run(root, name))
-        yield write_text(Path(path), text, "x")
-    if options.recording and config.dry_run:
-        yield from list_acts(options.recording)
-
-
-def list_acts(recording: Recording) -> Iterator[str]:
-    """--replay with --dry-run: the acts that would be done."""
-    acts = recording.acts()
-    for number, (act, screenshot) in enumerate(acts, 1):
-        yield f"{number:>4}  {act}  {screenshot}".rstrip()
-    yield f"Dry run of {len(acts)} acts."
-
-
-def list_runs(root: Path) -> Iterator[str]:
-    """--runs: a line for each run, the latest last."""
-    yield f"{'run':<9} {'when':<16} {'profile':<9} {'outcome':<10} {'turns':>5} {'time':>8}  task"
-    for folder in reversed(old_runs(root)):
-        try:
-            book = book_of(folder)
-        except AgentError as error:
-            yield f"{folder.name:<9} {error}"
-            continue
-        run = book.run
-        outcome = run.outcome or "unfinished"
-        passed = f"{run.sums.seconds:.1f} s"
-        columns = [
-            f"{folder.name:<9}",
-            run.begun,
-            f"{run.profile:<9}",
-            f"{outcome:<10}",
-            f"{run.sums.turns:>5}",
-            f"{passed:>8}",
-            f" {cut(run.task, 60)}",
-        ]
-        yield " ".join(columns)
-
-
-def run_statistics(folder: Path) -> Iterator[str]:
-    """--stats: what a run cost."""
-    book = book_of(folder)
-    outcome = book.run.outcome or "unfinished"
-    yield f"{book.name}: {outcome}, {book.run.task}"
-    for name, value in book.figures():
-        yield f"{name:<24} {value:>18}"
-
-
-def write_text(target: Path, text: str, mode: str) -> str:
-    """Writes a file, and tells so; with mode "x" none that is there already. Raises ConfigError."""
-    try:
-        with target.open(mode, encoding="utf-8") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise ConfigError(
-            f"{target} cannot be written: {error.strerror}; choose another name."
-        ) from None
-    return f"Written: {target}"
-
-
 def find_resumed(options: argparse.Namespace, root: Path) -> Path:
     """The folder of the run that --resume names; its task and profile become those of `options`."""
     folder = find_run(root, options.resume)
@@ -13855,17 +14136,27 @@ class Session:
     terminal: Terminal
     book: Book
     recording: Recording | None
+    shown_in: Panel | None = None  # the page of a demo, which waits for a person to see it
 
 
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     """Does what the options say: tells something, or runs the task; returns the exit code."""
+    if options.help is not None:
+        say(help_on(options.help) if options.help else command_line().format_help().rstrip())
+        return 0
+    if options.settings is not None:
+        say("\n".join(settings_table(options.settings)))
+        return 0
     if pick_scenario(options):
         return 0
     config = read_config(options, os.environ)
     if options.check:
         return doctor(options, config, stop, clock)
     if options.replay is not None:
-        options.recording = recording_of(find_run(Path(config.dump_dir), options.replay))
+        folder = find_run(Path(config.dump_dir), options.replay)
+        if not config.dry_run:
+            refuse_demo_on_a_desktop(options, folder)
+        options.recording = recording_of(folder)
     lines = list(look_back(options, config))
     if lines:
         say("\n".join(lines))
@@ -13878,7 +14169,20 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         session = open_session(options, config, old, stop, clock, undo)
         if old:
             resume(session.engine, session.state)
-        return finish(session)
+        code = finish(session)
+        if session.shown_in:
+            keep_page(session.shown_in, session.terminal, clock)
+        return code
+
+
+def refuse_demo_on_a_desktop(options: argparse.Namespace, folder: Path) -> None:
+    """Raises ConfigError if the acts of a demo would be repeated anywhere but on its desktop."""
+    model = run_of(read_journal(folder), folder).config.get("lmstudio_model")
+    if model == DEMO_SETTINGS["lmstudio_model"] and not options.demo:
+        raise ConfigError(
+            f"{folder.name} is a run of the demo, whose desktop is drawn;"
+            f" repeat it with --demo --replay {options.replay}."
+        )
 
 
 def open_session(
@@ -13934,12 +14238,11 @@ def open_session(
     engine = make_engine(config, profile, desktop, actuator, server, logger, clock, model, notice)
     logger.notice = terminal.say
     server.notice = notice
-    if options.panel:
-        open_panel(engine, book, stop, undo)
+    panel = open_panel(engine, book, stop, undo) if options.panel else None
     state = AgentState(task, AgentMemory(config.memory_compression_threshold))
     terminal.watch = partial(progress_text, engine, state)
     begin_records(engine, task, resumed=old is not None)
-    return Session(engine, state, terminal, book, recording)
+    return Session(engine, state, terminal, book, recording, panel if options.demo else None)
 
 
 def try_screen(desktop: Desktop, config: Config) -> None:
@@ -14006,12 +14309,48 @@ def announced(confirm: Callable[[str], bool], logger: ExecutionLogger) -> Callab
     return ask
 
 
-def open_panel(engine: Engine, book: Book, stop: Stop, undo: ExitStack) -> None:
+def open_panel(engine: Engine, book: Book, stop: Stop, undo: ExitStack) -> Panel:
     """A panel that shows the run; its address goes to the terminal and into no log."""
     panel = undo.enter_context(closing(Panel(engine.config, stop, book)))
     say(f"panel: {panel.url}")
     engine.logger.listen(panel.take)
     engine.voice.inbox = panel
+    return panel
+
+
+def await_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
+    """Waits for the first page of a demo, unless demo_page_wait is 0; raises Stopped."""
+    patience_s = panel.config.demo_page_wait
+    if not patience_s:
+        return
+    terminal.say(f"Open that address in a browser; the demo waits up to {patience_s:g} s for it.")
+    end = clock.now() + patience_s
+    while not panel.watched() and clock.now() < end:
+        clock.sleep(0.1)
+    if not panel.watched():
+        terminal.say("Nobody has opened it; the demo begins without.")
+
+
+def keep_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
+    """Leaves the page of a demo until it is closed, Enter is pressed, or the run is stopped."""
+    if not panel.watched() or not panel.config.demo_page_wait:
+        return
+    terminal.say("The page stays until you close it or press Enter here.")
+    entered = threading.Event()
+
+    def read_line() -> None:
+        sys.stdin.readline()
+        entered.set()
+
+    if _person_is_there():
+        threading.Thread(target=read_line, daemon=True).start()
+    seen = clock.now()
+    with suppress(Stopped):
+        # A page that is loaded anew is away for a moment.
+        while not entered.is_set() and clock.now() - seen < PANEL_GONE:
+            if panel.watched():
+                seen = clock.now()
+            clock.sleep(0.1)
 
 
 def progress_text(engine: Engine, state: AgentState) -> str:
@@ -14051,6 +14390,8 @@ def finish(session: Session) -> int:
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     code = 1
     try:
+        if session.shown_in:
+            await_page(session.shown_in, session.terminal, clock)
         if session.recording:
             outcome = run_replay(session.engine, session.state, session.recording)
         else:
@@ -14120,9 +14461,9 @@ def main(argv: Sequence[str] | None = None, recording: Recording | None = None) 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # no code page may end a run
-    options = command_line().parse_args(argv, argparse.Namespace(recording=recording))
     stop = Stop()
     try:
+        options = read_options(argv, recording)
         with stop_on_signals(stop):
             return start(options, stop, SystemClock(stop))
     except (AgentError, KeyboardInterrupt) as error:

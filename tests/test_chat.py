@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import tempfile
@@ -584,14 +585,14 @@ class Traces(ChatCase):
         self.assertEqual(
             (actions[1]["changed"], actions[1]["screenshot"]), (True, "screenshots/turn_0001.png")
         )
-        turns = [line for line in self.lines if not line.startswith("warning")]
+        log = (engine.logger.folder / "execution_log.txt").read_text(encoding="utf-8")
         self.assertEqual(
-            [line.split()[:3] for line in turns],
+            re.findall(r"(?m)^\S+ (\d+) chat: (\w+)", log),
             [
-                ["0", "chat", "observe_screen"],
-                ["1", "chat", "click_element"],
-                ["2", "chat", "no_call"],
-                ["3", "chat", "final_answer"],
+                ("0", "observe_screen"),
+                ("1", "click_element"),
+                ("2", "no_call"),
+                ("3", "final_answer"),
             ],
         )
 
@@ -743,14 +744,17 @@ class Environment(unittest.TestCase):
         return agent.read_config(options, environ)
 
     def test_every_described_variable_sets_its_field_and_stands_in_the_help(self) -> None:
-        shown = agent.command_line().format_help()
+        shown = list(agent.settings_table(""))
         for name, setting in self.NAMES.items():
             value = "x" if isinstance(getattr(agent.Config(), setting), str) else "80"
             value = {"LMSTUDIO_TEMPERATURE": "1", "AGENT_STEP_DELAY": "50"}.get(name, value)
             self.assertEqual(
                 str(getattr(self.config({name: value}), setting)).removesuffix(".0"), value
             )
-            self.assertIn(f"{name}={getattr(agent.Config(), setting)}", shown)
+            place = shown.index(
+                f"{setting} = {agent._shown_default(getattr(agent.Config(), setting))}"
+            )
+            self.assertIn(f"environment {name}", " ".join(shown[place + 1].split()))
 
     def test_the_help_fits_one_screen(self) -> None:
         lines = agent.command_line().format_help().splitlines()

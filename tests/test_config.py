@@ -213,7 +213,7 @@ class File(unittest.TestCase):
             self.assertIn("must hold one JSON object", self.refused(content))
 
     def test_broken_json_is_refused_with_its_place(self) -> None:
-        self.assertIn("cannot be read as JSON: Expecting", self.refused(b'{"max_steps": \n}'))
+        self.assertIn("cannot be read as JSON (Expecting", self.refused(b'{"max_steps": \n}'))
         self.assertIn("line 2", self.refused(b'{"max_steps": \n}'))
         for content in (b"", b'{"a": 1', b"\xff\xfe{\x00"):
             self.assertIn("cannot be read as JSON", self.refused(content))
@@ -222,7 +222,7 @@ class File(unittest.TestCase):
         for path in (self.path, self.path.parent):  # missing; a folder
             with self.assertRaises(agent.ConfigError) as caught:
                 agent.file_layer(str(path))
-            self.assertRegex(str(caught.exception), r"cannot be read as JSON: [^\n]*\.$")
+            self.assertRegex(str(caught.exception), r"cannot be read as JSON \([^\n]*\.$")
             self.assertTrue(str(caught.exception).startswith(str(path)))
 
 

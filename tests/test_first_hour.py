@@ -314,5 +314,228 @@ class CheckTells(CommandLineCase):
         self.assertEqual(err, "agent.py: Stopped: Ctrl+C; what is not listed was not examined.\n")
 
 
+class WrongUse(CommandLineCase):
+    """Each wrong use is one sentence that says what to do, without the words of Python."""
+
+    def said(self, *argv: str, **kwargs: Any) -> str:
+        code, out, err = self.main(*argv, **kwargs)
+        self.assertEqual((code, out), (2, ""), err)
+        self.assertEqual(len(err.splitlines()), 1, err)
+        self.assertNotRegex(err, r"Errno|Rect\(|Scenario\.|Error|Traceback|__|argument -")
+        self.assertFalse(self.run_folder().exists())
+        return err.removeprefix("agent.py: ").rstrip("\n")
+
+    def test_the_nearest_option_and_setting_are_named(self) -> None:
+        self.assertEqual(
+            self.said("--panle", "do it"),
+            "There is no option --panle; the nearest is --panel, and --help lists all.",
+        )
+        self.assertIn("the nearest is --max-steps", self.said("--max-stepz=3"))
+        self.assertIn(
+            "the nearest is max_steps, and --settings lists all", self.said("--set", "max_stpes=3")
+        )
+        self.assertRegex(
+            self.said("--set", "nonsense=1"), "there is no setting 'nonsense'; the nearest is"
+        )
+        self.assertIn(
+            "FIELD=VALUE such as max_steps=30, not 'max_steps'", self.said("--set", "max_steps")
+        )
+
+    def test_a_task_without_quotes_is_shown_with_them(self) -> None:
+        self.assertEqual(
+            self.said("Open", "Notepad"),
+            'The task has to stand in quotes: python agent.py "Open Notepad"',
+        )
+
+    def test_an_empty_task_is_told(self) -> None:
+        for task in ("", "  "):
+            self.assertIn("The task is empty; say what to do, as in", self.said(task))
+
+    def test_an_area_that_is_none_and_one_outside_the_screen_are_told_apart(self) -> None:
+        self.assertIn(
+            "LEFT,TOP,WIDTH,HEIGHT in pixels, such as 0,0,960,1080, not '0,0'",
+            self.said("--area", "0,0", "--demo"),
+        )
+        self.assertIn(
+            "is not inside the screen 0,0,1280,720;", self.said("--area", "0,0,9000,9000", "--demo")
+        )
+        self.assertIn("is not inside the screen", self.said("--area", "0,0,0,0", "--demo"))
+
+    def test_a_scenario_file_is_judged_entry_by_entry(self) -> None:
+        path = self.folder / "mine.json"
+        argv = ("--scenario", "1", "--scenario-file", str(path))
+        self.assertIn(
+            "mine.json cannot be read as JSON (No such file or directory)", self.said(*argv)
+        )
+        good = '{"name": "a", "task_prompt": "b"}'
+        for content, words in (
+            ("{", "cannot be read as JSON (Expecting"),
+            ("{}", "must hold a list such as"),
+            ("[3]", "entry 1: it must look like"),
+            (f"[{good}, {{}}]", "entry 2: name or task_prompt is missing"),
+            ('[{"nmae": "a"}]', "entry 1: 'nmae' is unknown; it takes name, task_prompt, profile"),
+            ('[{"name": 3}]', "entry 1: name must be a text"),
+            (
+                '[{"name": "a", "task_prompt": "b", "profile": "boss"}]',
+                "no profile 'boss'; there are planner",
+            ),
+        ):
+            path.write_text(content, encoding="utf-8")
+            self.assertIn(words, self.said(*argv))
+        self.assertEqual(
+            self.said("--scenario", "99"), "There is no scenario 99; --scenarios lists them."
+        )
+
+    def test_there_is_nothing_to_resume(self) -> None:
+        self.assertRegex(
+            self.said("--resume"), "^There is no run in .* yet; give a task to begin one.$"
+        )
+
+    def test_quiet_and_verbose_together_are_refused(self) -> None:
+        self.assertEqual(
+            self.said("-q", "-v", "x"), "-q says less and -v says more; give one of them."
+        )
+
+    def test_the_demo_names_the_tasks_that_it_knows(self) -> None:
+        said = self.said("--demo", "Open the calculator")
+        self.assertIn("knows no other task than: Open Notes, write", said)
+        code, _, _ = self.main("--demo", agent.DEMO_TASK, "--max-steps", "1")
+        self.assertEqual((code, self.records()[0]["task"]), (1, agent.DEMO_TASK))
+
+    def test_the_run_of_a_demo_is_not_repeated_on_a_real_desktop(self) -> None:
+        self.main("--demo")
+        code, _, err = self.main("--replay", "1")
+        self.assertEqual(code, 2)
+        self.assertIn(
+            "run_0001 is a run of the demo, whose desktop is drawn; repeat it with --demo --replay 1.",
+            err,
+        )
+
+    def test_what_argparse_refuses_is_one_sentence_too(self) -> None:
+        for argv in (("--stats",), ("--profile", "nobody"), ("--s", "3")):
+            self.assertIn("; --help shows how options are used.", self.said(*argv))
+
+
+class Reference(CommandLineCase):
+    def test_settings_lists_every_setting_with_default_range_and_variable(self) -> None:
+        code, out, _ = self.main("--settings")
+        self.assertEqual(code, 0)
+        entries = out.split("\n")
+        self.assertLessEqual(max(map(len, entries)), 100)
+        flat = " ".join(out.split())
+        for spec in agent.fields(agent.Config):
+            self.assertIn(f"{spec.name} = ", out)
+            self.assertIn(" ".join(spec.metadata["text"].split()), flat)
+        self.assertIn(
+            "max_steps = 50\n      turns; takes 1 to 100000; in profile commander 30, chat 10, pointer 10,"
+            " story 100000;\n      environment AGENT_MAX_STEPS\n",
+            out,
+        )
+        self.assertIn("takes never or risky or always", flat)
+
+    def test_settings_with_a_word_lists_those_that_have_it(self) -> None:
+        _, out, _ = self.main("--settings", "hotkey")
+        self.assertEqual(
+            [line.split()[0] for line in out.splitlines()[::2]], ["stop_hotkey", "pause_hotkey"]
+        )
+        self.assertIn("the nearest is", self.main("--settings", "zzz")[2])
+
+    def test_help_has_topics(self) -> None:
+        for topic in agent.HELP_TOPICS:
+            code, out, _ = self.main("--help", topic)
+            self.assertEqual(code, 0)
+            self.assertLessEqual(max(map(len, out.splitlines())), 100)
+        self.assertEqual(self.main("--help", "settings")[1], self.main("--settings")[1])
+        self.assertIn("only on settings, files", self.main("--help", "nothing")[2])
+
+
+class PageOfADemo(unittest.TestCase):
+    """A demo with a panel, in virtual time: pages come and go at given seconds."""
+
+    def panel(
+        self, *opened: tuple[float, float]
+    ) -> tuple[Any, agent.Terminal, VirtualClock, io.StringIO]:
+        """A panel that is watched from second to second, a terminal, the clock, and what is said."""
+        clock = VirtualClock()
+        begun = clock.now()
+        out = io.StringIO()
+        undo = contextlib.ExitStack()
+        self.addCleanup(undo.close)
+        undo.enter_context(contextlib.redirect_stdout(out))
+        terminal = agent.Terminal(clock, 1, str, undo)
+
+        def watched() -> bool:
+            return any(first <= clock.now() - begun < last for first, last in opened)
+
+        panel = mock.Mock(watched=watched, config=agent.Config())
+        return panel, terminal, clock, out
+
+    def test_the_demo_waits_for_the_first_page_and_says_so(self) -> None:
+        panel, terminal, clock, out = self.panel((20, 99))
+        begun = clock.now()
+        agent.await_page(panel, terminal, clock)
+        self.assertAlmostEqual(clock.now() - begun, 20, delta=0.3)
+        self.assertIn("waits up to 60 s", out.getvalue())
+        self.assertNotIn("Nobody", out.getvalue())
+
+    def test_it_begins_without_a_page_after_a_minute(self) -> None:
+        panel, terminal, clock, out = self.panel()
+        begun = clock.now()
+        agent.await_page(panel, terminal, clock)
+        self.assertAlmostEqual(clock.now() - begun, 60, delta=0.3)
+        self.assertIn("Nobody has opened it", out.getvalue())
+
+    def test_the_page_stays_until_it_is_closed_and_may_be_loaded_anew(self) -> None:
+        panel, terminal, clock, out = self.panel((0, 30), (31, 50))
+        begun = clock.now()
+        agent.keep_page(panel, terminal, clock)
+        self.assertAlmostEqual(clock.now() - begun, 50 + agent.PANEL_GONE, delta=0.3)
+        self.assertIn("stays until you close it or press Enter", out.getvalue())
+
+    def test_without_a_page_nothing_is_waited_for_in_the_end(self) -> None:
+        panel, terminal, clock, out = self.panel()
+        begun = clock.now()
+        agent.keep_page(panel, terminal, clock)
+        self.assertEqual((clock.now(), out.getvalue()), (begun, ""))
+
+    def test_enter_ends_it(self) -> None:
+        panel, terminal, clock, _ = self.panel((0, 1e9))
+        with (
+            mock.patch.object(agent, "_person_is_there", lambda: True),
+            mock.patch.object(sys, "stdin", io.StringIO("\n")),
+        ):
+            agent.keep_page(panel, terminal, clock)
+
+    def test_ctrl_c_ends_it_without_an_error(self) -> None:
+        panel, terminal, clock, _ = self.panel((0, 1e9))
+        clock.sleep = mock.Mock(side_effect=agent.Stopped("Stopped: Ctrl+C."))
+        agent.keep_page(panel, terminal, clock)
+
+    def test_a_watched_demo_runs_at_a_pace_for_eyes_unless_told_otherwise(self) -> None:
+        for argv, pace in (
+            (("--demo",), 0),
+            (("--demo", "--panel"), agent.DEMO_PACE_S),
+            (("--demo", "--panel", "--set", "turn_delay=0.5"), 0.5),
+        ):
+            options = agent.read_options(argv)
+            agent.pick_scenario(options)
+            self.assertEqual(agent.read_config(options, {}).turn_delay, pace)
+
+
+class WatchedDemo(CommandLineCase):
+    def test_the_demo_waits_before_its_first_turn_and_stays_after_its_last_line(self) -> None:
+        order: list[str] = []
+
+        def note(what: str) -> Any:
+            return lambda *_: order.append(f"{what} {sys.stdout.getvalue().count('completed:')}")
+
+        with (
+            mock.patch.object(agent, "await_page", note("await")),
+            mock.patch.object(agent, "keep_page", note("keep")),
+        ):
+            code, _, _ = self.main("--demo", "--panel", "--set", "demo_page_wait=60")
+        self.assertEqual((code, order), (0, ["await 0", "keep 1"]))
+
+
 if __name__ == "__main__":
     unittest.main()

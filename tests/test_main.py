@@ -36,11 +36,13 @@ class CommandLineCase(unittest.TestCase):
         out, err = io.StringIO(), io.StringIO()
         environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **QUICK, **(environ or {})}
         hasty = (
-            ["--set", "settle_floor_ms=0", "--set", "settle_interval_ms=1"]
+            "--set settle_floor_ms=0 --set settle_interval_ms=1 --set demo_page_wait=0".split()
             if "--demo" in argv
             else []
         )
         source = io.TextIOWrapper(io.BytesIO(stdin), encoding="cp1252")
+        if "--panel" in argv:
+            hasty += ["--set", "turn_delay=0"]
         with (
             mock.patch.dict(os.environ, environ),
             mock.patch.object(sys, "stdin", source),
@@ -48,7 +50,7 @@ class CommandLineCase(unittest.TestCase):
             contextlib.redirect_stderr(err),
         ):
             try:
-                code = agent.main([*argv, *hasty])
+                code = agent.main([*hasty, *argv])
             except SystemExit as ended:
                 code = int(ended.code or 0)
         return code, out.getvalue(), err.getvalue()

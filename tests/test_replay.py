@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -229,6 +230,70 @@ class Replay(ReplayCase):
 
 
 class Script(ReplayCase):
+    def started(self, script: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+        """The script as a person starts it, from anywhere and with nothing set up for it."""
+        return subprocess.run(
+            [
+                sys.executable,
+                "-B",
+                str(script),
+                "--demo",
+                "--set",
+                f"dump_dir={self.folder / 'again'}",
+                *argv,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd="/",
+        )
+
+    def test_without_a_path_it_stands_beside_the_run_and_outlives_it(self) -> None:
+        code, out, err = self.main("--save-script", "1")
+        self.assertEqual((code, err), (0, ""))
+        script = self.folder / "dumps" / "run_0001.py"
+        self.assertIn(f"Written: {script}", out)
+        shutil.rmtree(self.run_folder())
+        done = self.started(script)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertIn("Repeated 4 acts", done.stdout)
+        code, _, err = self.main("--runs")
+        self.assertEqual((code, err), (0, ""))
+
+    def test_it_finds_agent_py_beside_it_or_one_folder_up_before_the_place_where_it_was_written(
+        self,
+    ) -> None:
+        self.main("--save-script", "1", str(self.folder / "mine.py"))
+        for place in (self.folder / "a", self.folder / "b" / "scripts"):
+            place.mkdir(parents=True)
+            shutil.copyfile(self.folder / "mine.py", place / "mine.py")
+            shutil.copytree(self.folder / "mine_recording", place / "mine_recording")
+        for beside in (self.folder / "a", self.folder / "b"):
+            (beside / "agent.py").write_text("raise SystemExit('the near one')", encoding="utf-8")
+        for script in (self.folder / "a" / "mine.py", self.folder / "b" / "scripts" / "mine.py"):
+            self.assertEqual(self.started(script).stderr, "the near one\n")
+        self.assertEqual(self.started(self.folder / "mine.py").returncode, 0)
+
+    def test_nothing_that_is_there_already_is_overwritten(self) -> None:
+        self.main("--save-script", "1")
+        for _ in ("both", "the script alone"):
+            code, _, err = self.main("--save-script", "1")
+            self.assertEqual(code, 2)
+            self.assertIn("choose another name", err)
+            shutil.rmtree(self.folder / "dumps" / "run_0001_recording", ignore_errors=True)
+        self.assertIn("takes a run and the name", self.main("--save-script", "1", "a.py", "b")[2])
+
+    def test_an_act_is_not_done_where_the_screen_differs_from_the_copied_picture(self) -> None:
+        self.main("--save-script", "1")
+        shutil.rmtree(self.run_folder())
+        picture = next((self.folder / "dumps" / "run_0001_recording" / "screenshots").iterdir())
+        rgb, width, height = agent.png_to_rgb(picture.read_bytes())
+        for path in picture.parent.iterdir():
+            path.write_bytes(agent.rgb_to_png(bytes(len(rgb)), width, height))
+        done = self.started(self.folder / "dumps" / "run_0001.py", "--set", "replay_patience=0.2")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("differs: double_click", done.stdout)
+
     def test_a_task_that_looks_like_a_coding_cookie_cannot_change_the_script(self) -> None:
         journal = self.run_folder() / "turns.jsonl"
         lines = [json.loads(line) for line in journal.read_text().splitlines()]
@@ -258,7 +323,8 @@ class Script(ReplayCase):
         self.assertEqual(code, 0, out)
         source = target.read_text(encoding="utf-8")
         self.assertEqual(
-            [line for line in source.splitlines() if "import " in line], ["import agent"]
+            [line.strip() for line in source.splitlines() if "import " in line],
+            ["import sys", "from pathlib import Path", "import agent"],
         )
         self.assertLess(len(source.splitlines()), 30)
         command = [

@@ -334,7 +334,8 @@ class Demo(Browser):
         code, out = list[int](), io.StringIO()
         undo.enter_context(mock.patch.object(agent, "Panel", Watched))
         undo.enter_context(redirect_stdout(out))
-        arguments = ["--demo", "--panel", "--set", f"dump_dir={folder}", *more]
+        hasty = ["--set", "demo_page_wait=0", "--set", "turn_delay=0"]
+        arguments = ["--demo", "--panel", "--set", f"dump_dir={folder}", *hasty, *more]
         options = agent.command_line().parse_args(arguments, argparse.Namespace(recording=None))
         run = threading.Thread(
             target=lambda: code.append(
