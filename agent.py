@@ -94,7 +94,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from http.server import BaseHTTPRequestHandler
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from queue import SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -3962,16 +3962,18 @@ RUN_TITLES = (
     r"ファイル名を指定して実行|실행|uitvoeren|spustit|futtatás|çalıştır|kör|kjør|kør|suorita)$"
 )
 # What of the Run dialog can be clicked without running anything.
-RUN_FIELD = whole_words(
-    "field|box|input|edit|text|textbox|open|cancel|browse|öffnen|feld|eingabe|abbrechen",
-    "durchsuchen|champ|ouvrir|annuler|parcourir|campo|abrir|cancelar|examinar|otwórz|anuluj",
-    "открыть|отмена|обзор",
-)
+RUN_FIELD: Rule = {
+    "label": whole_words(
+        "field|box|input|edit|text|textbox|open|cancel|browse|öffnen|feld|eingabe|abbrechen",
+        "durchsuchen|champ|ouvrir|annuler|parcourir|campo|abrir|cancelar|examinar|otwórz|anuluj",
+        "открыть|отмена|обзор",
+    )
+}
 RUNNABLE = r"\.(exe|msi|msix|appx|bat|cmd|ps1|vbs|vbe|js|jse|wsf|scr|hta|lnk|reg|jar|cpl)\b"
 
 # Where what is typed gets run, told by class and owner, and by title where those are unknown.
 RUN_DIALOG: Sequence[Rule] = (
-    {"class": "^#32770$", "program": EXPLORER, "owner": "^(staticclass|shell_traywnd)$"},
+    {"class": "^#32770$", "program": EXPLORER, "owner": "^(static|shell_traywnd)$"},
     {"class": DIALOG, "window": RUN_TITLES},
     {
         "class": DIALOG,
@@ -4045,15 +4047,20 @@ RISKS: Mapping[str, Sequence[Rule]] = {
 }
 
 
-@lru_cache(maxsize=256)
-def folded_pattern(pattern: str) -> re.Pattern[str]:
-    """A rule's pattern with its words folded, so that they fit folded facts."""
-    return re.compile(fold_letters(pattern), re.MULTILINE)
+@lru_cache
+def folded_patterns() -> Mapping[str, re.Pattern[str]]:
+    """Each pattern of these tables with its words folded, so that they fit folded facts."""
+    found = {}
+    for rule in (*chain(*RISKS.values()), *RUN_DIALOG, *START_SEARCH, *ADDRESS_BAR, RUN_FIELD):
+        for pattern in rule.values():
+            found[pattern] = re.compile(fold_letters(pattern), re.MULTILINE)
+    return found
 
 
 def holds(rule: Rule, facts: Facts) -> bool:
     """Whether each pattern of a rule is found in its fact."""
-    return all(folded_pattern(pattern).search(facts[name]) for name, pattern in rule.items())
+    patterns = folded_patterns()
+    return all(patterns[pattern].search(facts[name]) for name, pattern in rule.items())
 
 
 def hold(rules: Sequence[Rule], facts: Facts) -> bool:
@@ -4080,7 +4087,8 @@ def is_harmless(command: str, task: str, config: Config) -> bool:
         return True
     if len(command) < 3 or SELECTED in command or UNKNOWN in command:
         return False
-    return re.search(rf"(?<!\w){re.escape(command)}(?!\w)", task.lower()) is not None
+    words = " ".join(word.strip("\"'`“”„‚‘’,;:!?().") for word in task.lower().split())
+    return f" {command} " in f" {words} "
 
 
 def lines_entered(act: Act, line: str, facts: Facts) -> list[str]:
@@ -4098,7 +4106,7 @@ def runs_line(act: Act, line: str, facts: Facts) -> bool:
     clicks = act.name in ("click", "double_click", "click_here")
     if hold(RUN_DIALOG, facts):
         if clicks:
-            return not holds({"label": RUN_FIELD}, facts)
+            return not holds(RUN_FIELD, facts)
         return bool(keys) and len(keys) > 1 and keys not in KEYS_THAT_RUN_NOTHING
     if hold(START_SEARCH, facts):
         return bool(line) and (clicks or keys.endswith("enter"))
@@ -6664,17 +6672,20 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[dict[str, i
 
 
 def read_action(action: object, words: str, tools: ToolList) -> ToolCall:
-    """One action of a story as a call; `words` stand for a label or evidence that it lacks.
+    """One action of a story as a call; `words` stand for evidence that it lacks.
 
-    Raises ReplyError.
+    A label that it lacks is empty: what the story says elsewhere is no word on a button. Raises
+    ReplyError.
     """
     given = {key: value for key, value in json_object(action).items() if value not in (None, "")}
     name = str(given.pop("name", ""))
     name = name.strip().lower()
-    substitute = words or name
-    arguments = {"label": substitute, "evidence": substitute, **given}
+    arguments = {"label": name, "evidence": words or name, **given}
     message = {"tool_calls": [_call_of(name, arguments)]}
-    return read_call(message, "stop", tools)
+    call = read_call(message, "stop", tools)
+    if "label" in call.arguments and "label" not in given:
+        call.arguments["label"] = ""
+    return call
 
 
 def correction(error: ToolError, tools: ToolList) -> str:
