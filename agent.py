@@ -23,7 +23,9 @@ ROOMS
     Win32 table - structures, constants, and every function with its types and its check
     Desktop - what the program needs of a screen, a mouse and a keyboard, and Windows' answer
     Tools - what a model can call, declared once; vocabularies only rename
-    Risks - what input must never reach or press, and what a person has to allow first
+    Facts - what is known of an act and of the windows it reaches, in letters that can be compared
+    Risks - what a person has to allow first: a table over the facts
+    Bounds - what input must never reach or press
     Actuator - the one place through which input leaves, with every gate before it
     Watcher - what can stop a run from outside: hotkeys, the corner, the console's close button
     Server answers - what a model server says: tokens, models, and its faults told apart
@@ -99,6 +101,7 @@ import textwrap
 import threading
 import time
 import traceback
+import unicodedata
 import urllib.parse
 import urllib.request
 import zlib
@@ -112,7 +115,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from http.server import BaseHTTPRequestHandler
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from queue import SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -437,7 +440,7 @@ class Config:
     )
     # -- safety; lists are patterns with ; between, and * stands for anything
     blocked_keys: str = _setting(
-        "win+l; alt+f4; ctrl+alt+delete; ctrl+shift+escape; sleep", "chords never pressed"
+        "win+l; ctrl+alt+delete; ctrl+shift+escape; sleep", "chords never pressed"
     )
     blocked_windows: str = _setting(
         "", "windows never touched, by title or program, such as: *bank*; keepass.exe"
@@ -459,7 +462,13 @@ class Config:
         "", "further words of a label that make an act risky, such as: publish; archive"
     )
     allow_risky: str = _setting(
-        "", "risks allowed in advance, by name or question, such as: run dialog; send*Bob*"
+        "", "risks allowed in advance, anywhere or in a window, such as: run; send in *Bob*"
+    )
+    harmless_programs: str = _setting(
+        "notepad; editor; calc; calculator; rechner; mspaint; paint; write; wordpad; explorer;"
+        " control; settings; charmap; osk; magnify; narrator; snippingtool; snipping tool; winver;"
+        " msedge; edge; chrome; firefox; winword; word; excel; powerpnt; powerpoint",
+        "programs that may be started unasked, by the bare names that one types",
     )
     stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
@@ -951,6 +960,10 @@ class Window:
     elevated: bool = False
     # Whether it belongs to this process.
     own: bool = False
+    # What kind of window its program made it, such as "#32770" for a dialog; "" if unknown.
+    class_name: str = ""
+    # The window to which a dialog belongs.
+    owner: Window | None = None
 
 
 @dataclass(frozen=True)
@@ -2870,6 +2883,7 @@ WIN32: dict[str, Row] = {
     "WindowFromPoint": Row("user32", HWND, [POINT], NO_CHECK),  # null: there is none
     "GetAncestor": Row("user32", HWND, [HWND, UINT], NO_CHECK),  # null: it was just closed
     "GetWindowTextW": Row("user32", INT, [HWND, LPWSTR, INT], NO_CHECK),  # 0: an empty title
+    "GetClassNameW": Row("user32", INT, [HWND, LPWSTR, INT], nonzero),
     "GetWindowRect": Row("user32", BOOL, [HWND, LPRECT], nonzero),
     "GetWindowThreadProcessId": Row("user32", DWORD, [HWND, LPDWORD], nonzero),
     # Processes and their rights.
@@ -3038,6 +3052,7 @@ MOVE_TRIES = 20
 # Tried three times, since a key that stays down is worse than any error.
 RELEASE_TRIES = 3
 TITLE_CHARACTERS = 512
+CLASS_CHARACTERS = 257  # a class's name has at most 256
 PATH_CHARACTERS = 1024
 # Room for a TOKEN_MANDATORY_LABEL and the SID behind it, which is 12 bytes long.
 LABEL_BYTES = 128
@@ -3258,7 +3273,7 @@ class WindowsDesktop:
             return None
         return self._window(self.api.GetAncestor(handle, GA_ROOT))
 
-    def _window(self, handle: int | None) -> Window | None:
+    def _window(self, handle: int | None, with_owner: bool = True) -> Window | None:
         """What is to be known about a window; None if there is none, or none any more."""
         if not handle:
             return None
@@ -3279,7 +3294,21 @@ class WindowsDesktop:
             rect=Rect(rect.left, rect.top, rect.right - rect.left, rect.bottom - rect.top),
             elevated=rights > self._rights_of_ours(),
             own=handle in self._own_windows,
+            class_name=self._class_name(handle),
+            owner=self._owner_window(handle) if with_owner else None,
         )
+
+    def _class_name(self, handle: int) -> str:
+        """The class of a window; empty if Windows does not tell."""
+        name = ctypes.create_unicode_buffer(CLASS_CHARACTERS)
+        with suppress(Win32Error):
+            self.api.GetClassNameW(handle, name, CLASS_CHARACTERS)
+        return name.value
+
+    def _owner_window(self, handle: int) -> Window | None:
+        """The window to which this one belongs as a dialog; None for one that stands alone."""
+        owner = self.api.GetAncestor(handle, GA_ROOTOWNER)
+        return self._window(owner, with_owner=False) if owner != handle else None
 
     def _rights_of_ours(self) -> int:
         """The program's own integrity level, asked for once; medium where Windows is silent."""
@@ -3844,8 +3873,83 @@ class Vocabulary:
 
 
 ####################################################################################################
-# Risks - what input must never reach or press, and what a person has to allow first
+# Facts - what is known of an act and of the windows it reaches, in letters that can be compared
 ####################################################################################################
+
+# So much of a text is matched: more than any label, title or command needs.
+FACT_CHARACTERS = 2000
+# A long text is matched in pieces that overlap, so that nothing is torn where they meet.
+PIECE_STEP = 1800
+
+# Letters that look like Latin ones, in lower case, and what they look like.
+_LOOK_ALIKES = {
+    "авекмнорстухѕіјһԁԛԝӏ": "abekmhopctyxsijhdqwl",
+    "αβεζηικμνορτυχ": "abezhikmnoptyx",
+    "օսհո": "ouhn",
+    "łđøıɑɡ": "ldoiag",
+    "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ": "abcdefghijklmnoprstuvwyz",
+    "’‘`´": "''''",
+}
+# Letters that nobody sees: fillers of Hangul, and the blank of Braille.
+_UNSEEN = "\u115f\u1160\u2800"
+# Format characters, marks above and below letters, and control characters.
+_LEFT_OUT = frozenset(("Cf", "Mn", "Me", "Cc"))
+
+
+def _letters() -> dict[int, str | None]:
+    """What each letter of these tables becomes."""
+    table: dict[int, str | None] = dict.fromkeys(map(ord, _UNSEEN))
+    for letters, latin in _LOOK_ALIKES.items():
+        table.update(zip(map(ord, letters), latin, strict=True))
+    return table
+
+
+_LETTERS = _letters()
+
+
+def fold_letters(text: str) -> str:
+    """The text with each letter as the plain Latin one that it looks like, if there is one.
+
+    Rules go through it like what they are held against, so that a Russian word still fits itself.
+    """
+    plain = unicodedata.normalize("NFKD", text).casefold()
+    seen = [
+        char
+        for char in unicodedata.normalize("NFKD", plain)
+        if char.isspace() or unicodedata.category(char) not in _LEFT_OUT
+    ]
+    return "".join(seen).translate(_LETTERS)
+
+
+def fold(text: str) -> str:
+    """The beginning of a text as rules compare it, on one line."""
+    words = fold_letters(text[:FACT_CHARACTERS]).split()
+    return " ".join(words)[:FACT_CHARACTERS]
+
+
+def fold_label(label: str) -> str:
+    """A label in words: DeleteButton, delete_button and D&elete button are the same."""
+    label = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label[:FACT_CHARACTERS])
+    label = re.sub("[&~]", "", label)
+    return fold(label.replace("_", " "))
+
+
+def plain_line(text: str, most: int) -> str:
+    """A text from outside for a person: one line of at most `most` characters that can be seen."""
+    visible = [char if char.isprintable() else " " for char in text[:FACT_CHARACTERS]]
+    return cut("".join(visible), most)
+
+
+# The key of each code; where a code has several, the first of them.
+KEY_NAMES = {code: name for name, code in reversed(VK_MAP.items())}
+
+
+def key_words(chord: str) -> str:
+    """A chord by its codes, however it is spelled and whichever side: `ctrl+shift+delete`."""
+    codes = chord_codes(parse_chord(chord))
+    held = [name for name in ("ctrl", "alt", "shift", "win") if VK_MAP[name] in codes]
+    others = codes - {VK_MAP[name] for name in held}
+    return "+".join([*held, *sorted(KEY_NAMES[code] for code in others)])
 
 
 @dataclass
@@ -3856,15 +3960,22 @@ class Attempt:
     frame: Frame  # the look on which the model decided
     front: Window | None = None  # which has the keyboard now
     reached: Sequence[Window] = ()  # which get its input
+    before: Sequence[str] = ()  # the two acts before, in words
+    lines: TypedLines | None = None  # what was typed so far
+    task: str = ""
+    also: Sequence[Coordinate] = ()  # places that it clicks without naming them
 
     @property
     def places(self) -> list[Point]:
-        """The pixels that the act names."""
-        return [to_point(at, self.frame.area) for at in values_of(self.act.args, Coordinate)]
+        """The pixels that the act is done to."""
+        named = values_of(self.act.args, Coordinate)
+        return [to_point(at, self.frame.area) for at in (*named, *self.also)]
 
     @property
     def by_keyboard(self) -> bool:
         """Whether the act types or presses something."""
+        if self.act.name == "recover":
+            return True
         return bool(values_of(self.act.args, Text) or values_of(self.act.args, Chord))
 
 
@@ -3873,98 +3984,628 @@ def same_window(one: Window | None, other: Window | None) -> bool:
     return (one and one.handle) == (other and other.handle)
 
 
-PANEL_TITLE = "agent.py panel"  # of the panel's page, and so of the browser's window
-
-# What makes an act risky: any of these patterns is found in its `facts`, which are lines: label:,
-# key: and text: of the act, then title: and program: of each window that it reaches.
-RISKS: Mapping[str, Sequence[str]] = {
-    "delete": (
-        r"^label:.*\b(delet|remov|eras|discard|wipe|empty|format|reset|lösch|supprim|elimin)",
-        r"^key:.*\bshift\+delete$",
-        r"^key:delete$[^\0]*^program:explorer",  # of files; in a text it takes a character
-    ),
-    "pay": (
-        r"^label:.*\b(pay|buy|purchas|order|check ?out|subscri|donat|transfer|bid\b)",
-        r"^label:.*\b(kauf|bezahl|achet|compr)",
-    ),
-    "send": (r"^label:.*\b(send|submit|post\b|publish|share|reply|envoyer|enviar)",),
-    "install": (
-        r"^label:.*\b((un)?install|run as|allow|grant|trust|accept|agree)",
-        r"^label:.*\benable (macros|content|editing)",
-    ),
-    "power": (r"^label:.*\b(shut ?down|restart|reboot|sign out|log ?(off|out))",),
-    "password": (
-        r"^(label|title):.*\b(pass(code|wor[dt])|pin\b|cv[vc]\b|credit card)",
-        r"^(label|title):.*\b(kennwort|mot de passe|contraseña)",
-    ),
-    "secret": (r"^text:.*\{\{\s*\w+\s*\}\}",),
-    "admin prompt": (
-        r"^title:(user account control|benutzerkontensteuerung|windows security)",
-        r"^program:(consent|cred)",
-    ),
-    "run dialog": (r"^title:(run|ausführen|exécuter|ejecutar|esegui)$",),
-    "terminal": (
-        r"^program:(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole)\.exe$",
-        r"^program:(wsl|bash|mintty|regedit|mmc)\.exe$",
-        r"^title:.*(command prompt|powershell|registry editor)",
-    ),
-    "command": (
-        r"^text:.*\b(rm -|del /|rd /|format [a-z]:|shutdown\b|reg (add|delete)|net user)",
-        r"^text:.*(powershell|cmd /)",
-    ),
-}
-
-
 def label_of(act: Act) -> str:
     """The words on what the act is done to, on one line."""
     return " ".join(" ".join(values_of(act.args, Label)).split())
 
 
-def facts(attempt: Attempt) -> str:
-    """What is known of an act and of the windows that it reaches, one `name:value` a line."""
-    keys = " ".join(values_of(attempt.act.args, Chord))
-    text = " ".join(values_of(attempt.act.args, Text))
-    lines = [
-        f"label:{label_of(attempt.act)}",
-        f"key:{' '.join(keys.split())}",
-        f"text:{' '.join(text.split())}",
-    ]
-    for window in attempt.reached:
-        lines += [f"title:{window.title}", f"program:{window.program}"]
-    return "\n".join(lines)
+def keys_of(act: Act) -> str:
+    """The chord that the act presses, by its codes; empty for none."""
+    return " ".join(key_words(chord) for chord in values_of(act.args, Chord))
+
+
+def text_of(act: Act) -> str:
+    """What the act types; empty for nothing."""
+    return "\n".join(values_of(act.args, Text))
+
+
+def step_words(act: Act) -> str:
+    """An act in one line for the rules that look at what came before: `press_key win+x`."""
+    said = keys_of(act) or fold(text_of(act)) or fold_label(label_of(act))
+    return f"{act.name} {said[:100]}"
+
+
+def enters(act: Act) -> bool:
+    """Whether the act presses Enter, alone or in a text."""
+    return "\n" in text_of(act) or keys_of(act) in ("enter", "ctrl+enter")
+
+
+# In a typed line: all of it is selected, or it was changed in a way that cannot be known.
+SELECTED = "\x01"
+UNKNOWN = "\x02"
+KEYS_THAT_TYPE_NOTHING = frozenset("shift ctrl alt win capslock numlock printscreen".split())
+KEYS_THAT_MOVE = frozenset("left right up down home end tab shift+tab pageup pagedown".split())
+START_PROGRAMS = frozenset(
+    "searchhost.exe searchapp.exe searchui.exe startmenuexperiencehost.exe".split()
+)
+
+
+def line_after(line: str, act: Act) -> str:
+    """What stands in a line once the act was done in it; Enter and Escape begin a new one."""
+    text = text_of(act)
+    keys = keys_of(act)
+    if text:
+        if line.endswith(SELECTED):
+            line = ""
+        return f"{line}{text}".rpartition("\n")[2][-FACT_CHARACTERS:]
+    if keys:
+        return _line_after_keys(line, keys)
+    if act.name in ("click", "double_click", "click_here", "drag") and line:
+        return line + UNKNOWN
+    return line
+
+
+def _line_after_keys(line: str, keys: str) -> str:
+    if keys in ("enter", "ctrl+enter", "escape"):
+        return ""
+    if keys in KEYS_THAT_TYPE_NOTHING or (keys in KEYS_THAT_MOVE and not line):
+        return line
+    if keys == "ctrl+a":
+        return line + SELECTED
+    if line.endswith(SELECTED):
+        line = ""
+    letter = keys.removeprefix("shift+").replace("space", " ")
+    if len(letter) == 1:
+        return line + letter
+    if keys == "backspace":
+        return line[:-1]
+    return line + UNKNOWN
+
+
+class TypedLines:
+    """What was typed into each window since the last Enter there."""
+
+    def __init__(self) -> None:
+        self._lines: dict[object, str] = {}
+
+    def of(self, window: Window | None) -> str:
+        """What stands in the line of a window, as far as it was typed here."""
+        return self._lines.get(self._place(window), "")
+
+    def take(self, window: Window | None, act: Act) -> None:
+        """Notes an act that was done in a window."""
+        self._lines[self._place(window)] = line_after(self.of(window), act)
+
+    @staticmethod
+    def _place(window: Window | None) -> object:
+        # The Start menu becomes the window of its search as soon as something is typed.
+        if window and window.program.lower() in START_PROGRAMS:
+            return "start"
+        return window.handle if window else None
+
+
+Facts = Mapping[str, str]
+
+
+def with_owners(windows: Iterable[Window]) -> list[Window]:
+    """The windows, and behind each dialog the window that it belongs to."""
+    found = []
+    for window in windows:
+        found.append(window)
+        if window.owner:
+            found.append(window.owner)
+    return found
+
+
+def facts_of(attempt: Attempt) -> list[tuple[Window, Facts]]:
+    """What rules are held against, for each window reached, its owner, and piece of the text.
+
+    act (its tool), label, keys, text, enters (the same as text for an act that presses Enter),
+    typed (the line so far and the text, without what shells take for quotes), before (the two acts
+    before), and window (its title), program, class, owner (the class of its owner).
+    """
+    act = attempt.act
+    text = text_of(act)
+    known = {
+        "act": act.name,
+        "label": fold_label(label_of(act)),
+        "keys": keys_of(act),
+        "enters": "enter" if enters(act) else "",
+        "before": "\n".join(attempt.before),
+    }
+    windows = with_owners(attempt.reached) or [Window(0, "")]
+    pieces = [text[first : first + FACT_CHARACTERS] for first in range(0, len(text), PIECE_STEP)]
+    found: list[tuple[Window, Facts]] = []
+    for window in windows:
+        line = attempt.lines.of(window) if attempt.lines else ""
+        about = {**known, **facts_of_window(window)}
+        for piece in pieces or [""]:
+            typed = _typed(line, piece, act)
+            found.append((window, {**about, "text": fold(piece), "typed": typed}))
+            line = ""
+    return found
+
+
+def facts_of_window(window: Window) -> Facts:
+    """What is known of a window."""
+    return {
+        "window": fold(window.title),
+        "program": fold(window.program),
+        "class": fold(window.class_name),
+        "owner": fold(window.owner.class_name) if window.owner else "",
+    }
+
+
+def _typed(line: str, piece: str, act: Act) -> str:
+    """The line so far with what the act adds, and that alone; empty if it neither adds nor enters.
+
+    Nobody knows for sure what became of the line since, so that each must be free of risks.
+    """
+    letter = keys_of(act).removeprefix("shift+")
+    if not piece and not enters(act) and len(letter) != 1:
+        return ""
+    text = piece or (letter if len(letter) == 1 else "")
+    return f"{_unquoted(line[-500:] + text)}\n{_unquoted(text)}"
+
+
+def _unquoted(text: str) -> str:
+    """A text as a shell takes it, without quotes and signs that only escape."""
+    return fold(re.sub("[\\^`'\"]", "", text))
+
+
+####################################################################################################
+# Risks - what a person has to allow first: a table over the facts
+####################################################################################################
+
+# Of a rule every pattern must be found in its fact.
+Rule = Mapping[str, str]
+
+
+def whole_words(*phrases: str) -> str:
+    """A pattern of whole words and phrases, each argument with | between them."""
+    return rf"\b({'|'.join(phrases)})\b"
+
+
+BROWSERS = r"^(chrome|msedge|firefox|opera|brave|vivaldi|iexplore|browser)\.exe$"
+CHATS = (
+    r"^(teams|ms-teams|slack|discord|telegram|whatsapp(\.root)?|signal|skype|element|zoom|viber|"
+    r"wechat|weixin|qq|line|messenger|mattermost|rocket\.chat|webex)\.exe$"
+)
+CHAT_TITLES = whole_words(
+    "whatsapp|telegram|slack|discord|messenger|microsoft teams|google chat|signal|skype|wechat"
+)
+MAILS = r"^(outlook|olk|hxoutlook|thunderbird|mailbird|emclient|mail|hxmail|postbox|foxmail)\.exe$"
+MAIL_TITLES = whole_words(
+    "mail|gmail|outlook|inbox|posteingang|boite de reception|входящие|webmail"
+)
+EXPLORER = r"^explorer\.exe$"
+# A dialog whose class is known is no window with a folder's or a page's name in its title.
+DIALOG = r"^(#32770|operationstatuswindow)?$"
+CONTEXT_MENU = r"^right_click |^press_key (menu|shift\+f10)$"
+NOT_CANCELLED = {
+    "act": r"^(click|double_click|click_here|press_key|type_text)$",
+    "label": r"^(?!.*\b(cancel|no|abbrechen|nein|annuler|non|cancelar|anuluj|nie|отмена|нет)\b)",
+    "keys": r"^(?!(escape|tab|shift\+tab)$)",
+}
+DELETE_WORDS = (
+    whole_words(
+        "delete|deletion|erase|wipe|discard|remove|empty (the )?(recycle bin|bin|trash)",
+        "clear (recent |all |browsing )*(history|data|cookies|cache|items)",
+        "(format|wipe) (the )?(disk|drive|volume|partition|card)|factory reset|reset this pc",
+        "löschen|entfernen|leeren|verwerfen|in den papierkorb|auf werkseinstellungen",
+        "supprimer|suppression|effacer|vider|(à|vers) la corbeille",
+        "eliminar|borrar|vaciar|descartar|(?<!fecha de )eliminación|limpiar (el )?historial",
+        "excluir|esvaziar|remover|elimina|svuota|rimuovi|cancella",
+        "usuń|usunąć|skasuj|opróżnij|oczyść|do kosza|usuwanie",
+        "удалить|удаление|(?<!дата )удаления|очистить|опустошить|стереть",
+    )
+    + r"|^в корзину|^переместить\b.*\bв корзину"
+    + r"|(?<![已未])[删刪]除(?!日期|时间)|清空|移除|移至已删除|丢弃|抹掉|擦除|削除"
+    + r"|^(?=.*\b(move|send|put|drag)\b).*\b(recycle bin|trash)\b|\bformat [a-z]:"
+)
+PAY_WORDS = (
+    whole_words(
+        "pay|buy|purchase|subscribe|donate|checkout|check[- ]out|book now|bid|send money|top up",
+        "place (your |my |the )?order|order (now|and pay)|transfer (money|funds|now)",
+        "(complete|confirm|submit|finali[sz]e) (your |my |the )?(order|purchase|payment|booking)",
+        "zahlungspflichtig|kostenpflichtig|kaufen|bezahlen|zahlen|überweisen|überweisung|bestellen",
+        "zur kasse|jetzt buchen|spenden|abonnieren|bestellung (abschicken|absenden|aufgeben)",
+        "payer|acheter|commander|passer (la )?commande|réserver|virement|faire un don",
+        "pagar|comprar|transferir|donar|reservar|(enviar|hacer|realizar) (el |otro |un )?pedido",
+        "acquista|compra|paga|ordina ora|prenota ora|finalizar (compra|pedido)|doar",
+        "kup|kupuję|zapłać|płatność|zamawiam|przelew|(złóż|potwierdź) zamówienie",
+        "купить|оплатить|заказать|оформить (заказ|покупку)|перевести деньги",
+    )
+    + r"|^(transfer|order|kasse)$|购买|付款|支付|结账|结算|下单|提交订单|转账|購入|支払"
+)
+# A yes beside a price.
+PAY_PRICE = (
+    r"^(?=.*(\d ?(€|eur|usd|gbp|chf|zł|pln|руб|₽|元|dollar)|[$€£¥₽] ?\d)).*"
+    r"(\b(confirm|continue|place|ok|yes|bestätigen|weiter|confirmer|confirmar|potwierdź|"
+    r"подтвердить)\b|确认)"
+)
+SEND_WORDS = (
+    whole_words(
+        r"send(?! to$)|submit|publish|upload|tweet|share (with|now|publicly|via|screen|link|file)",
+        "post (comment|reply|now|message|photo|review)|reply( to)? all",
+        r"senden(?! an$)|absenden|abschicken|versenden|hochladen|veröffentlichen|teilen mit|posten",
+        "envoyer|renvoyer|téléverser|publier|soumettre|partager avec",
+        "enviar|publicar|compartir con|subir (archivo|foto)|compartilhar",
+        "invia|pubblica|condividi|wyślij|prześlij|opublikuj|udostępnij",
+        "отправить|опубликовать|публиковать|поделиться",
+    )
+    + r"|^(share|post|reply|teilen|freigeben|partager|compartir)$"
+    + r"|(?<!已)发送(?!日期|时间|者|人|到$)|上传|重发|发布|发表|分享|送信|投稿"
+)
+INSTALL_WORDS = (
+    whole_words(
+        "install|uninstall|reinstall|run (as|with different)|allow|grant|trust|accept|agree",
+        "enable (macros|content|editing)",
+        "installieren|deinstallieren|installation (für|nur)|zulassen|erlauben|erlaubnis erteilen",
+        "akzeptiere|akzeptieren|zustimmen|vertrauen|ausführen als|als .{1,30} ausführen",
+        "(makros|inhalt) aktivieren",
+        "installer|désinstaller|désinstallation|autoriser|accepte|accepter|exécuter en tant",
+        "instalar|desinstalar|permitir|acepto|aceptar (todo|y|los|las)|ejecutar como|conceder",
+        "installa|disinstalla|consenti|accetto|accetta|aceito|executar como",
+        "instaluj|zainstaluj|odinstaluj|dezinstalacja|zezwól|akceptuję|uruchom (z innym|jako)",
+        r"установить(?! (флаг|как|по)\b)|разрешить|принимаю|принять|согласен",
+        "запустить (как|от имени)|запускать (с|от)",
+    )
+    + r"|安装|卸载|允许|同意|接受|信任|以管理员|运行作为|启用(宏|内容|编辑)"
+)
+POWER_WORDS = (
+    whole_words(
+        "shut ?down|restart|reboot|sign (out|off)|log ?(off|out)|logout|power off|hibernate",
+        "herunterfahren|neu starten|neustart|neustarten|abmelden|(pc|computer) ausschalten",
+        "éteindre|redémarrer|déconnecter|déconnexion|fermer la session|arrêter l'ordinateur",
+        "apagar|reiniciar|cerrar sesión|spegni|arresta|riavvia|disconnetti|desligar",
+        "wyloguj|uruchom ponownie|zamknij system|wyłącz komputer|zrestartuj",
+        r"перезагрузить|перезагрузка|завершение работы|завершить работу|выключить(?! звук)",
+        "выключение|(выход|выйти) из системы",
+    )
+    + r"|^ausschalten$|关机|重启|重新启动|注销|登出|シャットダウン|再起動"
+)
+PASSWORD_WORDS = (
+    whole_words(
+        r"passwor[dt]\w*|passworter|passcode|passphrase|kennwort\w*|kennwörter|mots? de passe",
+        "contraseñas?|hasło|hasła|senha|пароль|пароли|cv[vc]2?|security code|kreditkarte\\w*",
+        "credit card|carte (bancaire|de crédit)|tarjeta de crédito|numer karty|номер карты",
+        "pin (code|number|eingeben|entry|field)|(enter|your|new|old|confirm|change|card) pin",
+    )
+    + r"|^pin:?$|密码|密碼|信用卡|パスワード"
+)
+COMMANDS = (
+    r"\b(rm|del|erase|rd|rmdir|deltree) ?[-/]|\b(rd|rmdir|del|erase) [\w.*~%$\"]*[\\*:]"
+    r"|\b(remove-item|clear-recyclebin|format [a-z]:|format-volume|diskpart|cipher /w|mkfs)"
+    r"|\b(shutdown|logoff|powershell|pwsh|certutil|bitsadmin|mshta|rundll32|regsvr32|schtasks)\b"
+    r"|\b(cmd|command) ?/|\bcmd\.exe|\breg (add|delete|import)|\bnet (user|localgroup)\b"
+    r"|\b(iex|iwr|irm|invoke-\w+|start-process|set-executionpolicy|wscript|cscript|wmic)\b"
+    r"|\b(vssadmin|bcdedit|takeown|icacls|taskkill|msiexec)\b|^(?=.*\b(curl|wget)\b).*\|"
+)
+TERMINALS = (
+    r"^(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl\w*|bash|sh|mintty|"
+    r"git-bash|git-cmd|regedit|mmc|code|code - insiders|alacritty|wezterm(-gui)?|conemu(64|c|c64)?|"
+    r"putty|kitty|plink|hyper|tabby|mobaxterm|terminus|warp|rio|ubuntu\w*|debian|kali|opensuse\w*|"
+    r"pythonw?[\d.]*|pyw?|ipython|idle|node|ruby|irb|perl|java)\.exe$"
+)
+TERMINAL_TITLES = (
+    r"command prompt|powershell|registry editor|eingabeaufforderung|registrierungs-editor"
+    r"|invite de commandes|simbolo del sistema|wiersz polecenia|командная строка|命令提示符"
+)
+# Folded titles of the dialog that Win+R opens.
+RUN_TITLES = (
+    r"^(run|ausführen|exécuter|ejecutar|esegui|executar|uruchamianie|uruchom|выполнить|运行|執行|"
+    r"ファイル名を指定して実行|실행|uitvoeren|spustit|futtatás|çalıştır|kör|kjør|kør|suorita)$"
+)
+# What of the Run dialog can be clicked without running anything.
+RUN_FIELD: Rule = {
+    "label": whole_words(
+        "field|box|input|edit|text|textbox|open|cancel|browse|öffnen|feld|eingabe|abbrechen",
+        "durchsuchen|champ|ouvrir|annuler|parcourir|campo|abrir|cancelar|examinar|otwórz|anuluj",
+        "открыть|отмена|обзор",
+    )
+}
+RUNNABLE = r"\.(exe|msi|msix|appx|bat|cmd|ps1|vbs|vbe|js|jse|wsf|scr|hta|lnk|reg|jar|cpl)\b"
+
+# Where what is typed gets run, told by class and owner, and by title where those are unknown.
+RUN_DIALOG: Sequence[Rule] = (
+    {"class": "^#32770$", "program": EXPLORER, "owner": "^(static|shell_traywnd)$"},
+    {"class": DIALOG, "window": RUN_TITLES},
+    {
+        "class": DIALOG,
+        "program": r"^taskmgr\.exe$",
+        "window": r"\b(new task|neuen task|tâche|tarea|zadanie|задач\w*|nowe zadanie)\b|任务",
+    },
+)
+START_SEARCH: Sequence[Rule] = (
+    {"program": rf"^({'|'.join(sorted(START_PROGRAMS))})$"},
+    {
+        "program": r"^(explorer\.exe)?$",
+        "before": r"^press_key (win|ctrl\+escape)(\n(type_text .*|press_key [a-z\d]))?$(?!\n)",
+    },
+)
+ADDRESS_BAR: Sequence[Rule] = (
+    {
+        "program": EXPLORER,
+        "before": r"^(press_key (alt\+d|ctrl\+l|f4)$|\w+ (?=.*\b(address|adress|adres)))",
+    },
+)
+
+# Each risk and its rules; one of them must hold. Every word goes through `fold_letters` first.
+RISKS: Mapping[str, Sequence[Rule]] = {
+    "delete": (
+        {"label": DELETE_WORDS},
+        {"label": r"^(format\w*|форматировать|格式化?)[ .]*$", "program": EXPLORER},
+        {"label": r"quick format|schnellformat|formatage rapide|快速格式化", "program": EXPLORER},
+        {
+            "act": "^drag$",
+            "label": r"recycle|trash|papierkorb|corbeille|papelera|kosz|корзин|回收站",
+        },
+        {"keys": r"\bshift\b.*\b(delete|numdecimal)$"},
+        {"keys": r"^(ctrl\+)?delete$|^ctrl\+d$", "program": EXPLORER},
+        {"keys": r"^(ctrl\+|shift\+)?delete$|^ctrl\+d$", "program": MAILS},
+        {"keys": "^[a-z]$", "program": EXPLORER, "before": CONTEXT_MENU},
+        {"text": "^[a-z]$", "program": EXPLORER, "before": CONTEXT_MENU},
+        {"class": DIALOG, "window": rf"^(?!.* [-–—|] )(?=.*({DELETE_WORDS}))", **NOT_CANCELLED},
+    ),
+    "pay": ({"label": PAY_WORDS}, {"label": PAY_PRICE}),
+    "send": (
+        {"label": SEND_WORDS},
+        {"enters": "enter", "program": CHATS},
+        {"enters": "enter", "program": BROWSERS, "window": CHAT_TITLES},
+        {"keys": r"^ctrl\+enter$|^alt\+s$", "program": MAILS},
+        {"keys": r"^ctrl\+enter$", "program": BROWSERS, "window": MAIL_TITLES},
+    ),
+    "install": ({"label": INSTALL_WORDS},),
+    "power": (
+        {"label": POWER_WORDS},
+        {"label": "^arrêter$", "program": r"^(explorer|startmenuexperiencehost)\.exe$"},
+        {"keys": "^[a-z]$", "before": r"^press_key win\+x$"},
+        {"text": "^[a-z]{1,3}$", "before": r"^press_key win\+x$"},
+        {
+            "class": DIALOG,
+            "window": rf"^(?=.*\b(windows|system)\b)(?=.*({POWER_WORDS}|arrêt|zamykanie))",
+            **NOT_CANCELLED,
+        },
+    ),
+    "close": ({"keys": r"\balt\b.*\bf4$"},),
+    "password": ({"label": PASSWORD_WORDS}, {"window": PASSWORD_WORDS}),
+    "secret": ({"text": r"\{\{ ?\w+ ?\}\}"},),
+    "admin prompt": (
+        {"window": "^(user account control|benutzerkontensteuerung|windows security)"},
+        {"window": "^(contrôle de compte|control de cuentas|kontrola konta|контроль учетных)"},
+        {"program": "^(consent|cred)"},
+    ),
+    "run": ({"entered": "."}, {"act": "^double_click$", "label": RUNNABLE}),
+    "terminal": ({"program": TERMINALS}, {"window": TERMINAL_TITLES}),
+    "command": ({"typed": COMMANDS},),
+    "sticky keys": ({"keys": "^shift$", "before": r"^press_key shift\npress_key shift$"},),
+}
+
+
+@lru_cache
+def folded_patterns() -> Mapping[str, re.Pattern[str]]:
+    """Each pattern of these tables with its words folded, so that they fit folded facts."""
+    found = {}
+    for rule in (*chain(*RISKS.values()), *RUN_DIALOG, *START_SEARCH, *ADDRESS_BAR, RUN_FIELD):
+        for pattern in rule.values():
+            found[pattern] = re.compile(fold_letters(pattern), re.MULTILINE)
+    return found
+
+
+def holds(rule: Rule, facts: Facts) -> bool:
+    """Whether each pattern of a rule is found in its fact."""
+    patterns = folded_patterns()
+    return all(patterns[pattern].search(facts[name]) for name, pattern in rule.items())
+
+
+def hold(rules: Sequence[Rule], facts: Facts) -> bool:
+    """Whether one of the rules does."""
+    return any(holds(rule, facts) for rule in rules)
+
+
+# Where programs lie that a path may name.
+HARMLESS_FOLDERS = frozenset(
+    ("", "c:\\windows", "c:\\windows\\system32", "%windir%", "%windir%\\system32", "%systemroot%")
+)
+KEYS_THAT_RUN_NOTHING = KEYS_THAT_TYPE_NOTHING | frozenset(
+    "escape backspace ctrl+a tab shift+tab win win+r".split()
+)
+
+
+def is_harmless(command: str, task: str, config: Config) -> bool:
+    """Whether a command is a program of `harmless_programs`, or named literally by the task."""
+    command = command.strip().strip('"').lower()
+    folder, _, name = command.rpartition("\\")
+    if folder in HARMLESS_FOLDERS and name.removesuffix(".exe") in split_list(
+        config.harmless_programs
+    ):
+        return True
+    if len(command) < 3 or SELECTED in command or UNKNOWN in command:
+        return False
+    words = " ".join(word.strip("\"'`“”„‚‘’,;:!?().") for word in task.lower().split())
+    return f" {command} " in f" {words} "
+
+
+def lines_entered(act: Act, line: str, facts: Facts) -> list[str]:
+    """The lines that the act enters where what is typed gets run."""
+    text = text_of(act)
+    if text:
+        begun = "" if line.endswith(SELECTED) else line
+        return f"{begun}{text}".split("\n")[:-1]
+    return [line] if runs_line(act, line, facts) else []
+
+
+def runs_line(act: Act, line: str, facts: Facts) -> bool:
+    """Whether a key or a click enters the line of this window."""
+    keys = facts["keys"]
+    clicks = act.name in ("click", "double_click", "click_here")
+    if hold(RUN_DIALOG, facts):
+        if clicks:
+            return not holds(RUN_FIELD, facts)
+        return bool(keys) and len(keys) > 1 and keys not in KEYS_THAT_RUN_NOTHING
+    if hold(START_SEARCH, facts):
+        return bool(line) and (clicks or keys.endswith("enter"))
+    return keys.endswith("enter") and hold(ADDRESS_BAR, facts)
+
+
+def entered(attempt: Attempt, window: Window, facts: Facts, config: Config) -> str:
+    """What the act would have Windows run in this window; empty if nothing, or only harmless."""
+    if not hold((*RUN_DIALOG, *START_SEARCH, *ADDRESS_BAR), facts):
+        return ""
+    line = attempt.lines.of(window) if attempt.lines else ""
+    for command in lines_entered(attempt.act, line, facts):
+        if not is_harmless(command, attempt.task, config):
+            return command.strip() or "what stands there"
+    return ""
 
 
 def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     """The names of the risks about which the person is to be asked."""
     if config.confirm == "never":
         return []
-    known = facts(attempt)
+    known = []
+    for window, facts in facts_of(attempt):
+        known.append({**facts, "entered": entered(attempt, window, facts, config)})
     risks = []
-    for name, patterns in RISKS.items():
-        if any(re.search(rule, known, re.IGNORECASE | re.MULTILINE) for rule in patterns):
+    for name, rules in RISKS.items():
+        if any(hold(rules, facts) for facts in known):
             risks.append(name)
-    label = label_of(attempt.act).lower()
-    risks += [word for word in split_list(config.risky_words) if word in label]
+    label = fold_label(label_of(attempt.act))
+    risks += [word for word in split_list(config.risky_words) if fold(word) in label]
     if not risks and config.confirm == "always":
         return ["any act"]
     return risks
 
 
 def question_about(risks: Sequence[str], attempt: Attempt) -> str:
-    """What the person is asked: the risks, the act, and where it is performed."""
-    windows = " and ".join(f"{window.title!r} ({window.program})" for window in attempt.reached)
-    return f"{', '.join(risks)}: {attempt.act} in {windows}"
+    """What the person is asked, in at most 300 characters: the act, where, and the risks."""
+    windows = [
+        f"{plain_line(window.title, 60)!r} ({plain_line(window.program, 30)})"
+        for window in attempt.reached
+    ]
+    act = plain_line(str(attempt.act), 130)
+    return f"{act} in {cut(' and '.join(windows), 115)}: {cut(', '.join(risks), 45)}"
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a name, in whatever case, is one of these in lower case, in which * is anything."""
-    return any(fnmatchcase(name.lower(), pattern) for pattern in patterns)
+    """Whether a name is one of these, in which * is anything; look-alike letters are the same."""
+    return any(fnmatchcase(fold(name), fold(pattern)) for pattern in patterns)
 
 
-def is_allowed(risks: Sequence[str], question: str, config: Config) -> bool:
-    """Whether the person has allowed this in advance: each of its risks, or this very question."""
+def is_named(window: Window, patterns: Sequence[str]) -> bool:
+    """Whether the title or the program of a window is one of these."""
+    return matches_any(window.title, patterns) or matches_any(window.program, patterns)
+
+
+def is_allowed(risks: Sequence[str], attempt: Attempt, config: Config) -> bool:
+    """Whether the person has allowed each risk in advance, everywhere or in these windows.
+
+    What the model said or types has no part in it.
+    """
     allowed = split_list(config.allow_risky)
-    return set(risks) <= set(allowed) or matches_any(question, allowed)
+    return all(any(_allows(entry, risk, attempt) for entry in allowed) for risk in risks)
+
+
+def _allows(entry: str, risk: str, attempt: Attempt) -> bool:
+    """Whether an entry such as `run` or `send in *Bob*` allows a risk in all windows reached."""
+    name, _, place = entry.partition(" in ")
+    if not matches_any(risk, [name.strip()]):
+        return False
+    if not place:
+        return True
+    windows = attempt.reached
+    return bool(windows) and all(is_named(window, [place.strip()]) for window in windows)
+
+
+# Seconds for which a yes is good.
+APPROVAL_S = 60.0
+# By so many of 256 levels a colour may differ; by more, a pixel is another one.
+LEVELS_ALIKE = 32
+PIXELS_COMPARED = 10_000
+
+
+@dataclass(frozen=True)
+class Approval:
+    """The person's yes to one act, in these windows, on this picture, from that time on."""
+
+    act: str
+    windows: tuple[int, ...]
+    frame: Frame
+    given_at: float
+
+
+def approve(attempt: Attempt, now: float) -> Approval:
+    """The yes to this attempt."""
+    handles = tuple(window.handle for window in attempt.reached)
+    return Approval(str(attempt.act), handles, attempt.frame, now)
+
+
+def is_approved(approval: Approval | None, attempt: Attempt, now: float, config: Config) -> bool:
+    """Whether a yes is for this attempt, and still good."""
+    if approval is None or now - approval.given_at > APPROVAL_S:
+        return False
+    if approval != replace(approve(attempt, approval.given_at), frame=approval.frame):
+        return False
+    return looks_alike(approval.frame, attempt.frame, attempt, config)
+
+
+def looks_alike(one: Frame, other: Frame, attempt: Attempt, config: Config) -> bool:
+    """Whether both show the same around what the attempt is done to.
+
+    That is around its places, or all of the window that has the keyboard, as in a replay.
+    """
+    size = (one.width, one.height, one.area)
+    if size != (other.width, other.height, other.area):
+        return False
+    if len(one.clean) != len(other.clean) or not one.clean:
+        return False
+    boxes = boxes_around(attempt, config.replay_box)
+    return all(unlike_share(one, other, box) <= config.replay_tolerance for box in boxes)
+
+
+def boxes_around(attempt: Attempt, reach: int) -> list[Rect]:
+    """Where in its picture an attempt is done; a place reaches so many pixels to each side."""
+    frame = attempt.frame
+    if attempt.places:
+        around = [Rect(place.x, place.y, 1, 1) for place in attempt.places]
+    else:
+        reach = 0
+        around = [window.rect for window in attempt.reached] or [frame.area]
+    boxes = []
+    for rect in around:
+        left, top, width, height = in_picture(rect, frame)
+        boxes.append(Rect(left - reach, top - reach, width + 2 * reach, height + 2 * reach))
+    return boxes
+
+
+def in_picture(rect: Rect, frame: Frame) -> Rect:
+    """A rectangle of the screen in the pixels of a frame."""
+    x = frame.width / frame.area.width
+    y = frame.height / frame.area.height
+    return Rect(
+        int((rect.left - frame.area.left) * x),
+        int((rect.top - frame.area.top) * y),
+        math.ceil(rect.width * x),
+        math.ceil(rect.height * y),
+    )
+
+
+def unlike_share(one: Frame, other: Frame, box: Rect) -> float:
+    """The share (0 to 1) of the pixels, evenly spread over a box, that differ."""
+    seen = box.intersection(Rect(0, 0, one.width, one.height))
+    step = max(1, math.isqrt(seen.width * seen.height // PIXELS_COMPARED))
+    looked = 0
+    unlike = 0
+    for y in range(seen.top, seen.top + seen.height, step):
+        for x in range(seen.left, seen.left + seen.width, step):
+            first = (y * one.width + x) * 4
+            looked += 1
+            unlike += _is_unlike(one.clean[first : first + 3], other.clean[first : first + 3])
+    return unlike / max(1, looked)
+
+
+def _is_unlike(one: bytes, other: bytes) -> bool:
+    """Whether two pixels have different colours."""
+    levels = zip(one, other, strict=True)
+    return one != other and any(abs(a - b) > LEVELS_ALIKE for a, b in levels)
+
+
+####################################################################################################
+# Bounds - what input must never reach or press
+####################################################################################################
+
+PANEL_TITLE = "agent.py panel"  # of the panel's page, and so of the browser's window
 
 
 def why_forbidden(window: Window, config: Config) -> str:
@@ -3972,16 +4613,13 @@ def why_forbidden(window: Window, config: Config) -> str:
     blocked = split_list(config.blocked_windows)
     allowed = split_list(config.allowed_windows)
 
-    def is_named_in(patterns: Sequence[str]) -> bool:
-        return matches_any(window.title, patterns) or matches_any(window.program, patterns)
-
     if window.elevated:
         return "runs as administrator, so that Windows keeps input from it"
     if window.own or window.title.startswith(PANEL_TITLE):
         return "is the agent's own"
-    if is_named_in(blocked):
+    if any(is_named(reached, blocked) for reached in with_owners([window])):
         return "is blocked"
-    if allowed and not is_named_in(allowed):
+    if allowed and not any(is_named(reached, allowed) for reached in with_owners([window])):
         return "is not among the allowed ones"
     return ""
 
@@ -4044,6 +4682,7 @@ SLACK_S = 0.2
 IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
 HELD_TRIES = 3
 CENTRE = Coordinate(GRID // 2, GRID // 2)
+START_BUTTON = Coordinate(10, GRID - 20)
 
 Switch = Callable[[str, bool], None]  # presses or releases what has this name: a key or a button
 
@@ -4082,7 +4721,10 @@ class Actuator:
         self.last_own = self.began  # when its own last input ended; later input is the person's
         self.act_times: deque[float] = deque(maxlen=config.acts_per_minute)
         self.used_frame = 0  # the number of the last frame that was acted on
-        self.approved: set[str] = set()  # questions that got a yes, until their act is performed
+        self.approval: Approval | None = None  # the last yes, until its act is performed
+        self.task = ""  # a program that it names literally may be started
+        self.lines = TypedLines()
+        self.before: deque[str] = deque(maxlen=2)  # the last acts, in words
         self.aim = Point(-1, -1)  # where the program itself last put the mouse
         self.area = Rect(0, 0, 0, 0)  # the working area of the present act
         self._place: Point | None = None  # where the mouse must be in the middle of an act
@@ -4097,7 +4739,7 @@ class Actuator:
         """
         if act.name not in HANDS:
             return Performed(self._done(act))
-        attempt = Attempt(act, frame)
+        attempt = self._attempt(act, frame)
         try:
             for gate in GATES:
                 verdict = gate(self, attempt)
@@ -4110,7 +4752,25 @@ class Actuator:
             self._use_hands(act)
         except (ToolError, Win32Error) as error:
             return Performed(str(error), refusal_kind(error), self._sent, acted=True)
+        finally:
+            self._remember(attempt)
         return Performed(self._done(act), sent=self._sent, acted=True)
+
+    def _attempt(self, act: Act, frame: Frame) -> Attempt:
+        """An act with what was done before it, and with the places that it clicks unnamed."""
+        also = self.recovery_click() if act.name == "recover" else ()
+        before = tuple(self.before)
+        return Attempt(act, frame, before=before, lines=self.lines, task=self.task, also=also)
+
+    def _remember(self, attempt: Attempt) -> None:
+        """Notes an act that was begun, for the rules that look at what came before."""
+        self.before.append(step_words(attempt.act))
+        clicked = attempt.reached[0] if attempt.reached else None
+        self.lines.take(attempt.front if attempt.by_keyboard else clicked, attempt.act)
+
+    def recovery_click(self) -> tuple[Coordinate, ...]:
+        """Where the recovery keys click: the Start button, if the area is a whole monitor."""
+        return (START_BUTTON,) if self.config.area in ("primary", "all") else ()
 
     def _begin(self, frame: Frame) -> None:
         """From here on the frame is used up, whatever comes of the act."""
@@ -4442,26 +5102,35 @@ def gate_dry_run(actuator: Actuator, attempt: Attempt) -> str | None:
 
 
 def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
-    """A risky act waits for the person's yes.
+    """A risky act waits for the person's yes, which is good for a minute, this act and its picture.
 
     Nothing is sent meanwhile, so that no act can answer the question. After it the screen may be
-    another one; if so, the yes counts for the same act on a new look.
+    another one; if so, the yes counts for the same act on a new look that shows the same.
     """
-    risks = risks_to_confirm(attempt, actuator.config)
-    question = question_about(risks, attempt)
-    if not risks or is_allowed(risks, question, actuator.config):
+    config = actuator.config
+    risks = risks_to_confirm(attempt, config)
+    if not risks or is_allowed(risks, attempt, config):
         return
-    if question not in actuator.approved:
-        if not actuator.confirm(question):
+    if not is_approved(actuator.approval, attempt, actuator.clock.now(), config):
+        if not actuator.confirm(question_about(risks, attempt)):
             raise ToolError(
                 f"The person did not allow this ({', '.join(risks)}); do it another way or report.",
                 "not_allowed",
             )
-        actuator.approved.add(question)
         actuator.last_own = actuator.clock.now()
+        actuator.approval = approve(attempt, actuator.last_own)
         for gate in GATES_OF_THE_LOOK:
             gate(actuator, attempt)
-    actuator.approved.discard(question)
+    refuse_another_picture(actuator, attempt)
+    actuator.approval = None
+
+
+def refuse_another_picture(actuator: Actuator, attempt: Attempt) -> None:
+    """Raises ToolError if the screen around the target is not as in the picture the model saw."""
+    seen = attempt.frame
+    now = actuator.desktop.capture(seen.area, seen.width, seen.height)
+    if not looks_alike(seen, now, attempt, actuator.config):
+        raise ToolError("The screen around it has changed since the last look.", "stale_frame")
 
 
 Gate = Callable[[Actuator, Attempt], "str | None"]
@@ -4491,7 +5160,8 @@ def loop_recovery_action(hands: Actuator, _: NoArgs) -> None:
     """Out of dialogs and menus, whatever is open."""
     hands.press(("escape",))
     hands.move(CENTRE)
-    hands.click(Coordinate(10, GRID - 20))
+    for place in hands.recovery_click():
+        hands.click(place)
     hands.press(("ctrl", "escape"))
 
 
@@ -6517,17 +7187,20 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
 
 
 def read_action(action: object, words: str, tools: ToolList) -> ToolCall:
-    """One action of a story as a call; `words` stand for a label or evidence that it lacks.
+    """One action of a story as a call; `words` stand for evidence that it lacks.
 
-    Raises ReplyError.
+    A label that it lacks is empty: what the story says elsewhere is no word on a button. Raises
+    ReplyError.
     """
     given = {key: value for key, value in json_object(action).items() if value not in (None, "")}
     name = str(given.pop("name", ""))
     name = name.strip().lower()
-    substitute = words or name
-    arguments = {"label": substitute, "evidence": substitute, **given}
+    arguments = {"label": name, "evidence": words or name, **given}
     message = {"tool_calls": [_call_of(name, arguments)]}
-    return read_call(message, "stop", tools)
+    call = read_call(message, "stop", tools)
+    if "label" in call.arguments and "label" not in given:
+        call.arguments["label"] = ""
+    return call
 
 
 def correction(error: ToolError, tools: ToolList) -> str:
@@ -14232,6 +14905,7 @@ def open_session(
         announced(ask, logger),
         secrets,
     )
+    actuator.task = task
     if isinstance(desktop, WindowsDesktop):
         undo.enter_context(watched(desktop.api, actuator))
     profile = PROFILES[options.profile]

@@ -34,7 +34,7 @@ POINTER_COLOUR = (
 )
 # Calls that Windows may refuse without any harm to a capture: who has the keyboard is a courtesy.
 COURTESY = frozenset(
-    "GetWindowRect GetWindowThreadProcessId OpenProcess QueryFullProcessImageNameW OpenProcessToken"
+    "GetWindowRect GetWindowThreadProcessId GetClassNameW OpenProcess QueryFullProcessImageNameW OpenProcessToken"
     " GetTokenInformation".split()
 )
 # Functions without a failure answer: a 0 of theirs is a plain value.
@@ -143,6 +143,8 @@ class Foreground:
     path: str = r"C:\Windows\System32\notepad.exe"
     handle: int = 0x20002
     process: int = 4711
+    class_name: str = "Notepad"
+    owner: int = 0  # the handle of the window to which it belongs
     level: int = 0x2000  # integrity: low 0x1000, medium, high (administrator) 0x3000; 0: the token may not be opened
 
 
@@ -772,8 +774,15 @@ class FakeWin32:
 
     def _GetAncestor(self, handle: int, kind: int) -> int:
         if kind == 3:
-            return self.console_owner if handle == self.console else handle
+            if handle == self.console:
+                return self.console_owner
+            shown = self._shown(handle)
+            return shown.owner or handle if shown else 0
         return handle - 1
+
+    def _GetClassNameW(self, handle: int, into: int, room: int) -> int:
+        window = self._shown(handle)
+        return self._write(into, room, window.class_name) if window else 0
 
     def _GetWindowTextW(self, handle: int, into: int, room: int) -> int:
         window = self._shown(handle)

@@ -2,7 +2,8 @@
 
 Each act goes through Actuator.perform on a plain recording desktop. What arrives is judged by rules written here anew,
 without the program's own tables: no event outside the working area, none to a forbidden window, no blocked chord down,
-no text over the limit, nothing held afterwards, nothing at all from a refused act.
+no text over the limit, nothing held afterwards, nothing at all from a refused act, and nothing from a risky one without
+a yes of the last minute to this act in this window, on a screen that still looks as in the model's picture.
 """
 
 from __future__ import annotations
@@ -27,6 +28,19 @@ WINDOWS = [  # topmost first; handle, title, program, rectangle, elevated
     agent.Window(5, "Desktop", "explorer.exe", SCREEN),
 ]
 FORBIDDEN = {2, 3, 4}
+RISKY_LABELS = [
+    "Delete",
+    "ＤＥＬＥＴＥ",
+    "D\u0435l\u0435te",
+    "Del\u200bete",
+    "Удалить",
+    "删除",
+    "Zahlungspflichtig bestellen",
+]
+LABELS = [*RISKY_LABELS, "x", "Save", "Pin to taskbar", "Order by name", "Format menu"]
+RISKY_TEXTS = ["rm -rf /", "rd/s/q c:\\", "a\n{{PIN}}"]
+RISKY_CHORDS = [{"shift", "delete"}, {"alt", "f4"}]
+YES_S = 60
 SIDES = [
     ("ctrl", "lctrl", "rctrl", "Control", "STRG", "lcontrol"),
     ("alt", "lalt", "ralt", "Option", "AltGr"),
@@ -36,7 +50,6 @@ SIDES = [
 PLAIN = "l L f4 F4 del Delete DEL q p escape Esc a 5 enter tab home sleep".split()
 BLOCKED = [
     {"win", "l"},
-    {"alt", "f4"},
     {"ctrl", "alt", "delete"},
     {"ctrl", "shift", "escape"},
     {"sleep"},
@@ -60,6 +73,14 @@ class Recorder:
     def __init__(self, clock: Any) -> None:
         self.clock, self.place, self.front = clock, Point(0, 100), WINDOWS[0]
         self.down, self.wrong, self.events = set[tuple[str, str]](), list[str](), 0
+        self.grey = 0  # of the whole screen
+
+    def capture(self, area: Rect, width: int, height: int) -> agent.Frame:
+        return self.look(0, self.front)
+
+    def look(self, number: int, window: agent.Window) -> agent.Frame:
+        seen = bytes((self.grey, self.grey, self.grey, 0)) * 32
+        return agent.Frame(number, 8, 4, seen, seen, AREA, SCREEN, self.clock.now(), window)
 
     def screen(self) -> Rect:
         return SCREEN
@@ -85,6 +106,10 @@ class Recorder:
 
     def judge(self, bad: bool, what: str) -> None:
         self.events += 1
+        self.note(bad, what)
+
+    def note(self, bad: bool, what: str) -> None:
+        """A judgement about something that is no event."""
         if bad:
             self.wrong.append(what)
 
@@ -128,15 +153,57 @@ def random_call(rng: random.Random) -> ToolCall:
         rng.shuffle(keys)
         return ToolCall(kind, {"key": rng.choice(("+", " + ", "+")).join(keys) or "a"})
     if kind == "type_text":
-        return ToolCall(
-            kind, {"text": "".join(rng.choices("ab\n\tß😀 ", k=rng.randint(1, 2 * TEXT_MOST)))}
-        )
+        text = "".join(rng.choices("ab\n\tß😀 ", k=rng.randint(1, 2 * TEXT_MOST)))
+        return ToolCall(kind, {"text": rng.choice([text, text, text, *RISKY_TEXTS])})
     places = [[rng.randint(-20, 1020) for _ in range(2)] for _ in range(2)]
     if kind == "drag":
-        return ToolCall(kind, {"element_name": "x", "start": places[0], "end": places[1]})
+        return ToolCall(
+            kind, {"element_name": rng.choice(LABELS), "start": places[0], "end": places[1]}
+        )
     return ToolCall(
-        kind, {} if kind == "scroll_down" else {"element_name": "x", "position": places[0]}
+        kind,
+        {}
+        if kind == "scroll_down"
+        else {"element_name": rng.choice(LABELS), "position": places[0]},
     )
+
+
+def is_risky(act: agent.Act) -> bool:
+    """Whether an act is one of the few that are certainly risky, by its plain words alone."""
+    values = vars(act.args)
+    keys = set[str]().union(*(plain(key) for key in str(values.get("key", "")).split("+")))
+    return (
+        values.get("element_name") in RISKY_LABELS
+        or values.get("text") in RISKY_TEXTS
+        or any(chord <= keys for chord in RISKY_CHORDS)
+    )
+
+
+class Person:
+    """Answers questions at random, after a while, during which the screen may change."""
+
+    def __init__(self, rng: random.Random, desktop: Recorder) -> None:
+        self.rng, self.desktop = rng, desktop
+        self.act: agent.Act | None = None
+        self.yes: tuple[str, int, float] | None = None  # the act, the window, when
+
+    def answer(self, question: str) -> bool:
+        self.desktop.note(len(question) > 300, f"a question of {len(question)} characters")
+        self.desktop.clock.advance(self.rng.choice((1, 30, 100)))
+        if self.rng.random() < 0.3:
+            self.desktop.grey = self.rng.choice((0, 100, 200))
+        if self.rng.random() < 0.5:
+            return False
+        self.yes = (str(self.act), self.desktop.front.handle, self.desktop.clock.time)
+        return True
+
+    def allowed(self, window: int) -> bool:
+        """Whether the last yes is to this act, in this window, and of the last minute."""
+        if not self.yes:
+            return False
+        act, front, at = self.yes
+        late = self.desktop.clock.time - at > YES_S + 10  # looks at the clock take time here
+        return act == str(self.act) and front == window and not late
 
 
 def separate_presses(actuator: agent.Actuator, desktop: Recorder, rng: random.Random) -> None:
@@ -164,11 +231,16 @@ def fuzz(count: int, seed: int = 0) -> Counter[str]:
         "acts_per_minute": 10000,
         "drag_steps": 4,
     }
-    actuator = agent.Actuator(desktop, agent.load_config({"fuzz": settings}), clock, agent.Stop())
+    config = agent.load_config({"fuzz": settings})
+    person = Person(rng, desktop)
+    actuator = agent.Actuator(desktop, config, clock, agent.Stop(), confirm=person.answer)
+    last: agent.Act | None = None
     for number in range(1, count + 1):
         desktop.front = rng.choice(WINDOWS)
         seen = rng.choice(WINDOWS) if rng.random() < 0.1 else desktop.front
-        frame = agent.Frame(number, 8, 4, b"", b"", AREA, SCREEN, clock.now(), seen)
+        frame = desktop.look(number, seen)
+        if rng.random() < 0.05:
+            desktop.grey = rng.choice((0, 100, 200))
         events = desktop.events
         try:
             if rng.random() < 0.1:
@@ -176,7 +248,16 @@ def fuzz(count: int, seed: int = 0) -> Counter[str]:
                 separate_presses(actuator, desktop, rng)
                 performed = agent.Performed("")
             else:
-                performed = actuator.perform(WORDS.parse(random_call(rng)), frame)
+                again = last is not None and rng.random() < 0.3
+                act = last if again and last else WORDS.parse(random_call(rng))
+                person.act = last = act
+                performed = actuator.perform(act, frame)
+                if is_risky(act) and desktop.events != events and performed.acted:
+                    grey = frame.clean[0]
+                    desktop.note(grey != desktop.grey, f"{act} on a changed screen")
+                    desktop.note(not person.allowed(desktop.front.handle), f"{act} without a yes")
+                    counts["risky, allowed"] += 1
+                    person.yes = None
                 if performed.refused and performed.sent == 0 and desktop.events != events:
                     desktop.wrong.append(f"events of a refused act: {performed.result}")
         except agent.ToolError as error:  # a call that cannot be read, or keys pressed one by one

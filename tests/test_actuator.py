@@ -66,8 +66,9 @@ class Stage:
         self.number += 1
         shown = self.world.window
         window = agent.Window(shown.handle, shown.title, "", shown.rect) if shown else None
+        seen = self.desktop.glance(self.area, 8, 4)
         return agent.Frame(
-            self.number, 8, 4, b"", b"", self.area, self.world.screen(), self.clock.now(), window
+            self.number, 8, 4, seen, seen, self.area, self.world.screen(), self.clock.now(), window
         )
 
     def attempt(
@@ -476,7 +477,7 @@ class Typing(unittest.TestCase):
             "ctrl+alt+delete": (0x11, 0x12, 0x2E),
             "rctrl+ralt+1": (0xA3, 0xA5, 0x31),
         }.items():
-            stage = Stage(config={"blocked_keys": ""})
+            stage = Stage(config={"blocked_keys": "", "confirm": "never"})
             stage.do("press_key", key=text)
             events = [(event.value, event.down) for event in stage.world.events]
             self.assertEqual(

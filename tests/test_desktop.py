@@ -176,7 +176,10 @@ class Capture(unittest.TestCase):
         shown = Foreground("Büro – 日本", Rect(-8, 5, 300, 200), r"D:\x\Ünï.exe", 77)
         world, desktop, _ = windows_desktop(window=shown)
         window = desktop.capture(PRIMARY, 16, 9).window
-        self.assertEqual(window, agent.Window(77, "Büro – 日本", "Ünï.exe", Rect(-8, 5, 300, 200)))
+        rect = Rect(-8, 5, 300, 200)
+        self.assertEqual(
+            window, agent.Window(77, "Büro – 日本", "Ünï.exe", rect, class_name="Notepad")
+        )
         world.verify()
 
     def test_no_window_at_all_is_no_error(self) -> None:

@@ -43,9 +43,9 @@ class BlockedChords(GateCase):
     def test_the_chords_that_end_a_session_are_blocked_in_every_order_alias_case_and_side(
         self,
     ) -> None:
-        spellings = """Win+L l+win WINDOWS+l super+L rwin+l cmd+l meta-l Alt+F4 f4+alt LALT+F4 ralt+f4 option+f4 alt-F4
+        spellings = """Win+L l+win WINDOWS+l super+L rwin+l cmd+l meta-l
             ctrl+alt+del DEL+ALT+CTRL control+option+delete strg+lalt+Del rctrl+ralt+delete altgr+del
-            ctrl+shift+esc escape+control+rshift sleep ctrl+alt+q Q+AltGr ctrl+alt+p ctrl+win+l alt+shift+f4""".split()
+            ctrl+shift+esc escape+control+rshift sleep ctrl+alt+q Q+AltGr ctrl+alt+p ctrl+win+l""".split()
         for text in spellings:
             with self.subTest(text):
                 self.refused(Stage(), "blocked_key", "is blocked", "press_key", key=text)
@@ -70,13 +70,13 @@ class BlockedChords(GateCase):
         stage = Stage(config={"blocked_keys": " F5 ; Strg+Return "})
         self.refused(stage, "blocked_key", "f5 is blocked", "press_key", key="f5")
         self.refused(stage, "blocked_key", "is blocked", "press_key", key="numenter+rctrl")
-        stage.do("press_key", key="alt+f4")
-        self.assertEqual(stage.world.chords, [(0x12, 0x73)])
+        stage.do("press_key", key="win+l")
+        self.assertEqual(stage.world.chords, [(0x5B, 0x4C)])
 
     def test_a_blocked_chord_put_together_of_separate_presses_stops_before_its_last_key(
         self,
     ) -> None:
-        for chord in (("win", "l"), ("alt", "f4"), ("ctrl", "alt", "delete"), ("ralt", "delete")):
+        for chord in (("win", "l"), ("ctrl", "alt", "delete"), ("ralt", "delete")):
             for order in itertools.permutations(chord):
                 stage = Stage()
                 with self.assertRaisesRegex(ToolError, "is blocked"):
@@ -296,15 +296,14 @@ class Confirmation(GateCase):
         self.assertEqual(self.asked("type_text", text="a\nb"), [])
 
     def test_always_asks_for_every_act_and_never_for_none(self) -> None:
-        self.assertIn(
-            "any act: press_key", self.asked("press_key", key="a", config={"confirm": "always"})[0]
-        )
+        (question,) = self.asked("press_key", key="a", config={"confirm": "always"})
+        self.assertRegex(question, "^press_key .*: any act$")
         self.assertEqual(
             self.asked("click", element_name="Delete", config={"confirm": "never"}), []
         )
 
     def test_a_risk_allowed_in_advance_is_not_asked_about(self) -> None:
-        for rule in ("delete", "Send; DELETE", "delete: click*notepad*"):
+        for rule in ("delete", "Send; DELETE", "delete in *notepad*"):
             self.assertEqual(
                 self.asked("click", element_name="Delete", config={"allow_risky": rule}), [], rule
             )
@@ -417,8 +416,12 @@ RISKY = [  # the risk that is seen, tool, its argument, title and program of the
     ("password", "type_text", "abc", "Enter password", "x.exe"),
     ("password", "click", "PIN", "Bank", "browser.exe"),
     ("admin prompt", "click", "Yes", "User Account Control", "consent.exe"),
-    ("run dialog", "type_text", "notepad", "Run", "explorer.exe"),
-    ("run dialog", "press_key", "enter", "Ausführen", "explorer.exe"),
+    ("", "type_text", "powers", "Run", "explorer.exe"),
+    ("", "type_text", "notepad\n", "Run", "explorer.exe"),
+    ("run", "type_text", "powers\n", "Run", "explorer.exe"),
+    ("run", "press_key", "enter", "Ausführen", "explorer.exe"),
+    ("run", "double_click", "setup.msi", "Downloads", "explorer.exe"),
+    ("close", "press_key", "F4+Alt", "Letter", "notepad.exe"),
     ("terminal", "type_text", "dir", "C:\\Windows\\system32\\cmd.exe", "cmd.exe"),
     ("terminal", "press_key", "enter", "Windows PowerShell", "WindowsTerminal.exe"),
     ("command", "type_text", "hello\nshutdown /s /t 0", "Editor", "notepad.exe"),
@@ -444,7 +447,10 @@ class ConfirmationRules(GateCase):
         for risk, tool, argument, title, program in RISKY:
             with self.subTest(argument=argument, title=title):
                 stage, asked = self.stage()
-                stage.world.window = replace(NOTEPAD, title=title, path=f"C:\\{program}")
+                kind = "#32770" if title in ("Run", "Ausführen") else "Window"
+                stage.world.window = replace(
+                    NOTEPAD, title=title, path=f"C:\\{program}", class_name=kind
+                )
                 name = {"type_text": "text", "press_key": "key"}.get(tool, "element_name")
                 arguments = {
                     name: argument.replace("Entf", "delete"),
@@ -452,7 +458,7 @@ class ConfirmationRules(GateCase):
                 }
                 stage.do(tool, **arguments)
                 self.assertEqual(
-                    [question.partition(": ")[0] for question in asked], [risk] if risk else []
+                    [question.rpartition(": ")[2] for question in asked], [risk] if risk else []
                 )
                 self.assertTrue(
                     not asked
@@ -474,18 +480,20 @@ class ConfirmationRules(GateCase):
         stage, asked = self.stage(confirm="always")
         for name in ("click", "scroll_down", "press_key"):
             stage.do(name, **({"position": INSIDE} if name == "click" else {}))
-        self.assertEqual([question.partition(":")[0] for question in asked], ["any act"] * 3)
+        self.assertEqual([question.rpartition(": ")[2] for question in asked], ["any act"] * 3)
 
-    def test_a_risk_can_be_allowed_in_advance_by_its_name_or_by_a_pattern_of_the_question(
+    def test_a_risk_can_be_allowed_in_advance_by_its_name_anywhere_or_in_a_window(
         self,
     ) -> None:
         for rule, allowed in (
             ("send", True),
             ("delete; SEND", True),
-            ("send: click*notepad*", True),
+            ("send in *notepad*", True),
+            ("send in notepad.exe", True),
             ("*", True),
             ("sen", False),
-            ("send: click*mail*", False),
+            ("send in *mail*", False),
+            ("send: click*notepad*", False),
             ("delete", False),
         ):
             stage, asked = self.stage(False, allow_risky=rule)
@@ -514,7 +522,7 @@ class ConfirmationRules(GateCase):
     def test_words_of_ones_own_make_a_label_risky(self) -> None:
         stage, asked = self.stage(risky_words="Freigeben; launch")
         stage.do("click", element_name="Pre-Launch check", position=INSIDE)
-        self.assertEqual([question.partition(":")[0] for question in asked], ["launch"])
+        self.assertEqual([question.rpartition(": ")[2] for question in asked], ["launch"])
 
     def test_a_dry_run_asks_nothing(self) -> None:
         stage, asked = self.stage(dry_run=True, confirm="always")
@@ -538,19 +546,19 @@ class ConfirmationRules(GateCase):
         self,
     ) -> None:
         stage, asked = self.stage()
-        stage.world.window = run = replace(NOTEPAD, title="Run")
+        stage.world.window = editor = NOTEPAD
         stage.actuator.confirm = lambda question: bool(
             asked.append(question) or setattr(stage.world, "window", MAIL) or True
         )
-        self.refused(stage, "stale_frame", "come to the front", "type_text", text="notepad")
-        stage.world.window = run
-        stage.do("type_text", text="notepad")
-        self.assertEqual((len(asked), stage.world.typed), (1, "notepad"))
+        self.refused(stage, "stale_frame", "come to the front", "type_text", text="rm -r x")
+        stage.world.window = editor
+        stage.do("type_text", text="rm -r x")
+        self.assertEqual((len(asked), stage.world.typed), (1, "rm -r x"))
         stage.clock.advance(1)
         stage.world.person()
         stage.clock.advance(4)
         # The yes was for one act.
-        self.refused(stage, "stale_frame", "come to the front", "type_text", text="notepad")
+        self.refused(stage, "stale_frame", "come to the front", "type_text", text="rm -r x")
         self.assertEqual(len(asked), 2)
 
     def test_a_window_moved_over_the_target_while_answering_is_not_clicked(self) -> None:

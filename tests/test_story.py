@@ -414,15 +414,16 @@ class Acting(StoryCase):
                     str(engine.voice.server.requests[1]["messages"][-1]),
                 )
 
-    def test_a_risky_label_asks_and_where_there_is_none_the_story_is_judged(self) -> None:
-        for action in ({**CLICK, "label": "Delete all"}, {"name": "click", "x1": 5, "y1": 5}):
-            engine, _ = self.story(told("I press Delete.", [action]), told())
-            self.assertEqual(engine.eyes.desktop.inputs, [])
-            self.assertIn(
-                "did not allow this (delete)", str(engine.voice.server.requests[1]["messages"][-1])
-            )
-        engine, _ = self.story(told("I press Delete.", [CLICK]), told())
-        self.assertTrue(engine.eyes.desktop.inputs)
+    def test_a_risky_label_asks_and_a_missing_one_is_empty_for_every_gate(self) -> None:
+        engine, _ = self.story(told("I look.", [{**CLICK, "label": "Delete all"}]), told())
+        self.assertEqual(engine.eyes.desktop.inputs, [])
+        self.assertIn(
+            "did not allow this (delete)", str(engine.voice.server.requests[1]["messages"][-1])
+        )
+        for story in ("I press Delete.", "In order to open the Start menu I click."):
+            for action in (CLICK, {"name": "click", "x1": 5, "y1": 5}):
+                engine, _ = self.story(told(story, [action]), told())
+                self.assertTrue(engine.eyes.desktop.inputs)
 
     def test_at_most_so_many_actions_and_boxes_a_turn(self) -> None:
         boxes = [{"x1": n, "y1": n, "x2": 900, "y2": 900} for n in range(9)]

@@ -79,6 +79,7 @@ WIDE_ARGUMENTS = {
     "DrawIconEx": [0, 3, 7],
     "GetCursorPos": [0],
     "SendInput": [1],
+    "GetClassNameW": [0, 1],
     "GetWindowTextW": [0, 1],
     "GetWindowRect": [0, 1],
     "GetWindowThreadProcessId": [0, 1],
