@@ -1,0 +1,429 @@
+"""What counts as progress, what follows from the lack of it, and that recovery destroys nothing."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import random
+import unittest
+from typing import Any
+
+import agent
+from tests.scripted import PLAN, PROOF, EngineCase, PlainDesktop, call, role_of, text, user_text
+from tests.test_chat import CLICK as CHAT_CLICK
+from tests.test_chat import LOOK, answer
+from tests.test_story import told
+
+Json = dict[str, Any]
+SIZE = {"screen_capture_w": 320, "screen_capture_h": 180}
+
+
+@functools.lru_cache(maxsize=4096)
+def picture(boxes: tuple[tuple[int, int, int, int], ...], width: int, height: int) -> bytes:
+    """White boxes on a grey screen of 320x180, as BGRX of another size."""
+    pixels = bytearray(b"\x80\x80\x80\x00" * (width * height))
+    scale = 320 // width
+    for left, top, wide, high in boxes:
+        columns = range(-(-left // scale), min(width, -(-(left + wide) // scale)))
+        for y in range(-(-top // scale), min(height, -(-(top + high) // scale))):
+            begin = (y * width + columns.start) * 4
+            pixels[begin : begin + len(columns) * 4] = b"\xff" * (len(columns) * 4)
+    return bytes(pixels)
+
+
+class DrawnDesktop(PlainDesktop):
+    """A screen of 320x180 with a clock that goes on, a button, and a Run dialog behind win+r.
+
+    A letter is a block of 3x7 pixels, so that nothing but a fine comparison sees it.
+    """
+
+    SCREEN = agent.Rect(0, 0, 320, 180)
+
+    def __init__(self, clock: agent.Clock) -> None:
+        super().__init__(clock)
+        self.dialog: str | None = None  # what stands in it, None while it is closed
+        self.pressed = 0  # how often the button was clicked
+        self.works_from = 1  # the first click on the button that has an effect
+        self.menu = False
+        self.front = 1
+        self._down: list[str] = []
+
+    def screen(self) -> agent.Rect:
+        return self.SCREEN
+
+    primary = screen
+
+    def foreground(self) -> agent.Window | None:
+        if self.dialog is not None:
+            return agent.Window(2, "Open", "explorer.exe", agent.Rect(20, 100, 150, 60))
+        return agent.Window(self.front, self.title, "plain.exe", self.SCREEN)
+
+    def boxes(self) -> list[tuple[int, int, int, int]]:
+        """What is drawn: left, top, width, height."""
+        minute = int(self.clock.now() / 60)
+        drawn = [(280 + minute % 12 * 3, 170, 3, 7), (10, 10, 30, 12)]
+        if self.pressed >= self.works_from:
+            drawn.append((100, 10, 4, 4))
+        if self.menu:
+            drawn.append((200, 40, 60, 80))
+        if self.dialog is not None:
+            drawn += [(20, 100, 150, 2), (20, 158, 150, 2)]
+            drawn += [(30 + n * 5, 120, 3, 7) for n in range(len(self.dialog))]
+        return drawn
+
+    def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
+        return picture(tuple(self.boxes()), width, height)
+
+    def key(self, name: str, down: bool) -> None:
+        super().key(name, down)
+        if not down:
+            self._down.remove(name)
+            return
+        self._down.append(name)
+        if self._down == ["win", "r"]:
+            self.dialog = ""
+        elif name == "escape" and "ctrl" not in self._down:
+            self.dialog = None
+            self.menu = False
+
+    def text(self, written: str) -> None:
+        super().text(written)
+        if self.dialog is not None:
+            self.dialog += written
+
+    def button(self, name: str, down: bool) -> None:
+        super().button(name, down)
+        if down and agent.Rect(10, 10, 30, 12).contains(self.place):
+            self.pressed += 1
+        if down and agent.Rect(300, 0, 20, 20).contains(self.place):
+            self.menu = not self.menu
+
+
+OPEN_RUN = call("press_keyboard_key", key="win+r")
+TYPE = call("type_text_input", text="notepad")
+BUTTON = call("click_screen_element", element_name="Button", position=[60, 80])
+MENU = call("click_screen_element", element_name="Menu", position=[970, 50])
+NOWHERE = call("click_screen_element", element_name="OK", position=[600, 900])
+
+
+class ProgressCase(EngineCase):
+    """Runs of an executor that replies so, on a drawn desktop."""
+
+    def drawn(self, decide: Any, profile: str = "planner", **settings: Any) -> None:
+        self.run_engine, self.run_state = self.engine(
+            decide, profile, **{**SIZE, "confirm": "never", **settings}
+        )
+        desktop = DrawnDesktop(self.run_engine.clock)
+        self.desktop = desktop
+        self.run_engine.eyes.desktop = desktop
+        self.run_engine.actuator.desktop = desktop
+
+    def play(self, *replies: Json, **settings: Any) -> agent.Outcome:
+        """A planner run; after the last reply it is repeated for ever."""
+        rest = itertools.chain(replies, itertools.repeat(replies[-1]))
+        self.drawn(lambda r: PLAN if role_of(r) == "planner" else next(rest), **settings)
+        return agent.run_agent(self.run_engine, self.run_state)
+
+    def intents(self) -> list[str]:
+        return [record["tool"] for record in self.records(self.run_engine, "intent")]
+
+
+class Progress(ProgressCase):
+    def test_one_typed_letter_is_progress(self) -> None:
+        self.play(OPEN_RUN, call("type_text_input", text="n"), max_steps=12)
+        self.assertEqual((self.run_state.stalled, self.desktop.dialog), (0, "n" * 9))
+
+    def test_an_act_that_was_tried_in_vain_and_works_now_is_progress(self) -> None:
+        self.drawn(lambda r: PLAN if role_of(r) == "planner" else BUTTON, max_steps=6)
+        self.desktop.works_from = 4
+        stalls = []
+        note = self.run_engine.logger.record
+        self.run_engine.logger.record = lambda record: (  # type: ignore[method-assign]
+            stalls.append(record.stalled) if isinstance(record, agent.StateRecord) else None,
+            note(record),
+        )[1]
+        agent.run_agent(self.run_engine, self.run_state)
+        self.assertEqual(stalls[:5], [0, 1, 2, 3, 0])
+
+    def test_opening_and_closing_the_same_menu_is_none_though_the_clock_goes_on(self) -> None:
+        outcome = self.play(MENU, max_steps=40, turn_delay=25, enable_loop_recovery=False)
+        self.assertEqual(outcome.kind, "stuck")
+        self.assertLess(self.run_state.turn, 20)
+
+    def test_screens_tell_a_caret_from_a_letter(self) -> None:
+        blank = bytearray(b"\x80\x80\x80\x00" * (64 * 32))
+        screens = agent.Screens()
+        screens.keep(frame_of(blank))
+        for left, width, new in ((10, 1, False), (10, 3, False), (10, 5, True)):
+            marked = bytearray(blank)
+            for y in range(5, 17):
+                marked[(y * 64 + left) * 4 : (y * 64 + left + width) * 4] = bytes(4 * width)
+            self.assertIs(screens.is_new(frame_of(marked), agent.Rect(0, 0, 64, 32)), new)
+
+    def test_no_more_screens_are_kept_than_the_last_ones(self) -> None:
+        screens = agent.Screens()
+        whole = agent.Rect(0, 0, 64, 32)
+        shown = [frame_of(bytes([n, n, n, 0]) * (64 * 32)) for n in range(agent.SCREENS_KEPT + 1)]
+        for frame in shown:
+            screens.keep(frame)
+        self.assertTrue(screens.is_new(shown[0], whole))
+        self.assertFalse(any(screens.is_new(frame, whole) for frame in shown[1:]))
+
+
+def frame_of(pixels: bytes | bytearray) -> agent.Frame:
+    area = agent.Rect(0, 0, 64, 32)
+    data = bytes(pixels)
+    return agent.Frame(1, 64, 32, data, data, area, area, 0.0)
+
+
+class Recovery(ProgressCase):
+    def test_a_run_dialog_that_was_filled_is_not_closed(self) -> None:
+        """The failure as it was seen: well aimed, then repeats, and Escape closed the dialog."""
+        outcome = self.play(OPEN_RUN, TYPE, NOWHERE, stall_recover=2, max_steps=40)
+        self.assertEqual((outcome.kind, self.desktop.dialog), ("stuck", "notepad"))
+        self.assertNotIn("recover", self.intents())
+
+    def test_it_is_not_closed_right_after_the_act_that_filled_it_either(self) -> None:
+        replies = [NOWHERE] * 6 + [OPEN_RUN, TYPE, TYPE]
+        self.play(*replies, stall_recover=6, max_steps=10, loop_recovery_cooldown=0)
+        self.assertTrue((self.desktop.dialog or "").startswith("notepad"))
+
+    def test_the_keys_still_come_where_nothing_helps(self) -> None:
+        self.play(NOWHERE)
+        self.assertIn("recover", self.intents())
+
+    def test_an_empty_dialog_is_left_by_them(self) -> None:
+        self.play(OPEN_RUN, NOWHERE, max_steps=9)
+        self.assertIn("recover", self.intents())
+        self.assertIsNone(self.desktop.dialog)
+
+    def test_whatever_a_model_does_they_never_follow_a_change_nor_reach_typed_text(self) -> None:
+        pressed = 0
+        for seed in range(8):
+            chance = random.Random(seed)
+            choice = [OPEN_RUN, TYPE, MENU, BUTTON, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE]
+            self.drawn(
+                lambda r, c=chance, w=choice: PLAN if role_of(r) == "planner" else c.choice(w),
+                stall_recover=2,
+                stall_stop=6,
+                loop_recovery_cooldown=0,
+                max_steps=60,
+            )
+            perform = self.run_engine.perform
+            before = [""]
+
+            def watched(act: Any, look: Any, turn: int, do: Any = perform, b: Any = before) -> Any:
+                if act.name == "recover":
+                    self.assertIs(b[-1], False)
+                    self.assertFalse(self.desktop.dialog)
+                deed = do(act, look, turn)
+                b.append(deed.changed)
+                return deed
+
+            self.run_engine.perform = watched  # type: ignore[method-assign]
+            agent.run_agent(self.run_engine, self.run_state)
+            pressed += self.intents().count("recover")
+        self.assertGreater(pressed, 2)
+
+
+class Waiting(ProgressCase):
+    WAIT = told("I wait.", [{"name": "wait"}])
+
+    def test_ten_waits_of_a_story_are_progress_and_no_more_minutes_than_allowed(self) -> None:
+        self.assertEqual(agent.Config().wait_minutes, 10)
+        for minutes, least in ((2.0, 120), (0.5, 30)):
+            self.drawn(lambda r: self.WAIT, "story", escalation=True, wait_minutes=minutes)
+            self.desktop.dead = True
+            outcome = agent.run_agent(self.run_engine, self.run_state)
+            self.assertEqual(outcome.kind, "stuck")
+            self.assertGreaterEqual(self.run_engine.clock.now() - 1000, least)
+            self.assertLess(self.run_engine.clock.now() - 1000, least + 60)
+
+    def test_a_story_goes_on_without_progress_unless_escalation_is_asked_for(self) -> None:
+        for settings, wanted in (({}, "max_steps"), ({"escalation": True}, "stuck")):
+            self.drawn(lambda r: told("Hm."), "story", max_steps=30, **settings)
+            outcome = agent.run_agent(self.run_engine, self.run_state)
+            self.assertEqual(outcome.kind, wanted)
+            requests = str(self.run_engine.voice.server.requests)
+            self.assertEqual("made no progress" in requests, wanted == "stuck")
+
+    def watch(self, profile: str, look: Json, seconds: float, **settings: Any) -> agent.Outcome:
+        """A model that only watches a screen that changes every minute."""
+        self.drawn(
+            lambda r: PLAN if role_of(r) == "planner" else look,
+            profile,
+            turn_delay=seconds,
+            minutes_most=0,
+            **settings,
+        )
+        return agent.run_agent(self.run_engine, self.run_state)
+
+    def test_watching_what_goes_on_is_progress_up_to_its_minutes(self) -> None:
+        report = call(
+            "report_goal_status", goal_identifier="g", completion_status="IN_PROGRESS", evidence=""
+        )
+        for profile, look in (("planner", report), ("chat", LOOK)):
+            outcome = self.watch(profile, look, 20, max_steps=500, wait_minutes=8)
+            self.assertEqual(outcome.kind, "stuck")
+            minutes = (self.run_engine.clock.now() - 1000) / 60
+            self.assertTrue(8 <= minutes <= 14, (profile, minutes))
+
+    def test_watching_a_still_screen_is_stuck_as_before(self) -> None:
+        self.assertEqual(self.watch("chat", LOOK, 0).kind, "stuck")
+        self.assertLess(self.run_state.turn, 15)
+
+
+class LastLook(ProgressCase):
+    def ending(self, verdict: str, *replies: Json, **settings: Any) -> agent.Outcome:
+        rest = itertools.chain(replies, itertools.repeat(replies[-1]))
+        answers = {"planner": lambda: PLAN, "verifier": lambda: text(verdict)}
+        answers["executor"] = lambda: next(rest)
+        self.drawn(lambda r: answers[role_of(r)](), **{"last_look": True, **settings})
+        return agent.run_agent(self.run_engine, self.run_state)
+
+    def test_a_run_that_gives_up_with_its_task_done_is_completed(self) -> None:
+        for settings, kind in (({"max_steps": 4}, "max_steps"), ({}, "stuck")):
+            outcome = self.ending("YES: the button is pressed", BUTTON, **settings)
+            self.assertEqual(outcome, agent.Outcome("completed", "YES: the button is pressed"))
+            self.assertEqual(self.run_engine.voice.server.roles.count("verifier"), 1)
+            self.assertIn("the run is about to end", self.last_request())
+            self.assertEqual(self.ending("NO: it is not", BUTTON, **settings).kind, kind)
+
+    def last_request(self) -> str:
+        return user_text(self.run_engine.voice.server.requests[-1])
+
+    def test_nothing_is_asked_where_nothing_was_done_nor_in_a_dry_run(self) -> None:
+        for reply, settings in (
+            (text("hm"), {}),
+            (BUTTON, {"dry_run": True, "max_steps": 4}),
+            (BUTTON, {"last_look": False}),
+        ):
+            self.ending("YES", reply, **settings)
+            self.assertNotIn("verifier", self.run_engine.voice.server.roles)
+
+    def test_a_server_that_fails_then_leaves_the_end_as_it_is(self) -> None:
+        self.drawn(
+            lambda r: PLAN if role_of(r) == "planner" else self.reply_or_fail(r),
+            last_look=True,
+            max_steps=4,
+            model_failures=0,
+        )
+        self.assertEqual(agent.run_agent(self.run_engine, self.run_state).kind, "max_steps")
+
+    def reply_or_fail(self, request: Json) -> Json:
+        if role_of(request) == "verifier":
+            raise agent.ModelError("It is gone.", "refused")
+        return BUTTON
+
+    def test_keys_for_a_window_outside_the_area_are_refused_with_a_way_out(self) -> None:
+        self.drawn(lambda r: PLAN if role_of(r) == "planner" else OPEN_RUN, max_steps=2)
+        self.desktop.primary = lambda: agent.Rect(200, 0, 120, 90)  # type: ignore[method-assign]
+        self.desktop.dialog = ""
+        agent.run_agent(self.run_engine, self.run_state)
+        result = self.records(self.run_engine, "result")[0]["result"]
+        self.assertIn("outside the working area (Open); click a window inside it first", result)
+
+
+class Limits(ProgressCase):
+    def test_a_chat_may_look_as_often_as_it_acts_ten_times(self) -> None:
+        letters = itertools.count()
+
+        def decide(request: Json) -> Json:
+            number = next(letters)
+            return LOOK if number % 2 else call("type_text", text=chr(97 + number // 2))
+
+        self.drawn(decide, "chat")
+        self.desktop.dialog = ""
+        outcome = agent.run_agent(self.run_engine, self.run_state)
+        self.assertEqual(
+            (outcome.text, self.desktop.dialog),
+            ("Not completed within 10 acts on the desktop.", "abcdefghij"),
+        )
+        self.assertEqual(self.run_state.turn, 21)
+
+    def test_it_may_look_and_answer_after_its_last_act(self) -> None:
+        rest = iter([CHAT_CLICK, LOOK, text("It is done.")])
+        self.drawn(lambda r: next(rest), "chat", max_steps=1)
+        self.assertEqual(agent.run_agent(self.run_engine, self.run_state).kind, "completed")
+
+    def test_all_turns_are_bounded_too(self) -> None:
+        self.drawn(lambda r: LOOK, "chat", escalation=False)
+        outcome = agent.run_agent(self.run_engine, self.run_state)
+        self.assertEqual((outcome.kind, self.run_state.turn), ("max_steps", 50))
+
+    def test_acts_done_count_on_in_a_resumed_run(self) -> None:
+        engine, state = self.engine(lambda r: CHAT_CLICK, "chat", max_steps=3)
+        engine.logger.record(agent.StateRecord(4, touched=2))
+        agent.resume(engine, state)
+        agent.run_agent(engine, state)
+        self.assertEqual(engine.eyes.desktop.inputs.count(("button", "left", True)), 1)
+
+    def test_three_acts_refused_for_another_window_are_a_turn_without_progress(self) -> None:
+        self.drawn(lambda r: PLAN if role_of(r) == "planner" else TYPE, stall_stop=4, max_steps=99)
+        fronts = itertools.count(1)
+        self.desktop.foreground = lambda: agent.Window(  # type: ignore[method-assign]
+            next(fronts), "Popup", "plain.exe", self.desktop.SCREEN
+        )
+        self.assertEqual(agent.run_agent(self.run_engine, self.run_state).kind, "stuck")
+        self.assertEqual(self.intents(), ["type_text"] * 12)
+
+
+class UnseenWindows(ProgressCase):
+    def test_a_chat_acts_on_no_window_that_came_up_while_the_model_was_thinking(self) -> None:
+        def decide(request: Json) -> Json:
+            if len(self.run_engine.voice.server.requests) == 1:
+                self.desktop.front = 7
+                return CHAT_CLICK
+            return LOOK if len(self.run_engine.voice.server.requests) == 2 else CHAT_CLICK
+
+        self.drawn(decide, "chat", max_steps=1)
+        agent.run_agent(self.run_engine, self.run_state)
+        second = self.run_engine.voice.server.requests[1]
+        self.assertIn("Another window has come to the front", str(answer(second)))
+        self.assertEqual(self.intents(), ["click"])  # on the screenshot that it took then
+
+
+class DryRun(ProgressCase):
+    def test_the_whole_loop_goes_on_and_each_act_is_told_as_what_it_would_do(self) -> None:
+        done = call("report_mission_complete", evidence=PROOF)
+        outcome = self.play(*[BUTTON] * 14, TYPE, done, dry_run=True, verify_completion=True)
+        self.assertEqual(outcome.kind, "completed")
+        self.assertTrue(outcome.text.startswith("Dry run, nothing was done: "))
+        self.assertEqual(self.desktop.inputs, [])
+        results = [record["result"] for record in self.records(self.run_engine, "result")]
+        self.assertEqual(results[0], 'Dry run: would click "Button" (60, 80)')
+        self.assertEqual(results[-1], 'Dry run: would type text "notepad"')
+        self.assertEqual(len(results), 15)
+
+    def test_every_role_is_told_that_it_is_one(self) -> None:
+        self.play(BUTTON, dry_run=True, max_steps=2)
+        for request in self.run_engine.voice.server.requests:
+            self.assertIn("DRY RUN: actions are checked but not carried out", user_text(request))
+        for profile, reply in (("chat", LOOK), ("story", told())):
+            self.drawn(lambda r, a=reply: a, profile, dry_run=True, max_steps=1)
+            agent.run_agent(self.run_engine, self.run_state)
+            self.assertIn("DRY RUN", str(self.run_engine.voice.server.requests[0]["messages"]))
+
+    def test_gates_refuse_and_a_question_is_named_but_not_asked(self) -> None:
+        delete = call("click_screen_element", element_name="Delete", position=[60, 80])
+        blocked = call("press_keyboard_key", key="win+l")
+        self.play(delete, blocked, dry_run=True, confirm="risky", max_steps=3)
+        first, second = [record["result"] for record in self.records(self.run_engine, "result")]
+        self.assertEqual(
+            first,
+            'Dry run: would click "Delete" (60, 80), once the person allows it (delete)',
+        )
+        self.assertIn("win+l is blocked", second)
+
+    def test_all_acts_of_a_storys_turn_are_judged_and_marked(self) -> None:
+        click = {"name": "click", "x1": 500, "y1": 500, "label": "Button"}
+        replies = iter([told("On.", [click, {"name": "key", "key": "win+l"}, click])])
+        self.drawn(lambda r: next(replies, told()), "story", dry_run=True, max_steps=3)
+        agent.run_agent(self.run_engine, self.run_state)
+        marks = [r["actions"] for r in self.records(self.run_engine, "stage") if r.get("raw_png")]
+        self.assertEqual(marks[1], [{"name": "click", "x1": 500, "y1": 500}])
+        self.assertIn("Action 2 was not executed", str(self.run_engine.voice.server.requests[1]))
+
+
+if __name__ == "__main__":
+    unittest.main()
