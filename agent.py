@@ -5096,7 +5096,7 @@ def gate_dry_run(actuator: Actuator, attempt: Attempt) -> str | None:
     act = attempt.act
     would = f"Dry run: would {act.name.replace('_', ' ')} {act.shown}".rstrip()
     risks = risks_to_confirm(attempt, actuator.config)
-    if not risks or is_allowed(risks, question_about(risks, attempt), actuator.config):
+    if not risks or is_allowed(risks, attempt, actuator.config):
         return would
     return f"{would}, once the person allows it ({', '.join(risks)})"
 
@@ -5728,14 +5728,14 @@ DOWNLOAD_WORDS = (
 NAMES_MOST = 8  # of models that a message or a question lists
 
 
-def _letters(name: str) -> str:
+def _letters_of(name: str) -> str:
     """The letters and digits of a model's short name."""
     return re.sub("[^a-z0-9]", "", _short_name(name))
 
 
 def _is_meant(wanted: str, name: str) -> bool:
     """Whether both names mean one model: LM Studio calls qwen3-vl-4b-instruct qwen/qwen3-vl-4b."""
-    return _letters(wanted).replace("instruct", "") == _letters(name).replace("instruct", "")
+    return _letters_of(wanted).replace("instruct", "") == _letters_of(name).replace("instruct", "")
 
 
 def _named(listed: list[ModelInfo], wanted: str) -> list[ModelInfo]:
@@ -5756,7 +5756,7 @@ def _place_of_family(info: ModelInfo) -> int | None:
 
     One that thinks aloud before each act comes after all that do not.
     """
-    letters = f"{_letters(info.name)} {_letters(info.stored)}"
+    letters = f"{_letters_of(info.name)} {_letters_of(info.stored)}"
     for place, family in enumerate(FAMILIES):
         if family in letters:
             return place + len(FAMILIES) if "thinking" in letters else place
@@ -9043,12 +9043,13 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
         return primary
     if setting == "all":
         return full
-    if "." in setting:
-        area = _crop(primary, *map(float, setting.split(",")))
-    else:
-        area = Rect(*map(int, setting.split(",")))
-    if area.width > 0 and area.height > 0 and area.intersection(full) == area:
-        return area
+    with suppress(TypeError, ValueError):  # no four numbers
+        if "." in setting:
+            area = _crop(primary, *map(float, setting.split(",")))
+        else:
+            area = Rect(*map(int, setting.split(",")))
+        if area.width > 0 and area.height > 0 and area.intersection(full) == area:
+            return area
     raise ConfigError(
         f"The area {setting} is not inside the screen {full}; give LEFT,TOP,WIDTH,HEIGHT in pixels,"
         " or X1,Y1,X2,Y2 as fractions such as 0.0,0.0,0.5,1.0."
