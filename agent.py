@@ -84,6 +84,8 @@ except ImportError:
 import argparse
 import base64
 import difflib
+import ctypes
+import errno
 import getpass
 import hashlib
 import http.client
@@ -96,6 +98,7 @@ import re
 import shutil
 import signal
 import socket
+import stat
 import struct
 import textwrap
 import threading
@@ -107,7 +110,7 @@ import urllib.request
 import zlib
 from array import array
 from collections import Counter, deque, namedtuple
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
@@ -559,6 +562,8 @@ def _convert(name: str, kind: str, value: object, where: str) -> bool | int | fl
     kind, _, optional = kind.partition(" | ")
     if optional and value in ("", None):
         return None
+    if isinstance(value, (dict, list)):  # which may be nested too deeply to be shown
+        raise ConfigError(f"{where}: {name} takes {_KIND_WORDS[kind]}, no list or object.")
     if kind == "str" and isinstance(value, str):
         return value
     if kind == "bool":
@@ -651,6 +656,8 @@ def file_layer(path: str) -> dict[str, JsonDict]:
         raise ConfigError(
             f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
         ) from None
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply; it takes one JSON object.") from None
     if not isinstance(values, dict):
         raise ConfigError(f'{path} must hold one JSON object, such as {{"max_steps": 30}}.')
     return {path: values}
@@ -1033,17 +1040,45 @@ class Stop:
         self.check()
 
 
-class Secrets:
-    """Values that are typed by name: the model and every file know {{NAME}} only."""
+SECRET_CHARS_LEAST = 4
+SECRET_CHARS_SAFE = 8  # a shorter value stands in ordinary texts by chance
 
-    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+
+class Secrets:
+    """Values that are typed by name: the model and every file know {{NAME}} only.
+
+    `hidden` are further ones, which are never typed. A value of fewer than SECRET_CHARS_SAFE
+    characters is hidden as a whole word only, or texts that have nothing to do with it would tell
+    what it is. `fixed` words (keys of JSON, names of tools) are never rewritten where they stand
+    alone or in quotes: without them neither a journal nor a call could be read.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, str] | None = None,
+        hidden: Mapping[str, str] | None = None,
+        fixed: Collection[str] = (),
+    ) -> None:
         self.values = dict(values or {})
+        self._fixed = fixed
         names: dict[str, str] = {}
-        for name, value in self.values.items():
+        for name, value in [*(hidden or {}).items(), *self.values.items()]:
             for spelling in self._spellings_of(value):
                 names[spelling] = f"{{{{{name}}}}}"
         # The longest goes first: a secret that is a part of another must not tear it apart.
-        self._spellings = sorted(names.items(), key=lambda item: -len(item[0]))
+        longest_first = sorted(names.items(), key=lambda item: -len(item[0]))
+        self._spellings = [
+            (spelling, self._finder(spelling), name) for spelling, name in longest_first
+        ]
+
+    def _finder(self, spelling: str) -> re.Pattern[str]:
+        """What finds a value in a text."""
+        exactly = re.escape(spelling)
+        if spelling in self._fixed:
+            return re.compile(rf"""(?<![\w"'=]){exactly}(?![\w"'>])""")
+        if len(spelling) < SECRET_CHARS_SAFE:
+            return re.compile(rf"(?<!\w){exactly}(?!\w)")
+        return re.compile(exactly)
 
     @staticmethod
     def _spellings_of(value: str) -> tuple[str, ...]:
@@ -1062,14 +1097,18 @@ class Secrets:
     def hide(self, value: Any) -> Any:
         """Text, or data as JSON knows it, with each secret's value replaced by {{NAME}}."""
         if isinstance(value, Mapping):
-            return {self.hide(key): self.hide(item) for key, item in value.items()}
+            return {self._hide_key(key): self.hide(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.hide(item) for item in value]
-        if not isinstance(value, str):
+        if not isinstance(value, str) or value in self._fixed:
             return value
-        for spelling, name in self._spellings:
-            value = value.replace(spelling, name)
+        for spelling, finder, name in self._spellings:
+            if spelling in value:
+                value = finder.sub(name, value)
         return value
+
+    def _hide_key(self, key: object) -> Any:
+        return key if key in self._fixed else self.hide(key)
 
 
 class Clock(Protocol):
@@ -1442,7 +1481,7 @@ class StateRecord(Record):
     """Where the run stood when its turn ended; the fields are those of AgentState."""
 
     kind: ClassVar[str] = "state"
-    mode: str = PLANNING
+    mode: str = field(default=PLANNING, metadata={"one_of": (PLANNING, EXECUTION)})
     plan: str = ""
     execution_instructions: str = ""
     needs_review: bool = False
@@ -1451,7 +1490,7 @@ class StateRecord(Record):
     stalled: int = 0
     acted: bool = False
     touched: int = 0
-    trail: list[Any] = field(default_factory=list)
+    trail: list[list[JsonDict]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -1525,14 +1564,16 @@ def from_json(entry: Mapping[str, Any]) -> tuple[Record, list[str]]:
     kind = entry.get("kind")
     if not isinstance(kind, str) or kind not in RECORDS:
         raise ValueError(f"there is no record of kind {kind!r:.40}")
-    known = {spec.name: str(spec.type) for spec in fields(RECORDS[kind])}
+    known = {spec.name: spec for spec in fields(RECORDS[kind])}
     values: JsonDict = {}
     ignored = []
     for name, value in entry.items():
         if name == "kind":
             continue
         try:
-            values[name] = _read_field(value, known[name])
+            values[name] = _read_field(value, str(known[name].type))
+            if values[name] not in known[name].metadata.get("one_of", [values[name]]):
+                raise TypeError(f"{value!r:.40} is none of those that it can be")
         except (KeyError, TypeError):
             if value is not None:  # earlier versions wrote some names with nothing behind them
                 ignored.append(f"{kind}.{name}")
@@ -1550,6 +1591,7 @@ _FIELD_TYPES: dict[str, tuple[type, ...]] = {
     "Region": (list,),
     "tuple[int, ...]": (list,),
     "list[Any]": (list,),
+    "list[list[JsonDict]]": (list,),
     "JsonDict": (dict,),
     "dict[str, int | None]": (dict,),
 }
@@ -1566,6 +1608,9 @@ def _read_field(value: Any, annotation: str) -> Any:
     if fits and form in ("Region", "tuple[int, ...]"):
         fits = all(type(item) is int for item in value) and (form != "Region" or len(value) == 4)
         value = tuple(value)
+    if fits and form == "list[list[JsonDict]]":
+        fits = all(isinstance(part, list) for part in value)
+        fits = fits and all(isinstance(item, dict) for part in value for item in part)
     if not fits:
         raise TypeError(f"{value!r:.40} is no {annotation}")
     return value
@@ -1644,6 +1689,9 @@ EMPTY_BLOCK = b"\0\0\0\xff\xff"
 
 # RFC 1950: Adler-32 is a sum of the bytes, from 1 on, and a sum of those sums, modulo this prime.
 ADLER_PRIME = 65521
+
+PIXELS_MOST = 8192 * 4608  # more than any screen has
+DECODING_MOST_S = 5.0  # our own pictures take under one; some filters are slow in Python
 
 
 def png_pack(tag: bytes, data: bytes) -> bytes:
@@ -1978,7 +2026,10 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
         )
     done: list[bytes] = []
     above = bytes(stride)
+    deadline = time.monotonic() + DECODING_MOST_S
     for at in range(0, len(rows), stride + 1):
+        if time.monotonic() > deadline:
+            raise AgentError(f"The PNG takes over {DECODING_MOST_S:g} s to be read.")
         first = at + 1
         row = rows[first : first + stride]
         above = _unfiltered(rows[at], row, above)
@@ -1991,10 +2042,10 @@ def _png_size(tag: bytes, header: bytes) -> tuple[int, int]:
     width, height = struct.unpack(">2I", header[:8].ljust(8, b"\0"))
     kind = bytes([8, 2, 0, 0, 0])
     is_plain_rgb = tag == b"IHDR" and header[8:] == kind
-    fits = 0 < width * height <= 8192**2
+    fits = 0 < width * height <= PIXELS_MOST
     if not (is_plain_rgb and fits):
         raise AgentError(
-            "Only 8-bit RGB PNGs without interlace, to 8192x8192, can be read,"
+            "Only 8-bit RGB PNGs without interlace, to 8192x4608 pixels, can be read,"
             f" not {header[:13].hex()}."
         )
     return width, height
@@ -5314,6 +5365,7 @@ JsonObject = Mapping[str, object]
 
 CONTEXT_LEAST = 6000  # tokens: one executor turn is about 3,900, its reply up to 1,400 (DESIGN.md)
 SAID_CHARS_MOST = 2000  # of an error's text that are searched; "no model " 17,000 times took 23 s
+TOKENS_MOST = 10**9  # more is no count of tokens, and sums of it overflow
 NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (RecursionError)
 
 
@@ -5486,10 +5538,10 @@ def _number_token(text: str) -> int | float:
     return value
 
 
-def _refuse_deep_nesting(value: object) -> None:
-    """ValueError if JSON is nested deeper than NESTING_MOST; goes down level by level."""
+def _refuse_deep_nesting(value: object, most: int) -> None:
+    """ValueError if JSON is nested deeper than that; goes down level by level."""
     level = [value]
-    for _ in range(NESTING_MOST):
+    for _ in range(most):
         below: list[object] = []
         for box in level:
             below.extend(box.values() if isinstance(box, dict) else json_list(box))
@@ -5498,18 +5550,33 @@ def _refuse_deep_nesting(value: object) -> None:
         raise ValueError("nested too deeply")
 
 
-def _strict_json(body: bytes) -> object:
-    """The value of a body in UTF-8: finite numbers, not nested deeply; ValueError, RecursionError.
+def _number_or_none(text: str) -> int | float | None:
+    """A number of a body, or None for one that is not finite."""
+    try:
+        return _number_token(text)
+    except ValueError:
+        return None
 
-    A BOM may pass, since some proxies add one.
+
+def strict_json(
+    body: bytes,
+    nesting_most: int = NESTING_MOST,
+    number: Callable[[str], int | float | None] = _number_token,
+) -> object:
+    """The value of a text in UTF-8: not nested deeply, each number through `number`; ValueError.
+
+    A BOM may pass, since some proxies and Notepad add one.
     """
-    value = json.loads(
-        body.decode("utf-8-sig"),
-        parse_constant=_number_token,
-        parse_float=_number_token,
-        parse_int=_number_token,
-    )
-    _refuse_deep_nesting(value)
+    try:
+        value = json.loads(
+            body.decode("utf-8-sig"),
+            parse_constant=number,
+            parse_float=number,
+            parse_int=number,
+        )
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    _refuse_deep_nesting(value, nesting_most)
     return cast(object, value)
 
 
@@ -5517,7 +5584,7 @@ def _count(value: object, *path: str) -> int | None:
     """The number of tokens at `path` in a JSON object, or None for anything else."""
     for name in path:
         value = json_object(value).get(name)
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= TOKENS_MOST:
         return value
     return None
 
@@ -5811,7 +5878,7 @@ def _note_on_choice(chosen: ModelInfo, listed: list[ModelInfo], wanted: str) -> 
 # Model - the HTTP client: one request at a time, patient where that is safe, stoppable
 ####################################################################################################
 
-ANSWER_BYTES_MOST = 8 << 20  # a reply is a few kB; anything near this is not a reply
+ANSWER_BYTES_MOST = 2 << 20  # a reply is a few kB; small objects take 35 times their text
 LIST_TIMEOUT_S = 15.0  # a list of models takes no computing, unlike a reply
 RETRY_AFTER_MOST_S = 60.0  # a server may ask for more patience, but a person would not have it
 
@@ -6088,8 +6155,8 @@ class ModelServer:
         """The JSON of a body, or the front of an error's page, which may be anything."""
         response = answer.response
         try:
-            return _strict_json(answer.data)
-        except (ValueError, RecursionError) as error:
+            return strict_json(answer.data)
+        except ValueError as error:
             if not 200 <= response.status < 300:
                 return answer.data[:1000].decode("utf-8", "replace")
             # A body that tells no length may be cut, even inside the headers.
@@ -7576,6 +7643,13 @@ def planner_question(state: AgentState, config: Config, form: ReportForm) -> str
     return "\n".join([*lines, question])
 
 
+def title_text(window: Window | None) -> str:
+    """A window's title as a model reads it: in quotes on one line, whatever its program wrote."""
+    if window is None:
+        return "none"
+    return json.dumps(printable(cut(window.title, 120)), ensure_ascii=False)
+
+
 def executor_question(
     state: AgentState,
     window: Window | None,
@@ -7583,7 +7657,7 @@ def executor_question(
     form: ReportForm,
 ) -> str:
     """What the executor is asked about its picture: all that is another one every turn."""
-    lines = [f"WINDOW: {window.title if window else 'none'}"]
+    lines = [f"WINDOW: {title_text(window)}"]
     last = state.memory.get_last_action_for_validation()
     if last:
         lines += last_action_lines(last, form)
@@ -8044,8 +8118,8 @@ def load_scenarios(path: str) -> list[Scenario]:
     Raises ConfigError naming file and entry.
     """
     try:
-        entries = json.loads(Path(path).read_text("utf-8-sig"))
-    except (OSError, ValueError) as error:
+        entries = strict_json(Path(path).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
@@ -8083,6 +8157,28 @@ def _problem_of_scenario(entry: object) -> str:
 ####################################################################################################
 
 
+RECORD_NESTING_MOST = NESTING_MOST + 8  # a reply stands inside of its record
+STORED_CHARS_MOST = 64 << 10  # of a reply, and of any other text in a file of the run
+
+
+def stored_text(text: str) -> str:
+    """A text as files keep it: of what is too long the front, and length and hash of the rest."""
+    rest = text[STORED_CHARS_MOST:]
+    if not rest:
+        return text
+    digest = hashlib.sha256(rest.encode("utf-8", "replace")).hexdigest()
+    front = text[:STORED_CHARS_MOST]
+    return f"{front} <{len(rest)} more characters, sha256 {digest[:16]}>"
+
+
+def stored_reply(message: JsonDict) -> JsonDict:
+    """A reply as the journal keeps it; of a long one the front of its JSON, as content."""
+    text = json.dumps(message)
+    if len(text) <= STORED_CHARS_MOST:
+        return message
+    return {"role": "assistant", "content": stored_text(text)}
+
+
 @dataclass(frozen=True)
 class RunJournal:
     """What turns.jsonl holds."""
@@ -8093,10 +8189,48 @@ class RunJournal:
     size: int  # bytes, without a torn last line
 
 
+def open_ordinary(path: str, flags: int) -> int:
+    """An `opener` for open(): it follows no link, and opens no pipe or device; else OSError.
+
+    A run folder may come from somebody else. Windows has no O_NOFOLLOW, so the path is asked first.
+    """
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            raise OSError(errno.ELOOP, "is no ordinary file")
+    careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    return os.open(path, flags | careful, 0o600)
+
+
+def ordinary_folder(folder: Path, name: str) -> Path:
+    """The path of a file in a run's folder; OSError if a link or a file stands on the way there."""
+    path = folder / name
+    for between in path.relative_to(folder).parents:
+        if str(between) != "." and not stat.S_ISDIR(os.lstat(folder / between).st_mode):
+            raise OSError(errno.ELOOP, f"{between} is no ordinary folder")
+    return path
+
+
+def open_log(path: Path) -> TextIO:
+    """A text file to which is added; raises OSError for a link, a pipe and the like."""
+    return open(path, "a", encoding="utf-8", errors="backslashreplace", opener=open_ordinary)
+
+
+def read_run_file(folder: Path, name: str) -> bytes:
+    """The bytes of a file in a run's folder; raises OSError for a link, a pipe and the like."""
+    with open(ordinary_folder(folder, name), "rb", opener=open_ordinary) as stream:
+        return stream.read()
+
+
+def write_run_file(folder: Path, name: str, data: bytes) -> None:
+    """Writes a file in a run's folder; raises OSError for a link, a pipe and the like."""
+    with open(ordinary_folder(folder, name), "wb", opener=open_ordinary) as stream:
+        stream.write(data)
+
+
 def read_journal(folder: Path) -> RunJournal:
     """The journal of a run, its torn last line dropped; raises ConfigError if there is none."""
     try:
-        *lines, _torn = (folder / "turns.jsonl").read_bytes().split(b"\n")
+        *lines, _torn = read_run_file(folder, "turns.jsonl").split(b"\n")
     except OSError as error:
         raise ConfigError(f"{folder} holds no readable turns.jsonl ({error.strerror}).") from None
     records: list[Record] = []
@@ -8104,13 +8238,13 @@ def read_journal(folder: Path) -> RunJournal:
     ignored: dict[str, None] = {}
     for number, line in enumerate(lines, 1):
         try:
-            entry = dict(json.loads(line))
+            entry = json_object(strict_json(line, RECORD_NESTING_MOST, _number_or_none))
             kind = entry.get("kind")
             if isinstance(kind, str) and kind not in RECORDS:  # of a later version
                 ignored[f"lines {cut(kind, 40)}"] = None
                 continue
             record, unread = from_json(entry)
-        except (ValueError, TypeError, RecursionError):
+        except ValueError:
             damaged.append(number)
             continue
         records.append(record)
@@ -8135,7 +8269,7 @@ def picture_name(name: str) -> str:
 def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
     """(RGB, width, height) of a run's screenshot, whatever a journal says; raises AgentError."""
     try:
-        return png_to_rgb((folder / picture_name(name)).read_bytes())
+        return png_to_rgb(read_run_file(folder, picture_name(name)))
     except (AgentError, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise AgentError(
@@ -8156,14 +8290,22 @@ def _run_number(folder: Path) -> int:
     return int(folder.name.removeprefix("run_"))
 
 
-def delete_old_runs(root: Path, most_runs: int, most_megabytes: int) -> None:
-    """Deletes the oldest runs beyond these limits (0: no limit), but never the latest."""
+def delete_old_runs(
+    root: Path, most_runs: int, most_megabytes: int, spared: Iterable[Path] = ()
+) -> None:
+    """Deletes the oldest runs beyond these limits (0: no limit).
+
+    The latest and the `spared` stay: the present run, and one that is resumed or replayed.
+    """
+    in_use = [path.resolve() for path in spared]
     size = 0
     with suppress(OSError):  # what cannot be seen now is deleted another time
         for place, run in enumerate(old_runs(root)):
             size += sum(path.lstat().st_size for path in run.rglob("*"))
             too_many = 0 < most_runs <= place
             too_large = 0 < most_megabytes << 20 < size
+            if run.resolve() in in_use:
+                continue
             if place and (too_many or too_large):
                 shutil.rmtree(run, ignore_errors=True)
 
@@ -8190,7 +8332,7 @@ def _new_run_folder(root: Path) -> Path:
             number += 1
             folder = root / f"run_{number:04d}"
             with suppress(FileExistsError):
-                folder.mkdir()
+                folder.mkdir(mode=0o700)  # on Windows it is the profile's own that counts
                 return folder
     except OSError as error:
         reason = error.strerror or error
@@ -8214,14 +8356,18 @@ class ExecutionLogger:
         dump_dir: str,
         hide: Callable[[Any], Any] = lambda value: value,
         old: Path | None = None,
+        most_megabytes: int = 0,
     ) -> None:
         self.folder = old or _new_run_folder(Path(dump_dir))
+        self._most = most_megabytes << 20  # bytes of this run; 0 for no limit
+        self._size = sum(path.lstat().st_size for path in self.folder.rglob("*"))
         self.hide = hide  # replaces secrets in a text or in JSON data
         self.notice: Callable[[str, int], None] = lambda text, level: None  # gets each log entry
         self.turn = 0  # to which a record belongs that names none
         self._listeners: list[Callable[[Item], None]] = []
         self._writer = threading.Thread()
         self._lost: list[OSError] = []  # of the writer
+        self._told: set[str] = set()
         try:
             self._try_screenshots()
             self._log = self._open("execution_log.txt")
@@ -8235,16 +8381,16 @@ class ExecutionLogger:
     def _try_screenshots(self) -> None:
         """Writes and deletes one, since the path may be too long or the disk full."""
         (self.folder / "screenshots").mkdir(exist_ok=True)
-        probe = self.folder / "screenshots" / "turn_0000000_recovery.png"
-        probe.write_bytes(bytes(1 << 16))
-        probe.unlink()
+        probe = "screenshots/turn_0000000_recovery.png"
+        write_run_file(self.folder, probe, bytes(1 << 16))
+        (self.folder / probe).unlink()
 
     def _open(self, name: str) -> TextIO:
-        return (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace")
+        return open_log(self.folder / name)
 
     def log(self, text: str, level: int = 2) -> None:
         """One entry of the log for people; further lines are indented."""
-        body = printable(redact(text)).rstrip()
+        body = stored_text(printable(redact(text)).rstrip())
         body = body.replace("\n", "\n    ")
         now = datetime.now().time().isoformat("milliseconds")
         self.notice(self.hide(text), level)
@@ -8257,7 +8403,7 @@ class ExecutionLogger:
         """One request or reply in the log of exchanges, to be read without opening the JSON."""
         body = ""
         for line in lines:
-            shown = printable(redact(line)).strip()
+            shown = stored_text(printable(redact(line)).strip())
             body += "\n  " + shown.replace("\n", "\n    ")
         self.log(f"API {title}{body}")
         now = f"{datetime.now():%H:%M:%S}"
@@ -8295,6 +8441,7 @@ class ExecutionLogger:
         the smaller of two encodings is kept: while the model thinks there is time for the slow one.
         """
         self.flush()  # one at a time
+        full = 0 < self._most <= self._size
         path = name if "." in name else f"screenshots/{name}.png"
 
         def write() -> None:
@@ -8304,15 +8451,24 @@ class ExecutionLogger:
                 kept = min(png, slow, key=len)
             try:
                 (self.folder / path).parent.mkdir(exist_ok=True)
-                (self.folder / path).write_bytes(kept)
+                write_run_file(self.folder, path, kept)
+                self._size += len(kept)
             except OSError as error:
                 self._lost.append(error)
 
+        if full:
+            self._tell_once("The run's folder is full (keep_megabytes): no more screenshots.")
+            return path
         self._writer = threading.Thread(
             target=write
         )  # no daemon: the interpreter waits for it, too
         self._writer.start()
         return path
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self.log(text, 1)
 
     def flush(self) -> None:
         """Waits until the last picture is on disk; raises AgentError if one is not."""
@@ -8329,11 +8485,22 @@ class ExecutionLogger:
                 stream.close()
 
     def _write(self, stream: TextIO, text: str) -> None:
+        self._size += len(text)
+        self._refuse_overflow()
         try:
             stream.write(text if stream is self._turns else self.hide(text))
             stream.flush()
         except OSError as error:
             raise self._failure(error) from None
+
+    def _refuse_overflow(self) -> None:
+        """Raises AgentError, once, when the run's texts fill its folder, too; the end is told."""
+        most = self._most + self._most // 8
+        if 0 < most < self._size:
+            self._most = 0
+            raise AgentError(
+                f"The run's folder {self.folder} has grown beyond keep_megabytes; raise it."
+            )
 
     def _failure(self, error: OSError) -> AgentError:
         reason = error.strerror or str(error)
@@ -8377,7 +8544,10 @@ def _copy_log(path: Path, begin: int, folder: Path) -> None:
     """Appends a log from the byte `begin` on to lmstudio_raw.log, and shortened to the other."""
     raw = folder / "lmstudio_raw.log"
     clean = folder / "lmstudio_clean.log"
-    with path.open("rb") as source, raw.open("ab") as whole, clean.open("ab") as short:
+    with ExitStack() as undo:
+        source = undo.enter_context(path.open("rb"))
+        whole = undo.enter_context(open(raw, "ab", opener=open_ordinary))
+        short = undo.enter_context(open(clean, "ab", opener=open_ordinary))
         source.seek(begin)
         while line := source.readline(1 << 24):
             whole.write(line)
@@ -8728,7 +8898,7 @@ class Voice:
             ReplyRecord(
                 call=self.requests,
                 role=role.name,
-                message=reply.message,
+                message=stored_reply(reply.message),
                 finish_reason=reply.finish_reason,
                 tokens=tokens,
                 seconds=round(reply.seconds, 3),
@@ -12351,7 +12521,7 @@ class ReportFile:
         """Opens it; `book` must hear of each record first. Raises AgentError."""
         self.book = book
         try:
-            self._stream = (folder / "report.html").open("a", encoding="utf-8")
+            self._stream = open_log(folder / "report.html")
         except OSError as error:
             raise AgentError(
                 f"{folder / 'report.html'} cannot be written ({error.strerror})."
@@ -14101,6 +14271,9 @@ class Terminal:
         line = ""
         if level <= self.level:
             line = self._painted(printable(self.hide(text))) + "\n"
+            line = line.replace("\n", "\n    | ").removesuffix("    | ")
+            if level > 1:
+                line = f"  {line}"  # of the log, which is full of what the model said
         with self._lock:
             if level == 0:
                 # After a question or the run's end nothing goes on.
@@ -14231,13 +14404,43 @@ def read_secrets(names: Sequence[str]) -> Secrets:
         if not value and _person_is_there():
             value = getpass.getpass(f"{name}: ")
         # A shorter value would be found, and hidden, in texts that have nothing to do with it.
-        if not re.fullmatch(r"\w+", name) or len(value) < 4 or not value.isprintable():
+        if (
+            not re.fullmatch(r"\w+", name)
+            or len(value) < SECRET_CHARS_LEAST
+            or not value.isprintable()
+        ):
             raise ConfigError(
                 f"--secret {name}: set an environment variable of that name "
                 "to 4 characters or more."
             )
         values[name] = value
-    return Secrets(values)
+        if len(value) < SECRET_CHARS_SAFE:
+            say(
+                f"warning: --secret {name} has fewer than {SECRET_CHARS_SAFE} characters:"
+                " it is hidden as a whole word only, and can be guessed."
+            )
+    key = os.environ.get("LMSTUDIO_API_KEY", "").strip()
+    hidden = {"LMSTUDIO_API_KEY": key} if len(key) >= SECRET_CHARS_LEAST else {}
+    return Secrets(values, hidden, fixed_words())
+
+
+# The words of the chat completions' format and of our answers to calls.
+FORMAT_WORDS = """assistant content error function id index message name ok output parameters args
+arguments reasoning_content refusal role system text tool tool_call_id tool_calls type user"""
+
+
+def fixed_words() -> frozenset[str]:
+    """The words that no secret may change: keys and kinds of records, names of tools, settings."""
+    words = {*FORMAT_WORDS.split(), *COMMON_FIELDS, *RECORDS, *PROFILES, *TOOLS}
+    words |= {spec.name for record in RECORDS.values() for spec in fields(record)}
+    words |= {spec.name for spec in fields(Config)}
+    words |= {spec.name for tool in TOOLS.values() for spec in fields(tool.args)}
+    for profile in PROFILES.values():
+        for role in profile.roles.values():
+            for schema in profile.schemas(role):
+                words |= {schema["function"]["name"]}
+                words |= {*schema["function"]["parameters"]["properties"]}
+    return frozenset(words)
 
 
 def console_confirm(
@@ -14723,7 +14926,7 @@ def run_statistics(folder: Path) -> Iterator[str]:
 def write_text(target: Path, text: str, mode: str) -> str:
     """Writes a file, and tells so; with mode "x" none that is there already. Raises ConfigError."""
     try:
-        with target.open(mode, encoding="utf-8") as stream:
+        with open(target, mode, encoding="utf-8", opener=open_ordinary) as stream:
             stream.write(text)
     except OSError as error:
         raise ConfigError(
@@ -14887,12 +15090,13 @@ def open_session(
     else:
         model = server.discover()
         task = secrets.hide(read_task(options))
-    logger = ExecutionLogger(config.dump_dir, secrets.hide, old)
+    logger = ExecutionLogger(config.dump_dir, secrets.hide, old, config.keep_megabytes)
     undo.callback(logger.close)
     if not options.demo and not recording and "//127." in server.where:
         # On another machine its log is about something else.
         undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
-    delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes)
+    spared = [logger.folder, Path(recording.folder if recording else logger.folder)]
+    delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes, spared)
     book = keep_book(logger, old, undo)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal

@@ -168,6 +168,21 @@ def faulty_files(faults: Faults, folder: Path) -> Iterator[None]:
                 return FaultyFile(result, faults) if textual else result
 
             stack.enter_context(mock.patch.object(Path, name, wrapped))
+        for name, kind in (
+            ("open_log", "open"),
+            ("read_run_file", "read_bytes"),
+            ("write_run_file", "write_bytes"),
+        ):
+            opened = getattr(agent, name)
+
+            def ours(path: Path, *arguments: Any, _opened: Any = opened, _kind: str = kind) -> Any:
+                if folder not in (path, *path.parents):
+                    return _opened(path, *arguments)
+                no_space(faults, _kind)
+                result = _opened(path, *arguments)
+                return FaultyFile(result, faults) if _kind == "open" else result
+
+            stack.enter_context(mock.patch.object(agent, name, ours))
         yield
 
 

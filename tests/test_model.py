@@ -128,7 +128,7 @@ FAULTS = (
         4,
         "broke off",
     ),
-    Fault("oversized", answer(200, b" " * (agent.ANSWER_BYTES_MOST + 1)), "not_json", 2, "8 MB"),
+    Fault("oversized", answer(200, b" " * (agent.ANSWER_BYTES_MOST + 1)), "not_json", 2, "2 MB"),
     Fault(
         "oversized in chunks",
         raw(
@@ -137,7 +137,7 @@ FAULTS = (
         ),
         "not_json",
         2,
-        "8 MB",
+        "2 MB",
     ),
     Fault("HTML", answer(200, b"<html>hello</html>"), "not_json", 2, "JSON"),
     Fault("not UTF-8", answer(200, b'{"a": "\xff"}'), "not_json", 2, "JSON"),

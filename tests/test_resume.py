@@ -312,7 +312,7 @@ class Unwritable(CommandLineCase):
 
     def test_a_full_disk_or_a_locked_file_is_said_before_the_first_act(self) -> None:
         for number, reason in ((28, "No space left"), (13, "Permission denied")):
-            with mock.patch.object(Path, "write_bytes", side_effect=OSError(number, reason)):
+            with mock.patch.object(agent, "write_run_file", side_effect=OSError(number, reason)):
                 self.refused(1, rf"cannot be written \({reason}\)")
 
     def test_a_journal_that_cannot_be_written_any_more_ends_the_run_before_the_act(self) -> None:

@@ -125,7 +125,7 @@ def names_in(module: ModuleType, function: ast.AST | None) -> dict[str, Any]:
     if isinstance(function, ast.FunctionDef):
         arguments = function.args
         for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
-            known[argument.arg] = None
+            known[argument.arg] = argument.arg  # a word such as any other
         given = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
         for node in ast.walk(function):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
