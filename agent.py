@@ -14341,7 +14341,7 @@ def read_task(options: argparse.Namespace) -> str:
 
     Raises ConfigError if there is none.
     """
-    if options.demo:
+    if options.demo and options.resume is None:
         return demo_task(options.task)
     if options.task:
         return str(options.task)

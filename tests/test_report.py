@@ -268,7 +268,9 @@ class Report(CommandLineCase):
             self.assertEqual(self.main("--demo")[0], 0)
 
     def test_nothing_from_outside_becomes_markup(self) -> None:
-        self.main("--demo", f'Open Notes, write "Hello" and save it. {HOSTILE}')
+        task = f'Open Notes, write "Hello" and save it. {HOSTILE}'
+        with mock.patch.object(agent, "DEMO_TASKS", (task,)):
+            self.main("--demo", task)
         page = self.page()
         self.assertEqual(len(re.findall("<script", page)), 1 + len(blocks(page)))
         self.assertNotIn("<img", page)
