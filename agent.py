@@ -8443,6 +8443,7 @@ class ExecutionLogger:
         self.flush()  # one at a time
         full = 0 < self._most <= self._size
         path = name if "." in name else f"screenshots/{name}.png"
+        self.log(f"SAVED {path}")
 
         def write() -> None:
             kept = png
@@ -9932,8 +9933,7 @@ def keep_first_picture(engine: Engine) -> None:
     frame = engine.eyes.capture()
     png = engine.eyes.draw(frame.pixels, frame)
     engine.logger.publish(Shown(png, 0))
-    path = engine.logger.save_screenshot("turn_0000", png, frame)
-    engine.logger.log(f"SCREENSHOT {path}: the screen before the first turn")
+    engine.logger.save_screenshot("turn_0000", png, frame)
 
 
 def choose_mode(engine: Engine, state: AgentState) -> str:
@@ -12946,7 +12946,15 @@ class Panel:
         elif isinstance(item, Shown):
             self.show(item)
         else:
+            self._tell_error(item)
             self.publish()
+
+    def _tell_error(self, item: Item) -> None:
+        """The last request's failure is shown until a reply comes."""
+        if isinstance(item, FailureRecord):
+            self.update(error=item.text)
+        elif isinstance(item, ReplyRecord) and self._state.error:
+            self.update(error="")
 
     def update(self, **values: Any) -> None:
         """Changes what the page shows, such as phase="waiting_inject" or error="..."."""

@@ -77,14 +77,14 @@ class TextCut(NamedTuple):
 
 
 SIZES = r"\b\d+(?= bytes| tokens)|(?<=prompt_tokens=)\d+|(?<=shared )[\d.]+"
-NEW_ENTRY = r"^TIME (?:ROLE|PARSED|STATE|SCREENSHOT) .*\n(?:    .*\n)*"
+NEW_ENTRY = r"^TIME (?:ROLE|PARSED|STATE|SAVED) .*\n(?:    .*\n)*"
 NEW_HEADER = r"^\n=== (?:EXECUTION LOG START|INITIALIZATION|MISSION COMPLETE|DEBRIEF) ===\n"
 LAST_ENTRY = r"^TIME (?:END|FINAL STATUS:) (.*)\n(?:    .*\n)*"
 TOLD_OF_FILE = r', (\\*)"file\1": .{1,80}?"screen_size\1": \[\d+, \d+\]'
 TEXT_CUTS = (
     TextCut("request", TOLD_OF_FILE, "", "a chat is told of its screenshot's file and size"),
     TextCut("logs", TOLD_OF_FILE, "", "a chat is told of its screenshot's file and size"),
-    TextCut("logs", NEW_ENTRY, "", "roles, state, first picture and a story's actions are logged"),
+    TextCut("logs", NEW_ENTRY, "", "roles, state, pictures and a story's actions are logged"),
     TextCut("logs", NEW_HEADER, "", "the log has the described sections"),
     TextCut("logs", r"^(=== TURN \d+) - \w+ ===", r"\1 ===", "a turn's header says its mode"),
     TextCut("logs", r"^TIME TASK: ", "    TASK: ", "the task stands in a section of its own"),

@@ -102,7 +102,7 @@ class Comparing(unittest.TestCase):
             [line.partition(" (")[0] for line in named],
             [
                 "lines of kind role",
-                "logs: roles, state, first picture and a story's actions are logged",
+                "logs: roles, state, pictures and a story's actions are logged",
                 "screenshots/turn_0000.png",
             ],
         )

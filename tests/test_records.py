@@ -237,10 +237,18 @@ class Pictures(RecordsCase):
             engine.logger.flush()
             path = engine.logger.folder / "screenshots" / "turn_0000.png"
             self.assertEqual(agent.png_to_rgb(path.read_bytes())[1:], (64, 64))
-            self.assertIn("SCREENSHOT screenshots/turn_0000.png", self.log_of(engine))
+            self.assertIn("SAVED screenshots/turn_0000.png", self.log_of(engine))
             self.assertLess(
                 self.log_of(engine).index("turn_0000"), self.log_of(engine).index("TURN 1")
             )
+
+    def test_the_log_names_every_picture_that_is_saved(self) -> None:
+        engine = self.run_of(plan_and(CLICK), max_steps=4)
+        engine.logger.flush()
+        saved = re.findall(r"SAVED (.*)", self.log_of(engine))
+        folder = engine.logger.folder
+        there = [path.relative_to(folder).as_posix() for path in folder.rglob("*.png")]
+        self.assertEqual(sorted(saved), sorted(there))
 
     def test_it_is_no_turn_and_no_act_relies_on_it(self) -> None:
         engine = self.run_of(plan_and(CLICK), max_steps=3)
@@ -346,3 +354,15 @@ class Debrief(CommandLineCase):
         log = self.log_after("--max-steps", "2")
         self.assertNotIn("MISSION COMPLETE", log)
         self.assertIn("FINAL STATUS: max_steps: Not completed within 2", log)
+
+
+class PanelError(RecordsCase):
+    def test_the_panel_shows_the_last_failure_until_a_reply_comes(self) -> None:
+        engine, _ = self.engine(lambda request: PLAN)
+        panel = agent.Panel(engine.config, engine.actuator.stop, agent.Book("run_0001"))
+        self.addCleanup(panel.close)
+        watch(engine, panel)
+        engine.logger.record(agent.FailureRecord(error="timeout", text="No reply came."))
+        self.assertEqual(json.loads(panel.answer("/state", b"")[1])["error"], "No reply came.")
+        engine.logger.record(agent.ReplyRecord(role="planner"))
+        self.assertEqual(json.loads(panel.answer("/state", b"")[1])["error"], "")
