@@ -7766,9 +7766,9 @@ def story_task_text(task: str, config: Config) -> str:
     return "\n".join(parts)
 
 
-def story_turn_text(turn: int, notes: Sequence[str]) -> str:
-    """Beside a story's picture: what must be said of the actions that led to it."""
-    return f"TURN {turn}.{''.join(notes)}"
+def story_turn_text(notes: Sequence[str]) -> str:
+    """Behind a story's picture: what must be said of the actions that led to it, often nothing."""
+    return "".join(notes).strip()
 
 
 TOOLS_IN_TEXT = """
@@ -8611,8 +8611,10 @@ class Message:
         pieces = [b'{"role": ', _encoded(self.role), b', "content": [']
         if self.before:
             pieces += [_encoded({"type": "text", "text": self.before}), b","]
-        pieces += [_IMAGE_BEGINS, self.image, b'"}},']
-        return [*pieces, _encoded({"type": "text", "text": self.text}), b"]}"]
+        pieces += [_IMAGE_BEGINS, self.image, b'"}}']
+        if self.text:
+            pieces += [b",", _encoded({"type": "text", "text": self.text})]
+        return [*pieces, b"]}"]
 
     def in_words(self) -> Message:
         """The same for a model that knows its tools from the text alone."""
@@ -10594,7 +10596,7 @@ def ask_for_story(
     messages = [
         Message("user", story_task_text(state.task, engine.config)),
         Message("assistant", state.plan or STORY_BEGINS),
-        Message("user", story_turn_text(state.turn, notes), image),
+        Message("user", story_turn_text(notes), image),
     ]
     reply = engine.voice.ask(engine.executor, messages)
     return reply.message if isinstance(reply, Reply) else {}

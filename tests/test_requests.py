@@ -107,6 +107,10 @@ class WhereThePictureStands(EngineCase):
             },
         )
 
+    def test_a_picture_that_needs_no_words_is_sent_alone(self) -> None:
+        content = json.loads(b"".join(agent.Message("user", "", b"UE5H").pieces()))["content"]
+        self.assertEqual([part["type"] for part in content], ["image_url"])
+
 
 class Reuse(EngineCase):
     def usage(self, **answer: Any) -> agent.Usage:

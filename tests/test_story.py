@@ -378,7 +378,7 @@ class Acting(StoryCase):
                 engine, _ = self.story(told(actions=[action]), told())
                 self.assertEqual((engine.eyes.desktop.inputs, self.drawn(engine)[1]), ([], []))
                 note = engine.voice.server.requests[1]["messages"][-1]["content"][1]["text"]
-                self.assertIn("TURN 2. Action 1 was not executed: ", note)
+                self.assertIn("Action 1 was not executed: ", note)
                 self.assertIn(words, note)
                 rgb, width, height = picture(engine.voice.server.requests[1])
                 self.assertFalse(
@@ -903,7 +903,7 @@ class GoingOn(StoryCase):
         agent.resume(engine, state)
         agent.run_agent(engine, state)
         self.assertIn(
-            "TURN 4. Unknown: the program ended",
+            "Unknown: the program ended",
             str(engine.voice.server.requests[0]["messages"][-1]),
         )
 
