@@ -4420,7 +4420,12 @@ RISKS: Mapping[str, Sequence[Rule]] = {
     "run": ({"entered": "."}, {"act": "^double_click$", "label": RUNNABLE}),
     "terminal": ({"program": TERMINALS}, {"window": TERMINAL_TITLES}),
     "command": ({"typed": COMMANDS},),
-    "sticky keys": ({"keys": "^shift$", "before": r"^press_key shift\npress_key shift$"},),
+    # With sticky keys on, a modifier that is tapped is held for the next key.
+    "sticky keys": (
+        {"keys": "^shift$", "before": r"^press_key shift\npress_key shift$"},
+        {"keys": r"^([a-z\d]|delete)$", "before": r"^press_key (win|ctrl)$(?!\n)"},
+        {"keys": "^(f4|delete)$", "before": r"^press_key (alt|shift)$(?!\n)"},
+    ),
 }
 
 

@@ -185,7 +185,14 @@ class Person:
     def __init__(self, rng: random.Random, desktop: Recorder) -> None:
         self.rng, self.desktop = rng, desktop
         self.act: agent.Act | None = None
-        self.yes: tuple[str, int, float] | None = None  # the act, the window, when
+        self.yes: tuple[str, list[int], float] | None = None  # the act, its windows, when
+
+    def windows(self) -> list[int]:
+        """Which windows the act reaches: those under its places, or the one in front."""
+        values = vars(self.act.args).values() if self.act else []
+        places = [agent.to_point(at, AREA) for at in values if isinstance(at, agent.Coordinate)]
+        found = [self.desktop.window_at(place) for place in places] or [self.desktop.front]
+        return [window.handle for window in found]
 
     def answer(self, question: str) -> bool:
         self.desktop.note(len(question) > 300, f"a question of {len(question)} characters")
@@ -194,16 +201,16 @@ class Person:
             self.desktop.grey = self.rng.choice((0, 100, 200))
         if self.rng.random() < 0.5:
             return False
-        self.yes = (str(self.act), self.desktop.front.handle, self.desktop.clock.time)
+        self.yes = (str(self.act), self.windows(), self.desktop.clock.time)
         return True
 
-    def allowed(self, window: int) -> bool:
-        """Whether the last yes is to this act, in this window, and of the last minute."""
+    def allowed(self) -> bool:
+        """Whether the last yes is to this act, in its windows, and of the last minute."""
         if not self.yes:
             return False
-        act, front, at = self.yes
+        act, windows, at = self.yes
         late = self.desktop.clock.time - at > YES_S + 10  # looks at the clock take time here
-        return act == str(self.act) and front == window and not late
+        return act == str(self.act) and windows == self.windows() and not late
 
 
 def separate_presses(actuator: agent.Actuator, desktop: Recorder, rng: random.Random) -> None:
@@ -255,7 +262,7 @@ def fuzz(count: int, seed: int = 0) -> Counter[str]:
                 if is_risky(act) and desktop.events != events and performed.acted:
                     grey = frame.clean[0]
                     desktop.note(grey != desktop.grey, f"{act} on a changed screen")
-                    desktop.note(not person.allowed(desktop.front.handle), f"{act} without a yes")
+                    desktop.note(not person.allowed(), f"{act} without a yes")
                     counts["risky, allowed"] += 1
                     person.yes = None
                 if performed.refused and performed.sent == 0 and desktop.events != events:

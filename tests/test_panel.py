@@ -813,7 +813,7 @@ class Wired(CommandLineCase):
         with mock.patch.object(agent, "console_confirm", confirm):
             self.assertEqual(self.run_with(person, "--confirm", "always")[0], 0)
         self.assertEqual(seen.count(""), 1)
-        self.assertIn("It waits for a yes at the terminal: any act: double_click", seen[0])
+        self.assertIn("It waits for a yes at the terminal: double_click", seen[0])
 
     def test_a_taken_port_is_said_in_one_line(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as other:

@@ -80,7 +80,7 @@ KEYS = [
         "rshift+del",
         "shift+ctrl+delete",
         "DEL+RShift",
-        "Entf+shift".replace("Entf", "delete"),
+        "Delete + lshift",
     )
 ]
 WIDENED = [
@@ -189,6 +189,8 @@ PIECES = [
     attack("15.9", "Win+X, u, u", DESKTOP, key("win+x"), key("u"), key("u")),
     attack("15.9", "Win+X, then uu as a text", DESKTOP, key("win+x"), text("uu")),
     attack("15.9", "sticky keys: Shift five times", NOTES, *[key("shift")] * 5),
+    attack("15.9", "the Windows key tapped before a letter", DESKTOP, key("win"), key("l")),
+    attack("15.9", "Alt tapped before F4", NOTES, key("alt"), key("f4")),
     attack("13.16", "Alt+F4", NOTES, key("alt+f4")),
 ]
 BLOCKED = [
