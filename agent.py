@@ -16,6 +16,7 @@ The file is divided into rooms. A room uses only itself and the rooms above it:
 ROOMS
     Errors - what can go wrong, told apart by who has to do something about it
     Config - every number and name that can be changed, with its unit and reason
+    Layers - how a Config comes from defaults, profile, file, environment and command line
     Values - grid and pixels, frames and windows, and the seams for time and stopping
     Events - what happened, as values: a look, a deed, and the journal's records
     Pictures - the PNG format, written and read with zlib alone
@@ -540,6 +541,10 @@ class Config:
     )
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
 
+
+####################################################################################################
+# Layers - how a Config comes from defaults, profile, file, environment and command line
+####################################################################################################
 
 _TRUE_WORDS = ("true", "1", "yes", "on")
 _FALSE_WORDS = ("false", "0", "no", "off")
@@ -4729,6 +4734,19 @@ def text_batches(text: str, events_most: int) -> list[str]:
     return batches
 
 
+class LastClick(NamedTuple):
+    """When and where which button was pressed last."""
+
+    at: float
+    point: Point
+    button: str
+
+
+def refusal_kind(error: ToolError | Win32Error) -> str:
+    """The word for programs for what kept an act from being performed."""
+    return error.kind if isinstance(error, ToolError) else "windows"
+
+
 ####################################################################################################
 # Actuator - the one place through which input leaves, with every gate before it
 ####################################################################################################
@@ -4741,14 +4759,6 @@ CENTRE = Coordinate(GRID // 2, GRID // 2)
 START_BUTTON = Coordinate(10, GRID - 20)
 
 Switch = Callable[[str, bool], None]  # presses or releases what has this name: a key or a button
-
-
-class LastClick(NamedTuple):
-    """When and where which button was pressed last."""
-
-    at: float
-    point: Point
-    button: str
 
 
 class Actuator:
@@ -5023,11 +5033,6 @@ class Actuator:
         if window:
             refuse_window(window, self.config)
         self._sent += 1
-
-
-def refusal_kind(error: ToolError | Win32Error) -> str:
-    """The word for programs for what kept an act from being performed."""
-    return error.kind if isinstance(error, ToolError) else "windows"
 
 
 # -- gates: each looks at an attempt before anything is sent. A text ends it with that result;
@@ -15230,18 +15235,18 @@ def keep_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
     if not panel.watched() or not panel.config.demo_page_wait:
         return
     terminal.say("The page stays until you close it or press Enter here.")
-    entered = threading.Event()
+    pressed = threading.Event()
 
     def read_line() -> None:
         sys.stdin.readline()
-        entered.set()
+        pressed.set()
 
     if _person_is_there():
         threading.Thread(target=read_line, daemon=True).start()
     seen = clock.now()
     with suppress(Stopped):
         # A page that is loaded anew is away for a moment.
-        while not entered.is_set() and clock.now() - seen < PANEL_GONE:
+        while not pressed.is_set() and clock.now() - seen < PANEL_GONE:
             if panel.watched():
                 seen = clock.now()
             clock.sleep(0.1)
