@@ -1576,9 +1576,10 @@ def from_json(entry: Mapping[str, Any]) -> tuple[Record, list[str]]:
         if name == "kind":
             continue
         try:
-            values[name] = _read_field(value, str(known[name].type))
-            if values[name] not in known[name].metadata.get("one_of", [values[name]]):
-                raise TypeError(f"{value!r:.40} is none of those that it can be")
+            read = _read_field(value, str(known[name].type))
+            if read not in known[name].metadata.get("one_of", [read]):
+                raise TypeError(f"{read!r:.40} is none of those that it can be")
+            values[name] = read
         except (KeyError, TypeError):
             if value is not None:  # earlier versions wrote some names with nothing behind them
                 ignored.append(f"{kind}.{name}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import agent
-from tests.attacks import patterns, secrets
+from tests.attacks import folders, patterns, secrets, server
 from tests.scripted import EngineCase
 
 
@@ -68,6 +70,33 @@ class Secrets(EngineCase):
         self.assertTrue(agent.Rect(left, top, width, height).contains(agent.Point(30, 52)))
         text = (stage.engine.logger.folder / "turns.jsonl").read_text(encoding="utf-8")
         self.assertNotIn("hunter", text)
+
+
+class Folders(unittest.TestCase):
+    @unittest.skipIf(os.name == "nt", "links and pipes take rights on Windows")
+    def test_nothing_in_a_run_folder_reaches_outside_of_it_hangs_or_breaks_the_program(
+        self,
+    ) -> None:
+        for attack in folders.ATTACKS:
+            self.assertFalse(folders.gets_through(attack), attack.__name__)
+
+
+class Servers(unittest.TestCase):
+    def test_no_answer_title_or_word_of_a_model_gets_through(self) -> None:
+        for attack in server.ATTACKS:
+            self.assertFalse(server.gets_through(attack), attack.__name__)
+
+    def test_a_short_secret_is_warned_about_and_hidden_as_a_whole_word(self) -> None:
+        said: list[str] = []
+        with (
+            mock.patch.dict(os.environ, {"PIN": "4711", "LONG": "hunter2hunter2"}),
+            mock.patch.object(agent, "say", said.append),
+        ):
+            hidden = agent.read_secrets(["PIN", "LONG"])
+        self.assertRegex("".join(said), "^warning: --secret PIN has fewer than 8 [^:]*: [^:]*$")
+        self.assertEqual(
+            hidden.hide("4711, 14711 and xhunter2hunter2x"), "{{PIN}}, 14711 and x{{LONG}}x"
+        )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,262 @@
+"""Run folders from somebody else: links, pipes, bombs and forged records; and what a run may delete or leave behind.
+
+python -m tests.attacks.folders
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import agent
+
+MARK = "c4nary-of-the-outside"
+
+
+def main_of(*arguments: str, seconds: float = 20.0) -> tuple[int, str]:
+    """Exit code and output of the program in a process of its own; -1 if it hangs."""
+    command = [sys.executable, agent.__file__, *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=seconds, text=True, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        return -1, "hangs"
+    return done.returncode, done.stdout + done.stderr
+
+
+def run_of(root: Path, number: int = 1, *records: object) -> Path:
+    """A run folder with a journal of these records behind that of its task."""
+    folder = root / "dumps" / f"run_{number:04d}"
+    (folder / "screenshots").mkdir(parents=True)
+    begin = {"kind": "run", "task": "Press", "profile": "planner", "time": 1}
+    lines = [part if isinstance(part, str) else json.dumps(part) for part in (begin, *records)]
+    (folder / "turns.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def settings(root: Path, *more: str) -> list[str]:
+    return ["--set", f"dump_dir={root / 'dumps'}", *more]
+
+
+def is_one_sentence(code: int, said: str) -> bool:
+    return code >= 0 and "Traceback" not in said and len(said.strip().splitlines()) <= 1
+
+
+def linked_picture_is_exported(root: Path) -> bool:
+    """A screenshot that is a link to a picture outside is embedded by --export."""
+    rgb = bytes(range(48)) * 16
+    outside = root / "private.png"
+    outside.write_bytes(agent.rgb_to_png(rgb, 16, 16))
+    look = {"kind": "look", "turn": 1, "screenshot": "screenshots/turn_0001.png", "time": 2}
+    folder = run_of(root, 1, look, {"kind": "action", "turn": 1, "tool": "click", "time": 3})
+    (folder / "screenshots" / "turn_0001.png").symlink_to(outside)
+    main_of(*settings(root), "--export", "1", str(root / "out.html"))
+    url = b"data:image/png;base64,iVBOR"
+    return url in (root / "out.html").read_bytes()
+
+
+def linked_folder_is_exported(root: Path) -> bool:
+    """The folder of the screenshots is a link to one outside."""
+    outside = root / "private"
+    outside.mkdir()
+    (outside / "turn_0001.png").write_bytes(agent.rgb_to_png(bytes(range(48)) * 16, 16, 16))
+    look = {"kind": "look", "turn": 1, "screenshot": "screenshots/turn_0001.png", "time": 2}
+    folder = run_of(root, 1, look, {"kind": "action", "turn": 1, "tool": "click", "time": 3})
+    (folder / "screenshots").rmdir()
+    (folder / "screenshots").symlink_to(outside)
+    main_of(*settings(root), "--export", "1", str(root / "out.html"))
+    return b"data:image/png;base64,iVBOR" in (root / "out.html").read_bytes()
+
+
+def linked_report_overwrites(root: Path) -> bool:
+    """report.html is a link to a file outside, which --report overwrites."""
+    outside = root / "letter.txt"
+    outside.write_text(MARK)
+    (run_of(root) / "report.html").symlink_to(outside)
+    main_of(*settings(root), "--report", "1")
+    return outside.read_text() != MARK
+
+
+def linked_log_is_written_on_resume(root: Path) -> bool:
+    """execution_log.txt is a link to a file outside, to which --resume adds."""
+    outside = root / "letter.txt"
+    outside.write_text(MARK)
+    (run_of(root) / "execution_log.txt").symlink_to(outside)
+    main_of(*settings(root), "--demo", "--max-steps", "1", "--resume", "1")
+    return outside.read_text() != MARK
+
+
+def pipe_hangs(root: Path) -> bool:
+    """turns.jsonl is a pipe, at which --runs waits for ever."""
+    folder = run_of(root)
+    (folder / "turns.jsonl").unlink()
+    os.mkfifo(folder / "turns.jsonl")
+    return main_of(*settings(root), "--runs", seconds=8)[0] == -1
+
+
+def resume_deletes_its_run(root: Path) -> bool:
+    """--resume of the older of two runs with keep_runs=1 deletes what it resumes."""
+    old = run_of(root, 1)
+    run_of(root, 2)
+    main_of(*settings(root, "--set", "keep_runs=1"), "--demo", "--max-steps", "1", "--resume", "1")
+    return not (old / "turns.jsonl").exists()
+
+
+def replay_deletes_its_run(root: Path) -> bool:
+    """--replay with keep_runs=1 deletes what it replays."""
+    click = {"element_name": "x", "position": [1, 1], "reasoning": ""}
+    intent = {"kind": "intent", "turn": 1, "tool": "click", "args": click, "time": 2}
+    result = {"kind": "result", "turn": 1, "result": "Clicked", "changed": True, "time": 3}
+    old = run_of(root, 1, intent, result)
+    main_of(
+        *settings(root, "--set", "keep_runs=1", "--set", "replay_patience=0"),
+        "--demo",
+        "--replay",
+        "1",
+    )
+    return not (old / "turns.jsonl").exists()
+
+
+def bomb_takes_seconds(root: Path) -> bool:
+    """A small picture of slow filters takes more than eight seconds to be read."""
+    width, height = 8000, 1200
+    rows = (b"\4" + bytes(width * 3)) * height
+    header = agent.PNG_SIGNATURE + agent.png_pack(
+        b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
+    )
+    bomb = header + agent.png_pack(b"IDAT", zlib.compress(rows)) + agent.png_pack(b"IEND", b"")
+    begin = time.process_time()
+    with contextlib.suppress(agent.AgentError):
+        agent.png_to_rgb(bomb)
+    return time.process_time() - begin > 8
+
+
+def deep_json_breaks(root: Path) -> bool:
+    """200,000 brackets as a file of settings or scenarios end in a traceback."""
+    deep = root / "deep.json"
+    deep.write_text("[" * 200_000)
+    outputs = [
+        main_of(option, str(deep), "--scenarios") for option in ("--config", "--scenario-file")
+    ]
+    outputs += [main_of("--config", str(deep), "--runs", *settings(root))]
+    return not all(is_one_sentence(code, said) for code, said in outputs[1:])
+
+
+def deep_journal_breaks(root: Path) -> bool:
+    """The same as a line of a journal, and 100 levels of it, which whoever writes it again pays for."""
+    run_of(root, 1, '{"kind": "look", "a": ' + "[" * 200_000, {"kind": "end", "time": 2})
+    code, said = main_of(*settings(root), "--runs")
+    return code != 0 or "Traceback" in said
+
+
+def nan_in_script(root: Path) -> bool:
+    """NaN in an act of a journal becomes the word nan in a saved script, which cannot run."""
+    args = '{"element_name": "x", "position": [NaN, 1], "reasoning": "", "more": Infinity}'
+    intent = '{"kind": "intent", "turn": 1, "tool": "click", "args": ' + args + ', "time": 2}'
+    run_of(
+        root, 1, intent, {"kind": "result", "turn": 1, "result": "x", "changed": True, "time": 3}
+    )
+    code, said = main_of(*settings(root), "--save-script", "1", str(root / "script.py"))
+    text = (root / "script.py").read_text() if (root / "script.py").exists() else ""
+    return "Traceback" in said or "nan" in text or "inf," in text
+
+
+def forged_state_is_believed(root: Path) -> bool:
+    """A state record with another task, an unknown mode, and acts that are no objects."""
+    entry = {
+        "kind": "state",
+        "task": "Evil",
+        "memory": {"a": 1},
+        "mode": "EVIL",
+        "trail": [7],
+        "time": 2,
+    }
+    record, _ = agent.from_json(entry)
+    state = agent.AgentState("Press", agent.AgentMemory(12))
+    state.take(record)
+    return state.task != "Press" or state.mode == "EVIL" or state.trail == [7]
+
+
+def others_can_read(root: Path) -> bool:
+    """The folder of a run is open to everybody on the machine."""
+    logger = agent.ExecutionLogger(str(root / "dumps"))
+    logger.close()
+    return bool(stat.S_IMODE(logger.folder.stat().st_mode) & 0o077)
+
+
+def huge_reply_is_stored_whole(root: Path) -> bool:
+    """A reply of 1.5 MB costs several megabytes of disk a turn."""
+    logger = agent.ExecutionLogger(str(root / "dumps"))
+    message = {"role": "assistant", "content": "x y " * 400_000}
+    with mock.patch.object(sys, "stdout", io.StringIO()):
+        stored = getattr(agent, "stored_reply", lambda value: value)(message)
+        logger.record(agent.ReplyRecord(message=stored))
+        logger.exchange("RESPONSE", agent.reply_lines(message))
+    logger.close()
+    return sum(path.stat().st_size for path in logger.folder.rglob("*.*")) > 1_000_000
+
+
+def run_outgrows_its_limit(root: Path) -> bool:
+    """keep_megabytes=1, and one run of pictures and texts writes ten megabytes."""
+    limits = {"most_megabytes": 1} if hasattr(agent, "stored_reply") else {}
+    logger = agent.ExecutionLogger(str(root / "dumps"), **limits)
+    with contextlib.suppress(agent.AgentError):
+        for number in range(100):
+            logger.save_screenshot(f"turn_{number:04d}", os.urandom(100_000))
+            logger.log("x" * 1000)
+        for _ in range(10_000):
+            logger.log("x" * 1000)
+    logger.close()
+    return sum(path.stat().st_size for path in logger.folder.rglob("*.*")) > 1_500_000
+
+
+ATTACKS: tuple[Callable[[Path], bool], ...] = (
+    linked_picture_is_exported,
+    linked_folder_is_exported,
+    linked_report_overwrites,
+    linked_log_is_written_on_resume,
+    pipe_hangs,
+    resume_deletes_its_run,
+    replay_deletes_its_run,
+    bomb_takes_seconds,
+    deep_json_breaks,
+    deep_journal_breaks,
+    nan_in_script,
+    forged_state_is_believed,
+    others_can_read,
+    huge_reply_is_stored_whole,
+    run_outgrows_its_limit,
+)
+
+
+def gets_through(attack: Callable[[Path], bool]) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        return attack(Path(folder))
+
+
+def main() -> int:
+    found = 0
+    for attack in ATTACKS:
+        through = gets_through(attack)
+        found += through
+        print(
+            f"{'THROUGH' if through else 'held':<8} {attack.__name__}: {attack.__doc__}", flush=True
+        )
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
