@@ -37,11 +37,9 @@ class Cut(NamedTuple):
 
     kind: str
     field: str
-    # `goes`; `may go`, if it was null; `common keys`: keys on one side alone are named, not counted
+    # One of the words that `without_cuts` and `without_lines` know: `goes`; `may go`, if it was
+    # null; `common keys`: keys on one side alone are named, not counted.
     allowed: str
-    allowed: (
-        str  # what CUTS says of it: one of the words that `without_cuts` and `without_lines` know
-    )
     why: str
 
 

