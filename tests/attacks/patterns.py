@@ -335,6 +335,9 @@ def slow(path: Path = SOURCE) -> list[str]:
         source = use.pattern.decode() if isinstance(use.pattern, bytes) else use.pattern
         for grown in grown_texts(source):
             ratio = times_slower(use, grown)
+            for _ in range(3):  # a machine that is busy slows the longer text down by chance
+                if ratio > TIMES_MOST:
+                    ratio = min(ratio, times_slower(use, grown))
             if ratio > TIMES_MOST:
                 sentences.append(
                     f"line {use.line}: {use.method} {source[:60]!r} takes {ratio:.1f} times as long"
