@@ -93,6 +93,8 @@ def uses_of_call(module: ModuleType, function: ast.AST | None, node: ast.Call) -
         if method not in METHODS and (method != "compile" or function is None):
             return []  # what the file compiles at its top is found by its value
         value = evaluated(node.args[0], known)
+        if value == ast.unparse(node.args[0]):
+            value = None  # a parameter: its patterns come from a table
         flags = 0
         for argument in [*node.args[1:], *(word.value for word in node.keywords)]:
             flag = evaluated(argument, {"re": re})
