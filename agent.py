@@ -10201,7 +10201,7 @@ PAGE = r"""<!doctype html>
       function makeArticle(turn) {
         const article = make("article", toneOf(turn));
         const top = add(article, "header");
-        top.onclick = () => live && toggle(article, turn.turn);
+        if (live) top.onclick = () => toggle(article, turn.turn);
         fillHeader(top, turn);
         const body = add(article, "div", "body");
         addWords(add(body, "div", "words"), turn);
@@ -10830,7 +10830,7 @@ PAGE = r"""<!doctype html>
       // -- the panel: the same items through its event stream, the screen, the person's words
 
       // What is handed back is painted apart: the person sees rings, which cover nothing.
-      const screen = byId("screen").getContext("2d", { alpha: false });
+      const screenPen = byId("screen").getContext("2d", { alpha: false });
       const sheet = document.createElement("canvas");
       const pen = sheet.getContext("2d", { alpha: false, willReadFrequently: true });
       const token = location.hash.slice(1);
@@ -10910,11 +10910,11 @@ PAGE = r"""<!doctype html>
         const base = new Image();
         base.src = "data:image/png;base64," + all.raw_b64;
         await base.decode();
-        for (const { canvas } of [screen, pen]) {
+        for (const { canvas } of [screenPen, pen]) {
           canvas.width = base.width;
           canvas.height = base.height;
         }
-        screen.drawImage(base, 0, 0);
+        screenPen.drawImage(base, 0, 0);
         pen.drawImage(base, 0, 0);
         patches = all.marks;
         pictures.set("", base.src);
@@ -10925,7 +10925,7 @@ PAGE = r"""<!doctype html>
 
       // Rings for the latest acts and those before, and boxes for what the model looked at.
       function markScreen({ actions, bboxes, trail }) {
-        const { width, height } = screen.canvas;
+        const { width, height } = screenPen.canvas;
         byId("now").querySelector("svg")?.remove();
         run.size = run.began ? run.size : [width, height];
         const [wide, high] = run.size;
