@@ -8942,7 +8942,7 @@ class RunEntry:
     plan: str = ""
     instructions: str = ""
     sums: Sums = field(default_factory=Sums)
-    role: str = ""  # which replied last, the verifier aside
+    role: str = ""  # which acts, once it has replied
 
     @property
     def begun(self) -> str:
@@ -9161,6 +9161,7 @@ def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> Sums:
     turn.notes.append(("plan", record.done.removeprefix("plan: ")))
     run.plan = record.plan
     run.instructions = record.instructions
+    run.role = ""  # a planner does not act
     turn.plan_text = record.plan
     turn.instructions = record.instructions
     return Sums()
@@ -9508,6 +9509,12 @@ PAGE = r"""<!doctype html>
         gap: 8px 14px;
         align-items: center;
         padding-bottom: 0;
+      }
+      #filters {
+        flex-wrap: wrap;
+      }
+      #filters button {
+        flex: none;
       }
       #amount:empty {
         display: none;
@@ -10156,8 +10163,9 @@ PAGE = r"""<!doctype html>
         // Dashed is what was refused or broken off.
         const kind = `${more || ""} ${act.changed === null ? "off" : ""}`;
         for (const [cx, cy] of spots) {
-          addMark(svg, "circle", { cx, cy, r: 34 }, kind);
-          if (act.tool.startsWith("double")) addMark(svg, "circle", { cx, cy, r: 46 }, kind);
+          addMark(svg, "circle", { cx, cy, r: run.size[0] / 45 }, kind);
+          if (act.tool.startsWith("double"))
+            addMark(svg, "circle", { cx, cy, r: run.size[0] / 33 }, kind);
         }
         if (spots.length > 1) markWay(svg, spots[0], spots[1], kind);
       }
@@ -10167,14 +10175,15 @@ PAGE = r"""<!doctype html>
         const [left, top] = toPixels(region[0], region[1]);
         const [right, bottom] = toPixels(region[2], region[3]);
         const size = { width: right - left, height: bottom - top };
-        if (right) addMark(svg, "rect", { x: left, y: top, ...size, rx: 6 }, kind);
+        if (right) addMark(svg, "rect", { x: left, y: top, ...size }, kind);
       }
 
       // An arrow from where a drag began to where it ended.
       function markWay(svg, [x1, y1], [x2, y2], kind) {
         const way = Math.atan2(y2 - y1, x2 - x1);
+        const long = -run.size[0] / 38;
         function wing(turn) {
-          return `M ${x2},${y2} l ${-40 * Math.cos(way + turn)} ${-40 * Math.sin(way + turn)}`;
+          return `M ${x2},${y2} l ${long * Math.cos(way + turn)} ${long * Math.sin(way + turn)}`;
         }
         const line = `M ${x1} ${y1} L ${x2},${y2} ${wing(0.5)} ${wing(-0.5)}`;
         addMark(svg, "path", { d: line }, kind);
@@ -10482,7 +10491,7 @@ PAGE = r"""<!doctype html>
       function startPlaying() {
         const over = current >= Math.max(...shownPlaces());
         timer = setInterval(playOn, PLAY_MS);
-        setText(byId("play"), "Stop");
+        setText(byId("play"), "Pause");
         if (over) stepTo(-Infinity);
         else go(current);
       }

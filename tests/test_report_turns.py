@@ -51,6 +51,16 @@ class Profiles(CommandLineCase):
         self.assertEqual(turns[-1]["role"], "executor")
 
 
+class Roles(unittest.TestCase):
+    def test_an_act_without_a_reply_is_not_the_planners(self) -> None:
+        book = agent.Book("run_0001")
+        book.take(agent.RunRecord())
+        book.take(agent.ReplyRecord(1, 1, "planner"))
+        book.take(agent.PlanRecord(1, "plan: go"))
+        book.take(agent.ActionRecord(2, "click"))
+        self.assertEqual([turn.role for turn in book.turns], ["planner", ""])
+
+
 class Held(unittest.TestCase):
     def notes(self, refused: str) -> list[tuple[str, str]]:
         book = agent.Book("run_0001")
