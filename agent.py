@@ -84,8 +84,8 @@ except ImportError:
 
 import argparse
 import base64
-import difflib
 import ctypes
+import difflib
 import errno
 import getpass
 import hashlib
@@ -11204,6 +11204,9 @@ class TurnEntry:
     acts: list[ActEntry] = field(default_factory=list)
     shots: list[str] = field(default_factory=list)
     sums: Sums = field(default_factory=Sums)
+    plan_text: str = ""  # as the planner left it in this turn
+    instructions: str = ""
+    replies: list[ReplyRecord] = field(default_factory=list)
 
 
 @dataclass
@@ -11221,6 +11224,7 @@ class RunEntry:
     plan: str = ""
     instructions: str = ""
     sums: Sums = field(default_factory=Sums)
+    role: str = ""  # which acts, once it has replied
 
     @property
     def begun(self) -> str:
@@ -11288,9 +11292,10 @@ class Book:
         """The entry of the record's turn, which may begin with it."""
         turns = self.turns
         if not turns or turns[-1].turn != record.turn:
-            sums = Sums(turns=1)
+            counted = int(record.turn > 0)  # what comes before the first turn is none
+            sums = Sums(turns=counted)
             turns.append(TurnEntry(record.turn, self._last, sums=sums))
-            self.run.sums.turns += 1
+            self.run.sums.turns += counted
             if self.most:
                 del turns[: -self.most]
         return turns[-1]
@@ -11382,10 +11387,20 @@ def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
     if cached is not None:
         sums.reused = cached
         sums.reused_of = sums.prompt
-    if turn.role in ("", record.role):
-        turn.role = record.role
-        turn.said = message_text(record.message.get("content"))
+    turn.replies.append(record)
+    if record.role != _VERIFIER.name:
+        run.role = record.role
+        _enter_words(turn, record)
     return sums
+
+
+def _enter_words(turn: TurnEntry, record: ReplyRecord) -> None:
+    """Who speaks in a turn and what: a story's reply comes after its act and is about the next."""
+    if turn.role not in ("", record.role):
+        return
+    turn.role = record.role
+    if not turn.result:
+        turn.said = message_text(record.message.get("content"))
 
 
 def _enter_intent(run: RunEntry, turn: TurnEntry, record: IntentRecord) -> Sums:
@@ -11406,7 +11421,9 @@ def _enter_result(run: RunEntry, turn: TurnEntry, record: ResultRecord) -> Sums:
         entry.changed = record.changed
         entry.region = record.region
     if record.refused:
-        turn.notes.append(("refused", record.result))
+        # A pause, or a screen that had changed meanwhile: nobody forbade anything.
+        kind = "held up" if record.refused == "stale_frame" else "refused"
+        turn.notes.append((kind, record.result))
     return Sums(
         refused=int(bool(record.refused)),
         acted=int(record.changed is not None),
@@ -11420,6 +11437,7 @@ def _enter_action(run: RunEntry, turn: TurnEntry, record: ActionRecord) -> Sums:
     turn.changed = record.changed
     turn.call = f"{record.tool} {record.args}"
     turn.said = record.response_text or turn.said
+    turn.role = turn.role or run.role
     unchanged = record.changed is False
     lost = record.tool == "no_call" or unchanged or turn.sums.refused > 0
     return Sums(wasted=int(lost))
@@ -11431,6 +11449,9 @@ def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> Sums:
     turn.notes.append(("plan", record.done.removeprefix("plan: ")))
     run.plan = record.plan
     run.instructions = record.instructions
+    run.role = ""  # a planner does not act
+    turn.plan_text = record.plan
+    turn.instructions = record.instructions
     return Sums()
 
 
@@ -11515,6 +11536,9 @@ PAGE = r"""<!doctype html>
         --mark: #e11d48;
         --mark-halo: #fff;
         --region: #16a34a;
+        /* Beside everything, so that all of it stands in one column on the widest screens, too. */
+        --side: max(clamp(12px, 3vw, 32px), (100vw - 1640px) / 2);
+        --bar: 62px; /* the height of the bar that stays in sight */
       }
       @media (prefers-color-scheme: dark) {
         :root {
@@ -11571,8 +11595,8 @@ PAGE = r"""<!doctype html>
       small {
         display: block;
       }
-      dl div,
       article,
+      dialog,
       nav,
       .card {
         background: var(--card);
@@ -11595,6 +11619,7 @@ PAGE = r"""<!doctype html>
       dd,
       b,
       .cost,
+      #amount,
       #where {
         font-variant-numeric: tabular-nums;
       }
@@ -11630,11 +11655,10 @@ PAGE = r"""<!doctype html>
 
       /* The run: how it ended, its task, its figures. */
       #top,
+      #find,
       #turns,
       #live {
-        max-width: 1360px;
-        margin: auto;
-        padding: 18px clamp(12px, 3vw, 32px);
+        padding: 18px var(--side);
       }
       h1 {
         margin: 10px 0 6px;
@@ -11653,15 +11677,27 @@ PAGE = r"""<!doctype html>
       dl {
         display: flex;
         flex-wrap: wrap;
-        gap: 8px;
-        margin: 16px 0 0;
-      }
-      dl div {
-        padding: 5px 12px;
+        gap: 8px 30px;
+        margin: 14px 0 0;
       }
       dd {
         margin: 0;
         font-weight: 600;
+      }
+      .key dd {
+        font-size: 20px;
+      }
+      summary {
+        width: fit-content;
+        color: var(--soft);
+        font-size: 12.5px;
+        cursor: pointer;
+      }
+      summary:hover {
+        color: var(--ink);
+      }
+      #top details {
+        margin-top: 12px;
       }
 
       /* The bar that stays in sight: buttons and the line of turns. */
@@ -11670,11 +11706,18 @@ PAGE = r"""<!doctype html>
         top: 0;
         z-index: 2;
         display: flex;
-        gap: 6px;
+        gap: 6px 14px;
         align-items: center;
         border-width: 1px 0;
         border-radius: 0;
-        padding: 8px clamp(12px, 3vw, 32px);
+        padding: 8px var(--side);
+      }
+      .group {
+        display: flex;
+        gap: 6px;
+      }
+      #where {
+        white-space: nowrap;
       }
       button,
       input {
@@ -11691,8 +11734,16 @@ PAGE = r"""<!doctype html>
         flex: 1;
         min-width: 0;
       }
+      button {
+        white-space: nowrap;
+        cursor: pointer;
+      }
       button:hover:enabled {
         border-color: var(--soft);
+      }
+      [aria-pressed="true"] {
+        border-color: var(--blue);
+        color: var(--blue);
       }
       :disabled {
         opacity: 0.45;
@@ -11730,13 +11781,53 @@ PAGE = r"""<!doctype html>
       #line .now {
         box-shadow: inset 0 -6px var(--ink);
       }
+      #line .out {
+        opacity: 0.12;
+      }
+      /* It took longer than it is wide: two cuts in the middle say so. */
+      #line .long {
+        background: linear-gradient(
+          100deg,
+          var(--tone) calc(50% - 5px),
+          transparent 0 calc(50% - 2px),
+          var(--tone) 0 calc(50% + 2px),
+          transparent 0 calc(50% + 5px),
+          var(--tone) 0
+        );
+      }
+
+      /* Which turns are shown. */
+      #find {
+        display: flex;
+        flex-wrap: wrap;
+        gap: 8px 14px;
+        align-items: center;
+        padding-bottom: 0;
+      }
+      #filters {
+        flex-wrap: wrap;
+      }
+      #filters button {
+        flex: none;
+      }
+      #amount:empty {
+        display: none;
+      }
+      #find input {
+        flex: 1 1 16em;
+        max-width: 30em;
+      }
+      ::highlight(found) {
+        background: #ffd84d;
+        color: #1b2430;
+      }
 
       /* A turn: its head in one row, its pictures and its words. */
       article {
         margin-bottom: 16px;
         border-left: 5px solid var(--tone);
         padding: 12px 16px 14px;
-        scroll-margin-top: 62px;
+        scroll-margin-top: calc(var(--bar) + 8px);
       }
       article.now {
         box-shadow: 0 0 0 2px var(--blue);
@@ -11757,19 +11848,73 @@ PAGE = r"""<!doctype html>
       .res {
         display: none;
       }
+      b a {
+        color: inherit;
+        text-decoration: none;
+      }
+      b a:hover {
+        color: var(--blue);
+      }
       .body {
         display: grid;
-        gap: 16px;
+        gap: 14px 18px;
         margin-top: 10px;
       }
+      .said :last-child,
+      .did :last-child {
+        margin-bottom: 0;
+      }
+      .raw {
+        grid-column: 1 / -1;
+      }
+      pre {
+        margin: 8px 0 0;
+        max-height: 30em;
+        overflow: auto;
+        white-space: pre-wrap;
+      }
 
-      /* A picture and, over it in its own pixels, what was done there. */
+      /* A picture and, over it in its own pixels, what was done there; beside it the one after. */
+      .pair {
+        display: grid;
+        gap: 6px 14px;
+        align-content: start;
+      }
+      .switch {
+        display: flex;
+        gap: 6px;
+      }
+      .switch button {
+        height: 28px;
+        font-size: 13px;
+      }
       figure {
+        margin: 0;
+      }
+      figcaption {
+        margin-top: 4px;
+        color: var(--soft);
+        font-size: 13px;
+        unicode-bidi: plaintext;
+      }
+      figcaption b {
+        font-size: inherit;
+        color: var(--ink);
+      }
+      .frame {
         position: relative;
-        margin: 0 0 8px;
-        border: 1px solid var(--line);
+        display: block;
+        width: 100%;
+        height: auto;
+        padding: 0;
         border-radius: 8px;
         overflow: hidden;
+        cursor: zoom-in;
+        white-space: normal;
+      }
+      .missing {
+        padding: 2em 1em;
+        cursor: default;
       }
       img {
         display: block;
@@ -11783,35 +11928,113 @@ PAGE = r"""<!doctype html>
         height: 100%;
       }
       circle,
-      path {
+      path,
+      rect {
         fill: none;
         stroke: var(--mark);
-        stroke-width: 5;
-        filter: drop-shadow(0 0 3px var(--mark-halo));
+        stroke-width: 2.5px;
+        vector-effect: non-scaling-stroke;
+      }
+      .halo {
+        stroke: var(--mark-halo);
+        stroke-width: 5px;
+        opacity: 0.85;
       }
       .region {
-        fill: none;
         stroke: var(--region);
-        stroke-width: 3;
       }
-      .off,
-      .region {
-        stroke-dasharray: 14 10;
+      .region.halo {
+        stroke: var(--mark-halo);
       }
-      rect:not(.region) {
-        fill: var(--mark);
+      .off:not(.halo),
+      .region:not(.halo) {
+        stroke-dasharray: 7 5;
       }
-      text {
-        fill: var(--mark-halo);
-        font:
-          600 24px system-ui,
-          sans-serif;
+      .trail {
+        opacity: 0.45;
+      }
+
+      /* Over the page: a picture at full size, and the keys. */
+      dialog {
+        padding: 14px 18px;
+        color: inherit;
+      }
+      dialog::backdrop {
+        background: rgb(0 0 0 / 60%);
+      }
+      #zoom {
+        width: 100vw;
+        max-width: none;
+        height: 100vh;
+        height: 100dvh;
+        max-height: none;
+        border: 0;
+        border-radius: 0;
+        padding: 0;
+        background: var(--ground);
+      }
+      #zoom[open] {
+        display: flex;
+        flex-flow: column;
+      }
+      #tools {
+        display: flex;
+        flex-wrap: wrap;
+        gap: 6px;
+        align-items: center;
+        padding: 8px 12px;
+        background: var(--card);
+      }
+      #tools span {
+        flex: 1 1 8em;
+        text-align: right;
+      }
+      #about b {
+        font-size: inherit;
+      }
+      #about {
+        padding: 0 12px 8px;
+        background: var(--card);
+      }
+      #stage {
+        flex: 1;
+        display: flex;
+        overflow: auto;
+      }
+      #stage .frame {
+        flex: none;
+        margin: auto;
+        border: 0;
+        border-radius: 0;
+      }
+      #keys dl {
+        display: grid;
+        grid-template-columns: auto 1fr;
+        gap: 6px 18px;
+        margin: 10px 0 16px;
+      }
+      #keys dt {
+        font-size: inherit;
+        color: var(--ink);
+      }
+      #keys dd {
+        font-weight: 400;
       }
 
       /* The panel: the screen beside the plan, and the turns as rows, the latest first. */
-      #note {
-        margin: 14px auto -4px;
-        max-width: min(1296px, 94vw);
+      #note,
+      #saved {
+        margin: 14px var(--side) -4px;
+      }
+      #saved {
+        display: flex;
+        flex-wrap: wrap;
+        gap: 4px 14px;
+        align-items: center;
+        overflow-wrap: anywhere;
+      }
+      #saved span {
+        flex: 1 1 20em;
       }
       #live {
         display: grid;
@@ -11826,13 +12049,53 @@ PAGE = r"""<!doctype html>
         margin: 2px 0 0;
         max-height: 12em;
       }
-      #side .card:has(p:empty) {
+      #side .card:has(p:empty):not(:has(#words)) {
         display: none;
+      }
+      #words:empty::before {
+        color: var(--soft);
+        content: "Nothing yet.";
       }
       canvas {
         display: block;
         width: 100%;
-        border-radius: 6px;
+      }
+      #wait {
+        position: absolute;
+        inset: 0;
+        display: grid;
+        place-content: center;
+        padding: 12px;
+        background: var(--ground);
+        color: var(--soft);
+        text-align: center;
+        white-space: pre-line;
+      }
+      .frame:has(#wait:not([hidden])) {
+        cursor: default;
+      }
+      /* Beside the words below the picture, which stays where it is. */
+      #past .pair {
+        display: block;
+        position: relative;
+      }
+      #past .switch {
+        position: absolute;
+        right: 0;
+        bottom: 0;
+      }
+      #live figcaption {
+        min-height: 28px;
+        margin-top: 8px;
+      }
+      #past figcaption {
+        padding-right: 150px;
+      }
+      .empty {
+        margin: 0;
+        padding: 4em 1em;
+        color: var(--soft);
+        text-align: center;
       }
       form {
         display: flex;
@@ -11844,9 +12107,55 @@ PAGE = r"""<!doctype html>
           grid-template-columns: minmax(0, 2fr) minmax(0, 1fr);
           align-items: start;
         }
-        article:has(img) .body {
-          grid-template-columns: 3fr 2fr;
+        .pair:has(.after),
+        .body:has(.pair):not(:has(.after)),
+        .body:has(.after) .words {
+          grid-template-columns: 1fr 1fr;
         }
+        .words {
+          display: grid;
+          gap: 10px 18px;
+          align-content: start;
+        }
+        article .switch {
+          display: none;
+        }
+      }
+      @media (max-width: 859.9px) {
+        :root {
+          --bar: 104px;
+        }
+        nav {
+          flex-wrap: wrap;
+        }
+        nav .group:nth-of-type(3) {
+          margin-left: auto;
+        }
+        #line,
+        #where {
+          order: 1;
+        }
+        #line {
+          flex-basis: 70%;
+        }
+        .said {
+          margin-bottom: 10px;
+        }
+        article .pair:has(.after) .after,
+        .changed article .pair:has(.after) .before {
+          display: none;
+        }
+        .changed article .pair:has(.after) .after {
+          display: block;
+        }
+      }
+      /* There, one of the two has the place of the screen. */
+      #past .pair:has(.after) .after,
+      .changed #past .pair:has(.after) .before {
+        display: none;
+      }
+      .changed #past .pair .after {
+        display: block;
       }
       .live #top {
         display: flex;
@@ -11858,7 +12167,8 @@ PAGE = r"""<!doctype html>
         display: flex;
         flex-flow: column-reverse;
       }
-      .live dl {
+      .live #top dl,
+      .live #top details {
         display: none;
       }
       .live .chip {
@@ -11870,7 +12180,7 @@ PAGE = r"""<!doctype html>
         max-height: 4em;
         font-size: 17px;
       }
-      .live b {
+      .live header b {
         font-size: 15px;
       }
       .live article {
@@ -11880,12 +12190,20 @@ PAGE = r"""<!doctype html>
       .live header {
         cursor: pointer;
       }
+      .live .act,
+      .live .res {
+        display: -webkit-box;
+        overflow: hidden;
+        -webkit-box-orient: vertical;
+        -webkit-line-clamp: 2;
+      }
       .live .act {
-        display: block;
         font-weight: 600;
       }
+      .live .act:not(:has(+ .res)) {
+        flex: 1 1 8em;
+      }
       .live .res {
-        display: block;
         flex: 1 1 14em;
       }
       .live .cost {
@@ -11899,8 +12217,9 @@ PAGE = r"""<!doctype html>
       }
 
       @media print {
-        nav {
-          display: none;
+        nav,
+        #find {
+          display: none !important;
         }
         article {
           break-inside: avoid;
@@ -11914,23 +12233,55 @@ PAGE = r"""<!doctype html>
   <body>
     <div id="top"></div>
     <nav>
-      <button id="back" title="left arrow">&#9664;</button>
-      <button id="play" title="space">play</button>
-      <button id="next" title="right arrow">&#9654;</button>
-      <button id="stop" hidden>Stop</button>
+      <div class="group">
+        <button id="back" title="The turn before (left arrow)" aria-label="Turn before">
+          &#9664;
+        </button>
+        <button id="next" title="The next turn (right arrow)" aria-label="Next turn">
+          &#9654;
+        </button>
+        <button id="latest" title="Back to what goes on now (End)" hidden>Live</button>
+      </div>
       <div id="line"></div>
       <span id="where"></span>
+      <div class="group">
+        <button id="play" title="space">Play</button>
+        <button id="stop" hidden>Stop</button>
+      </div>
+      <button id="help" title="The keys (?)" aria-label="The keys">?</button>
     </nav>
     <p id="note" role="alert" hidden></p>
+    <div id="saved" class="card" hidden>
+      <span></span>
+      <button id="copy">Copy path</button>
+    </div>
+    <div id="find" hidden>
+      <div id="filters" class="group"></div>
+      <input
+        id="search"
+        type="search"
+        aria-label="Search"
+        autocomplete="off"
+        placeholder="Search in all text (/)"
+      />
+      <span id="amount" class="sub" role="status"></span>
+    </div>
     <section id="live" hidden>
       <div class="card">
-        <canvas
-          id="screen"
-          width="1536"
-          height="864"
-          role="img"
-          aria-label="The screen, with marks where it acted"
-        ></canvas>
+        <figure id="now">
+          <button class="frame" aria-label="The screen at full size">
+            <canvas
+              id="screen"
+              width="1536"
+              height="864"
+              role="img"
+              aria-label="The screen, with marks where it acted"
+            ></canvas>
+            <span id="wait"></span>
+          </button>
+          <figcaption></figcaption>
+        </figure>
+        <div id="past" hidden></div>
         <form id="say">
           <input
             id="hint"
@@ -11944,6 +12295,10 @@ PAGE = r"""<!doctype html>
       </div>
       <div id="side">
         <div class="card">
+          <small>Words</small>
+          <p id="words"></p>
+        </div>
+        <div class="card">
           <small>Instructions</small>
           <p id="instructions"></p>
         </div>
@@ -11951,13 +12306,19 @@ PAGE = r"""<!doctype html>
           <small>Plan</small>
           <p id="plan"></p>
         </div>
-        <div class="card">
-          <small>Last words</small>
-          <p id="words"></p>
-        </div>
       </div>
     </section>
     <main id="turns"></main>
+    <dialog id="zoom" aria-label="A screenshot at full size">
+      <div id="tools"></div>
+      <div id="about"></div>
+      <div id="stage"></div>
+    </dialog>
+    <dialog id="keys" aria-label="The keys">
+      <strong>Keys</strong>
+      <dl></dl>
+      <form method="dialog"><button>Close</button></form>
+    </dialog>
     <script>
       "use strict";
 
@@ -11966,11 +12327,36 @@ PAGE = r"""<!doctype html>
         correction: "idle",
         failed: "bad",
         refused: "bad",
+        "held up": "idle",
         plan: "plan",
         archive: "plan",
         verification: "good",
       };
       const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
+      // The turns that can be shown alone, as they are called.
+      const FILTERS = {
+        all: () => true,
+        refusals: (turn) => turn.refused > 0,
+        corrections: (turn) => hasNote(turn, "correction"),
+        plans: (turn) => turn.plan,
+      };
+      // What the keys do: [key, in a report, in the panel].
+      const KEYS = [
+        ["\u2190 \u2192", "the turn before, the next turn", "the turn before, the next turn"],
+        ["Home, End", "the first turn, the last turn", "the first turn, back to live"],
+        ["Space", "play, and stop playing", "pause, and go on"],
+        ["a", "the screen before or after the act", "the screen before or after the act"],
+        ["z", "the screenshot at full size", "the screen at full size"],
+        [
+          "+ \u2212 0 m",
+          "there: larger, smaller, fitted, marks",
+          "there: larger, smaller, fitted, marks",
+        ],
+        ["/", "search", ""],
+        ["h", "", "write a hint"],
+        ["Escape", "leave a field or a picture", "leave a field or a picture"],
+        ["?", "these keys", "these keys"],
+      ];
       // How far a key goes along the turns; the blank plays or pauses instead.
       const KEY_STEPS = {
         ArrowRight: 1,
@@ -11985,16 +12371,25 @@ PAGE = r"""<!doctype html>
       const TEXT_MOST = 8000; // characters of one text that are shown
       const PLAY_MS = 1500; // how long each turn stands while it plays
       const RETRY_MS = 1000; // between two attempts to reach the program
+      const LONGEST = 4; // times as wide as the middle one a piece of the line is at most
+      const SCALES = [0.25, 0.5, 1, 2, 4]; // of a picture at full size
+      const TRAIL = 2; // turns before the latest act whose places are still marked on the screen
+      const PICTURES_MOST = 24; // screenshots that the panel keeps
+      const PAUSED_HERE = "in the panel";
       const SVG = "http://www.w3.org/2000/svg";
 
       let run = { task: "", figures: [], size: [16, 9] };
       const turns = [];
       const cards = []; // of each turn its article and its piece of the line: {article, piece}
-      const pictures = new Map(); // those that an exported report carries in itself, by file name
+      // By file name: what an exported report carries in itself, or what the panel has fetched.
+      const pictures = new Map();
       let live = false; // whether this is the panel
       let state = {}; // the panel's latest event
       let current = 0; // the place in `turns` of the one that is marked
+      let following = true; // whether that is the latest one, and the next one will be, too
       let timer = 0; // of playing, if it plays
+      let filter = "all"; // the name of the one in FILTERS
+      let zoomed = { views: [], at: 0, scale: 0 }; // what is over the page; scale 0: as fits
 
       function byId(id) {
         return document.getElementById(id);
@@ -12043,53 +12438,56 @@ PAGE = r"""<!doctype html>
         return [(x * wide) / GRID, (y * high) / GRID];
       }
 
-      function markAct(svg, act) {
-        const [wide, high] = run.size;
+      function placesOf(act) {
         const places = Object.values(act.args).filter(
           (value) => value && typeof value.x === "number",
         );
-        const spots = places.map(({ x, y }) => toPixels(x, y));
-        // Dashed is what was refused or broken off.
-        const kind = act.changed === null ? "off" : "";
-        const radius = act.tool === "double_click" ? 34 : 24;
+        return places.map(({ x, y }) => toPixels(x, y));
+      }
 
-        if (act.region) markRegion(svg, act.region);
-        for (const [cx, cy] of spots) addShape(svg, "circle", { cx, cy, r: radius, class: kind });
+      // A shape with a rim around it, to be seen on any ground.
+      function addMark(svg, name, values, kind) {
+        addShape(svg, name, { ...values, class: "halo " + kind });
+        addShape(svg, name, { ...values, class: kind });
+      }
+
+      // Rings that leave what they point at to be seen; the words stand below the picture.
+      function markAct(svg, act, more) {
+        const spots = placesOf(act);
+        // Dashed is what was refused or broken off.
+        const kind = `${more || ""} ${act.changed === null ? "off" : ""}`;
+        for (const [cx, cy] of spots) {
+          addMark(svg, "circle", { cx, cy, r: run.size[0] / 45 }, kind);
+          if (act.tool.startsWith("double"))
+            addMark(svg, "circle", { cx, cy, r: run.size[0] / 33 }, kind);
+        }
         if (spots.length > 1) markWay(svg, spots[0], spots[1], kind);
-        // Keys and text have no place of their own: their label stands at the lower edge.
-        labelAct(svg, act, spots[0] || [wide / 2 - 350, high - 115]);
       }
 
       // Where the screen changed after the act.
-      function markRegion(svg, region) {
+      function markRegion(svg, region, kind) {
         const [left, top] = toPixels(region[0], region[1]);
         const [right, bottom] = toPixels(region[2], region[3]);
         const size = { width: right - left, height: bottom - top };
-        if (right) addShape(svg, "rect", { x: left, y: top, ...size, class: "region" });
+        if (right) addMark(svg, "rect", { x: left, y: top, ...size }, kind);
       }
 
       // An arrow from where a drag began to where it ended.
       function markWay(svg, [x1, y1], [x2, y2], kind) {
         const way = Math.atan2(y2 - y1, x2 - x1);
+        const long = -run.size[0] / 38;
         function wing(turn) {
-          return `M ${x2},${y2} l ${-40 * Math.cos(way + turn)} ${-40 * Math.sin(way + turn)}`;
+          return `M ${x2},${y2} l ${long * Math.cos(way + turn)} ${long * Math.sin(way + turn)}`;
         }
         const line = `M ${x1} ${y1} L ${x2},${y2} ${wing(0.5)} ${wing(-0.5)}`;
-        addShape(svg, "path", { d: line, class: kind });
+        addMark(svg, "path", { d: line }, kind);
       }
 
-      function labelAct(svg, act, [x, y]) {
-        const [wide, high] = run.size;
+      // An act in words, as "double click: Notes icon".
+      function nameOf(act) {
         const { text, key, element_name } = act.args;
         const words = [act.tool.replaceAll("_", " "), text || key || element_name];
-        const label = words.filter(Boolean).join(": ").slice(0, 60);
-        const width = label.length * 14 + 24;
-        // Always inside the picture.
-        const left = Math.max(4, Math.min(x + 32, wide - width - 4));
-        const top = Math.max(4, Math.min(y + 32, high - 44));
-        addShape(svg, "rect", { x: left, y: top, width, height: 38, rx: 9 });
-        const middle = { x: left + width / 2, y: top + 27, "text-anchor": "middle" };
-        addShape(svg, "text", middle, label);
+        return words.filter(Boolean).join(": ").slice(0, 120);
       }
 
       // -- turns
@@ -12106,71 +12504,227 @@ PAGE = r"""<!doctype html>
       function makeArticle(turn) {
         const article = make("article", toneOf(turn));
         const top = add(article, "header");
-        top.onclick = () => live && article.classList.toggle("open");
+        if (live) top.onclick = () => toggle(article, turn.turn);
         fillHeader(top, turn);
         const body = add(article, "div", "body");
-        if (!live) addPictures(body, turn);
         addWords(add(body, "div", "words"), turn);
+        if (turn.replies?.length) addRaw(body, turn.replies);
         return article;
+      }
+
+      // The number of a turn, which is a link to it in a report.
+      function addNumber(node, number) {
+        if (live) return setText(node, String(number));
+        const link = add(node, "a", "", number ? String(number) : "start");
+        link.href = "#" + number;
+        link.title = "Link to this turn";
+      }
+
+      // What a turn did, in one row: no argument as the program writes it.
+      function doneIn(turn) {
+        const [first, ...more] = turn.acts;
+        const named = turn.call.replace(/^\w+/, (name) => name.replaceAll("_", " "));
+        if (!first) return named.split("{")[0];
+        return nameOf(first) + (more.length ? ` and ${more.length} more` : "");
+      }
+
+      function hasNote(turn, wanted) {
+        return turn.notes.some(([kind]) => kind === wanted);
       }
 
       function fillHeader(top, turn) {
         const kinds = new Set(turn.notes.map(([kind]) => kind));
-        add(top, "b", "", String(turn.turn));
+        addNumber(add(top, "b"), turn.turn);
         add(top, "span", "", turn.role.slice(0, 300));
-        add(top, "span", "act", turn.call.slice(0, 300));
-        add(top, "span", "res", turn.result.slice(0, 300));
+        const done = doneIn(turn).slice(0, 300);
+        if (done) add(top, "span", "act", done);
+        // That an act did what it says is said by its chip.
+        const told = turn.acts.length === 1 && turn.changed;
+        if (turn.result && !told) add(top, "span", "res", turn.result.slice(0, 300));
         if (turn.changed) add(top, "span", "chip good", "changed");
         else if (turn.changed !== null) add(top, "span", "chip", "unchanged");
         for (const kind of kinds) add(top, "span", "chip " + (NOTE_TONES[kind] || ""), kind);
-        const cost = `${turn.seconds.toFixed(1)} s, ${turn.prompt} + ${turn.completion} tokens`;
-        add(top, "span", "cost", cost);
+        const tokens = turn.prompt ? `, ${turn.prompt} + ${turn.completion} tokens` : "";
+        add(top, "span", "cost", duration(turn.seconds) + tokens);
       }
 
-      // The turn's first picture, and of the later ones those on which something was done.
-      function addPictures(body, turn) {
-        const actsOn = (name) => turn.acts.filter((act) => act.screenshot === name);
-        const names = turn.shots.filter((name, place) => place === 0 || actsOn(name).length);
-        if (!names.length) return;
-        const column = add(body, "div");
-        for (const name of names) addPicture(column, name, actsOn(name));
+      // Of each picture on which something was done: it with its marks, and the next one with what
+      // changed. Without any act the turn's first picture alone.
+      function pairsOf(at) {
+        const { shots, acts } = turns[at];
+        const names = shots.filter((name) => acts.some((act) => act.screenshot === name));
+        if (!names.length && shots.length) return [[{ kind: "screen", name: shots[0], acts: [] }]];
+        return names.map((name) => {
+          const done = acts.filter((act) => act.screenshot === name);
+          const before = { kind: "before", name, acts: done };
+          const next = done.some((act) => act.changed !== null) ? shotAfter(at, name) : "";
+          return next ? [before, { kind: "after", name: next, acts: done }] : [before];
+        });
       }
 
-      function addPicture(column, name, acts) {
+      // The first picture after that one of a turn, be it of the same turn or of a later one.
+      function shotAfter(at, name) {
+        const own = turns[at].shots;
+        const later = own[own.lastIndexOf(name) + 1];
+        return later || turns.slice(at + 1).find((turn) => turn.shots.length)?.shots[0] || "";
+      }
+
+      function addPictures(body, at) {
+        for (const views of pairsOf(at)) {
+          const pair = make("div", "pair");
+          body.insertBefore(pair, body.querySelector(".words"));
+          if (views.length > 1) addSwitch(pair);
+          views.forEach((view, place) => {
+            const figure = add(pair, "figure", view.kind);
+            const frame = addFrame(figure, view, "lazy");
+            frame.onclick = () => openZoom(views, place);
+            captionOf(add(figure, "figcaption"), view);
+          });
+        }
+      }
+
+      // Where only one of two pictures has room: which one is shown, everywhere.
+      function addSwitch(parent) {
+        const row = add(parent, "div", "switch");
+        for (const kind of ["before", "after"]) {
+          const button = add(row, "button", "to-" + kind, kind);
+          button.title = "a";
+          button.onclick = () => showChanged(kind === "after");
+        }
+        pressSwitches();
+      }
+
+      function showChanged(after) {
+        document.body.classList.toggle("changed", after);
+        pressSwitches();
+      }
+
+      function pressSwitches() {
+        const after = document.body.classList.contains("changed");
+        for (const button of document.querySelectorAll(".switch button"))
+          button.ariaPressed = String(button.className === (after ? "to-after" : "to-before"));
+      }
+
+      // A picture that opens at full size, with its marks over it.
+      function addFrame(parent, view, loading) {
         const [width, height] = run.size;
-        const figure = add(column, "figure");
-        const image = add(figure, "img");
-        image.onerror = () => setText(figure, `The screenshot ${name} is missing.`);
+        const frame = add(parent, "button", "frame");
+        frame.ariaLabel = `The ${view.kind === "screen" ? "screen" : "screen " + view.kind}`;
+        const image = add(frame, "img");
+        image.onerror = () => {
+          setText(frame, `The screenshot ${view.name} is missing.`);
+          frame.classList.add("missing");
+        };
         image.width = width;
         image.height = height;
-        image.loading = "lazy";
+        image.loading = loading;
         image.alt = "The screen";
+        const svg = addShape(frame, "svg", { viewBox: `0 0 ${width} ${height}` });
+        markView(svg, view);
+        if (view.marks) svg.replaceChildren(...view.marks.cloneNode(true).childNodes);
         // The address comes last, or the browser would fetch at once what nobody may ever look at.
-        image.src = pictures.get(name) || name;
-        const svg = addShape(figure, "svg", { viewBox: `0 0 ${width} ${height}` });
-        for (const act of acts) markAct(svg, act);
+        load(image, view.name);
+        return frame;
+      }
+
+      function markView(svg, view) {
+        for (const act of view.acts) {
+          if (view.kind === "after") act.region && markRegion(svg, act.region, "region");
+          else markAct(svg, act);
+        }
+      }
+
+      async function load(image, name) {
+        const known = pictures.get(name);
+        if (known || !live) image.src = known || name;
+        else image.src = (await fetchPicture(name)) || "data:,";
+      }
+
+      function captionOf(node, { kind, acts }) {
+        setText(node);
+        add(node, "b", "", kind);
+        const said = kind === "after" ? cameOf(acts) : acts.map(nameOf).join(", then ");
+        if (said) node.append(" \u00b7 " + plain(said));
+      }
+
+      function cameOf(acts) {
+        if (acts.some((act) => act.region)) return "the dashed box changed";
+        return acts.some((act) => act.changed) ? "it changed" : "nothing changed";
       }
 
       function addWords(column, turn) {
+        const said = turn.said ? add(column, "div", "said") : column;
+        if (turn.said) addText(said, "the model said", turn.said, "");
         const rows = [
-          ["the model said", turn.said, ""],
           ["call", turn.call, "call"],
           ["result", turn.plan ? "" : turn.result, ""],
         ];
         for (const [kind, text] of turn.notes)
           rows.push([kind, text, "note " + (NOTE_TONES[kind] || "")]);
-        for (const [label, text, kind] of rows) {
-          if (text) add(column, "p", kind, text).prepend(make("small", "", label));
-        }
+        const did = rows.filter(([, text]) => text);
+        const place = did.length ? add(column, "div", "did") : column;
+        for (const [label, text, kind] of did) addText(place, label, text, kind);
       }
 
-      // A turn's piece of the line: as wide as the turn was long.
+      function addText(parent, label, text, kind) {
+        add(parent, "p", kind, text).prepend(make("small", "", label));
+      }
+
+      // Each request of a turn in figures, and its reply as it came; made when it is unfolded.
+      function addRaw(parent, replies) {
+        const fold = add(parent, "details", "raw");
+        const count = replies.length > 1 ? `${replies.length} requests` : "Request";
+        add(fold, "summary", "", `${count} and reply as they were`);
+        fold.ontoggle = () => {
+          if (!fold.open || fold.querySelector("pre")) return;
+          for (const reply of replies) {
+            add(fold, "p", "sub", factsOf(reply));
+            add(fold, "pre", "call", JSON.stringify(reply.message, null, 2));
+          }
+        };
+      }
+
+      function factsOf(reply) {
+        const { prompt, completion, cached } = reply.tokens;
+        const ended = new Date(reply.time * 1000);
+        const began = new Date((reply.time - reply.seconds) * 1000);
+        const facts = [
+          `request ${reply.call} to ${reply.role}`,
+          `sent ${began.toLocaleTimeString()}, replied ${ended.toLocaleTimeString()}`,
+          `${reply.seconds.toFixed(2)} s`,
+          prompt !== null &&
+            `${prompt} prompt tokens` + (cached ? `, ${cached} of them cached` : ""),
+          completion !== null && `${completion} completion tokens`,
+          reply.finish_reason && `finish_reason ${reply.finish_reason}`,
+          reply.tries > 1 && `${reply.tries} tries, ${reply.request.toFixed(1)} s lost`,
+        ];
+        return facts.filter(Boolean).join(" \u00b7 ");
+      }
+
+      // A turn's piece of the line, as wide as the turn was long. A pause is cut, or all the others
+      // would be lines.
       function makePiece(turn, at) {
         const piece = make("button", toneOf(turn));
-        piece.style.flexGrow = String(Math.max(3, Math.min(300, turn.seconds * 10)));
-        piece.title = plain(`Turn ${turn.turn}: ${turn.call || turn.result}`.slice(0, 120));
+        const what = doneIn(turn) || turn.result;
+        piece.title = plain(`Turn ${turn.turn}, ${duration(turn.seconds)}: ${what}`.slice(0, 140));
         piece.onclick = () => go(at);
         return piece;
+      }
+
+      function layLine() {
+        const times = turns.map((turn) => turn.seconds).sort((one, other) => one - other);
+        const middle = times[times.length >> 1] || 1;
+        turns.forEach(({ seconds }, at) => {
+          const share = seconds / middle;
+          const { piece } = cards[at];
+          piece.style.flexGrow = String(Math.max(0.2, Math.min(LONGEST, share)));
+          piece.classList.toggle("long", share > LONGEST);
+        });
+      }
+
+      function duration(seconds) {
+        const minutes = Math.floor(seconds / 60);
+        return minutes ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${seconds.toFixed(1)} s`;
       }
 
       // The run itself, or a turn: a new one goes to the end, one that has grown keeps its place.
@@ -12182,7 +12736,7 @@ PAGE = r"""<!doctype html>
         const found = turns.findIndex((turn) => turn.turn === item.turn);
         const at = found < 0 ? turns.length : found;
         const before = cards[at];
-        const made = { article: makeArticle(item), piece: makePiece(item, at) };
+        const made = { article: makeArticle(item), piece: makePiece(item, at), text: "" };
         turns[at] = item;
         cards[at] = made;
         if (!before) {
@@ -12202,11 +12756,25 @@ PAGE = r"""<!doctype html>
       function go(at, quiet) {
         setNow(cards[current], false);
         current = Math.max(0, Math.min(turns.length - 1, at));
+        following = current >= turns.length - 1;
         const card = cards[current];
         setNow(card, true);
-        setText(byId("where"), `${current + 1} / ${turns.length}`);
+        showPlace();
         card?.piece.scrollIntoView({ block: "nearest", inline: "nearest" });
-        if (!quiet) card?.article.scrollIntoView();
+        if (!quiet && !live) card?.article.scrollIntoView();
+        if (live) showTurn();
+      }
+
+      function showPlace() {
+        const turn = turns[current];
+        const last = turns[turns.length - 1];
+        const text = turn ? `${turn.turn || "start"} / ${last.turn}` : "";
+        setText(byId("where"), text);
+      }
+
+      // The places of the turns that are not filtered out.
+      function shownPlaces() {
+        return [...turns.keys()].filter((at) => !cards[at].article.hidden);
       }
 
       function setNow(card, on) {
@@ -12215,43 +12783,266 @@ PAGE = r"""<!doctype html>
       }
 
       function startPlaying() {
-        const over = current + 1 >= turns.length;
+        const over = current >= Math.max(...shownPlaces());
         timer = setInterval(playOn, PLAY_MS);
-        setText(byId("play"), "pause");
-        go(over ? 0 : current);
+        setText(byId("play"), "Pause");
+        if (over) stepTo(-Infinity);
+        else go(current);
       }
 
       function playOn() {
-        if (current + 1 < turns.length) go(current + 1);
-        else stopPlaying();
+        const before = current;
+        stepTo(1);
+        if (current === before) stopPlaying();
       }
 
       function stopPlaying() {
         clearInterval(timer);
         timer = 0;
-        setText(byId("play"), "play");
+        setText(byId("play"), "Play");
       }
 
       function onKey(event) {
         const step = KEY_STEPS[event.key];
         if (event.ctrlKey || event.altKey || event.metaKey) return;
         if (event.repeat && !step) return;
-        if (event.target === byId("hint")) {
+        if (byId("keys").open) return;
+        if (byId("zoom").open) zoomByKey(event);
+        else if (event.target.tagName === "INPUT") {
           // Letters are letters there.
           if (event.key === "Escape") event.target.blur();
-          return;
+        } else if (ACTIONS[event.key]) {
+          event.preventDefault();
+          ACTIONS[event.key]();
+        } else if (step) {
+          event.preventDefault();
+          stepBy(step);
+        } else if (step === 0 && event.target.tagName !== "SUMMARY") {
+          // On a button of the panel the blank presses that one, as everywhere.
+          if (live && event.target.tagName === "BUTTON") return;
+          event.preventDefault();
+          byId("play").click();
         }
-        if (live && event.key === "h") byId("hint").focus();
-        else if (step) stepBy(step);
-        // On a button of the panel the blank presses that one, as everywhere.
-        else if (step === 0 && !(live && event.target.tagName === "BUTTON")) byId("play").click();
-        else return;
-        event.preventDefault();
       }
 
+      // What single keys do.
+      const ACTIONS = {
+        "?": showKeys,
+        "/": () => !live && byId("search").focus(),
+        h: () => live && byId("hint").focus(),
+        a: toggleChanged,
+        z: zoomNow,
+      };
+
       function stepBy(step) {
-        go(current + step);
+        stepTo(step);
         if (!live) stopPlaying();
+      }
+
+      function stepTo(step) {
+        const places = shownPlaces();
+        const here = places.findIndex((at) => at >= current);
+        const at = Math.max(
+          0,
+          Math.min(places.length - 1, (here < 0 ? places.length : here) + step),
+        );
+        if (places.length) go(places[at]);
+      }
+
+      function toggleChanged() {
+        showChanged(!document.body.classList.contains("changed"));
+      }
+
+      function showKeys() {
+        const list = byId("keys").querySelector("dl");
+        list.replaceChildren();
+        for (const [key, inReport, inPanel] of KEYS) {
+          const does = live ? inPanel : inReport;
+          if (does) add(list, "dt", "", key);
+          if (does) add(list, "dd", "", does);
+        }
+        byId("keys").showModal();
+      }
+
+      // -- which turns are shown
+
+      function makeFilters() {
+        for (const [name, fits] of Object.entries(FILTERS)) {
+          const count = turns.filter((turn) => turn.turn > 0 && fits(turn)).length;
+          const button = add(byId("filters"), "button", "", `${name} ${count}`);
+          button.disabled = !count;
+          button.ariaPressed = String(name === filter);
+          button.onclick = () => choose(name);
+        }
+      }
+
+      function choose(name) {
+        filter = name;
+        [...byId("filters").children].forEach((button, place) => {
+          button.ariaPressed = String(Object.keys(FILTERS)[place] === name);
+        });
+        sift();
+      }
+
+      // Everything that was said in a turn, in small letters.
+      function textOf(at) {
+        const { role, said, call, result, notes, replies } = turns[at];
+        const said_raw = (replies || []).map((reply) => Object.values(reply.message));
+        cards[at].text ||= JSON.stringify([role, said, call, result, notes, said_raw])
+          .replace(/\\[nt]/g, " ")
+          .replaceAll('\\"', '"')
+          .toLowerCase();
+        return cards[at].text;
+      }
+
+      // Hides the turns that are not looked for; the marked one stays, if it can.
+      function sift() {
+        const words = byId("search").value.trim().toLowerCase();
+        turns.forEach((turn, at) => {
+          const shown = FILTERS[filter](turn) && (!words || textOf(at).includes(words));
+          cards[at].article.hidden = !shown;
+          cards[at].piece.classList.toggle("out", !shown);
+        });
+        const places = shownPlaces();
+        const count = places.filter((at) => turns[at].turn > 0).length;
+        const all = places.length === turns.length;
+        setText(byId("amount"), all ? "" : `${count || "no"} of ${run.sums.turns} turns`);
+        if (places.length && !places.includes(current)) go(places[0], true);
+        highlight(words);
+      }
+
+      function highlight(words) {
+        if (!window.Highlight) return;
+        const ranges = [];
+        const texts = document.createTreeWalker(byId("turns"), NodeFilter.SHOW_TEXT);
+        while (words && texts.nextNode()) {
+          const at = texts.currentNode.data.toLowerCase().indexOf(words);
+          if (at < 0) continue;
+          const range = new Range();
+          range.setStart(texts.currentNode, at);
+          range.setEnd(texts.currentNode, at + words.length);
+          ranges.push(range);
+        }
+        CSS.highlights.set("found", new Highlight(...ranges));
+      }
+
+      // The turn that the address names, as #5.
+      function goToAddress() {
+        const at = turns.findIndex((turn) => "#" + turn.turn === location.hash);
+        if (at < 0) return false;
+        if (cards[at].article.hidden) {
+          byId("search").value = "";
+          choose("all");
+        }
+        stopPlaying();
+        go(at);
+        return true;
+      }
+
+      // -- a picture at full size
+
+      function openZoom(views, at) {
+        zoomed = { views, at, scale: 0 };
+        byId("zoom").showModal();
+        showZoom();
+      }
+
+      // The picture of the marked turn, or the screen as it is now.
+      function zoomNow() {
+        if (live && following) return zoomScreen();
+        const [views] = pairsOf(current);
+        if (views) openZoom(views, 0);
+      }
+
+      function showZoom() {
+        const { views, at, scale } = zoomed;
+        const [width, height] = run.size;
+        const stage = byId("stage");
+        stage.replaceChildren();
+        const frame = addFrame(stage, views[at], "eager");
+        const fit = Math.min(stage.clientWidth / width, stage.clientHeight / height);
+        frame.style.width = `${Math.floor(width * (scale || fit))}px`;
+        frame.onclick = (event) => zoomAt(event, scale ? 0 : Math.max(1, fit * 2));
+        captionOf(byId("about"), views[at]);
+        fillTools(scale || fit);
+      }
+
+      function fillTools(scale) {
+        const { views, at } = zoomed;
+        const row = byId("tools");
+        row.replaceChildren();
+        if (views.length > 1) {
+          views.forEach(({ kind }, place) => {
+            const button = addTool(kind, () => showView(place));
+            button.ariaPressed = String(place === at);
+          });
+        }
+        addTool("marks", toggleMarks).title = "m";
+        add(row, "span", "sub", `${Math.round(scale * 100)} %`);
+        addTool("\u2212", () => zoomBy(-1)).title = "smaller";
+        addTool("+", () => zoomBy(1)).title = "larger";
+        addTool("Fit", () => zoomTo(0)).title = "0";
+        addTool("Close", () => byId("zoom").close()).title = "Escape";
+      }
+
+      function addTool(name, act) {
+        const button = add(byId("tools"), "button", "", name);
+        button.onclick = act;
+        return button;
+      }
+
+      function showView(at) {
+        zoomed.at = at;
+        keepingPlace(showZoom);
+      }
+
+      function toggleMarks() {
+        const svg = byId("stage").querySelector("svg");
+        if (svg) svg.style.visibility = svg.style.visibility ? "" : "hidden";
+      }
+
+      function zoomTo(scale) {
+        zoomed.scale = scale;
+        keepingPlace(showZoom);
+      }
+
+      function zoomBy(step) {
+        const now = byId("stage").firstChild.clientWidth / run.size[0];
+        const wanted = SCALES.filter((scale) =>
+          step > 0 ? scale > now + 0.01 : scale < now - 0.01,
+        );
+        if (wanted.length) zoomTo(step > 0 ? wanted[0] : wanted[wanted.length - 1]);
+      }
+
+      // What was in the middle of the window is there again.
+      function keepingPlace(change) {
+        const stage = byId("stage");
+        const x = (stage.scrollLeft + stage.clientWidth / 2) / stage.scrollWidth;
+        const y = (stage.scrollTop + stage.clientHeight / 2) / stage.scrollHeight;
+        change();
+        stage.scrollLeft = x * stage.scrollWidth - stage.clientWidth / 2;
+        stage.scrollTop = y * stage.scrollHeight - stage.clientHeight / 2;
+      }
+
+      // What was clicked is in the middle then.
+      function zoomAt(event, scale) {
+        const box = event.currentTarget.getBoundingClientRect();
+        const x = (event.clientX - box.left) / box.width;
+        const y = (event.clientY - box.top) / box.height;
+        zoomTo(scale);
+        const stage = byId("stage");
+        stage.scrollLeft = x * stage.scrollWidth - stage.clientWidth / 2;
+        stage.scrollTop = y * stage.scrollHeight - stage.clientHeight / 2;
+      }
+
+      function zoomByKey(event) {
+        const { views, at } = zoomed;
+        if (event.key === "+" || event.key === "=") zoomBy(1);
+        else if (event.key === "-") zoomBy(-1);
+        else if (event.key === "0") zoomTo(0);
+        else if (event.key === "m") toggleMarks();
+        else if (event.key === "a" && views.length > 1) showView(1 - at);
+        else if (event.key === "z") byId("zoom").close();
       }
 
       // -- the run
@@ -12268,28 +13059,43 @@ PAGE = r"""<!doctype html>
         top.replaceChildren();
         add(top, "span", "chip big " + tone, status).role = "status";
         add(top, "h1", "", run.task);
+        if (live) return;
         const unfinished = "It is still running, or it was ended from outside.";
-        if (!live) add(top, "div", "sub", run.text || unfinished);
-        const facts = [
+        add(top, "div", "sub", run.text || unfinished);
+        const sums = run.sums || {};
+        const most = [
+          ["time", duration(sums.seconds || 0)],
+          ["turns", String(sums.turns || 0)],
+          ["refused", String(sums.refused || 0)],
+        ];
+        addFacts(top, most).className = "key";
+        const fold = add(top, "details");
+        add(fold, "summary", "", "All figures");
+        addFacts(fold, [
           ["run", run.name],
           ["started", new Date(run.began * 1000).toLocaleString()],
           ["profile", run.profile],
           ["model", run.model],
           ...(run.figures || []),
-        ];
-        const list = add(top, "dl");
+        ]);
+      }
+
+      function addFacts(parent, facts) {
+        const list = add(parent, "dl");
         for (const [name, value] of facts) {
           const fact = add(list, "div");
           add(fact, "dt", "", name);
           add(fact, "dd", "", value);
         }
+        return list;
       }
 
       // A report brings its turns in blocks that follow this script; the panel asks for them.
       function begin() {
         const blocks = document.querySelectorAll("script[type='application/json']");
-        byId("back").onclick = () => go(current - 1);
-        byId("next").onclick = () => go(current + 1);
+        byId("back").onclick = () => stepBy(-1);
+        byId("next").onclick = () => stepBy(1);
+        byId("help").onclick = showKeys;
         if (!blocks.length && location.protocol === "http:") follow();
         else showReport(blocks);
       }
@@ -12303,10 +13109,16 @@ PAGE = r"""<!doctype html>
         }
         const items = [...book.values()].sort((one, other) => one.turn - other.turn);
         items.forEach(take);
+        cards.forEach(({ article }, at) => addPictures(article.querySelector(".body"), at));
+        layLine();
+        makeFilters();
         document.title = `${run.outcome || "unfinished"}: ${run.task}`;
         byId("play").onclick = () => (timer ? stopPlaying() : startPlaying());
+        byId("find").hidden = !turns.length;
+        byId("search").oninput = sift;
         showRun();
-        go(0, true);
+        addEventListener("hashchange", goToAddress);
+        if (!goToAddress()) go(0, true);
       }
 
       // The last line of a run that was killed while it was written cannot be read: null.
@@ -12320,10 +13132,14 @@ PAGE = r"""<!doctype html>
 
       // -- the panel: the same items through its event stream, the screen, the person's words
 
-      const pen = byId("screen").getContext("2d", { alpha: false, willReadFrequently: true });
+      // What is handed back is painted apart: the person sees rings, which cover nothing.
+      const screenPen = byId("screen").getContext("2d", { alpha: false });
+      const sheet = document.createElement("canvas");
+      const pen = sheet.getContext("2d", { alpha: false, willReadFrequently: true });
       const token = location.hash.slice(1);
       let shown = 0; // the number of the picture on the canvas
       let drawn = ""; // that number and its marks, to see whether there are others
+      let patches = []; // its marks, as they are painted
       let posted = 0; // the number of the picture that was handed back last
       let busy = false; // with the canvas
       let news = ""; // what the note says of the run
@@ -12397,16 +13213,61 @@ PAGE = r"""<!doctype html>
         const base = new Image();
         base.src = "data:image/png;base64," + all.raw_b64;
         await base.decode();
-        pen.canvas.width = base.width;
-        pen.canvas.height = base.height;
+        for (const { canvas } of [screenPen, pen]) {
+          canvas.width = base.width;
+          canvas.height = base.height;
+        }
+        screenPen.drawImage(base, 0, 0);
         pen.drawImage(base, 0, 0);
-        paint(all.marks);
+        patches = all.marks;
+        pictures.set("", base.src);
         shown = all.msg_id;
         drawn = marksOf(all);
+        markScreen(all);
+      }
+
+      // Rings for the latest acts and those before, and boxes for what the model looked at.
+      function markScreen({ actions, bboxes, trail }) {
+        const { width, height } = screenPen.canvas;
+        byId("now").querySelector("svg")?.remove();
+        run.size = run.began ? run.size : [width, height];
+        const [wide, high] = run.size;
+        const svg = addShape(byId("now").querySelector(".frame"), "svg", {
+          viewBox: `0 0 ${wide} ${high}`,
+        });
+        for (const { x1, y1, x2, y2 } of bboxes)
+          markRegion(
+            svg,
+            [Math.min(x1, x2), Math.min(y1, y2), Math.max(x1, x2), Math.max(y1, y2)],
+            "region",
+          );
+        for (const before of trail.slice(0, TRAIL))
+          before.forEach((act) => markAct(svg, actOf(act), "trail"));
+        for (const act of actions) markAct(svg, actOf(act));
+      }
+
+      function actOf({ name, x1, y1, x2, y2 }) {
+        const args = { start: { x: x1, y: y1 }, end: { x: x2, y: y2 } };
+        return { tool: name, args, changed: true };
+      }
+
+      async function fetchPicture(name) {
+        const answer = await ask("/picture", { name }).catch(() => null);
+        if (!answer?.ok) return "";
+        pictures.set(name, "data:image/png;base64," + (await answer.json()).png_b64);
+        if (pictures.size > PICTURES_MOST) pictures.delete(pictures.keys().next().value);
+        return pictures.get(name) || "";
+      }
+
+      function zoomScreen() {
+        const svg = byId("now").querySelector("svg");
+        if (!svg) return;
+        openZoom([{ kind: "screen", name: "", acts: [], marks: svg }], 0);
       }
 
       async function handBack(seq) {
         posted = shown; // before anything is waited for, so that it is sent once
+        paint(patches);
         const blob = await new Promise((done) => pen.canvas.toBlob(done));
         const reader = new FileReader();
         await new Promise((done) => {
@@ -12419,25 +13280,83 @@ PAGE = r"""<!doctype html>
 
       function render() {
         const over = Boolean(run.outcome);
-        const latest = run.text || state.error || "";
+        // What the person did here needs no explaining.
+        const held = state.paused && state.paused !== PAUSED_HERE && `Paused: ${state.paused}.`;
+        const latest = run.text || state.error || (!over && held) || "";
         showRun();
-        setText(byId("instructions"), run.instructions);
-        setText(byId("plan"), run.plan);
-        setText(byId("words"), state.observation || turns.findLast((turn) => turn.said)?.said);
+        showTurn();
+        showWaiting(over);
         if (news !== latest) {
           news = latest;
-          showNote(news, END_TONES[run.outcome] || "bad");
+          showNote(news, END_TONES[run.outcome] || (over ? "bad" : "idle"));
         }
+        byId("saved").hidden = !over || !state.report;
+        setText(byId("saved").firstElementChild, `The report of this run: ${state.report}`);
         setText(byId("play"), state.paused ? "Resume" : "Pause");
         setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
         for (const id of ["play", "stop", "send", "hint"]) byId(id).disabled = over;
       }
 
+      // Until there is a picture: what it waits for.
+      function showWaiting(over) {
+        byId("wait").hidden = shown > 0;
+        byId("screen").style.visibility = shown ? "" : "hidden";
+        const now = state.phase ? `\nNow: ${state.phase}.` : "";
+        const waits = `Waiting for the first picture of the screen.${now}`;
+        setText(byId("latest"), over ? "Last" : "Live");
+        setText(byId("wait"), over ? "The run ended before its first picture." : waits);
+      }
+
+      // The screen, the plan and the words: as they are now, or those of the turn that is marked.
+      function showTurn() {
+        const turn = turns[current];
+        const back = Boolean(turn) && !following;
+        byId("latest").hidden = !back;
+        byId("now").hidden = back;
+        byId("past").hidden = !back;
+        setText(byId("words"), back ? turn.said : wordsNow());
+        const planned = back && turns.slice(0, current + 1).findLast((one) => one.plan_text);
+        setText(byId("plan"), back ? planned?.plan_text : run.plan);
+        setText(byId("instructions"), back ? planned?.instructions : run.instructions);
+        const caption = byId("now").querySelector("figcaption");
+        const act = turns.findLast((one) => one.acts.length);
+        setText(caption);
+        if (shown) add(caption, "b", "", run.outcome ? "the last picture" : "live");
+        if (shown && act) caption.append(" \u00b7 last act: " + plain(doneIn(act)));
+        if (back) showPast(turn);
+      }
+
+      function wordsNow() {
+        return state.observation || turns.findLast((turn) => turn.said)?.said;
+      }
+
+      // The pictures of the marked turn; made anew only when there are others.
+      function showPast(turn) {
+        const pairs = pairsOf(current);
+        const wanted = JSON.stringify([turn.turn, pairs]);
+        const past = byId("past");
+        if (past.dataset.shown === wanted) return;
+        past.dataset.shown = wanted;
+        past.replaceChildren();
+        if (pairs.length) addPictures(past, current);
+        for (const caption of past.querySelectorAll("figcaption"))
+          caption.prepend(make("b", "", `turn ${turn.turn || "0"}`), " \u00b7 ");
+        if (!pairs.length) add(past, "p", "empty", `Turn ${turn.turn} looked at no screen.`);
+      }
+
+      // Opens or closes a row, and shows its turn above.
+      function toggle(article, number) {
+        article.classList.toggle("open");
+        const at = turns.findIndex((turn) => turn.turn === number);
+        if (article.classList.contains("open")) go(at, true);
+      }
+
       function takeEvent(text) {
         state = JSON.parse(text);
         state.items.forEach(take);
+        layLine();
         // Whoever looks at the latest turn goes on with it.
-        if (current >= turns.length - 2) go(turns.length - 1, true);
+        go(following ? turns.length - 1 : current, true);
       }
 
       // Follows the event stream to its end; true: there is no use in asking again.
@@ -12483,7 +13402,11 @@ PAGE = r"""<!doctype html>
         byId("play").onclick = () =>
           send("/control", { action: state.paused ? "resume" : "pause" }, "");
         byId("stop").onclick = () => send("/control", { action: "stop" }, "Stopping.");
+        byId("latest").onclick = () => go(turns.length - 1);
+        byId("now").querySelector(".frame").onclick = zoomScreen;
+        byId("copy").onclick = () => navigator.clipboard.writeText(state.report);
         byId("say").onsubmit = sendWords;
+        showWaiting(false);
         let refused = false;
         while (!refused && !run.outcome) {
           refused = await readEvents().catch(() => false);
@@ -12552,7 +13475,7 @@ class ReportFile:
             self._stream.close()
 
 
-REPORTED = (RunRecord, IntentRecord, ResultRecord, PlanRecord, ActionRecord, EndRecord)
+REPORTED = (RunRecord, ReplyRecord, IntentRecord, ResultRecord, PlanRecord, ActionRecord, EndRecord)
 
 
 def report_text(folder: Path, pictures: bool = False) -> str:
@@ -12625,6 +13548,7 @@ PANEL_ROUTES = {
     "/events": PanelRoute("GET", 0),
     "/annotated": PanelRoute("POST", 64 << 20),
     "/inject": PanelRoute("POST", PANEL_REPLY_MOST),
+    "/picture": PanelRoute("POST", 1 << 10),
     "/control": PanelRoute("POST", 1 << 16),
 }
 
@@ -12847,6 +13771,8 @@ PANEL_GONE = 2.0  # seconds in which a page that lost the program asks again
 PANEL_HINT_MOST = 2000  # characters of a hint
 PANEL_QUEUE_MOST = 100  # hints or replies that wait to be taken
 PANEL_PIXELS_MOST = 1 << 28  # bytes to which the pixels of an annotated picture may unpack
+PANEL_FILE_MOST = 64 << 20  # bytes of a saved screenshot
+PANEL_PNG_END = png_pack(b"IEND", b"")  # without it, the file is still being written
 # What a body that is not as described raises while it is read, its picture included.
 PANEL_FAULTS = (TypeError, ValueError, AttributeError, RecursionError, AgentError, zlib.error)
 PANEL_WORDS_HELP = (
@@ -12876,6 +13802,7 @@ class PanelState:
     raw_b64: str = ""  # the picture, a PNG
     paused: str = ""  # by what
     asked: MarksJson = ()  # each action as the model of a story wrote it, and what became of it
+    report: str = ""  # where the run's report is
 
 
 @dataclass(frozen=True)
@@ -12887,6 +13814,24 @@ class PanelWords:
     vlm_text: str = ""
     action: str = ""
     text: str = ""
+    name: str = ""
+
+
+def saved_picture(folder: Path, name: str) -> bytes:
+    """The PNG of that name out of a run's folder and nowhere else; raises ValueError or OSError.
+
+    Only a whole, regular file whose path leads through no link is read, whatever the name says.
+    """
+    known = picture_name(name)
+    path = folder.resolve() / known
+    if not known or path.resolve() != path:
+        raise ValueError("that is no name of a screenshot of this run")
+    if not path.is_file() or path.stat().st_size > PANEL_FILE_MOST:
+        raise ValueError("that is no screenshot")
+    png = path.read_bytes()
+    if not png.startswith(PNG_SIGNATURE) or not png.endswith(PANEL_PNG_END):
+        raise ValueError("it is not written yet, or it is no PNG")
+    return png
 
 
 def _panel_actions(turn: TurnEntry) -> MarksJson:
@@ -12910,15 +13855,17 @@ class Panel:
 
     present = True  # as an Inbox: somebody can say something there
 
-    def __init__(self, config: Config, stop: Stop, book: Book) -> None:
+    def __init__(self, config: Config, stop: Stop, book: Book, folder: Path | None = None) -> None:
         self.config = config
         self.stop = stop
+        self.folder = folder  # where the run's screenshots are saved, if they are
         self.book = book  # must hear of each record before the panel does
         self._changed = threading.Condition()  # guards everything below, and tells of each change
         self._version = 0
         self._closed = False
         self._style = mark_style(config)
-        self._state = PanelState()
+        report_file = str((folder / "report.html").resolve()) if folder else ""
+        self._state = PanelState(report=report_file)
         self._turns: dict[int, tuple[int, str]] = {}  # number: the version it came with, its JSON
         self._known = 0  # the latest turn that was published, which may still grow
         self._marks_follow_acts = True  # until marks are given with a picture
@@ -13083,6 +14030,8 @@ class Panel:
             style = asdict(self._style)
             ui = {"ui": style, "capture_width": width, "capture_height": height}
             return 200, json.dumps(ui)
+        if path == "/picture":
+            return self._picture(body)
         with self._changed:
             if path == "/state":
                 return 200, self._state_json()
@@ -13094,6 +14043,17 @@ class Panel:
             self.update()
         key = "done" if status == 200 else "error"
         return status, json.dumps({key: problem})
+
+    def _picture(self, body: bytes) -> tuple[int, str]:
+        """A saved screenshot by its name, read while the run goes on."""
+        try:
+            words = PanelWords(**json.loads(body))
+            if not self.folder:
+                raise ValueError("nothing is saved")
+            png = saved_picture(self.folder, words.name)
+        except (*PANEL_FAULTS, OSError):  # whose texts would name files
+            return 404, json.dumps({"error": "There is no such screenshot."})
+        return 200, json.dumps({"png_b64": base64.b64encode(png).decode()})
 
     def _state_json(self) -> str:
         """The whole state with the picture and its marks, ready to be painted."""
@@ -15207,7 +16167,7 @@ def announced(confirm: Callable[[str], bool], logger: ExecutionLogger) -> Callab
 
 def open_panel(engine: Engine, book: Book, stop: Stop, undo: ExitStack) -> Panel:
     """A panel that shows the run; its address goes to the terminal and into no log."""
-    panel = undo.enter_context(closing(Panel(engine.config, stop, book)))
+    panel = undo.enter_context(closing(Panel(engine.config, stop, book, engine.logger.folder)))
     say(f"panel: {panel.url}")
     engine.logger.listen(panel.take)
     engine.voice.inbox = panel

@@ -1,0 +1,78 @@
+"""What a turn of the report says in each profile: its role, its tokens, its replies, its number."""
+
+from __future__ import annotations
+
+import unittest
+from pathlib import Path
+from typing import Any
+
+import agent
+from tests.test_main import CommandLineCase
+from tests.test_report import blocks
+
+
+class Profiles(CommandLineCase):
+    def report(self, profile: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The run and its turns, the latest block of each, as the page of a live run has them."""
+        self.main("--demo", "--profile", profile)
+        page = Path(self.run_folder() / "report.html").read_text(encoding="utf-8")
+        book = {block["turn"]: block for block in blocks(page)}
+        run = book.pop(-1)
+        return run, [book[number] for number in sorted(book)]
+
+    def test_the_turns_of_a_story_show_their_role_and_their_tokens(self) -> None:
+        _, turns = self.report("story")
+        self.assertEqual({turn["role"] for turn in turns}, {"story"})
+        for turn in turns[:-1]:
+            self.assertGreater(turn["prompt"], 0, turn["turn"])
+            self.assertNotIn("{", turn["said"])
+        self.assertEqual(turns[1]["said"], "The desktop shows the Notes icon and no window")
+
+    def test_the_look_before_the_first_turn_of_a_chat_is_no_turn(self) -> None:
+        run, turns = self.report("chat")
+        journal = agent.read_journal(self.run_folder()).records
+        end = next(record for record in journal if isinstance(record, agent.EndRecord))
+        self.assertEqual([turns[0]["turn"], turns[-1]["turn"]], [0, end.turns])
+        self.assertEqual(run["sums"]["turns"], end.turns)
+        self.assertEqual(dict(map(tuple, run["figures"]))["turns"], str(end.turns))
+
+    def test_a_turn_has_its_replies_as_they_came_and_the_plan_it_made(self) -> None:
+        _, turns = self.report("planner")
+        self.assertEqual(
+            [reply["role"] for reply in turns[-1]["replies"]], ["executor", "verifier"]
+        )
+        for turn in turns:
+            for reply in turn["replies"]:
+                self.assertLessEqual(
+                    {"call", "role", "message", "tokens", "finish_reason", "time"}, reply.keys()
+                )
+        self.assertIn("Open Notes", turns[0]["instructions"])
+        self.assertEqual({turn["plan_text"] for turn in turns[1:]}, {""})
+        self.assertEqual(turns[-1]["role"], "executor")
+
+
+class Roles(unittest.TestCase):
+    def test_an_act_without_a_reply_is_not_the_planners(self) -> None:
+        book = agent.Book("run_0001")
+        book.take(agent.RunRecord())
+        book.take(agent.ReplyRecord(1, 1, "planner"))
+        book.take(agent.PlanRecord(1, "plan: go"))
+        book.take(agent.ActionRecord(2, "click"))
+        self.assertEqual([turn.role for turn in book.turns], ["planner", ""])
+
+
+class Held(unittest.TestCase):
+    def notes(self, refused: str) -> list[tuple[str, str]]:
+        book = agent.Book("run_0001")
+        book.take(agent.RunRecord())
+        book.take(agent.IntentRecord(1, "click", {}))
+        book.take(agent.ResultRecord(1, "Not done.", refused=refused))
+        return book.turns[0].notes
+
+    def test_a_pause_is_told_apart_from_a_refusal(self) -> None:
+        self.assertEqual(self.notes("stale_frame"), [("held up", "Not done.")])
+        self.assertEqual(self.notes("blocked_key"), [("refused", "Not done.")])
+
+
+if __name__ == "__main__":
+    unittest.main()
