@@ -161,7 +161,7 @@ class Check:
         time.sleep(3.4)
         self.expect(now() == 2, f"after 3.4 s of play: turn {now() + 1}")
         self.chrome.press(" ")
-        self.expect(self.chrome.text("#play") == "play", "and it stops")
+        self.expect(self.chrome.text("#play") == "Play", "and it stops")
 
 
 class Reports(unittest.TestCase):
