@@ -5857,6 +5857,14 @@ def own_choice(listed: list[ModelInfo]) -> ModelInfo | None:
     return places[min(places)] if places else None
 
 
+def _text_only(listed: list[ModelInfo]) -> str:
+    """That the models of a server read no pictures, behind a sentence, or nothing."""
+    if not listed:
+        return ""
+    names = ", ".join(server_words(info.name) for info in listed[:NAMES_MOST])
+    return f" ({names} {'reads' if len(listed) == 1 else 'read'} text only)"
+
+
 def _names_to_type(able: list[ModelInfo]) -> str:
     """What to type for each of these models."""
     options = []
@@ -6220,8 +6228,9 @@ class ModelServer:
         able = _able(listed)
         if not able:
             raise ModelError(
-                f"The server at {self.where} has no vision model; {DOWNLOAD_WORDS}.",
-                "no_model",
+                f"The server at {self.where} has no vision model{_text_only(listed)};"
+                f" {DOWNLOAD_WORDS}.",
+                "no_vision" if listed else "no_model",
             )
         names = [info.name for info in able[:NAMES_MOST]]
         picked = self.choose([server_words(name) for name in names])

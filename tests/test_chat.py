@@ -665,9 +665,9 @@ class Scenarios(unittest.TestCase):
                 chosen = self.pick("--profile", profile, "--scenario", str(number))
                 self.assertEqual(chosen.profile, profile)
                 self.assertEqual(chosen.task, self.pick("--scenario", name).task)
-            with self.assertRaisesRegex(agent.ConfigError, "--profile a number"):
+            with self.assertRaisesRegex(agent.ConfigError, "with --profile their numbers"):
                 self.pick("--profile", profile, "--scenario", str(len(names) + 1))
-        with self.assertRaisesRegex(agent.ConfigError, "--profile a number"):
+        with self.assertRaisesRegex(agent.ConfigError, "with --profile their numbers"):
             self.pick("--scenario", "1")
 
     def test_ones_own_are_counted_behind_those_of_their_profile(self) -> None:

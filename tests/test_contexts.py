@@ -176,7 +176,7 @@ class TheExecutor(ContextCase):
     def test_the_history_only_grows_at_its_end(self) -> None:
         acts = [commander_click(number, f"{number} {LONG}") for number in range(5)]
         texts = self.contexts("commander", acts)["executor"]
-        histories = [one.partition("\n\nWINDOW:")[0] for one in texts]
+        histories = [one.partition("\nWINDOW:")[0] for one in texts]
         for before, after in itertools.pairwise(histories[1:]):
             self.assertTrue(after.startswith(before))
 

@@ -146,7 +146,8 @@ class StoryBoxes(StoryCase):
         """The boxes of a reply that are drawn, and the text beside the picture with them."""
         engine, _ = self.story(told(bboxes=list(boxes)), told(), **settings)
         request = engine.voice.server.requests[1]["messages"][-1]
-        return self.stages(engine)[1]["bboxes"], request["content"][-1]["text"]
+        words = [part.get("text", "") for part in request["content"]]
+        return self.stages(engine)[1]["bboxes"], " ".join(words)
 
     def test_a_box_slightly_outside_is_brought_to_the_edge_and_the_model_is_told(self) -> None:
         for beyond in (1001, 1008.4, 1020):

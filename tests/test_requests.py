@@ -315,7 +315,7 @@ class Conversations(EngineCase):
             act = call("type_text", text=f"{number} is a line of the list. ")
             return {**(call("observe_screen") if number % 2 else act), "content": said}
 
-        engine, state = self.engine(decide, "chat", max_steps=100)
+        engine, state = self.engine(decide, "chat", max_steps=50)
         engine.voice.model = agent.ModelInfo("scripted", True, True, context)
         plain = engine.voice.server.complete
 
@@ -336,7 +336,7 @@ class Conversations(EngineCase):
 
     def test_a_conversation_in_8192_tokens_is_condensed_seldom(self) -> None:
         requests, archives = self.converse(8192)
-        self.assertEqual(len(requests), 100)
+        self.assertEqual(len(requests), 101)
         self.assertLessEqual(archives, 10)
         self.assertGreater(archives, 0)
         kept = [sum(t for _, t in server_reads(r)) for r in requests]
@@ -357,7 +357,7 @@ class Conversations(EngineCase):
         self.converse(6144)
         told = [line for line in self.lines if "is small for a conversation" in line]
         self.assertEqual(len(told), 1)
-        self.assertRegex(told[0], "context of 6144 tokens .* with 7168 or more")
+        self.assertRegex(told[0], "context of 6144 tokens .* with 8192 or more")
 
     def test_what_is_kept_leaves_room_for_the_steps_to_come(self) -> None:
         config = agent.load_config({"profile": agent.PROFILES["chat"].settings})
