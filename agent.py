@@ -15201,10 +15201,13 @@ DONE_LEAST = 24
 DONE_MOST = 56
 EFFECT_MOST = 24
 REASON_MOST = 600  # characters
+FURTHER_LINE = (
+    "    | "  # stands before all lines of a text but its first, so that none can be forged
+)
 
 
 def turn_rows(line: TurnLine, columns: int) -> list[str]:
-    """A turn in rows of at most so many columns, 59 or more."""
+    """A turn in rows of at most so many columns, 59 or more, with the mark of further lines."""
     effect = line.effect
     reason = ""
     if len(effect) > EFFECT_MOST:
@@ -15218,9 +15221,7 @@ def turn_rows(line: TurnLine, columns: int) -> list[str]:
     back += "".join(costs)
     left = min(DONE_MOST, columns - len(front + back))
     row = f"{front}{cut(line.done, left):<{left}}{back}"
-    indent = " " * 6
-    reasons = textwrap.wrap(reason, columns, initial_indent=indent, subsequent_indent=indent)
-    return [row.rstrip(), *reasons]
+    return [row.rstrip(), *textwrap.wrap(reason, columns - len(FURTHER_LINE))]
 
 
 class Terminal:
@@ -15257,7 +15258,7 @@ class Terminal:
         line = ""
         if level <= self.level:
             line = self._painted(printable(self.hide(text))) + "\n"
-            line = line.replace("\n", "\n    | ").removesuffix("    | ")
+            line = line.replace("\n", f"\n{FURTHER_LINE}").removesuffix(FURTHER_LINE)
             if level > 1:
                 line = f"  {line}"  # of the log, which is full of what the model said
         with self._lock:
@@ -15265,6 +15266,18 @@ class Terminal:
                 # After a question or the run's end nothing goes on.
                 self._doing = NOTHING_GOES_ON
             self._write(line, "")
+
+    def ask(self, question: str) -> None:
+        """A question, always shown; its rows fit a terminal, and in a pipe its lines stay whole."""
+        if not sys.stdout or not sys.stdout.isatty():
+            self.say(question, 0)
+            return
+        columns = self.columns() - len(FURTHER_LINE)
+        rows = []
+        # Hidden before it is broken, since a secret in two rows would not be found.
+        for line in self.hide(question).split("\n"):
+            rows += textwrap.wrap(line, columns)
+        self.say("\n".join(rows), 0)
 
     def take(self, item: Item) -> None:
         """What the run publishes: a turn leaves its rows, the live line shows what goes on."""
@@ -15554,11 +15567,16 @@ def settings_table(word: str) -> Iterator[str]:
         if word.lower() not in f"{spec.name} {text}".lower():
             continue
         found = True
-        yield f"{spec.name} = {_shown_default(spec.default)}"
+        indent = " " * 6
+        yield textwrap.fill(
+            f"{spec.name} = {_shown_default(spec.default)}",
+            HELP_WIDTH,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        )
         notes = [text, f"takes {taken_words(spec)}", *_defaults_of_profiles(spec.name)]
         if spec.metadata["env"]:
             notes.append(f"environment {spec.metadata['env']}")
-        indent = " " * 6
         yield textwrap.fill(
             "; ".join(notes),
             HELP_WIDTH,
@@ -16086,7 +16104,7 @@ def open_session(
     book = keep_book(logger, old, undo)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
-    ask = console_confirm(config, clock, partial(terminal.say, level=0))
+    ask = console_confirm(config, clock, terminal.ask)
     actuator = Actuator(
         desktop,
         config,

@@ -29,7 +29,8 @@ class FaultyServer(ScriptedServer):
 
 class Faults(EngineCase):
     def test_a_run_over_a_server_that_shows_each_fault_once_completes(self) -> None:
-        faults, places = [fault.step for fault in FAULTS], itertools.count()
+        faults = [fault.step for fault in FAULTS if fault.kind not in agent.PERMANENT_FAULTS]
+        places = itertools.count()
         self.assertGreater(len(faults), 30)
 
         def decide(request: dict[str, Any]) -> dict[str, Any]:
@@ -51,6 +52,20 @@ class Faults(EngineCase):
             outcome = agent.run_agent(engine, state)
         self.assertEqual((outcome.kind, faults), ("completed", []))
         self.assertTrue(self.records(engine, "model_failed"))
+
+    def test_what_will_not_pass_ends_the_run_at_once(self) -> None:
+        for fault in FAULTS:
+            # Without a list of tools there is another way: they stand in the text.
+            if fault.kind not in agent.PERMANENT_FAULTS or fault.kind == "no_tools":
+                continue
+            with self.subTest(fault.name), ScriptedServer(fault.step) as server:
+                engine, state = self.engine(lambda r: PLAN, lmstudio_endpoint=server.url)
+                engine.voice.server = agent.ModelServer(
+                    engine.config, engine.clock, engine.actuator.stop
+                )
+                with self.assertRaises(agent.ModelError) as caught:
+                    agent.run_agent(engine, state)
+                self.assertEqual((caught.exception.kind, len(server.requests)), (fault.kind, 1))
 
     def test_the_same_trouble_again_and_again_ends_the_run_and_says_why(self) -> None:
         with ScriptedServer(answer(401, {"error": "no"})) as server:

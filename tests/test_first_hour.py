@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -198,7 +199,9 @@ class NobodyThere(CommandLineCase):
         _, out, _ = self.main("--demo", "--confirm", "always", "--max-steps", "3")
         self.assertIn("nobody can be asked, so use --confirm never or allow_risky", out)
         results = [record["result"] for record in self.records() if record["kind"] == "result"]
-        self.assertIn("Nobody can be asked to allow this (any act", results[0])
+        self.assertRegex(
+            results[0], r"Nobody can be asked to allow this \(double_click .*: any act\); do it"
+        )
         self.assertNotIn("person did not", str(self.records()))
 
     def test_a_program_without_stdin_has_nobody_to_ask(self) -> None:
@@ -217,7 +220,10 @@ class Rows(CommandLineCase):
         for columns in range(59, 200):
             for effect in ("changed", "Waited 1.5 s for a change", "Not done: " + "a reason " * 20):
                 rows = self.rows(columns, effect)
-                self.assertLessEqual(max(map(len, rows)), columns, rows)
+                first, *more = rows
+                self.assertLessEqual(len(first), columns, rows)
+                for row in more:
+                    self.assertLessEqual(len(agent.FURTHER_LINE + row), columns, rows)
                 self.assertTrue(rows[0].startswith("  12  executor  click_screen_el"), rows)
         self.assertRegex(self.rows(59)[0], r" changed +3\.2 s$")
         self.assertRegex(self.rows(76)[0], r" changed +3\.2 s +4711 tokens$")
@@ -230,6 +236,27 @@ class Rows(CommandLineCase):
             self.assertEqual(" ".join(" ".join(more).split()), reason)
 
     def test_a_terminal_of_60_columns_gets_rows_of_59(self) -> None:
+        turn = agent.TurnLine(1, "executor", "click " * 20, "Not done: " + "x " * 99, 1, 1)
+        lines = self.shown(lambda terminal: terminal.take(turn))
+        self.assertGreater(len(lines), 3)
+        self.assertLessEqual(max(map(len, lines)), 59)
+
+    def test_a_question_of_300_characters_fits_and_hides_a_secret_that_would_be_broken(
+        self,
+    ) -> None:
+        question = "not allowed: " + ("click the button " * 20)[:240] + " my secret is here: risk"
+        lines = self.shown(lambda terminal: terminal.ask(question + "\n    y allows it."))
+        self.assertLessEqual(max(map(len, lines)), 59)
+        whole = " ".join(line.removeprefix(agent.FURTHER_LINE) for line in lines)
+        self.assertIn("{{S}}", whole)
+        self.assertNotIn("secret", whole)
+        self.assertEqual(
+            whole.split(),
+            question.replace("my secret is", "{{S}}").split() + "y allows it.".split(),
+        )
+
+    def shown(self, do: Callable[[agent.Terminal], None]) -> list[str]:
+        """The lines that a terminal of 60 columns shows."""
         screen = Screen()
         with (
             contextlib.redirect_stdout(screen),
@@ -239,18 +266,14 @@ class Rows(CommandLineCase):
             mock.patch.dict(os.environ, {"TERM": "dumb"}),
             contextlib.ExitStack() as undo,
         ):
-            terminal = agent.Terminal(VirtualClock(), 1, str, undo)
-            terminal.take(
-                agent.TurnLine(1, "executor", "click " * 20, "Not done: " + "x " * 99, 1, 1)
-            )
-        lines = screen.getvalue().splitlines()
-        self.assertGreater(len(lines), 3)
-        self.assertLessEqual(max(map(len, lines)), 59)
+            secrets = agent.Secrets({"S": "my secret is"})
+            do(agent.Terminal(VirtualClock(), 1, secrets.hide, undo))
+        return screen.getvalue().splitlines()
 
     def test_quiet_says_why_it_was_not_completed(self) -> None:
         _, out, _ = self.main("--demo", "-q", "--confirm", "always", "--max-steps", "2")
         first, *middle = out.splitlines()
-        self.assertTrue(first.startswith("not allowed: any act"), out)
+        self.assertRegex(first, "^not allowed: double_click .*: any act; nobody can be asked")
         self.assertIn("max_steps: Not completed within 2 turns.", middle)
         self.assertRegex(out, r"(?m)^last: double_click\S* .*: Not done: Nobody can be asked")
 
@@ -353,7 +376,8 @@ class WrongUse(CommandLineCase):
 
     def test_an_area_that_is_none_and_one_outside_the_screen_are_told_apart(self) -> None:
         self.assertIn(
-            "LEFT,TOP,WIDTH,HEIGHT in pixels, such as 0,0,960,1080, not '0,0'",
+            "LEFT,TOP,WIDTH,HEIGHT in pixels such as 0,0,960,1080, or with decimal points"
+            " X1,Y1,X2,Y2 as fractions of the primary monitor such as 0.0,0.0,0.5,1.0, not '0,0'",
             self.said("--area", "0,0", "--demo"),
         )
         self.assertIn(
@@ -383,7 +407,8 @@ class WrongUse(CommandLineCase):
             path.write_text(content, encoding="utf-8")
             self.assertIn(words, self.said(*argv))
         self.assertEqual(
-            self.said("--scenario", "99"), "There is no scenario 99; --scenarios lists them."
+            self.said("--scenario", "99"),
+            "There is no scenario 99; --scenarios lists them, and with --profile their numbers.",
         )
 
     def test_there_is_nothing_to_resume(self) -> None:
@@ -427,8 +452,8 @@ class Reference(CommandLineCase):
             self.assertIn(f"{spec.name} = ", out)
             self.assertIn(" ".join(spec.metadata["text"].split()), flat)
         self.assertIn(
-            "max_steps = 50\n      turns; takes 1 to 100000; in profile commander 30, chat 10, pointer 10,"
-            " story 100000;\n      environment AGENT_MAX_STEPS\n",
+            "max_steps = 50\n      turns; chat, pointer: acts on the desktop; takes 1 to 100000; in profile"
+            " commander 30, chat\n      10, pointer 10, story 100000; environment AGENT_MAX_STEPS\n",
             out,
         )
         self.assertIn("takes never or risky or always", flat)

@@ -183,13 +183,13 @@ class Settling(EngineCase):
 class Screenshots(EngineCase):
     def slow_disk(self, logger: agent.ExecutionLogger) -> threading.Event:
         """Holds back every file until the event is set."""
-        ready, write = threading.Event(), Path.write_bytes
+        ready, write = threading.Event(), agent.write_run_file
 
-        def held(path: Path, data: bytes) -> int:
+        def held(folder: Path, name: str, data: bytes) -> None:
             ready.wait(10)
-            return write(path, data)
+            write(folder, name, data)
 
-        patcher = patch.object(Path, "write_bytes", held)
+        patcher = patch.object(agent, "write_run_file", held)
         patcher.start()
         self.addCleanup(patcher.stop)
         self.addCleanup(ready.set)
@@ -228,7 +228,8 @@ class Screenshots(EngineCase):
         engine, state = self.engine(
             lambda r: PLAN if role_of(r) == "planner" else call("press_keyboard_key", key="a")
         )
-        with patch.object(Path, "write_bytes", side_effect=OSError(28, "No space left on device")):
+        full = OSError(28, "No space left on device")
+        with patch.object(agent, "write_run_file", side_effect=full):
             self.assertRaisesRegex(
                 agent.AgentError, "No space left", agent.run_agent, engine, state
             )
