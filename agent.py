@@ -14797,8 +14797,8 @@ def demo_task(wanted: str | None) -> str:
     task = demo_task_called(wanted)
     if task:
         return task.text
-    known = "; ".join(task.text for task in DEMO_TASKS)
-    raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}")
+    known = "; ".join(task.text.rstrip(".") for task in DEMO_TASKS)
+    raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}.")
 
 
 def _entered_task() -> str:

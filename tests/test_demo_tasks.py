@@ -90,7 +90,7 @@ class EachTaskInEachProfile(CommandLineCase):
             code, _, errors = self.main("--demo", wanted)
             self.assertEqual((code, errors.count("\n")), (2, 1), errors)
             for task in DEMO_TASKS:
-                self.assertIn(task.text, errors)
+                self.assertIn(task.text.rstrip("."), errors)
 
 
 class Programs(unittest.TestCase):
@@ -103,6 +103,12 @@ class Programs(unittest.TestCase):
             click(desktop, f"{name} icon", 2)
             self.assertEqual(desktop.state.program, name)
             self.assertEqual(with_programs(name).foreground().title, name)
+
+    def test_one_click_each_on_two_icons_is_no_double_click(self) -> None:
+        desktop = with_programs()
+        for name in agent.DEMO_PROGRAMS:
+            click(desktop, f"{name} icon")
+        self.assertEqual(desktop.state.program, "")
 
     def test_the_desktop_of_the_note_has_no_other_program(self) -> None:
         self.assertEqual(agent.demo_state(NOTE.text), DemoState())
