@@ -54,6 +54,9 @@ ROOMS
     Panel server - who is let in to the page of a run, and for how long; it knows nothing of the run
     Panel - what a page is shown of the run, and what the person says to it there
     Check - the doctor: desktop, server and model examined, with what to do about each
+    Demo tasks - what the drawn desktop can be asked for, and its programs
+    Demo state - what the drawn desktop knows, and what becomes of it by an act
+    Demo pictures - how the drawn desktop looks, and the colours that tell what is what
     Demo - a small drawn desktop with real behaviour
     Demo model - the model of the demo, which finds its way by the pixels, and its server
     Terminal - what a person sees and says while it runs
@@ -14422,12 +14425,282 @@ def _same_shape(width: float, height: float, whole: Rect) -> bool:
 
 
 ####################################################################################################
-# Demo - a small drawn desktop with real behaviour
+# Demo tasks - what the drawn desktop can be asked for, and its programs
 ####################################################################################################
 
-DEMO_TASK = 'Open Notes, write "Hello from agent.py" and save it.'
-DEMO_TASKS = (DEMO_TASK,)  # what --demo takes as a task
+
+class DemoTask(NamedTuple):
+    """A task that the demo can carry out, and what its model says about it."""
+
+    name: str
+    text: str
+    program: str  # "Open" and this name in a request tell which task it is about
+    proof: tuple[str, ...]  # the signs that prove it done, when all of them are seen
+    yes: str  # the judge's answer then
+    no: str  # and its answer otherwise
+    order: str  # what the planner tells the executor, with {note} for the text to write
+    evidence: str  # what else the picture shows when it is done
+
+
+DEMO_TASKS = (
+    DemoTask(
+        "note",
+        'Open Notes, write "Hello from agent.py" and save it.',
+        "Notes",
+        ("saved mark",),
+        "YES: the green mark says Saved.",
+        "NO: there is no mark of saving.",
+        'Open Notes, click into its text area, type "{note}" and press Save. '
+        "Done when it shows its green mark.",
+        ". The text area holds the note, the status line counts its characters"
+        " and the title bar says Saved.",
+    ),
+    DemoTask(
+        "settings",
+        'Open Settings, switch "Night light" on and press OK.',
+        "Settings",
+        ("night light mark",),
+        "YES: the green mark says that the night light is on.",
+        "NO: there is no green mark of the night light.",
+        "Open Settings, click the check box of Night light and press OK. "
+        "Done when the desktop shows a green mark.",
+        ". The dialog is closed, the notice at the bottom says that the night light is on"
+        " and the sky has warmer colours.",
+    ),
+    DemoTask(
+        "contacts",
+        'Open Contacts, pick "Zoe" and press Call.',
+        "Contacts",
+        ("call mark", "Zoe picked"),
+        "YES: the green mark says that Zoe is called.",
+        "NO: there is no green mark of a call to Zoe.",
+        "Open Contacts, scroll its list down to Zoe, click Zoe and press Call. "
+        "Done when it shows a green mark beside Zoe.",
+        ". Zoe is picked in the list, the line below the list says Calling Zoe"
+        " and the title bar says so, too.",
+    ),
+)
+DEMO_TASK = DEMO_TASKS[0].text  # what --demo alone carries out
+
+
+def demo_task_called(wanted: str) -> DemoTask | None:
+    """The task of that text or name; None if the drawn desktop knows no such task."""
+    for task in DEMO_TASKS:
+        if wanted.split() in (task.text.split(), [task.name]):
+            return task
+    return None
+
+
+def demo_task_in(text: str) -> DemoTask:
+    """The task that a request is about; one that names no other program is about the note."""
+    for task in DEMO_TASKS:
+        if f"Open {task.program}" in text:
+            return task
+    return DEMO_TASKS[0]
+
+
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
+
+
+class DemoProgram(NamedTuple):
+    """A program beside Notes; its places are pixels of the desktop."""
+
+    icon: Rect  # two clicks on it open the program
+    pin: Rect  # on the taskbar; one click on it does
+    window: Rect
+    drawing: Sequence[tuple[Rect, int]]  # on the icon of 44 pixels: places and their round corners
+
+
+DEMO_PROGRAMS = {
+    "Settings": DemoProgram(
+        Rect(28, 148, 92, 104),
+        Rect(58, 677, 38, 38),
+        Rect(400, 170, 480, 330),
+        # two sliders with their knobs
+        (
+            (Rect(9, 14, 26, 4), 2),
+            (Rect(24, 10, 8, 12), 3),
+            (Rect(9, 28, 26, 4), 2),
+            (Rect(12, 24, 8, 12), 3),
+        ),
+    ),
+    "Contacts": DemoProgram(
+        Rect(28, 268, 92, 104),
+        Rect(106, 677, 38, 38),
+        Rect(430, 84, 440, 484),
+        # a head above its shoulders
+        ((Rect(15, 8, 14, 14), 7), (Rect(9, 25, 26, 12), 6)),
+    ),
+}
+DEMO_CONTACTS = "Ada Ben Cleo Dario Emma Finn Greta Hugo Iris Jonas Mira Otto Paula Zoe".split()
+DEMO_ROWS_SHOWN = 8  # of the contacts at a time
+DEMO_ROW_HEIGHT = 42  # pixels
+DEMO_ROWS_A_NOTCH = 3  # as Windows scrolls
+
+
+# Actions that do the same as another one; a chord is written as the actuator presses it.
+DEMO_SHORTCUTS = {
+    "win": "Start button",
+    "ctrl+escape": "Start button",
+    "ctrl+s": "Save button",
+    "Notes in the menu": "Notes icon twice",
+    "Settings pin": "Settings icon twice",
+    "Contacts pin": "Contacts icon twice",
+}
+DEMO_MODIFIERS = ("ctrl", "alt", "win")
+# What a key writes, where that is not its own name.
+DEMO_WRITES = {
+    "space": " ",
+    "enter": "\n",
+    "tab": "    ",
+    "backspace": "\b",
+}
+
+
+####################################################################################################
+# Demo state - what the drawn desktop knows, and what becomes of it by an act
+####################################################################################################
+
+
+@dataclass(frozen=True)
+class DemoState:
+    """All that the demo desktop knows; its picture and its controls follow from this alone."""
+
+    opened: bool = False
+    menu: bool = False
+    focus: bool = False
+    text: str = ""
+    saved_text: str = ""
+    clean: bool = False
+    more_programs: bool = False  # Settings and Contacts are there, too; the note goes without
+    program: str = ""  # the one of these that is open
+    ticked: bool = False  # the check box in Settings, which counts with OK
+    settings_kept: bool = False  # OK was pressed, and the notice of it shows
+    night_light: bool = False
+    first_contact: int = 0  # how many are scrolled away above
+    picked: str = ""
+    called: str = ""
+
+    @property
+    def program_title(self) -> str:
+        """The title of the other program's window."""
+        if self.program == "Contacts" and self.called:
+            return f"Calling {self.called} - Contacts"
+        return self.program
+
+    @property
+    def contacts_shown(self) -> Sequence[str]:
+        """The contacts that the list shows, from its first row."""
+        return DEMO_CONTACTS[self.first_contact :][:DEMO_ROWS_SHOWN]
+
+    @property
+    def title(self) -> str:
+        """The title of the note program's window."""
+        if self.clean:
+            return "Saved - Notes"
+        if self.text:
+            return "Untitled * - Notes"
+        return "Untitled - Notes"
+
+    def places(self) -> dict[str, Rect]:
+        """What can be clicked now, topmost first."""
+        places = {}
+        if self.menu:
+            places["Notes in the menu"] = Rect(28, 576, 268, 58)
+            places["menu"] = Rect(12, 560, 300, 90)
+        places |= self._places_in_program()
+        if self.opened:
+            places["Save button"] = Rect(902, 532, 108, 40)
+            places["text area"] = Rect(350, 152, 660, 364)
+            places["window"] = Rect(330, 96, 700, 496)
+        places["Start button"] = Rect(10, 677, 38, 38)
+        places["Notes icon"] = Rect(28, 28, 92, 104)
+        if self.more_programs:
+            for name, program in DEMO_PROGRAMS.items():
+                places[f"{name} icon"] = program.icon
+                places[f"{name} pin"] = program.pin
+        places["desktop"] = DEMO_SCREEN
+        return places
+
+    def _places_in_program(self) -> dict[str, Rect]:
+        """What can be clicked in the other program's window, topmost first."""
+        places = {}
+        if self.program == "Settings":
+            places["check box"] = Rect(444, 262, 14, 14)
+            places["OK button"] = Rect(636, 440, 104, 40)
+            places["Cancel button"] = Rect(752, 440, 104, 40)
+        if self.program == "Contacts":
+            top = 140
+            for name in self.contacts_shown:
+                places[f"{name} in the list"] = Rect(450, top, 400, DEMO_ROW_HEIGHT)
+                top += DEMO_ROW_HEIGHT
+            places["contacts list"] = Rect(450, 140, 400, DEMO_ROWS_SHOWN * DEMO_ROW_HEIGHT)
+            places["Call button"] = Rect(742, 504, 108, 40)
+        if self.program:
+            places["program"] = DEMO_PROGRAMS[self.program].window
+        return places
+
+    def after(self, action: str) -> DemoState:
+        """The state after a click on a control, or a key with its modifiers; most do nothing."""
+        action = DEMO_SHORTCUTS.get(action, action)
+        if action == "Start button":
+            return replace(self, menu=not self.menu)
+        if action == "escape":
+            return replace(self, menu=False)
+        if action == "Notes icon twice":
+            return replace(self, opened=True, menu=False, program="")
+        if action == "text area":
+            return replace(self, focus=True)
+        if action in ("desktop", "Notes icon"):
+            return replace(self, focus=False)
+        if action == "Save button" and self.opened:
+            return replace(self, saved_text=self.text, clean=True)
+        return self._after_in_program(action)
+
+    def _after_in_program(self, action: str) -> DemoState:
+        """The state after an act on one of the other programs."""
+        opened = action.removesuffix(" icon twice")
+        if opened in DEMO_PROGRAMS:
+            return replace(self, program=opened, menu=False, focus=False, settings_kept=False)
+        if action == "check box":
+            return replace(self, ticked=not self.ticked)
+        if action == "Cancel button":
+            return replace(self, program="", ticked=self.night_light)
+        if action == "OK button":
+            return replace(self, program="", night_light=self.ticked, settings_kept=True)
+        if action == "Call button":
+            return replace(self, called=self.picked)
+        contact = action.removesuffix(" in the list")
+        if contact in DEMO_CONTACTS:
+            return replace(self, picked=contact, called="")
+        return self
+
+    def scrolled(self, units: int) -> DemoState:
+        """The state after the wheel was turned over the list; 120 units up are a notch."""
+        last = len(DEMO_CONTACTS) - DEMO_ROWS_SHOWN
+        first = self.first_contact - units * DEMO_ROWS_A_NOTCH // 120
+        return replace(self, first_contact=min(max(first, 0), last))
+
+    def typed(self, text: str) -> DemoState:
+        """The state after characters at the caret, or a backspace; both need the focus."""
+        writable = self.opened and self.focus and not self.menu
+        if not text or not writable:
+            return self
+        written = self.text + text
+        if text == "\b":
+            written = self.text[:-1]
+        return replace(self, text=written, clean=False)
+
+
+def demo_state(wanted: str) -> DemoState:
+    """The desktop before that task, by its text or name: the note's has no other program."""
+    task = demo_task_called(wanted) or DEMO_TASKS[0]
+    return DemoState(more_programs=task.program in DEMO_PROGRAMS)
+
+
+####################################################################################################
+# Demo pictures - how the drawn desktop looks, and the colours that tell what is what
+####################################################################################################
 
 
 class DemoSign(NamedTuple):
@@ -14451,6 +14724,19 @@ DEMO_SIGNS = {
         DemoSign("text", 0x1B2430),
         DemoSign("Save button", 0x2457D6),
         DemoSign("saved mark", 0x2DA44E),
+        DemoSign("Settings icon", 0x9FB4D2),
+        DemoSign("Settings pin", 0x8DA4C6),
+        DemoSign("check box", 0xE6EEF9),
+        DemoSign("ticked box", 0x3A6FD8),
+        DemoSign("OK button", 0x2559D9),
+        DemoSign("night light mark", 0x2DA650),
+        DemoSign("Contacts icon", 0x45B8A9),
+        DemoSign("Contacts pin", 0x37AA9D),
+        DemoSign("contacts list", 0xFBFCFF),
+        DemoSign("Zoe in the list", 0xC24A8E),
+        DemoSign("Zoe picked", 0xB94388),
+        DemoSign("Call button", 0x2A5BDB),
+        DemoSign("call mark", 0x2DA852),
         DemoSign("pointer", 0xFFFFFF, small=True),
     )
 }
@@ -14460,111 +14746,50 @@ DEMO_PANE = 0xEEF2F7
 DEMO_LINE = 0xD3DBE6
 DEMO_GREY = 0x5B6675
 DEMO_BROWN = 0x8A5A00
-# Actions that do the same as another one; a chord is written as the actuator presses it.
-DEMO_SHORTCUTS = {
-    "win": "Start button",
-    "ctrl+escape": "Start button",
-    "ctrl+s": "Save button",
-    "Notes in the menu": "Notes icon twice",
-}
-DEMO_MODIFIERS = ("ctrl", "alt", "win")
-# What a key writes, where that is not its own name.
-DEMO_WRITES = {
-    "space": " ",
-    "enter": "\n",
-    "tab": "    ",
-    "backspace": "\b",
-}
+DEMO_PICKED = 0xDCE8FB
+# Round pictures of the contacts, in turn; Zoe's colour is a sign.
+DEMO_FACES = (0x5B7DB1, 0x6A9A6E, 0xB08450, 0x7D6BB0, 0x4F97A6)
 
 
-@dataclass(frozen=True)
-class DemoState:
-    """All that the demo desktop knows; its picture and its controls follow from this alone."""
-
-    opened: bool = False
-    menu: bool = False
-    focus: bool = False
-    text: str = ""
-    saved_text: str = ""
-    clean: bool = False
-
-    @property
-    def title(self) -> str:
-        """The title of the note program's window."""
-        if self.clean:
-            return "Saved - Notes"
-        if self.text:
-            return "Untitled * - Notes"
-        return "Untitled - Notes"
-
-    def places(self) -> dict[str, Rect]:
-        """What can be clicked now, topmost first."""
-        places = {}
-        if self.menu:
-            places["Notes in the menu"] = Rect(28, 576, 268, 58)
-            places["menu"] = Rect(12, 560, 300, 90)
-        if self.opened:
-            places["Save button"] = Rect(902, 532, 108, 40)
-            places["text area"] = Rect(350, 152, 660, 364)
-            places["window"] = Rect(330, 96, 700, 496)
-        places["Start button"] = Rect(10, 677, 38, 38)
-        places["Notes icon"] = Rect(28, 28, 92, 104)
-        places["desktop"] = DEMO_SCREEN
-        return places
-
-    def after(self, action: str) -> DemoState:
-        """The state after a click on a control, or a key with its modifiers; most do nothing."""
-        action = DEMO_SHORTCUTS.get(action, action)
-        if action == "Start button":
-            return replace(self, menu=not self.menu)
-        if action == "escape":
-            return replace(self, menu=False)
-        if action == "Notes icon twice":
-            return replace(self, opened=True, menu=False)
-        if action == "text area":
-            return replace(self, focus=True)
-        if action in ("desktop", "Notes icon"):
-            return replace(self, focus=False)
-        if action == "Save button" and self.opened:
-            return replace(self, saved_text=self.text, clean=True)
-        return self
-
-    def typed(self, text: str) -> DemoState:
-        """The state after characters at the caret, or a backspace; both need the focus."""
-        writable = self.opened and self.focus and not self.menu
-        if not text or not writable:
-            return self
-        written = self.text + text
-        if text == "\b":
-            written = self.text[:-1]
-        return replace(self, text=written, clean=False)
+def demo_colour(name: str) -> int:
+    """The colour of a sign."""
+    return DEMO_SIGNS[name].colour
 
 
 @lru_cache(maxsize=2)
 def demo_picture(state: DemoState) -> bytes:
     """The picture of a state as BGRX, without the pointer."""
     canvas = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height)
-    _draw_desktop(canvas)
+    _draw_desktop(canvas, state.night_light)
+    if state.more_programs:
+        _draw_programs(canvas)
     if state.opened:
         _draw_window(canvas, state)
+    if state.settings_kept:
+        _draw_notice(canvas, state)
+    if state.program:
+        DEMO_WINDOWS[state.program](canvas, state)
     if state.menu:
         _draw_menu(canvas, state.places()["menu"])
     return bytes(canvas.pixels)
 
 
-def _draw_desktop(canvas: Canvas) -> None:
+def _draw_desktop(canvas: Canvas, night_light: bool) -> None:
     """A sky at dusk, the taskbar with its button, and the icon."""
     for y in range(canvas.height):
         red = 28 + y // 8
         green = 44 + y // 6
         blue = 110 + y // 7
+        if night_light:
+            red += 24 + y // 10
+            blue -= 24 + y // 10
         sky = red << 16 | green << 8 | blue
         canvas.run(0, y, canvas.width, sky)
     taskbar = Rect(0, 672, 1280, 48)
     canvas.fill(taskbar, DEMO_PANE, 0, 0.9)
     canvas.text(1136, 688, "demo desktop", DEMO_GREY)
     square = Rect(18, 685, 23, 23)
-    canvas.fill(square, DEMO_SIGNS["Start button"].colour, 6)
+    canvas.fill(square, demo_colour("Start button"), 6)
     _draw_icon(canvas, 52, 40, DEMO_SIGNS["Notes icon"])
     canvas.text(47, 102, "Notes", DEMO_LIGHT)
 
@@ -14595,7 +14820,7 @@ def _draw_window(canvas: Canvas, state: DemoState) -> None:
     _draw_paper(canvas, paper, state.focus)
     _draw_writing(canvas, paper, state)
     _draw_status(canvas, Point(paper.left, paper.top + 393), state)
-    canvas.fill(button, DEMO_SIGNS["Save button"].colour, 8)
+    canvas.fill(button, demo_colour("Save button"), 8)
     canvas.text(button.left + 32, button.top + 13, "Save", DEMO_LIGHT)
 
 
@@ -14604,10 +14829,10 @@ def _draw_paper(canvas: Canvas, paper: Rect, focus: bool) -> None:
     left, top, width, height = paper
     rim = DEMO_LINE
     if focus:
-        rim = DEMO_SIGNS["caret"].colour
+        rim = demo_colour("caret")
     canvas.fill(paper, rim, 6)
     inside = Rect(left + 2, top + 2, width - 4, height - 4)
-    canvas.fill(inside, DEMO_SIGNS["text area"].colour, 5)
+    canvas.fill(inside, demo_colour("text area"), 5)
 
 
 def _draw_writing(canvas: Canvas, paper: Rect, state: DemoState) -> None:
@@ -14615,11 +14840,11 @@ def _draw_writing(canvas: Canvas, paper: Rect, state: DemoState) -> None:
     left = paper.left + 16
     bottom = paper.top + 16
     for line in _demo_lines(state.text):
-        end = canvas.text(left, bottom, line, DEMO_SIGNS["text"].colour)
+        end = canvas.text(left, bottom, line, demo_colour("text"))
         bottom += 26
     if state.focus:
         caret = Rect(end, bottom - 28, 2, 21)
-        canvas.fill(caret, DEMO_SIGNS["caret"].colour)
+        canvas.fill(caret, demo_colour("caret"))
 
 
 def _demo_lines(text: str) -> list[str]:
@@ -14637,7 +14862,7 @@ def _draw_status(canvas: Canvas, place: Point, state: DemoState) -> None:
     status = f"{len(state.text)} characters"
     if state.clean:
         mark = Rect(x, y, 14, 14)
-        canvas.fill(mark, DEMO_SIGNS["saved mark"].colour, 7)
+        canvas.fill(mark, demo_colour("saved mark"), 7)
         x += 24
         status = f"Saved {status}"
     canvas.text(x, y, status, DEMO_GREY)
@@ -14645,7 +14870,7 @@ def _draw_status(canvas: Canvas, place: Point, state: DemoState) -> None:
 
 def _draw_pointer(canvas: Canvas, left: int, top: int) -> None:
     """An arrow head with a black rim, its tip at that pixel."""
-    white = DEMO_SIGNS["pointer"].colour
+    white = demo_colour("pointer")
     for down in range(14):
         y = top + down
         width = min(down, 22 - down)
@@ -14653,15 +14878,300 @@ def _draw_pointer(canvas: Canvas, left: int, top: int) -> None:
         canvas.run(left + 1, y, width - 1, white)
 
 
+def _draw_programs(canvas: Canvas) -> None:
+    """Icons on the desktop and on the taskbar, a name below those on the desktop."""
+    for name, program in DEMO_PROGRAMS.items():
+        icon = Rect(
+            left=program.icon.left + 24,
+            top=program.icon.top + 12,
+            width=44,
+            height=44,
+        )
+        _draw_program(canvas, icon, DEMO_SIGNS[f"{name} icon"], program)
+        middle = icon.left + icon.width // 2
+        canvas.text(
+            middle - _text_width(name, 2) // 2,
+            icon.top + 62,
+            name,
+            DEMO_LIGHT,
+        )
+        pin = Rect(
+            left=program.pin.left + 5,
+            top=program.pin.top + 5,
+            width=28,
+            height=28,
+        )
+        _draw_program(canvas, pin, DEMO_SIGNS[f"{name} pin"], program)
+
+
+def _draw_program(canvas: Canvas, place: Rect, sign: DemoSign, program: DemoProgram) -> None:
+    """A program's icon, in whatever size."""
+    canvas.fill(
+        place,
+        sign.colour,
+        place.width // 6,
+    )
+    for piece, radius in program.drawing:
+        left, top, width, height = (round(part * place.width / 44) for part in piece)
+        part = Rect(
+            left=place.left + left,
+            top=place.top + top,
+            width=width,
+            height=height,
+        )
+        canvas.fill(
+            part,
+            DEMO_LIGHT,
+            radius * place.width // 44,
+        )
+
+
+def _draw_settings(canvas: Canvas, state: DemoState) -> None:
+    """The dialog: a card with the check box, and the buttons."""
+    places = state.places()
+    window = places["program"]
+    canvas.fill(window, DEMO_PANE, 10)
+    canvas.text(
+        window.left + 24,
+        window.top + 20,
+        state.program_title,
+        DEMO_GREY,
+    )
+    card = Rect(
+        left=window.left + 24,
+        top=window.top + 66,
+        width=window.width - 48,
+        height=108,
+    )
+    canvas.fill(card, DEMO_LINE, 8)
+    inside = Rect(
+        left=card.left + 1,
+        top=card.top + 1,
+        width=card.width - 2,
+        height=card.height - 2,
+    )
+    canvas.fill(inside, DEMO_LIGHT, 7)
+    box = places["check box"]
+    _draw_check_box(canvas, box, state.ticked)
+    canvas.text(
+        box.left + 28,
+        box.top - 2,
+        "Night light",
+        demo_colour("text"),
+    )
+    canvas.text(
+        box.left + 28,
+        box.top + 36,
+        "Warmer colours for the evening",
+        DEMO_GREY,
+    )
+    _draw_switched(canvas, Rect(784, 256, 54, 26), state.ticked)
+    _draw_button(canvas, places["OK button"], "OK", demo_colour("OK button"), DEMO_LIGHT)
+    _draw_button(canvas, places["Cancel button"], "Cancel", DEMO_LINE, DEMO_GREY)
+
+
+def _draw_check_box(canvas: Canvas, box: Rect, ticked: bool) -> None:
+    """A small box with a rim, with a tick in it or without."""
+    canvas.fill(box, DEMO_GREY, 3)
+    inside = Rect(
+        left=box.left + 2,
+        top=box.top + 2,
+        width=box.width - 4,
+        height=box.height - 4,
+    )
+    if not ticked:
+        canvas.fill(inside, demo_colour("check box"), 1)
+        return
+    canvas.fill(box, demo_colour("ticked box"), 3)
+    for right, down in ((3, 6), (4, 7), (5, 8), (6, 7), (7, 6), (8, 5), (9, 4)):
+        canvas.fill(
+            Rect(box.left + right, box.top + down, 2, 2),
+            DEMO_LIGHT,
+        )
+
+
+def _draw_switched(canvas: Canvas, place: Rect, on: bool) -> None:
+    """A word in a pill, which tells of the check box even where something lies over the box."""
+    colour = demo_colour("ticked box") if on else DEMO_LINE
+    ink = DEMO_LIGHT if on else DEMO_GREY
+    _draw_button(canvas, place, "On" if on else "Off", colour, ink)
+
+
+def _draw_button(canvas: Canvas, place: Rect, name: str, colour: int, ink: int) -> None:
+    """A button with its name in the middle."""
+    canvas.fill(place, colour, 8)
+    left = place.left + (place.width - _text_width(name, 2)) // 2
+    canvas.text(
+        left,
+        place.top + place.height // 2 - 7,
+        name,
+        ink,
+    )
+
+
+def _draw_notice(canvas: Canvas, state: DemoState) -> None:
+    """What Settings say once they are kept; a green mark if the night light is on."""
+    place = Rect(1000, 592, 260, 60)
+    canvas.fill(place, DEMO_PANE, 10)
+    left = place.left + 22
+    if state.night_light:
+        mark = Rect(
+            left=left,
+            top=place.top + 23,
+            width=14,
+            height=14,
+        )
+        canvas.fill(mark, demo_colour("night light mark"), 7)
+        left += 24
+    switched = "on" if state.night_light else "off"
+    canvas.text(
+        left,
+        place.top + 22,
+        f"Night light is {switched}",
+        DEMO_GREY,
+    )
+
+
+def _draw_contacts(canvas: Canvas, state: DemoState) -> None:
+    """The list with its scroll bar, and below it whom to call."""
+    places = state.places()
+    window = places["program"]
+    box = places["contacts list"]
+    canvas.fill(window, DEMO_PANE, 10)
+    canvas.text(
+        box.left,
+        window.top + 20,
+        state.program_title,
+        DEMO_GREY,
+    )
+    rim = Rect(
+        left=box.left - 2,
+        top=box.top - 2,
+        width=box.width + 4,
+        height=box.height + 4,
+    )
+    canvas.fill(rim, DEMO_LINE)
+    canvas.fill(box, demo_colour("contacts list"))
+    for name in state.contacts_shown:
+        _draw_contact(canvas, places[f"{name} in the list"], name, state)
+    _draw_scroll_bar(canvas, box, state.first_contact)
+    _draw_call(canvas, places["Call button"], state)
+
+
+def _draw_contact(canvas: Canvas, row: Rect, name: str, state: DemoState) -> None:
+    """A row of the list: a round picture and a name."""
+    if name == state.picked:
+        ground = Rect(
+            left=row.left + 6,
+            top=row.top + 2,
+            width=row.width - 30,
+            height=row.height - 4,
+        )
+        canvas.fill(ground, DEMO_PICKED, 6)
+    _draw_face(
+        canvas,
+        Rect(row.left + 14, row.top + 6, 30, 30),
+        name,
+        " in the list",
+    )
+    canvas.text(
+        row.left + 62,
+        row.top + 14,
+        name,
+        demo_colour("text"),
+    )
+
+
+def _draw_face(canvas: Canvas, place: Rect, name: str, where: str) -> None:
+    """The round picture of a contact, with the first letter of the name."""
+    colour = DEMO_FACES[DEMO_CONTACTS.index(name) % len(DEMO_FACES)]
+    if name + where in DEMO_SIGNS:
+        colour = demo_colour(name + where)
+    _draw_round(canvas, place, colour)
+    left = place.left + (place.width - _text_width(name[0], 2)) // 2 + 1
+    canvas.text(
+        left,
+        place.top + place.height // 2 - 7,
+        name[0],
+        DEMO_LIGHT,
+    )
+
+
+def _draw_round(canvas: Canvas, place: Rect, colour: int) -> None:
+    """A disc that fills a square place."""
+    canvas.fill(
+        place,
+        colour,
+        place.width // 2,
+    )
+
+
+def _draw_scroll_bar(canvas: Canvas, box: Rect, first: int) -> None:
+    """Which part of the list is shown."""
+    bar = Rect(
+        left=box.left + box.width - 14,
+        top=box.top + 6,
+        width=8,
+        height=box.height - 12,
+    )
+    canvas.fill(bar, DEMO_PANE, 4)
+    most = len(DEMO_CONTACTS)
+    top = bar.top + bar.height * first // most
+    thumb = Rect(
+        left=bar.left,
+        top=top,
+        width=bar.width,
+        height=bar.height * DEMO_ROWS_SHOWN // most,
+    )
+    canvas.fill(thumb, DEMO_LINE, 4)
+
+
+def _draw_call(canvas: Canvas, button: Rect, state: DemoState) -> None:
+    """Who is picked, whether there is a call, and the button."""
+    left = 450
+    status = state.picked or "Pick somebody"
+    if state.picked:
+        _draw_face(canvas, Rect(left, button.top, 40, 40), state.picked, " picked")
+        left += 54
+    if state.called:
+        mark = Rect(
+            left=left,
+            top=button.top + 13,
+            width=14,
+            height=14,
+        )
+        _draw_round(canvas, mark, demo_colour("call mark"))
+        left += 24
+        status = f"Calling {state.called}"
+    canvas.text(
+        left,
+        button.top + 13,
+        status,
+        DEMO_GREY,
+    )
+    _draw_button(canvas, button, "Call", demo_colour("Call button"), DEMO_LIGHT)
+
+
+DEMO_WINDOWS: dict[str, Callable[[Canvas, DemoState], None]] = {
+    "Settings": _draw_settings,
+    "Contacts": _draw_contacts,
+}
+
+
+####################################################################################################
+# Demo - a small drawn desktop with real behaviour
+####################################################################################################
+
+
 class DemoDesktop:
-    """A drawn Desktop with an icon, a Start menu and a note program.
+    """A drawn Desktop with icons, a Start menu, and the programs that its task needs.
 
     `acts` are the input events that reached it, `held` the keys and buttons that are down.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, state: DemoState | None = None) -> None:
         self.clock = clock
-        self.state = DemoState()
+        self.state = state or DemoState()
         self.held = set[str]()
         # Bounded, since a run may take any number of turns.
         self.acts = deque[str](maxlen=10_000)
@@ -14698,6 +15208,7 @@ class DemoDesktop:
         """The topmost window, or the topmost at a point."""
         windows = {
             "menu": (1, "Start"),
+            "program": (4, self.state.program_title),
             "window": (2, self.state.title),
             "desktop": (3, "Desktop"),
         }
@@ -14768,9 +15279,9 @@ class DemoDesktop:
         if target not in ("Start button", "menu"):
             state = replace(state, menu=False)
         soon = (now - then) * 1000 <= self.double_click_ms()
-        if target == last == "Notes icon" and soon:
+        if target == last and target.endswith(" icon") and soon:
             self._clicked = ("", now)  # a third click begins anew
-            target = "Notes icon twice"
+            target = f"{target} twice"
         self.state = state.after(target)
 
     def _hold(self, kind: str, name: str, down: bool) -> None:
@@ -14785,8 +15296,11 @@ class DemoDesktop:
     def wheel(self, units: int, horizontal: bool = False) -> None:
         if horizontal:
             self.acts.append(f"wheel {units} horizontal")
-        else:
-            self.acts.append(f"wheel {units}")
+            return
+        self.acts.append(f"wheel {units}")
+        control = self._control()
+        if control == "contacts list" or control.endswith(" in the list"):
+            self.state = self.state.scrolled(units)
 
     def key(self, name: str, down: bool) -> None:
         """A key acts when it goes down, with the modifiers that are held; it writes without."""
@@ -14831,6 +15345,9 @@ DEMO_TOOLS = (
     DemoTool("double click", "^double_click", "double_click", ("x1", "y1", "label")),
     DemoTool("click", "^click", "click", ("x1", "y1", "label"), moves_first=True),
     DemoTool("move", "^move_mouse"),
+    DemoTool(
+        "scroll", "^scroll$|^scroll.*(down|position)$", "scroll", ("x1", "y1"), moves_first=True
+    ),
     DemoTool("type", "^type", "type", ("text",)),
     DemoTool("finish", "^report_.*complet|^done", "done"),
     DemoTool("give up", "^report_(goal|progress)"),
@@ -14845,6 +15362,7 @@ class DemoStep(NamedTuple):
     target: str = ""  # the sign on which to act
     sees: tuple[str, ...] = ()  # signs, "no picture", or the line ARCHIVE_NOW of a request
     lacks: tuple[str, ...] = ()  # signs
+    task: str = ""  # the name of the only task that it belongs to; empty: to all
 
 
 # The first that fits is taken, if the request has a tool for it; to finish, words will do.
@@ -14857,6 +15375,7 @@ DEMO_STEPS = (
         "Notes shows its green mark, so the text is saved",
         "saved mark",
         sees=("saved mark",),
+        task="note",
     ),
     DemoStep(
         "click",
@@ -14864,6 +15383,7 @@ DEMO_STEPS = (
         "text area",
         sees=("text area",),
         lacks=("caret", "text"),
+        task="note",
     ),
     DemoStep(
         "type",
@@ -14871,27 +15391,114 @@ DEMO_STEPS = (
         "text area",
         sees=("text area",),
         lacks=("text",),
+        task="note",
     ),
     DemoStep(
-        "click", "The text stands in Notes and is not saved", "Save button", sees=("Save button",)
+        "click",
+        "The text stands in Notes and is not saved",
+        "Save button",
+        sees=("Save button",),
+        task="note",
     ),
     DemoStep(
         "click",
         "The Start menu is open and lists Notes",
         "Notes in the menu",
         sees=("Notes in the menu",),
+        task="note",
     ),
     DemoStep(
         "double click",
         "The desktop shows the Notes icon and no window",
         "Notes icon",
         sees=("Notes icon",),
+        task="note",
     ),
     DemoStep(
         "click",
         "The desktop shows the Start button and no window",
         "Start button",
         sees=("Start button",),
+        task="note",
+    ),
+    DemoStep(
+        "finish",
+        "A notice with a green mark says that the night light is on",
+        "night light mark",
+        sees=("night light mark",),
+        task="settings",
+    ),
+    DemoStep(
+        "click",
+        "Night light is switched on and waits for OK",
+        "OK button",
+        sees=("ticked box", "OK button"),
+        task="settings",
+    ),
+    DemoStep(
+        "click",
+        "Settings are open and the check box of Night light is empty",
+        "check box",
+        sees=("check box",),
+        task="settings",
+    ),
+    DemoStep(
+        "double click",
+        "The desktop shows the Settings icon and no window",
+        "Settings icon",
+        sees=("Settings icon",),
+        task="settings",
+    ),
+    DemoStep(
+        "click",
+        "The taskbar shows the Settings and there is no window",
+        "Settings pin",
+        sees=("Settings pin",),
+        task="settings",
+    ),
+    DemoStep(
+        "finish",
+        "Contacts shows a green mark beside Zoe, so Zoe is called",
+        "call mark",
+        sees=("call mark", "Zoe picked"),
+        task="contacts",
+    ),
+    DemoStep(
+        "click",
+        "Zoe is picked and not called yet",
+        "Call button",
+        sees=("Zoe picked", "Call button"),
+        task="contacts",
+    ),
+    DemoStep(
+        "click",
+        "The list shows Zoe, who is not picked yet",
+        "Zoe in the list",
+        sees=("Zoe in the list",),
+        task="contacts",
+    ),
+    DemoStep(
+        "scroll",
+        "The list does not show Zoe, who must be further down",
+        "contacts list",
+        sees=("contacts list",),
+        task="contacts",
+    ),
+    DemoStep(
+        "double click",
+        "The desktop shows the Contacts icon and no window",
+        "Contacts icon",
+        sees=("Contacts icon",),
+        lacks=("contacts list",),
+        task="contacts",
+    ),
+    DemoStep(
+        "click",
+        "The taskbar shows the Contacts and there is no window",
+        "Contacts pin",
+        sees=("Contacts pin",),
+        lacks=("contacts list",),
+        task="contacts",
     ),
 )
 DEMO_STUCK = DemoStep("give up", "None of the known controls can be seen")
@@ -14915,13 +15522,14 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
     ways = _demo_ways(offers)
     lines, png = _demo_reading(request["messages"], "look" in ways)
     sights = demo_sights(png) if png else {"no picture": Coordinate(0, 0)}
+    task = demo_task_in("\n".join(lines))
     if not offers:
-        return {"role": "assistant", "content": _demo_verdict(sights)}
-    step = _demo_step(ways, sights, lines)
+        return {"role": "assistant", "content": _demo_verdict(task, sights)}
+    step = _demo_step(task, ways, sights, lines)
     if step.name not in ways:
         return {"role": "assistant", "content": _demo_words(step)}
     offer = ways[step.name]
-    arguments = _demo_arguments(offer, step, sights, "\n".join(lines))
+    arguments = _demo_arguments(offer, step, sights, lines)
     if story:
         act = {"name": offer.name, **arguments}
         content = json.dumps({"observation": step.why, "actions": [act]})
@@ -15002,21 +15610,24 @@ def demo_sights(png: bytes) -> dict[str, Coordinate]:
     return sights
 
 
-def _demo_verdict(sights: Mapping[str, Coordinate]) -> str:
+def _demo_verdict(task: DemoTask, sights: Mapping[str, Coordinate]) -> str:
     """The answer to the question whether the task is done."""
-    if "saved mark" in sights:
-        return "YES: the green mark says Saved."
-    return "NO: there is no mark of saving."
+    return task.yes if sights.keys() >= set(task.proof) else task.no
 
 
 def _demo_step(
-    ways: Mapping[str, DemoOffer], sights: Mapping[str, Coordinate], lines: Sequence[str]
+    task: DemoTask,
+    ways: Mapping[str, DemoOffer],
+    sights: Mapping[str, Coordinate],
+    lines: Sequence[str],
 ) -> DemoStep:
     """The first step that fits what is seen and can be done."""
     seen = set(sights)
     if "ARCHIVE_NOW" in lines:
         seen.add("ARCHIVE_NOW")
     for step in DEMO_STEPS:
+        if step.task not in ("", task.name):
+            continue
         possible = step.name in ways or step.name == "finish"
         if possible and seen.issuperset(step.sees) and seen.isdisjoint(step.lacks):
             if "move" in ways and _demo_must_move(step, sights):
@@ -15042,11 +15653,11 @@ def _demo_words(step: DemoStep) -> str:
 
 
 def _demo_arguments(
-    offer: DemoOffer, step: DemoStep, sights: Mapping[str, Coordinate], text: str
+    offer: DemoOffer, step: DemoStep, sights: Mapping[str, Coordinate], lines: Sequence[str]
 ) -> dict[str, object]:
     """Arguments by the names of the properties; an unknown one that is required gets the reason."""
     place = sights.get(step.target, Coordinate(0, 0))
-    known = _demo_values(step, place, text)
+    known = _demo_values(step, place, "\n".join(lines))
     arguments = {}
     for name in offer.properties:
         if name in known or name in offer.required:
@@ -15058,14 +15669,11 @@ def _demo_values(step: DemoStep, place: Coordinate, text: str) -> dict[str, obje
     """What the model has to say for each property that any profile's tools may have."""
     quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
     note = quoted[1] if quoted else "Hello"
-    order = (
-        f'Open Notes, click into its text area, type "{note}" and press Save. '
-        "Done when it shows its green mark."
-    )
+    task = demo_task_in(text)
+    order = task.order.format(note=note)
     evidence = step.why
     if step.target:
-        evidence += ". The text area holds the note, the status line counts its characters"
-        evidence += " and the title bar says Saved."
+        evidence += task.evidence
     turns = {int(turn) for turn in re.findall(r"\bTurn[_ ](\d+)", text)}
     return {
         "text": note,
@@ -15357,12 +15965,12 @@ def read_task(options: argparse.Namespace) -> str:
 def demo_task(wanted: str | None) -> str:
     """The demo's task; raises ConfigError for one that the drawn desktop does not know."""
     if not wanted:
-        return DEMO_TASKS[0]
-    for task in DEMO_TASKS:
-        if task.split() == wanted.split():
-            return task
-    known = "; ".join(DEMO_TASKS)
-    raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}")
+        return DEMO_TASK
+    task = demo_task_called(wanted)
+    if task:
+        return task.text
+    known = "; ".join(task.text.rstrip(".") for task in DEMO_TASKS)
+    raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}.")
 
 
 def _entered_task() -> str:
@@ -15947,11 +16555,18 @@ def write_text(target: Path, text: str, mode: str) -> str:
 def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     """The drawn desktop for --demo, else the real one with its pixels made exact."""
     if options.demo:
-        return DemoDesktop(clock)
+        return DemoDesktop(clock, demo_state(demo_task_asked(options)))
     desktop = WindowsDesktop(load_win32(), clock)
     desktop.init_dpi()
     desktop.own_console(bool(sys.stdin and sys.stdin.isatty()))
     return desktop
+
+
+def demo_task_asked(options: argparse.Namespace) -> str:
+    """What the demo is asked for: a task, its name, nothing, or a recording, which has one."""
+    if options.recording:
+        return book_of(Path(options.recording.folder)).run.task
+    return options.task or ""
 
 
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
