@@ -1,0 +1,196 @@
+"""A moving picture (APNG) of a run, from its screenshots: one frame a turn, with what was done and where.
+
+python tests/pictures/moving.py dumps/run_0001 demo_run.png
+
+The screenshots are what the model saw; an orange disc marks where it acted, the line below says what it did. The
+pixels of a frame are means of those that it stands for, and of each frame only what differs from the last is stored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import struct
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT))
+
+import agent  # noqa: E402  (it is found only now)
+
+WIDTH = 480  # pixels of the moving picture
+CAPTION = 24  # pixels of the line below
+LETTERS = 38  # that fit into it
+TURN_MS = 1400
+LAST_MS = 4000
+DISC = 11  # pixels of its radius
+ORANGE, WHITE, BLACK = 0xFF6400, 0xFFFFFF, 0x202020
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One act or report of a run: its screenshot, what was done, and where (0 to 1000, both ways)."""
+
+    number: int
+    screenshot: str
+    words: str
+    places: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a frame is stored: a rectangle, top row first, three bytes a pixel."""
+
+    rgb: bytes
+    left: int
+    top: int
+    width: int
+    height: int
+
+
+def turns_of(folder: Path) -> Iterator[Turn]:
+    """The turns of a run that have a screenshot, from its journal."""
+    places: tuple[tuple[int, int], ...] = ()
+    for line in (folder / "turns.jsonl").read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        if record["kind"] == "intent":
+            points = [value for value in record["args"].values() if isinstance(value, dict)]
+            places = tuple((point["x"], point["y"]) for point in points if "x" in point)
+        if record["kind"] == "action" and record["screenshot"]:
+            words = record["result"].splitlines()[0]
+            yield Turn(record["turn"], record["screenshot"], words, places)
+            places = ()
+
+
+def smaller(rgb: bytes, width: int, height: int) -> tuple[bytes, int]:
+    """The picture at WIDTH pixels, and its height then; each pixel is a mean."""
+    shown = round(height * WIDTH / width)
+    columns = [x * width // WIDTH for x in range(WIDTH + 1)]
+    lines = [y * height // shown for y in range(shown + 1)]
+    channels = []
+    for channel in range(3):
+        values = rgb[channel::3]
+        rows = [
+            sums_between(values[at : at + width], columns) for at in range(0, len(values), width)
+        ]
+        channels.append(means(rows, columns, lines))
+    small = bytearray(WIDTH * shown * 3)
+    for channel, values in enumerate(channels):
+        small[channel::3] = values
+    return bytes(small), shown
+
+
+def sums_between(row: bytes, columns: Sequence[int]) -> list[int]:
+    """The sum of a row's values from each column to the next."""
+    so_far = [0, *accumulate(row)]
+    return [so_far[end] - so_far[start] for start, end in pairwise(columns)]
+
+
+def means(rows: Sequence[Sequence[int]], columns: Sequence[int], lines: Sequence[int]) -> bytes:
+    """The mean of each block of one channel, of which the rows are summed already."""
+    found = bytearray()
+    for top, bottom in pairwise(lines):
+        for block, (start, end) in zip(
+            zip(*rows[top:bottom], strict=True), pairwise(columns), strict=True
+        ):
+            found.append(sum(block) // ((end - start) * (bottom - top)))
+    return bytes(found)
+
+
+def frame_of(folder: Path, turn: Turn) -> tuple[bytes, int]:
+    """One frame as RGB, and its height: the screenshot, the marks, the caption."""
+    rgb, shown = smaller(*agent.png_to_rgb((folder / turn.screenshot).read_bytes()))
+    height = shown + CAPTION
+    bgrx = bytearray(WIDTH * height * 4)
+    for channel in range(3):
+        bgrx[2 - channel : WIDTH * shown * 4 : 4] = rgb[channel::3]
+    canvas = agent.Canvas(WIDTH, height, bytes(bgrx))
+    for x, y in turn.places:
+        left = x * WIDTH // 1000 - DISC
+        top = y * shown // 1000 - DISC
+        box = agent.Rect(left, top, 2 * DISC, 2 * DISC)
+        canvas.fill(box, ORANGE, radius=DISC, alpha=0.6)
+    canvas.fill(agent.Rect(0, shown, WIDTH, CAPTION), BLACK)
+    said = f"{turn.number:2} {turn.words}"
+    if len(said) > LETTERS:
+        said = said[: LETTERS - 3] + "..."
+    canvas.text(6, shown + 3, said, WHITE)
+    return bytes(agent.bgrx_to_rgb(bytes(canvas.pixels))), height
+
+
+def what_differs(before: bytes, after: bytes, height: int) -> Part:
+    """The smallest rectangle that holds all that changed; one pixel if nothing did."""
+    stride = WIDTH * 3
+    rows = [
+        (before[at : at + stride], after[at : at + stride])
+        for at in range(0, stride * height, stride)
+    ]
+    changed = [y for y, (one, other) in enumerate(rows) if one != other] or [0]
+    top, bottom = changed[0], changed[-1] + 1
+    columns = [
+        x
+        for x in range(WIDTH)
+        if any(
+            one[3 * x : 3 * x + 3] != other[3 * x : 3 * x + 3] for one, other in rows[top:bottom]
+        )
+    ] or [0]
+    left, right = columns[0], columns[-1] + 1
+    kept = b"".join(other[3 * left : 3 * right] for _, other in rows[top:bottom])
+    return Part(kept, left, top, right - left, bottom - top)
+
+
+def packed(part: Part) -> bytes:
+    """The compressed rows of a part; that no row is filtered suits flat windows best."""
+    stride = part.width * 3
+    rows = [b"\0" + part.rgb[at : at + stride] for at in range(0, len(part.rgb), stride)]
+    return zlib.compress(b"".join(rows), 9)
+
+
+def moving_picture(frames: Sequence[bytes], height: int) -> bytes:
+    """The APNG: chunks acTL, fcTL and fdAT as the PNG specification, third edition, describes them."""
+    header = struct.pack(">2I5B", WIDTH, height, 8, 2, 0, 0, 0)
+    chunks = [
+        agent.png_pack(b"IHDR", header),
+        agent.png_pack(b"acTL", struct.pack(">2I", len(frames), 0)),
+    ]
+    sequence = 0
+    for number, frame in enumerate(frames):
+        whole = Part(frame, 0, 0, WIDTH, height)
+        part = what_differs(frames[number - 1], frame, height) if number else whole
+        delay = LAST_MS if number == len(frames) - 1 else TURN_MS
+        control = struct.pack(
+            ">5I2H2B", sequence, part.width, part.height, part.left, part.top, delay, 1000, 0, 0
+        )
+        chunks.append(agent.png_pack(b"fcTL", control))
+        sequence += 1
+        data = packed(part)
+        if number:
+            chunks.append(agent.png_pack(b"fdAT", struct.pack(">I", sequence) + data))
+            sequence += 1
+        else:
+            chunks.append(agent.png_pack(b"IDAT", data))
+    return b"".join([agent.PNG_SIGNATURE, *chunks, agent.png_pack(b"IEND", b"")])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("run", type=Path, help="the folder of a run")
+    parser.add_argument("picture", type=Path, help="where the moving picture goes")
+    options = parser.parse_args()
+    made = [frame_of(options.run, turn) for turn in turns_of(options.run)]
+    if not made:
+        raise SystemExit(f"{options.run} has no turn with a screenshot.")
+    picture = moving_picture([frame for frame, _ in made], made[0][1])
+    options.picture.write_bytes(picture)
+    print(f"{options.picture}: {len(made)} frames, {len(picture):,} bytes")
+
+
+if __name__ == "__main__":
+    main()

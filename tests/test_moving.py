@@ -1,0 +1,85 @@
+"""The moving picture of a run: its chunks put together again are its frames."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+import unittest
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import agent
+from tests.pictures import moving
+
+WIDTH, HEIGHT = 960, 540
+JOURNAL = """\
+{"kind": "intent", "turn": 2, "args": {"element_name": "icon", "position": {"x": 500, "y": 500}}}
+{"kind": "action", "turn": 2, "result": "Clicked: icon", "screenshot": "turn_0002.png"}
+{"kind": "action", "turn": 3, "result": "Mission complete", "screenshot": "turn_0003.png"}
+"""
+CENTRE = (HEIGHT // 4 * moving.WIDTH + moving.WIDTH // 2) * 3
+
+
+def chunks_of(png: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = len(agent.PNG_SIGNATURE)
+    while at < len(png):
+        length, tag = struct.unpack(">I4s", png[at : at + 8])
+        yield tag, png[at + 8 : at + 8 + length]
+        at += 12 + length
+
+
+def frames_shown(png: bytes) -> list[bytes]:
+    """Each frame as a viewer shows it: what a part holds is laid over the frame before."""
+    shown = bytearray()
+    found = []
+    place: tuple[int, ...] = ()
+    for tag, data in chunks_of(png):
+        if tag == b"IHDR":
+            width, height = struct.unpack(">2I", data[:8])
+            shown = bytearray(width * height * 3)
+        if tag == b"fcTL":
+            place = struct.unpack(">5I", data[:20])
+        if tag in (b"IDAT", b"fdAT"):
+            rows = zlib.decompress(data[4:] if tag == b"fdAT" else data)
+            _, wide, high, left, top = place
+            for y in range(high):
+                first = ((top + y) * moving.WIDTH + left) * 3
+                row = rows[y * (wide * 3 + 1) + 1 : (y + 1) * (wide * 3 + 1)]
+                shown[first : first + wide * 3] = row
+            found.append(bytes(shown))
+    return found
+
+
+class AMovingPicture(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "turns.jsonl").write_text(JOURNAL, encoding="utf-8")
+        for name, level in (("turn_0002.png", 40), ("turn_0003.png", 200)):
+            png = agent.rgb_to_png(bytes([level]) * (WIDTH * HEIGHT * 3), WIDTH, HEIGHT)
+            (self.folder / name).write_bytes(png)
+
+    def test_it_has_one_frame_for_each_turn_with_a_screenshot_and_each_is_whole(self) -> None:
+        made = [moving.frame_of(self.folder, turn) for turn in moving.turns_of(self.folder)]
+        frames = [frame for frame, _ in made]
+        png = moving.moving_picture(frames, made[0][1])
+        self.assertEqual(dict(chunks_of(png))[b"acTL"], struct.pack(">2I", 2, 0))
+        self.assertEqual(frames_shown(png), frames)
+
+    def test_a_place_that_was_clicked_is_marked_and_the_next_turn_has_no_mark(self) -> None:
+        first, last = (
+            moving.frame_of(self.folder, turn)[0] for turn in moving.turns_of(self.folder)
+        )
+        self.assertGreater(first[CENTRE], first[CENTRE + 2] + 50)  # orange: red above blue
+        self.assertEqual(last[CENTRE : CENTRE + 3], bytes([200] * 3))
+
+    def test_a_smaller_picture_is_made_of_means(self) -> None:
+        stripes = bytes([0, 0, 0, 100, 100, 100]) * (WIDTH * HEIGHT // 2)
+        small, height = moving.smaller(stripes, WIDTH, HEIGHT)
+        self.assertEqual((set(small), height), ({50}, 270))
+
+
+if __name__ == "__main__":
+    unittest.main()
