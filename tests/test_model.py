@@ -925,7 +925,7 @@ NOT_FOUND = (
         "/api/v0/models",
         {"data": [older("t", "llm", 1)]},
         LMS_OTHER,
-        "no_model",
+        "no_vision",
         "no vision model",
     ),
     (
@@ -966,7 +966,7 @@ class DiscoveryTests(unittest.TestCase):
 
     def test_a_model_that_cannot_be_used_is_said_with_the_remedy(self) -> None:
         for name, path, page, other, kind, words in NOT_FOUND:
-            wanted = WANTED if kind == "no_vision" else ""
+            wanted = WANTED if words.startswith("reads") else ""
             with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
                 with self.assertRaises(agent.ModelError) as caught:
                     model_server(server.url, lmstudio_model=wanted).discover()

@@ -72,7 +72,7 @@ class Reading(unittest.TestCase):
             )
 
     def test_at_a_terminal_a_missing_one_is_asked_for_without_an_echo(self) -> None:
-        terminal = mock.patch.object(sys, "stdin", mock.Mock(isatty=lambda: True))
+        terminal = mock.patch.object(agent, "_person_is_there", lambda: True)
         with terminal, mock.patch("getpass.getpass", lambda prompt: prompt + "secret"):
             self.assertEqual(agent.read_secrets(["NOT_SET"]).values, {"NOT_SET": "NOT_SET: secret"})
 
