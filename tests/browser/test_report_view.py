@@ -51,7 +51,7 @@ def journal() -> list[agent.Record]:
 def reply(turn: int, role: str, text: str) -> agent.ReplyRecord:
     message = {"role": "assistant", "content": text}
     tokens = {"prompt": 1000, "completion": 20, "cached": 400}
-    return agent.ReplyRecord(turn, turn, role, message, "stop", None, tokens, 1.5)
+    return agent.ReplyRecord(turn, turn, role, message, "stop", tokens, 1.5)
 
 
 class Report(unittest.TestCase):
