@@ -44,6 +44,8 @@ class Program:
         self.folder = tempfile.TemporaryDirectory()
         command = [sys.executable, HERE / "program.py", agent, endpoint, "--demo", *options]
         command += ["--set", f"dump_dir={self.folder.name}"]
+        # The drawn screen is smaller than a real one, and never enlarged by itself.
+        command += ["--set", "screen_capture_w=1536", "--set", "screen_capture_h=864"]
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         self.process = subprocess.Popen(
             command,
