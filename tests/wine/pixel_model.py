@@ -888,9 +888,9 @@ class PixelModel:
     def executor_reply(self, body: Json) -> tuple[Step, Reply]:
         names = tool_names(body)
         asked = " ".join(text for message in body["messages"] for text in texts(message))
-        order = re.search(r"\bCall (\w+) with the key (\w+)", asked)
-        if order and order[1] in names:  # a test of tool calls
-            return Step("key", key=order[2]), reply_with(order[1], {"key": order[2]})
+        order = re.search(r"\bPress the key (\w+)\.", asked)
+        if order and len(names) == 1:  # a test of tool calls
+            return Step("key", key=order[1]), reply_with(next(iter(names)), {"key": order[1]})
         vocabulary = next((v for marker, v in VOCABULARIES.items() if marker in names), None)
         if vocabulary is None:
             return Step("lost"), _said("None of these tools is known to me.")
