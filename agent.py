@@ -44,6 +44,7 @@ ROOMS
     Secret places - where secrets were typed, and what of later pictures is grey for it
     Eyes - looking at the screen: frames to act on, and when it has come to rest
     Turn engine - look, ask, perform, settle, record - once
+    Proof - whether the task is done: its checks, what is known for certain, and a fresh look
     Turns - what every loop does with a turn: its end, its record, and a lack of progress
     Two-agent loop - a planner that does not see the screen, an executor that does
     Chat loop - one conversation, one call a step, screenshots on demand
@@ -280,6 +281,9 @@ class Config:
     planner_temperature: float = _setting(
         0.35, "sampling of the planning role; low = consistent plans", "", 0, 2
     )
+    verifier_temperature: float = _setting(
+        0.0, "sampling of the role that judges a completion", "", 0, 2
+    )
     executor_max_tokens: int = _setting(
         1400, "tokens of a reply of the acting role", "LMSTUDIO_MAX_TOKENS", 16, 65536
     )
@@ -393,6 +397,15 @@ class Config:
         100, "least characters of evidence in a completion report", "", 0, 10000
     )
     verify_completion: bool = _setting(True, "check a completion report with one fresh look")
+    derive_checks: bool = _setting(
+        True, "ask once what proves the task done, where the plan does not say so"
+    )
+    task_files: bool = _setting(
+        True, "look whether files that the task names exist, and how they begin"
+    )
+    not_proven_most: int = _setting(
+        3, "completions that a fresh look refuses until the run ends as not_proven", "", 1, 100
+    )
     stall_tell: int = _setting(2, "turns without progress until the executor is told", "", 1, 1000)
     stall_review: int = _setting(4, "... until the planner reviews", "", 1, 1000)
     stall_recover: int = _setting(6, "... until the recovery keys", "", 1, 1000)
@@ -1449,6 +1462,7 @@ class PlanRecord(Record):
     done: str = ""
     plan: str = ""
     instructions: str = ""
+    done_when: list[str] = field(default_factory=list)  # the checks of the whole task
 
 
 @dataclass(frozen=True)
@@ -1464,10 +1478,11 @@ class MemorySnapshot(Record):
 
 @dataclass(frozen=True)
 class VerificationRecord(Record):
-    """What a fresh look said of a claimed completion."""
+    """What a fresh look and the facts said of a claimed completion."""
 
     kind: ClassVar[str] = "verification"
     text: str = ""
+    checks: list[JsonDict] = field(default_factory=list)  # each a Ruling
 
 
 @dataclass(frozen=True)
@@ -1499,6 +1514,8 @@ class StateRecord(Record):
     acted: bool = False
     touched: int = 0
     trail: list[list[JsonDict]] = field(default_factory=list)
+    done_when: list[str] = field(default_factory=list)
+    not_yet: int = 0
 
 
 @dataclass(frozen=True)
@@ -1525,6 +1542,7 @@ class EndRecord(Record):
     text: str = ""
     turns: int = 0
     seconds: float = 0.0
+    checks: list[JsonDict] = field(default_factory=list)  # each a Ruling
 
 
 RECORDS: dict[str, type[Record]] = {
@@ -1600,10 +1618,15 @@ _FIELD_TYPES: dict[str, tuple[type, ...]] = {
     "Region": (list,),
     "tuple[int, ...]": (list,),
     "list[Any]": (list,),
+    "list[str]": (list,),
+    "list[JsonDict]": (list,),
     "list[list[JsonDict]]": (list,),
     "JsonDict": (dict,),
     "dict[str, int | None]": (dict,),
 }
+
+
+_ITEM_TYPES: dict[str, type] = {"list[str]": str, "list[JsonDict]": dict}
 
 
 def _read_field(value: Any, annotation: str) -> Any:
@@ -1617,6 +1640,8 @@ def _read_field(value: Any, annotation: str) -> Any:
     if fits and form in ("Region", "tuple[int, ...]"):
         fits = all(type(item) is int for item in value) and (form != "Region" or len(value) == 4)
         value = tuple(value)
+    if fits and form in _ITEM_TYPES:
+        fits = all(isinstance(item, _ITEM_TYPES[form]) for item in value)
     if fits and form == "list[list[JsonDict]]":
         fits = all(isinstance(part, list) for part in value)
         fits = fits and all(isinstance(item, dict) for part in value for item in part)
@@ -3709,6 +3734,7 @@ KINDS: dict[object, Kind] = {
     tuple[int, ...]: Kind(
         {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 1}, tuple
     ),
+    tuple[str, ...]: Kind({"type": "array", "items": {"type": "string"}, "maxItems": 5}, tuple),
 }
 
 
@@ -3807,6 +3833,9 @@ class PlanArgs:
         metadata={"description": "one concrete next goal and how its success looks"}
     )
     reasoning: str = ""
+    done_when: tuple[str, ...] = field(
+        default=(), metadata={"description": "turn 1: what proves the whole task done"}
+    )
 
 
 @dataclass(frozen=True)
@@ -7312,11 +7341,24 @@ HISTORY_MOST = 200  # active actions; what is older is in the journal alone, so 
 SNAPSHOTS_MOST = 10  # outgrows a context
 
 
+class Ruling(NamedTuple):
+    """Whether one check of a task holds, and what shows it."""
+
+    check: str
+    holds: bool
+    why: str
+
+    def __str__(self) -> str:
+        verdict = "YES" if self.holds else "NO"
+        return f"{verdict}: {self.check} ({self.why})"
+
+
 class Outcome(NamedTuple):
     """How a run ended: `kind` is a word for programs (completed, stuck ...), `text` says why."""
 
     kind: str
     text: str
+    checks: tuple[Ruling, ...] = ()  # by which a completion was proven or refused
 
 
 @dataclass
@@ -7379,6 +7421,8 @@ class AgentState:
     acted: bool = False  # whether anything was done on the desktop since the last progress
     touched: int = 0  # acts that touched the desktop
     postponed: int = 0  # acts in a row that were refused for another look
+    done_when: list[str] = field(default_factory=list)  # what proves the task done
+    not_yet: int = 0  # completions that a fresh look refused
     waiting_since: float | None = None  # the clock's seconds at the first wait without progress
     trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
 
@@ -7494,8 +7538,13 @@ need stands in the fourth row. Next I click it and wait for its window.", "bboxe
 has a star. The editor has the keyboard. Next I save with the keyboard instead.", "bboxes": [], \
 "actions": [{{"name": "{press_key}", "key": "ctrl+s"}}]}}"""
 VERIFIER_PROMPT = """You check whether a task on a Windows desktop is done. You see a fresh \
-screenshot, the task and a claim. Answer in one line: "YES: what on the screenshot proves it" or \
-"NO: what is missing". In doubt answer NO."""
+screenshot, the task, a claim, FACTS that are certain, and numbered CHECKS. The claim may be \
+wrong. Answer one line for each check and nothing else: "1 YES: what proves it" or "1 NO: what is \
+missing". In doubt NO."""
+EXAMINER_PROMPT = """You say how one can see that a task on a Windows desktop is done. Answer with \
+1 to 3 numbered lines and nothing else, each a short sentence about the end state that a \
+screenshot or a file can prove, with the task's exact names and texts:
+1. ..."""
 
 # -- what a role is told beside its prompt; what changes least stands first, for the prefix cache
 
@@ -7504,6 +7553,7 @@ UNKNOWN_RESULT = "Unknown: the program ended in the middle of it, so look before
 MISSION_COMPLETE = "Mission complete"
 NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken
 # call that is sent back
+NOT_YET = "Completion not confirmed by a fresh look, not yet: "
 LEFT_OUT = "(left out)"  # stands for an old thought
 OLD_SCREENSHOT = "(An earlier screenshot, left out.)"
 DRY_RUN = """DRY RUN: actions are checked but not carried out, so the screen stays as it is. Go on \
@@ -7597,7 +7647,8 @@ def said_in(record: ActionRecord) -> str:
 
 def history_lines(record: ActionRecord, form: ReportForm) -> list[str]:
     """One action as the model reads it again: what was sent says as much as its result."""
-    effect = cut(record.result, 100)
+    missing = record.result.startswith(NOT_YET)
+    effect = cut(record.result, EVIDENCE_CHARS if missing else 100)
     if record.changed is not None:
         effect = "screen changed" if record.changed else "screen did not change"
     args = "" if record.evidence else f" {cut(record.args, 100)}"
@@ -7630,6 +7681,8 @@ def context_text(
     parts = [f"TASK: {state.task}"]
     if dry_run:
         parts.append(DRY_RUN)
+    if state.done_when:
+        parts.append(f"DONE_WHEN:\n{numbered_lines(state.done_when)}")
     if state.plan:
         parts.append(f"CURRENT_PLAN:\n{cut(state.plan, 400)}")
     if state.execution_instructions:
@@ -7709,10 +7762,26 @@ def last_action_lines(last: ActionRecord, form: ReportForm) -> list[str]:
     return lines
 
 
-def verifier_text(task: str, evidence: str) -> str:
+def numbered_lines(lines: Sequence[str]) -> str:
+    """Lines with their numbers from 1."""
+    return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+
+
+def verifier_text(
+    task: str, evidence: str, checks: Sequence[str] = (), facts: Sequence[str] = ()
+) -> str:
     """The verifier's request beside its fresh picture."""
-    question = "Is it done? Answer YES or NO and the reason in one line."
-    return f"TASK: {task}\n\nCLAIM: {evidence}\n\n{question}"
+    parts = [f"TASK: {task}", f"CLAIM: {evidence}"]
+    if facts:
+        parts.append("FACTS:\n" + "\n".join(facts))
+    parts.append(f"CHECKS:\n{numbered_lines(checks or [task])}")
+    parts.append("Is it done? Answer each check by its number, YES or NO and the reason.")
+    return "\n\n".join(parts)
+
+
+def examiner_text(task: str) -> str:
+    """The examiner's request."""
+    return f"TASK: {task}\n\nHow can one see that it is done?"
 
 
 def hints_text(hints: Sequence[str]) -> str:
@@ -7750,9 +7819,14 @@ def short_evidence_text(length: int, least: int) -> str:
     return f"Evidence has {length} characters; describe the visible proof in at least {least}."
 
 
-def not_confirmed_text(said: str) -> str:
-    """The same, after a fresh look."""
-    return f"Completion not confirmed by a fresh look: {said or 'the verifier said nothing'}"
+UNDECIDED = "the fresh look did not decide it"
+ANSWER_EACH_CHECK = "Answer each check in one line of its own: its number, YES or NO, the reason."
+
+
+def not_confirmed_text(rulings: Iterable[Ruling]) -> str:
+    """The same, after a fresh look: what is missing."""
+    missing = [f"{ruling.check} ({ruling.why})" for ruling in rulings if not ruling.holds]
+    return NOT_YET + cut("; ".join(missing), 400)
 
 
 def chat_task_text(state: AgentState, config: Config) -> str:
@@ -7898,7 +7972,9 @@ class Profile:
 
 
 _PLANNING = (("update_plan", "archive"), "planner_temperature", "planner_max_tokens")
-_VERIFIER = Role("verifier", VERIFIER_PROMPT, (), "planner_temperature", "verifier_max_tokens")
+_VERIFIER = Role("verifier", VERIFIER_PROMPT, (), "verifier_temperature", "verifier_max_tokens")
+_EXAMINER = Role("examiner", EXAMINER_PROMPT, (), "verifier_temperature", "verifier_max_tokens")
+_JUDGES = {"verifier": _VERIFIER, "examiner": _EXAMINER}
 _BOX = {
     "type": "array",
     "minItems": 2,
@@ -7999,6 +8075,7 @@ def _acting(words: Vocabulary) -> tuple[str, ...]:
 
 _CHAT: JsonDict = {
     "executor_max_tokens": 2048,
+    "evidence_chars": 1,
     "max_steps": 10,
     "turn_delay": 0.4,
     "memory_compression_threshold": 24,
@@ -8014,7 +8091,7 @@ PROFILES = {
             PLANNER_WORDS,
             {
                 "planner": Role("planner", PLANNER_PROMPT, *_PLANNING),
-                "verifier": _VERIFIER,
+                **_JUDGES,
                 "executor": Role("executor", EXECUTOR_PROMPT, _acting(PLANNER_WORDS)),
             },
         ),
@@ -8025,7 +8102,7 @@ PROFILES = {
             COMMANDER_WORDS,
             {
                 "planner": Role("leader", TEAM_LEADER_PROMPT, *_PLANNING),
-                "verifier": _VERIFIER,
+                **_JUDGES,
                 "executor": Role("operator", OPERATOR_PROMPT, _acting(COMMANDER_WORDS)),
             },
             {
@@ -8043,7 +8120,7 @@ PROFILES = {
             "one conversation that clicks what it names",
             "chat",
             CHAT_WORDS,
-            {"executor": Role("chat", CHAT_PROMPT, tuple(CHAT_WORDS.tools))},
+            {"executor": Role("chat", CHAT_PROMPT, tuple(CHAT_WORDS.tools)), **_JUDGES},
             {**_CHAT, "lmstudio_model": "qwen3-vl-8b-instruct", "lmstudio_temperature": 0.6},
             "observe",
         ),
@@ -8052,7 +8129,7 @@ PROFILES = {
             "one conversation that moves the mouse, looks, then clicks",
             "chat",
             POINTER_WORDS,
-            {"executor": Role("pointer", POINTER_PROMPT, tuple(POINTER_WORDS.tools))},
+            {"executor": Role("pointer", POINTER_PROMPT, tuple(POINTER_WORDS.tools)), **_JUDGES},
             {
                 **_CHAT,
                 "lmstudio_temperature": 0.2,
@@ -8067,7 +8144,7 @@ PROFILES = {
             "its own story and the marks of what it did are its memory; until stopped",
             "story",
             STORY_WORDS,
-            {"executor": Role("story", STORY_PROMPT), "verifier": _VERIFIER},
+            {"executor": Role("story", STORY_PROMPT), **_JUDGES},
             {"max_steps": 100000, "evidence_chars": 1, "escalation": False},
         ),
     )
@@ -9660,6 +9737,369 @@ def _refused(act: Act, kind: str, reason: str, begun: bool) -> Deed:
 
 
 ####################################################################################################
+# Proof - whether the task is done: its checks, what is known for certain, and a fresh look
+####################################################################################################
+
+
+CHECKS_MOST = 5
+FILE_CHARS = 200  # of the beginning of a text file
+FILE_BYTES = 4 * FILE_CHARS
+FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
+
+# Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root;
+# in quotes they may hold blanks. No network shares: to ask for one may send the user's name there.
+_ROOT = r"|/(?=\w)" if os.name == "posix" else ""
+_PLACE = rf"(?:(?:[A-Za-z]:|%\w{{1,40}}%)[\\/]{_ROOT})"
+_QUOTED_PATH = re.compile(rf"[\"'“”„«]({_PLACE}[^\"'“”«»\n]{{1,250}})")
+_BARE_PATH = re.compile(rf"(?<![\w/\\.:\"'“”„«])({_PLACE}[^\s\"'“”„«»<>|*?,;]{{1,250}})")
+_QUOTED_TEXT = re.compile(r"[\"“”„«]([^\"“”«»\n]{1,200})[\"”“»]")
+
+# Beginnings of words, in letters as `fold` gives them: what makes a file, and what may take one
+# away, so that its absence is no proof of anything.
+MAKING = (
+    "save saving write writ creat store export download"
+    " speicher schreib anleg erstell guard enregistr salv zapis"
+)
+TAKING = (
+    "delet remov move moving renam erase cancel losch verschieb umbenenn supprim elimin borr deplac"
+)
+NEGATIONS = frozenset("no not none never without gone kein keine nicht ohne sin sans pas".split())
+HOLDING = "contain hold say read text content line enthal steh inhalt conten"
+
+
+@dataclass(frozen=True)
+class FileFact:
+    """What is known of a file that the task names; without `size` it could not be asked."""
+
+    path: str  # as the task writes it
+    exists: bool
+    size: int | None = None  # in bytes
+    age_s: float = 0.0  # since it was last changed
+    begins: str | None = None  # of a text file
+
+    @property
+    def whole(self) -> bool:
+        """Whether `begins` is all that it holds."""
+        return self.begins is not None and (self.size or 0) < FILE_CHARS
+
+    def __str__(self) -> str:
+        if not self.exists:
+            return f"{self.path} does not exist."
+        if self.size is None:
+            return f"{self.path} cannot be looked at."
+        text = f"{self.path} exists: {self.size} bytes, last changed {self.age_s:.0f} s ago"
+        if self.begins is None:
+            return f"{text}."
+        shown = json.dumps(printable(self.begins), ensure_ascii=False)
+        return f"{text}; it {'holds' if self.whole else 'begins'} {shown}."
+
+
+def has_word(text: str, beginnings: str) -> bool:
+    """Whether a word of the text begins like one of these."""
+    begins = tuple(beginnings.split())
+    return any(word.startswith(begins) for word in _words(text))
+
+
+def is_about_absence(text: str) -> bool:
+    """Whether a text may want something away."""
+    return has_word(text, TAKING) or not NEGATIONS.isdisjoint(_words(text))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", fold(text))
+
+
+def named_paths(task: str) -> list[str]:
+    """The paths that a task names, as it writes them, without the stop of a sentence."""
+    task = task[:FACT_CHARACTERS]
+    found = [match[1] for match in _QUOTED_PATH.finditer(task)]
+    for match in _BARE_PATH.finditer(task):
+        found.append(match[1].rstrip(".:!?)]}"))
+    return list(dict.fromkeys(found))[:CHECKS_MOST]
+
+
+def look_at_file(path: str, now: float) -> FileFact:
+    """What is known of a file; `now` is in seconds since 1970. Only a regular file is opened."""
+    place = Path(os.path.expandvars(path))
+    try:
+        known = place.stat()
+    except FileNotFoundError:
+        return FileFact(path, exists=False)
+    except (OSError, ValueError):
+        return FileFact(path, exists=True)
+    fact = FileFact(path, exists=True, size=known.st_size, age_s=max(0.0, now - known.st_mtime))
+    if not stat.S_ISREG(known.st_mode):
+        return fact
+    try:
+        with place.open("rb") as file:
+            data = file.read(FILE_BYTES)
+    except OSError:
+        return fact
+    return replace(fact, begins=_as_text(data))
+
+
+def _as_text(data: bytes) -> str | None:
+    """The beginning of a text; None if the bytes are none. The last sign may have been cut."""
+    form = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    text = data.decode(form, errors="ignore")
+    if "\0" in text:
+        return None
+    return text[:FILE_CHARS]
+
+
+def file_facts(engine: Engine, task: str) -> list[FileFact]:
+    """What is known of the files that the task names, within FILE_PATIENCE_S."""
+    paths = named_paths(task) if engine.config.task_files else []
+    found: list[FileFact] = []
+
+    def look() -> None:
+        for path in paths:
+            found.append(look_at_file(path, time.time()))
+
+    looker = threading.Thread(target=look, daemon=True)
+    looker.start()
+    looker.join(FILE_PATIENCE_S)
+    known = list(found)
+    return known + [FileFact(path, exists=True) for path in paths[len(known) :]]
+
+
+def known_facts(engine: Engine, files: Sequence[FileFact]) -> list[str]:
+    """What the program knows for certain, a line each, for the verifier."""
+    front = engine.eyes.desktop.foreground()
+    facts = [f"The window in front is {title_text(front)}."]
+    for file in files:
+        facts.append(str(file))
+    hidden = map(engine.logger.hide, facts)
+    return list(hidden)
+
+
+def ruling_by_facts(check: str, files: Sequence[FileFact]) -> Ruling | None:
+    """NO for a check about a file that contradicts it; None if nothing does."""
+    for file in files:
+        name = fold(re.split(r"[\\/]", file.path)[-1])
+        if not name or name not in fold(check):
+            continue
+        said = check.replace(file.path, " ")
+        if is_about_absence(said):
+            continue  # whether it is to be there cannot be told from words
+        if not file.exists:
+            return Ruling(check, False, "the file does not exist")
+        missing = _missing_text(said, file)
+        if missing:
+            return Ruling(check, False, f"the file does not hold {missing!r}")
+    return None
+
+
+def _missing_text(check: str, file: FileFact) -> str:
+    """The text that a check quotes and a file that is known whole lacks, or an empty text."""
+    if not file.whole or not has_word(check, HOLDING):
+        return ""
+    held = _plain(file.begins or "")
+    name = _plain(file.path)
+    for match in _QUOTED_TEXT.finditer(check):
+        text = _plain(match[1])
+        if text not in held and text not in name:
+            return match[1]
+    return ""
+
+
+def _plain(text: str) -> str:
+    """A text as texts are compared: without case, line ends and the stop of a sentence."""
+    words = text.lower().split()
+    return " ".join(words).rstrip(".")
+
+
+def rulings_on_files(task: str, files: Sequence[FileFact]) -> list[Ruling]:
+    """The program's own checks: a file that the task wants made has to be there."""
+    said = task
+    for file in files:
+        said = said.replace(file.path, " ")
+    if not has_word(said, MAKING) or is_about_absence(said):
+        return []
+    rulings = []
+    for file in files:
+        check = f"{file.path} exists"
+        if not file.exists:
+            rulings.append(Ruling(check, holds=False, why="it does not exist"))
+        elif file.size is not None:  # else nothing is known of it
+            rulings.append(Ruling(check, holds=True, why=f"{file.size} bytes"))
+    return rulings
+
+
+def clean_checks(lines: Iterable[str]) -> list[str]:
+    """Up to CHECKS_MOST checks, each on one line, without empty ones."""
+    checks = []
+    for line in lines:
+        check = " ".join(line.split())
+        if check:
+            checks.append(cut(check, 160))
+    return checks[:CHECKS_MOST]
+
+
+_LISTED = re.compile(r"[*_ ]{0,4}(?:\d{1,2}[.):]|[-*•])[*_ ]{0,4}(\S.{7,300})")
+_RULED = re.compile(r"\W{0,4}(?:check )?(\d{1,2})\W{1,6}(yes|no)\b[\W_]{0,6}(.{0,300})", re.I)
+_RULED_ALONE = re.compile(r"\W{0,6}(yes|no)\b[\W_]{0,6}(.{0,300})", re.I)
+
+
+def ask_for_checks(engine: Engine, state: AgentState) -> None:
+    """Lets the model say once what proves the task done; failing that the task is its own check."""
+    if state.done_when:
+        return
+    if engine.config.derive_checks:
+        examiner = engine.profile.roles["examiner"]
+        question = Message("user", examiner_text(state.task))
+        reply = engine.voice.ask(examiner, [question])
+        if isinstance(reply, Reply):
+            said = strip_think(reply.text)
+            state.done_when = listed_checks(said)
+    if not state.done_when:
+        task = " ".join(state.task.split())
+        state.done_when = [cut(task, 300)]
+
+
+def listed_checks(said: str) -> list[str]:
+    """The lines of a numbered list."""
+    found = []
+    for line in said[:FACT_CHARACTERS].splitlines():
+        match = _LISTED.match(line)
+        if match:
+            found.append(match[1])
+    return clean_checks(found)
+
+
+def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling] | None:
+    """What the verifier said to each check; None unless it answered each, and none in two ways."""
+    alone = _RULED_ALONE.match(said)
+    if alone and len(checks) == 1:
+        return [_ruling(checks[0], alone[1], alone[2])]
+    found: dict[int, Ruling] = {}
+    for line in said.splitlines():
+        match = _RULED.match(line)
+        number = int(match[1]) if match else 0
+        if not match or not 1 <= number <= len(checks):
+            continue
+        ruling = _ruling(checks[number - 1], match[2], match[3])
+        other = found.setdefault(number, ruling)
+        if other.holds != ruling.holds:
+            return None
+    if len(found) < len(checks):
+        return None
+    return [found[number] for number in sorted(found)]
+
+
+def _ruling(check: str, word: str, why: str) -> Ruling:
+    return Ruling(check, word.lower() == "yes", cut(why, 200))
+
+
+def judge(
+    engine: Engine, state: AgentState, evidence: str, name: str = "check"
+) -> tuple[Ruling, ...]:
+    """Whether each check holds, by a fresh look and by facts; a fact stands above every word."""
+    ask_for_checks(engine, state)
+    engine.eyes.forget()
+    look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}")
+    files = file_facts(engine, state.task)
+    facts = known_facts(engine, files)
+    text = verifier_text(state.task, evidence, state.done_when, facts)
+    verdict = []
+    question = Message("user", text, look.base64)
+    for ruling in ask_verifier(engine, state.done_when, question):
+        by_facts = ruling_by_facts(ruling.check, files)
+        verdict.append(by_facts or ruling)
+    verdict += rulings_on_files(state.task, files)
+    record_verdict(engine, verdict)
+    return tuple(verdict)
+
+
+def record_verdict(engine: Engine, verdict: Sequence[Ruling]) -> None:
+    """Into the journal, for people and for programs."""
+    lines = []
+    checks = []
+    for ruling in verdict:
+        lines.append(str(ruling))
+        checks.append(ruling._asdict())
+    engine.logger.record(
+        VerificationRecord(
+            text="\n".join(lines),
+            checks=checks,
+        )
+    )
+
+
+def ask_verifier(engine: Engine, checks: Sequence[str], question: Message) -> list[Ruling]:
+    """What the verifier says; an answer that decides nothing is asked for again, and then a NO."""
+    verifier = engine.profile.roles["verifier"]
+    messages = [question]
+    why = UNDECIDED
+    for _ in range(2):
+        reply = engine.voice.ask(verifier, messages)
+        if isinstance(reply, ModelError):
+            why = str(reply)
+            break
+        said = strip_think(reply.text)[:FACT_CHARACTERS].strip()
+        rulings = read_rulings(said, checks)
+        if rulings:
+            return rulings
+        if said:
+            why = cut(f"{UNDECIDED}: {said}", 200)
+        messages.append(Message("assistant", cut(said, 300) or NO_CALL))
+        messages.append(Message("user", ANSWER_EACH_CHECK))
+    return [Ruling(check, holds=False, why=why) for check in checks]
+
+
+def check_completion(
+    engine: Engine,
+    state: AgentState,
+    evidence: str,
+) -> tuple[Outcome | None, str]:
+    """The outcome and the result of a completion report.
+
+    It counts with enough evidence, and if a fresh look and the facts confirm every check.
+    Otherwise the planner hears what is missing; `not_proven_most` such reports end the run.
+    """
+    config = engine.config
+    length = len(evidence.strip())
+    if length < config.evidence_chars:
+        return None, short_evidence_text(length, config.evidence_chars)
+    if config.dry_run:  # a look would show that nothing was done
+        outcome = Outcome("completed", cut(f"Dry run, nothing was done: {evidence}", 300))
+        return outcome, MISSION_COMPLETE
+    if not config.verify_completion:
+        return Outcome("completed", cut(evidence, 300)), MISSION_COMPLETE
+    verdict = judge(engine, state, evidence)
+    if all(ruling.holds for ruling in verdict):
+        return Outcome("completed", cut(evidence, 300), verdict), MISSION_COMPLETE
+    state.needs_review = True
+    state.not_yet += 1
+    result = not_confirmed_text(verdict)
+    if state.not_yet >= config.not_proven_most:
+        times = "once" if state.not_yet == 1 else f"{state.not_yet} times"
+        return Outcome("not_proven", f"Claimed to be done {times}, but {result}", verdict), result
+    return None, result
+
+
+def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
+    """The outcome of a run that has got stuck or used up its turns, after a fresh look at the task.
+
+    Its last turns may have been repeats after the task was done. A run that never touched the
+    desktop did nothing that could be completed.
+    """
+    config = engine.config
+    given_up = outcome.kind in ("stuck", "max_steps")
+    may_ask = config.last_look and config.verify_completion
+    if not given_up or not may_ask or not state.touched or config.dry_run:
+        return outcome
+    try:
+        verdict = judge(engine, state, NO_CLAIM, "end")
+    except (ModelError, Win32Error) as error:  # the run has its end without them
+        engine.say(f"warning: {error}")
+        return outcome
+    if all(ruling.holds for ruling in verdict):
+        return Outcome("completed", verdict[0].why or verdict[0].check, verdict)
+    return outcome._replace(checks=verdict)
+
+
+####################################################################################################
 # Turns - what every loop does with a turn: its end, its record, and a lack of progress
 ####################################################################################################
 
@@ -9771,74 +10211,6 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
     turns = [record.turn for record in chosen]
     summary, patterns = own_summary(chosen)
     return archive(engine, state, summary, patterns, turns)
-
-
-def check_completion(
-    engine: Engine,
-    state: AgentState,
-    evidence: str,
-) -> tuple[Outcome | None, str]:
-    """The outcome and the result of a completion report.
-
-    It counts with enough evidence that a fresh look confirms; otherwise the planner hears of it.
-    """
-    length = len(evidence.strip())
-    least = engine.config.evidence_chars
-    if length < least:
-        return None, short_evidence_text(length, least)
-    if engine.config.dry_run:  # a look would show that nothing was done
-        return Outcome(
-            "completed", cut(f"Dry run, nothing was done: {evidence}", 300)
-        ), MISSION_COMPLETE
-    verdict = "yes"
-    if engine.config.verify_completion:
-        verdict = ask_verifier(engine, state, evidence)
-        engine.logger.record(VerificationRecord(text=verdict))
-    if is_yes(verdict):
-        return Outcome("completed", cut(evidence, 300)), MISSION_COMPLETE
-    state.needs_review = True
-    return None, not_confirmed_text(verdict)
-
-
-def is_yes(verdict: str) -> bool:
-    """Whether a verifier agrees; nothing but a yes at its beginning does."""
-    return re.match(r"\W*yes\b", verdict, re.IGNORECASE) is not None
-
-
-def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
-    """The outcome of a run that has got stuck or used up its turns, after a fresh look at the task.
-
-    Its last turns may have been repeats after the task was done. A run that never touched the
-    desktop did nothing that could be completed.
-    """
-    config = engine.config
-    given_up = outcome.kind in ("stuck", "max_steps")
-    may_ask = config.last_look and "verifier" in engine.profile.roles
-    if not given_up or not may_ask or not state.touched or config.dry_run:
-        return outcome
-    try:
-        verdict = ask_verifier(engine, state, NO_CLAIM, "end")
-    except (ModelError, Win32Error) as error:  # the run has its end without them
-        engine.say(f"warning: {error}")
-        return outcome
-    engine.logger.record(VerificationRecord(text=verdict))
-    if is_yes(verdict):
-        return Outcome("completed", verdict)
-    return outcome
-
-
-def ask_verifier(engine: Engine, state: AgentState, evidence: str, name: str = "check") -> str:
-    """What the verifier says to a fresh look, or why it says nothing, on one line."""
-    engine.eyes.forget()
-    look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}")
-    text = verifier_text(state.task, evidence)
-    question = Message("user", text, look.base64)
-    verifier = engine.profile.roles["verifier"]
-    reply = engine.voice.ask(verifier, [question])
-    said = str(reply)
-    if isinstance(reply, Reply):
-        said = strip_think(reply.text)
-    return cut(said, 300)
 
 
 def escalate(
@@ -10005,6 +10377,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
             done,
             plan=state.plan,
             instructions=state.execution_instructions,
+            done_when=state.done_when,
         )
     )
     engine.tell_turn(state.turn, planner.name, done, "")
@@ -10026,6 +10399,7 @@ def follow_planner(engine: Engine, state: AgentState, answer: Answer) -> str:
         state.plan = answer.said or state.plan
         return "no usable plan"
     state.plan = answer.said or args.reasoning or state.plan
+    state.done_when = state.done_when or clean_checks(args.done_when)
     state.execution_instructions = args.instructions
     state.needs_review = False
     return f"plan: {args.instructions}"
@@ -10300,9 +10674,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     said = words_of(reply)
     step = follow_reply(engine, state, chat, reply)
     if step.error == "no_call" and _is_final(engine, chat, said):
-        answer = ActionRecord(state.turn, "final_answer", result=said)
-        note_action(engine, state, answer)
-        return Outcome("completed", said)
+        return final_answer(engine, state, chat, reply, said)
     if step.error == "no_acts_left":
         return Outcome("max_steps", f"Not completed within {state.touched} acts on the desktop.")
     if step.error:
@@ -10319,6 +10691,22 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         chat.messages.append(recovered)
     make_room(engine, state, chat, reply)
     return outcome
+
+
+def final_answer(
+    engine: Engine, state: AgentState, chat: Conversation, reply: Reply, said: str
+) -> Outcome | None:
+    """Words without a call end the run if a fresh look confirms them; else the model goes on."""
+    outcome, result = check_completion(engine, state, said)
+    if outcome and outcome.kind == "completed":
+        note_action(engine, state, ActionRecord(state.turn, "final_answer", result=said))
+        return outcome
+    note_action(engine, state, ActionRecord(state.turn, "final_answer", said, result))
+    chat.silent = 0
+    chat.messages.append(Message("assistant", _without_calls(said[:2000]) or NO_CALL))
+    chat.messages.append(Message("user", result))
+    make_room(engine, state, chat, reply)
+    return outcome or escalate(engine, state, progress=False)
 
 
 def words_of(reply: Reply) -> str:
@@ -11400,7 +11788,7 @@ def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
         sums.reused = cached
         sums.reused_of = sums.prompt
     turn.replies.append(record)
-    if record.role != _VERIFIER.name:
+    if record.role not in _JUDGES:
         run.role = record.role
         _enter_words(turn, record)
     return sums
@@ -11459,12 +11847,19 @@ def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> Sums:
     turn.result = record.done
     turn.plan = True
     turn.notes.append(("plan", record.done.removeprefix("plan: ")))
-    run.plan = record.plan
+    run.plan = plan_with_checks(record)
     run.instructions = record.instructions
     run.role = ""  # a planner does not act
-    turn.plan_text = record.plan
+    turn.plan_text = plan_with_checks(record)
     turn.instructions = record.instructions
     return Sums()
+
+
+def plan_with_checks(record: PlanRecord) -> str:
+    """The plan as people read it, with what proves the task done."""
+    if not record.done_when:
+        return record.plan
+    return f"{record.plan}\n\nDone when:\n{numbered_lines(record.done_when)}"
 
 
 def _enter_failure(run: RunEntry, turn: TurnEntry, record: FailureRecord) -> Sums:
@@ -15524,7 +15919,8 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
     sights = demo_sights(png) if png else {"no picture": Coordinate(0, 0)}
     task = demo_task_in("\n".join(lines))
     if not offers:
-        return {"role": "assistant", "content": _demo_verdict(task, sights)}
+        verdict = _demo_verdict(task, sights) if png else f"1. {task.yes.removeprefix('YES: ')}"
+        return {"role": "assistant", "content": verdict}
     step = _demo_step(task, ways, sights, lines)
     if step.name not in ways:
         return {"role": "assistant", "content": _demo_words(step)}
@@ -16918,6 +17314,7 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
             text=outcome.text,
             turns=turns,
             seconds=round(seconds, 3),
+            checks=[ruling._asdict() for ruling in outcome.checks],
         )
         logger.record(end)
         if outcome.kind == "completed":
@@ -16925,6 +17322,8 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
         logger.section("DEBRIEF")
         logger.log(session.book.debrief())
     session.terminal.say(f"{outcome.kind}: {outcome.text}", 0)
+    for number, ruling in enumerate(outcome.checks, 1):
+        session.terminal.say(f"  check {number} {ruling}", 0)
     last = session.terminal.last_turn
     if outcome.kind != "completed" and last and session.terminal.level == 0:
         # With -q no turn was shown: how the last one went tells why.

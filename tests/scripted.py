@@ -196,6 +196,9 @@ class EngineCase(unittest.TestCase):
             "screen_capture_h": 64,
             "dump_dir": str(self.folder / "dumps"),
             "last_look": False,  # one request more, at the end of most scripts
+            "derive_checks": False,  # and another one
+            "verify_completion": agent.PROFILES[profile].loop
+            != "chat",  # most scripts end in words
         }
         layers = {"profile": agent.PROFILES[profile].settings, "test": {**base, **settings}}
         config, stop = agent.load_config(layers), agent.Stop()

@@ -284,7 +284,7 @@ class LastLook(ProgressCase):
     def test_a_run_that_gives_up_with_its_task_done_is_completed(self) -> None:
         for settings, kind in (({"max_steps": 4}, "max_steps"), ({}, "stuck")):
             outcome = self.ending("YES: the button is pressed", BUTTON, **settings)
-            self.assertEqual(outcome, agent.Outcome("completed", "YES: the button is pressed"))
+            self.assertEqual(outcome[:2], ("completed", "the button is pressed"))
             self.assertEqual(self.run_engine.voice.server.roles.count("verifier"), 1)
             self.assertIn("the run is about to end", self.last_request())
             self.assertEqual(self.ending("NO: it is not", BUTTON, **settings).kind, kind)

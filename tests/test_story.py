@@ -815,7 +815,7 @@ class Ending(StoryCase):
             self.assertIn("CLAIM: The title says Saved.", str(engine.voice.server.requests[1]))
         self.assertEqual(outcome.kind, "max_steps")
         self.assertIn(
-            "not confirmed by a fresh look: NO: nothing is saved.",
+            "not confirmed by a fresh look, not yet: Press the button (nothing is saved.)",
             str(engine.voice.server.requests[2]["messages"][-1]),
         )
 

@@ -1,0 +1,246 @@
+"""A completion is believed when each of its checks holds by a fresh look, and no fact says otherwise."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.scripted import PROOF, EngineCase, call, text, user_text
+
+DONE = call("report_mission_complete", evidence=PROOF)
+KEY = call("press_keyboard_key", key="a")
+CHECKS = ("Notepad shows hello.", "The title bar has no star.")
+
+
+def role(request: dict[str, Any]) -> str:
+    """Whose request it is, by its constant part."""
+    system = request["messages"][0]["content"]
+    for name in ("verifier", "examiner"):
+        if system == agent.PROFILES["planner"].roles[name].prompt:
+            return name
+    tools = str(request.get("tools"))
+    return "planner" if "update_execution_plan" in tools else "executor"
+
+
+class Judged(EngineCase):
+    """A run whose executor claims completion each turn."""
+
+    hide: Any = None  # stands for the logger's own
+
+    def claims(
+        self,
+        *verdicts: str,
+        task: str = "Write hello",
+        checks: tuple[str, ...] = CHECKS,
+        examined: str = "",
+        **settings: Any,
+    ) -> agent.Outcome:
+        answers = iter(verdicts)
+        plan = {"instructions": "Do it.", "reasoning": "first"}
+        if checks:
+            plan["done_when"] = list(checks)
+        said = {"planner": call("update_execution_plan", **plan), "executor": DONE}
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            who = role(request)
+            if who == "verifier":
+                return text(next(answers, verdicts[-1]))
+            return text(examined) if who == "examiner" else said[who]
+
+        settings.setdefault("derive_checks", True)
+        self.run_engine, self.state = self.engine(decide, **settings)
+        if self.hide:
+            self.run_engine.logger.hide = self.hide
+        self.state.task = task
+        self.begin(self.run_engine, task)
+        return agent.run_agent(self.run_engine, self.state)
+
+    def asked(self, who: str) -> list[str]:
+        requests = self.run_engine.voice.server.requests
+        return [user_text(request) for request in requests if role(request) == who]
+
+
+class Checks(Judged):
+    def test_every_check_has_to_hold(self) -> None:
+        outcome = self.claims("1 YES: it does\n2 YES: no star")
+        self.assertEqual(outcome.kind, "completed")
+        self.assertEqual([ruling.holds for ruling in outcome.checks], [True, True])
+        outcome = self.claims("1 YES: it does\n2 NO: a star", not_proven_most=1)
+        self.assertEqual(outcome.kind, "not_proven")
+        self.assertIn("The title bar has no star. (a star)", outcome.text)
+
+    def test_the_plans_checks_are_told_to_executor_and_verifier_and_recorded(self) -> None:
+        self.claims("1 YES: a\n2 YES: b")
+        for who in ("executor", "verifier"):
+            self.assertIn("1. Notepad shows hello.\n2. The title", self.asked(who)[0])
+        self.assertEqual(self.asked("examiner"), [])
+        self.assertEqual(self.records(self.run_engine, "plan")[0]["done_when"], list(CHECKS))
+        book = agent.book_of(self.run_engine.logger.folder)
+        self.assertIn("Done when:\n1. Notepad shows hello.", book.turns[0].plan_text)
+
+    def test_without_them_the_model_is_asked_once_and_else_the_task_is_its_own_check(self) -> None:
+        outcome = self.claims(
+            "1 NO: no\n2 NO: no", checks=(), examined="1. Hello is there.\n2) **All saved.**"
+        )
+        self.assertEqual([one.check for one in outcome.checks], ["Hello is there.", "All saved.**"])
+        self.assertEqual(len(self.asked("examiner")), 1)
+        outcome = self.claims("YES: it is", checks=(), examined="I do not know.")
+        self.assertEqual([ruling.check for ruling in outcome.checks], ["Write hello"])
+
+    def test_after_three_refused_completions_the_run_ends_as_not_proven(self) -> None:
+        outcome = self.claims("1 YES: a\n2 NO: a star")
+        self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 3))
+        self.assertIn("not yet: The title bar has no star. (a star)", self.asked("planner")[1])
+
+    def test_what_decides_nothing_is_asked_again_once_and_is_a_no(self) -> None:
+        for said in ("I think so", "1 YES: a", "1 YES: a\n2 YES: b\n2 NO: c", "YES: all", ""):
+            outcome = self.claims(said, not_proven_most=1)
+            self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 2), said)
+        self.assertEqual(self.claims("perhaps", "1. **YES** - a\n2: yes, b").kind, "completed")
+
+    def test_the_judge_is_asked_at_temperature_0(self) -> None:
+        self.claims("1 YES: a\n2 YES: b")
+        requests = self.run_engine.voice.server.requests
+        self.assertEqual(requests[-1]["temperature"], 0)
+
+    def test_the_checks_survive_a_resume(self) -> None:
+        self.claims("1 YES: a\n2 NO: b", max_steps=4, not_proven_most=9)
+        again, state = self.engine(lambda _: text(""), old=self.run_engine.logger.folder)
+        agent.resume(again, state)
+        self.assertEqual((state.done_when, state.not_yet), (list(CHECKS), self.state.not_yet))
+        self.assertGreater(state.not_yet, 0)
+
+
+class Facts(Judged):
+    YES = "1 YES: it is there"
+
+    def judged(self, task: str, *checks: str) -> agent.Outcome:
+        said = "\n".join(f"{number} YES: sure" for number in range(1, len(checks) + 1))
+        return self.claims(said, task=task, checks=checks, not_proven_most=1)
+
+    def test_a_file_that_is_not_there_makes_every_yes_about_it_a_no(self) -> None:
+        path = self.folder / "note.txt"
+        task = f"Write hello and save it as {path}."
+        self.assertEqual(self.judged(task, "The file note.txt is saved.").kind, "not_proven")
+        self.assertIn(f"{path} does not exist.", self.asked("verifier")[0])
+        path.write_text("hello", encoding="utf-8")
+        self.assertEqual(self.judged(task, "The file note.txt is saved.").kind, "completed")
+
+    def test_a_file_that_the_task_wants_made_is_checked_though_no_check_names_it(self) -> None:
+        path = self.folder / "note.txt"
+        outcome = self.judged(f'Save the note as "{path}"', "The window shows hello.")
+        self.assertEqual(outcome.kind, "not_proven")
+        self.assertIn(f"{path} exists (it does not exist)", outcome.text)
+
+    def test_a_quoted_text_that_the_file_lacks_is_a_no(self) -> None:
+        path = self.folder / "note.txt"
+        path.write_text("hullo\r\n", encoding="utf-16")
+        task = f"Save hello as {path}"
+        self.assertEqual(self.judged(task, 'note.txt contains "hello"').kind, "not_proven")
+        self.assertEqual(self.judged(task, 'note.txt contains "Hullo."').kind, "completed")
+
+    def test_what_may_be_wanted_away_is_not_judged_by_words(self) -> None:
+        task = f"Delete {self.folder / 'note.txt'} and save the list"
+        self.assertEqual(self.judged(task, "note.txt is no longer there").kind, "completed")
+
+    def test_only_named_files_are_looked_at_and_pipes_never_opened(self) -> None:
+        named = agent.named_paths(
+            r'Save as "C:\My files\a b.txt", then D:\x.txt. See https://a.b/c and \\srv\share\y'
+        )
+        self.assertEqual(named, [r"C:\My files\a b.txt", r"D:\x.txt"])
+        with mock.patch.object(agent, "look_at_file") as looks:
+            self.assertEqual(self.claims("1 YES: a\n2 YES: b").kind, "completed")
+            self.claims("1 YES: a\n2 YES: b", task=r"Save C:\a.txt", task_files=False)
+            looks.assert_not_called()
+        if hasattr(os, "mkfifo"):
+            pipe = self.folder / "pipe"
+            os.mkfifo(pipe)
+            self.assertIsNone(agent.look_at_file(str(pipe), 0).begins)
+
+    def test_a_drive_that_never_answers_holds_nothing_up(self) -> None:
+        gate = agent.threading.Event()
+        self.addCleanup(gate.set)
+        with (
+            mock.patch.object(agent, "look_at_file", lambda *_: gate.wait(60)),
+            mock.patch.object(agent, "FILE_PATIENCE_S", 0.01),
+        ):
+            outcome = self.judged(r"Save it as Z:\far.txt", "All is saved.")
+        self.assertEqual(outcome.kind, "completed")
+        self.assertIn(r"Z:\far.txt cannot be looked at.", self.asked("verifier")[0])
+
+    def test_secrets_in_a_file_are_hidden(self) -> None:
+        path = self.folder / "note.txt"
+        path.write_text("the code is 4711-4711", encoding="utf-8")
+        self.hide = lambda value: json.loads(json.dumps(value).replace("4711-4711", "{{PIN}}"))
+        self.judged(f"Save it as {path}", "note.txt is saved")
+        self.assertIn("the code is {{PIN}}", self.asked("verifier")[0])
+
+    def test_a_liar_with_a_judge_that_agrees_succeeds_at_most_once_where_a_fact_exists(
+        self,
+    ) -> None:
+        believed = {True: 0, False: 0}
+        for facts in (True, False):
+            for seed in range(40):
+                rng = random.Random(seed)
+                path = self.folder / f"{facts}{seed}.txt"
+
+                def decide(request: dict[str, Any], rng: Any = rng, path: Path = path) -> Any:
+                    who = role(request)
+                    if who == "verifier":
+                        return text("YES: it is saved")
+                    if who != "executor":
+                        return call("update_execution_plan", instructions="Save it.")
+                    lies = rng.random() < 0.2
+                    if not lies and rng.random() < 0.15:
+                        path.write_text("hello", encoding="utf-8")
+                    return DONE if lies or path.exists() else KEY
+
+                engine, state = self.engine(
+                    decide, task_files=facts, max_steps=60, not_proven_most=9
+                )
+                state.task = f"Write hello and save it as {path}"
+                outcome = agent.run_agent(engine, state)
+                believed[facts] += outcome.kind == "completed" and not path.exists()
+                engine.logger.close()
+        self.assertLessEqual(believed[True], 1)
+        self.assertGreater(believed[False], 10)
+
+
+class Words(Judged):
+    """chat: words without a call are an end only where a fresh look agrees."""
+
+    def chat(self, *verdicts: str, **settings: Any) -> agent.Outcome:
+        answers = iter(verdicts)
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            if role(request) == "verifier":
+                return text(next(answers, verdicts[-1]))
+            return text("I have saved the file for you.")
+
+        self.run_engine, self.state = self.engine(
+            decide, "chat", verify_completion=True, **settings
+        )
+        return agent.run_agent(self.run_engine, self.state)
+
+    def test_they_end_the_run_when_confirmed(self) -> None:
+        outcome = self.chat("YES: saved")
+        self.assertEqual(outcome[:2], ("completed", "I have saved the file for you."))
+
+    def test_else_the_model_is_told_what_is_missing_and_goes_on_at_most_three_times(self) -> None:
+        outcome = self.chat("NO: the title has a star")
+        self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 3))
+        executor = [r for r in self.run_engine.voice.server.requests if role(r) == "executor"]
+        last = executor[1]["messages"][-1]
+        self.assertEqual(last["role"], "user")
+        self.assertIn("the title has a star", str(last["content"]))
+        self.assertEqual(self.chat("NO: no", "YES: now").kind, "completed")
+
+
+if __name__ == "__main__":
+    unittest.main()
