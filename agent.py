@@ -16182,7 +16182,7 @@ YELLOW = 33
 # The colour of a word that tells how something went.
 PAINT = {
     GREEN: r"^completed\b|(?<= )changed(?=  |$)",
-    RED: r"^(?:stuck|error|differs|refused|FAIL)\b",
+    RED: r"^(?:stuck|not_proven|error|differs|refused|FAIL)\b",
     YELLOW: r"^(?:warning|paused|stopped|max_steps|last)\b|(?<= )(?:unchanged|Not done)(?=  |:|$)",
 }
 
