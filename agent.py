@@ -936,6 +936,10 @@ def picture_size(area: Rect, tokens: int, percent: int = 100) -> Size:
     multiples of 32; rounding to them stretches the picture by at most 2 % and costs at most a fifth
     of the tokens. Some areas with a side of less than 768 pixels allow no such size, nor does a
     budget of few tokens for a long one: there the picture has the exact proportions, to a pixel.
+
+    An area of 1024*1024 pixels may still get fewer than 1,024 tokens: 1366x768 is 1,049,088 pixels
+    but 42.7 columns and 24 rows of PATCH, so that 42 * 24 = 1,008 is all that fits. A 43rd column
+    would be 1376 pixels, which enlarges; so no size has more, with whatever distortion.
     """
     pixels = tokens * PATCH**2 / (area.width * area.height)
     scale = min(percent / 100, math.sqrt(pixels))
@@ -6063,6 +6067,8 @@ class ModelServer:
     def _ask(self, path: str, body: bytes | None = None) -> _Asked:
         """Posts `body` to a page, or gets it, and does so again where that is safe."""
         tries = 0
+        # A server that starts refuses for a while, and then loads: that patience is another one.
+        failed = Counter[bool]()
         while True:
             tries += 1
             server_wait_s = 0.0
@@ -6073,23 +6079,25 @@ class ModelServer:
                 value = self._value(answer, body is not None)
                 return _Asked(value, self.clock.now() - started_at, tries)
             except ModelError as error:
-                if not self._may_ask_again(error, tries, body is None):
+                loading = error.kind == "loading"
+                failed[loading] += 1
+                if not self._may_ask_again(error, failed[loading], body is None):
                     raise
-                wait_s = max(server_wait_s, self._backoff_s(error.kind, tries))
+                wait_s = max(server_wait_s, self._backoff_s(loading, failed[loading]))
                 self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
     def _may_ask_again(self, error: ModelError, tries: int, for_list: bool) -> bool:
-        """Whether one more exchange is safe, may help and is not too many."""
+        """Whether one more exchange is safe, may help and is not too many after so many `tries`."""
         if for_list and error.kind in ("refused", "unreachable"):
             return False  # at the start a person waits: Windows takes 2 s to refuse a connection
         fault = _FAULTS[error.kind]
         most = min(fault.tries, self.config.request_retries)
         return error.retry and tries <= most
 
-    def _backoff_s(self, kind: str, tries: int) -> float:
+    def _backoff_s(self, loading: bool, tries: int) -> float:
         """The seconds before the next exchange: they double, and are spread from half to 1.5."""
-        first_s = 5.0 if kind == "loading" else 0.5  # to load some GB takes half a minute
+        first_s = 5.0 if loading else 0.5  # to load some GB takes half a minute
         spread = 0.5 + self.jitter()
         return first_s * 2.0 ** (tries - 1) * spread
 
@@ -7520,6 +7528,7 @@ class ReportForm(NamedTuple):
     success: str  # the field that says how success looks
     step: str  # the field that says what is done, and why
     chars: int  # most characters of the last report
+    plan_chars: int  # most characters of the plan, as the two descriptions have them
 
 
 PLANNER_REPORT = ReportForm(
@@ -7528,6 +7537,7 @@ PLANNER_REPORT = ReportForm(
     success="SUCCESS_CRITERIA",
     step="NEXT_STEP",
     chars=300,
+    plan_chars=400,
 )
 COMMANDER_REPORT = ReportForm(
     orders="CURRENT_BRIEF",
@@ -7535,6 +7545,7 @@ COMMANDER_REPORT = ReportForm(
     success="DOD",
     step="ACT",
     chars=600,
+    plan_chars=500,
 )
 OLDER_REPORT_CHARS = 140
 EVIDENCE_CHARS = 400
@@ -7631,7 +7642,7 @@ def context_text(
     if dry_run:
         parts.append(DRY_RUN)
     if state.plan:
-        parts.append(f"CURRENT_PLAN:\n{cut(state.plan, 400)}")
+        parts.append(f"CURRENT_PLAN:\n{cut(state.plan, form.plan_chars)}")
     if state.execution_instructions:
         parts.append(f"{form.orders}:\n{state.execution_instructions}")
     return "\n\n".join([*parts, memory_text(state.memory, form)])
@@ -10731,6 +10742,10 @@ def perform_action(
         chapter.notes.append(not_executed_text(number, record.result))
     if not executed and chapter.outcome is None:
         became = f"refused: {record.result}"
+    if chapter.deed and chapter.deed.dry:
+        # The picture cannot show it, and a story has no other memory.
+        chapter.notes.append(f" {record.result}.")
+        became = record.result
     keep_fate(chapter, action, became)
     return executed
 
@@ -10855,6 +10870,7 @@ def draw_marks(
 
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
     """Runs the profile's loop to its end; held input is released on every way out."""
+    engine.began = engine.clock.now()  # a conversation is opened before its first turn
     try:
         outcome = LOOPS[engine.profile.loop](engine, state)
         return last_look(engine, state, outcome)
@@ -11206,6 +11222,7 @@ class TurnEntry:
     turn: int
     began: float  # seconds since 1970
     ended: float = 0.0
+    away: float = 0.0  # seconds in which no program was running, until the run was resumed
     role: str = ""
     said: str = ""
     call: str = ""
@@ -11286,6 +11303,8 @@ class Book:
         run.model = record.model
         run.outcome = ""
         run.text = ""
+        if self.turns:
+            self.turns[-1].away += max(0.0, record.time - self._last)
         self._last = record.time
 
     def _enter(self, record: Record) -> None:
@@ -11294,7 +11313,7 @@ class Book:
         enter = _ENTRIES.get(type(record))
         if enter:
             more = enter(self.run, turn, record)
-        passed = record.time - turn.began
+        passed = record.time - turn.began - turn.away
         more.seconds = max(0.0, passed) - turn.sums.seconds
         turn.sums.add(more)
         self.run.sums.add(more)
@@ -15360,16 +15379,24 @@ class DemoStep(NamedTuple):
     name: str
     why: str
     target: str = ""  # the sign on which to act
-    sees: tuple[str, ...] = ()  # signs, "no picture", or the line ARCHIVE_NOW of a request
+    sees: tuple[str, ...] = ()  # signs, "no picture", or what DEMO_LINES finds in a request
     lacks: tuple[str, ...] = ()  # signs
     task: str = ""  # the name of the only task that it belongs to; empty: to all
 
 
+# What a request says -> the pattern of its line.
+DEMO_LINES = {"ARCHIVE_NOW": "^ARCHIVE_NOW$", "a dry run's result": "Dry run: would "}
 # The first that fits is taken, if the request has a tool for it; to finish, words will do.
 DEMO_STEPS = (
     DemoStep("archive", "The older actions are done", sees=("no picture", "ARCHIVE_NOW")),
     DemoStep("plan", "The task needs these steps in this order", sees=("no picture",)),
     DemoStep("look", "The screen has not been seen yet", sees=("no picture",)),
+    DemoStep(
+        "finish",
+        "The first step would be carried out; in a dry run the screen stays as it is, so that none"
+        " of the later steps comes into view",
+        sees=("a dry run's result",),
+    ),
     DemoStep(
         "finish",
         "Notes shows its green mark, so the text is saved",
@@ -15534,23 +15561,38 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
         act = {"name": offer.name, **arguments}
         content = json.dumps({"observation": step.why, "actions": [act]})
         return {"role": "assistant", "content": content}
+    words = _demo_words(step)
+    said = json.dumps(arguments)
+    if "tools" not in request:
+        words += "\n" + call_in_text(offer.name, said)
+        return {"role": "assistant", "content": words}
     call = {
         "id": f"call_{len(request['messages'])}",
         "type": "function",
-        "function": {"name": offer.name, "arguments": json.dumps(arguments)},
+        "function": {"name": offer.name, "arguments": said},
     }
-    return {"role": "assistant", "content": _demo_words(step), "tool_calls": [call]}
+    return {"role": "assistant", "content": words, "tool_calls": [call]}
 
 
 def _demo_offers(request: Mapping[str, Any]) -> list[DemoOffer]:
     """The tools of a request."""
     offers = []
-    for tool in request.get("tools") or ():
-        function = tool["function"]
+    for function in _demo_functions(request):
         schema = function.get("parameters") or {}
         properties = list(schema.get("properties", {}))
         offers.append(DemoOffer(function["name"], properties, schema.get("required", ())))
     return offers
+
+
+def _demo_functions(request: Mapping[str, Any]) -> list[JsonDict]:
+    """The tools as a request describes them: in its list, or one a line in its prompt."""
+    if "tools" in request:
+        return [tool["function"] for tool in request["tools"]]
+    found = []
+    for line in str(request["messages"][0].get("content")).splitlines():
+        if line.startswith('{"name"') and '"parameters"' in line:
+            found.append(json.loads(line))
+    return found
 
 
 def _demo_story_offers() -> list[DemoOffer]:
@@ -15583,9 +15625,9 @@ def _demo_reading(messages: Sequence[Mapping[str, Any]], looks: bool) -> tuple[l
         for part in content:
             if "image_url" in part:
                 png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
-            elif message["role"] == "user":
+            elif message["role"] in ("user", "tool"):
                 lines += part["text"].splitlines()
-        if looks and message.get("tool_calls"):
+        if looks and (message.get("tool_calls") or "<tool_call>" in str(message.get("content"))):
             png = b""
     return lines, png
 
@@ -15623,8 +15665,9 @@ def _demo_step(
 ) -> DemoStep:
     """The first step that fits what is seen and can be done."""
     seen = set(sights)
-    if "ARCHIVE_NOW" in lines:
-        seen.add("ARCHIVE_NOW")
+    for name, pattern in DEMO_LINES.items():
+        if any(re.search(pattern, line) for line in lines):
+            seen.add(name)
     for step in DEMO_STEPS:
         if step.task not in ("", task.name):
             continue
