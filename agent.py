@@ -530,7 +530,12 @@ class Config:
     # -- files
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
     keep_megabytes: int = _setting(
-        2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000
+        2000,
+        "megabytes of runs kept, the latest; beyond them the current one keeps no more screenshots,"
+        " and beyond a further eighth it ends; 0 for all",
+        "",
+        0,
+        100000000,
     )
     dump_dir: str = _setting(
         "dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR"
@@ -4004,6 +4009,11 @@ def plain_line(text: str, most: int) -> str:
     return cut("".join(visible), most)
 
 
+def quoted_title(window: Window | None) -> str:
+    """A window's title in a sentence: one line, cut and in quotes, since its program wrote it."""
+    return repr(plain_line(window.title, 60)) if window else "none"
+
+
 # The key of each code; where a code has several, the first of them.
 KEY_NAMES = {code: name for name, code in reversed(VK_MAP.items())}
 
@@ -4322,8 +4332,9 @@ POWER_WORDS = (
 PASSWORD_WORDS = (
     whole_words(
         r"passwor[dt]\w*|passworter|passcode|passphrase|kennwort\w*|kennwörter|mots? de passe",
-        "contraseñas?|hasło|hasła|senha|пароль|пароли|cv[vc]2?|security code|kreditkarte\\w*",
-        "credit card|carte (bancaire|de crédit)|tarjeta de crédito|numer karty|номер карты",
+        "contraseñas?|hasło|hasła|senha|пароль|пароли|cv[vc]2?|security code",
+        r"kreditkarte\w*|credit card|carte (bancaire|de crédit)|tarjeta de crédito|numer karty",
+        "номер карты",
         "pin (code|number|eingeben|entry|field)|(enter|your|new|old|confirm|change|card) pin",
     )
     + r"|^pin:?$|密码|密碼|信用卡|パスワード"
@@ -4540,8 +4551,7 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
 def question_about(risks: Sequence[str], attempt: Attempt) -> str:
     """What the person is asked, in at most 300 characters: the act, where, and the risks."""
     windows = [
-        f"{plain_line(window.title, 60)!r} ({plain_line(window.program, 30)})"
-        for window in attempt.reached
+        f"{quoted_title(window)} ({plain_line(window.program, 30)})" for window in attempt.reached
     ]
     act = plain_line(str(attempt.act), 130)
     return f"{act} in {cut(' and '.join(windows), 115)}: {cut(', '.join(risks), 45)}"
@@ -4717,7 +4727,8 @@ def refuse_window(window: Window, config: Config) -> None:
     reason = why_forbidden(window, config)
     if reason:
         raise ToolError(
-            f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window"
+            f"The window {quoted_title(window)} ({plain_line(window.program, 30)}) {reason}.",
+            "forbidden_window",
         )
 
 
@@ -5126,7 +5137,7 @@ def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
     common = seen.rect.intersection(attempt.frame.area)
     if common.width == 0 or common.height == 0:
         raise ToolError(
-            f"The keyboard is in a window outside the working area ({seen.title});"
+            f"The keyboard is in a window outside the working area ({quoted_title(seen)});"
             " click a window inside it first, and the keyboard comes there.",
             "outside_area",
         )
@@ -5139,9 +5150,9 @@ def gate_same_window(actuator: Actuator, attempt: Attempt) -> None:
         return
     hit = front and any(front.rect.contains(place) for place in attempt.places)
     if hit or attempt.by_keyboard:
-        title = front.title if front else "none"
         raise ToolError(
-            f"Another window has come to the front since the last look: {title}.", "stale_frame"
+            f"Another window has come to the front since the last look: {quoted_title(front)}.",
+            "stale_frame",
         )
 
 
@@ -11231,6 +11242,7 @@ class TurnEntry:
     plan: bool = False  # whether it was the planner's
     notes: list[tuple[str, str]] = field(default_factory=list)  # (kind, text)
     acts: list[ActEntry] = field(default_factory=list)
+    asked: list[JsonDict] = field(default_factory=list)  # as in Chapter
     shots: list[str] = field(default_factory=list)
     sums: Sums = field(default_factory=Sums)
     plan_text: str = ""  # as the planner left it in this turn
@@ -11511,6 +11523,11 @@ def _enter_verification(run: RunEntry, turn: TurnEntry, record: VerificationReco
     return Sums()
 
 
+def _enter_stage(run: RunEntry, turn: TurnEntry, record: StageRecord) -> Sums:
+    turn.asked += record.asked or []
+    return Sums()
+
+
 _ENTRIES: Mapping[type[Record], Callable[[RunEntry, TurnEntry, Any], Sums]] = {
     LookRecord: _enter_look,
     ReplyRecord: _enter_reply,
@@ -11523,6 +11540,7 @@ _ENTRIES: Mapping[type[Record], Callable[[RunEntry, TurnEntry, Any], Sums]] = {
     HintRecord: _enter_hint,
     MemorySnapshot: _enter_archive,
     VerificationRecord: _enter_verification,
+    StageRecord: _enter_stage,
 }
 
 
@@ -12361,6 +12379,7 @@ PAGE = r"""<!doctype html>
         "held up": "idle",
         plan: "plan",
         archive: "plan",
+        hint: "plan",
         verification: "good",
       };
       const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
@@ -12690,6 +12709,9 @@ PAGE = r"""<!doctype html>
           ["call", turn.call, "call"],
           ["result", turn.plan ? "" : turn.result, ""],
         ];
+        // Each action of a story as the model wrote it.
+        for (const { action, became } of turn.asked || [])
+          rows.push(["asked", `${JSON.stringify(action)}: ${became}`, "call"]);
         for (const [kind, text] of turn.notes)
           rows.push([kind, text, "note " + (NOTE_TONES[kind] || "")]);
         const did = rows.filter(([, text]) => text);

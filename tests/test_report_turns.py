@@ -62,6 +62,26 @@ class Roles(unittest.TestCase):
         self.assertEqual([turn.role for turn in book.turns], ["planner", ""])
 
 
+class Notes(CommandLineCase):
+    def test_the_page_has_a_tone_for_each_kind_of_note(self) -> None:
+        source = Path(agent.__file__).read_text(encoding="utf-8")
+        kinds = set(re.findall(r'notes\.append\(\("([a-z ]+)",', source))
+        tones = re.search(r"NOTE_TONES = \{(.*?)\}", agent.PAGE, re.S)
+        assert tones
+        self.assertLess(3, len(kinds))
+        self.assertEqual(kinds - set(re.findall(r'^ +"?([a-z ]+)"?:', tones[1], re.M)), set())
+
+    def test_the_turn_of_a_story_has_its_actions_as_they_were_written_and_what_became_of_each(
+        self,
+    ) -> None:
+        self.main("--demo", "--profile", "story")
+        book = agent.book_of(self.run_folder())
+        asked = [fate for turn in book.turns for fate in book.turn_item(turn)["asked"]]
+        self.assertEqual(asked[0]["action"]["name"], "double_click")
+        self.assertEqual(asked[0]["became"], "done")
+        self.assertIn("turn.asked", agent.PAGE)
+
+
 class Resumed(unittest.TestCase):
     def test_the_time_between_two_processes_belongs_to_no_turn_even_if_it_was_in_the_middle_of_one(
         self,
