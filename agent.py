@@ -13956,6 +13956,8 @@ class Panel:
             self.show(item)
         else:
             self._tell_error(item)
+            if isinstance(item, EndRecord):
+                self.update(phase=item.outcome)
             self.publish()
 
     def _tell_error(self, item: Item) -> None:
@@ -14278,7 +14280,9 @@ def _check_vision(info: ModelInfo) -> Finding:
         False: "sees no pictures; load a vision model such as qwen3-vl-4b",
         None: "may see pictures, the server does not tell",
     }
-    text = f"{info.name}, {sight_words[info.vision]} {info.note}".strip()
+    text = f"{info.name}, {sight_words[info.vision]}"
+    if info.note:
+        text += f"; {info.note}"
     return Finding("model", info.vision is not False, text)
 
 
@@ -14287,7 +14291,8 @@ def _check_context(info: ModelInfo) -> Finding:
     length = info.context_length
     if length is not None and length < CONTEXT_LEAST:
         return Finding("context", False, f"{length} tokens; load it with 8192 or more")
-    return Finding("context", True, f"{length or '?'} tokens")
+    known = f"{length} tokens" if length else "the server does not tell how many tokens"
+    return Finding("context", True, known)
 
 
 def _check_tool_calls(profile: Profile, info: ModelInfo, server: ModelServer) -> Finding:
@@ -16308,6 +16313,12 @@ class Option(NamedTuple):
     text: str
     more: Mapping[str, Any]
 
+    @property
+    def operands(self) -> str:
+        """What stands behind it."""
+        named = self.more.get("metavar", "")
+        return named if isinstance(named, str) else " ".join(named)
+
 
 FLAG = {"action": "store_true"}
 LIST = {"action": "append", "default": []}
@@ -16390,7 +16401,11 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raises ConfigError with what argparse finds wrong."""
         said = message.removeprefix("argument ")
-        raise ConfigError(f"{said[:300]}; --help shows how options are used.")
+        used = "--help shows how options are used"
+        for option in OPTIONS:
+            if said.startswith(f"{option.names}: expected"):
+                used = f"use it as in {option.names} {option.operands}"
+        raise ConfigError(f"{said[:300]}; {used}.")
 
 
 def read_options(
@@ -16673,6 +16688,9 @@ def examine(
     server.choose = choose_model
     yield check_system()
     yield from check_desktop(config, partial(open_desktop, options, clock), clock, waiting)
+    if options.demo:
+        yield Finding("model", True, "the demo's own; without --demo yours is examined")
+        return
     yield from check_model(config, PROFILES[options.profile], server, waiting)
 
 
