@@ -102,7 +102,7 @@ class Faults(EngineCase):
         messages = iter([PLAN, call("report_mission_complete", evidence=PROOF), text("YES: done")])
 
         def decide(request: dict[str, Any]) -> dict[str, Any]:
-            message = next(messages)
+            message = dict(next(messages))
             for wanted in message.pop("tool_calls", ()):
                 function = wanted["function"]
                 message["content"] = agent.call_in_text(function["name"], function["arguments"])
