@@ -543,7 +543,12 @@ class Config:
     # -- files
     keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
     keep_megabytes: int = _setting(
-        2000, "megabytes of runs kept, the latest; 0 for all", "", 0, 100000000
+        2000,
+        "megabytes of runs kept, the latest; beyond them the current one keeps no more screenshots,"
+        " and beyond a further eighth it ends; 0 for all",
+        "",
+        0,
+        100000000,
     )
     dump_dir: str = _setting(
         "dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR"
@@ -949,6 +954,10 @@ def picture_size(area: Rect, tokens: int, percent: int = 100) -> Size:
     multiples of 32; rounding to them stretches the picture by at most 2 % and costs at most a fifth
     of the tokens. Some areas with a side of less than 768 pixels allow no such size, nor does a
     budget of few tokens for a long one: there the picture has the exact proportions, to a pixel.
+
+    An area of 1024*1024 pixels may still get fewer than 1,024 tokens: 1366x768 is 1,049,088 pixels
+    but 42.7 columns and 24 rows of PATCH, so that 42 * 24 = 1,008 is all that fits. A 43rd column
+    would be 1376 pixels, which enlarges; so no size has more, with whatever distortion.
     """
     pixels = tokens * PATCH**2 / (area.width * area.height)
     scale = min(percent / 100, math.sqrt(pixels))
@@ -4029,6 +4038,11 @@ def plain_line(text: str, most: int) -> str:
     return cut("".join(visible), most)
 
 
+def quoted_title(window: Window | None) -> str:
+    """A window's title in a sentence: one line, cut and in quotes, since its program wrote it."""
+    return repr(plain_line(window.title, 60)) if window else "none"
+
+
 # The key of each code; where a code has several, the first of them.
 KEY_NAMES = {code: name for name, code in reversed(VK_MAP.items())}
 
@@ -4347,8 +4361,9 @@ POWER_WORDS = (
 PASSWORD_WORDS = (
     whole_words(
         r"passwor[dt]\w*|passworter|passcode|passphrase|kennwort\w*|kennwörter|mots? de passe",
-        "contraseñas?|hasło|hasła|senha|пароль|пароли|cv[vc]2?|security code|kreditkarte\\w*",
-        "credit card|carte (bancaire|de crédit)|tarjeta de crédito|numer karty|номер карты",
+        "contraseñas?|hasło|hasła|senha|пароль|пароли|cv[vc]2?|security code",
+        r"kreditkarte\w*|credit card|carte (bancaire|de crédit)|tarjeta de crédito|numer karty",
+        "номер карты",
         "pin (code|number|eingeben|entry|field)|(enter|your|new|old|confirm|change|card) pin",
     )
     + r"|^pin:?$|密码|密碼|信用卡|パスワード"
@@ -4565,8 +4580,7 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
 def question_about(risks: Sequence[str], attempt: Attempt) -> str:
     """What the person is asked, in at most 300 characters: the act, where, and the risks."""
     windows = [
-        f"{plain_line(window.title, 60)!r} ({plain_line(window.program, 30)})"
-        for window in attempt.reached
+        f"{quoted_title(window)} ({plain_line(window.program, 30)})" for window in attempt.reached
     ]
     act = plain_line(str(attempt.act), 130)
     return f"{act} in {cut(' and '.join(windows), 115)}: {cut(', '.join(risks), 45)}"
@@ -4742,7 +4756,8 @@ def refuse_window(window: Window, config: Config) -> None:
     reason = why_forbidden(window, config)
     if reason:
         raise ToolError(
-            f"The window {window.title!r} ({window.program}) {reason}.", "forbidden_window"
+            f"The window {quoted_title(window)} ({plain_line(window.program, 30)}) {reason}.",
+            "forbidden_window",
         )
 
 
@@ -5151,7 +5166,7 @@ def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
     common = seen.rect.intersection(attempt.frame.area)
     if common.width == 0 or common.height == 0:
         raise ToolError(
-            f"The keyboard is in a window outside the working area ({seen.title});"
+            f"The keyboard is in a window outside the working area ({quoted_title(seen)});"
             " click a window inside it first, and the keyboard comes there.",
             "outside_area",
         )
@@ -5164,9 +5179,9 @@ def gate_same_window(actuator: Actuator, attempt: Attempt) -> None:
         return
     hit = front and any(front.rect.contains(place) for place in attempt.places)
     if hit or attempt.by_keyboard:
-        title = front.title if front else "none"
         raise ToolError(
-            f"Another window has come to the front since the last look: {title}.", "stale_frame"
+            f"Another window has come to the front since the last look: {quoted_title(front)}.",
+            "stale_frame",
         )
 
 
@@ -6092,6 +6107,8 @@ class ModelServer:
     def _ask(self, path: str, body: bytes | None = None) -> _Asked:
         """Posts `body` to a page, or gets it, and does so again where that is safe."""
         tries = 0
+        # A server that starts refuses for a while, and then loads: that patience is another one.
+        failed = Counter[bool]()
         while True:
             tries += 1
             server_wait_s = 0.0
@@ -6102,23 +6119,25 @@ class ModelServer:
                 value = self._value(answer, body is not None)
                 return _Asked(value, self.clock.now() - started_at, tries)
             except ModelError as error:
-                if not self._may_ask_again(error, tries, body is None):
+                loading = error.kind == "loading"
+                failed[loading] += 1
+                if not self._may_ask_again(error, failed[loading], body is None):
                     raise
-                wait_s = max(server_wait_s, self._backoff_s(error.kind, tries))
+                wait_s = max(server_wait_s, self._backoff_s(loading, failed[loading]))
                 self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
     def _may_ask_again(self, error: ModelError, tries: int, for_list: bool) -> bool:
-        """Whether one more exchange is safe, may help and is not too many."""
+        """Whether one more exchange is safe, may help and is not too many after so many `tries`."""
         if for_list and error.kind in ("refused", "unreachable"):
             return False  # at the start a person waits: Windows takes 2 s to refuse a connection
         fault = _FAULTS[error.kind]
         most = min(fault.tries, self.config.request_retries)
         return error.retry and tries <= most
 
-    def _backoff_s(self, kind: str, tries: int) -> float:
+    def _backoff_s(self, loading: bool, tries: int) -> float:
         """The seconds before the next exchange: they double, and are spread from half to 1.5."""
-        first_s = 5.0 if kind == "loading" else 0.5  # to load some GB takes half a minute
+        first_s = 5.0 if loading else 0.5  # to load some GB takes half a minute
         spread = 0.5 + self.jitter()
         return first_s * 2.0 ** (tries - 1) * spread
 
@@ -7570,6 +7589,7 @@ class ReportForm(NamedTuple):
     success: str  # the field that says how success looks
     step: str  # the field that says what is done, and why
     chars: int  # most characters of the last report
+    plan_chars: int  # most characters of the plan, as the two descriptions have them
 
 
 PLANNER_REPORT = ReportForm(
@@ -7578,6 +7598,7 @@ PLANNER_REPORT = ReportForm(
     success="SUCCESS_CRITERIA",
     step="NEXT_STEP",
     chars=300,
+    plan_chars=400,
 )
 COMMANDER_REPORT = ReportForm(
     orders="CURRENT_BRIEF",
@@ -7585,6 +7606,7 @@ COMMANDER_REPORT = ReportForm(
     success="DOD",
     step="ACT",
     chars=600,
+    plan_chars=500,
 )
 OLDER_REPORT_CHARS = 140
 EVIDENCE_CHARS = 400
@@ -7684,7 +7706,7 @@ def context_text(
     if state.done_when:
         parts.append(f"DONE_WHEN:\n{numbered_lines(state.done_when)}")
     if state.plan:
-        parts.append(f"CURRENT_PLAN:\n{cut(state.plan, 400)}")
+        parts.append(f"CURRENT_PLAN:\n{cut(state.plan, form.plan_chars)}")
     if state.execution_instructions:
         parts.append(f"{form.orders}:\n{state.execution_instructions}")
     return "\n\n".join([*parts, memory_text(state.memory, form)])
@@ -11119,6 +11141,10 @@ def perform_action(
         chapter.notes.append(not_executed_text(number, record.result))
     if not executed and chapter.outcome is None:
         became = f"refused: {record.result}"
+    if chapter.deed and chapter.deed.dry:
+        # The picture cannot show it, and a story has no other memory.
+        chapter.notes.append(f" {record.result}.")
+        became = record.result
     keep_fate(chapter, action, became)
     return executed
 
@@ -11243,6 +11269,7 @@ def draw_marks(
 
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
     """Runs the profile's loop to its end; held input is released on every way out."""
+    engine.began = engine.clock.now()  # a conversation is opened before its first turn
     try:
         outcome = LOOPS[engine.profile.loop](engine, state)
         return last_look(engine, state, outcome)
@@ -11594,6 +11621,7 @@ class TurnEntry:
     turn: int
     began: float  # seconds since 1970
     ended: float = 0.0
+    away: float = 0.0  # seconds in which no program was running, until the run was resumed
     role: str = ""
     said: str = ""
     call: str = ""
@@ -11602,6 +11630,7 @@ class TurnEntry:
     plan: bool = False  # whether it was the planner's
     notes: list[tuple[str, str]] = field(default_factory=list)  # (kind, text)
     acts: list[ActEntry] = field(default_factory=list)
+    asked: list[JsonDict] = field(default_factory=list)  # as in Chapter
     shots: list[str] = field(default_factory=list)
     sums: Sums = field(default_factory=Sums)
     plan_text: str = ""  # as the planner left it in this turn
@@ -11674,6 +11703,8 @@ class Book:
         run.model = record.model
         run.outcome = ""
         run.text = ""
+        if self.turns:
+            self.turns[-1].away += max(0.0, record.time - self._last)
         self._last = record.time
 
     def _enter(self, record: Record) -> None:
@@ -11682,7 +11713,7 @@ class Book:
         enter = _ENTRIES.get(type(record))
         if enter:
             more = enter(self.run, turn, record)
-        passed = record.time - turn.began
+        passed = record.time - turn.began - turn.away
         more.seconds = max(0.0, passed) - turn.sums.seconds
         turn.sums.add(more)
         self.run.sums.add(more)
@@ -11887,6 +11918,11 @@ def _enter_verification(run: RunEntry, turn: TurnEntry, record: VerificationReco
     return Sums()
 
 
+def _enter_stage(run: RunEntry, turn: TurnEntry, record: StageRecord) -> Sums:
+    turn.asked += record.asked or []
+    return Sums()
+
+
 _ENTRIES: Mapping[type[Record], Callable[[RunEntry, TurnEntry, Any], Sums]] = {
     LookRecord: _enter_look,
     ReplyRecord: _enter_reply,
@@ -11899,6 +11935,7 @@ _ENTRIES: Mapping[type[Record], Callable[[RunEntry, TurnEntry, Any], Sums]] = {
     HintRecord: _enter_hint,
     MemorySnapshot: _enter_archive,
     VerificationRecord: _enter_verification,
+    StageRecord: _enter_stage,
 }
 
 
@@ -12737,6 +12774,7 @@ PAGE = r"""<!doctype html>
         "held up": "idle",
         plan: "plan",
         archive: "plan",
+        hint: "plan",
         verification: "good",
       };
       const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
@@ -13066,6 +13104,9 @@ PAGE = r"""<!doctype html>
           ["call", turn.call, "call"],
           ["result", turn.plan ? "" : turn.result, ""],
         ];
+        // Each action of a story as the model wrote it.
+        for (const { action, became } of turn.asked || [])
+          rows.push(["asked", `${JSON.stringify(action)}: ${became}`, "call"]);
         for (const [kind, text] of turn.notes)
           rows.push([kind, text, "note " + (NOTE_TONES[kind] || "")]);
         const did = rows.filter(([, text]) => text);
@@ -14310,6 +14351,8 @@ class Panel:
             self.show(item)
         else:
             self._tell_error(item)
+            if isinstance(item, EndRecord):
+                self.update(phase=item.outcome)
             self.publish()
 
     def _tell_error(self, item: Item) -> None:
@@ -14632,7 +14675,9 @@ def _check_vision(info: ModelInfo) -> Finding:
         False: "sees no pictures; load a vision model such as qwen3-vl-4b",
         None: "may see pictures, the server does not tell",
     }
-    text = f"{info.name}, {sight_words[info.vision]} {info.note}".strip()
+    text = f"{info.name}, {sight_words[info.vision]}"
+    if info.note:
+        text += f"; {info.note}"
     return Finding("model", info.vision is not False, text)
 
 
@@ -14641,7 +14686,8 @@ def _check_context(info: ModelInfo) -> Finding:
     length = info.context_length
     if length is not None and length < CONTEXT_LEAST:
         return Finding("context", False, f"{length} tokens; load it with 8192 or more")
-    return Finding("context", True, f"{length or '?'} tokens")
+    known = f"{length} tokens" if length else "the server does not tell how many tokens"
+    return Finding("context", True, known)
 
 
 def _check_tool_calls(profile: Profile, info: ModelInfo, server: ModelServer) -> Finding:
@@ -15755,16 +15801,24 @@ class DemoStep(NamedTuple):
     name: str
     why: str
     target: str = ""  # the sign on which to act
-    sees: tuple[str, ...] = ()  # signs, "no picture", or the line ARCHIVE_NOW of a request
+    sees: tuple[str, ...] = ()  # signs, "no picture", or what DEMO_LINES finds in a request
     lacks: tuple[str, ...] = ()  # signs
     task: str = ""  # the name of the only task that it belongs to; empty: to all
 
 
+# What a request says -> the pattern of its line.
+DEMO_LINES = {"ARCHIVE_NOW": "^ARCHIVE_NOW$", "a dry run's result": "Dry run: would "}
 # The first that fits is taken, if the request has a tool for it; to finish, words will do.
 DEMO_STEPS = (
     DemoStep("archive", "The older actions are done", sees=("no picture", "ARCHIVE_NOW")),
     DemoStep("plan", "The task needs these steps in this order", sees=("no picture",)),
     DemoStep("look", "The screen has not been seen yet", sees=("no picture",)),
+    DemoStep(
+        "finish",
+        "The first step would be carried out; in a dry run the screen stays as it is, so that none"
+        " of the later steps comes into view",
+        sees=("a dry run's result",),
+    ),
     DemoStep(
         "finish",
         "Notes shows its green mark, so the text is saved",
@@ -15930,23 +15984,38 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
         act = {"name": offer.name, **arguments}
         content = json.dumps({"observation": step.why, "actions": [act]})
         return {"role": "assistant", "content": content}
+    words = _demo_words(step)
+    said = json.dumps(arguments)
+    if "tools" not in request:
+        words += "\n" + call_in_text(offer.name, said)
+        return {"role": "assistant", "content": words}
     call = {
         "id": f"call_{len(request['messages'])}",
         "type": "function",
-        "function": {"name": offer.name, "arguments": json.dumps(arguments)},
+        "function": {"name": offer.name, "arguments": said},
     }
-    return {"role": "assistant", "content": _demo_words(step), "tool_calls": [call]}
+    return {"role": "assistant", "content": words, "tool_calls": [call]}
 
 
 def _demo_offers(request: Mapping[str, Any]) -> list[DemoOffer]:
     """The tools of a request."""
     offers = []
-    for tool in request.get("tools") or ():
-        function = tool["function"]
+    for function in _demo_functions(request):
         schema = function.get("parameters") or {}
         properties = list(schema.get("properties", {}))
         offers.append(DemoOffer(function["name"], properties, schema.get("required", ())))
     return offers
+
+
+def _demo_functions(request: Mapping[str, Any]) -> list[JsonDict]:
+    """The tools as a request describes them: in its list, or one a line in its prompt."""
+    if "tools" in request:
+        return [tool["function"] for tool in request["tools"]]
+    found = []
+    for line in str(request["messages"][0].get("content")).splitlines():
+        if line.startswith('{"name"') and '"parameters"' in line:
+            found.append(json.loads(line))
+    return found
 
 
 def _demo_story_offers() -> list[DemoOffer]:
@@ -15979,9 +16048,9 @@ def _demo_reading(messages: Sequence[Mapping[str, Any]], looks: bool) -> tuple[l
         for part in content:
             if "image_url" in part:
                 png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
-            elif message["role"] == "user":
+            elif message["role"] in ("user", "tool"):
                 lines += part["text"].splitlines()
-        if looks and message.get("tool_calls"):
+        if looks and (message.get("tool_calls") or "<tool_call>" in str(message.get("content"))):
             png = b""
     return lines, png
 
@@ -16019,8 +16088,9 @@ def _demo_step(
 ) -> DemoStep:
     """The first step that fits what is seen and can be done."""
     seen = set(sights)
-    if "ARCHIVE_NOW" in lines:
-        seen.add("ARCHIVE_NOW")
+    for name, pattern in DEMO_LINES.items():
+        if any(re.search(pattern, line) for line in lines):
+            seen.add(name)
     for step in DEMO_STEPS:
         if step.task not in ("", task.name):
             continue
@@ -16540,10 +16610,17 @@ With --panel the page draws the marks or, if it is slow (panel_patience), the pr
 boot_vlm_output is the first reply; left empty, the run waits for one handed in by the panel. The
 action "done" counts when a fresh look confirms it. log_layout (flat, turn_dirs) says where each
 turn's two pictures go.""",
-    "cache": """A conversation keeps its last 2 screenshots and thoughts. It lets them grow to 4
-before it cuts down to 2, as each cut makes the server read the rest anew: over 200 steps that
-raises the part of a prompt taken from the server's cache from 66 % to 82 % (thinking models: from
-50 % to 70 %). See keep_last_screenshots, prune_screenshots_at and keep_last_thinks.""",
+    "cache": """What a server still holds of the last prompt it need not read anew. The share of the
+acting role's prompts that llama.cpp took from its cache, by its own counters, in long runs on the
+drawn desktop (python tests/llama/reuse.py measures it anew):
+  planner                                  49 %
+  planner, every third screen unchanged    62 %
+  commander                                45 %
+  chat, with a context of 8192 tokens      79 %
+  story                                    20 %
+A conversation keeps its last 2 screenshots and thoughts. It lets them grow to 4 before it cuts down
+to 2, as each cut makes the server read the rest anew. See keep_last_screenshots,
+prune_screenshots_at and keep_last_thinks. --stats RUN says what was reused in a run.""",
 }
 
 
@@ -16632,6 +16709,12 @@ class Option(NamedTuple):
     text: str
     more: Mapping[str, Any]
 
+    @property
+    def operands(self) -> str:
+        """What stands behind it."""
+        named = self.more.get("metavar", "")
+        return named if isinstance(named, str) else " ".join(named)
+
 
 FLAG = {"action": "store_true"}
 LIST = {"action": "append", "default": []}
@@ -16714,7 +16797,11 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raises ConfigError with what argparse finds wrong."""
         said = message.removeprefix("argument ")
-        raise ConfigError(f"{said[:300]}; --help shows how options are used.")
+        used = "--help shows how options are used"
+        for option in OPTIONS:
+            if said.startswith(f"{option.names}: expected"):
+                used = f"use it as in {option.names} {option.operands}"
+        raise ConfigError(f"{said[:300]}; {used}.")
 
 
 def read_options(
@@ -16997,6 +17084,9 @@ def examine(
     server.choose = choose_model
     yield check_system()
     yield from check_desktop(config, partial(open_desktop, options, clock), clock, waiting)
+    if options.demo:
+        yield Finding("model", True, "the demo's own; without --demo yours is examined")
+        return
     yield from check_model(config, PROFILES[options.profile], server, waiting)
 
 

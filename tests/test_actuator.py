@@ -218,7 +218,7 @@ class Gates(unittest.TestCase):
         for rect in (Rect(0, 0, 400, 300), Rect(-32000, -32000, 160, 28)):
             stage = Stage(area=Rect(500, 500, 400, 400), window=Foreground("Mail", rect))
             for name in ("type_text", "press_key"):
-                self.assertIn("(Mail)", self.refused(stage, "outside_area", name))
+                self.assertIn("('Mail')", self.refused(stage, "outside_area", name))
         stage = Stage(
             area=Rect(500, 500, 400, 400), window=Foreground("Mail", Rect(0, 0, 501, 501))
         )

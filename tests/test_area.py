@@ -87,6 +87,9 @@ class SizeOfThePicture(unittest.TestCase):
             if width * height >= 1.12 * MILLION:
                 self.assertGreaterEqual(tokens_of(size(width, height)), 1024, (width, height))
 
+    def test_1366x768_has_all_the_tokens_that_fit_without_enlarging_it(self) -> None:
+        self.assertEqual(tokens_of(size(1366, 768)), (1366 // 32) * (768 // 32))
+
     def test_a_small_area_that_no_multiples_fit_is_shown_as_it_is(self) -> None:
         self.assertEqual(size(250, 200), (250, 200))
         self.assertEqual(size(1, 1), (1, 1))

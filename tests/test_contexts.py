@@ -136,6 +136,17 @@ class TheLeader(ContextCase):
         self.assertIn("LAST_REPORT (Turn_2): it is in the way", last)
 
 
+class ThePlan(ContextCase):
+    def test_is_told_with_as_many_characters_as_each_description_says(self) -> None:
+        for profile, chars in (("planner", 400), ("commander", 500)):
+            with self.subTest(profile):
+                form = agent.PROFILES[profile].report
+                state = agent.AgentState("a task", agent.AgentMemory(8), plan="p" * 900)
+                told = re.search(r"CURRENT_PLAN:\n(.*)", agent.context_text(state, form))
+                assert told
+                self.assertEqual(len(told[1]), chars)
+
+
 class ThePlanner(ContextCase):
     def test_reads_the_last_response_with_what_came_of_it_and_what_is_seen(self) -> None:
         acts = [planner_click(1, COVERED), planner_click(200, LONG)]

@@ -1,4 +1,4 @@
-"""A run over a server that shows every fault once still completes its task."""
+"""A run over a server that shows every fault once still completes its task, or says why not."""
 
 from __future__ import annotations
 
@@ -25,6 +25,20 @@ class FaultyServer(ScriptedServer):
         request = json.loads(self.requests[-1].partition(b"\r\n\r\n")[2])
         message = self.decide(request)
         return answer(200, reply(choices=[{"message": message, "finish_reason": "stop"}]))
+
+
+class ListlessServer(FaultyServer):
+    """Shows a fault whenever a request has a list of tools; else it answers by `decide`."""
+
+    def __init__(self, fault: Step, decide: Any) -> None:
+        super().__init__([], decide)
+        self.fault, self.refused = fault, 0
+
+    def _step(self) -> Step:
+        if b'"tools":' in self.requests[-1].replace(b'" :', b'":'):
+            self.refused += 1
+            return self.fault
+        return super()._step()
 
 
 class Faults(EngineCase):
@@ -66,6 +80,41 @@ class Faults(EngineCase):
                 with self.assertRaises(agent.ModelError) as caught:
                     agent.run_agent(engine, state)
                 self.assertEqual((caught.exception.kind, len(server.requests)), (fault.kind, 1))
+
+    def test_a_server_without_a_list_of_tools_is_given_them_in_the_text_and_the_run_completes(
+        self,
+    ) -> None:
+        faults = [fault for fault in FAULTS if fault.kind == "no_tools"]
+        self.assertGreater(len(faults), 2)
+        for fault in faults:
+            with self.subTest(fault.name):
+                refused, outcome = self.run_without_a_list(fault.step)
+                self.assertEqual((refused, outcome.kind), (1, "completed"))
+
+    def test_a_setting_that_insists_on_the_list_ends_the_run_at_the_first_refusal(self) -> None:
+        (first, *_) = [fault for fault in FAULTS if fault.kind == "no_tools"]
+        with self.assertRaises(agent.ModelError) as caught:
+            self.run_without_a_list(first.step, calls="tools")
+        self.assertEqual(caught.exception.kind, "no_tools")
+
+    def run_without_a_list(self, fault: Step, **settings: Any) -> tuple[int, agent.Outcome]:
+        """How many requests the server refused for their list of tools, and how the run ended."""
+        messages = iter([PLAN, call("report_mission_complete", evidence=PROOF), text("YES: done")])
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            message = dict(next(messages))
+            for wanted in message.pop("tool_calls", ()):
+                function = wanted["function"]
+                message["content"] = agent.call_in_text(function["name"], function["arguments"])
+            return message
+
+        with ListlessServer(fault, decide) as server:
+            engine, state = self.engine(decide, lmstudio_endpoint=server.url, **settings)
+            engine.voice.server = agent.ModelServer(
+                engine.config, engine.clock, engine.actuator.stop
+            )
+            outcome = agent.run_agent(engine, state)
+        return server.refused, outcome
 
     def test_the_same_trouble_again_and_again_ends_the_run_and_says_why(self) -> None:
         with ScriptedServer(answer(401, {"error": "no"})) as server:

@@ -199,7 +199,7 @@ class BlindActs(GateCase):
                 self.refused(
                     stage,
                     "stale_frame",
-                    "come to the front.*: (Inbox - Mail|none)",
+                    "come to the front.*: ('Inbox - Mail'|none)",
                     name,
                     frame,
                     **arguments,

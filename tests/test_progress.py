@@ -321,7 +321,7 @@ class LastLook(ProgressCase):
         self.desktop.dialog = ""
         agent.run_agent(self.run_engine, self.run_state)
         result = self.records(self.run_engine, "result")[0]["result"]
-        self.assertIn("outside the working area (Open); click a window inside it first", result)
+        self.assertIn("outside the working area ('Open'); click a window inside it first", result)
 
 
 class Limits(ProgressCase):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unittest
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,55 @@ class Roles(unittest.TestCase):
         book.take(agent.PlanRecord(1, "plan: go"))
         book.take(agent.ActionRecord(2, "click"))
         self.assertEqual([turn.role for turn in book.turns], ["planner", ""])
+
+
+class Notes(CommandLineCase):
+    def test_the_page_has_a_tone_for_each_kind_of_note(self) -> None:
+        source = Path(agent.__file__).read_text(encoding="utf-8")
+        kinds = set(re.findall(r'notes\.append\(\("([a-z ]+)",', source))
+        tones = re.search(r"NOTE_TONES = \{(.*?)\}", agent.PAGE, re.S)
+        assert tones
+        self.assertLess(3, len(kinds))
+        self.assertEqual(kinds - set(re.findall(r'^ +"?([a-z ]+)"?:', tones[1], re.M)), set())
+
+    def test_the_turn_of_a_story_has_its_actions_as_they_were_written_and_what_became_of_each(
+        self,
+    ) -> None:
+        self.main("--demo", "--profile", "story")
+        book = agent.book_of(self.run_folder())
+        asked = [fate for turn in book.turns for fate in book.turn_item(turn)["asked"]]
+        self.assertEqual(asked[0]["action"]["name"], "double_click")
+        self.assertEqual(asked[0]["became"], "done")
+        self.assertIn("turn.asked", agent.PAGE)
+
+
+class Resumed(unittest.TestCase):
+    def test_the_time_between_two_processes_belongs_to_no_turn_even_if_it_was_in_the_middle_of_one(
+        self,
+    ) -> None:
+        book = agent.Book("run_0001")
+        book.take(agent.RunRecord(0, time=1000.0))
+        book.take(agent.ReplyRecord(1, 1, "executor", time=1003.0))
+        book.take(agent.ResumeRecord(0, time=9000.0))
+        book.take(agent.LookRecord(1, "", time=9001.0))
+        book.take(agent.ActionRecord(2, "click", time=9003.0))
+        self.assertEqual([turn.sums.seconds for turn in book.turns], [4.0, 2.0])
+        self.assertEqual((book.run.sums.seconds, book.run.sums.turns), (6.0, 2))
+
+
+class TheFirstLook(CommandLineCase):
+    def test_a_conversation_is_opened_in_the_seconds_that_this_takes(self) -> None:
+        _, out, _ = self.main("--demo", "--profile", "chat")
+        (seconds,) = re.findall(r"^ +0  chat .* ([\d.]+) s ", out, re.M)
+        self.assertLess(float(seconds), 60)
+
+    def test_a_resumed_conversation_has_the_same_number_of_turns_everywhere(self) -> None:
+        self.main("--demo", "--profile", "chat", "--max-steps", "2")
+        _, out, _ = self.main("--demo", "--resume", "--set", "max_steps=20")
+        _, runs, _ = self.main("--runs")
+        (turns,) = re.findall(r"^(\d+) turns, ", out, re.M)
+        self.assertRegex(runs, rf"chat +completed +{turns} ")
+        self.assertEqual(self.records()[-1]["turns"], int(turns))
 
 
 class Held(unittest.TestCase):
