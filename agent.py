@@ -23,10 +23,12 @@ ROOMS
     Marks - what is drawn into a picture: text, and what was done and looked at
     Win32 table - structures, constants, and every function with its types and its check
     Desktop - what the program needs of a screen, a mouse and a keyboard, and Windows' answer
+    Keys - the names of keys, the chords of them, and the text that a keyboard can type
     Tools - what a model can call, declared once; vocabularies only rename
     Facts - what is known of an act and of the windows it reaches, in letters that can be compared
     Risks - what a person has to allow first: a table over the facts
     Bounds - what input must never reach or press
+    Hands - what mouse and keyboard can do, event by event; only the actuator uses them
     Actuator - the one place through which input leaves, with every gate before it
     Watcher - what can stop a run from outside: hotkeys, the corner, the console's close button
     Server answers - what a model server says: tokens, models, and its faults told apart
@@ -136,6 +138,7 @@ from typing import (
     Protocol,
     TextIO,
     cast,
+    get_args,
     get_type_hints,
 )
 
@@ -1238,7 +1241,7 @@ class Act:
         words = []
         for spec in fields(self.args):
             value = getattr(self.args, spec.name)
-            if spec.name == "reasoning":
+            if spec.name == "reasoning" or value is None:
                 continue
             words.append(
                 json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
@@ -3526,7 +3529,7 @@ class WindowsDesktop:
 
 
 ####################################################################################################
-# Tools - what a model can call, declared once; vocabularies only rename
+# Keys - the names of keys, the chords of them, and the text that a keyboard can type
 ####################################################################################################
 
 
@@ -3679,13 +3682,47 @@ def clean_text(text: str) -> str:
     return text
 
 
+####################################################################################################
+# Tools - what a model can call, declared once; vocabularies only rename
+####################################################################################################
+
 # What an argument is: its annotation decides about its JSON schema, about how it is read, and about
 # the gates that it has to pass. A plain str is a text for the program or its log.
 Label = NewType("Label", str)  # the words on what is clicked, by which risks are told
 Text = NewType("Text", str)  # what is typed
 Chord = NewType("Chord", str)  # keys that are pressed together, such as ctrl+s
+Modifiers = NewType("Modifiers", str)  # keys held while the mouse acts, such as ctrl+shift
+Button = NewType("Button", str)  # left, right or middle
+Ticks = NewType("Ticks", int)  # notches of a wheel; positive is up or right
 
 Schema = JsonDict  # a JSON schema, or a part of one
+
+
+TICKS_MOST = 100  # of one act: more than any page has, and few enough for the person to stop it
+BUTTONS = ("left", "right", "middle")
+
+
+def read_modifiers(text: str) -> str:
+    """`Ctrl+Shift` -> `ctrl+shift`; raises ToolError for a key that is no modifier."""
+    keys = parse_chord(text)
+    others = [key for key in keys if key not in MODIFIERS]
+    if others:
+        raise ToolError(f"{others[0]} is no key to hold while the mouse acts.", "invalid_key")
+    return "+".join(keys)
+
+
+def read_ticks(ticks: int) -> int:
+    """The notches as they are; raises ToolError for none and for more than a wheel is turned."""
+    if not 0 < abs(ticks) <= TICKS_MOST:
+        raise ToolError(f"{ticks} is no scroll from 1 to {TICKS_MOST} ticks, up or down.")
+    return ticks
+
+
+def read_button(name: str) -> str:
+    """The name of a mouse button as it is; raises ToolError."""
+    if name not in BUTTONS:
+        raise ToolError(f"There is no button {name[:40]!r}; the buttons are {', '.join(BUTTONS)}.")
+    return name
 
 
 class Kind(NamedTuple):
@@ -3701,6 +3738,9 @@ KINDS: dict[object, Kind] = {
     Label: Kind({"type": "string"}, str),
     Text: Kind({"type": "string"}, clean_text),
     Chord: Kind({"type": "string"}, lambda text: "+".join(parse_chord(text))),
+    Modifiers: Kind({"type": "string"}, read_modifiers),
+    Button: Kind({"type": "string", "enum": [*BUTTONS]}, read_button),
+    Ticks: Kind({"type": "integer", "minimum": -TICKS_MOST, "maximum": TICKS_MOST}, read_ticks),
     # With the numbers of items a server's grammar makes an empty place impossible.
     Coordinate: Kind(
         {"type": "array", "items": AXIS, "minItems": 2, "maxItems": 2},
@@ -3714,8 +3754,16 @@ KINDS: dict[object, Kind] = {
 
 @lru_cache  # evaluating annotations takes longer than all the gates of an act
 def annotations_of(args: type[Args]) -> Mapping[str, object]:
-    """The annotation of each argument, in their order."""
-    return get_type_hints(args)
+    """The annotation of each argument, in their order; that it may be None is left out."""
+    hints = get_type_hints(args)
+    return {name: _without_none(hint) for name, hint in hints.items()}
+
+
+def _without_none(hint: object) -> object:
+    """`Coordinate` for `Coordinate | None`."""
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    optional = type(None) in get_args(hint)
+    return kinds[0] if optional else hint
 
 
 def kind_of(args: type[Args], argument: str) -> Kind:
@@ -3723,10 +3771,22 @@ def kind_of(args: type[Args], argument: str) -> Kind:
     return KINDS[annotations_of(args)[argument]]
 
 
+def made(args: type[Args], argument: str, value: object) -> object:
+    """The value of one argument from what a call has for it; None only where that may be."""
+    if value is None and type(None) in get_args(get_type_hints(args)[argument]):
+        return None
+    return kind_of(args, argument).make(value)
+
+
 def values_of(args: Args, annotation: object) -> list[Any]:
-    """The values of the arguments that are annotated so, in their order."""
+    """The values of the arguments that are annotated so and given, in their order."""
     kinds = annotations_of(type(args))
-    return [getattr(args, name) for name, kind in kinds.items() if kind is annotation]
+    values = [getattr(args, name) for name, kind in kinds.items() if kind is annotation]
+    return [value for value in values if value is not None]
+
+
+# Of an argument that no vocabulary shows to a model: only a grammar fills it.
+UNSHOWN = {"shown": False}
 
 
 @dataclass(frozen=True)
@@ -3739,8 +3799,9 @@ class ClickArgs:
     """Something on the screen, by the words on it and by its place."""
 
     element_name: Label
-    position: Coordinate
+    position: Coordinate | None  # None, which only a grammar can say: where the mouse is
     reasoning: str = ""
+    modifiers: Modifiers | None = field(default=None, metadata=UNSHOWN)
 
 
 @dataclass(frozen=True)
@@ -3748,7 +3809,7 @@ class DragArgs:
     """Something on the screen that goes from one place to another."""
 
     element_name: Label
-    start: Coordinate
+    start: Coordinate | None  # None, which only a grammar can say: where the mouse is
     end: Coordinate
     reasoning: str = ""
 
@@ -3781,6 +3842,48 @@ class ScrollArgs:
     """Of a tool that needs to know nothing but may be given a reason."""
 
     reasoning: str = ""
+
+
+# What only the grammars of trained models can say; see `native_call`.
+
+
+@dataclass(frozen=True)
+class WheelArgs:
+    """How far the wheel is turned, and where; without a place that is where the mouse is."""
+
+    ticks: Ticks
+    position: Coordinate | None = None
+    modifiers: Modifiers | None = None
+
+
+@dataclass(frozen=True)
+class HoldKeyArgs:
+    """Keys that stay down for the next acts."""
+
+    key: Chord
+
+
+@dataclass(frozen=True)
+class LetGoArgs:
+    """Keys that were held; letting go of them is no risk, so that no gate asks about them."""
+
+    key: str
+
+
+@dataclass(frozen=True)
+class HoldButtonArgs:
+    """A mouse button, at a place or where the mouse is."""
+
+    element_name: Label = Label("")
+    position: Coordinate | None = None
+    button: Button = Button("left")
+
+
+@dataclass(frozen=True)
+class SayArgs:
+    """What the model says at the end of the run."""
+
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -3855,6 +3958,16 @@ TOOLS: dict[str, Tool] = {
             "Press the recovery keys, to get out of dialogs.",
             "Pressed the recovery keys",
         ),
+        Tool("middle_click", ClickArgs, "Middle-click.", "Middle-clicked: {element_name}"),
+        Tool("triple_click", ClickArgs, "Triple-click.", "Triple-clicked: {element_name}"),
+        Tool("scroll", WheelArgs, "Turn the wheel; + is up.", "Scrolled by {ticks}"),
+        Tool("hscroll", WheelArgs, "Turn it sideways; + is right.", "Scrolled sideways by {ticks}"),
+        Tool("key_down", HoldKeyArgs, "Hold a key.", "Holding {key}"),
+        Tool("key_up", LetGoArgs, "Let go of a key.", "Let go of {key}"),
+        Tool("mouse_down", HoldButtonArgs, "Hold a mouse button.", "Holding the {button} button"),
+        Tool("mouse_up", HoldButtonArgs, "Let go of it.", "Let go of the {button} button"),
+        Tool("answer", SayArgs, "End with an answer."),
+        Tool("failed", SayArgs, "End without success."),
         Tool("observe", NoArgs, "Take a screenshot."),
         Tool("wait", NoArgs, "Wait a second."),
         Tool(
@@ -3887,6 +4000,8 @@ class Vocabulary:
         properties: dict[str, Schema] = {}
         required: list[str] = []
         for argument in fields(tool.args):
+            if argument.metadata == UNSHOWN:
+                continue
             shown = self._shown(tool, argument)
             properties.update(shown)
             if argument.default is MISSING:
@@ -3928,7 +4043,7 @@ class Vocabulary:
             if given:
                 # Several properties are one place, such as x and y.
                 value = given[0] if len(given) == 1 else given
-                values[argument.name] = kind_of(tool.args, argument.name).make(value)
+                values[argument.name] = made(tool.args, argument.name, value)
         return tool.args(**values)
 
 
@@ -4032,11 +4147,16 @@ class Attempt:
         return [to_point(at, self.frame.area) for at in (*named, *self.also)]
 
     @property
-    def by_keyboard(self) -> bool:
+    def types(self) -> bool:
         """Whether the act types or presses something."""
         if self.act.name == "recover":
             return True
         return bool(values_of(self.act.args, Text) or values_of(self.act.args, Chord))
+
+    @property
+    def by_keyboard(self) -> bool:
+        """Whether a window gets keys by the act: those that it types, or holds for the mouse."""
+        return self.types or bool(values_of(self.act.args, Modifiers))
 
 
 def same_window(one: Window | None, other: Window | None) -> bool:
@@ -4047,6 +4167,17 @@ def same_window(one: Window | None, other: Window | None) -> bool:
 def label_of(act: Act) -> str:
     """The words on what the act is done to, on one line."""
     return " ".join(" ".join(values_of(act.args, Label)).split())
+
+
+def with_held(act: Act, held: Iterable[str]) -> Act:
+    """An act as Windows takes it while these keys are held: Delete with Shift is another one."""
+    names = [name for name, kind in annotations_of(type(act.args)).items() if kind is Chord]
+    modifiers = [key for key in held if key in MODIFIERS]
+    if not names or not modifiers:
+        return act
+    chord = "+".join([*modifiers, getattr(act.args, names[0])])
+    args = replace(cast(Any, act.args), **{names[0]: "+".join(parse_chord(chord))})
+    return replace(act, args=args)
 
 
 def keys_of(act: Act) -> str:
@@ -4075,6 +4206,8 @@ SELECTED = "\x01"
 UNKNOWN = "\x02"
 KEYS_THAT_TYPE_NOTHING = frozenset("shift ctrl alt win capslock numlock printscreen".split())
 KEYS_THAT_MOVE = frozenset("left right up down home end tab shift+tab pageup pagedown".split())
+# Acts that press what is under the mouse, and so may enter what was typed.
+CLICKS = frozenset("click double_click triple_click click_here mouse_down mouse_up".split())
 START_PROGRAMS = frozenset(
     "searchhost.exe searchapp.exe searchui.exe startmenuexperiencehost.exe".split()
 )
@@ -4090,7 +4223,7 @@ def line_after(line: str, act: Act) -> str:
         return f"{line}{text}".rpartition("\n")[2][-FACT_CHARACTERS:]
     if keys:
         return _line_after_keys(line, keys)
-    if act.name in ("click", "double_click", "click_here", "drag") and line:
+    if (act.name in CLICKS or act.name == "drag") and line:
         return line + UNKNOWN
     return line
 
@@ -4233,7 +4366,7 @@ EXPLORER = r"^explorer\.exe$"
 DIALOG = r"^(#32770|operationstatuswindow)?$"
 CONTEXT_MENU = r"^right_click |^press_key (menu|shift\+f10)$"
 NOT_CANCELLED = {
-    "act": r"^(click|double_click|click_here|press_key|type_text)$",
+    "act": rf"^({'|'.join(sorted(CLICKS))}|press_key|key_down|type_text)$",
     "label": r"^(?!.*\b(cancel|no|abbrechen|nein|annuler|non|cancelar|anuluj|nie|отмена|нет)\b)",
     "keys": r"^(?!(escape|tab|shift\+tab)$)",
 }
@@ -4388,7 +4521,7 @@ RISKS: Mapping[str, Sequence[Rule]] = {
         {"label": r"^(format\w*|форматировать|格式化?)[ .]*$", "program": EXPLORER},
         {"label": r"quick format|schnellformat|formatage rapide|快速格式化", "program": EXPLORER},
         {
-            "act": "^drag$",
+            "act": "^(drag|mouse_up)$",
             "label": r"recycle|trash|papierkorb|corbeille|papelera|kosz|корзин|回收站",
         },
         {"keys": r"\bshift\b.*\b(delete|numdecimal)$"},
@@ -4426,7 +4559,7 @@ RISKS: Mapping[str, Sequence[Rule]] = {
         {"window": "^(contrôle de compte|control de cuentas|kontrola konta|контроль учетных)"},
         {"program": "^(consent|cred)"},
     ),
-    "run": ({"entered": "."}, {"act": "^double_click$", "label": RUNNABLE}),
+    "run": ({"entered": "."}, {"act": "^(double|triple)_click$", "label": RUNNABLE}),
     "terminal": ({"program": TERMINALS}, {"window": TERMINAL_TITLES}),
     "command": ({"typed": COMMANDS},),
     # With sticky keys on, a modifier that is tapped is held for the next key.
@@ -4494,7 +4627,7 @@ def lines_entered(act: Act, line: str, facts: Facts) -> list[str]:
 def runs_line(act: Act, line: str, facts: Facts) -> bool:
     """Whether a key or a click enters the line of this window."""
     keys = facts["keys"]
-    clicks = act.name in ("click", "double_click", "click_here")
+    clicks = act.name in CLICKS
     if hold(RUN_DIALOG, facts):
         if clicks:
             return not holds(RUN_FIELD, facts)
@@ -4717,6 +4850,12 @@ def refuse_window(window: Window, config: Config) -> None:
         )
 
 
+def refuse_gap(place: Point, desktop: Desktop) -> None:
+    """Raises ToolError for a place that no monitor shows: Windows would put the mouse elsewhere."""
+    if not desktop.on_monitor(place):
+        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
+
+
 NEAR_PIXELS = 4  # defaults of SM_CXDRAG and SM_CXDOUBLECLK
 
 
@@ -4752,164 +4891,94 @@ def refusal_kind(error: ToolError | Win32Error) -> str:
 
 
 ####################################################################################################
-# Actuator - the one place through which input leaves, with every gate before it
+# Hands - what mouse and keyboard can do, event by event; only the actuator uses them
 ####################################################################################################
 
-# Windows stamps input up to 16 ms late, and the keys of a command just given are still going up.
-SLACK_S = 0.2
-IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
 HELD_TRIES = 3
+HELD_ACTS_MOST = 3  # further acts for which a key or button that an act holds stays down
 CENTRE = Coordinate(GRID // 2, GRID // 2)
 START_BUTTON = Coordinate(10, GRID - 20)
 
 Switch = Callable[[str, bool], None]  # presses or releases what has this name: a key or a button
 
 
-class Actuator:
-    """Performs acts on a desktop; it alone calls the desktop's input methods, only behind GATES."""
+class Hands:
+    """Mouse and keyboard, with the checks that hold in the middle of an act, too."""
 
     def __init__(
-        self,
-        desktop: Desktop,
-        config: Config,
-        clock: Clock,
-        stop: Stop,
-        notice: Callable[[str], None] = lambda text: None,
-        confirm: Callable[[str], bool] = lambda _: False,
-        secrets: Secrets | None = None,
+        self, desktop: Desktop, config: Config, clock: Clock, stop: Stop, secrets: Secrets
     ) -> None:
         self.desktop = desktop
         self.config = config
         self.clock = clock
         self.stop = stop
-        self.notice = notice
-        self.confirm = confirm
-        self.secrets = secrets or Secrets()
+        self.secrets = secrets
         self.typing_secret: Callable[[Window | None], None] = lambda _: None  # before its first key
         self.blocked = blocked_chords(config)
-        self.began = clock.now()
-        self.last_own = self.began  # when its own last input ended; later input is the person's
-        self.act_times: deque[float] = deque(maxlen=config.acts_per_minute)
-        self.used_frame = 0  # the number of the last frame that was acted on
-        self.approval: Approval | None = None  # the last yes, until its act is performed
-        self.task = ""  # a program that it names literally may be started
-        self.lines = TypedLines()
-        self.before: deque[str] = deque(maxlen=2)  # the last acts, in words
         self.aim = Point(-1, -1)  # where the program itself last put the mouse
         self.area = Rect(0, 0, 0, 0)  # the working area of the present act
         self._place: Point | None = None  # where the mouse must be in the middle of an act
         self._sent = 0  # input events of the present act
         self._held: list[tuple[Switch, str]] = []  # pressed; let go of on every way out
         self._last_click = LastClick(-1e9, Point(0, 0), "")
-
-    def perform(self, act: Act, frame: Frame) -> Performed:
-        """What became of an act: through all gates, then by its hands; raises Stopped, no refusal.
-
-        A tool that is not in HANDS does nothing here.
-        """
-        if act.name not in HANDS:
-            return Performed(self._done(act))
-        attempt = self._attempt(act, frame)
-        try:
-            for gate in GATES:
-                verdict = gate(self, attempt)
-                if verdict is not None:
-                    return Performed(verdict)
-            self._begin(frame)
-        except (ToolError, Win32Error) as error:
-            return Performed(str(error), refusal_kind(error))
-        try:
-            self._use_hands(act)
-        except (ToolError, Win32Error) as error:
-            return Performed(str(error), refusal_kind(error), self._sent, acted=True)
-        finally:
-            self._remember(attempt)
-        return Performed(self._done(act), sent=self._sent, acted=True)
-
-    def _attempt(self, act: Act, frame: Frame) -> Attempt:
-        """An act with what was done before it, and with the places that it clicks unnamed."""
-        also = self.recovery_click() if act.name == "recover" else ()
-        before = tuple(self.before)
-        return Attempt(act, frame, before=before, lines=self.lines, task=self.task, also=also)
-
-    def _remember(self, attempt: Attempt) -> None:
-        """Notes an act that was begun, for the rules that look at what came before."""
-        self.before.append(step_words(attempt.act))
-        clicked = attempt.reached[0] if attempt.reached else None
-        self.lines.take(attempt.front if attempt.by_keyboard else clicked, attempt.act)
-
-    def recovery_click(self) -> tuple[Coordinate, ...]:
-        """Where the recovery keys click: the Start button, if the area is a whole monitor."""
-        return (START_BUTTON,) if self.config.area in ("primary", "all") else ()
-
-    def _begin(self, frame: Frame) -> None:
-        """From here on the frame is used up, whatever comes of the act."""
-        self._place = self.desktop.cursor()
-        self.area = frame.area
-        self.used_frame = frame.number
-        self._sent = 0
-        self.act_times.append(self.clock.now())
-
-    def _use_hands(self, act: Act) -> None:
-        """Performs the act's input; whatever comes of it, nothing stays held."""
-        try:
-            HANDS[act.name](self, act.args)
-        finally:
-            self.release()
-            self.last_own = self.clock.now()
-
-    def _done(self, act: Act) -> str:
-        """What the model is told of an act that was performed whole."""
-        return TOOLS[act.name].done.format(**vars(act.args))
-
-    def settled(self) -> None:
-        """The screen is at rest: input that came in meanwhile counts as the act's own.
-
-        Wine takes a window that appears under the pointer for a move of the mouse. But where the
-        mouse is elsewhere, the person moved it.
-        """
-        if self.desktop.cursor() == self._place:
-            self.last_own = self.clock.now()
+        # What stays held when its act is over, and for how many further acts.
+        self._lasting: dict[tuple[Switch, str], int] = {}
 
     def release(self) -> None:
         """Lets go of everything held, last first; raises Win32Error if something stays held."""
+        self._lasting.clear()
+        self.end_act()
+
+    def end_act(self) -> None:
+        """Lets go of what only the present act held, as `release` does."""
         for _ in range(HELD_TRIES):
-            for switch, name in reversed(self._held.copy()):
+            for switch, name in self._not_lasting():
                 with suppress(Win32Error):
                     self._up(switch, name)
-        if self._held:
-            names = " and ".join(name for _, name in self._held)
+        stuck = self._not_lasting()
+        names = " and ".join(name for _, name in reversed(stuck))
+        if names:
             raise Win32Error(
                 f"Windows does not let go of {names}; press and release it yourself.", "SendInput"
             )
 
-    def rest(self) -> bool:
-        """Waits as long as the run is paused, and says so once; whether it was.
+    def _not_lasting(self) -> list[tuple[Switch, str]]:
+        """What the present act alone holds, the last first."""
+        return [held for held in reversed(self._held) if held not in self._lasting]
 
-        Raises Stopped after a stop, and after the last minute that the run may take.
-        """
-        self._stop_after_the_last_minute()
-        self.stop.check()
-        if not self.stop.paused:
-            return False
-        self.notice(f"paused: {self.stop.paused}")
-        while self.stop.paused:
-            self.clock.sleep(0.1)
-            if self.stop.paused != IN_USE:
-                continue  # until the person goes on
-            if self.desktop.idle_s() >= self.config.takeover_quiet:
-                self.stop.paused = ""
-        self.last_own = self.clock.now()
-        self.notice("going on")
-        return True
+    @property
+    def held_keys(self) -> list[str]:
+        """The keys that stay held from one act to the next."""
+        keys = []
+        for switch, name in self._lasting:
+            if switch == self.desktop.key:
+                keys.append(name)
+        return keys
 
-    def _stop_after_the_last_minute(self) -> None:
-        minutes = self.config.minutes_most
-        lasted_s = self.clock.now() - self.began
-        if 0 < minutes * 60 < lasted_s:
-            self.stop.set(f"the run has lasted its {minutes:g} minutes")
+    def count_act(self) -> None:
+        """One further act is over: lets go of what was held long enough."""
+        for held in list(self._lasting):
+            self._lasting[held] -= 1
+            if not self._lasting[held]:
+                del self._lasting[held]
+        self.end_act()
 
-    # -- hands: what an act may do with mouse and keyboard. They raise ToolError and Win32Error.
+    def hold(self, switch: Switch, name: str) -> None:
+        """Presses a key or a button that stays down when the act is over."""
+        if (switch, name) not in self._held:
+            self._down(switch, name)
+        # The act that holds it is counted, too.
+        self._lasting[switch, name] = HELD_ACTS_MOST + 1
+
+    def let_go(self, switch: Switch, name: str) -> None:
+        """Releases what an act before this one holds; raises ToolError if nothing does."""
+        if (switch, name) not in self._held:
+            raise ToolError(f"{name} is not held.")
+        self._ready(None)
+        self._lasting.pop((switch, name), None)
+        self._up(switch, name)
+
+    # -- what an act may do. These raise ToolError and Win32Error.
 
     def move(self, place: Coordinate | None) -> None:
         """To `place`; without one the mouse must be inside the working area already."""
@@ -4922,7 +4991,7 @@ class Actuator:
 
     def click(self, place: Coordinate | None, button: str = "left", times: int = 1) -> None:
         """At `place`, or where the mouse is; twice at once is a double click."""
-        point = to_point(place, self.area) if place else self.desktop.cursor()
+        point = self._point_of(place)
         self._keep_clicks_apart(point, button)
         self.move(place)
         switch = self.desktop.button
@@ -4931,6 +5000,58 @@ class Actuator:
             self._last_click = LastClick(self.clock.now(), point, button)
             self._down(switch, button)
             self._up(switch, button)
+
+    def scroll_step(self, place: Coordinate | None, direction: int) -> None:
+        """Turns the wheel by `scroll_ticks`; 1 is up, -1 is down."""
+        ticks = self.config.scroll_ticks
+        self.scroll(place, ticks * direction)
+
+    def click_holding(self, args: ClickArgs, button: str = "left", times: int = 1) -> None:
+        """Clicks as `args` say, with their modifiers held meanwhile."""
+        with self._holding(args.modifiers):
+            self.click(args.position, button, times)
+
+    def scroll_holding(self, args: WheelArgs, horizontal: bool = False) -> None:
+        """Turns the wheel as `args` say, with their modifiers held meanwhile."""
+        with self._holding(args.modifiers):
+            self.scroll(args.position, args.ticks, horizontal)
+
+    @contextmanager
+    def _holding(self, modifiers: str | None) -> Iterator[None]:
+        """Holds keys meanwhile; after an error `end_act` lets go of them."""
+        switch = self.desktop.key
+        keys = []
+        wanted = parse_chord(modifiers) if modifiers else ()
+        for key in wanted:
+            if (switch, key) not in self._held:
+                self._down(switch, key)
+                keys.append(key)
+        yield
+        for key in reversed(keys):
+            self._up(switch, key)
+
+    def hold_keys(self, args: HoldKeyArgs) -> None:
+        """Presses keys that stay down for the next acts."""
+        switch = self.desktop.key
+        for key in parse_chord(args.key):
+            self.hold(switch, key)
+
+    def let_go_of_keys(self, args: LetGoArgs) -> None:
+        """Releases them."""
+        switch = self.desktop.key
+        keys = parse_chord(args.key)
+        for key in keys:
+            self.let_go(switch, key)
+
+    def hold_button(self, args: HoldButtonArgs) -> None:
+        """Presses a mouse button that stays down for the next acts."""
+        self.move(args.position)
+        self.hold(self.desktop.button, args.button)
+
+    def let_go_of_button(self, args: HoldButtonArgs) -> None:
+        """Releases it, where `args` say."""
+        self.move(args.position)
+        self.let_go(self.desktop.button, args.button)
 
     def _keep_clicks_apart(self, point: Point, button: str) -> None:
         """Waits where a click now would make a double click of the last one.
@@ -4945,9 +5066,12 @@ class Actuator:
         if near(point, last.point):
             self.clock.sleep(seconds)
 
-    def drag(self, source: Coordinate, target: Coordinate) -> None:
-        """Presses the left button at one place and releases it at the other, moving in steps."""
-        first = to_point(source, self.area)
+    def drag(self, source: Coordinate | None, target: Coordinate) -> None:
+        """Presses the left button at `source`, or where the mouse is, and releases it at `target`.
+
+        It moves in steps.
+        """
+        first = self._point_of(source)
         last = to_point(target, self.area)
         if near(first, last):
             raise ToolError(
@@ -4957,27 +5081,30 @@ class Actuator:
         step_s = self.config.drag_step_ms / 1000
         self._move(first)
         self._down(self.desktop.button, "left")
+        across = last.x - first.x
+        down = last.y - first.y
         for step in range(1, steps + 1):
-            x = first.x + (last.x - first.x) * step // steps
-            y = first.y + (last.y - first.y) * step // steps
+            x = first.x + across * step // steps
+            y = first.y + down * step // steps
             self._move(Point(x, y))
             self.clock.sleep(step_s)
         self.clock.sleep(step_s)  # targets look at the place only after a short rest
         self._up(self.desktop.button, "left")
 
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
-        """Turns the wheel at `place`, or where the mouse is; positive is up or right.
-
-        A tick is `scroll_ticks` notches.
-        """
+        """Turns the wheel so many notches at `place`, or where the mouse is; + is up or right."""
         self.move(place)
         notch = 120 if ticks > 0 else -120  # WHEEL_DELTA
-        for _ in range(abs(ticks) * self.config.scroll_ticks):
+        for _ in range(abs(ticks)):
             self._ready(self._window_under_mouse())
             self.desktop.wheel(notch, horizontal)
 
     def type_text(self, text: str) -> None:
-        """Types where the caret is, secrets filled in, as long as one window has the keyboard."""
+        """Types where the caret is, secrets filled in, as long as one window has the keyboard.
+
+        Nothing stays held meanwhile, or letters would be commands.
+        """
+        self.release()
         first = self.desktop.foreground()
         filled = self.secrets.fill(text)
         if filled != text:
@@ -4999,6 +5126,10 @@ class Actuator:
         for key in reversed(keys):
             self._up(self.desktop.key, key)
 
+    def recovery_click(self) -> tuple[Coordinate, ...]:
+        """Where the recovery keys click: the Start button, if the area is a whole monitor."""
+        return (START_BUTTON,) if self.config.area in ("primary", "all") else ()
+
     # -- single events, each with the checks that hold in the middle of an act, too
 
     def _move(self, point: Point) -> None:
@@ -5009,6 +5140,12 @@ class Actuator:
         self.aim = point
         self.desktop.move(point)
         self._place = self.desktop.cursor()
+
+    def _point_of(self, place: Coordinate | None) -> Point:
+        """Its pixel, or that of the mouse."""
+        if place is None:
+            return self.desktop.cursor()
+        return to_point(place, self.area)
 
     def _window_under_mouse(self) -> Window | None:
         return self.desktop.window_at(self.desktop.cursor())
@@ -5037,6 +5174,174 @@ class Actuator:
         if window:
             refuse_window(window, self.config)
         self._sent += 1
+
+
+def loop_recovery_action(hands: Hands, _: NoArgs) -> None:
+    """Out of dialogs and menus, whatever is open."""
+    hands.press(("escape",))
+    hands.move(CENTRE)
+    for place in hands.recovery_click():
+        hands.click(place)
+    hands.press(("ctrl", "escape"))
+
+
+# What each tool does with the actuator; a tool acts on the desktop if it stands here.
+HANDS: dict[str, Callable[[Hands, Any], object]] = {
+    "click": Hands.click_holding,
+    "double_click": partial(Hands.click_holding, times=2),
+    "right_click": partial(Hands.click_holding, button="right"),
+    "middle_click": partial(Hands.click_holding, button="middle"),
+    "triple_click": partial(Hands.click_holding, times=3),
+    "drag": lambda hands, args: hands.drag(args.start, args.end),
+    "type_text": lambda hands, args: hands.type_text(args.text),
+    "press_key": lambda hands, args: hands.press(parse_chord(args.key)),
+    "scroll_down": lambda hands, args: hands.scroll_step(CENTRE, -1),
+    "scroll_up": lambda hands, args: hands.scroll_step(CENTRE, 1),
+    "move": lambda hands, args: hands.move(args.position),
+    "click_here": lambda hands, args: hands.click(None),
+    "scroll_at": lambda hands, args: hands.scroll_step(args.position, -1),
+    "scroll_here": lambda hands, args: hands.scroll_step(None, -1),
+    "scroll": Hands.scroll_holding,
+    "hscroll": partial(Hands.scroll_holding, horizontal=True),
+    "key_down": Hands.hold_keys,
+    "key_up": Hands.let_go_of_keys,
+    "mouse_down": Hands.hold_button,
+    "mouse_up": Hands.let_go_of_button,
+    "recover": loop_recovery_action,
+}
+
+
+####################################################################################################
+# Actuator - the one place through which input leaves, with every gate before it
+####################################################################################################
+
+# Windows stamps input up to 16 ms late, and the keys of a command just given are still going up.
+SLACK_S = 0.2
+IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
+
+
+class Actuator(Hands):
+    """Performs acts on a desktop: the hands, which nothing moves but an act behind all GATES."""
+
+    def __init__(
+        self,
+        desktop: Desktop,
+        config: Config,
+        clock: Clock,
+        stop: Stop,
+        notice: Callable[[str], None] = lambda text: None,
+        confirm: Callable[[str], bool] = lambda _: False,
+        secrets: Secrets | None = None,
+    ) -> None:
+        super().__init__(desktop, config, clock, stop, secrets or Secrets())
+        self.notice = notice
+        self.confirm = confirm
+        self.began = clock.now()
+        self.last_own = self.began  # when its own last input ended; later input is the person's
+        self.act_times: deque[float] = deque(maxlen=config.acts_per_minute)
+        self.used_frame = 0  # the number of the last frame that was acted on
+        self.approval: Approval | None = None  # the last yes, until its act is performed
+        self.task = ""  # a program that it names literally may be started
+        self.lines = TypedLines()
+        self.before: deque[str] = deque(maxlen=2)  # the last acts, in words
+
+    def perform(self, act: Act, frame: Frame) -> Performed:
+        """What became of an act: through all gates, then by its hands; raises Stopped, no refusal.
+
+        A tool that is not in HANDS does nothing here.
+        """
+        if act.name not in HANDS:
+            return Performed(self._done(act))
+        attempt = self._attempt(act, frame)
+        try:
+            for gate in GATES:
+                verdict = gate(self, attempt)
+                if verdict is not None:
+                    return Performed(verdict)
+            self._begin(frame)
+        except (ToolError, Win32Error) as error:
+            self.release()
+            return Performed(str(error), refusal_kind(error))
+        try:
+            self._use_hands(act)
+        except (ToolError, Win32Error) as error:
+            return Performed(str(error), refusal_kind(error), self._sent, acted=True)
+        finally:
+            self._remember(attempt)
+        return Performed(self._done(act), sent=self._sent, acted=True)
+
+    def _attempt(self, act: Act, frame: Frame) -> Attempt:
+        """An act with what was done before it, and with the places that it clicks unnamed."""
+        also = self.recovery_click() if act.name == "recover" else ()
+        before = tuple(self.before)
+        act = with_held(act, self.held_keys)
+        return Attempt(act, frame, before=before, lines=self.lines, task=self.task, also=also)
+
+    def _remember(self, attempt: Attempt) -> None:
+        """Notes an act that was begun, for the rules that look at what came before."""
+        self.before.append(step_words(attempt.act))
+        clicked = attempt.reached[0] if attempt.reached else None
+        self.lines.take(attempt.front if attempt.types else clicked, attempt.act)
+
+    def _begin(self, frame: Frame) -> None:
+        """From here on the frame is used up, whatever comes of the act."""
+        self._place = self.desktop.cursor()
+        self.area = frame.area
+        self.used_frame = frame.number
+        self._sent = 0
+        self.act_times.append(self.clock.now())
+
+    def _use_hands(self, act: Act) -> None:
+        """Performs the act's input; nothing stays held but what the act is to hold."""
+        done = False
+        try:
+            HANDS[act.name](self, act.args)
+            done = True
+        finally:
+            if not done:
+                self.release()
+            self.count_act()
+            self.last_own = self.clock.now()
+
+    def _done(self, act: Act) -> str:
+        """What the model is told of an act that was performed whole."""
+        return TOOLS[act.name].done.format(**vars(act.args))
+
+    def settled(self) -> None:
+        """The screen is at rest: input that came in meanwhile counts as the act's own.
+
+        Wine takes a window that appears under the pointer for a move of the mouse. But where the
+        mouse is elsewhere, the person moved it.
+        """
+        if self.desktop.cursor() == self._place:
+            self.last_own = self.clock.now()
+
+    def rest(self) -> bool:
+        """Waits as long as the run is paused, and says so once; whether it was.
+
+        Raises Stopped after a stop, and after the last minute that the run may take.
+        """
+        self._stop_after_the_last_minute()
+        self.stop.check()
+        if not self.stop.paused:
+            return False
+        self.release()  # mouse and keyboard are the person's now
+        self.notice(f"paused: {self.stop.paused}")
+        while self.stop.paused:
+            self.clock.sleep(0.1)
+            if self.stop.paused != IN_USE:
+                continue  # until the person goes on
+            if self.desktop.idle_s() >= self.config.takeover_quiet:
+                self.stop.paused = ""
+        self.last_own = self.clock.now()
+        self.notice("going on")
+        return True
+
+    def _stop_after_the_last_minute(self) -> None:
+        minutes = self.config.minutes_most
+        lasted_s = self.clock.now() - self.began
+        if 0 < minutes * 60 < lasted_s:
+            self.stop.set(f"the run has lasted its {minutes:g} minutes")
 
 
 # -- gates: each looks at an attempt before anything is sent. A text ends it with that result;
@@ -5100,12 +5405,6 @@ def gate_same_screen(actuator: Actuator, attempt: Attempt) -> None:
 def gate_unlocked(actuator: Actuator, attempt: Attempt) -> None:
     """The desktop can be used: while it is locked, asking for its window raises Win32Error."""
     attempt.front = actuator.desktop.foreground()
-
-
-def refuse_gap(place: Point, desktop: Desktop) -> None:
-    """Raises ToolError for a place that no monitor shows: Windows would put the mouse elsewhere."""
-    if not desktop.on_monitor(place):
-        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
 
 
 def gate_on_a_monitor(actuator: Actuator, attempt: Attempt) -> None:
@@ -5219,33 +5518,6 @@ GATES: tuple[Gate, ...] = (
     gate_dry_run,
     gate_confirm,
 )
-
-
-def loop_recovery_action(hands: Actuator, _: NoArgs) -> None:
-    """Out of dialogs and menus, whatever is open."""
-    hands.press(("escape",))
-    hands.move(CENTRE)
-    for place in hands.recovery_click():
-        hands.click(place)
-    hands.press(("ctrl", "escape"))
-
-
-# What each tool does with the actuator; a tool acts on the desktop if it stands here.
-HANDS: dict[str, Callable[[Actuator, Any], None]] = {
-    "click": lambda hands, args: hands.click(args.position),
-    "double_click": lambda hands, args: hands.click(args.position, times=2),
-    "right_click": lambda hands, args: hands.click(args.position, button="right"),
-    "drag": lambda hands, args: hands.drag(args.start, args.end),
-    "type_text": lambda hands, args: hands.type_text(args.text),
-    "press_key": lambda hands, args: hands.press(parse_chord(args.key)),
-    "scroll_down": lambda hands, args: hands.scroll(CENTRE, -1),
-    "scroll_up": lambda hands, args: hands.scroll(CENTRE, 1),
-    "move": lambda hands, args: hands.move(args.position),
-    "click_here": lambda hands, args: hands.click(None),
-    "scroll_at": lambda hands, args: hands.scroll(args.position, -1),
-    "scroll_here": lambda hands, args: hands.scroll(None, -1),
-    "recover": loop_recovery_action,
-}
 
 
 ####################################################################################################
