@@ -37,6 +37,10 @@ ROOMS
     Words - what a reply says beside its calls: thoughts, endless repeats, leaked tokens
     Replies - finding the calls in whatever the model said
     Arguments - reading a call's arguments with certainty, and what to answer when that fails
+    Grammar acts - what the words of the models' own grammars mean, and where that is on the grid
+    Grammar readers - finding the one action in a reply: a call, an Action: line, or bare JSON
+    Grammar frames - what the models of each grammar are told, as their own prompts write it
+    Grammars - the grammars that models were trained in, a row each, and which model speaks which
     Memory and state - what was done, what was archived, where the run stands
     Prompts - every text that a model reads
     Profiles - the five systems as data, and prepared tasks
@@ -205,6 +209,13 @@ class ToolError(AgentError):
 
 class ReplyError(ToolError):
     """No call can be read with certainty; the text tells the model the defect and what is valid."""
+
+
+class PersonNeeded(ReplyError):
+    """The model asks for the person instead of acting; the text is what it says, or empty."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, "person_needed")
 
 
 class Stopped(AgentError):
@@ -7574,6 +7585,613 @@ def correction(error: ToolError, tools: ToolList) -> str:
         return " ".join(words)
     kept = words[: CORRECTION_WORDS_MOST - 1]
     return " ".join([*kept, "..."])
+
+
+####################################################################################################
+# Grammar acts - what the words of the models' own grammars mean, and where that is on the grid
+####################################################################################################
+
+# A model that was trained to use a computer speaks the grammar of its training. Whatever the
+# grammar, an act is certain or refused: nothing is completed, clamped or moved to another space.
+SECONDS_MOST = 3600  # nobody means to wait longer
+NOTCHES_MOST = 100  # from here on a scroll is told in the screen's units, of which 100 are a notch
+SCROLL_UNITS_MOST = 100_000  # of a scroll; more is no amount
+KEYS_MOST = 8  # of one act
+ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
+
+# A list of keys that was written inside a list: ["['ctrl", "a']"] and ["keys=['ctrl", "a']"].
+_NESTED_KEYS = re.compile(r"(?:keys=)?\[['\"]?\w")
+
+
+@dataclass(frozen=True)
+class GrammarCall:
+    """The one act that a reply in a grammar asks for, by its canonical name."""
+
+    name: str
+    arguments: JsonDict  # places are [x, y] on the grid of 0..1000
+    said: str = ""  # the reply's own sentence
+    thought: str = ""  # what it only thought
+
+
+@dataclass(frozen=True)
+class PictureRule:
+    """The sizes that a model's picture may have, by the processor that it was trained with."""
+
+    factor: int  # both sides are multiples of it, in pixels
+    least_pixels: int
+    most_pixels: int
+
+    def seen_size(self, sent: Size) -> Size:
+        """The size to which the server brings a picture before the model sees it.
+
+        It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py. Raises ReplyError
+        for a picture without area and for one that is longer than 200 times its other side.
+        """
+        shorter = min(sent)
+        if shorter < 1 or max(sent) > ASPECT_MOST * shorter:
+            raise ReplyError(f"No model sees a picture of {sent.width} x {sent.height}.")
+        width = self._nearest(sent.width)
+        height = self._nearest(sent.height)
+        pixels = width * height
+        if pixels > self.most_pixels:
+            shrink = math.sqrt(sent.pixels / self.most_pixels)
+            width = math.floor(sent.width / shrink / self.factor) * self.factor
+            height = math.floor(sent.height / shrink / self.factor) * self.factor
+        elif pixels < self.least_pixels:
+            grow = math.sqrt(self.least_pixels / sent.pixels)
+            width = math.ceil(sent.width * grow / self.factor) * self.factor
+            height = math.ceil(sent.height * grow / self.factor) * self.factor
+        return Size(width, height)
+
+    def _nearest(self, side: int) -> int:
+        """The multiple of the factor that is nearest to a side, at least one."""
+        return max(1, round(side / self.factor)) * self.factor
+
+
+class Written(NamedTuple):
+    """An action as a reply wrote it."""
+
+    action: str
+    given: Mapping[str, object]  # its arguments
+    said: str
+    thought: str
+
+
+class Part(NamedTuple):
+    """One argument of a word: how it is given, its canonical name, and how it is read."""
+
+    given: str
+    name: str
+    kind: str  # a key of PART_KINDS
+    needed: bool = True
+
+
+class Word(NamedTuple):
+    """What one action of a grammar means: a canonical act and where its arguments come from."""
+
+    act: str
+    parts: tuple[Part, ...] = ()
+    fixed: Mapping[str, object] = {}  # arguments that the word itself says
+
+    def takes(self) -> list[str]:
+        """The arguments as they are given."""
+        return [part.given for part in self.parts]
+
+
+class Choice(NamedTuple):
+    """An action whose meaning one of its own arguments decides."""
+
+    given: str
+    words: Mapping[str, Word]  # by the value of that argument
+
+    def takes(self) -> list[str]:
+        """The arguments as they are given."""
+        taken = [self.given]
+        for word in self.words.values():
+            taken += word.takes()
+        return taken
+
+
+Words = Mapping[str, Word | Choice]
+Sides = tuple[int, int]  # the largest x and y of a space
+
+PERSON = "ask_person"  # the act of a word that asks for the person; it becomes PersonNeeded
+
+
+def _in_space(values: list[object], sides: Sides) -> list[float]:
+    """Numbers x, y, x, y ... of a space as shares of its sides, or [] if one is outside.
+
+    Between 0 and 1 they would be shares already, or the very corner: that is not certain.
+    """
+    shares: list[float] = []
+    has_float = False
+    for place, value in enumerate(values):
+        side = sides[place % 2]
+        number = _number(value, 0, side)
+        if number is None or 0 < number < 1:
+            return []
+        has_float = has_float or isinstance(number, float)
+        shares.append(number / side)
+    if has_float and max(shares) * min(sides) <= 1:
+        return []
+    return shares
+
+
+def _grid_point(shares: Sequence[float]) -> list[int]:
+    """[x, y] on the grid; 0.5 goes up."""
+    return [int(share * GRID + 0.5) for share in shares]
+
+
+def _numbers_given(value: object) -> list[object]:
+    """A list of numbers, given as a list, a text or {"x": x, "y": y}; [] if it is none."""
+    if isinstance(value, str):
+        value = _spelled_list(value)
+    if isinstance(value, dict) and value.keys() == {"x", "y"}:
+        value = [value["x"], value["y"]]
+    return value if isinstance(value, list) else []
+
+
+def _place_part(value: object, sides: Sides) -> object:
+    """[x, y] of exactly two numbers in the space, or None."""
+    numbers = _numbers_given(value)
+    if len(numbers) != 2:
+        return None
+    return _grid_point(_in_space(numbers, sides)) or None
+
+
+def _box_part(value: object, sides: Sides) -> object:
+    """[x, y] of two numbers in the space, or the centre of four, or None."""
+    numbers = _numbers_given(value)
+    if len(numbers) == 2:
+        return _place_part(numbers, sides)
+    if len(numbers) != 4:
+        return None
+    shares = _in_space(numbers, sides)
+    if not shares:
+        return None
+    left, top, right, bottom = shares
+    if left > right or top > bottom:
+        return None  # then the four may as well be x, y, width, height
+    return _grid_point([(left + right) / 2, (top + bottom) / 2])
+
+
+def _text_part(value: object, sides: Sides) -> object:
+    """A text exactly as said, or None."""
+    return _read_text(value) or None
+
+
+def _chord_part(value: object, sides: Sides) -> object:
+    """One chord as "ctrl+s" from a text or a list of keys, or None."""
+    chords = _chords(value)
+    return chords[0] if len(chords) == 1 else None
+
+
+def _chords_part(value: object, sides: Sides) -> object:
+    """The chords of a list of keys, in order, or None."""
+    return _chords(value) or None
+
+
+def _chords(value: object) -> list[str]:
+    """The chords that keys mean: one of modifiers and a key, or single keys one after another.
+
+    Raises ToolError for a key that does not exist and for modifiers with several keys, which may
+    be pressed together or in turn.
+    """
+    if isinstance(value, str) and value.strip().startswith("["):
+        value = _spelled_list(value)
+    keys = value if isinstance(value, list) else [value]
+    if not 0 < len(keys) <= KEYS_MOST:
+        return []
+    names = _bare_keys(keys)
+    if not names:
+        return []
+    chords = ["+".join(parse_chord(name)) for name in names]
+    if any(chord in MODIFIERS for chord in chords):
+        return ["+".join(parse_chord("+".join(chords)))]
+    return chords
+
+
+def _bare_keys(keys: list[object]) -> list[str]:
+    """The keys' names; [] if one is no text.
+
+    A list that was written inside a list, ["['ctrl", "a']"], keeps its brackets in its items.
+    """
+    names: list[str] = []
+    for key in keys:
+        if not isinstance(key, str) or not key.strip():
+            return []
+        names.append(key)
+    if _NESTED_KEYS.match(names[0]) and names[-1].endswith("]"):
+        return [name.removeprefix("keys=").strip("[]'\"") for name in names]
+    return names
+
+
+def _notches_part(value: object, sides: Sides) -> object:
+    """Notches of the wheel, up or right positive, from notches or the screen's units, or None."""
+    amount = _number(value, -SCROLL_UNITS_MOST, SCROLL_UNITS_MOST)
+    if not amount or amount != int(amount):
+        return None
+    whole = int(amount)
+    if abs(whole) < NOTCHES_MOST:
+        return whole
+    notches = (abs(whole) + NOTCHES_MOST // 2) // NOTCHES_MOST
+    return notches if whole > 0 else -notches
+
+
+def _seconds_part(value: object, sides: Sides) -> object:
+    """Seconds to wait, or None."""
+    return _number(value, 0, SECONDS_MOST)
+
+
+_FLAGS = {"1": True, "true": True, "0": False, "false": False}
+
+
+def _flag_part(value: object, sides: Sides) -> object:
+    """Yes or no, or None."""
+    return _FLAGS.get(str(value).strip().lower())
+
+
+class PartKind(NamedTuple):
+    """How an argument is read, and what a correction says that it must be."""
+
+    read: Callable[[object, Sides], object]  # None for a value that is none of that kind
+    wanted: str
+
+
+PART_KINDS = {
+    "place": PartKind(_place_part, "one place [x, y] on the screenshot"),
+    "box": PartKind(_box_part, "one place (x,y) on the screenshot"),
+    "text": PartKind(_text_part, "a text"),
+    "chord": PartKind(_chord_part, "the names of keys that are pressed together"),
+    "chords": PartKind(_chords_part, "a list of names of keys"),
+    "notches": PartKind(_notches_part, "an amount to scroll, not 0"),
+    "seconds": PartKind(_seconds_part, "a number of seconds"),
+    "flag": PartKind(_flag_part, "true or false"),
+}
+
+# Arguments that say what is to be done, or where. One that an action does not take shows that
+# something else was meant.
+_TELLING = frozenset(
+    "coordinate coordinate2 start_coordinate end_coordinate point start_point end_point start_box"
+    " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key".split()
+)
+
+
+def _word_meant(written: Written, words: Words) -> tuple[Word, JsonDict]:
+    """The word of a written action and its arguments; raises ReplyError for an unknown one."""
+    given = dict(written.given)
+    word = words.get(written.action)
+    if word is None:
+        names = ", ".join(words)
+        raise ReplyError(
+            f"There is no action {written.action!r:.60}; the actions are {names}.", "unknown_tool"
+        )
+    if isinstance(word, Choice):
+        value = given.pop(word.given, None)
+        chosen = word.words.get(value) if isinstance(value, str) else None
+        if chosen is None:
+            names = " or ".join(word.words)
+            raise ReplyError(f"{word.given} of {written.action} must be {names}.")
+        return chosen, given
+    return word, given
+
+
+def _refuse_strangers(action: str, word: Word, given: JsonObject) -> None:
+    """Raises ReplyError where an action is given what it does not take, such as a second place."""
+    taken = word.takes()
+    for name, value in given.items():
+        if name in _TELLING and name not in taken and value not in (None, "", []):
+            raise ReplyError(f"{action} takes no {name}.")
+
+
+def _read_part(part: Part, value: object, sides: Sides) -> object:
+    """The value of an argument; raises ReplyError if it is none of its kind."""
+    kind = PART_KINDS[part.kind]
+    try:
+        found = kind.read(value, sides)
+    except ToolError as error:
+        raise ReplyError(str(error), error.kind) from None
+    if found is None:
+        error_kind = "invalid_box" if part.kind in ("place", "box") else "invalid_args"
+        raise ReplyError(f"{part.given} must be {kind.wanted}, not {value!r:.60}.", error_kind)
+    return found
+
+
+def _with_chords(arguments: JsonDict) -> JsonDict:
+    """The arguments; a single one of several chords is "key"."""
+    chords = arguments.get("keys", [])
+    if len(chords) != 1:
+        return arguments
+    return {"key": chords[0]}
+
+
+def certain_act(written: Written, words: Words, sides: Sides) -> GrammarCall:
+    """What a written action means in a grammar's words; raises ReplyError, PersonNeeded."""
+    word, given = _word_meant(written, words)
+    _refuse_strangers(written.action, word, given)
+    arguments: JsonDict = dict(word.fixed)
+    for part in word.parts:
+        value = given.get(part.given)
+        if value is not None and value != "":
+            arguments[part.name] = _read_part(part, value, sides)
+        elif part.needed:
+            raise ReplyError(f"{written.action} lacks its {part.given}.", f"missing_{part.given}")
+    if word.act == PERSON:
+        raise PersonNeeded(str(arguments.get("text", "")))
+    return GrammarCall(word.act, _with_chords(arguments), written.said, written.thought)
+
+
+_POSITION = Part("coordinate", "position", "place")
+_QWEN_KEYS = Part("keys", "keys", "chords")
+_QWEN_AMOUNT = Part("pixels", "ticks", "notches")
+QWEN3_WORDS: Words = {
+    "left_click": Word("click", (_POSITION,)),
+    "right_click": Word("right_click", (_POSITION,)),
+    "middle_click": Word("middle_click", (_POSITION,)),
+    "double_click": Word("double_click", (_POSITION,)),
+    "triple_click": Word("triple_click", (_POSITION,)),
+    "mouse_move": Word("move", (_POSITION,)),
+    "left_click_drag": Word("drag", (Part("coordinate", "end", "place"),)),
+    "key": Word("press_key", (_QWEN_KEYS,)),
+    "type": Word("type_text", (Part("text", "text", "text"),)),
+    "scroll": Word("scroll", (_QWEN_AMOUNT, _POSITION._replace(needed=False))),
+    "hscroll": Word("hscroll", (_QWEN_AMOUNT, _POSITION._replace(needed=False))),
+    "wait": Word("wait", (Part("time", "seconds", "seconds"),)),
+    "terminate": Choice("status", {"success": Word("finished"), "failure": Word("failed")}),
+    "answer": Word("answer", (Part("text", "text", "text"),)),
+}
+
+
+####################################################################################################
+# Grammar readers - finding the one action in a reply: a call, an Action: line, or bare JSON
+####################################################################################################
+
+
+def _said_before(text: str, openers: Sequence[str]) -> str:
+    """The reply's own sentence: what stands before its call, behind "Action:" if that is there."""
+    before = text
+    for opener in openers:
+        before, _, _ = before.partition(opener)
+    _, label, sentence = before.rpartition("Action:")
+    return cut(sentence if label else before, SENTENCE_CHARS)
+
+
+SENTENCE_CHARS = 400  # of a reply's own sentence that are kept
+_CALL_MARKS = ("<tool_call>", "<seed:tool_call>", "<function", "[TOOL_REQUEST]", "```", "{")
+
+
+def read_function(
+    functions: Sequence[str], message: JsonObject, finish_reason: str | None
+) -> Written:
+    """The action of a call of a function such as computer_use, in JSON or XML; raises ReplyError.
+
+    The function's argument "action" says what is done. Some models write the action where the
+    function's name belongs; that is as certain.
+    """
+    call, *_ = _found_calls(message, finish_reason)
+    name, value = _name_and_arguments(call)
+    arguments = _arguments(value, str(name), {})
+    content = message_text(message.get("content"))
+    said = _said_before(strip_think(content), _CALL_MARKS)
+    thought = thoughts(message)
+    if name in functions:
+        action = arguments.pop("action", None)
+        if action is None:
+            raise ReplyError("The call lacks its action.", "missing_action")
+        return Written(str(action), arguments, said, thought)
+    if "action" in arguments:
+        names = " or ".join(functions)
+        raise ReplyError(f"There is no function {name!r:.60}; call {names}.", "unknown_tool")
+    return Written(str(name), arguments, said, thought)
+
+
+####################################################################################################
+# Grammar frames - what the models of each grammar are told, as their own prompts write it
+####################################################################################################
+
+# The texts around the tools and the names in them are those that the models were trained with;
+# a model follows them better than any other words.
+_JSON_FRAME = """# Tools
+
+You may call one or more functions to assist with the user query.
+
+You are provided with function signatures within <tools></tools> XML tags:
+<tools>
+{tools}
+</tools>
+
+For each function call, return a json object with function name and arguments within \
+<tool_call></tool_call> XML tags:
+<tool_call>
+{{"name": <function-name>, "arguments": <args-json-object>}}
+</tool_call>"""
+_HELPFUL = "You are a helpful assistant.\n\n"
+_ACTION_FORMAT = """
+
+# Response format
+
+Response format for every step:
+1) Action: a short imperative describing what to do in the UI.
+2) A single <tool_call>...</tool_call> block containing only the JSON.
+
+Rules:
+- Output exactly in the order: Action, <tool_call>.
+- Be brief: one sentence for Action.
+- Do not output anything else outside those parts.
+- If finishing, use action=terminate in the tool call."""
+_NEXT_MOVE = """Please generate the next move according to the UI screenshot, instruction and \
+previous actions.
+
+Instruction: {task}
+
+Previous actions:
+{steps}"""
+_COMPUTER_USE = """Use a mouse and keyboard to interact with a computer, and take screenshots.
+* This is an interface to a desktop GUI. You do not have access to a terminal or applications \
+menu. You must click on desktop icons to start applications.
+* Some applications may take time to start or process actions, so you may need to wait and take \
+successive screenshots to see the results of your actions.
+* The screen's resolution is {width}x{height}.
+* Whenever you intend to move the cursor to click on an element, consult the screenshot to find \
+its coordinates first.
+* Click buttons, links and icons with the cursor's tip in the centre of the element."""
+
+# An argument of a function: its type, and what its description says.
+_ARGUMENTS: Mapping[str, tuple[str, str]] = {
+    "action": ("string", "The action to perform."),
+    "keys": ("array", "Required only by `action=key`."),
+    "text": ("string", "Required only by `action=type` and `action=answer`."),
+    "coordinate": ("array", "(x, y): pixels from the left edge and from the top edge."),
+    "pixels": (
+        "number",
+        "The amount of scrolling: positive scrolls up, negative down. Required only by"
+        " `action=scroll` and `action=hscroll`.",
+    ),
+    "time": ("number", "The seconds to wait. Required only by `action=wait`."),
+    "status": ("string", "The status of the task. Required only by `action=terminate`."),
+}
+_ENUMS = {"status": ["success", "failure"]}
+
+
+def computer_use(words: Words, sides: Sides, name: str = "computer_use") -> JsonDict:
+    """The function of a grammar's words, with the resolution that its places are meant in."""
+    width, height = sides
+    actions = list(words)
+    used = [argument for argument in _ARGUMENTS if argument == "action" or _takes(words, argument)]
+    properties: JsonDict = {}
+    for argument in used:
+        kind, description = _ARGUMENTS[argument]
+        properties[argument] = {"description": description, "type": kind}
+    properties["action"]["enum"] = actions
+    if "status" in properties:
+        properties["status"]["enum"] = _ENUMS["status"]
+    parameters = {"properties": properties, "required": ["action"], "type": "object"}
+    function = {
+        "name": name,
+        "description": _COMPUTER_USE.format(width=width, height=height),
+        "parameters": parameters,
+    }
+    return {"type": "function", "function": function}
+
+
+def _takes(words: Words, argument: str) -> bool:
+    """Whether any of the words takes an argument."""
+    return any(argument in word.takes() for word in words.values())
+
+
+def json_frame(before: str, behind: str, words: Words, sides: Sides) -> str:
+    """A system text with one function of JSON calls, with what stands before and behind it."""
+    tools = json.dumps(computer_use(words, sides), ensure_ascii=False)
+    return before + _JSON_FRAME.format(tools=tools) + behind
+
+
+####################################################################################################
+# Grammars - the grammars that models were trained in, a row each, and which model speaks which
+####################################################################################################
+
+# The largest x and y of the spaces that do not depend on a picture.
+_GRIDS = {"0..1000": 1000, "0..999": 999}
+RESIZED = "resized"  # pixels of the picture as the server brings it before the model
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """How models of one training are asked and answer: data, `read` and `announce`."""
+
+    name: str
+    words: Words
+    reader: Callable[[JsonObject, str | None], Written]
+    frame: Callable[[Words, Sides], str]  # the system text
+    question: str = _NEXT_MOVE  # the user turn that says the task, {task}, and the {steps} before
+    step: str = "Step {number}: {said}"
+    no_steps: str = "None"
+    example: str = ""  # of a reply, for corrections
+    space: str = "0..1000"  # a key of _GRIDS, or RESIZED
+    picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
+    sampling: Mapping[str, float | int] = field(default_factory=dict)
+    # Words of which one stands in a model's name, less its dots and dashes, if it speaks this.
+    matches: tuple[str, ...] = ()
+    screenshots: int = 1  # turns that keep their picture
+    image_first: bool = False  # the picture stands before the text of its turn
+    whole_tasks: bool = True  # it can do more than find a place
+    thinking_off: JsonDict = field(default_factory=dict)  # of a request, where there is a switch
+
+    def read(
+        self, message: JsonObject, finish_reason: str | None, picture: tuple[int, int] = (0, 0)
+    ) -> GrammarCall:
+        """The first act of a reply, with certainty, or ReplyError (PersonNeeded for the person).
+
+        `picture` is the size of the picture that was sent, in pixels.
+        """
+        try:
+            written = self.reader(json_object(message), finish_reason)
+            return certain_act(written, self.words, self.sides(picture))
+        except ReplyError as error:
+            caught = error
+        except (RecursionError, ValueError):
+            caught = ReplyError("The call is too deep or big.", "invalid_json")
+        raise _explained(caught, message, finish_reason)
+
+    def sides(self, picture: tuple[int, int]) -> Sides:
+        """The largest x and y that the model can mean; raises ReplyError."""
+        most = _GRIDS.get(self.space)
+        if most:
+            return most, most
+        return self.picture.seen_size(Size(*picture))
+
+    def announce(self, picture: tuple[int, int] = (0, 0)) -> tuple[str, list[JsonDict]]:
+        """System text and `tools` of a request, as the models' own prompts write them."""
+        return self.frame(self.words, self.sides(picture)), []
+
+    def first_text(self, task: str, steps: Sequence[str]) -> str:
+        """The text of the user turn that says the task and the steps done before its picture."""
+        lines = []
+        for number, said in enumerate(steps, 1):
+            lines.append(self.step.format(number=number, said=said))
+        return self.question.format(task=task, steps="\n".join(lines) or self.no_steps)
+
+    def correction(self, error: ToolError) -> str:
+        """What the model is told when no act could be read: the defect and the form of a reply."""
+        return f"{cut(str(error), CORRECTION_CHARS)} Nothing was done. {self.example}".strip()
+
+
+CORRECTION_CHARS = 300  # of a defect
+_DETERMINED: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens": 2048}
+_CALL_EXAMPLE = """Answer in this form:
+Action: <one short sentence>
+<tool_call>
+{"name": "computer_use", "arguments": {"action": <action>, ...}}
+</tool_call>"""
+_ROWS = (
+    Grammar(
+        "qwen3-vl",
+        QWEN3_WORDS,
+        partial(read_function, ("computer_use",)),
+        partial(json_frame, _HELPFUL, _ACTION_FORMAT),
+        example=_CALL_EXAMPLE,
+        sampling=_DETERMINED,
+        matches=("qwen3vl",),
+    ),
+)
+GRAMMARS: dict[str, Grammar] = {row.name: row for row in _ROWS}
+TOOLS_GRAMMAR = "tools"  # the described vocabularies, which every model is asked in otherwise
+
+
+def grammar_for(model_name: str, architecture: str = "") -> str:
+    """The name of the grammar that a model speaks by its name, or "tools"."""
+    names = (_letters_of(model_name), _letters_of(architecture))
+    for name in names:
+        for grammar in GRAMMARS.values():
+            if any(word in name for word in grammar.matches):
+                return grammar.name
+    return TOOLS_GRAMMAR
+
+
+def read_any(
+    message: JsonObject, finish_reason: str | None, picture: tuple[int, int], asked_in: str
+) -> tuple[GrammarCall, str]:
+    """The first act of a reply and the name of the grammar that it is in; raises ReplyError."""
+    return GRAMMARS[asked_in].read(message, finish_reason, picture), asked_in
 
 
 ####################################################################################################
