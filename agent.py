@@ -43,6 +43,7 @@ ROOMS
     Grammars - the grammars that models were trained in, a row each, and which model speaks which
     Memory and state - what was done, what was archived, where the run stands
     Prompts - every text that a model reads
+    Native prompts - what a model is told in its own grammar, beside what that says itself
     Profiles - the five systems as data, and prepared tasks
     Journal - the run's folder, log, records and screenshots
     Exchange - one request to a role and its reply, counted and logged
@@ -51,9 +52,12 @@ ROOMS
     Eyes - looking at the screen: frames to act on, and when it has come to rest
     Turn engine - look, ask, perform, settle, record - once
     Turns - what every loop does with a turn: its end, its record, and a lack of progress
+    Native acts - what a call in a model's own grammar does here, and how it is asked for
+    Native turn - one turn of a model that is asked in its own grammar
     Two-agent loop - a planner that does not see the screen, an executor that does
     Chat loop - one conversation, one call a step, screenshots on demand
     Story loop - the model's own story and the marks of what it did are its memory
+    Loops - the loop of each profile, and the end of a run
     Replay - the acts of a run, again
     Report - what a run's records say to whoever looks back
     Page - the one page that is report and panel
@@ -64,6 +68,7 @@ ROOMS
     Demo state - what the drawn desktop knows, and what becomes of it by an act
     Demo pictures - how the drawn desktop looks, and the colours that tell what is what
     Demo - a small drawn desktop with real behaviour
+    Demo grammars - how the model of the demo says its steps in each grammar
     Demo model - the model of the demo, which finds its way by the pixels, and its server
     Terminal - what a person sees and says while it runs
     Help - reference material for --help TOPIC and --settings
@@ -333,6 +338,16 @@ class Config:
     min_p: float | None = _setting(None, "sampling: least share of the likeliest", "", 0, 1)
     presence_penalty: float | None = _setting(None, "sampling: against repeats", "", -2, 2)
     seed: int | None = _setting(None, "sampling: the same replies again", "", 0, 2**32 - 1)
+    executor_grammar: str = _setting(
+        "",
+        "words of the role that acts, such as qwen3-vl, or tools; empty: profile native goes by"
+        " the model's name, the others take tools",
+    )
+    thinking: str = _setting(
+        "auto",
+        "whether a model with a switch for it thinks aloud; auto: as its server has it",
+        pattern="auto|on|off",
+    )
     # -- eyes
     screen_capture_w: int = _setting(
         0, "pixels, exactly so with the height; 0: as image_tokens gives", "AGENT_IMAGE_W", 0, 8192
@@ -361,6 +376,9 @@ class Config:
         "late",
         "screenshot behind the text that only grows, which servers reuse, or before all text",
         pattern="late|first",
+    )
+    native_screenshots: int = _setting(
+        0, "screenshots that a model sees in its own grammar; 0: as that advises", "", 0, 20
     )
     # -- hands
     dry_run: bool = _setting(False, "look, ask and log, but move and press nothing")
@@ -4187,8 +4205,8 @@ def with_held(act: Act, held: Iterable[str]) -> Act:
     if not names or not modifiers:
         return act
     chord = "+".join([*modifiers, getattr(act.args, names[0])])
-    args = replace(cast(Any, act.args), **{names[0]: "+".join(parse_chord(chord))})
-    return replace(act, args=args)
+    values = {**vars(act.args), names[0]: "+".join(parse_chord(chord))}
+    return replace(act, args=type(act.args)(**values))
 
 
 def keys_of(act: Act) -> str:
@@ -5368,9 +5386,11 @@ def gate_text_length(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_blocked_chords(actuator: Actuator, attempt: Attempt) -> None:
-    """No chord that is blocked."""
-    for chord in values_of(attempt.act.args, Chord):
-        refuse_chord(parse_chord(chord), actuator.blocked)
+    """No chord that is blocked, whichever of its keys an act before this one holds."""
+    args = attempt.act.args
+    for chord in (*values_of(args, Chord), *values_of(args, Modifiers)):
+        keys = [*actuator.held_keys, *parse_chord(chord)]
+        refuse_chord(keys, actuator.blocked)
 
 
 def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
@@ -5703,6 +5723,7 @@ class ModelInfo:
     note: str = ""  # a sentence for the person about the choice of this model, or empty
     tools: bool | None = None  # whether its chat template shows it the tools of a request
     llama_cpp: bool = False  # whether llama.cpp serves it
+    architecture: str = field(default="", compare=False)  # such as qwen3vl
     # Its name on disk: a loaded one can be called something else.
     stored: str = field(default="", compare=False)
 
@@ -5984,6 +6005,7 @@ def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
         return []
     vision = {"vlm": True, "llm": False}.get(kind)
     loaded = {"loaded": True, "not-loaded": False}.get(str(entry.get("state")))
+    family = entry.get("arch") or entry.get("architecture")
     modalities = json_list(json_object(entry.get("architecture")).get("input_modalities"))
     if modalities:  # llama.cpp
         vision = "image" in modalities
@@ -5995,6 +6017,7 @@ def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
     for instance in json_list(instances) or [entry]:
         shown_name = str(json_object(instance).get("id") or name)
         info = ModelInfo(shown_name, vision, loaded, _context_length(instance), stored=name)
+        info = replace(info, architecture=family if isinstance(family, str) else "")
         found.append(replace(info, llama_cpp=entry.get("owned_by") == "llamacpp"))
     return found
 
@@ -8748,6 +8771,59 @@ def _numbered_boxes(numbers: Sequence[int]) -> str:
 
 
 ####################################################################################################
+# Native prompts - what a model is told in its own grammar, beside what that says itself
+####################################################################################################
+
+NO_CLAIM_SAID = "the task is done"
+NATIVE_PROMPT = """You carry out the user's task on a Windows desktop. Each turn you see the task, \
+what was done and one screenshot. {grid} Check what the last action did, then call exactly one \
+tool. When the whole task is done, call {report_complete} with the visible proof."""
+EARLIER_LEFT_OUT = "(earlier steps, left out)"
+THOUGHT_CHARS = 600
+STEP_CHARS = 160
+
+
+def native_step(record: ActionRecord) -> str:
+    """A turn in one line, as the grammars tell earlier steps, and what it failed in."""
+    said = record.response_text or f"{record.tool} {record.args}"
+    line = cut(" ".join(said.split()), STEP_CHARS)
+    done = record.changed is not None
+    if record.changed is False:
+        line += " (the screen did not change)"
+    elif not done and record.result:
+        line += f" ({cut(record.result, STEP_CHARS)})"
+    return line
+
+
+def native_notes(state: AgentState, config: Config) -> str:
+    """What the picture does not tell: the last thought, a dry run, a lack of progress."""
+    lines = []
+    last = state.memory.get_last_action_for_validation()
+    if config.dry_run:
+        lines.append(DRY_RUN)
+    if last and last.reasoning:
+        lines.append(f"Your last thought: {cut(last.reasoning, THOUGHT_CHARS)}")
+    if state.stalled >= config.stall_tell:
+        lines.append(stalled_text(state, "steps"))
+    return "\n".join(lines)
+
+
+def person_question(text: str) -> str:
+    """What the person is asked where the model wants a person's hand."""
+    return f"The model asks for your help ({cut(text, 200) or 'it does not say why'}); y once done"
+
+
+PERSON_HELPED = "The person was asked and has done it."
+PERSON_DID_NOT = "The person was asked and did not do it; go on without, or end with failure."
+NOBODY_TO_HELP = "Nobody can be asked; do it another way, or end with failure."
+
+
+def cannot_text(reason: str) -> str:
+    """The end of a run of which the model says that it cannot be done."""
+    return f"the model says it cannot: {cut(reason, 300) or 'it does not say why'}"
+
+
+####################################################################################################
 # Profiles - the five systems as data, and prepared tasks
 ####################################################################################################
 
@@ -8887,6 +8963,9 @@ def _acting(words: Vocabulary) -> tuple[str, ...]:
     return tuple(name for name in words.tools if name not in _PLANNING[0])
 
 
+# Of profile native without a grammar: there is no planner to report a goal to.
+_OWN_TOOLS = tuple(name for name in _acting(PLANNER_WORDS) if name != "report_status")
+
 _CHAT: JsonDict = {
     "executor_max_tokens": 2048,
     "max_steps": 10,
@@ -8927,6 +9006,16 @@ PROFILES = {
             },
             report=COMMANDER_REPORT,
             modes={PLANNING: "EVALUATION"},
+        ),
+        Profile(
+            "native",
+            "the words that the model was trained in, such as Qwen3-VL's own",
+            "native",
+            PLANNER_WORDS,  # for a model whose training is not known
+            {
+                "executor": Role("model", NATIVE_PROMPT, _OWN_TOOLS),
+                "verifier": _VERIFIER,
+            },
         ),
         Profile(
             "chat",
@@ -9600,6 +9689,14 @@ class NoInbox:
         return None
 
 
+class Manner(NamedTuple):
+    """What is the same in all requests to a role, beside the messages."""
+
+    system: str
+    tools: Sequence[JsonDict] = ()
+    settings: Mapping[str, object] = {}  # of the request; they go before what Config says
+
+
 @dataclass
 class Answer:
     """What a role answered: its act, or None after all corrections, its words, and the requests."""
@@ -9623,6 +9720,7 @@ class Voice:
     inbox: Inbox = field(default_factory=NoInbox)
     requests: int = 0
     tokens: int = 0
+    thought_tokens: int = 0  # of them, about so many for what was only thought
     _failures: int = 0  # failed exchanges in a row
     _called: bool = False  # whether any reply held a call
     _silent: int = 0  # replies before that one which could have held a call
@@ -9640,8 +9738,16 @@ class Voice:
             return self.config.calls == "text"
         return self.model.tools is False or self._left_list
 
+    def manner(self, role: Role) -> Manner:
+        """How a role of the profile is asked, in the profile's vocabulary."""
+        return Manner(self.profile.system(role), self.profile.schemas(role))
+
     def ask(
-        self, role: Role, messages: Sequence[Message], shrinks: bool = False
+        self,
+        role: Role,
+        messages: Sequence[Message],
+        shrinks: bool = False,
+        manner: Manner | None = None,
     ) -> Reply | ModelError:
         """One request: the role's prompt, then `messages`, which the next time may be shorter.
 
@@ -9649,13 +9755,14 @@ class Voice:
         at once what will not pass.
         """
         acting = role == self.profile.roles["executor"]
-        self._introduce(role)
+        manner = manner or self.manner(role)
+        self._introduce(role, manner)
         self._take_hints()
         if acting and self._hints:
             hints = hints_text([self.logger.hide(hint) for hint in self._hints])
             messages = [*messages, Message("user", hints)]
-        body = self._body(role, messages)
-        self._log_request(role, messages, len(body))
+        body = self._body(role, messages, manner)
+        self._log_request(role, messages, len(body), manner)
         self.logger.publish(Phase(f"{role.name} is thinking"))
         begin = self.clock.now()
         try:
@@ -9668,9 +9775,9 @@ class Voice:
         self._failures = 0
         if acting:
             self._hints = []
-        self._log_reply(role, messages, reply)
+        self._log_reply(messages, reply, manner)
         self._record(role, reply, waited)
-        if role.tools and not self._called:
+        if manner.tools and not self._called:
             self._await_call(reply)
         return reply
 
@@ -9678,10 +9785,10 @@ class Voice:
         """A role that the journal of a resumed run holds already."""
         self._introduced.append(replace(record, turn=0, time=0.0))
 
-    def _introduce(self, role: Role) -> None:
+    def _introduce(self, role: Role, manner: Manner) -> None:
         """What never changes in a role's requests, once into the log and the journal."""
-        system = self.profile.system(role)
-        tools = self.profile.schemas(role)
+        system = manner.system
+        tools = list(manner.tools)
         record = RoleRecord(name=role.name, system=system, tools=tools)
         if record in self._introduced:
             return
@@ -9699,19 +9806,19 @@ class Voice:
             self.logger.record(HintRecord(text=hint))
             self._hints.append(hint)
 
-    def text_chars(self, role: Role, messages: Sequence[Message]) -> int:
+    def text_chars(self, manner: Manner, messages: Sequence[Message]) -> int:
         """The length of all of a request but its images."""
-        chars = len(self.profile.system(role)) + len(json.dumps(self.profile.schemas(role)))
+        chars = len(manner.system) + len(json.dumps(manner.tools))
         for message in messages:
             chars += len(message.role + message.thought + message.before + message.text)
             chars += len(str(message.more or ""))
         return chars
 
-    def _body(self, role: Role, messages: Sequence[Message]) -> bytes:
+    def _body(self, role: Role, messages: Sequence[Message], manner: Manner) -> bytes:
         """The JSON of the request."""
         settings: JsonDict = {"model": self.model.name}
-        tools = self.profile.schemas(role)
-        prompt = self.profile.system(role)
+        tools = manner.tools
+        prompt = manner.system
         if tools and self.calls_in_text:
             prompt += tools_in_text(tools)
             messages = [message.in_words() for message in messages]
@@ -9724,7 +9831,10 @@ class Voice:
             value = getattr(self.config, name)
             if value is not None:
                 settings[name] = value
-        return request_body(settings, [Message("system", prompt), *messages])
+        settings |= manner.settings
+        if prompt:  # some models know no system role
+            messages = [Message("system", prompt), *messages]
+        return request_body(settings, messages)
 
     def _tool_choice(self) -> str:
         """Whether the reply must hold a call; a conversation has to end in words."""
@@ -9749,7 +9859,9 @@ class Voice:
             self.say(f"warning: {why}; from now on the tools stand in the text.")
         self._left_list = True
 
-    def _log_request(self, role: Role, messages: Sequence[Message], size: int) -> None:
+    def _log_request(
+        self, role: Role, messages: Sequence[Message], size: int, manner: Manner
+    ) -> None:
         """Into the log of exchanges, without the messages that stand there already."""
         self.requests += 1
         images = sum(bool(message.image) for message in messages)
@@ -9757,7 +9869,7 @@ class Voice:
             f"{len(messages)} messages",
             f"{images} images",
             f"{size} bytes",
-            _tool_names(self.profile.schemas(role)),
+            _tool_names(manner.tools),
         ]
         fresh = []
         for message in messages:
@@ -9781,7 +9893,7 @@ class Voice:
         self.logger.record(FailureRecord(error=error.kind, text=str(error)))
         self.say(f"warning: {error}")
 
-    def _log_reply(self, role: Role, messages: Sequence[Message], reply: Reply) -> None:
+    def _log_reply(self, messages: Sequence[Message], reply: Reply, manner: Manner) -> None:
         """Into the log of exchanges, with what the person should know of it."""
         image_tokens = sum(message.image_tokens for message in messages)
         warnings = reply_warnings(
@@ -9789,7 +9901,7 @@ class Voice:
             self.model.name,
             self.model,
             image_tokens,
-            self.text_chars(role, messages),
+            self.text_chars(manner, messages),
         )
         lines = reply_lines(reply.message)
         title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
@@ -9806,6 +9918,7 @@ class Voice:
             "cached": reply.usage.cached_tokens,
         }
         self.tokens += (tokens["prompt"] or 0) + (tokens["completion"] or 0)
+        self.thought_tokens += len(thoughts(reply.message)) // 4  # characters of a token
         self.logger.record(
             ReplyRecord(
                 call=self.requests,
@@ -10422,6 +10535,7 @@ class Engine:
     logger: ExecutionLogger
     clock: Clock
     say: Callable[[str], None]  # one line for the person, and into the log
+    grammar: Grammar | None = None  # that the executor speaks; None: the profile's vocabulary
     began: float = 0.0  # when the turn did
     changed_last: bool = True  # whether the last act may have changed the screen
     filled: int = 0  # the handle of the window in front, if text was typed into it
@@ -10673,7 +10787,7 @@ def check_completion(
     It counts with enough evidence that a fresh look confirms; otherwise the planner hears of it.
     """
     length = len(evidence.strip())
-    least = engine.config.evidence_chars
+    least = 0 if engine.grammar else engine.config.evidence_chars  # it has no word for evidence
     if length < least:
         return None, short_evidence_text(length, least)
     if engine.config.dry_run:  # a look would show that nothing was done
@@ -10827,6 +10941,458 @@ def resume(engine: Engine, state: AgentState) -> None:
 
 
 ####################################################################################################
+# Native acts - what a call in a model's own grammar does here, and how it is asked for
+####################################################################################################
+
+# What each tool is called where a call names it by its own name, as journals and replays do.
+CANONICAL = Vocabulary({name: name for name in TOOLS})
+LABEL_CHARS = 120
+WAIT_MOST_S = 60.0  # of one call; the screen may need another look by then
+ENDING_ACTS = {"finished": "report_complete", "answer": "answer", "failed": "failed"}
+
+
+def native_calls(call: GrammarCall) -> list[ToolCall]:
+    """The calls of this program's tools that a grammar's call comes to, each on a look of its own.
+
+    These grammars have no word for what an act is done to. The risks are told by words, so that the
+    reply's own sentence stands for it.
+    """
+    label = cut(call.said, LABEL_CHARS)
+    steps = [(call.name, call.arguments)]
+    if call.name in _NATIVE_STEPS:
+        steps = _NATIVE_STEPS[call.name](call.arguments)
+    return [_native_call(name, given, label) for name, given in steps]
+
+
+_Steps = list[tuple[str, JsonDict]]  # names of tools, each with its arguments
+
+
+def _open_app(given: JsonDict) -> _Steps:
+    """A program by the Start menu's search."""
+    return [
+        ("press_key", {"key": "win"}),
+        ("type_text", {"text": given["name"]}),
+        ("press_key", {"key": "enter"}),
+    ]
+
+
+def _type_text(given: JsonDict) -> _Steps:
+    """A text, after a click at its place, instead of what is there, and with Enter behind it."""
+    steps: _Steps = []
+    text = given["text"]
+    if "position" in given:
+        place = {"position": given["position"]}
+        steps.append(("click", place))
+    if given.get("clear"):
+        steps.append(("press_key", {"key": "ctrl+a"}))
+    if given.get("submit"):
+        text += "\n"
+    steps.append(("type_text", {"text": text}))
+    return steps
+
+
+def _press_keys(given: JsonDict) -> _Steps:
+    """Chords one after the other."""
+    chords = given.get("keys") or [given["key"]]
+    return [("press_key", {"key": chord}) for chord in chords]
+
+
+_NATIVE_STEPS: Mapping[str, Callable[[JsonDict], _Steps]] = {
+    "open_app": _open_app,
+    "type_text": _type_text,
+    "press_key": _press_keys,
+}
+
+
+def _native_call(name: str, given: JsonObject, label: str) -> ToolCall:
+    """One call with its label, and with None for a place that is where the mouse is."""
+    arguments = dict(given)
+    for argument, kind in annotations_of(TOOLS[name].args).items():
+        if kind is Label:
+            arguments[argument] = label
+        elif kind is Coordinate:
+            arguments.setdefault(argument, None)
+    modifiers = arguments.get("modifiers")
+    if isinstance(modifiers, list):
+        arguments["modifiers"] = "+".join(modifiers)
+    return ToolCall(name, arguments)
+
+
+def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
+    """The grammar that the role that acts speaks, None for tools; raises ConfigError."""
+    name = config.executor_grammar
+    if not name and profile.loop == "native":
+        name = grammar_for(model.stored or model.name, model.architecture)
+    if name in ("", TOOLS_GRAMMAR):
+        return None
+    grammar = GRAMMARS.get(name)
+    if grammar is None:
+        raise ConfigError(
+            f"There is no grammar {name[:40]!r}; there are {TOOLS_GRAMMAR}, {', '.join(GRAMMARS)}."
+        )
+    if profile.loop not in ("native", "two_agent"):
+        raise ConfigError(f"Profile {profile.name} takes no grammar; native or planner does.")
+    if not grammar.whole_tasks:
+        raise ConfigError(f"The grammar {name} finds places only and carries out no tasks.")
+    return grammar
+
+
+def grammar_name(grammar: Grammar | None) -> str:
+    """A grammar's name, or that of the described vocabularies."""
+    return grammar.name if grammar else TOOLS_GRAMMAR
+
+
+def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
+    """How a model is asked in its grammar, with its sampling where no setting says otherwise."""
+    system, tools = grammar.announce(picture)
+    settings: JsonDict = dict(grammar.sampling)
+    chosen = asdict(config)
+    for name, setting in SAMPLING_SETTINGS.items():
+        value = chosen[setting]
+        if value != DEFAULTS[setting]:
+            settings[name] = value
+    settings |= thinking_switch(grammar, config.thinking)
+    return Manner(system, tools, settings)
+
+
+# What a request calls these settings.
+SAMPLING_SETTINGS = {
+    "temperature": "lmstudio_temperature",
+    "max_tokens": "executor_max_tokens",
+    **{name: name for name in SAMPLING_IF_SET},
+}
+DEFAULTS = asdict(Config())
+
+
+def thinking_switch(grammar: Grammar, thinking: str) -> JsonDict:
+    """What a request says of thinking: nothing where the model has no switch, or by default."""
+    if thinking == "auto":
+        return {}
+    if thinking == "off":
+        return grammar.thinking_off
+    return json_object(_switched(grammar.thinking_off))
+
+
+def _switched(value: object) -> object:
+    """The same with each yes as a no."""
+    if isinstance(value, dict):
+        return {name: _switched(item) for name, item in value.items()}
+    return not value if isinstance(value, bool) else value
+
+
+def native_steps(state: AgentState, room_chars: int) -> list[str]:
+    """The steps so far, one line each; the oldest give way where there is no room for all."""
+    lines = [native_step(record) for record in state.memory.active_history]
+    kept: list[str] = []
+    for line in reversed(lines):
+        room_chars -= len(line)
+        if room_chars < 0:
+            return [EARLIER_LEFT_OUT, *reversed(kept)]
+        kept.append(line)
+    return kept[::-1]
+
+
+####################################################################################################
+# Native turn - one turn of a model that is asked in its own grammar
+####################################################################################################
+
+FOREIGN_MOST = 3  # replies in another grammar until that is spoken
+CONTEXT_USUAL = 32_768  # tokens, where the server does not tell
+CHARACTERS_OF_A_TOKEN = 4
+STEPS_TOKENS_LEAST = 500  # of the lines of earlier steps, however small the context is
+
+
+@dataclass
+class NativeTurn:
+    """A turn whose picture is still shown: that picture, and the reply as it was."""
+
+    image: bytes
+    reply: str
+
+
+@dataclass
+class Native:
+    """What a run in a model's own grammar keeps from turn to turn."""
+
+    grammar: Grammar
+    shown: deque[NativeTurn] = field(default_factory=deque)  # before the present turn
+    foreign: Counter[str] = field(default_factory=Counter)  # replies in other grammars
+
+
+@dataclass
+class NativeAnswer:
+    """What a model answered in its grammar; `call` is None after all corrections."""
+
+    call: GrammarCall | None
+    reply: str = ""
+    help_wanted: str | None = None  # for what it asks the person
+
+
+def begin_native(engine: Engine) -> Native | None:
+    """None without a grammar; else pictures get a size that the model's processor leaves alone."""
+    grammar = engine.grammar
+    if grammar is None:
+        return None
+    config = engine.eyes.config
+    area = resolve_area(config.area, engine.eyes.desktop)
+    wanted = frame_size(area, config)
+    width, height = grammar.picture.seen_size(wanted)
+    engine.eyes.config = replace(config, screen_capture_w=width, screen_capture_h=height)
+    return Native(grammar)
+
+
+def native_turn(engine: Engine, state: AgentState, native: Native, task: str) -> Outcome | None:
+    """One look, one call in the model's grammar, and what it comes to."""
+    look = engine.eyes.look(state.turn)
+    answer = ask_native(engine, state, native, look, task)
+    record = ActionRecord(state.turn, screenshot=look.screenshot)
+    if answer.help_wanted is not None:
+        result = ask_person(engine, answer.help_wanted)
+        record = replace(
+            record,
+            tool="ask_person",
+            args=answer.help_wanted,
+            result=result,
+        )
+        note_action(engine, state, record)
+        return escalate(engine, state, progress=result == PERSON_HELPED)
+    if answer.call is None:
+        lost = replace(record, tool="no_call", result=NO_USABLE_CALL)
+        note_action(engine, state, lost)
+        return escalate(engine, state, progress=False)
+    keep_turn(engine, native, NativeTurn(look.base64, answer.reply))
+    call = answer.call
+    record = replace(
+        record,
+        response_text=call.said,
+        reasoning=call.thought,
+    )
+    return follow_native(engine, state, call, look, record)
+
+
+def keep_turn(engine: Engine, native: Native, turn: NativeTurn) -> None:
+    """Keeps the turn with its picture, as long as so many are to be shown."""
+    native.shown.append(turn)
+    most = engine.config.native_screenshots or native.grammar.screenshots
+    while len(native.shown) > most - 1:  # one is that of the next turn
+        native.shown.popleft()
+
+
+def native_messages(
+    engine: Engine, state: AgentState, native: Native, look: Look, task: str
+) -> list[Message]:
+    """The turns whose pictures are shown, the first with the task and the steps before it."""
+    grammar = native.grammar
+    room = room_of_steps(engine, native, look)
+    steps = native_steps(state, room)
+    number = len(steps) - len(native.shown)
+    words = grammar.first_text(task, steps[:number])
+    messages: list[Message] = []
+    for turn in native.shown:
+        message = _picture_message(grammar, words, turn.image)
+        words = ""
+        messages.append(message)
+        messages.append(Message("assistant", turn.reply))
+    notes = native_notes(state, engine.config)
+    words = f"{words}\n\n{notes}".strip()
+    last = _picture_message(grammar, words, look.base64)
+    return [*messages, last]
+
+
+def _picture_message(grammar: Grammar, words: str, image: bytes) -> Message:
+    """A turn's text and picture in the grammar's order."""
+    if grammar.image_first:
+        return Message("user", words, image)
+    return Message("user", "", image, before=words)
+
+
+def room_of_steps(engine: Engine, native: Native, look: Look) -> int:
+    """The characters for the lines of earlier steps; pictures for which there is no room go."""
+    context = engine.voice.model.context_length or CONTEXT_USUAL
+    picture = picture_of(look)
+    manner = native_manner(native.grammar, engine.config, picture)
+    system = len(manner.system) // CHARACTERS_OF_A_TOKEN
+    reply = _number(manner.settings.get("max_tokens")) or 0
+    cost = picture.pixels // native.grammar.picture.factor**2
+    free = context - system - int(reply) - cost
+    while native.shown and free - len(native.shown) * cost < STEPS_TOKENS_LEAST:
+        native.shown.popleft()
+    free -= len(native.shown) * cost
+    return max(free, STEPS_TOKENS_LEAST) * CHARACTERS_OF_A_TOKEN
+
+
+def picture_of(look: Look) -> Size:
+    """The size of the picture that a look sends."""
+    return Size(look.frame.width, look.frame.height)
+
+
+def ask_native(
+    engine: Engine, state: AgentState, native: Native, look: Look, task: str
+) -> NativeAnswer:
+    """Asks until an act can be read, with so many short corrections in the grammar's own form."""
+    picture = picture_of(look)
+    messages = native_messages(engine, state, native, look, task)
+    manner = native_manner(native.grammar, engine.config, picture)
+    for _ in range(engine.config.reply_corrections + 1):
+        reply = engine.voice.ask(engine.executor, messages, manner=manner)
+        if isinstance(reply, ModelError):
+            break
+        try:
+            return read_native(engine, native, reply, picture)
+        except PersonNeeded as wish:
+            return NativeAnswer(None, help_wanted=str(wish))
+        except ToolError as error:
+            lost = NoCallRecord(error=error.kind, text=str(error))
+            engine.logger.record(lost)
+            advice = native.grammar.correction(error)
+            messages.append(Message("assistant", NO_CALL))
+            messages.append(Message("user", advice))
+    return NativeAnswer(None)
+
+
+def read_native(engine: Engine, native: Native, reply: Reply, picture: Size) -> NativeAnswer:
+    """The act of a reply, in whatever grammar it is certain; raises ReplyError."""
+    message = reply.message
+    asked_in = native.grammar.name
+    call, name = read_any(message, reply.finish_reason, picture, asked_in)
+    note_grammar(engine, native, name)
+    return NativeAnswer(call, reply_as_it_was(reply))
+
+
+def note_grammar(engine: Engine, native: Native, name: str) -> None:
+    """Counts a reply in another grammar than the announced one, and switches after some."""
+    if name == native.grammar.name:
+        return
+    native.foreign[name] += 1
+    if native.foreign[name] < FOREIGN_MOST:
+        return
+    engine.say(
+        f"warning: {FOREIGN_MOST} replies came in the grammar {name} instead of"
+        f" {native.grammar.name}; from now on it is asked in {name} (--grammar {name})."
+    )
+    native.grammar = GRAMMARS[name]
+    native.foreign.clear()
+    native.shown.clear()
+    engine.grammar = native.grammar
+
+
+def reply_as_it_was(reply: Reply) -> str:
+    """A reply that was read, as the model gets it again: without its thoughts, with its call."""
+    said = strip_think(reply.text)
+    for call in harmless_calls({**reply.message, "content": ""}, reply.finish_reason):
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        said = f"{said}\n{call_in_text(call.name, arguments)}"
+        break
+    return said.strip()
+
+
+def ask_person(engine: Engine, wish: str) -> str:
+    """What came of asking the person; with a panel that is a pause, which the panel ends."""
+    actuator = engine.actuator
+    actuator.release()
+    question = person_question(wish)
+    if engine.voice.inbox.present:
+        actuator.stop.paused = question
+        actuator.rest()
+        return PERSON_HELPED
+    try:
+        helped = actuator.confirm(question)
+    except ToolError:
+        return NOBODY_TO_HELP
+    actuator.last_own = engine.clock.now()
+    return PERSON_HELPED if helped else PERSON_DID_NOT
+
+
+def follow_native(
+    engine: Engine, state: AgentState, call: GrammarCall, look: Look, record: ActionRecord
+) -> Outcome | None:
+    """Does what a call says, and completes the turn's record."""
+    if call.name in ENDING_ACTS:
+        return end_native(engine, state, call, record)
+    deed: Deed | None = None
+    if call.name == "wait":
+        seconds = min(call.arguments.get("seconds", 1), WAIT_MOST_S)
+        engine.clock.sleep(seconds)
+        progress = may_wait(engine, state)
+        record = replace(
+            record,
+            tool="wait",
+            args=f"{seconds:g} s",
+            result=WAITED,
+        )
+    elif call.name == "screenshot":
+        progress = is_watching(engine, state, look)
+        record = replace(record, tool="screenshot", result="Looked")
+    else:
+        deed, progress, record = perform_native(engine, state, call, look, record)
+    note_action(engine, state, record)
+    return escalate(engine, state, progress, deed)
+
+
+def perform_native(
+    engine: Engine, state: AgentState, call: GrammarCall, look: Look, record: ActionRecord
+) -> tuple[Deed | None, bool, ActionRecord]:
+    """Performs the acts of one call, each on a look of its own, up to the first that fails."""
+    record = replace(record, tool=call.name)
+    deed: Deed | None = None
+    progress = False
+    try:
+        acts = [CANONICAL.parse(single) for single in native_calls(call)]
+    except ToolError as error:
+        lost = NoCallRecord(error=error.kind, text=str(error))
+        engine.logger.record(lost)
+        return None, False, replace(record, result=f"Not done: {error}")
+    for number, act in enumerate(acts, 1):
+        if number > 1:
+            name = f"turn_{state.turn:04d}_{number}"
+            look = engine.eyes.look(state.turn, name)
+        deed, moved_on = perform_act(engine, state, act, look)
+        progress = progress or moved_on
+        record = replace(
+            record,
+            args=act.shown,
+            result=deed.result,
+            changed=deed.changed,
+            region=deed.region,
+        )
+        if not deed.performed:
+            break
+    return deed, progress, record
+
+
+def end_native(
+    engine: Engine, state: AgentState, call: GrammarCall, record: ActionRecord
+) -> Outcome | None:
+    """The end that a call says: a success is checked, a failure goes to the planner, if any."""
+    said = call.arguments.get("text") or call.said
+    text = str(said)
+    outcome: Outcome | None = None
+    if call.name == "failed":
+        outcome, result = give_up(engine, state, text)
+    else:
+        outcome, result = check_completion(engine, state, text or NO_CLAIM_SAID)
+        if outcome and call.name == "answer":  # all of it, since that is what was asked for
+            outcome = Outcome("completed", text)
+    record = replace(
+        record,
+        tool=ENDING_ACTS[call.name],
+        args=cut(text, 300),
+        result=result,
+    )
+    note_action(engine, state, record)
+    return outcome or escalate(engine, state, progress=False)
+
+
+def give_up(engine: Engine, state: AgentState, reason: str) -> tuple[Outcome | None, str]:
+    """What follows where the model says that it cannot: a planner may know another way."""
+    if "planner" in engine.profile.roles:
+        state.needs_review = True
+        return None, goal_text("instructions", "BLOCKED")
+    result = cannot_text(reason)
+    return Outcome("failed", result), result
+
+
+####################################################################################################
 # Two-agent loop - a planner that does not see the screen, an executor that does
 ####################################################################################################
 
@@ -10835,7 +11401,8 @@ def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
     """The planner plans and reviews, the executor acts, one turn after the other."""
     if not state.turn:
         keep_first_picture(engine)
-    take_turn = partial(two_agent_turn, engine, state)
+    native = begin_native(engine)
+    take_turn = partial(two_agent_turn, engine, state, native)
     return run_turns(engine, state, take_turn, partial(choose_mode, engine, state))
 
 
@@ -10857,8 +11424,14 @@ def choose_mode(engine: Engine, state: AgentState) -> str:
     return state.mode
 
 
-def two_agent_turn(engine: Engine, state: AgentState) -> Outcome | None:
-    """One turn of either, as the mode says."""
+def two_agent_turn(
+    engine: Engine, state: AgentState, native: Native | None = None
+) -> Outcome | None:
+    """One turn of either, as the mode says; the executor may speak a grammar of its own."""
+    if state.mode == EXECUTION and native:
+        state.planner_streak = 0
+        state.since_review += 1
+        return native_turn(engine, state, native, state.execution_instructions)
     if state.mode == EXECUTION:
         return execute_turn(engine, state)
     plan_turn(engine, state)
@@ -11407,7 +11980,8 @@ def warn_of_small_context(engine: Engine, chat: Conversation) -> None:
     """Tells the person if the conversation has to be condensed all the time."""
     config = engine.config
     context = engine.voice.model.context_length
-    base = engine.voice.text_chars(engine.executor, chat.messages) // 4  # characters of a token
+    manner = engine.voice.manner(engine.executor)
+    base = engine.voice.text_chars(manner, chat.messages) // 4  # characters of a token
     least = config.executor_max_tokens + base + 2 * picture_tokens(config)
     least += (ROOM_STEPS + 1) * STEP_TOKENS
     if context and context < least:
@@ -11743,6 +12317,20 @@ def draw_marks(
     return engine.eyes.draw(bytes(pixels), frame)
 
 
+####################################################################################################
+# Loops - the loop of each profile, and the end of a run
+####################################################################################################
+
+
+def run_native(engine: Engine, state: AgentState) -> Outcome:
+    """One role with the whole task, in its own grammar, or with tools where that is not known."""
+    native = begin_native(engine)
+    if native is None:
+        return run_turns(engine, state, partial(execute_turn, engine, state))
+    take_turn = partial(native_turn, engine, state, native, state.task)
+    return run_turns(engine, state, take_turn)
+
+
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
     """Runs the profile's loop to its end; held input is released on every way out."""
     try:
@@ -11754,6 +12342,7 @@ def run_agent(engine: Engine, state: AgentState) -> Outcome:
 
 LOOPS: Mapping[str, Callable[[Engine, AgentState], Outcome]] = {
     "two_agent": run_two_agents,
+    "native": run_native,
     "chat": run_chat,
     "story": run_story,
 }
@@ -16213,6 +16802,90 @@ class DemoDesktop:
 
 
 ####################################################################################################
+# Demo grammars - how the model of the demo says its steps in each grammar
+####################################################################################################
+
+# The canonical act of a step of the demo's model, with the arguments that it always has.
+DEMO_ACTS: Mapping[str, tuple[str, JsonDict]] = {
+    "click": ("click", {}),
+    "double click": ("double_click", {}),
+    "scroll": ("scroll", {"ticks": -5}),
+    "type": ("type_text", {}),
+    "finish": ("finished", {}),
+    "give up": ("failed", {}),
+}
+
+
+def written_act(
+    grammar: Grammar, act: str, arguments: JsonDict, sides: Sides
+) -> tuple[str, JsonDict]:
+    """An act's name and arguments as a grammar spells them; a KeyError if it has no such act."""
+    for action, entry in grammar.words.items():
+        for value, word in _meanings(entry):
+            if word.act != act or not _says(word, arguments):
+                continue
+            given = _spelled_parts(word, arguments, sides)
+            if isinstance(entry, Choice):
+                given[entry.given] = value
+            return action, given
+    raise KeyError(act)
+
+
+def _spelled_parts(word: Word, arguments: JsonDict, sides: Sides) -> JsonDict:
+    """The arguments of a word as a grammar has them."""
+    given: JsonDict = {}
+    for part in word.parts:
+        meant = arguments.get(part.name)
+        if meant is not None:
+            given[part.given] = _spelled(part, meant, sides)
+    return given
+
+
+def _meanings(entry: Word | Choice) -> list[tuple[str, Word]]:
+    """The words of an entry, each with the value that chooses it."""
+    if isinstance(entry, Choice):
+        return list(entry.words.items())
+    return [("", entry)]
+
+
+def _says(word: Word, arguments: JsonDict) -> bool:
+    """Whether what a word says by itself is what is meant."""
+    both = {**word.fixed, **arguments}
+    return both == {**arguments, **word.fixed}
+
+
+def _spelled(part: Part, value: object, sides: Sides) -> object:
+    """A canonical argument as a grammar has it: places in its own space."""
+    if part.kind not in ("place", "box"):
+        return value
+    place = []
+    for number, side in zip(json_list(value), sides, strict=True):
+        place.append(round(number * side / GRID))
+    return place if part.kind == "place" else "({},{})".format(*place)
+
+
+def written_reply(grammar: Grammar, sentence: str, action: str, given: JsonObject) -> str:
+    """A whole reply with one action, in the form of the grammar."""
+    arguments = {"action": action, **given}
+    call = {"name": "computer_use", "arguments": arguments}
+    return f"Action: {sentence}\n<tool_call>\n{json.dumps(call)}\n</tool_call>"
+
+
+def demo_words_in(grammar: Grammar, why: str, step: str, said: JsonObject, png: bytes) -> str:
+    """A step of the demo's model in a grammar; `said` are its arguments in the story's words."""
+    act, always = DEMO_ACTS[step]
+    arguments = {**always}
+    if "x1" in said:
+        arguments["position"] = [said["x1"], said["y1"]]
+    if "text" in said:
+        arguments["text"] = said["text"]
+    _, width, height = png_to_rgb(png)
+    sides = grammar.sides((width, height))
+    action, given = written_act(grammar, act, arguments, sides)
+    return written_reply(grammar, why, action, given)
+
+
+####################################################################################################
 # Demo model - the model of the demo, which finds its way by the pixels, and its server
 ####################################################################################################
 
@@ -16402,12 +17075,16 @@ class DemoOffer(NamedTuple):
     required: Sequence[str] = ()
 
 
-def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
-    """The assistant's message, decided from this one request alone."""
+def demo_reply(request: Mapping[str, Any], grammar: Grammar | None = None) -> dict[str, object]:
+    """The assistant's message, decided from this one request alone.
+
+    `grammar` is the one that the model speaks where it is asked to act without tools.
+    """
     offers = _demo_offers(request)
     # The story profile sends no tools: its acts are described in the prompt, as JSON.
     story = not offers and '"observation"' in str(request["messages"][0])
-    if story:
+    native = not offers and VERIFIER_PROMPT not in str(request["messages"][0])
+    if story or (native and grammar):
         offers = _demo_story_offers()
     ways = _demo_ways(offers)
     lines, png = _demo_reading(request["messages"], "look" in ways)
@@ -16420,6 +17097,9 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
         return {"role": "assistant", "content": _demo_words(step)}
     offer = ways[step.name]
     arguments = _demo_arguments(offer, step, sights, lines)
+    if native and grammar:
+        content = demo_words_in(grammar, step.why, step.name, arguments, png)
+        return {"role": "assistant", "content": content}
     if story:
         act = {"name": offer.name, **arguments}
         content = json.dumps({"observation": step.why, "actions": [act]})
@@ -16589,7 +17269,8 @@ def _demo_values(step: DemoStep, place: Coordinate, text: str) -> dict[str, obje
 class DemoModel:
     """The model server of --demo on 127.0.0.1, started at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, grammar: Grammar | None = None) -> None:
+        self.grammar = grammar  # that it speaks when it is asked without tools
         # Not HTTPServer, which asks the name server for its own name.
         self._server = ThreadingTCPServer(("127.0.0.1", 0), _demo_handler(self))
         self._server.daemon_threads = True
@@ -16615,7 +17296,7 @@ class DemoModel:
             return 200, {"data": [info]}
         if path != "/v1/chat/completions":
             return 404, {"error": {"message": f"Unexpected endpoint: {path}"}}
-        message = demo_reply(json.loads(body))
+        message = demo_reply(json.loads(body), self.grammar)
         usage = {
             "prompt_tokens": _demo_prompt_tokens(body),
             "completion_tokens": len(json.dumps(message)) // 4,
@@ -16676,7 +17357,7 @@ YELLOW = 33
 # The colour of a word that tells how something went.
 PAINT = {
     GREEN: r"^completed\b|(?<= )changed(?=  |$)",
-    RED: r"^(?:stuck|error|differs|refused|FAIL)\b",
+    RED: r"^(?:stuck|failed|error|differs|refused|FAIL)\b",
     YELLOW: r"^(?:warning|paused|stopped|max_steps|last)\b|(?<= )(?:unchanged|Not done)(?=  |:|$)",
 }
 
@@ -17162,6 +17843,11 @@ OPTIONS = (
         "model to ask for; by default the program chooses",
         _metavar("NAME", "lmstudio_model"),
     ),
+    Option(
+        "--grammar",
+        "words of the role that acts, such as qwen3-vl; profile native goes by the model's name",
+        _metavar("NAME", "executor_grammar"),
+    ),
     Option("--max-steps", "most turns; chat, pointer: most acts on the desktop", _metavar("N")),
     Option("--confirm", "ask before acts: never, risky (default) or always", _metavar("WHEN")),
     Option("--panel", "show the run in a browser, which can pause and stop it", FLAG),
@@ -17589,7 +18275,7 @@ def open_session(
     try_screen(desktop, config)
     recording: Recording | None = options.recording
     if options.demo and not recording:
-        config = with_demo_model(config, undo)
+        config = with_demo_model(config, options.profile, undo)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
     server = ModelServer(config, clock, stop, key, terminal.say, hide=secrets.hide)
     server.choose = choose_model
@@ -17639,9 +18325,15 @@ def try_screen(desktop: Desktop, config: Config) -> None:
     desktop.capture(area, *frame_size(area, config))
 
 
-def with_demo_model(config: Config, undo: ExitStack) -> Config:
-    """The config with the built-in model's address; the model ends with `undo`."""
-    model = undo.enter_context(closing(DemoModel()))
+def with_demo_model(config: Config, profile: str, undo: ExitStack) -> Config:
+    """The config with the built-in model's address; the model ends with `undo`.
+
+    It speaks every grammar, so that its name tells none: without --grammar it is the first.
+    """
+    if PROFILES[profile].loop == "native" and not config.executor_grammar:
+        config = replace(config, executor_grammar=next(iter(GRAMMARS)))
+    grammar = chosen_grammar(config, PROFILES[profile], ModelInfo("demo-model"))
+    model = undo.enter_context(closing(DemoModel(grammar)))
     return replace(config, lmstudio_endpoint=model.endpoint)
 
 
@@ -17660,7 +18352,8 @@ def make_engine(
     eyes = Eyes(config, desktop, actuator, logger, clock, say_line)
     actuator.typing_secret = eyes.secret_typed
     voice = Voice(config, profile, server, model, logger, clock, say_line)
-    return Engine(config, profile, eyes, voice, actuator, logger, clock, say_line)
+    grammar = chosen_grammar(config, profile, model)
+    return Engine(config, profile, eyes, voice, actuator, logger, clock, say_line, grammar)
 
 
 def refuse_second_program(api: Win32) -> None:
@@ -17765,6 +18458,8 @@ def begin_records(engine: Engine, task: str, resumed: bool) -> None:
     engine.logger.record(record)
     if model.note:
         engine.say(model.note)
+    if engine.profile.loop == "native" or engine.grammar:
+        engine.say(f"{model.name} is asked in the grammar {grammar_name(engine.grammar)}.")
 
 
 def finish(session: Session) -> int:
@@ -17841,6 +18536,8 @@ def end_figures(session: Session) -> str:
         count_of(voice.requests, "request"),
         count_of(voice.tokens, "token"),
     ]
+    if voice.thought_tokens:
+        parts.append(f"of them about {voice.thought_tokens} thought")
     return ", ".join(parts)
 
 

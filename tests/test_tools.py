@@ -275,8 +275,8 @@ class Schemas(unittest.TestCase):
             given = {n: samples[p["type"]] for n, p in function["parameters"]["properties"].items()}
             if function["name"] == "drag":
                 given["end"] = [300, 400]
-            if "button" in given:
-                given["button"] = "right"
+            given |= {name: "ctrl" for name in given if name == "modifiers"}
+            given |= {name: "right" for name in given if name == "button"}
             act = every.parse(ToolCall(function["name"], given))
             self.assertEqual(act.name, function["name"])
             self.assertIsInstance(act.args, agent.TOOLS[function["name"]].args)
