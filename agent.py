@@ -38,7 +38,8 @@ ROOMS
     Replies - finding the calls in whatever the model said
     Arguments - reading a call's arguments with certainty, and what to answer when that fails
     Grammar acts - what the words of the models' own grammars mean, and where that is on the grid
-    Grammar readers - finding the one action in a reply: a call, an Action: line, or bare JSON
+    Grammar words - the actions of each grammar, and what they mean
+    Grammar readers - finding the one action in a reply: a call, a verb, or a bare place
     Grammar frames - what the models of each grammar are told, as their own prompts write it
     Grammars - the grammars that models were trained in, a row each, and which model speaks which
     Memory and state - what was done, what was archived, where the run stands
@@ -7619,8 +7620,21 @@ def correction(error: ToolError, tools: ToolList) -> str:
 SECONDS_MOST = 3600  # nobody means to wait longer
 NOTCHES_MOST = 100  # from here on a scroll is told in the screen's units, of which 100 are a notch
 SCROLL_UNITS_MOST = 100_000  # of a scroll; more is no amount
+PAGE_NOTCHES = 8  # a page of 900 pixels at 100 a notch, less what stays in sight
 KEYS_MOST = 8  # of one act
 ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
+
+PLACE_CHARS_MOST = 200  # of a place that is written as a text
+
+# How the models mark places, the outer marks first, and what stands between the numbers.
+_PLACE_MARKS = (
+    ("<|box_start|>", "<|box_end|>"),
+    ("<bbox>", "</bbox>"),
+    ("<point>", "</point>"),
+    ("(", ")"),
+    ("[", "]"),
+)
+_BETWEEN_NUMBERS = re.compile(" ?, ?| +")
 
 # A list of keys that was written inside a list: ["['ctrl", "a']"] and ["keys=['ctrl", "a']"].
 _NESTED_KEYS = re.compile(r"(?:keys=)?\[['\"]?\w")
@@ -7666,6 +7680,28 @@ class PictureRule:
             height = math.ceil(sent.height * grow / self.factor) * self.factor
         return Size(width, height)
 
+    def size_to_send(self, area: Size, tokens: int) -> Size:
+        """The size of the picture for an area: as large as the limits allow, never enlarged.
+
+        Both sides are multiples of the factor, so that the server leaves the picture as it is; one
+        token is a square of so many pixels a side. Only an area smaller than the model's least
+        picture is enlarged.
+        """
+        most = min(self.most_pixels, tokens * self.factor**2)
+        scale = min(1, math.sqrt(most / area.pixels))
+        width = self._multiple(area.width * scale)
+        height = self._multiple(area.height * scale)
+        if width * height > most:  # one side is a single multiple, which was rounded up
+            width = min(width, self._multiple(most / height))
+            height = min(height, self._multiple(most / width))
+        if width * height < self.least_pixels:
+            return self.seen_size(Size(width, height))
+        return Size(width, height)
+
+    def _multiple(self, side: float) -> int:
+        """The largest multiple of the factor that is no longer than a side, at least one."""
+        return max(1, math.floor(side / self.factor)) * self.factor
+
     def _nearest(self, side: int) -> int:
         """The multiple of the factor that is nearest to a side, at least one."""
         return max(1, round(side / self.factor)) * self.factor
@@ -7687,6 +7723,7 @@ class Part(NamedTuple):
     name: str
     kind: str  # a key of PART_KINDS
     needed: bool = True
+    default: object = None  # what the models' own documents say for one that is left out
 
 
 class Word(NamedTuple):
@@ -7706,6 +7743,7 @@ class Choice(NamedTuple):
 
     given: str
     words: Mapping[str, Word]  # by the value of that argument
+    default: str = ""  # that value where the models' own documents say it
 
     def takes(self) -> list[str]:
         """The arguments as they are given."""
@@ -7745,10 +7783,23 @@ def _grid_point(shares: Sequence[float]) -> list[int]:
     return [int(share * GRID + 0.5) for share in shares]
 
 
+def _marked_numbers(text: str) -> list[object]:
+    """The numbers of a place in one of its spellings, such as <point>1 2</point>; [] if it is none.
+
+    Only what closes as it was opened is taken off.
+    """
+    inner = text.strip() if len(text) <= PLACE_CHARS_MOST else ""
+    for mark, end_mark in _PLACE_MARKS:
+        if inner.startswith(mark) != inner.endswith(end_mark):
+            return []
+        inner = inner.removeprefix(mark).removesuffix(end_mark).strip()
+    return list(_BETWEEN_NUMBERS.split(inner)) if inner else []
+
+
 def _numbers_given(value: object) -> list[object]:
     """A list of numbers, given as a list, a text or {"x": x, "y": y}; [] if it is none."""
     if isinstance(value, str):
-        value = _spelled_list(value)
+        return _marked_numbers(value)
     if isinstance(value, dict) and value.keys() == {"x", "y"}:
         value = [value["x"], value["y"]]
     return value if isinstance(value, list) else []
@@ -7789,9 +7840,29 @@ def _chord_part(value: object, sides: Sides) -> object:
     return chords[0] if len(chords) == 1 else None
 
 
+def _modifiers_part(value: object, sides: Sides) -> object:
+    """Modifiers that are held, as "ctrl+shift", or None."""
+    chord = _chord_part(value, sides)
+    if not isinstance(chord, str) or not MODIFIERS.issuperset(chord.split("+")):
+        return None
+    return chord
+
+
 def _chords_part(value: object, sides: Sides) -> object:
-    """The chords of a list of keys, in order, or None."""
-    return _chords(value) or None
+    """The arguments for the chords of a list of keys, in order, or None."""
+    chords = _chords(value)
+    if len(chords) == 1:
+        return {"key": chords[0]}
+    return {"keys": chords} if chords else None
+
+
+def _typed_part(value: object, sides: Sides) -> object:
+    """The arguments for a text to type whose last line break submits it, or None."""
+    text = _read_text(value)
+    if not text:
+        return None
+    line = text.removesuffix("\n")
+    return {"text": line, "submit": True} if line and line != text else {"text": text}
 
 
 def _chords(value: object) -> list[str]:
@@ -7841,6 +7912,19 @@ def _notches_part(value: object, sides: Sides) -> object:
     return notches if whole > 0 else -notches
 
 
+def _page_part(value: object, sides: Sides) -> object:
+    """Notches for one page up or down: only the sign of the amount counts; or None."""
+    amount = _number(value)
+    if not amount:
+        return None
+    return PAGE_NOTCHES if amount > 0 else -PAGE_NOTCHES
+
+
+def _button_part(value: object, sides: Sides) -> object:
+    """A button of the mouse, or None."""
+    return value if value in ("left", "right", "middle") else None
+
+
 def _seconds_part(value: object, sides: Sides) -> object:
     """Seconds to wait, or None."""
     return _number(value, 0, SECONDS_MOST)
@@ -7857,7 +7941,8 @@ def _flag_part(value: object, sides: Sides) -> object:
 class PartKind(NamedTuple):
     """How an argument is read, and what a correction says that it must be."""
 
-    read: Callable[[object, Sides], object]  # None for a value that is none of that kind
+    # None for a value that is none of that kind; an object holds the arguments themselves.
+    read: Callable[[object, Sides], object]
     wanted: str
 
 
@@ -7865,6 +7950,10 @@ PART_KINDS = {
     "place": PartKind(_place_part, "one place [x, y] on the screenshot"),
     "box": PartKind(_box_part, "one place (x,y) on the screenshot"),
     "text": PartKind(_text_part, "a text"),
+    "typed": PartKind(_typed_part, "a text"),
+    "modifiers": PartKind(_modifiers_part, "keys to hold, such as ctrl+shift"),
+    "button": PartKind(_button_part, "left, right or middle"),
+    "page": PartKind(_page_part, "an amount to scroll, not 0"),
     "chord": PartKind(_chord_part, "the names of keys that are pressed together"),
     "chords": PartKind(_chords_part, "a list of names of keys"),
     "notches": PartKind(_notches_part, "an amount to scroll, not 0"),
@@ -7876,7 +7965,7 @@ PART_KINDS = {
 # something else was meant.
 _TELLING = frozenset(
     "coordinate coordinate2 start_coordinate end_coordinate point start_point end_point start_box"
-    " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key".split()
+    " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key button clicks".split()
 )
 
 
@@ -7890,7 +7979,7 @@ def _word_meant(written: Written, words: Words) -> tuple[Word, JsonDict]:
             f"There is no action {written.action!r:.60}; the actions are {names}.", "unknown_tool"
         )
     if isinstance(word, Choice):
-        value = given.pop(word.given, None)
+        value = given.pop(word.given, word.default)
         chosen = word.words.get(value) if isinstance(value, str) else None
         if chosen is None:
             names = " or ".join(word.words)
@@ -7899,16 +7988,21 @@ def _word_meant(written: Written, words: Words) -> tuple[Word, JsonDict]:
     return word, given
 
 
-def _refuse_strangers(action: str, word: Word, given: JsonObject) -> None:
-    """Raises ReplyError where an action is given what it does not take, such as a second place."""
-    taken = word.takes()
+def _refuse_strangers(action: str, word: Word, given: JsonObject, words: Words) -> None:
+    """Raises ReplyError where an action is given what it does not take, such as a second place.
+
+    An argument that no word of the grammar takes is of the kind "foreign": another grammar's.
+    """
     for name, value in given.items():
-        if name in _TELLING and name not in taken and value not in (None, "", []):
-            raise ReplyError(f"{action} takes no {name}.")
+        if name not in _TELLING or name in word.takes() or value in (None, "", []):
+            continue
+        is_known = any(name in other.takes() for other in words.values())
+        kind = "invalid_args" if is_known else "foreign"
+        raise ReplyError(f"{action} takes no {name}.", kind)
 
 
-def _read_part(part: Part, value: object, sides: Sides) -> object:
-    """The value of an argument; raises ReplyError if it is none of its kind."""
+def _read_part(part: Part, value: object, sides: Sides) -> JsonDict:
+    """What an argument says, by canonical names; raises ReplyError if it is none of its kind."""
     kind = PART_KINDS[part.kind]
     try:
         found = kind.read(value, sides)
@@ -7917,95 +8011,582 @@ def _read_part(part: Part, value: object, sides: Sides) -> object:
     if found is None:
         error_kind = "invalid_box" if part.kind in ("place", "box") else "invalid_args"
         raise ReplyError(f"{part.given} must be {kind.wanted}, not {value!r:.60}.", error_kind)
-    return found
-
-
-def _with_chords(arguments: JsonDict) -> JsonDict:
-    """The arguments; a single one of several chords is "key"."""
-    chords = arguments.get("keys", [])
-    if len(chords) != 1:
-        return arguments
-    return {"key": chords[0]}
+    return found if isinstance(found, dict) else {part.name: found}
 
 
 def certain_act(written: Written, words: Words, sides: Sides) -> GrammarCall:
     """What a written action means in a grammar's words; raises ReplyError, PersonNeeded."""
     word, given = _word_meant(written, words)
-    _refuse_strangers(written.action, word, given)
-    arguments: JsonDict = dict(word.fixed)
+    _refuse_strangers(written.action, word, given, words)
+    arguments: JsonDict = {}
     for part in word.parts:
         value = given.get(part.given)
-        if value is not None and value != "":
-            arguments[part.name] = _read_part(part, value, sides)
+        if value in (None, ""):
+            value = part.default
+        if value is not None:
+            arguments.update(_read_part(part, value, sides))
         elif part.needed:
             raise ReplyError(f"{written.action} lacks its {part.given}.", f"missing_{part.given}")
+    arguments.update(word.fixed)
     if word.act == PERSON:
         raise PersonNeeded(str(arguments.get("text", "")))
-    return GrammarCall(word.act, _with_chords(arguments), written.said, written.thought)
+    return GrammarCall(word.act, arguments, written.said, written.thought)
 
 
-_POSITION = Part("coordinate", "position", "place")
-_QWEN_KEYS = Part("keys", "keys", "chords")
-_QWEN_AMOUNT = Part("pixels", "ticks", "notches")
+####################################################################################################
+# Grammar words - the actions of each grammar, and what they mean
+####################################################################################################
+
+
+def _optional(part: Part, default: object = None) -> Part:
+    """An argument that may be left out."""
+    return part._replace(needed=False, default=default)
+
+
+_AT = Part("coordinate", "position", "place")
+_TO = Part("coordinate", "end", "place")
+_TEXT = Part("text", "text", "text")
+_KEYS = Part("keys", "keys", "chords")
+_HELD = Part("keys", "key", "chord")
+_AMOUNT = Part("pixels", "ticks", "notches")
+_TIME = Part("time", "seconds", "seconds")
+_HOLDING = _optional(Part("text", "modifiers", "modifiers"))
+_ENDS: Mapping[str, Word] = {"success": Word("finished"), "failure": Word("failed")}
+_ASK = Word(PERSON, (_optional(_TEXT),))
+
+# Qwen's drag has an end only: it goes from where the pointer is.
 QWEN3_WORDS: Words = {
-    "left_click": Word("click", (_POSITION,)),
-    "right_click": Word("right_click", (_POSITION,)),
-    "middle_click": Word("middle_click", (_POSITION,)),
-    "double_click": Word("double_click", (_POSITION,)),
-    "triple_click": Word("triple_click", (_POSITION,)),
-    "mouse_move": Word("move", (_POSITION,)),
-    "left_click_drag": Word("drag", (Part("coordinate", "end", "place"),)),
-    "key": Word("press_key", (_QWEN_KEYS,)),
-    "type": Word("type_text", (Part("text", "text", "text"),)),
-    "scroll": Word("scroll", (_QWEN_AMOUNT, _POSITION._replace(needed=False))),
-    "hscroll": Word("hscroll", (_QWEN_AMOUNT, _POSITION._replace(needed=False))),
-    "wait": Word("wait", (Part("time", "seconds", "seconds"),)),
-    "terminate": Choice("status", {"success": Word("finished"), "failure": Word("failed")}),
-    "answer": Word("answer", (Part("text", "text", "text"),)),
+    "key": Word("press_key", (_KEYS,)),
+    "type": Word("type_text", (_TEXT,)),
+    "mouse_move": Word("move", (_AT,)),
+    "left_click": Word("click", (_AT,)),
+    "left_click_drag": Word("drag", (_TO,)),
+    "right_click": Word("right_click", (_AT,)),
+    "middle_click": Word("middle_click", (_AT,)),
+    "double_click": Word("double_click", (_AT,)),
+    "triple_click": Word("triple_click", (_AT,)),
+    "scroll": Word("scroll", (_optional(_AT), _AMOUNT)),
+    "hscroll": Word("hscroll", (_optional(_AT), _AMOUNT)),
+    "wait": Word("wait", (_TIME,)),
+    "terminate": Choice("status", _ENDS),
+    "answer": Word("answer", (_TEXT,)),
+}
+_NOT_IN_QWEN25 = ("triple_click", "hscroll", "answer")
+QWEN25_WORDS: Words = {
+    action: word for action, word in QWEN3_WORDS.items() if action not in _NOT_IN_QWEN25
+}
+
+# Clicks and scrolls may hold modifiers.
+QWEN35_WORDS: Words = {
+    **QWEN3_WORDS,
+    "left_click": Word("click", (_AT, _HOLDING)),
+    "right_click": Word("right_click", (_AT, _HOLDING)),
+    "middle_click": Word("middle_click", (_AT, _HOLDING)),
+    "double_click": Word("double_click", (_AT, _HOLDING)),
+    "triple_click": Word("triple_click", (_AT, _HOLDING)),
+    "scroll": Word("scroll", (_optional(_AT), _AMOUNT, _HOLDING)),
+    "wait": Word("wait", (_optional(_TIME, 1),)),
+    "terminate": Choice("status", _ENDS, "success"),
+}
+# Of Qwen3.8 and Qwen-CUA.
+QWEN38_WORDS: Words = {
+    "key_down": Word("key_down", (_HELD,)),
+    "key_up": Word("key_up", (_HELD,)),
+    "left_mouse_down": Word("mouse_down", (_optional(_AT),)),
+    "left_mouse_up": Word("mouse_up", (_optional(_AT),)),
+    "screenshot": Word("screenshot"),
+    "call_user": _ASK,
+}
+
+OWL15_WORDS: Words = {
+    **QWEN3_WORDS,
+    "wait": Word("wait", (_optional(_TIME, 2),)),
+    "interact": _ASK,
+}
+# What the executor of its makers takes, too.
+OWL15_ALSO: Words = {
+    "click": Word("click", (_AT,)),
+    "right click": Word("right_click", (_AT,)),
+    "hotkey": Word("press_key", (_KEYS,)),
+    "drag": Word("drag", (_TO,)),
+    "open app": Word("open_app", (Part("app_name", "name", "text"),)),
+    "call_user": _ASK,
+    "stop": Word("finished"),
+    "done": Word("finished"),
+}
+OWL10_WORDS: Words = {
+    "key": Word("press_key", (_KEYS,)),
+    "type": Word(
+        "type_text",
+        (
+            _TEXT,
+            _optional(Part("clear", "clear", "flag")),
+            _optional(Part("enter", "submit", "flag")),
+        ),
+    ),
+    "mouse_move": Word("move", (_AT,)),
+    "click": Word("click", (_AT,)),
+    "drag": Word(
+        "drag", (Part("coordinate", "start", "place"), Part("coordinate2", "end", "place"))
+    ),
+    "right_click": Word("right_click", (_AT,)),
+    "middle_click": Word("middle_click", (_AT,)),
+    "double_click": Word("double_click", (_AT,)),
+    "scroll": Word("scroll", (_optional(_AT), _AMOUNT)),
+    "wait": Word("wait", (_TIME,)),
+    "terminate": Choice("status", _ENDS),
+}
+
+# What Fara does in a browser alone, such as visit_url, has no equal on a desktop.
+FARA_WORDS: Words = {
+    "key": Word("press_key", (_KEYS,)),
+    "type": Word(
+        "type_text",
+        (
+            _TEXT,
+            _optional(_AT),
+            _optional(Part("press_enter", "submit", "flag"), True),
+            _optional(Part("delete_existing_text", "clear", "flag")),
+        ),
+    ),
+    "mouse_move": Word("move", (_AT,)),
+    "left_click": Word("click", (_AT,)),
+    "scroll": Word("scroll", (_optional(_AT), Part("pixels", "ticks", "page"))),
+    "wait": Word("wait", (_TIME,)),
+    "terminate": Choice("status", _ENDS),
+}
+
+
+def _directions(at: Part) -> Choice:
+    """A scroll that names the side to reveal.
+
+    The models say no amount; five notches is what the executors of their makers use.
+    """
+    parts = (_optional(at),)
+    return Choice(
+        "direction",
+        {
+            "up": Word("scroll", parts, {"ticks": 5}),
+            "down": Word("scroll", parts, {"ticks": -5}),
+            "left": Word("hscroll", parts, {"ticks": -5}),
+            "right": Word("hscroll", parts, {"ticks": 5}),
+        },
+    )
+
+
+def _verbs(at: str, origin: str, target: str) -> dict[str, Word | Choice]:
+    """The verbs of UI-TARS, whose arguments for places have these names."""
+    place = Part(at, "position", "box")
+    ends = (Part(origin, "start", "box"), Part(target, "end", "box"))
+    return {
+        "click": Word("click", (place,)),
+        "left_double": Word("double_click", (place,)),
+        "right_single": Word("right_click", (place,)),
+        "drag": Word("drag", ends),
+        "hotkey": Word("press_key", (Part("key", "key", "chord"),)),
+        "type": Word("type_text", (Part("content", "text", "typed"),)),
+        "scroll": _directions(place),
+        "wait": Word("wait", (), {"seconds": 5}),
+        "finished": Word("finished", (_optional(Part("content", "text", "text")),)),
+        "call_user": Word(PERSON),
+    }
+
+
+_PRESS: Words = {
+    "press": Word("key_down", (Part("key", "key", "chord"),)),
+    "release": Word("key_up", (Part("key", "key", "chord"),)),
+}
+_POINT = Part("point", "position", "box")
+_BUTTON = _optional(Part("button", "button", "button"))
+TARS_BOX_WORDS: Words = _verbs("start_box", "start_box", "end_box")
+TARS_POINT_WORDS: Words = {**_verbs("point", "start_point", "end_point"), **_PRESS}
+TARS2_WORDS: Words = {
+    **TARS_POINT_WORDS,
+    "wait": Word("wait", (_optional(_TIME),)),
+    "move_to": Word("move", (_POINT,)),
+    "mouse_down": Word("mouse_down", (_optional(_POINT), _BUTTON)),
+    "mouse_up": Word("mouse_up", (_optional(_POINT), _BUTTON)),
+    "take_screenshot": Word("screenshot"),
+}
+
+# Grounding models find one place; to find it is to click there.
+LOCATED = "click"
+LOCATING_WORDS: Words = {LOCATED: Word("click", (Part("coordinate", "position", "box"),))}
+HOLO15_WORDS: Words = {"click_absolute": Word("click", (_AT,))}
+
+_CODE_KEYS = Word("press_key", (_KEYS,))
+CUA_WORDS: Words = {
+    "pyautogui.click": Word("click", (_AT,)),
+    "pyautogui.doubleClick": Word("double_click", (_AT,)),
+    "pyautogui.rightClick": Word("right_click", (_AT,)),
+    "pyautogui.middleClick": Word("middle_click", (_AT,)),
+    "pyautogui.moveTo": Word("move", (_AT,)),
+    "pyautogui.dragTo": Word("drag", (_TO,)),
+    "pyautogui.scroll": Word("scroll", (_optional(_AT), Part("clicks", "ticks", "notches"))),
+    "pyautogui.hscroll": Word("hscroll", (_optional(_AT), Part("clicks", "ticks", "notches"))),
+    "pyautogui.write": Word("type_text", (Part("message", "text", "text"),)),
+    "pyautogui.press": _CODE_KEYS,
+    "pyautogui.hotkey": _CODE_KEYS,
+    "computer.triple_click": Word("triple_click", (_AT,)),
+    "computer.terminate": Choice("status", _ENDS),
+}
+
+# The described vocabularies; one turn of their scrolls is three notches, Config's scroll_ticks.
+_POSITION = Part("position", "position", "box")
+_DRAG = Word("drag", (Part("start", "start", "place"), Part("end", "end", "place")))
+_PRESS_KEY = Word("press_key", (Part("key", "key", "chord"),))
+_SCROLL_DOWN = Word("scroll", (), {"ticks": -3})
+_SCROLL_UP = Word("scroll", (), {"ticks": 3})
+_COMPLETE = Word("finished", (Part("evidence", "text", "text"),))
+TOOL_WORDS: Words = {
+    "click_screen_element": Word("click", (_POSITION,)),
+    "double_click_screen_element": Word("double_click", (_POSITION,)),
+    "right_click_screen_element": Word("right_click", (_POSITION,)),
+    "drag_screen_element": _DRAG,
+    "type_text_input": Word("type_text", (_TEXT,)),
+    "press_keyboard_key": _PRESS_KEY,
+    "scroll_screen_down": _SCROLL_DOWN,
+    "scroll_screen_up": _SCROLL_UP,
+    "report_mission_complete": _COMPLETE,
+    "click_element": Word("click", (_POSITION,)),
+    "double_click_element": Word("double_click", (_POSITION,)),
+    "right_click_element": Word("right_click", (_POSITION,)),
+    "drag_element": _DRAG,
+    "type_text": Word("type_text", (_TEXT,)),
+    "press_key": _PRESS_KEY,
+    "scroll_down": _SCROLL_DOWN,
+    "scroll_up": _SCROLL_UP,
+    "report_completion": _COMPLETE,
+    "move_mouse": Word("move", (_POSITION,)),
+    "scroll_at_position": Word("scroll", (_POSITION,), {"ticks": -3}),
 }
 
 
 ####################################################################################################
-# Grammar readers - finding the one action in a reply: a call, an Action: line, or bare JSON
+# Grammar readers - finding the one action in a reply: a call, a verb, or a bare place
 ####################################################################################################
 
-
-def _said_before(text: str, openers: Sequence[str]) -> str:
-    """The reply's own sentence: what stands before its call, behind "Action:" if that is there."""
-    before = text
-    for opener in openers:
-        before, _, _ = before.partition(opener)
-    _, label, sentence = before.rpartition("Action:")
-    return cut(sentence if label else before, SENTENCE_CHARS)
-
-
 SENTENCE_CHARS = 400  # of a reply's own sentence that are kept
-_CALL_MARKS = ("<tool_call>", "<seed:tool_call>", "<function", "[TOOL_REQUEST]", "```", "{")
+THOUGHTS_MOST = 20  # parts of a reply that are only thought
+
+_THOUGHT_NAMES = r"thinking|gui_think|thinkt|grounding_think|think_never_used_\w{1,60}"
+_THOUGHT_TAG = re.compile(rf"<(?P<end>/?)(?P<name>think|{_THOUGHT_NAMES})>")
+# <think> itself is looked after by those who find calls, where a text to type may hold it.
+_OTHER_THOUGHT_TAG = re.compile(rf"<(?P<end>/?)(?P<name>{_THOUGHT_NAMES})>")
+
+# Where a call begins, in all its forms.
+_CALL_BEGIN = re.compile(
+    r"<tool_call>|<seed:tool_call>|<function|\[TOOL_REQUEST\]|\A\s{0,99}(?:```|[\[{])"
+)
+_CONCLUSION = re.compile(r"<conclusion>([^<]{0,2000})</conclusion>")
+# Qwen2.5-VL-72B closes a call with one of these signs (QwenLM/Qwen3-VL#870, #1093).
+_CLOSER_SIGNS = ("⚗", "📐")
+# Qwen3.8 at times opens a parameter that has the function's own name, and never closes it.
+_STRAY_OPENER = re.compile(
+    r"\A([^<{]*(?:<tool_call>\s{0,9})?<function=(\w{1,60})>\s{0,9})"
+    r"<parameter=\2>\s{0,9}(?=<parameter=)"
+)
+
+
+class _Apart(NamedTuple):
+    """A reply's text, and what of the reply was only thought."""
+
+    thought: str
+    rest: str
+
+
+def _apart(message: JsonObject, tag: re.Pattern[str], call: re.Pattern[str]) -> _Apart:
+    """The thoughts before the first call, and the text without them; raises ReplyError.
+
+    `tag` finds the tags of thoughts, `call` the beginning of a call. What stands before a lone
+    closing tag was thought, and a call before it may have been: then nothing is certain.
+    """
+    text = message_text(message.get("content"))
+    parts: list[str] = []
+    for _ in range(THOUGHTS_MOST):
+        opening = tag.search(text)
+        if opening is None or _is_call_before(text, opening, tag, call):
+            parts.insert(0, thoughts({**message, "content": text}))
+            return _Apart("\n".join(part for part in parts if part), text)
+        behind = text[opening.end() :]
+        before = text[: opening.start()]
+        if opening["end"]:
+            parts.append(before.strip())
+            text = behind
+            continue
+        name = opening["name"]
+        thought, end_tag, behind = behind.partition(f"</{name}>")
+        if not end_tag:
+            raise ReplyError(f"The reply ends inside <{name}>.", "no_call")
+        parts.append(thought.strip())
+        text = before + behind
+    raise ReplyError("The reply repeats its tags without end.", "repetition")
+
+
+def _is_call_before(
+    text: str, opening: re.Match[str], tag: re.Pattern[str], call: re.Pattern[str]
+) -> bool:
+    """Whether the first call begins before a tag of thoughts; raises ReplyError.
+
+    Where a thought ends behind a call, the call may have been a part of it.
+    """
+    begin = call.search(text)
+    if begin is None or begin.start() > opening.start():
+        return False
+    if any(found["end"] for found in tag.finditer(text, opening.start())):
+        raise ReplyError("The call stands among thoughts.", "no_call")
+    return True
+
+
+def _sentence(text: str) -> str:
+    """The reply's own sentence: its conclusion, or what it says before its call."""
+    conclusion = _CONCLUSION.search(text)
+    if conclusion:
+        return cut(conclusion[1], SENTENCE_CHARS)
+    before, *_ = _CALL_BEGIN.split(text, maxsplit=1)
+    _, label, sentence = before.rpartition("Action:")
+    said = sentence if label else before
+    said = said.replace("<action>", "").replace("</action>", "")
+    return cut(said, SENTENCE_CHARS)
 
 
 def read_function(
-    functions: Sequence[str], message: JsonObject, finish_reason: str | None
+    functions: Collection[str], message: JsonObject, finish_reason: str | None
 ) -> Written:
     """The action of a call of a function such as computer_use, in JSON or XML; raises ReplyError.
 
-    The function's argument "action" says what is done. Some models write the action where the
-    function's name belongs; that is as certain.
+    The function's argument "action" says what is done. Without functions, the name of the call is
+    the action; some models write it there though they have one, and that is as certain.
     """
-    call, *_ = _found_calls(message, finish_reason)
+    apart = _apart(message, _OTHER_THOUGHT_TAG, _CALL_BEGIN)
+    text = _without_slips(apart.rest)
+    call, *_ = _found_calls({**message, "content": text}, finish_reason)
     name, value = _name_and_arguments(call)
-    arguments = _arguments(value, str(name), {})
-    content = message_text(message.get("content"))
-    said = _said_before(strip_think(content), _CALL_MARKS)
-    thought = thoughts(message)
+    given = _arguments(value, str(name), {})
+    action = name
     if name in functions:
-        action = arguments.pop("action", None)
-        if action is None:
-            raise ReplyError("The call lacks its action.", "missing_action")
-        return Written(str(action), arguments, said, thought)
-    if "action" in arguments:
-        names = " or ".join(functions)
-        raise ReplyError(f"There is no function {name!r:.60}; call {names}.", "unknown_tool")
-    return Written(str(name), arguments, said, thought)
+        action = given.pop("action", None)
+    elif "action" in given:
+        advice = f"; call {' or '.join(functions)}" if functions else ""
+        raise ReplyError(f"There is no function {name!r:.60}{advice}.", "unknown_tool")
+    if not isinstance(action, str):
+        raise ReplyError("The call lacks its action.", "missing_action")
+    action = action.strip()
+    said = _sentence(strip_think(text))
+    return Written(action, given, said, apart.thought)
+
+
+def _without_slips(text: str) -> str:
+    """A reply without a sign that stands for a closing tag, and without a stray opening one."""
+    text = text.rstrip()
+    for sign in _CLOSER_SIGNS:
+        text = text.removesuffix(sign)
+    return _STRAY_OPENER.sub(r"\1", text)
+
+
+# verb(name='text', name=1, 'text', [1, 2]), one piece at a time.
+_VERB = re.compile(r"\s{0,9}([A-Za-z_][\w.]{0,60})\(\s{0,9}(?P<empty>\)?)")
+_QUOTED = r"'[^'\\\n]*(?:\\.[^'\\\n]*)*'|\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\""
+_GIVEN = re.compile(
+    rf"\s{{0,9}}(?:(?P<name>\w{{1,60}})\s?=\s?)?"
+    rf"(?:(?P<text>{_QUOTED})|(?P<number>-?[0-9.]{{1,30}})|(?P<list>\[[^\[\]\n]{{0,400}}\]))"
+    r"\s{0,9}(?P<sign>[,)])"
+)
+_VERB_END = re.compile(r"[ \t]{0,9}(?:\r?\n|\Z|</|```|<\|im_end\|>)")
+_ESCAPE = re.compile(r"\\(.)", re.S)
+# Any other escape may as well be part of a Windows path such as 'C:\Users'.
+_ESCAPED = {"'": "'", '"': '"', "n": "\n", "t": "\t", "\\": "\\"}
+GIVEN_MOST = 12  # arguments of a verb
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """What an escape in a quoted text means; raises ReplyError for one that is not certain."""
+    sign = _ESCAPED.get(escape[1])
+    if sign is None:
+        raise ReplyError(f"The text holds {escape[0]!r}; write a backslash as two.")
+    return sign
+
+
+def _given_value(found: re.Match[str]) -> object:
+    """The value of one argument of a verb."""
+    text = found["text"]
+    if text is not None:
+        return _ESCAPE.sub(_unescaped, text[1:-1])
+    if found["list"] is not None:
+        return _spelled_list(found["list"])
+    return found["number"]
+
+
+def _spoken_verb(text: str, begin: int) -> tuple[str, list[tuple[str, object]]]:
+    """The verb(...) that stands there and its arguments, "" for the name of one without.
+
+    Raises ReplyError unless it is whole and nothing else stands on its line.
+    """
+    problem = ReplyError("The action is incomplete or has another form.", "invalid_json")
+    verb = _VERB.match(text, begin)
+    if verb is None:
+        raise problem
+    pairs: list[tuple[str, object]] = []
+    place = verb.end()
+    is_open = not verb["empty"]
+    while is_open:
+        given = _GIVEN.match(text, place)
+        if given is None or len(pairs) == GIVEN_MOST:
+            raise problem
+        pairs.append((given["name"] or "", _given_value(given)))
+        place = given.end()
+        is_open = given["sign"] == ","
+    if not _VERB_END.match(text, place):
+        raise problem
+    return verb[1], pairs
+
+
+def _words_of(message: JsonObject, finish_reason: str | None, call: re.Pattern[str]) -> _Apart:
+    """A reply without a call of the server's, its thoughts apart; raises ReplyError if it was cut.
+
+    `call` finds where its action begins.
+    """
+    if message.get("tool_calls") or message.get("function_call"):
+        raise ReplyError("The reply is a tool call; write the action as text.", "no_call")
+    if finish_reason in _CUT_REASONS:
+        raise ReplyError("The reply was cut.", "cut")
+    return _apart(message, _THOUGHT_TAG, call)
+
+
+_ACTION_LABEL = re.compile(r"(?:\A|\n|<computer_env>)[ \t]{0,9}Action[ \t]?[:：]")
+_THOUGHT_LABEL = re.compile(r"(?:Thought|Action_Summary)[:：]")
+
+
+def read_verb(message: JsonObject, finish_reason: str | None) -> Written:
+    """The first verb(...) behind "Action:" at the front of a line; raises ReplyError."""
+    apart = _words_of(message, finish_reason, _ACTION_LABEL)
+    label = _ACTION_LABEL.search(apart.rest)
+    if label is None:
+        raise ReplyError('The reply has no line that begins with "Action:".', "no_call")
+    verb, pairs = _spoken_verb(apart.rest, label.end())
+    given = _unique(pairs)
+    if "" in given:
+        raise ReplyError(f"An argument of {verb} has no name.")
+    before = apart.rest[: label.start()]
+    *_, said = _THOUGHT_LABEL.split(before)
+    said = cut(said, SENTENCE_CHARS)
+    return Written(verb, given, said, apart.thought)
+
+
+# Where the code of a reply begins, and by what name the first arguments of a function go.
+_CODE = re.compile(r"```(?:python|code)?[ \t]{0,9}\n\s{0,9}")
+_CODE_ACTION = re.compile(r"## Action:\s{0,9}([^\n#]{1,2000})")
+_FIRST_NAMES = {
+    "pyautogui.scroll": ("clicks",),
+    "pyautogui.hscroll": ("clicks",),
+    "pyautogui.write": ("message",),
+    "computer.terminate": ("status",),
+}
+_KEY_FUNCTIONS = ("pyautogui.press", "pyautogui.hotkey")
+
+
+def read_code(message: JsonObject, finish_reason: str | None) -> Written:
+    """The first statement of a block of Python code, a call of pyautogui; raises ReplyError."""
+    apart = _words_of(message, finish_reason, _CODE)
+    begin = _CODE.search(apart.rest)
+    if begin is None:
+        raise ReplyError("The reply has no block of code.", "no_call")
+    function, pairs = _spoken_verb(apart.rest, begin.end())
+    given = _named_arguments(function, pairs)
+    action = _CODE_ACTION.search(apart.rest)
+    said = cut(action[1], SENTENCE_CHARS) if action else ""
+    return Written(function, given, said, apart.thought)
+
+
+def _named_arguments(function: str, pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The arguments of a function of pyautogui by name, with x and y as one place."""
+    if function in _KEY_FUNCTIONS:
+        keys = [value for name, value in pairs if name in ("", "keys")]
+        if len(keys) < len(pairs):
+            raise ReplyError(f"{function} takes keys alone.")
+        return {"keys": keys[0] if len(keys) == 1 else keys}
+    names = _FIRST_NAMES.get(function, ("x", "y"))
+    named: list[tuple[str, object]] = []
+    for number, (name, value) in enumerate(pairs):
+        if not name and number >= len(names):
+            raise ReplyError(f"{function} has too many arguments.")
+        named.append((name or names[number], value))
+    given = _unique(named)
+    if given.get("button") == "left":
+        del given["button"]
+    return _with_one_place(given)
+
+
+def _with_one_place(given: dict[str, object]) -> dict[str, object]:
+    """The arguments with x and y as one place."""
+    if "x" not in given or "y" not in given:
+        return given
+    if "coordinate" in given:
+        raise ReplyError("The reply gives two places.", "invalid_box")
+    place = [given.pop("x"), given.pop("y")]
+    return {**given, "coordinate": place}
+
+
+_ANSWER = re.compile(r"<answer>\s{0,9}")
+_ANSWER_END = re.compile(r"(?:</answer>)?\s{0,99}\Z")
+_BARE_CALL = re.compile(r"\A\s{0,99}(?:```(?:json)?\s{0,9})?(?=\{)")
+_NEVER = re.compile(r"(?!)")
+_LOCATED_CLICK = re.compile(
+    r"\s{0,99}Click\(\s{0,9}([0-9.]{1,12})\s{0,9},\s{0,9}([0-9.]{1,12})\s{0,9}\)\s{0,99}"
+)
+
+
+def read_answer(message: JsonObject, finish_reason: str | None) -> Written:
+    """The place in <answer>{"coordinate": [x, y]}</answer>; raises ReplyError."""
+    apart = _words_of(message, finish_reason, _ANSWER)
+    begin = _ANSWER.search(apart.rest)
+    if begin is None:
+        raise ReplyError("The reply has no <answer>.", "no_call")
+    given = _only_object(apart.rest, begin.end(), _ANSWER_END)
+    return Written(LOCATED, given, "", apart.thought)
+
+
+def read_object(message: JsonObject, finish_reason: str | None) -> Written:
+    """The place of a reply that is one object of JSON; raises ReplyError.
+
+    An object without an action, {"x": x, "y": y}, is the place that was looked for.
+    """
+    apart = _words_of(message, finish_reason, _NEVER)
+    begin = _BARE_CALL.match(apart.rest)
+    if begin is None:
+        raise ReplyError("The reply is not one JSON object.", "no_call")
+    given = _with_one_place(_only_object(apart.rest, begin.end(), _BARE_END))
+    action = given.pop("action", LOCATED)
+    return Written(str(action), given, "", apart.thought)
+
+
+def read_click(message: JsonObject, finish_reason: str | None) -> Written:
+    """The place of a reply that is Click(x, y) and nothing else; raises ReplyError."""
+    apart = _words_of(message, finish_reason, _NEVER)
+    found = _LOCATED_CLICK.fullmatch(apart.rest)
+    if found is None:
+        raise ReplyError("The reply is not Click(x, y).", "no_call")
+    x, y = found.groups()
+    given = {"coordinate": [x, y]}
+    return Written(LOCATED, given, "", apart.thought)
+
+
+def _only_object(text: str, begin: int, ending: re.Pattern[str]) -> dict[str, object]:
+    """The JSON object that stands there, with nothing but an ending behind it; ReplyError."""
+    value, end = _decode(text, begin)
+    end = _after_rest(text, end)
+    if not isinstance(value, dict) or not ending.match(text, end):
+        raise ReplyError("Other text stands beside the place; send it alone.", "invalid_json")
+    return dict(value)
+
+
+def read_tool(message: JsonObject, finish_reason: str | None) -> Written:
+    """A call in one of the described vocabularies, in which a place may be a box."""
+    written = read_function((), message, finish_reason)
+    given = dict(written.given)
+    if "box" in given and "position" not in given:
+        given["position"] = given.pop("box")
+    return written._replace(given=given)
 
 
 ####################################################################################################
@@ -8028,8 +8609,8 @@ For each function call, return a json object with function name and arguments wi
 <tool_call>
 {{"name": <function-name>, "arguments": <args-json-object>}}
 </tool_call>"""
-_HELPFUL = "You are a helpful assistant.\n\n"
-_ACTION_FORMAT = """
+HELPFUL = "You are a helpful assistant.\n\n"
+ACTION_FORMAT = """
 
 # Response format
 
@@ -8042,7 +8623,7 @@ Rules:
 - Be brief: one sentence for Action.
 - Do not output anything else outside those parts.
 - If finishing, use action=terminate in the tool call."""
-_NEXT_MOVE = """Please generate the next move according to the UI screenshot, instruction and \
+NEXT_MOVE = """Please generate the next move according to the UI screenshot, instruction and \
 previous actions.
 
 Instruction: {task}
@@ -8059,6 +8640,144 @@ successive screenshots to see the results of your actions.
 its coordinates first.
 * Click buttons, links and icons with the cursor's tip in the centre of the element."""
 
+_XML_FRAME = """# Tools
+
+You have access to the following functions:
+
+<tools>
+{tools}
+</tools>
+
+If you choose to call a function ONLY reply in the following format with NO suffix:
+
+<tool_call>
+<function=example_function_name>
+<parameter=example_parameter_1>
+value_1
+</parameter>
+<parameter=example_parameter_2>
+This is the value for the second parameter
+that can span
+multiple lines
+</parameter>
+</function>
+</tool_call>
+
+<IMPORTANT>
+Reminder:
+- Function calls MUST follow the specified format: an inner <function=...></function> block must \
+be nested within <tool_call></tool_call> XML tags
+- Required parameters MUST be specified
+- You may provide optional reasoning for your function call in natural language BEFORE the \
+function call, but NOT after
+</IMPORTANT>"""
+THINKING_FORMAT = """
+
+# Response format
+
+Answer in exactly these three parts, in this order:
+<thinking>
+what the screenshot shows, whether the last action worked, and what to do next
+</thinking>
+<tool_call>
+{"name": "computer_use", "arguments": {...}}
+</tool_call>
+<conclusion>
+one sentence that says what this action does
+</conclusion>"""
+_TARS_INTRO = """You are a GUI agent. You are given a task and your action history, with \
+screenshots. You need to perform the next action to complete the task.
+
+## Output Format
+```
+Thought: ...
+Action: ...
+```
+
+## Action Space
+
+"""
+_TARS_BEHIND = """
+
+## Note
+- Use English in `Thought` part.
+- Write a small plan and finally summarize your next action (with its target element) in one \
+sentence in `Thought` part.
+
+## User Instruction
+{task}"""
+_TARS_BOX_SPACE = """click(start_box='<|box_start|>(x1,y1)<|box_end|>')
+left_double(start_box='<|box_start|>(x1,y1)<|box_end|>')
+right_single(start_box='<|box_start|>(x1,y1)<|box_end|>')
+drag(start_box='<|box_start|>(x1,y1)<|box_end|>', end_box='<|box_start|>(x3,y3)<|box_end|>')
+hotkey(key='ctrl c') # Split keys with a space and use lowercase. At most 3 keys.
+type(content='xxx') # Use escape characters \\', \\", and \\n in content. If you want to submit \
+your input, use \\n at the end of content.
+scroll(start_box='<|box_start|>(x1,y1)<|box_end|>', direction='down or up or right or left')
+wait() # Sleep for 5s and take a screenshot to check for any changes.
+finished(content='xxx')
+call_user() # The task is unsolvable, or you need the user's help."""
+_TARS_POINT_SPACE = """click(point='<point>x1 y1</point>')
+left_double(point='<point>x1 y1</point>')
+right_single(point='<point>x1 y1</point>')
+drag(start_point='<point>x1 y1</point>', end_point='<point>x2 y2</point>')
+hotkey(key='ctrl c') # Split keys with a space and use lowercase. At most 3 keys.
+press(key='ctrl') # Hold a key down.
+release(key='ctrl') # Let a held key go.
+type(content='xxx') # Use escape characters \\', \\", and \\n in content. If you want to submit \
+your input, use \\n at the end of content.
+scroll(point='<point>x1 y1</point>', direction='down or up or right or left')
+wait() # Sleep for 5s and take a screenshot to check for any changes.
+finished(content='xxx')
+call_user() # The task is unsolvable, or you need the user's help."""
+TARS_BOX_QUESTION = _TARS_INTRO + _TARS_BOX_SPACE + _TARS_BEHIND
+TARS_POINT_QUESTION = _TARS_INTRO + _TARS_POINT_SPACE + _TARS_BEHIND
+TARS2_QUESTION = """You are a GUI agent. You are given a task and your action history, with \
+screenshots. Perform the next action to complete the task, as one call in this form:
+<seed:tool_call>
+<function=click>
+<parameter=point><point>x y</point></parameter>
+</function>
+</seed:tool_call>
+
+The functions, with places on a grid of 0..1000:
+click(point), left_double(point), right_single(point), move_to(point), \
+drag(start_point, end_point), scroll(direction, point), type(content), hotkey(key), press(key), \
+release(key), mouse_down(point, button), mouse_up(point, button), wait(time), \
+take_screenshot(), finished(content), call_user()
+
+Previous actions:
+{steps}
+
+Task: {task}"""
+LOCATE_QUESTION = """Locate on the screenshot what has to be clicked for this: {task}"""
+MAI_FRAME = """You are a GUI grounding agent. You see a screenshot and an instruction; find the \
+element that the instruction means. Answer in this form, with coordinates from 0 to 999:
+<grounding_think>
+what the element is and where
+</grounding_think>
+<answer>
+{"coordinate": [x, y]}
+</answer>"""
+HOLO1_FRAME = """Localize an element on the GUI image according to the instruction and output a \
+click position in the form Click(x, y), with x in 0..{width} and y in 0..{height}."""
+HOLO15_FRAME = """Localize an element on the GUI image according to the instruction and output \
+{"action": "click_absolute", "x": x, "y": y}, with x in 0..{width} and y in 0..{height}."""
+HOLO2_FRAME = """Localize an element on the GUI image according to the instruction and output \
+{"x": x, "y": y}, with x and y in 0..1000."""
+CUA_FRAME = """You are a GUI agent. You are given a task and a screenshot of the screen. You need \
+to perform a series of pyautogui actions to complete the task.
+
+For each step, answer in this form:
+## Thought:
+where you are, and what comes next
+## Action:
+one sentence that says the action
+## Code:
+```python
+one call, such as pyautogui.click(x=0, y=0) or computer.terminate(status='success')
+```"""
+
 # An argument of a function: its type, and what its description says.
 _ARGUMENTS: Mapping[str, tuple[str, str]] = {
     "action": ("string", "The action to perform."),
@@ -8072,6 +8791,11 @@ _ARGUMENTS: Mapping[str, tuple[str, str]] = {
     ),
     "time": ("number", "The seconds to wait. Required only by `action=wait`."),
     "status": ("string", "The status of the task. Required only by `action=terminate`."),
+    "coordinate2": ("array", "(x, y) where a drag ends. Required only by `action=drag`."),
+    "clear": ("number", "1 to empty the field before typing. Only for `action=type`."),
+    "enter": ("number", "1 to press Enter after typing. Only for `action=type`."),
+    "press_enter": ("boolean", "Whether to press Enter after typing, true if left out."),
+    "delete_existing_text": ("boolean", "Whether to empty the field before typing."),
 }
 _ENUMS = {"status": ["success", "failure"]}
 
@@ -8104,8 +8828,23 @@ def _takes(words: Words, argument: str) -> bool:
 
 def json_frame(before: str, behind: str, words: Words, sides: Sides) -> str:
     """A system text with one function of JSON calls, with what stands before and behind it."""
-    tools = json.dumps(computer_use(words, sides), ensure_ascii=False)
-    return before + _JSON_FRAME.format(tools=tools) + behind
+    return before + _JSON_FRAME.format(tools=_as_line(words, sides)) + behind
+
+
+def xml_frame(words: Words, sides: Sides) -> str:
+    """A system text with one function of XML calls."""
+    return _XML_FRAME.format(tools=_as_line(words, sides))
+
+
+def _as_line(words: Words, sides: Sides) -> str:
+    """The function of a grammar's words as one line of JSON."""
+    return json.dumps(computer_use(words, sides), ensure_ascii=False)
+
+
+def plain_frame(text: str, words: Words, sides: Sides) -> str:
+    """A system text that may name the largest x and y."""
+    width, height = sides
+    return text.replace("{width}", str(width)).replace("{height}", str(height))
 
 
 ####################################################################################################
@@ -8117,6 +8856,9 @@ _GRIDS = {"0..1000": 1000, "0..999": 999}
 RESIZED = "resized"  # pixels of the picture as the server brings it before the model
 
 
+_NO_MODEL = re.compile(r"(?!)")
+
+
 @dataclass(frozen=True)
 class Grammar:
     """How models of one training are asked and answer: data, `read` and `announce`."""
@@ -8125,15 +8867,15 @@ class Grammar:
     words: Words
     reader: Callable[[JsonObject, str | None], Written]
     frame: Callable[[Words, Sides], str]  # the system text
-    question: str = _NEXT_MOVE  # the user turn that says the task, {task}, and the {steps} before
+    question: str = NEXT_MOVE  # the user turn that says the task, {task}, and the {steps} before
     step: str = "Step {number}: {said}"
     no_steps: str = "None"
     example: str = ""  # of a reply, for corrections
+    also: Words = field(default_factory=dict)  # words that are understood, but not announced
     space: str = "0..1000"  # a key of _GRIDS, or RESIZED
     picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
     sampling: Mapping[str, float | int] = field(default_factory=dict)
-    # Words of which one stands in a model's name, less its dots and dashes, if it speaks this.
-    matches: tuple[str, ...] = ()
+    matches: re.Pattern[str] = _NO_MODEL  # in the names of models that speak it, in lower case
     screenshots: int = 1  # turns that keep their picture
     image_first: bool = False  # the picture stands before the text of its turn
     whole_tasks: bool = True  # it can do more than find a place
@@ -8148,7 +8890,7 @@ class Grammar:
         """
         try:
             written = self.reader(json_object(message), finish_reason)
-            return certain_act(written, self.words, self.sides(picture))
+            return certain_act(written, {**self.words, **self.also}, self.sides(picture))
         except ReplyError as error:
             caught = error
         except (RecursionError, ValueError):
@@ -8179,42 +8921,288 @@ class Grammar:
 
 
 CORRECTION_CHARS = 300  # of a defect
-_DETERMINED: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens": 2048}
+_OF_JSON = partial(read_function, ("computer_use",))
 _CALL_EXAMPLE = """Answer in this form:
 Action: <one short sentence>
 <tool_call>
 {"name": "computer_use", "arguments": {"action": <action>, ...}}
 </tool_call>"""
+_THINKING_EXAMPLE = """Answer with <thinking>, then one call, then <conclusion>:
+<tool_call>
+{"name": "computer_use", "arguments": {"action": <action>, ...}}
+</tool_call>"""
+_XML_EXAMPLE = """Answer with one call in this form:
+<tool_call>
+<function=computer_use>
+<parameter=action>
+...
+</parameter>
+</function>
+</tool_call>"""
+_TARS2_EXAMPLE = """Answer with one call in this form:
+<seed:tool_call>
+<function=click>
+<parameter=point><point>x y</point></parameter>
+</function>
+</seed:tool_call>"""
+_BOX_EXAMPLE = "Answer in this form:\nThought: ...\nAction: click(start_box='(x,y)')"
+_POINT_EXAMPLE = "Answer in this form:\nThought: ...\nAction: click(point='<point>x y</point>')"
+_COLD: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens": 2048}
+_OWL_SAMPLING = {**_COLD, "repetition_penalty": 1.05}
+_TARS_SAMPLING = {"temperature": 0, "top_p": 0.7, "max_tokens": 1000}
+_QWEN2_PICTURE = PictureRule(28, 3_136, 12_845_056)
+_TARS_PICTURE = PictureRule(28, 100 * 28**2, 16384 * 28**2)
+# Where several fit a model's name, the first is meant.
 _ROWS = (
     Grammar(
         "qwen3-vl",
         QWEN3_WORDS,
-        partial(read_function, ("computer_use",)),
-        partial(json_frame, _HELPFUL, _ACTION_FORMAT),
+        _OF_JSON,
+        partial(json_frame, HELPFUL, ACTION_FORMAT),
         example=_CALL_EXAMPLE,
-        sampling=_DETERMINED,
-        matches=("qwen3vl",),
+        sampling=_COLD,
+        matches=re.compile(r"qwen-?3[-_]?vl"),
     ),
+    Grammar(
+        "qwen2.5-vl",
+        QWEN25_WORDS,
+        _OF_JSON,
+        partial(json_frame, HELPFUL, ACTION_FORMAT),
+        example=_CALL_EXAMPLE,
+        space=RESIZED,
+        picture=_QWEN2_PICTURE,
+        sampling=_COLD,
+        matches=re.compile(r"qwen-?2[._]5[-_]?vl"),
+    ),
+    Grammar(
+        "qwen3.5-xml",
+        QWEN35_WORDS,
+        partial(read_function, ("computer_use", "computer")),
+        xml_frame,
+        also=QWEN38_WORDS,
+        example=_XML_EXAMPLE,
+        sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
+        thinking_off={"chat_template_kwargs": {"enable_thinking": False}},
+        matches=re.compile(r"qwen-?3[._]?[568](?![0-9b])|qwen-?cua"),
+    ),
+    Grammar(
+        "gui-owl-1.5",
+        OWL15_WORDS,
+        _OF_JSON,
+        partial(json_frame, "", ACTION_FORMAT),
+        also=OWL15_ALSO,
+        example=_CALL_EXAMPLE,
+        picture=PictureRule(16, 3_136, 10_035_200),
+        sampling=_OWL_SAMPLING,
+        matches=re.compile(r"gui-?owl-?1[._]5|gui-?plus"),
+    ),
+    Grammar(
+        "gui-owl-1.0",
+        OWL10_WORDS,
+        _OF_JSON,
+        partial(json_frame, "", THINKING_FORMAT),
+        example=_THINKING_EXAMPLE,
+        space=RESIZED,
+        picture=PictureRule(28, 100 * 28**2, 3000 * 28**2),
+        sampling=_OWL_SAMPLING,
+        matches=re.compile(r"gui-?owl"),
+    ),
+    Grammar(
+        "ui-tars-point",
+        TARS_POINT_WORDS,
+        read_verb,
+        partial(plain_frame, ""),
+        question=TARS_POINT_QUESTION,
+        example=_POINT_EXAMPLE,
+        picture=_TARS_PICTURE,
+        sampling=_TARS_SAMPLING,
+        matches=re.compile(r"doubao"),
+    ),
+    Grammar(
+        "ui-tars-1.5",
+        TARS_BOX_WORDS,
+        read_verb,
+        partial(plain_frame, ""),
+        question=TARS_BOX_QUESTION,
+        example=_BOX_EXAMPLE,
+        space=RESIZED,
+        picture=_TARS_PICTURE,
+        sampling=_TARS_SAMPLING,
+        matches=re.compile(r"ui-?tars-?1[._]5"),
+    ),
+    Grammar(
+        "ui-tars-2",
+        TARS2_WORDS,
+        partial(read_function, ()),
+        partial(plain_frame, ""),
+        question=TARS2_QUESTION,
+        example=_TARS2_EXAMPLE,
+        sampling=_TARS_SAMPLING,
+        matches=re.compile(r"ui-?tars-?2(?![0-9]*b)"),
+    ),
+    Grammar(
+        "ui-tars-1.0",
+        TARS_BOX_WORDS,
+        read_verb,
+        partial(plain_frame, ""),
+        question=TARS_BOX_QUESTION,
+        example=_BOX_EXAMPLE,
+        picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
+        sampling=_TARS_SAMPLING,
+        matches=re.compile(r"ui-?tars"),
+    ),
+    Grammar(
+        "mai-ui",
+        LOCATING_WORDS,
+        read_answer,
+        partial(plain_frame, MAI_FRAME),
+        question=LOCATE_QUESTION,
+        space="0..999",
+        sampling={"temperature": 0, "top_p": 1, "max_tokens": 2048},
+        whole_tasks=False,
+        matches=re.compile(r"mai-?ui"),
+    ),
+    Grammar(
+        "holo-1.5",
+        HOLO15_WORDS,
+        read_object,
+        partial(plain_frame, HOLO15_FRAME),
+        question=LOCATE_QUESTION,
+        space=RESIZED,
+        picture=_QWEN2_PICTURE,
+        sampling={"temperature": 0, "max_tokens": 256},
+        whole_tasks=False,
+        matches=re.compile(r"holo-?1[._]5"),
+    ),
+    Grammar(
+        "holo-2",
+        LOCATING_WORDS,
+        read_object,
+        partial(plain_frame, HOLO2_FRAME),
+        question=LOCATE_QUESTION,
+        picture=PictureRule(32, 64 * 32**2, 16384 * 32**2),
+        sampling={"temperature": 0, "max_tokens": 1024},
+        thinking_off={"chat_template_kwargs": {"thinking": False}},
+        whole_tasks=False,
+        matches=re.compile(r"holo-?2"),
+    ),
+    Grammar(
+        "holo-1",
+        LOCATING_WORDS,
+        read_click,
+        partial(plain_frame, HOLO1_FRAME),
+        question=LOCATE_QUESTION,
+        space=RESIZED,
+        picture=_QWEN2_PICTURE,
+        sampling={"temperature": 0, "max_tokens": 256},
+        whole_tasks=False,
+        matches=re.compile(r"holo-?1"),
+    ),
+    Grammar(
+        "fara-7b",
+        FARA_WORDS,
+        _OF_JSON,
+        partial(json_frame, HELPFUL, ""),
+        example=_CALL_EXAMPLE,
+        space=RESIZED,
+        picture=PictureRule(28, 4 * 28**2, 16384 * 28**2),
+        sampling={"temperature": 0, "max_tokens": 2048},
+        matches=re.compile(r"fara-?7b"),
+    ),
+    Grammar(
+        "opencua",
+        CUA_WORDS,
+        read_code,
+        partial(plain_frame, CUA_FRAME),
+        space=RESIZED,
+        picture=_QWEN2_PICTURE,
+        sampling={"temperature": 0, "top_p": 0.9, "max_tokens": 1500},
+        step="# Step {number}:\n## Action:\n{said}",
+        matches=re.compile(r"opencua"),
+    ),
+    Grammar("tools", TOOL_WORDS, read_tool, partial(plain_frame, "")),
 )
 GRAMMARS: dict[str, Grammar] = {row.name: row for row in _ROWS}
-TOOLS_GRAMMAR = "tools"  # the described vocabularies, which every model is asked in otherwise
+TOOLS_GRAMMAR = "tools"  # the described vocabularies, in which an unknown model is asked
+
+# Models of another training than what they are made of, in a grammar that is not known here.
+_OTHER_TRAINING = re.compile(
+    r"holo-?3|fara-?1[._]5|opencua.{0,9}a3b|gta-?1|infi-?gui|phi-?ground|aguvis|os-?atlas|showui"
+)
 
 
 def grammar_for(model_name: str, architecture: str = "") -> str:
-    """The name of the grammar that a model speaks by its name, or "tools"."""
-    names = (_letters_of(model_name), _letters_of(architecture))
-    for name in names:
+    """The name of the grammar that a model speaks, by its name, else by its kind; or "tools".
+
+    The kind, `architecture`, is what a server tells of a model that somebody named otherwise.
+    """
+    name = model_name.lower()
+    if _OTHER_TRAINING.search(name):
+        return TOOLS_GRAMMAR
+    for letters in (name, architecture.lower()):
         for grammar in GRAMMARS.values():
-            if any(word in name for word in grammar.matches):
+            if grammar.matches.search(letters):
                 return grammar.name
     return TOOLS_GRAMMAR
+
+
+# A reply that is refused for one of these reasons is not in the grammar at all.
+_NOT_ITS_FORM = ("no_call", "unknown_tool", "foreign")
+
+
+def _others_reading(
+    message: JsonObject, finish_reason: str | None, picture: tuple[int, int], asked_in: str
+) -> dict[str, GrammarCall]:
+    """What each other grammar of whole tasks reads in a reply, by its name.
+
+    A bare place counts as a click only for a model that was asked for a place.
+    Raises PersonNeeded, and ReplyError where one has this form and no certain act in it.
+    """
+    found: dict[str, GrammarCall] = {}
+    for grammar in GRAMMARS.values():
+        if grammar.name == asked_in or not grammar.whole_tasks:
+            continue
+        try:
+            found[grammar.name] = grammar.read(message, finish_reason, picture)
+        except ReplyError as error:
+            if error.kind not in _NOT_ITS_FORM:
+                raise
+    return found
+
+
+def _is_one_act(calls: Sequence[GrammarCall]) -> bool:
+    """Whether there are calls, and all of them are the same act."""
+    acts = [(call.name, call.arguments) for call in calls]
+    return bool(acts) and all(act == acts[0] for act in acts)
 
 
 def read_any(
     message: JsonObject, finish_reason: str | None, picture: tuple[int, int], asked_in: str
 ) -> tuple[GrammarCall, str]:
-    """The first act of a reply and the name of the grammar that it is in; raises ReplyError."""
-    return GRAMMARS[asked_in].read(message, finish_reason, picture), asked_in
+    """The first act of a reply and the name of the grammar that it is in; raises ReplyError.
+
+    A reply that has not the form of the grammar `asked_in` counts if all grammars that have its
+    form read the same: two that share a form and not a space, such as qwen3-vl and qwen2.5-vl,
+    leave a place uncertain. Where such grammars agree on an act without a place, the act is certain
+    and the grammar is not, so that its name is the one that was asked in.
+    """
+    try:
+        return GRAMMARS[asked_in].read(message, finish_reason, picture), asked_in
+    except ReplyError as error:
+        if error.kind not in _NOT_ITS_FORM:
+            raise
+        refused = error
+    try:
+        found = _others_reading(message, finish_reason, picture, asked_in)
+    except PersonNeeded:
+        raise
+    except ReplyError:
+        raise refused from None
+    if not _is_one_act(list(found.values())):
+        raise refused
+    name, call = next(iter(found.items()))
+    spaces = {GRAMMARS[other].space for other in found}
+    return call, name if len(spaces) == 1 else asked_in
 
 
 ####################################################################################################
