@@ -12011,13 +12011,13 @@ def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Gramma
     name = config.executor_grammar
     if not name and profile.loop == "native":
         name = grammar_for(model.stored or model.name, model.architecture)
+        if not GRAMMARS[name].whole_tasks:
+            name = TOOLS_GRAMMAR
     if name in ("", TOOLS_GRAMMAR):
         return None
     grammar = GRAMMARS.get(name)
     if grammar is None:
-        raise ConfigError(
-            f"There is no grammar {name[:40]!r}; there are {TOOLS_GRAMMAR}, {', '.join(GRAMMARS)}."
-        )
+        raise ConfigError(f"There is no grammar {name[:40]!r}; there are {', '.join(GRAMMARS)}.")
     if profile.loop not in ("native", "two_agent"):
         raise ConfigError(f"Profile {profile.name} takes no grammar; native or planner does.")
     if not grammar.whole_tasks:
@@ -17843,20 +17843,103 @@ def _says(word: Word, arguments: JsonDict) -> bool:
 
 
 def _spelled(part: Part, value: object, sides: Sides) -> object:
-    """A canonical argument as a grammar has it: places in its own space."""
+    """A canonical argument as a grammar has it: places in its own space, as pairs."""
     if part.kind not in ("place", "box"):
         return value
     place = []
     for number, side in zip(json_list(value), sides, strict=True):
         place.append(round(number * side / GRID))
-    return place if part.kind == "place" else "({},{})".format(*place)
+    return tuple(place)
 
 
-def written_reply(grammar: Grammar, sentence: str, action: str, given: JsonObject) -> str:
+def can_say(grammar: Grammar, step: str) -> bool:
+    """Whether a grammar has the act of a step; Fara's has no double click."""
+    if step not in DEMO_ACTS:
+        return False
+    act, _ = DEMO_ACTS[step]
+    entries = grammar.words.values()
+    return any(word.act == act for entry in entries for _, word in _meanings(entry))
+
+
+class Form(NamedTuple):
+    """How a reply is written down."""
+
+    whole: str  # of {why}, {action} and {arguments}
+    argument: str  # of {name} and {value}
+    place: str  # of {name}, {x} and {y}
+    between: str  # two arguments
+    spell: Callable[[object], str]
+    takes_action: bool = False  # whether the action is an argument of a function
+
+
+_JSON_FORM = Form(
+    whole="Action: {why}\n<tool_call>\n"
+    '{{"name": "computer_use", "arguments": {{{arguments}}}}}\n</tool_call>',
+    argument='"{name}": {value}',
+    place='"{name}": [{x}, {y}]',
+    between=", ",
+    spell=json.dumps,
+    takes_action=True,
+)
+_VERB_FORM = Form(
+    whole="Thought: {why}\nAction: {action}({arguments})",
+    argument="{name}={value}",
+    place="{name}='({x},{y})'",
+    between=", ",
+    spell=repr,
+)
+# JSON_FORM for those that are not here.
+FORMS: Mapping[str, Form] = {
+    "qwen3.5-xml": Form(
+        whole="{why}\n<tool_call>\n<function=computer_use>\n{arguments}\n</function>\n</tool_call>",
+        argument="<parameter={name}>\n{value}\n</parameter>",
+        place="<parameter={name}>\n[{x}, {y}]\n</parameter>",
+        between="\n",
+        spell=str,
+        takes_action=True,
+    ),
+    "gui-owl-1.0": _JSON_FORM._replace(
+        whole="<thinking>\n{why}\n</thinking>\n<tool_call>\n"
+        '{{"name": "computer_use", "arguments": {{{arguments}}}}}\n</tool_call>\n'
+        "<conclusion>\n{why}\n</conclusion>",
+    ),
+    "ui-tars-1.0": _VERB_FORM,
+    "ui-tars-1.5": _VERB_FORM,
+    "ui-tars-point": _VERB_FORM._replace(place="{name}='<point>{x} {y}</point>'"),
+    "ui-tars-2": Form(
+        whole="{why}\n<seed:tool_call>\n<function={action}>\n{arguments}\n</function>\n"
+        "</seed:tool_call>",
+        argument="<parameter={name}>{value}</parameter>",
+        place="<parameter={name}><point>{x} {y}</point></parameter>",
+        between="\n",
+        spell=str,
+    ),
+    "opencua": Form(
+        whole="## Action:\n{why}\n\n## Code:\n```python\n{action}({arguments})\n```",
+        argument="{name}={value}",
+        place="x={x}, y={y}",
+        between=", ",
+        spell=repr,
+    ),
+}
+
+
+def written_reply(grammar: Grammar, why: str, action: str, given: JsonDict) -> str:
     """A whole reply with one action, in the form of the grammar."""
-    arguments = {"action": action, **given}
-    call = {"name": "computer_use", "arguments": arguments}
-    return f"Action: {sentence}\n<tool_call>\n{json.dumps(call)}\n</tool_call>"
+    form = FORMS.get(grammar.name, _JSON_FORM)
+    arguments = given
+    if form.takes_action:
+        arguments = {"action": action, **given}
+    written = []
+    for name, value in arguments.items():
+        if isinstance(value, tuple):
+            x, y = value
+            written.append(form.place.format(name=name, x=x, y=y))
+            continue
+        spelled = form.spell(value)
+        written.append(form.argument.format(name=name, value=spelled))
+    joined = form.between.join(written)
+    return form.whole.format(why=why, action=action, arguments=joined)
 
 
 def demo_words_in(grammar: Grammar, why: str, step: str, said: JsonObject, png: bytes) -> str:
@@ -18073,7 +18156,7 @@ def demo_reply(request: Mapping[str, Any], grammar: Grammar | None = None) -> di
     story = not offers and '"observation"' in str(request["messages"][0])
     native = not offers and VERIFIER_PROMPT not in str(request["messages"][0])
     if story or (native and grammar):
-        offers = _demo_story_offers()
+        offers = _demo_story_offers(grammar if native else None)
     ways = _demo_ways(offers)
     lines, png = _demo_reading(request["messages"], "look" in ways)
     sights = demo_sights(png) if png else {"no picture": Coordinate(0, 0)}
@@ -18111,11 +18194,12 @@ def _demo_offers(request: Mapping[str, Any]) -> list[DemoOffer]:
     return offers
 
 
-def _demo_story_offers() -> list[DemoOffer]:
-    """The acts of the story profile."""
+def _demo_story_offers(grammar: Grammar | None) -> list[DemoOffer]:
+    """The acts of the story profile, those alone that a grammar has if there is one."""
     offers = []
     for tool in DEMO_TOOLS:
-        if tool.story_name:
+        lacking = grammar is not None and not can_say(grammar, tool.step)
+        if tool.story_name and not lacking:
             offers.append(DemoOffer(tool.story_name, tool.story_arguments))
     return offers
 
