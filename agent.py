@@ -12145,6 +12145,7 @@ def native_turn(engine: Engine, state: AgentState, native: Native, task: str) ->
         note_action(engine, state, record)
         return escalate(engine, state, progress=result == PERSON_HELPED)
     if answer.call is None:
+        engine.actuator.release()
         lost = replace(record, tool="no_call", result=NO_USABLE_CALL)
         note_action(engine, state, lost)
         return escalate(engine, state, progress=False)
@@ -12177,17 +12178,17 @@ def native_messages(
     words = grammar.first_text(task, steps[:number])
     messages: list[Message] = []
     for turn in native.shown:
-        message = _picture_message(grammar, words, turn.image)
+        message = native_message(grammar, words, turn.image)
         words = ""
         messages.append(message)
         messages.append(Message("assistant", turn.reply))
     notes = native_notes(state, engine.config)
     words = f"{words}\n\n{notes}".strip()
-    last = _picture_message(grammar, words, look.base64)
+    last = native_message(grammar, words, look.base64)
     return [*messages, last]
 
 
-def _picture_message(grammar: Grammar, words: str, image: bytes) -> Message:
+def native_message(grammar: Grammar, words: str, image: bytes) -> Message:
     """A turn's text and picture in the grammar's order."""
     if grammar.image_first:
         return Message("user", words, image)
@@ -12298,6 +12299,8 @@ def follow_native(
     if call.name in ENDING_ACTS:
         return end_native(engine, state, call, record)
     deed: Deed | None = None
+    if call.name in ("wait", "screenshot"):
+        engine.actuator.count_act()
     if call.name == "wait":
         seconds = min(call.arguments.get("seconds", 1), WAIT_MOST_S)
         engine.clock.sleep(seconds)
@@ -16678,12 +16681,17 @@ def check_model(
         yield Finding("server", True, config.lmstudio_endpoint)
         yield _check_vision(info)
         yield _check_context(info)
+        grammar = chosen_grammar(config, profile, info)
+        yield _check_grammar(grammar, info)
         # Where the server does not say whether its model sees, the picture tells.
         if info.vision is not False:
             waiting(f"{info.name} to find four squares in a picture, {most}")
             yield from check_calibration(config, info, server)
         waiting(f"{info.name} to call a tool, {most}")
-        yield _check_tool_calls(profile, info, server)
+        if grammar:
+            yield _check_native_call(grammar, config, info, server)
+        else:
+            yield _check_tool_calls(profile, info, server)
     # Before AgentError, of which it is one: the server is fine then, its model is not.
     except ReplyError as error:
         text = (
@@ -16735,6 +16743,34 @@ def _check_tool_calls(profile: Profile, info: ModelInfo, server: ModelServer) ->
     ]
     reply = server.complete(request_body(settings, messages))
     call = read_call(reply.message, reply.finish_reason, tools)
+    text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
+    return Finding("tool calls", True, text)
+
+
+def _check_grammar(grammar: Grammar | None, info: ModelInfo) -> Finding:
+    """In which grammar the model will be asked, and in which it was trained if that is another."""
+    asked_in = grammar_name(grammar)
+    trained_in = grammar_for(info.stored or info.name, info.architecture)
+    text = f"asked in {asked_in}"
+    if trained_in != asked_in:
+        text += f"; by its name it was trained in {trained_in}, which --profile native asks in"
+    return Finding("grammar", True, text)
+
+
+def _check_native_call(
+    grammar: Grammar, config: Config, info: ModelInfo, server: ModelServer
+) -> Finding:
+    """Has the model press a key in its grammar, which nobody carries out; raises ReplyError."""
+    size = grammar.picture.seen_size(screen_size(config))
+    manner = native_manner(grammar, config, size)
+    words = grammar.first_text("Press the key escape.", [])
+    picture = _calibration_picture(Rect(0, 0, *size))
+    messages = [native_message(grammar, words, picture)]
+    if manner.system:
+        messages.insert(0, Message("system", manner.system))
+    settings = {"model": info.name, **manner.settings}
+    reply = server.complete(request_body(settings, messages))
+    call = grammar.read(reply.message, reply.finish_reason, size)
     text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
     return Finding("tool calls", True, text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import unittest
 from collections.abc import Callable
 from typing import Any
@@ -235,6 +236,110 @@ class Choosing(NativeCase):
         entry = {"id": "mine", "type": "vlm", "state": "loaded", "arch": "qwen3vl"}
         (info,) = agent._models_of_entry(entry)
         self.assertEqual(info.architecture, "qwen3vl")
+
+
+WHOLE = [
+    grammar
+    for grammar in agent.GRAMMARS.values()
+    if grammar.whole_tasks and grammar.name != "tools"
+]
+
+
+def spoken(grammar: agent.Grammar, act: str, **arguments: Any) -> str:
+    """An act as a model of that grammar writes it, for a picture of 64x64."""
+    sides = grammar.sides(grammar.picture.seen_size(agent.Size(64, 64)))
+    action, given = agent.written_act(grammar, act, arguments, sides)
+    return agent.written_reply(grammar, f"I {act}", action, given)
+
+
+def broken(grammar: agent.Grammar, good: str, chance: random.Random) -> str:
+    """The reply as small models break it: none of them may be carried out."""
+    ways = [
+        "",
+        "I will now click the button.",
+        good[: len(good) * 2 // 3],  # cut
+        good.replace("click", "clack").replace("terminate", "stopp").replace("finished", "finish"),
+        good.replace("(", "{").replace("tool_call>", "tool_cal>").replace("{", "["),
+        good.replace("coordinate", "cordinate").replace("point", "pt").replace("start_box", "box"),
+    ]
+    return chance.choice(ways)
+
+
+class Grammars(NativeCase):
+    """Each grammar end to end with a server that speaks it."""
+
+    def run_in(
+        self, grammar: agent.Grammar, seed: int = 0, noise: float = 0.0, clicks: int = 3
+    ) -> tuple[agent.Engine, agent.Outcome]:
+        """A run of some clicks and an end, with a share of broken replies."""
+        chance = random.Random(seed)
+
+        def decide(request: dict[str, Any]) -> Message:
+            if is_verifier(request):
+                return text("YES: it is")
+            done = engine.eyes.desktop.inputs.count(("button", "left", True))
+            good = spoken(grammar, "finished", text="Done")
+            if done < clicks:
+                good = spoken(grammar, "click", position=[100 + 200 * done, 500])
+            if chance.random() < noise:
+                return text(broken(grammar, good, chance))
+            return text(good)
+
+        engine, state = self.engine(decide, "native", executor_grammar=grammar.name)
+        return engine, agent.run_agent(engine, state)
+
+    def test_each_grammar_clicks_where_it_says_and_ends(self) -> None:
+        for grammar in WHOLE:
+            with self.subTest(grammar.name):
+                engine, outcome = self.run_in(grammar)
+                self.assertEqual(outcome.kind, "completed")
+                xs = [x for kind, x, *_ in engine.eyes.desktop.inputs if kind == "move"]
+                wanted = [
+                    agent.to_point(agent.Coordinate(x, 500), agent.Rect(0, 0, 64, 36)).x
+                    for x in (100, 300, 500)
+                ]
+                for x, want in zip(xs, wanted, strict=True):
+                    self.assertLessEqual(abs(x - want), 1)
+
+    def test_with_three_of_ten_replies_broken_nineteen_of_twenty_runs_complete(self) -> None:
+        for grammar in WHOLE:
+            with self.subTest(grammar.name):
+                kinds = []
+                for seed in range(20):
+                    engine, outcome = self.run_in(grammar, seed, noise=0.3)
+                    kinds.append(outcome.kind)
+                    presses = engine.eyes.desktop.inputs.count(("button", "left", True))
+                    self.assertEqual(presses, 3, "a broken reply was carried out")
+                    engine.logger.close()
+                self.assertGreaterEqual(kinds.count("completed"), 19)
+
+    def test_three_replies_in_another_grammar_make_the_run_switch(self) -> None:
+        other = agent.GRAMMARS["ui-tars-point"]
+
+        def decide(request: dict[str, Any]) -> Message:
+            if is_verifier(request):
+                return text("YES: it is")
+            done = engine.eyes.desktop.inputs.count(("button", "left", True))
+            if done < 4:
+                return text(spoken(other, "click", position=[100 + 200 * done, 500]))
+            return text(spoken(other, "finished", text="Done"))
+
+        engine, state = self.engine(decide, "native", executor_grammar="qwen3-vl")
+        self.assertEqual(agent.run_agent(engine, state).kind, "completed")
+        (line,) = [line for line in self.lines if "replies came in the grammar" in line]
+        self.assertIn("3 replies came in the grammar ui-tars-point instead of qwen3-vl", line)
+        last = self.asked(engine)[-1]
+        self.assertNotIn("computer_use", str(last["messages"]))
+
+    def test_thinking_is_switched_where_the_model_has_a_switch(self) -> None:
+        grammar = agent.GRAMMARS["qwen3.5-xml"]
+        for setting, wanted in (("auto", None), ("off", False), ("on", True)):
+            config = agent.load_config({"test": {"thinking": setting}})
+            settings = agent.native_manner(grammar, config, agent.Size(64, 64)).settings
+            switch = settings.get("chat_template_kwargs", {"enable_thinking": None})
+            self.assertEqual(switch, {"enable_thinking": wanted})
+        config = agent.load_config({"test": {"thinking": "off"}})
+        self.assertEqual(agent.thinking_switch(QWEN, config.thinking), {})
 
 
 class Planned(NativeCase):
