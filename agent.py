@@ -8072,8 +8072,8 @@ def read_function(
     if name in functions:
         action = given.pop("action", None)
     elif "action" in given:
-        advice = f"; call {' or '.join(functions)}" if functions else ""
-        raise ReplyError(f"There is no function {name!r:.60}{advice}.", "unknown_tool")
+        names = " or ".join(functions) or "an action"
+        raise ReplyError(f"There is no function {name!r:.60}; call {names}.", "unknown_tool")
     if not isinstance(action, str):
         raise ReplyError("The call lacks its action.", "missing_action")
     action = action.strip()
