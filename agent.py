@@ -8367,8 +8367,8 @@ def read_function(
     if name in functions:
         action = given.pop("action", None)
     elif "action" in given:
-        advice = f"; call {' or '.join(functions)}" if functions else ""
-        raise ReplyError(f"There is no function {name!r:.60}{advice}.", "unknown_tool")
+        names = " or ".join(functions) or "an action"
+        raise ReplyError(f"There is no function {name!r:.60}; call {names}.", "unknown_tool")
     if not isinstance(action, str):
         raise ReplyError("The call lacks its action.", "missing_action")
     action = action.strip()
@@ -8961,7 +8961,7 @@ _ROWS = (
         partial(json_frame, HELPFUL, ACTION_FORMAT),
         example=_CALL_EXAMPLE,
         sampling=_COLD,
-        matches=re.compile(r"qwen-?3[-_]?vl"),
+        matches=re.compile(r"qwen-?3-?vl"),
     ),
     Grammar(
         "qwen2.5-vl",
@@ -8972,7 +8972,7 @@ _ROWS = (
         space=RESIZED,
         picture=_QWEN2_PICTURE,
         sampling=_COLD,
-        matches=re.compile(r"qwen-?2[._]5[-_]?vl"),
+        matches=re.compile(r"qwen-?2[.-]5-?vl"),
     ),
     Grammar(
         "qwen3.5-xml",
@@ -8983,7 +8983,7 @@ _ROWS = (
         example=_XML_EXAMPLE,
         sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
         thinking_off={"chat_template_kwargs": {"enable_thinking": False}},
-        matches=re.compile(r"qwen-?3[._]?[568](?![0-9b])|qwen-?cua"),
+        matches=re.compile(r"qwen-?3[.-]?[568](?![0-9b])|qwen-?cua"),
     ),
     Grammar(
         "gui-owl-1.5",
@@ -8994,7 +8994,7 @@ _ROWS = (
         example=_CALL_EXAMPLE,
         picture=PictureRule(16, 3_136, 10_035_200),
         sampling=_OWL_SAMPLING,
-        matches=re.compile(r"gui-?owl-?1[._]5|gui-?plus"),
+        matches=re.compile(r"gui-?owl-?1[.-]5|gui-?plus"),
     ),
     Grammar(
         "gui-owl-1.0",
@@ -9028,7 +9028,7 @@ _ROWS = (
         space=RESIZED,
         picture=_TARS_PICTURE,
         sampling=_TARS_SAMPLING,
-        matches=re.compile(r"ui-?tars-?1[._]5"),
+        matches=re.compile(r"ui-?tars-?1[.-]5"),
     ),
     Grammar(
         "ui-tars-2",
@@ -9072,7 +9072,7 @@ _ROWS = (
         picture=_QWEN2_PICTURE,
         sampling={"temperature": 0, "max_tokens": 256},
         whole_tasks=False,
-        matches=re.compile(r"holo-?1[._]5"),
+        matches=re.compile(r"holo-?1[.-]5"),
     ),
     Grammar(
         "holo-2",
@@ -9127,7 +9127,7 @@ TOOLS_GRAMMAR = "tools"  # the described vocabularies, in which an unknown model
 
 # Models of another training than what they are made of, in a grammar that is not known here.
 _OTHER_TRAINING = re.compile(
-    r"holo-?3|fara-?1[._]5|opencua.{0,9}a3b|gta-?1|infi-?gui|phi-?ground|aguvis|os-?atlas|showui"
+    r"holo-?3|fara-?1[.-]5|opencua.{0,9}a3b|gta-?1|infi-?gui|phi-?ground|aguvis|os-?atlas|showui"
 )
 
 
@@ -9136,10 +9136,11 @@ def grammar_for(model_name: str, architecture: str = "") -> str:
 
     The kind, `architecture`, is what a server tells of a model that somebody named otherwise.
     """
-    name = model_name.lower()
+    name = model_name.lower().replace("_", "-")
     if _OTHER_TRAINING.search(name):
         return TOOLS_GRAMMAR
-    for letters in (name, architecture.lower()):
+    kind = architecture.lower().replace("_", "-")
+    for letters in (name, kind):
         for grammar in GRAMMARS.values():
             if grammar.matches.search(letters):
                 return grammar.name
