@@ -12155,7 +12155,7 @@ def native_turn(engine: Engine, state: AgentState, native: Native, task: str) ->
     record = replace(
         record,
         response_text=call.said,
-        reasoning=call.thought,
+        reasoning=cut(call.thought, THOUGHT_CHARS),
     )
     return follow_native(engine, state, call, look, record)
 

@@ -358,7 +358,127 @@ class Planned(NativeCase):
         self.assertIn("Instruction: Click the button.", words_of(acting[0]))
 
 
+class Meanings(NativeCase):
+    """What a grammar's call comes to in tools of this program."""
+
+    def calls(self, name: str, **arguments: Any) -> list[tuple[str, dict[str, Any]]]:
+        found = agent.native_calls(agent.GrammarCall(name, arguments, said="Do it"))
+        for call in found:
+            agent.CANONICAL.parse(call)
+        return [(call.name, call.arguments) for call in found]
+
+    def test_a_click_has_the_sentence_as_its_label_and_none_where_no_place_is_said(self) -> None:
+        (click,) = self.calls("click")
+        self.assertEqual(click, ("click", {"element_name": "Do it", "position": None}))
+        ((_, given),) = self.calls("triple_click", position=[1, 2], modifiers=["ctrl", "shift"])
+        self.assertEqual(given["modifiers"], "ctrl+shift")
+
+    def test_a_long_sentence_is_cut(self) -> None:
+        (call,) = agent.native_calls(agent.GrammarCall("click", {}, said="x" * 500))
+        self.assertEqual(len(call.arguments["element_name"]), 120)
+
+    def test_every_canonical_act_is_one_that_the_actuator_knows(self) -> None:
+        place = {"position": [1, 2]}
+        for name in ("click", "double_click", "right_click", "middle_click", "triple_click"):
+            self.calls(name, **place)
+        for name in ("mouse_down", "mouse_up"):
+            self.calls(name)
+        self.calls("move", **place)
+        self.calls("drag", end=[3, 4])
+        self.calls("drag", start=[1, 2], end=[3, 4])
+        for name in ("key_down", "key_up", "press_key"):
+            self.calls(name, key="shift")
+        self.calls("scroll", ticks=-3, **place)
+        self.calls("hscroll", ticks=2)
+
+    def test_typing_at_a_place_is_several_acts(self) -> None:
+        acts = self.calls("type_text", text="hi", position=[1, 2], clear=True, submit=True)
+        self.assertEqual([name for name, _ in acts], ["click", "press_key", "type_text"])
+        self.assertEqual(acts[-1][1]["text"], "hi\n")
+
+    def test_several_chords_are_pressed_one_after_the_other(self) -> None:
+        acts = self.calls("press_key", keys=["ctrl+a", "delete"])
+        self.assertEqual([given["key"] for _, given in acts], ["ctrl+a", "delete"])
+
+    def test_each_of_several_acts_is_done_on_a_look_of_its_own(self) -> None:
+        engine, state, _ = self.play(said("key", keys=["a", "b"]), DONE)
+        keys = [value for kind, value, *_ in engine.eyes.desktop.inputs if kind == "key"]
+        self.assertEqual(keys, ["a", "a", "b", "b"])
+        self.assertEqual(len(self.records(engine, "result")), 2)
+
+    def test_a_key_is_not_held_longer_than_the_model_waits_three_times(self) -> None:
+        engine, state = self.engine(answers(DONE), "native", executor_grammar="qwen3-vl")
+        look = engine.eyes.look(1)
+        hold = agent.GrammarCall("key_down", {"key": "shift"})
+        record = agent.ActionRecord(1)
+        agent.follow_native(engine, state, hold, look, record)
+        for number in range(3):
+            self.assertEqual(engine.actuator.held_keys, ["shift"], number)
+            wait = agent.GrammarCall("wait", {"seconds": 1})
+            agent.follow_native(engine, state, wait, look, record)
+        self.assertEqual(engine.actuator.held_keys, [])
+
+
+class Checked(NativeCase):
+    def findings(self, profile: str, **settings: Any) -> dict[str, agent.Finding]:
+        from unittest import mock
+
+        config = agent.load_config({"test": settings})
+        server = mock.Mock(where="here")
+        server.discover.return_value = agent.ModelInfo("qwen3-vl-4b", vision=False)
+        escape = said("key", keys=["escape"])
+        server.complete.return_value = agent.Reply(
+            escape, "stop", agent.Usage(1, 1, None), "qwen3-vl-4b", 0.1, 1
+        )
+        found = agent.check_model(config, agent.PROFILES[profile], server)
+        self.server = server
+        return {finding.what: finding for finding in found}
+
+    def test_the_grammar_is_shown_and_tried(self) -> None:
+        findings = self.findings("native")
+        self.assertEqual(findings["grammar"].text, "asked in qwen3-vl")
+        self.assertEqual(
+            findings["tool calls"].text, 'press_key {"key": "escape"}, not carried out'
+        )
+        request = json.loads(self.server.complete.call_args[0][0])
+        self.assertEqual(request["temperature"], 0)
+
+    def test_another_profile_says_in_what_the_model_was_trained(self) -> None:
+        text = self.findings("planner")["grammar"].text
+        self.assertIn("asked in tools", text)
+        self.assertIn("trained in qwen3-vl", text)
+
+
 class People(NativeCase):
+    def test_a_call_for_the_person_is_a_turn_and_the_run_goes_on(self) -> None:
+        wish = said("interact", text="close the dialog")
+        replies = answers(wish, DONE)
+        engine, state = self.engine(replies, "native", executor_grammar="gui-owl-1.5")
+        asked: list[str] = []
+        engine.actuator.confirm = lambda question: asked.append(question) is None
+        self.assertEqual(agent.run_agent(engine, state).kind, "completed")
+        self.assertIn("close the dialog", asked[0])
+        first = state.memory.active_history[0]
+        self.assertEqual((first.tool, first.result), ("ask_person", agent.PERSON_HELPED))
+
+    def test_with_a_panel_it_is_a_pause_that_the_panel_ends(self) -> None:
+        engine, _ = self.engine(answers(DONE), "native", executor_grammar="qwen3-vl")
+
+        class Panel(agent.NoInbox):
+            present = True
+
+        engine.voice.inbox = Panel()
+        stop = engine.actuator.stop
+        paused: list[str] = []
+
+        def resume() -> None:
+            paused.append(stop.paused)
+            stop.paused = ""
+
+        engine.clock.at(engine.clock.now() + 5, resume)
+        self.assertEqual(agent.ask_person(engine, "close the dialog"), agent.PERSON_HELPED)
+        self.assertIn("close the dialog", paused[0])
+
     def help(self, answer: bool | Exception) -> str:
         engine, state = self.engine(answers(DONE), "native", executor_grammar="qwen3-vl")
 
