@@ -10829,7 +10829,7 @@ class Voice:
         """Whether the reply must hold a call; a conversation has to end in words."""
         if self.config.tool_choice != "discovered":
             return str(self.config.tool_choice)
-        if self.model.llama_cpp and self.profile.loop == "two_agent":
+        if self.model.llama_cpp and self.profile.loop in ("two_agent", "native"):
             return "required"
         return "auto"
 

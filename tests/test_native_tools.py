@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unittest
 from typing import Any
+from unittest import mock
 
 import agent
 from agent import Coordinate
@@ -135,9 +136,25 @@ class Held(unittest.TestCase):
     def test_a_pause_lets_go_of_it(self) -> None:
         stage = self.holding()
         stage.stop.paused = "for a while"
-        stage.clock.at(stage.clock.now() + 1, lambda: setattr(stage.stop, "paused", ""))
+
+        def resume() -> None:
+            self.free(stage)  # the keyboard is the person's meanwhile
+            stage.stop.paused = ""
+
+        stage.clock.at(stage.clock.now() + 1, resume)
         self.assertEqual(stage.attempt("press_key", key="right").refused, "stale_frame")
+
+    def test_an_act_that_fails_half_way_lets_go_of_it(self) -> None:
+        stage = self.holding()
+        with mock.patch.object(stage.desktop, "wheel", side_effect=agent.Win32Error("no")):
+            self.assertEqual(stage.attempt("scroll", ticks=2).refused, "windows")
         self.free(stage)
+
+    def test_a_click_does_not_complete_a_blocked_chord_with_what_is_held(self) -> None:
+        stage = Stage(config={"blocked_keys": "ctrl+alt"})
+        stage.do("key_down", key="ctrl")
+        performed = stage.attempt("click", modifiers="alt")
+        self.assertEqual((performed.refused, performed.acted), ("blocked_key", False))
 
     def test_text_is_typed_with_nothing_held(self) -> None:
         stage = self.holding()
