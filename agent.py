@@ -9015,6 +9015,7 @@ _ROWS = (
         question=TARS_POINT_QUESTION,
         example=_POINT_EXAMPLE,
         picture=_TARS_PICTURE,
+        screenshots=5,
         sampling=_TARS_SAMPLING,
         matches=re.compile(r"doubao"),
     ),
@@ -9027,6 +9028,7 @@ _ROWS = (
         example=_BOX_EXAMPLE,
         space=RESIZED,
         picture=_TARS_PICTURE,
+        screenshots=5,
         sampling=_TARS_SAMPLING,
         matches=re.compile(r"ui-?tars-?1[.-]5"),
     ),
@@ -9048,6 +9050,7 @@ _ROWS = (
         question=TARS_BOX_QUESTION,
         example=_BOX_EXAMPLE,
         picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
+        screenshots=5,
         sampling=_TARS_SAMPLING,
         matches=re.compile(r"ui-?tars"),
     ),
@@ -9782,6 +9785,15 @@ def native_step(record: ActionRecord) -> str:
     elif not done and record.result:
         line += f" ({cut(record.result, STEP_CHARS)})"
     return line
+
+
+def earlier_steps_text(steps: Sequence[str]) -> str:
+    """Behind a question that has no place of its own for earlier steps, since pictures tell them.
+
+    Without them the model would begin again each time that a picture goes.
+    """
+    lines = [f"Step {number}: {said}" for number, said in enumerate(steps, 1)]
+    return "\n\nSteps done before:\n" + "\n".join(lines)
 
 
 def native_notes(state: AgentState, config: Config) -> str:
@@ -12176,7 +12188,10 @@ def native_messages(
     room = room_of_steps(engine, native, look)
     steps = native_steps(state, room)
     number = len(steps) - len(native.shown)
-    words = grammar.first_text(task, steps[:number])
+    told = steps[:number]
+    words = grammar.first_text(task, told)
+    if told and "{steps}" not in grammar.question:
+        words += earlier_steps_text(told)
     messages: list[Message] = []
     for turn in native.shown:
         message = native_message(grammar, words, turn.image)
@@ -12246,6 +12261,8 @@ def read_native(engine: Engine, native: Native, reply: Reply, picture: Size) -> 
     asked_in = native.grammar.name
     call, name = read_any(message, reply.finish_reason, picture, asked_in)
     note_grammar(engine, native, name)
+    if not thoughts(message):  # else they are counted already
+        engine.voice.thought_tokens += len(call.thought) // CHARACTERS_OF_A_TOKEN
     return NativeAnswer(call, reply_as_it_was(reply))
 
 

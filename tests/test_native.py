@@ -313,6 +313,17 @@ class Grammars(NativeCase):
                     engine.logger.close()
                 self.assertGreaterEqual(kinds.count("completed"), 19)
 
+    def test_a_question_without_a_place_for_earlier_steps_gets_them_all_the_same(self) -> None:
+        grammar = agent.GRAMMARS["ui-tars-1.5"]
+        replies = [text(spoken(grammar, "click", position=[x, 500])) for x in (100, 300)]
+        done = text(spoken(grammar, "finished", text="Done"))
+        engine, _, outcome = self.play(*replies, done, grammar=grammar.name, native_screenshots=1)
+        self.assertEqual(outcome.kind, "completed")
+        self.assertIn("Step 1: I click\nStep 2: I click", words_of(self.asked(engine)[2]))
+        engine, _, _ = self.play(*replies, done, grammar=grammar.name)
+        roles = [message["role"] for message in self.asked(engine)[2]["messages"]]
+        self.assertEqual(roles, ["user", "assistant", "user", "assistant", "user"])
+
     def test_three_replies_in_another_grammar_make_the_run_switch(self) -> None:
         other = agent.GRAMMARS["ui-tars-point"]
 
