@@ -23,10 +23,12 @@ ROOMS
     Marks - what is drawn into a picture: text, and what was done and looked at
     Win32 table - structures, constants, and every function with its types and its check
     Desktop - what the program needs of a screen, a mouse and a keyboard, and Windows' answer
+    Keys - the names of keys, the chords of them, and the text that a keyboard can type
     Tools - what a model can call, declared once; vocabularies only rename
     Facts - what is known of an act and of the windows it reaches, in letters that can be compared
     Risks - what a person has to allow first: a table over the facts
     Bounds - what input must never reach or press
+    Hands - what mouse and keyboard can do, event by event; only the actuator uses them
     Actuator - the one place through which input leaves, with every gate before it
     Watcher - what can stop a run from outside: hotkeys, the corner, the console's close button
     Server answers - what a model server says: tokens, models, and its faults told apart
@@ -35,8 +37,14 @@ ROOMS
     Words - what a reply says beside its calls: thoughts, endless repeats, leaked tokens
     Replies - finding the calls in whatever the model said
     Arguments - reading a call's arguments with certainty, and what to answer when that fails
+    Grammar acts - what the words of the models' own grammars mean, and where that is on the grid
+    Grammar words - the actions of each grammar, and what they mean
+    Grammar readers - finding the one action in a reply: a call, a verb, or a bare place
+    Grammar frames - what the models of each grammar are told, as their own prompts write it
+    Grammars - the grammars that models were trained in, a row each, and which model speaks which
     Memory and state - what was done, what was archived, where the run stands
     Prompts - every text that a model reads
+    Native prompts - what a model is told in its own grammar, beside what that says itself
     Profiles - the five systems as data, and prepared tasks
     Journal - the run's folder, log, records and screenshots
     Exchange - one request to a role and its reply, counted and logged
@@ -46,9 +54,12 @@ ROOMS
     Turn engine - look, ask, perform, settle, record - once
     Proof - whether the task is done: its checks, what is known for certain, and a fresh look
     Turns - what every loop does with a turn: its end, its record, and a lack of progress
+    Native acts - what a call in a model's own grammar does here, and how it is asked for
+    Native turn - one turn of a model that is asked in its own grammar
     Two-agent loop - a planner that does not see the screen, an executor that does
     Chat loop - one conversation, one call a step, screenshots on demand
     Story loop - the model's own story and the marks of what it did are its memory
+    Loops - the loop of each profile, and the end of a run
     Replay - the acts of a run, again
     Report - what a run's records say to whoever looks back
     Page - the one page that is report and panel
@@ -59,6 +70,7 @@ ROOMS
     Demo state - what the drawn desktop knows, and what becomes of it by an act
     Demo pictures - how the drawn desktop looks, and the colours that tell what is what
     Demo - a small drawn desktop with real behaviour
+    Demo grammars - how the model of the demo says its steps in each grammar
     Demo model - the model of the demo, which finds its way by the pixels, and its server
     Terminal - what a person sees and says while it runs
     Help - reference material for --help TOPIC and --settings
@@ -137,6 +149,7 @@ from typing import (
     Protocol,
     TextIO,
     cast,
+    get_args,
     get_type_hints,
 )
 
@@ -203,6 +216,13 @@ class ToolError(AgentError):
 
 class ReplyError(ToolError):
     """No call can be read with certainty; the text tells the model the defect and what is valid."""
+
+
+class PersonNeeded(ReplyError):
+    """The model asks for the person instead of acting; the text is what it says, or empty."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, "person_needed")
 
 
 class Stopped(AgentError):
@@ -323,6 +343,16 @@ class Config:
     min_p: float | None = _setting(None, "sampling: least share of the likeliest", "", 0, 1)
     presence_penalty: float | None = _setting(None, "sampling: against repeats", "", -2, 2)
     seed: int | None = _setting(None, "sampling: the same replies again", "", 0, 2**32 - 1)
+    executor_grammar: str = _setting(
+        "",
+        "words of the role that acts, such as qwen3-vl, or tools; empty: profile native goes by"
+        " the model's name, the others take tools",
+    )
+    thinking: str = _setting(
+        "auto",
+        "whether a model with a switch for it thinks aloud; auto: as its server has it",
+        pattern="auto|on|off",
+    )
     # -- eyes
     screen_capture_w: int = _setting(
         0, "pixels, exactly so with the height; 0: as image_tokens gives", "AGENT_IMAGE_W", 0, 8192
@@ -351,6 +381,9 @@ class Config:
         "late",
         "screenshot behind the text that only grows, which servers reuse, or before all text",
         pattern="late|first",
+    )
+    native_screenshots: int = _setting(
+        0, "screenshots that a model sees in its own grammar; 0: as that advises", "", 0, 20
     )
     # -- hands
     dry_run: bool = _setting(False, "look, ask and log, but move and press nothing")
@@ -1260,7 +1293,7 @@ class Act:
         words = []
         for spec in fields(self.args):
             value = getattr(self.args, spec.name)
-            if spec.name == "reasoning":
+            if spec.name == "reasoning" or value is None:
                 continue
             words.append(
                 json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
@@ -3560,7 +3593,7 @@ class WindowsDesktop:
 
 
 ####################################################################################################
-# Tools - what a model can call, declared once; vocabularies only rename
+# Keys - the names of keys, the chords of them, and the text that a keyboard can type
 ####################################################################################################
 
 
@@ -3713,13 +3746,47 @@ def clean_text(text: str) -> str:
     return text
 
 
+####################################################################################################
+# Tools - what a model can call, declared once; vocabularies only rename
+####################################################################################################
+
 # What an argument is: its annotation decides about its JSON schema, about how it is read, and about
 # the gates that it has to pass. A plain str is a text for the program or its log.
 Label = NewType("Label", str)  # the words on what is clicked, by which risks are told
 Text = NewType("Text", str)  # what is typed
 Chord = NewType("Chord", str)  # keys that are pressed together, such as ctrl+s
+Modifiers = NewType("Modifiers", str)  # keys held while the mouse acts, such as ctrl+shift
+Button = NewType("Button", str)  # left, right or middle
+Ticks = NewType("Ticks", int)  # notches of a wheel; positive is up or right
 
 Schema = JsonDict  # a JSON schema, or a part of one
+
+
+TICKS_MOST = 100  # of one act: more than any page has, and few enough for the person to stop it
+BUTTONS = ("left", "right", "middle")
+
+
+def read_modifiers(text: str) -> str:
+    """`Ctrl+Shift` -> `ctrl+shift`; raises ToolError for a key that is no modifier."""
+    keys = parse_chord(text)
+    others = [key for key in keys if key not in MODIFIERS]
+    if others:
+        raise ToolError(f"{others[0]} is no key to hold while the mouse acts.", "invalid_key")
+    return "+".join(keys)
+
+
+def read_ticks(ticks: int) -> int:
+    """The notches as they are; raises ToolError for none and for more than a wheel is turned."""
+    if not 0 < abs(ticks) <= TICKS_MOST:
+        raise ToolError(f"{ticks} is no scroll from 1 to {TICKS_MOST} ticks, up or down.")
+    return ticks
+
+
+def read_button(name: str) -> str:
+    """The name of a mouse button as it is; raises ToolError."""
+    if name not in BUTTONS:
+        raise ToolError(f"There is no button {name[:40]!r}; the buttons are {', '.join(BUTTONS)}.")
+    return name
 
 
 class Kind(NamedTuple):
@@ -3735,6 +3802,9 @@ KINDS: dict[object, Kind] = {
     Label: Kind({"type": "string"}, str),
     Text: Kind({"type": "string"}, clean_text),
     Chord: Kind({"type": "string"}, lambda text: "+".join(parse_chord(text))),
+    Modifiers: Kind({"type": "string"}, read_modifiers),
+    Button: Kind({"type": "string", "enum": [*BUTTONS]}, read_button),
+    Ticks: Kind({"type": "integer", "minimum": -TICKS_MOST, "maximum": TICKS_MOST}, read_ticks),
     # With the numbers of items a server's grammar makes an empty place impossible.
     Coordinate: Kind(
         {"type": "array", "items": AXIS, "minItems": 2, "maxItems": 2},
@@ -3749,8 +3819,16 @@ KINDS: dict[object, Kind] = {
 
 @lru_cache  # evaluating annotations takes longer than all the gates of an act
 def annotations_of(args: type[Args]) -> Mapping[str, object]:
-    """The annotation of each argument, in their order."""
-    return get_type_hints(args)
+    """The annotation of each argument, in their order; that it may be None is left out."""
+    hints = get_type_hints(args)
+    return {name: _without_none(hint) for name, hint in hints.items()}
+
+
+def _without_none(hint: object) -> object:
+    """`Coordinate` for `Coordinate | None`."""
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    optional = type(None) in get_args(hint)
+    return kinds[0] if optional else hint
 
 
 def kind_of(args: type[Args], argument: str) -> Kind:
@@ -3758,10 +3836,22 @@ def kind_of(args: type[Args], argument: str) -> Kind:
     return KINDS[annotations_of(args)[argument]]
 
 
+def made(args: type[Args], argument: str, value: object) -> object:
+    """The value of one argument from what a call has for it; None only where that may be."""
+    if value is None and type(None) in get_args(get_type_hints(args)[argument]):
+        return None
+    return kind_of(args, argument).make(value)
+
+
 def values_of(args: Args, annotation: object) -> list[Any]:
-    """The values of the arguments that are annotated so, in their order."""
+    """The values of the arguments that are annotated so and given, in their order."""
     kinds = annotations_of(type(args))
-    return [getattr(args, name) for name, kind in kinds.items() if kind is annotation]
+    values = [getattr(args, name) for name, kind in kinds.items() if kind is annotation]
+    return [value for value in values if value is not None]
+
+
+# Of an argument that no vocabulary shows to a model: only a grammar fills it.
+UNSHOWN = {"shown": False}
 
 
 @dataclass(frozen=True)
@@ -3774,8 +3864,9 @@ class ClickArgs:
     """Something on the screen, by the words on it and by its place."""
 
     element_name: Label
-    position: Coordinate
+    position: Coordinate | None  # None, which only a grammar can say: where the mouse is
     reasoning: str = ""
+    modifiers: Modifiers | None = field(default=None, metadata=UNSHOWN)
 
 
 @dataclass(frozen=True)
@@ -3783,7 +3874,7 @@ class DragArgs:
     """Something on the screen that goes from one place to another."""
 
     element_name: Label
-    start: Coordinate
+    start: Coordinate | None  # None, which only a grammar can say: where the mouse is
     end: Coordinate
     reasoning: str = ""
 
@@ -3816,6 +3907,48 @@ class ScrollArgs:
     """Of a tool that needs to know nothing but may be given a reason."""
 
     reasoning: str = ""
+
+
+# What only the grammars of trained models can say; see `native_call`.
+
+
+@dataclass(frozen=True)
+class WheelArgs:
+    """How far the wheel is turned, and where; without a place that is where the mouse is."""
+
+    ticks: Ticks
+    position: Coordinate | None = None
+    modifiers: Modifiers | None = None
+
+
+@dataclass(frozen=True)
+class HoldKeyArgs:
+    """Keys that stay down for the next acts."""
+
+    key: Chord
+
+
+@dataclass(frozen=True)
+class LetGoArgs:
+    """Keys that were held; letting go of them is no risk, so that no gate asks about them."""
+
+    key: str
+
+
+@dataclass(frozen=True)
+class HoldButtonArgs:
+    """A mouse button, at a place or where the mouse is."""
+
+    element_name: Label = Label("")
+    position: Coordinate | None = None
+    button: Button = Button("left")
+
+
+@dataclass(frozen=True)
+class SayArgs:
+    """What the model says at the end of the run."""
+
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -3893,6 +4026,16 @@ TOOLS: dict[str, Tool] = {
             "Press the recovery keys, to get out of dialogs.",
             "Pressed the recovery keys",
         ),
+        Tool("middle_click", ClickArgs, "Middle-click.", "Middle-clicked: {element_name}"),
+        Tool("triple_click", ClickArgs, "Triple-click.", "Triple-clicked: {element_name}"),
+        Tool("scroll", WheelArgs, "Turn the wheel; + is up.", "Scrolled by {ticks}"),
+        Tool("hscroll", WheelArgs, "Turn it sideways; + is right.", "Scrolled sideways by {ticks}"),
+        Tool("key_down", HoldKeyArgs, "Hold a key.", "Holding {key}"),
+        Tool("key_up", LetGoArgs, "Let go of a key.", "Let go of {key}"),
+        Tool("mouse_down", HoldButtonArgs, "Hold a mouse button.", "Holding the {button} button"),
+        Tool("mouse_up", HoldButtonArgs, "Let go of it.", "Let go of the {button} button"),
+        Tool("answer", SayArgs, "End with an answer."),
+        Tool("failed", SayArgs, "End without success."),
         Tool("observe", NoArgs, "Take a screenshot."),
         Tool("wait", NoArgs, "Wait a second."),
         Tool(
@@ -3925,6 +4068,8 @@ class Vocabulary:
         properties: dict[str, Schema] = {}
         required: list[str] = []
         for argument in fields(tool.args):
+            if argument.metadata == UNSHOWN:
+                continue
             shown = self._shown(tool, argument)
             properties.update(shown)
             if argument.default is MISSING:
@@ -3966,7 +4111,7 @@ class Vocabulary:
             if given:
                 # Several properties are one place, such as x and y.
                 value = given[0] if len(given) == 1 else given
-                values[argument.name] = kind_of(tool.args, argument.name).make(value)
+                values[argument.name] = made(tool.args, argument.name, value)
         return tool.args(**values)
 
 
@@ -4075,11 +4220,16 @@ class Attempt:
         return [to_point(at, self.frame.area) for at in (*named, *self.also)]
 
     @property
-    def by_keyboard(self) -> bool:
+    def types(self) -> bool:
         """Whether the act types or presses something."""
         if self.act.name == "recover":
             return True
         return bool(values_of(self.act.args, Text) or values_of(self.act.args, Chord))
+
+    @property
+    def by_keyboard(self) -> bool:
+        """Whether a window gets keys by the act: those that it types, or holds for the mouse."""
+        return self.types or bool(values_of(self.act.args, Modifiers))
 
 
 def same_window(one: Window | None, other: Window | None) -> bool:
@@ -4090,6 +4240,17 @@ def same_window(one: Window | None, other: Window | None) -> bool:
 def label_of(act: Act) -> str:
     """The words on what the act is done to, on one line."""
     return " ".join(" ".join(values_of(act.args, Label)).split())
+
+
+def with_held(act: Act, held: Iterable[str]) -> Act:
+    """An act as Windows takes it while these keys are held: Delete with Shift is another one."""
+    names = [name for name, kind in annotations_of(type(act.args)).items() if kind is Chord]
+    modifiers = [key for key in held if key in MODIFIERS]
+    if not names or not modifiers:
+        return act
+    chord = "+".join([*modifiers, getattr(act.args, names[0])])
+    values = {**vars(act.args), names[0]: "+".join(parse_chord(chord))}
+    return replace(act, args=type(act.args)(**values))
 
 
 def keys_of(act: Act) -> str:
@@ -4118,6 +4279,8 @@ SELECTED = "\x01"
 UNKNOWN = "\x02"
 KEYS_THAT_TYPE_NOTHING = frozenset("shift ctrl alt win capslock numlock printscreen".split())
 KEYS_THAT_MOVE = frozenset("left right up down home end tab shift+tab pageup pagedown".split())
+# Acts that press what is under the mouse, and so may enter what was typed.
+CLICKS = frozenset("click double_click triple_click click_here mouse_down mouse_up".split())
 START_PROGRAMS = frozenset(
     "searchhost.exe searchapp.exe searchui.exe startmenuexperiencehost.exe".split()
 )
@@ -4133,7 +4296,7 @@ def line_after(line: str, act: Act) -> str:
         return f"{line}{text}".rpartition("\n")[2][-FACT_CHARACTERS:]
     if keys:
         return _line_after_keys(line, keys)
-    if act.name in ("click", "double_click", "click_here", "drag") and line:
+    if (act.name in CLICKS or act.name == "drag") and line:
         return line + UNKNOWN
     return line
 
@@ -4276,7 +4439,7 @@ EXPLORER = r"^explorer\.exe$"
 DIALOG = r"^(#32770|operationstatuswindow)?$"
 CONTEXT_MENU = r"^right_click |^press_key (menu|shift\+f10)$"
 NOT_CANCELLED = {
-    "act": r"^(click|double_click|click_here|press_key|type_text)$",
+    "act": rf"^({'|'.join(sorted(CLICKS))}|press_key|key_down|type_text)$",
     "label": r"^(?!.*\b(cancel|no|abbrechen|nein|annuler|non|cancelar|anuluj|nie|отмена|нет)\b)",
     "keys": r"^(?!(escape|tab|shift\+tab)$)",
 }
@@ -4432,7 +4595,7 @@ RISKS: Mapping[str, Sequence[Rule]] = {
         {"label": r"^(format\w*|форматировать|格式化?)[ .]*$", "program": EXPLORER},
         {"label": r"quick format|schnellformat|formatage rapide|快速格式化", "program": EXPLORER},
         {
-            "act": "^drag$",
+            "act": "^(drag|mouse_up)$",
             "label": r"recycle|trash|papierkorb|corbeille|papelera|kosz|корзин|回收站",
         },
         {"keys": r"\bshift\b.*\b(delete|numdecimal)$"},
@@ -4470,7 +4633,7 @@ RISKS: Mapping[str, Sequence[Rule]] = {
         {"window": "^(contrôle de compte|control de cuentas|kontrola konta|контроль учетных)"},
         {"program": "^(consent|cred)"},
     ),
-    "run": ({"entered": "."}, {"act": "^double_click$", "label": RUNNABLE}),
+    "run": ({"entered": "."}, {"act": "^(double|triple)_click$", "label": RUNNABLE}),
     "terminal": ({"program": TERMINALS}, {"window": TERMINAL_TITLES}),
     "command": ({"typed": COMMANDS},),
     # With sticky keys on, a modifier that is tapped is held for the next key.
@@ -4538,7 +4701,7 @@ def lines_entered(act: Act, line: str, facts: Facts) -> list[str]:
 def runs_line(act: Act, line: str, facts: Facts) -> bool:
     """Whether a key or a click enters the line of this window."""
     keys = facts["keys"]
-    clicks = act.name in ("click", "double_click", "click_here")
+    clicks = act.name in CLICKS
     if hold(RUN_DIALOG, facts):
         if clicks:
             return not holds(RUN_FIELD, facts)
@@ -4761,6 +4924,12 @@ def refuse_window(window: Window, config: Config) -> None:
         )
 
 
+def refuse_gap(place: Point, desktop: Desktop) -> None:
+    """Raises ToolError for a place that no monitor shows: Windows would put the mouse elsewhere."""
+    if not desktop.on_monitor(place):
+        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
+
+
 NEAR_PIXELS = 4  # defaults of SM_CXDRAG and SM_CXDOUBLECLK
 
 
@@ -4796,164 +4965,94 @@ def refusal_kind(error: ToolError | Win32Error) -> str:
 
 
 ####################################################################################################
-# Actuator - the one place through which input leaves, with every gate before it
+# Hands - what mouse and keyboard can do, event by event; only the actuator uses them
 ####################################################################################################
 
-# Windows stamps input up to 16 ms late, and the keys of a command just given are still going up.
-SLACK_S = 0.2
-IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
 HELD_TRIES = 3
+HELD_ACTS_MOST = 3  # further acts for which a key or button that an act holds stays down
 CENTRE = Coordinate(GRID // 2, GRID // 2)
 START_BUTTON = Coordinate(10, GRID - 20)
 
 Switch = Callable[[str, bool], None]  # presses or releases what has this name: a key or a button
 
 
-class Actuator:
-    """Performs acts on a desktop; it alone calls the desktop's input methods, only behind GATES."""
+class Hands:
+    """Mouse and keyboard, with the checks that hold in the middle of an act, too."""
 
     def __init__(
-        self,
-        desktop: Desktop,
-        config: Config,
-        clock: Clock,
-        stop: Stop,
-        notice: Callable[[str], None] = lambda text: None,
-        confirm: Callable[[str], bool] = lambda _: False,
-        secrets: Secrets | None = None,
+        self, desktop: Desktop, config: Config, clock: Clock, stop: Stop, secrets: Secrets
     ) -> None:
         self.desktop = desktop
         self.config = config
         self.clock = clock
         self.stop = stop
-        self.notice = notice
-        self.confirm = confirm
-        self.secrets = secrets or Secrets()
+        self.secrets = secrets
         self.typing_secret: Callable[[Window | None], None] = lambda _: None  # before its first key
         self.blocked = blocked_chords(config)
-        self.began = clock.now()
-        self.last_own = self.began  # when its own last input ended; later input is the person's
-        self.act_times: deque[float] = deque(maxlen=config.acts_per_minute)
-        self.used_frame = 0  # the number of the last frame that was acted on
-        self.approval: Approval | None = None  # the last yes, until its act is performed
-        self.task = ""  # a program that it names literally may be started
-        self.lines = TypedLines()
-        self.before: deque[str] = deque(maxlen=2)  # the last acts, in words
         self.aim = Point(-1, -1)  # where the program itself last put the mouse
         self.area = Rect(0, 0, 0, 0)  # the working area of the present act
         self._place: Point | None = None  # where the mouse must be in the middle of an act
         self._sent = 0  # input events of the present act
         self._held: list[tuple[Switch, str]] = []  # pressed; let go of on every way out
         self._last_click = LastClick(-1e9, Point(0, 0), "")
-
-    def perform(self, act: Act, frame: Frame) -> Performed:
-        """What became of an act: through all gates, then by its hands; raises Stopped, no refusal.
-
-        A tool that is not in HANDS does nothing here.
-        """
-        if act.name not in HANDS:
-            return Performed(self._done(act))
-        attempt = self._attempt(act, frame)
-        try:
-            for gate in GATES:
-                verdict = gate(self, attempt)
-                if verdict is not None:
-                    return Performed(verdict)
-            self._begin(frame)
-        except (ToolError, Win32Error) as error:
-            return Performed(str(error), refusal_kind(error))
-        try:
-            self._use_hands(act)
-        except (ToolError, Win32Error) as error:
-            return Performed(str(error), refusal_kind(error), self._sent, acted=True)
-        finally:
-            self._remember(attempt)
-        return Performed(self._done(act), sent=self._sent, acted=True)
-
-    def _attempt(self, act: Act, frame: Frame) -> Attempt:
-        """An act with what was done before it, and with the places that it clicks unnamed."""
-        also = self.recovery_click() if act.name == "recover" else ()
-        before = tuple(self.before)
-        return Attempt(act, frame, before=before, lines=self.lines, task=self.task, also=also)
-
-    def _remember(self, attempt: Attempt) -> None:
-        """Notes an act that was begun, for the rules that look at what came before."""
-        self.before.append(step_words(attempt.act))
-        clicked = attempt.reached[0] if attempt.reached else None
-        self.lines.take(attempt.front if attempt.by_keyboard else clicked, attempt.act)
-
-    def recovery_click(self) -> tuple[Coordinate, ...]:
-        """Where the recovery keys click: the Start button, if the area is a whole monitor."""
-        return (START_BUTTON,) if self.config.area in ("primary", "all") else ()
-
-    def _begin(self, frame: Frame) -> None:
-        """From here on the frame is used up, whatever comes of the act."""
-        self._place = self.desktop.cursor()
-        self.area = frame.area
-        self.used_frame = frame.number
-        self._sent = 0
-        self.act_times.append(self.clock.now())
-
-    def _use_hands(self, act: Act) -> None:
-        """Performs the act's input; whatever comes of it, nothing stays held."""
-        try:
-            HANDS[act.name](self, act.args)
-        finally:
-            self.release()
-            self.last_own = self.clock.now()
-
-    def _done(self, act: Act) -> str:
-        """What the model is told of an act that was performed whole."""
-        return TOOLS[act.name].done.format(**vars(act.args))
-
-    def settled(self) -> None:
-        """The screen is at rest: input that came in meanwhile counts as the act's own.
-
-        Wine takes a window that appears under the pointer for a move of the mouse. But where the
-        mouse is elsewhere, the person moved it.
-        """
-        if self.desktop.cursor() == self._place:
-            self.last_own = self.clock.now()
+        # What stays held when its act is over, and for how many further acts.
+        self._lasting: dict[tuple[Switch, str], int] = {}
 
     def release(self) -> None:
         """Lets go of everything held, last first; raises Win32Error if something stays held."""
+        self._lasting.clear()
+        self.end_act()
+
+    def end_act(self) -> None:
+        """Lets go of what only the present act held, as `release` does."""
         for _ in range(HELD_TRIES):
-            for switch, name in reversed(self._held.copy()):
+            for switch, name in self._not_lasting():
                 with suppress(Win32Error):
                     self._up(switch, name)
-        if self._held:
-            names = " and ".join(name for _, name in self._held)
+        stuck = self._not_lasting()
+        names = " and ".join(name for _, name in reversed(stuck))
+        if names:
             raise Win32Error(
                 f"Windows does not let go of {names}; press and release it yourself.", "SendInput"
             )
 
-    def rest(self) -> bool:
-        """Waits as long as the run is paused, and says so once; whether it was.
+    def _not_lasting(self) -> list[tuple[Switch, str]]:
+        """What the present act alone holds, the last first."""
+        return [held for held in reversed(self._held) if held not in self._lasting]
 
-        Raises Stopped after a stop, and after the last minute that the run may take.
-        """
-        self._stop_after_the_last_minute()
-        self.stop.check()
-        if not self.stop.paused:
-            return False
-        self.notice(f"paused: {self.stop.paused}")
-        while self.stop.paused:
-            self.clock.sleep(0.1)
-            if self.stop.paused != IN_USE:
-                continue  # until the person goes on
-            if self.desktop.idle_s() >= self.config.takeover_quiet:
-                self.stop.paused = ""
-        self.last_own = self.clock.now()
-        self.notice("going on")
-        return True
+    @property
+    def held_keys(self) -> list[str]:
+        """The keys that stay held from one act to the next."""
+        keys = []
+        for switch, name in self._lasting:
+            if switch == self.desktop.key:
+                keys.append(name)
+        return keys
 
-    def _stop_after_the_last_minute(self) -> None:
-        minutes = self.config.minutes_most
-        lasted_s = self.clock.now() - self.began
-        if 0 < minutes * 60 < lasted_s:
-            self.stop.set(f"the run has lasted its {minutes:g} minutes")
+    def count_act(self) -> None:
+        """One further act is over: lets go of what was held long enough."""
+        for held in list(self._lasting):
+            self._lasting[held] -= 1
+            if not self._lasting[held]:
+                del self._lasting[held]
+        self.end_act()
 
-    # -- hands: what an act may do with mouse and keyboard. They raise ToolError and Win32Error.
+    def hold(self, switch: Switch, name: str) -> None:
+        """Presses a key or a button that stays down when the act is over."""
+        if (switch, name) not in self._held:
+            self._down(switch, name)
+        # The act that holds it is counted, too.
+        self._lasting[switch, name] = HELD_ACTS_MOST + 1
+
+    def let_go(self, switch: Switch, name: str) -> None:
+        """Releases what an act before this one holds; raises ToolError if nothing does."""
+        if (switch, name) not in self._held:
+            raise ToolError(f"{name} is not held.")
+        self._ready(None)
+        self._lasting.pop((switch, name), None)
+        self._up(switch, name)
+
+    # -- what an act may do. These raise ToolError and Win32Error.
 
     def move(self, place: Coordinate | None) -> None:
         """To `place`; without one the mouse must be inside the working area already."""
@@ -4966,7 +5065,7 @@ class Actuator:
 
     def click(self, place: Coordinate | None, button: str = "left", times: int = 1) -> None:
         """At `place`, or where the mouse is; twice at once is a double click."""
-        point = to_point(place, self.area) if place else self.desktop.cursor()
+        point = self._point_of(place)
         self._keep_clicks_apart(point, button)
         self.move(place)
         switch = self.desktop.button
@@ -4975,6 +5074,58 @@ class Actuator:
             self._last_click = LastClick(self.clock.now(), point, button)
             self._down(switch, button)
             self._up(switch, button)
+
+    def scroll_step(self, place: Coordinate | None, direction: int) -> None:
+        """Turns the wheel by `scroll_ticks`; 1 is up, -1 is down."""
+        ticks = self.config.scroll_ticks
+        self.scroll(place, ticks * direction)
+
+    def click_holding(self, args: ClickArgs, button: str = "left", times: int = 1) -> None:
+        """Clicks as `args` say, with their modifiers held meanwhile."""
+        with self._holding(args.modifiers):
+            self.click(args.position, button, times)
+
+    def scroll_holding(self, args: WheelArgs, horizontal: bool = False) -> None:
+        """Turns the wheel as `args` say, with their modifiers held meanwhile."""
+        with self._holding(args.modifiers):
+            self.scroll(args.position, args.ticks, horizontal)
+
+    @contextmanager
+    def _holding(self, modifiers: str | None) -> Iterator[None]:
+        """Holds keys meanwhile; after an error `end_act` lets go of them."""
+        switch = self.desktop.key
+        keys = []
+        wanted = parse_chord(modifiers) if modifiers else ()
+        for key in wanted:
+            if (switch, key) not in self._held:
+                self._down(switch, key)
+                keys.append(key)
+        yield
+        for key in reversed(keys):
+            self._up(switch, key)
+
+    def hold_keys(self, args: HoldKeyArgs) -> None:
+        """Presses keys that stay down for the next acts."""
+        switch = self.desktop.key
+        for key in parse_chord(args.key):
+            self.hold(switch, key)
+
+    def let_go_of_keys(self, args: LetGoArgs) -> None:
+        """Releases them."""
+        switch = self.desktop.key
+        keys = parse_chord(args.key)
+        for key in keys:
+            self.let_go(switch, key)
+
+    def hold_button(self, args: HoldButtonArgs) -> None:
+        """Presses a mouse button that stays down for the next acts."""
+        self.move(args.position)
+        self.hold(self.desktop.button, args.button)
+
+    def let_go_of_button(self, args: HoldButtonArgs) -> None:
+        """Releases it, where `args` say."""
+        self.move(args.position)
+        self.let_go(self.desktop.button, args.button)
 
     def _keep_clicks_apart(self, point: Point, button: str) -> None:
         """Waits where a click now would make a double click of the last one.
@@ -4989,9 +5140,12 @@ class Actuator:
         if near(point, last.point):
             self.clock.sleep(seconds)
 
-    def drag(self, source: Coordinate, target: Coordinate) -> None:
-        """Presses the left button at one place and releases it at the other, moving in steps."""
-        first = to_point(source, self.area)
+    def drag(self, source: Coordinate | None, target: Coordinate) -> None:
+        """Presses the left button at `source`, or where the mouse is, and releases it at `target`.
+
+        It moves in steps.
+        """
+        first = self._point_of(source)
         last = to_point(target, self.area)
         if near(first, last):
             raise ToolError(
@@ -5001,27 +5155,30 @@ class Actuator:
         step_s = self.config.drag_step_ms / 1000
         self._move(first)
         self._down(self.desktop.button, "left")
+        across = last.x - first.x
+        down = last.y - first.y
         for step in range(1, steps + 1):
-            x = first.x + (last.x - first.x) * step // steps
-            y = first.y + (last.y - first.y) * step // steps
+            x = first.x + across * step // steps
+            y = first.y + down * step // steps
             self._move(Point(x, y))
             self.clock.sleep(step_s)
         self.clock.sleep(step_s)  # targets look at the place only after a short rest
         self._up(self.desktop.button, "left")
 
     def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
-        """Turns the wheel at `place`, or where the mouse is; positive is up or right.
-
-        A tick is `scroll_ticks` notches.
-        """
+        """Turns the wheel so many notches at `place`, or where the mouse is; + is up or right."""
         self.move(place)
         notch = 120 if ticks > 0 else -120  # WHEEL_DELTA
-        for _ in range(abs(ticks) * self.config.scroll_ticks):
+        for _ in range(abs(ticks)):
             self._ready(self._window_under_mouse())
             self.desktop.wheel(notch, horizontal)
 
     def type_text(self, text: str) -> None:
-        """Types where the caret is, secrets filled in, as long as one window has the keyboard."""
+        """Types where the caret is, secrets filled in, as long as one window has the keyboard.
+
+        Nothing stays held meanwhile, or letters would be commands.
+        """
+        self.release()
         first = self.desktop.foreground()
         filled = self.secrets.fill(text)
         if filled != text:
@@ -5043,6 +5200,10 @@ class Actuator:
         for key in reversed(keys):
             self._up(self.desktop.key, key)
 
+    def recovery_click(self) -> tuple[Coordinate, ...]:
+        """Where the recovery keys click: the Start button, if the area is a whole monitor."""
+        return (START_BUTTON,) if self.config.area in ("primary", "all") else ()
+
     # -- single events, each with the checks that hold in the middle of an act, too
 
     def _move(self, point: Point) -> None:
@@ -5053,6 +5214,12 @@ class Actuator:
         self.aim = point
         self.desktop.move(point)
         self._place = self.desktop.cursor()
+
+    def _point_of(self, place: Coordinate | None) -> Point:
+        """Its pixel, or that of the mouse."""
+        if place is None:
+            return self.desktop.cursor()
+        return to_point(place, self.area)
 
     def _window_under_mouse(self) -> Window | None:
         return self.desktop.window_at(self.desktop.cursor())
@@ -5083,6 +5250,174 @@ class Actuator:
         self._sent += 1
 
 
+def loop_recovery_action(hands: Hands, _: NoArgs) -> None:
+    """Out of dialogs and menus, whatever is open."""
+    hands.press(("escape",))
+    hands.move(CENTRE)
+    for place in hands.recovery_click():
+        hands.click(place)
+    hands.press(("ctrl", "escape"))
+
+
+# What each tool does with the actuator; a tool acts on the desktop if it stands here.
+HANDS: dict[str, Callable[[Hands, Any], object]] = {
+    "click": Hands.click_holding,
+    "double_click": partial(Hands.click_holding, times=2),
+    "right_click": partial(Hands.click_holding, button="right"),
+    "middle_click": partial(Hands.click_holding, button="middle"),
+    "triple_click": partial(Hands.click_holding, times=3),
+    "drag": lambda hands, args: hands.drag(args.start, args.end),
+    "type_text": lambda hands, args: hands.type_text(args.text),
+    "press_key": lambda hands, args: hands.press(parse_chord(args.key)),
+    "scroll_down": lambda hands, args: hands.scroll_step(CENTRE, -1),
+    "scroll_up": lambda hands, args: hands.scroll_step(CENTRE, 1),
+    "move": lambda hands, args: hands.move(args.position),
+    "click_here": lambda hands, args: hands.click(None),
+    "scroll_at": lambda hands, args: hands.scroll_step(args.position, -1),
+    "scroll_here": lambda hands, args: hands.scroll_step(None, -1),
+    "scroll": Hands.scroll_holding,
+    "hscroll": partial(Hands.scroll_holding, horizontal=True),
+    "key_down": Hands.hold_keys,
+    "key_up": Hands.let_go_of_keys,
+    "mouse_down": Hands.hold_button,
+    "mouse_up": Hands.let_go_of_button,
+    "recover": loop_recovery_action,
+}
+
+
+####################################################################################################
+# Actuator - the one place through which input leaves, with every gate before it
+####################################################################################################
+
+# Windows stamps input up to 16 ms late, and the keys of a command just given are still going up.
+SLACK_S = 0.2
+IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
+
+
+class Actuator(Hands):
+    """Performs acts on a desktop: the hands, which nothing moves but an act behind all GATES."""
+
+    def __init__(
+        self,
+        desktop: Desktop,
+        config: Config,
+        clock: Clock,
+        stop: Stop,
+        notice: Callable[[str], None] = lambda text: None,
+        confirm: Callable[[str], bool] = lambda _: False,
+        secrets: Secrets | None = None,
+    ) -> None:
+        super().__init__(desktop, config, clock, stop, secrets or Secrets())
+        self.notice = notice
+        self.confirm = confirm
+        self.began = clock.now()
+        self.last_own = self.began  # when its own last input ended; later input is the person's
+        self.act_times: deque[float] = deque(maxlen=config.acts_per_minute)
+        self.used_frame = 0  # the number of the last frame that was acted on
+        self.approval: Approval | None = None  # the last yes, until its act is performed
+        self.task = ""  # a program that it names literally may be started
+        self.lines = TypedLines()
+        self.before: deque[str] = deque(maxlen=2)  # the last acts, in words
+
+    def perform(self, act: Act, frame: Frame) -> Performed:
+        """What became of an act: through all gates, then by its hands; raises Stopped, no refusal.
+
+        A tool that is not in HANDS does nothing here.
+        """
+        if act.name not in HANDS:
+            return Performed(self._done(act))
+        attempt = self._attempt(act, frame)
+        try:
+            for gate in GATES:
+                verdict = gate(self, attempt)
+                if verdict is not None:
+                    return Performed(verdict)
+            self._begin(frame)
+        except (ToolError, Win32Error) as error:
+            self.release()
+            return Performed(str(error), refusal_kind(error))
+        try:
+            self._use_hands(act)
+        except (ToolError, Win32Error) as error:
+            return Performed(str(error), refusal_kind(error), self._sent, acted=True)
+        finally:
+            self._remember(attempt)
+        return Performed(self._done(act), sent=self._sent, acted=True)
+
+    def _attempt(self, act: Act, frame: Frame) -> Attempt:
+        """An act with what was done before it, and with the places that it clicks unnamed."""
+        also = self.recovery_click() if act.name == "recover" else ()
+        before = tuple(self.before)
+        act = with_held(act, self.held_keys)
+        return Attempt(act, frame, before=before, lines=self.lines, task=self.task, also=also)
+
+    def _remember(self, attempt: Attempt) -> None:
+        """Notes an act that was begun, for the rules that look at what came before."""
+        self.before.append(step_words(attempt.act))
+        clicked = attempt.reached[0] if attempt.reached else None
+        self.lines.take(attempt.front if attempt.types else clicked, attempt.act)
+
+    def _begin(self, frame: Frame) -> None:
+        """From here on the frame is used up, whatever comes of the act."""
+        self._place = self.desktop.cursor()
+        self.area = frame.area
+        self.used_frame = frame.number
+        self._sent = 0
+        self.act_times.append(self.clock.now())
+
+    def _use_hands(self, act: Act) -> None:
+        """Performs the act's input; nothing stays held but what the act is to hold."""
+        done = False
+        try:
+            HANDS[act.name](self, act.args)
+            done = True
+        finally:
+            if not done:
+                self.release()
+            self.count_act()
+            self.last_own = self.clock.now()
+
+    def _done(self, act: Act) -> str:
+        """What the model is told of an act that was performed whole."""
+        return TOOLS[act.name].done.format(**vars(act.args))
+
+    def settled(self) -> None:
+        """The screen is at rest: input that came in meanwhile counts as the act's own.
+
+        Wine takes a window that appears under the pointer for a move of the mouse. But where the
+        mouse is elsewhere, the person moved it.
+        """
+        if self.desktop.cursor() == self._place:
+            self.last_own = self.clock.now()
+
+    def rest(self) -> bool:
+        """Waits as long as the run is paused, and says so once; whether it was.
+
+        Raises Stopped after a stop, and after the last minute that the run may take.
+        """
+        self._stop_after_the_last_minute()
+        self.stop.check()
+        if not self.stop.paused:
+            return False
+        self.release()  # mouse and keyboard are the person's now
+        self.notice(f"paused: {self.stop.paused}")
+        while self.stop.paused:
+            self.clock.sleep(0.1)
+            if self.stop.paused != IN_USE:
+                continue  # until the person goes on
+            if self.desktop.idle_s() >= self.config.takeover_quiet:
+                self.stop.paused = ""
+        self.last_own = self.clock.now()
+        self.notice("going on")
+        return True
+
+    def _stop_after_the_last_minute(self) -> None:
+        minutes = self.config.minutes_most
+        lasted_s = self.clock.now() - self.began
+        if 0 < minutes * 60 < lasted_s:
+            self.stop.set(f"the run has lasted its {minutes:g} minutes")
+
+
 # -- gates: each looks at an attempt before anything is sent. A text ends it with that result;
 # ToolError, and Win32Error of what they ask Windows, refuse it. Their order stands in GATES.
 
@@ -5096,9 +5431,11 @@ def gate_text_length(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_blocked_chords(actuator: Actuator, attempt: Attempt) -> None:
-    """No chord that is blocked."""
-    for chord in values_of(attempt.act.args, Chord):
-        refuse_chord(parse_chord(chord), actuator.blocked)
+    """No chord that is blocked, whichever of its keys an act before this one holds."""
+    args = attempt.act.args
+    for chord in (*values_of(args, Chord), *values_of(args, Modifiers)):
+        keys = [*actuator.held_keys, *parse_chord(chord)]
+        refuse_chord(keys, actuator.blocked)
 
 
 def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
@@ -5144,12 +5481,6 @@ def gate_same_screen(actuator: Actuator, attempt: Attempt) -> None:
 def gate_unlocked(actuator: Actuator, attempt: Attempt) -> None:
     """The desktop can be used: while it is locked, asking for its window raises Win32Error."""
     attempt.front = actuator.desktop.foreground()
-
-
-def refuse_gap(place: Point, desktop: Desktop) -> None:
-    """Raises ToolError for a place that no monitor shows: Windows would put the mouse elsewhere."""
-    if not desktop.on_monitor(place):
-        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
 
 
 def gate_on_a_monitor(actuator: Actuator, attempt: Attempt) -> None:
@@ -5263,33 +5594,6 @@ GATES: tuple[Gate, ...] = (
     gate_dry_run,
     gate_confirm,
 )
-
-
-def loop_recovery_action(hands: Actuator, _: NoArgs) -> None:
-    """Out of dialogs and menus, whatever is open."""
-    hands.press(("escape",))
-    hands.move(CENTRE)
-    for place in hands.recovery_click():
-        hands.click(place)
-    hands.press(("ctrl", "escape"))
-
-
-# What each tool does with the actuator; a tool acts on the desktop if it stands here.
-HANDS: dict[str, Callable[[Actuator, Any], None]] = {
-    "click": lambda hands, args: hands.click(args.position),
-    "double_click": lambda hands, args: hands.click(args.position, times=2),
-    "right_click": lambda hands, args: hands.click(args.position, button="right"),
-    "drag": lambda hands, args: hands.drag(args.start, args.end),
-    "type_text": lambda hands, args: hands.type_text(args.text),
-    "press_key": lambda hands, args: hands.press(parse_chord(args.key)),
-    "scroll_down": lambda hands, args: hands.scroll(CENTRE, -1),
-    "scroll_up": lambda hands, args: hands.scroll(CENTRE, 1),
-    "move": lambda hands, args: hands.move(args.position),
-    "click_here": lambda hands, args: hands.click(None),
-    "scroll_at": lambda hands, args: hands.scroll(args.position, -1),
-    "scroll_here": lambda hands, args: hands.scroll(None, -1),
-    "recover": loop_recovery_action,
-}
 
 
 ####################################################################################################
@@ -5464,6 +5768,7 @@ class ModelInfo:
     note: str = ""  # a sentence for the person about the choice of this model, or empty
     tools: bool | None = None  # whether its chat template shows it the tools of a request
     llama_cpp: bool = False  # whether llama.cpp serves it
+    architecture: str = field(default="", compare=False)  # such as qwen3vl
     # Its name on disk: a loaded one can be called something else.
     stored: str = field(default="", compare=False)
 
@@ -5745,6 +6050,7 @@ def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
         return []
     vision = {"vlm": True, "llm": False}.get(kind)
     loaded = {"loaded": True, "not-loaded": False}.get(str(entry.get("state")))
+    family = entry.get("arch") or entry.get("architecture")
     modalities = json_list(json_object(entry.get("architecture")).get("input_modalities"))
     if modalities:  # llama.cpp
         vision = "image" in modalities
@@ -5756,6 +6062,7 @@ def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
     for instance in json_list(instances) or [entry]:
         shown_name = str(json_object(instance).get("id") or name)
         info = ModelInfo(shown_name, vision, loaded, _context_length(instance), stored=name)
+        info = replace(info, architecture=family if isinstance(family, str) else "")
         found.append(replace(info, llama_cpp=entry.get("owned_by") == "llamacpp"))
     return found
 
@@ -7353,6 +7660,1604 @@ def correction(error: ToolError, tools: ToolList) -> str:
 
 
 ####################################################################################################
+# Grammar acts - what the words of the models' own grammars mean, and where that is on the grid
+####################################################################################################
+
+# A model that was trained to use a computer speaks the grammar of its training. Whatever the
+# grammar, an act is certain or refused: nothing is completed, clamped or moved to another space.
+SECONDS_MOST = 3600  # nobody means to wait longer
+NOTCHES_MOST = 100  # from here on a scroll is told in the screen's units, of which 100 are a notch
+SCROLL_UNITS_MOST = 100_000  # of a scroll; more is no amount
+PAGE_NOTCHES = 8  # a page of 900 pixels at 100 a notch, less what stays in sight
+KEYS_MOST = 8  # of one act
+ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
+
+PLACE_CHARS_MOST = 200  # of a place that is written as a text
+
+# How the models mark places, the outer marks first, and what stands between the numbers.
+_PLACE_MARKS = (
+    ("<|box_start|>", "<|box_end|>"),
+    ("<bbox>", "</bbox>"),
+    ("<point>", "</point>"),
+    ("(", ")"),
+    ("[", "]"),
+)
+_BETWEEN_NUMBERS = re.compile(" ?, ?| +")
+
+# A list of keys that was written inside a list: ["['ctrl", "a']"] and ["keys=['ctrl", "a']"].
+_NESTED_KEYS = re.compile(r"(?:keys=)?\[['\"]?\w")
+
+
+@dataclass(frozen=True)
+class GrammarCall:
+    """The one act that a reply in a grammar asks for, by its canonical name."""
+
+    name: str
+    arguments: JsonDict  # places are [x, y] on the grid of 0..1000
+    said: str = ""  # the reply's own sentence
+    thought: str = ""  # what it only thought
+
+
+@dataclass(frozen=True)
+class PictureRule:
+    """The sizes that a model's picture may have, by the processor that it was trained with."""
+
+    factor: int  # both sides are multiples of it, in pixels
+    least_pixels: int
+    most_pixels: int
+
+    def seen_size(self, sent: Size) -> Size:
+        """The size to which the server brings a picture before the model sees it.
+
+        It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py. Raises ReplyError
+        for a picture without area and for one that is longer than 200 times its other side.
+        """
+        shorter = min(sent)
+        if shorter < 1 or max(sent) > ASPECT_MOST * shorter:
+            raise ReplyError(f"No model sees a picture of {sent.width} x {sent.height}.")
+        width = self._nearest(sent.width)
+        height = self._nearest(sent.height)
+        pixels = width * height
+        if pixels > self.most_pixels:
+            shrink = math.sqrt(sent.pixels / self.most_pixels)
+            width = math.floor(sent.width / shrink / self.factor) * self.factor
+            height = math.floor(sent.height / shrink / self.factor) * self.factor
+        elif pixels < self.least_pixels:
+            grow = math.sqrt(self.least_pixels / sent.pixels)
+            width = math.ceil(sent.width * grow / self.factor) * self.factor
+            height = math.ceil(sent.height * grow / self.factor) * self.factor
+        return Size(width, height)
+
+    def size_to_send(self, area: Size, tokens: int) -> Size:
+        """The size of the picture for an area: as large as the limits allow, never enlarged.
+
+        Both sides are multiples of the factor, so that the server leaves the picture as it is; one
+        token is a square of so many pixels a side. Only an area smaller than the model's least
+        picture is enlarged.
+        """
+        most = min(self.most_pixels, tokens * self.factor**2)
+        scale = min(1, math.sqrt(most / area.pixels))
+        width = self._multiple(area.width * scale)
+        height = self._multiple(area.height * scale)
+        if width * height > most:  # one side is a single multiple, which was rounded up
+            width = min(width, self._multiple(most / height))
+            height = min(height, self._multiple(most / width))
+        if width * height < self.least_pixels:
+            return self.seen_size(Size(width, height))
+        return Size(width, height)
+
+    def _multiple(self, side: float) -> int:
+        """The largest multiple of the factor that is no longer than a side, at least one."""
+        return max(1, math.floor(side / self.factor)) * self.factor
+
+    def _nearest(self, side: int) -> int:
+        """The multiple of the factor that is nearest to a side, at least one."""
+        return max(1, round(side / self.factor)) * self.factor
+
+
+class Written(NamedTuple):
+    """An action as a reply wrote it."""
+
+    action: str
+    given: Mapping[str, object]  # its arguments
+    said: str
+    thought: str
+
+
+class Part(NamedTuple):
+    """One argument of a word: how it is given, its canonical name, and how it is read."""
+
+    given: str
+    name: str
+    kind: str  # a key of PART_KINDS
+    needed: bool = True
+    default: object = None  # what the models' own documents say for one that is left out
+
+
+class Word(NamedTuple):
+    """What one action of a grammar means: a canonical act and where its arguments come from."""
+
+    act: str
+    parts: tuple[Part, ...] = ()
+    fixed: Mapping[str, object] = {}  # arguments that the word itself says
+
+    def takes(self) -> list[str]:
+        """The arguments as they are given."""
+        return [part.given for part in self.parts]
+
+
+class Choice(NamedTuple):
+    """An action whose meaning one of its own arguments decides."""
+
+    given: str
+    words: Mapping[str, Word]  # by the value of that argument
+    default: str = ""  # that value where the models' own documents say it
+
+    def takes(self) -> list[str]:
+        """The arguments as they are given."""
+        taken = [self.given]
+        for word in self.words.values():
+            taken += word.takes()
+        return taken
+
+
+Words = Mapping[str, Word | Choice]
+Sides = tuple[int, int]  # the largest x and y of a space
+
+PERSON = "ask_person"  # the act of a word that asks for the person; it becomes PersonNeeded
+
+
+def _in_space(values: list[object], sides: Sides) -> list[float]:
+    """Numbers x, y, x, y ... of a space as shares of its sides, or [] if one is outside.
+
+    Between 0 and 1 they would be shares already, or the very corner: that is not certain.
+    """
+    shares: list[float] = []
+    has_float = False
+    for place, value in enumerate(values):
+        side = sides[place % 2]
+        number = _number(value, 0, side)
+        if number is None or 0 < number < 1:
+            return []
+        has_float = has_float or isinstance(number, float)
+        shares.append(number / side)
+    if has_float and max(shares) * min(sides) <= 1:
+        return []
+    return shares
+
+
+def _grid_point(shares: Sequence[float]) -> list[int]:
+    """[x, y] on the grid; 0.5 goes up."""
+    return [int(share * GRID + 0.5) for share in shares]
+
+
+def _marked_numbers(text: str) -> list[object]:
+    """The numbers of a place in one of its spellings, such as <point>1 2</point>; [] if it is none.
+
+    Only what closes as it was opened is taken off.
+    """
+    inner = text.strip() if len(text) <= PLACE_CHARS_MOST else ""
+    for mark, end_mark in _PLACE_MARKS:
+        if inner.startswith(mark) != inner.endswith(end_mark):
+            return []
+        inner = inner.removeprefix(mark).removesuffix(end_mark).strip()
+    return list(_BETWEEN_NUMBERS.split(inner)) if inner else []
+
+
+def _numbers_given(value: object) -> list[object]:
+    """A list of numbers, given as a list, a text or {"x": x, "y": y}; [] if it is none."""
+    if isinstance(value, str):
+        return _marked_numbers(value)
+    if isinstance(value, dict) and value.keys() == {"x", "y"}:
+        value = [value["x"], value["y"]]
+    return value if isinstance(value, list) else []
+
+
+def _place_part(value: object, sides: Sides) -> object:
+    """[x, y] of exactly two numbers in the space, or None."""
+    numbers = _numbers_given(value)
+    if len(numbers) != 2:
+        return None
+    return _grid_point(_in_space(numbers, sides)) or None
+
+
+def _box_part(value: object, sides: Sides) -> object:
+    """[x, y] of two numbers in the space, or the centre of four, or None."""
+    numbers = _numbers_given(value)
+    if len(numbers) == 2:
+        return _place_part(numbers, sides)
+    if len(numbers) != 4:
+        return None
+    shares = _in_space(numbers, sides)
+    if not shares:
+        return None
+    left, top, right, bottom = shares
+    if left > right or top > bottom:
+        return None  # then the four may as well be x, y, width, height
+    return _grid_point([(left + right) / 2, (top + bottom) / 2])
+
+
+def _text_part(value: object, sides: Sides) -> object:
+    """A text exactly as said, or None."""
+    return _read_text(value) or None
+
+
+def _chord_part(value: object, sides: Sides) -> object:
+    """One chord as "ctrl+s" from a text or a list of keys, or None."""
+    chords = _chords(value)
+    return chords[0] if len(chords) == 1 else None
+
+
+def _modifiers_part(value: object, sides: Sides) -> object:
+    """Modifiers that are held, as "ctrl+shift", or None."""
+    chord = _chord_part(value, sides)
+    if not isinstance(chord, str) or not MODIFIERS.issuperset(chord.split("+")):
+        return None
+    return chord
+
+
+def _chords_part(value: object, sides: Sides) -> object:
+    """The arguments for the chords of a list of keys, in order, or None."""
+    chords = _chords(value)
+    if len(chords) == 1:
+        return {"key": chords[0]}
+    return {"keys": chords} if chords else None
+
+
+def _typed_part(value: object, sides: Sides) -> object:
+    """The arguments for a text to type whose last line break submits it, or None."""
+    text = _read_text(value)
+    if not text:
+        return None
+    line = text.removesuffix("\n")
+    return {"text": line, "submit": True} if line and line != text else {"text": text}
+
+
+def _chords(value: object) -> list[str]:
+    """The chords that keys mean: one of modifiers and a key, or single keys one after another.
+
+    Raises ToolError for a key that does not exist and for modifiers with several keys, which may
+    be pressed together or in turn.
+    """
+    if isinstance(value, str) and value.strip().startswith("["):
+        value = _spelled_list(value)
+    keys = value if isinstance(value, list) else [value]
+    if not 0 < len(keys) <= KEYS_MOST:
+        return []
+    names = _bare_keys(keys)
+    if not names:
+        return []
+    chords = ["+".join(parse_chord(name)) for name in names]
+    if any(chord in MODIFIERS for chord in chords):
+        return ["+".join(parse_chord("+".join(chords)))]
+    return chords
+
+
+def _bare_keys(keys: list[object]) -> list[str]:
+    """The keys' names; [] if one is no text.
+
+    A list that was written inside a list, ["['ctrl", "a']"], keeps its brackets in its items.
+    """
+    names: list[str] = []
+    for key in keys:
+        if not isinstance(key, str) or not key.strip():
+            return []
+        names.append(key)
+    if _NESTED_KEYS.match(names[0]) and names[-1].endswith("]"):
+        return [name.removeprefix("keys=").strip("[]'\"") for name in names]
+    return names
+
+
+def _notches_part(value: object, sides: Sides) -> object:
+    """Notches of the wheel, up or right positive, from notches or the screen's units, or None."""
+    amount = _number(value, -SCROLL_UNITS_MOST, SCROLL_UNITS_MOST)
+    if not amount or amount != int(amount):
+        return None
+    whole = int(amount)
+    if abs(whole) < NOTCHES_MOST:
+        return whole
+    notches = (abs(whole) + NOTCHES_MOST // 2) // NOTCHES_MOST
+    return notches if whole > 0 else -notches
+
+
+def _page_part(value: object, sides: Sides) -> object:
+    """Notches for one page up or down: only the sign of the amount counts; or None."""
+    amount = _number(value)
+    if not amount:
+        return None
+    return PAGE_NOTCHES if amount > 0 else -PAGE_NOTCHES
+
+
+def _button_part(value: object, sides: Sides) -> object:
+    """A button of the mouse, or None."""
+    return value if value in ("left", "right", "middle") else None
+
+
+def _seconds_part(value: object, sides: Sides) -> object:
+    """Seconds to wait, or None."""
+    return _number(value, 0, SECONDS_MOST)
+
+
+_FLAGS = {"1": True, "true": True, "0": False, "false": False}
+
+
+def _flag_part(value: object, sides: Sides) -> object:
+    """Yes or no, or None."""
+    return _FLAGS.get(str(value).strip().lower())
+
+
+class PartKind(NamedTuple):
+    """How an argument is read, and what a correction says that it must be."""
+
+    # None for a value that is none of that kind; an object holds the arguments themselves.
+    read: Callable[[object, Sides], object]
+    wanted: str
+
+
+PART_KINDS = {
+    "place": PartKind(_place_part, "one place [x, y] on the screenshot"),
+    "box": PartKind(_box_part, "one place (x,y) on the screenshot"),
+    "text": PartKind(_text_part, "a text"),
+    "typed": PartKind(_typed_part, "a text"),
+    "modifiers": PartKind(_modifiers_part, "keys to hold, such as ctrl+shift"),
+    "button": PartKind(_button_part, "left, right or middle"),
+    "page": PartKind(_page_part, "an amount to scroll, not 0"),
+    "chord": PartKind(_chord_part, "the names of keys that are pressed together"),
+    "chords": PartKind(_chords_part, "a list of names of keys"),
+    "notches": PartKind(_notches_part, "an amount to scroll, not 0"),
+    "seconds": PartKind(_seconds_part, "a number of seconds"),
+    "flag": PartKind(_flag_part, "true or false"),
+}
+
+# Arguments that say what is to be done, or where. One that an action does not take shows that
+# something else was meant.
+_TELLING = frozenset(
+    "coordinate coordinate2 start_coordinate end_coordinate point start_point end_point start_box"
+    " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key button clicks".split()
+)
+
+
+def _word_meant(written: Written, words: Words) -> tuple[Word, JsonDict]:
+    """The word of a written action and its arguments; raises ReplyError for an unknown one."""
+    given = dict(written.given)
+    word = words.get(written.action)
+    if word is None:
+        names = ", ".join(words)
+        raise ReplyError(
+            f"There is no action {written.action!r:.60}; the actions are {names}.", "unknown_tool"
+        )
+    if isinstance(word, Choice):
+        value = given.pop(word.given, word.default)
+        chosen = word.words.get(value) if isinstance(value, str) else None
+        if chosen is None:
+            names = " or ".join(word.words)
+            raise ReplyError(f"{word.given} of {written.action} must be {names}.")
+        return chosen, given
+    return word, given
+
+
+def _refuse_strangers(action: str, word: Word, given: JsonObject, words: Words) -> None:
+    """Raises ReplyError where an action is given what it does not take, such as a second place.
+
+    An argument that no word of the grammar takes is of the kind "foreign": another grammar's.
+    """
+    for name, value in given.items():
+        if name not in _TELLING or name in word.takes() or value in (None, "", []):
+            continue
+        is_known = any(name in other.takes() for other in words.values())
+        kind = "invalid_args" if is_known else "foreign"
+        raise ReplyError(f"{action} takes no {name}.", kind)
+
+
+def _read_part(part: Part, value: object, sides: Sides) -> JsonDict:
+    """What an argument says, by canonical names; raises ReplyError if it is none of its kind."""
+    kind = PART_KINDS[part.kind]
+    try:
+        found = kind.read(value, sides)
+    except ToolError as error:
+        raise ReplyError(str(error), error.kind) from None
+    if found is None:
+        error_kind = "invalid_box" if part.kind in ("place", "box") else "invalid_args"
+        raise ReplyError(f"{part.given} must be {kind.wanted}, not {value!r:.60}.", error_kind)
+    return found if isinstance(found, dict) else {part.name: found}
+
+
+def certain_act(written: Written, words: Words, sides: Sides) -> GrammarCall:
+    """What a written action means in a grammar's words; raises ReplyError, PersonNeeded."""
+    word, given = _word_meant(written, words)
+    _refuse_strangers(written.action, word, given, words)
+    arguments: JsonDict = {}
+    for part in word.parts:
+        value = given.get(part.given)
+        if value in (None, ""):
+            value = part.default
+        if value is not None:
+            arguments.update(_read_part(part, value, sides))
+        elif part.needed:
+            raise ReplyError(f"{written.action} lacks its {part.given}.", f"missing_{part.given}")
+    arguments.update(word.fixed)
+    if word.act == PERSON:
+        raise PersonNeeded(str(arguments.get("text", "")))
+    return GrammarCall(word.act, arguments, written.said, written.thought)
+
+
+####################################################################################################
+# Grammar words - the actions of each grammar, and what they mean
+####################################################################################################
+
+
+def _optional(part: Part, default: object = None) -> Part:
+    """An argument that may be left out."""
+    return part._replace(needed=False, default=default)
+
+
+_AT = Part("coordinate", "position", "place")
+_TO = Part("coordinate", "end", "place")
+_TEXT = Part("text", "text", "text")
+_KEYS = Part("keys", "keys", "chords")
+_HELD = Part("keys", "key", "chord")
+_AMOUNT = Part("pixels", "ticks", "notches")
+_TIME = Part("time", "seconds", "seconds")
+_HOLDING = _optional(Part("text", "modifiers", "modifiers"))
+_ENDS: Mapping[str, Word] = {"success": Word("finished"), "failure": Word("failed")}
+_ASK = Word(PERSON, (_optional(_TEXT),))
+
+# Qwen's drag has an end only: it goes from where the pointer is.
+QWEN3_WORDS: Words = {
+    "key": Word("press_key", (_KEYS,)),
+    "type": Word("type_text", (_TEXT,)),
+    "mouse_move": Word("move", (_AT,)),
+    "left_click": Word("click", (_AT,)),
+    "left_click_drag": Word("drag", (_TO,)),
+    "right_click": Word("right_click", (_AT,)),
+    "middle_click": Word("middle_click", (_AT,)),
+    "double_click": Word("double_click", (_AT,)),
+    "triple_click": Word("triple_click", (_AT,)),
+    "scroll": Word("scroll", (_optional(_AT), _AMOUNT)),
+    "hscroll": Word("hscroll", (_optional(_AT), _AMOUNT)),
+    "wait": Word("wait", (_TIME,)),
+    "terminate": Choice("status", _ENDS),
+    "answer": Word("answer", (_TEXT,)),
+}
+_NOT_IN_QWEN25 = ("triple_click", "hscroll", "answer")
+QWEN25_WORDS: Words = {
+    action: word for action, word in QWEN3_WORDS.items() if action not in _NOT_IN_QWEN25
+}
+
+# Clicks and scrolls may hold modifiers.
+QWEN35_WORDS: Words = {
+    **QWEN3_WORDS,
+    "left_click": Word("click", (_AT, _HOLDING)),
+    "right_click": Word("right_click", (_AT, _HOLDING)),
+    "middle_click": Word("middle_click", (_AT, _HOLDING)),
+    "double_click": Word("double_click", (_AT, _HOLDING)),
+    "triple_click": Word("triple_click", (_AT, _HOLDING)),
+    "scroll": Word("scroll", (_optional(_AT), _AMOUNT, _HOLDING)),
+    "wait": Word("wait", (_optional(_TIME, 1),)),
+    "terminate": Choice("status", _ENDS, "success"),
+}
+# Of Qwen3.8 and Qwen-CUA.
+QWEN38_WORDS: Words = {
+    "key_down": Word("key_down", (_HELD,)),
+    "key_up": Word("key_up", (_HELD,)),
+    "left_mouse_down": Word("mouse_down", (_optional(_AT),)),
+    "left_mouse_up": Word("mouse_up", (_optional(_AT),)),
+    "screenshot": Word("screenshot"),
+    "call_user": _ASK,
+}
+
+OWL15_WORDS: Words = {
+    **QWEN3_WORDS,
+    "wait": Word("wait", (_optional(_TIME, 2),)),
+    "interact": _ASK,
+}
+# What the executor of its makers takes, too.
+OWL15_ALSO: Words = {
+    "click": Word("click", (_AT,)),
+    "right click": Word("right_click", (_AT,)),
+    "hotkey": Word("press_key", (_KEYS,)),
+    "drag": Word("drag", (_TO,)),
+    "open app": Word("open_app", (Part("app_name", "name", "text"),)),
+    "call_user": _ASK,
+    "stop": Word("finished"),
+    "done": Word("finished"),
+}
+OWL10_WORDS: Words = {
+    "key": Word("press_key", (_KEYS,)),
+    "type": Word(
+        "type_text",
+        (
+            _TEXT,
+            _optional(Part("clear", "clear", "flag")),
+            _optional(Part("enter", "submit", "flag")),
+        ),
+    ),
+    "mouse_move": Word("move", (_AT,)),
+    "click": Word("click", (_AT,)),
+    "drag": Word(
+        "drag", (Part("coordinate", "start", "place"), Part("coordinate2", "end", "place"))
+    ),
+    "right_click": Word("right_click", (_AT,)),
+    "middle_click": Word("middle_click", (_AT,)),
+    "double_click": Word("double_click", (_AT,)),
+    "scroll": Word("scroll", (_optional(_AT), _AMOUNT)),
+    "wait": Word("wait", (_TIME,)),
+    "terminate": Choice("status", _ENDS),
+}
+
+# What Fara does in a browser alone, such as visit_url, has no equal on a desktop.
+FARA_WORDS: Words = {
+    "key": Word("press_key", (_KEYS,)),
+    "type": Word(
+        "type_text",
+        (
+            _TEXT,
+            _optional(_AT),
+            _optional(Part("press_enter", "submit", "flag"), True),
+            _optional(Part("delete_existing_text", "clear", "flag")),
+        ),
+    ),
+    "mouse_move": Word("move", (_AT,)),
+    "left_click": Word("click", (_AT,)),
+    "scroll": Word("scroll", (_optional(_AT), Part("pixels", "ticks", "page"))),
+    "wait": Word("wait", (_TIME,)),
+    "terminate": Choice("status", _ENDS),
+}
+
+
+def _directions(at: Part) -> Choice:
+    """A scroll that names the side to reveal.
+
+    The models say no amount; five notches is what the executors of their makers use.
+    """
+    parts = (_optional(at),)
+    return Choice(
+        "direction",
+        {
+            "up": Word("scroll", parts, {"ticks": 5}),
+            "down": Word("scroll", parts, {"ticks": -5}),
+            "left": Word("hscroll", parts, {"ticks": -5}),
+            "right": Word("hscroll", parts, {"ticks": 5}),
+        },
+    )
+
+
+def _verbs(at: str, origin: str, target: str) -> dict[str, Word | Choice]:
+    """The verbs of UI-TARS, whose arguments for places have these names."""
+    place = Part(at, "position", "box")
+    ends = (Part(origin, "start", "box"), Part(target, "end", "box"))
+    return {
+        "click": Word("click", (place,)),
+        "left_double": Word("double_click", (place,)),
+        "right_single": Word("right_click", (place,)),
+        "drag": Word("drag", ends),
+        "hotkey": Word("press_key", (Part("key", "key", "chord"),)),
+        "type": Word("type_text", (Part("content", "text", "typed"),)),
+        "scroll": _directions(place),
+        "wait": Word("wait", (), {"seconds": 5}),
+        "finished": Word("finished", (_optional(Part("content", "text", "text")),)),
+        "call_user": Word(PERSON),
+    }
+
+
+_PRESS: Words = {
+    "press": Word("key_down", (Part("key", "key", "chord"),)),
+    "release": Word("key_up", (Part("key", "key", "chord"),)),
+}
+_POINT = Part("point", "position", "box")
+_BUTTON = _optional(Part("button", "button", "button"))
+TARS_BOX_WORDS: Words = _verbs("start_box", "start_box", "end_box")
+TARS_POINT_WORDS: Words = {**_verbs("point", "start_point", "end_point"), **_PRESS}
+TARS2_WORDS: Words = {
+    **TARS_POINT_WORDS,
+    "wait": Word("wait", (_optional(_TIME),)),
+    "move_to": Word("move", (_POINT,)),
+    "mouse_down": Word("mouse_down", (_optional(_POINT), _BUTTON)),
+    "mouse_up": Word("mouse_up", (_optional(_POINT), _BUTTON)),
+    "take_screenshot": Word("screenshot"),
+}
+
+# Grounding models find one place; to find it is to click there.
+LOCATED = "click"
+LOCATING_WORDS: Words = {LOCATED: Word("click", (Part("coordinate", "position", "box"),))}
+HOLO15_WORDS: Words = {"click_absolute": Word("click", (_AT,))}
+
+_CODE_KEYS = Word("press_key", (_KEYS,))
+CUA_WORDS: Words = {
+    "pyautogui.click": Word("click", (_AT,)),
+    "pyautogui.doubleClick": Word("double_click", (_AT,)),
+    "pyautogui.rightClick": Word("right_click", (_AT,)),
+    "pyautogui.middleClick": Word("middle_click", (_AT,)),
+    "pyautogui.moveTo": Word("move", (_AT,)),
+    "pyautogui.dragTo": Word("drag", (_TO,)),
+    "pyautogui.scroll": Word("scroll", (_optional(_AT), Part("clicks", "ticks", "notches"))),
+    "pyautogui.hscroll": Word("hscroll", (_optional(_AT), Part("clicks", "ticks", "notches"))),
+    "pyautogui.write": Word("type_text", (Part("message", "text", "text"),)),
+    "pyautogui.press": _CODE_KEYS,
+    "pyautogui.hotkey": _CODE_KEYS,
+    "computer.triple_click": Word("triple_click", (_AT,)),
+    "computer.terminate": Choice("status", _ENDS),
+}
+
+# The described vocabularies; one turn of their scrolls is three notches, Config's scroll_ticks.
+_POSITION = Part("position", "position", "box")
+_DRAG = Word("drag", (Part("start", "start", "place"), Part("end", "end", "place")))
+_PRESS_KEY = Word("press_key", (Part("key", "key", "chord"),))
+_SCROLL_DOWN = Word("scroll", (), {"ticks": -3})
+_SCROLL_UP = Word("scroll", (), {"ticks": 3})
+_COMPLETE = Word("finished", (Part("evidence", "text", "text"),))
+TOOL_WORDS: Words = {
+    "click_screen_element": Word("click", (_POSITION,)),
+    "double_click_screen_element": Word("double_click", (_POSITION,)),
+    "right_click_screen_element": Word("right_click", (_POSITION,)),
+    "drag_screen_element": _DRAG,
+    "type_text_input": Word("type_text", (_TEXT,)),
+    "press_keyboard_key": _PRESS_KEY,
+    "scroll_screen_down": _SCROLL_DOWN,
+    "scroll_screen_up": _SCROLL_UP,
+    "report_mission_complete": _COMPLETE,
+    "click_element": Word("click", (_POSITION,)),
+    "double_click_element": Word("double_click", (_POSITION,)),
+    "right_click_element": Word("right_click", (_POSITION,)),
+    "drag_element": _DRAG,
+    "type_text": Word("type_text", (_TEXT,)),
+    "press_key": _PRESS_KEY,
+    "scroll_down": _SCROLL_DOWN,
+    "scroll_up": _SCROLL_UP,
+    "report_completion": _COMPLETE,
+    "move_mouse": Word("move", (_POSITION,)),
+    "scroll_at_position": Word("scroll", (_POSITION,), {"ticks": -3}),
+}
+
+
+####################################################################################################
+# Grammar readers - finding the one action in a reply: a call, a verb, or a bare place
+####################################################################################################
+
+SENTENCE_CHARS = 400  # of a reply's own sentence that are kept
+THOUGHTS_MOST = 20  # parts of a reply that are only thought
+
+_THOUGHT_NAMES = r"thinking|gui_think|thinkt|grounding_think|think_never_used_\w{1,60}"
+_THOUGHT_TAG = re.compile(rf"<(?P<end>/?)(?P<name>think|{_THOUGHT_NAMES})>")
+# <think> itself is looked after by those who find calls, where a text to type may hold it.
+_OTHER_THOUGHT_TAG = re.compile(rf"<(?P<end>/?)(?P<name>{_THOUGHT_NAMES})>")
+
+# Where a call begins, in all its forms.
+_CALL_BEGIN = re.compile(
+    r"<tool_call>|<seed:tool_call>|<function|\[TOOL_REQUEST\]|\A\s{0,99}(?:```|[\[{])"
+)
+_CONCLUSION = re.compile(r"<conclusion>([^<]{0,2000})</conclusion>")
+# Qwen2.5-VL-72B closes a call with one of these signs (QwenLM/Qwen3-VL#870, #1093).
+_CLOSER_SIGNS = ("⚗", "📐")
+# Qwen3.8 at times opens a parameter that has the function's own name, and never closes it.
+_STRAY_OPENER = re.compile(
+    r"\A([^<{]*(?:<tool_call>\s{0,9})?<function=(\w{1,60})>\s{0,9})"
+    r"<parameter=\2>\s{0,9}(?=<parameter=)"
+)
+
+
+class _Apart(NamedTuple):
+    """A reply's text, and what of the reply was only thought."""
+
+    thought: str
+    rest: str
+
+
+def _apart(message: JsonObject, tag: re.Pattern[str], call: re.Pattern[str]) -> _Apart:
+    """The thoughts before the first call, and the text without them; raises ReplyError.
+
+    `tag` finds the tags of thoughts, `call` the beginning of a call. What stands before a lone
+    closing tag was thought, and a call before it may have been: then nothing is certain.
+    """
+    text = message_text(message.get("content"))
+    parts: list[str] = []
+    for _ in range(THOUGHTS_MOST):
+        opening = tag.search(text)
+        if opening is None or _is_call_before(text, opening, tag, call):
+            parts.insert(0, thoughts({**message, "content": text}))
+            return _Apart("\n".join(part for part in parts if part), text)
+        behind = text[opening.end() :]
+        before = text[: opening.start()]
+        if opening["end"]:
+            parts.append(before.strip())
+            text = behind
+            continue
+        name = opening["name"]
+        thought, end_tag, behind = behind.partition(f"</{name}>")
+        if not end_tag:
+            raise ReplyError(f"The reply ends inside <{name}>.", "no_call")
+        parts.append(thought.strip())
+        text = before + behind
+    raise ReplyError("The reply repeats its tags without end.", "repetition")
+
+
+def _is_call_before(
+    text: str, opening: re.Match[str], tag: re.Pattern[str], call: re.Pattern[str]
+) -> bool:
+    """Whether the first call begins before a tag of thoughts; raises ReplyError.
+
+    Where a thought ends behind a call, the call may have been a part of it.
+    """
+    begin = call.search(text)
+    if begin is None or begin.start() > opening.start():
+        return False
+    if any(found["end"] for found in tag.finditer(text, opening.start())):
+        raise ReplyError("The call stands among thoughts.", "no_call")
+    return True
+
+
+def _sentence(text: str) -> str:
+    """The reply's own sentence: its conclusion, or what it says before its call."""
+    conclusion = _CONCLUSION.search(text)
+    if conclusion:
+        return cut(conclusion[1], SENTENCE_CHARS)
+    before, *_ = _CALL_BEGIN.split(text, maxsplit=1)
+    _, label, sentence = before.rpartition("Action:")
+    said = sentence if label else before
+    said = said.replace("<action>", "").replace("</action>", "")
+    return cut(said, SENTENCE_CHARS)
+
+
+def read_function(
+    functions: Collection[str], message: JsonObject, finish_reason: str | None
+) -> Written:
+    """The action of a call of a function such as computer_use, in JSON or XML; raises ReplyError.
+
+    The function's argument "action" says what is done. Without functions, the name of the call is
+    the action; some models write it there though they have one, and that is as certain.
+    """
+    apart = _apart(message, _OTHER_THOUGHT_TAG, _CALL_BEGIN)
+    text = _without_slips(apart.rest)
+    call, *_ = _found_calls({**message, "content": text}, finish_reason)
+    name, value = _name_and_arguments(call)
+    given = _arguments(value, str(name), {})
+    action = name
+    if name in functions:
+        action = given.pop("action", None)
+    elif "action" in given:
+        names = " or ".join(functions) or "an action"
+        raise ReplyError(f"There is no function {name!r:.60}; call {names}.", "unknown_tool")
+    if not isinstance(action, str):
+        raise ReplyError("The call lacks its action.", "missing_action")
+    action = action.strip()
+    said = _sentence(strip_think(text))
+    return Written(action, given, said, apart.thought)
+
+
+def _without_slips(text: str) -> str:
+    """A reply without a sign that stands for a closing tag, and without a stray opening one."""
+    text = text.rstrip()
+    for sign in _CLOSER_SIGNS:
+        text = text.removesuffix(sign)
+    return _STRAY_OPENER.sub(r"\1", text)
+
+
+# verb(name='text', name=1, 'text', [1, 2]), one piece at a time.
+_VERB = re.compile(r"\s{0,9}([A-Za-z_][\w.]{0,60})\(\s{0,9}(?P<empty>\)?)")
+_QUOTED = r"'[^'\\\n]*(?:\\.[^'\\\n]*)*'|\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\""
+_GIVEN = re.compile(
+    rf"\s{{0,9}}(?:(?P<name>\w{{1,60}})\s?=\s?)?"
+    rf"(?:(?P<text>{_QUOTED})|(?P<number>-?[0-9.]{{1,30}})|(?P<list>\[[^\[\]\n]{{0,400}}\]))"
+    r"\s{0,9}(?P<sign>[,)])"
+)
+_VERB_END = re.compile(r"[ \t]{0,9}(?:\r?\n|\Z|</|```|<\|im_end\|>)")
+_ESCAPE = re.compile(r"\\(.)", re.S)
+# Any other escape may as well be part of a Windows path such as 'C:\Users'.
+_ESCAPED = {"'": "'", '"': '"', "n": "\n", "t": "\t", "\\": "\\"}
+GIVEN_MOST = 12  # arguments of a verb
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """What an escape in a quoted text means; raises ReplyError for one that is not certain."""
+    sign = _ESCAPED.get(escape[1])
+    if sign is None:
+        raise ReplyError(f"The text holds {escape[0]!r}; write a backslash as two.")
+    return sign
+
+
+def _given_value(found: re.Match[str]) -> object:
+    """The value of one argument of a verb."""
+    text = found["text"]
+    if text is not None:
+        return _ESCAPE.sub(_unescaped, text[1:-1])
+    if found["list"] is not None:
+        return _spelled_list(found["list"])
+    return found["number"]
+
+
+def _spoken_verb(text: str, begin: int) -> tuple[str, list[tuple[str, object]]]:
+    """The verb(...) that stands there and its arguments, "" for the name of one without.
+
+    Raises ReplyError unless it is whole and nothing else stands on its line.
+    """
+    problem = ReplyError("The action is incomplete or has another form.", "invalid_json")
+    verb = _VERB.match(text, begin)
+    if verb is None:
+        raise problem
+    pairs: list[tuple[str, object]] = []
+    place = verb.end()
+    is_open = not verb["empty"]
+    while is_open:
+        given = _GIVEN.match(text, place)
+        if given is None or len(pairs) == GIVEN_MOST:
+            raise problem
+        pairs.append((given["name"] or "", _given_value(given)))
+        place = given.end()
+        is_open = given["sign"] == ","
+    if not _VERB_END.match(text, place):
+        raise problem
+    return verb[1], pairs
+
+
+def _words_of(message: JsonObject, finish_reason: str | None, call: re.Pattern[str]) -> _Apart:
+    """A reply without a call of the server's, its thoughts apart; raises ReplyError if it was cut.
+
+    `call` finds where its action begins.
+    """
+    if message.get("tool_calls") or message.get("function_call"):
+        raise ReplyError("The reply is a tool call; write the action as text.", "no_call")
+    if finish_reason in _CUT_REASONS:
+        raise ReplyError("The reply was cut.", "cut")
+    return _apart(message, _THOUGHT_TAG, call)
+
+
+_ACTION_LABEL = re.compile(r"(?:\A|\n|<computer_env>)[ \t]{0,9}Action[ \t]?[:：]")
+_THOUGHT_LABEL = re.compile(r"(?:Thought|Action_Summary)[:：]")
+
+
+def read_verb(message: JsonObject, finish_reason: str | None) -> Written:
+    """The first verb(...) behind "Action:" at the front of a line; raises ReplyError."""
+    apart = _words_of(message, finish_reason, _ACTION_LABEL)
+    label = _ACTION_LABEL.search(apart.rest)
+    if label is None:
+        raise ReplyError('The reply has no line that begins with "Action:".', "no_call")
+    verb, pairs = _spoken_verb(apart.rest, label.end())
+    given = _unique(pairs)
+    if "" in given:
+        raise ReplyError(f"An argument of {verb} has no name.")
+    before = apart.rest[: label.start()]
+    *_, said = _THOUGHT_LABEL.split(before)
+    said = cut(said, SENTENCE_CHARS)
+    return Written(verb, given, said, apart.thought)
+
+
+# Where the code of a reply begins, and by what name the first arguments of a function go.
+_CODE = re.compile(r"```(?:python|code)?[ \t]{0,9}\n\s{0,9}")
+_CODE_ACTION = re.compile(r"## Action:\s{0,9}([^\n#]{1,2000})")
+_FIRST_NAMES = {
+    "pyautogui.scroll": ("clicks",),
+    "pyautogui.hscroll": ("clicks",),
+    "pyautogui.write": ("message",),
+    "computer.terminate": ("status",),
+}
+_KEY_FUNCTIONS = ("pyautogui.press", "pyautogui.hotkey")
+
+
+def read_code(message: JsonObject, finish_reason: str | None) -> Written:
+    """The first statement of a block of Python code, a call of pyautogui; raises ReplyError."""
+    apart = _words_of(message, finish_reason, _CODE)
+    begin = _CODE.search(apart.rest)
+    if begin is None:
+        raise ReplyError("The reply has no block of code.", "no_call")
+    function, pairs = _spoken_verb(apart.rest, begin.end())
+    given = _named_arguments(function, pairs)
+    action = _CODE_ACTION.search(apart.rest)
+    said = cut(action[1], SENTENCE_CHARS) if action else ""
+    return Written(function, given, said, apart.thought)
+
+
+def _named_arguments(function: str, pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The arguments of a function of pyautogui by name, with x and y as one place."""
+    if function in _KEY_FUNCTIONS:
+        keys = [value for name, value in pairs if name in ("", "keys")]
+        if len(keys) < len(pairs):
+            raise ReplyError(f"{function} takes keys alone.")
+        return {"keys": keys[0] if len(keys) == 1 else keys}
+    names = _FIRST_NAMES.get(function, ("x", "y"))
+    named: list[tuple[str, object]] = []
+    for number, (name, value) in enumerate(pairs):
+        if not name and number >= len(names):
+            raise ReplyError(f"{function} has too many arguments.")
+        named.append((name or names[number], value))
+    given = _unique(named)
+    if given.get("button") == "left":
+        del given["button"]
+    return _with_one_place(given)
+
+
+def _with_one_place(given: dict[str, object]) -> dict[str, object]:
+    """The arguments with x and y as one place."""
+    if "x" not in given or "y" not in given:
+        return given
+    if "coordinate" in given:
+        raise ReplyError("The reply gives two places.", "invalid_box")
+    place = [given.pop("x"), given.pop("y")]
+    return {**given, "coordinate": place}
+
+
+_ANSWER = re.compile(r"<answer>\s{0,9}")
+_ANSWER_END = re.compile(r"(?:</answer>)?\s{0,99}\Z")
+_BARE_CALL = re.compile(r"\A\s{0,99}(?:```(?:json)?\s{0,9})?(?=\{)")
+_NEVER = re.compile(r"(?!)")
+_LOCATED_CLICK = re.compile(
+    r"\s{0,99}Click\(\s{0,9}([0-9.]{1,12})\s{0,9},\s{0,9}([0-9.]{1,12})\s{0,9}\)\s{0,99}"
+)
+
+
+def read_answer(message: JsonObject, finish_reason: str | None) -> Written:
+    """The place in <answer>{"coordinate": [x, y]}</answer>; raises ReplyError."""
+    apart = _words_of(message, finish_reason, _ANSWER)
+    begin = _ANSWER.search(apart.rest)
+    if begin is None:
+        raise ReplyError("The reply has no <answer>.", "no_call")
+    given = _only_object(apart.rest, begin.end(), _ANSWER_END)
+    return Written(LOCATED, given, "", apart.thought)
+
+
+def read_object(message: JsonObject, finish_reason: str | None) -> Written:
+    """The place of a reply that is one object of JSON; raises ReplyError.
+
+    An object without an action, {"x": x, "y": y}, is the place that was looked for.
+    """
+    apart = _words_of(message, finish_reason, _NEVER)
+    begin = _BARE_CALL.match(apart.rest)
+    if begin is None:
+        raise ReplyError("The reply is not one JSON object.", "no_call")
+    given = _with_one_place(_only_object(apart.rest, begin.end(), _BARE_END))
+    action = given.pop("action", LOCATED)
+    return Written(str(action), given, "", apart.thought)
+
+
+def read_click(message: JsonObject, finish_reason: str | None) -> Written:
+    """The place of a reply that is Click(x, y) and nothing else; raises ReplyError."""
+    apart = _words_of(message, finish_reason, _NEVER)
+    found = _LOCATED_CLICK.fullmatch(apart.rest)
+    if found is None:
+        raise ReplyError("The reply is not Click(x, y).", "no_call")
+    x, y = found.groups()
+    given = {"coordinate": [x, y]}
+    return Written(LOCATED, given, "", apart.thought)
+
+
+def _only_object(text: str, begin: int, ending: re.Pattern[str]) -> dict[str, object]:
+    """The JSON object that stands there, with nothing but an ending behind it; ReplyError."""
+    value, end = _decode(text, begin)
+    end = _after_rest(text, end)
+    if not isinstance(value, dict) or not ending.match(text, end):
+        raise ReplyError("Other text stands beside the place; send it alone.", "invalid_json")
+    return dict(value)
+
+
+def read_tool(message: JsonObject, finish_reason: str | None) -> Written:
+    """A call in one of the described vocabularies, in which a place may be a box."""
+    written = read_function((), message, finish_reason)
+    given = dict(written.given)
+    if "box" in given and "position" not in given:
+        given["position"] = given.pop("box")
+    return written._replace(given=given)
+
+
+####################################################################################################
+# Grammar frames - what the models of each grammar are told, as their own prompts write it
+####################################################################################################
+
+# The texts around the tools and the names in them are those that the models were trained with;
+# a model follows them better than any other words.
+_JSON_FRAME = """# Tools
+
+You may call one or more functions to assist with the user query.
+
+You are provided with function signatures within <tools></tools> XML tags:
+<tools>
+{tools}
+</tools>
+
+For each function call, return a json object with function name and arguments within \
+<tool_call></tool_call> XML tags:
+<tool_call>
+{{"name": <function-name>, "arguments": <args-json-object>}}
+</tool_call>"""
+HELPFUL = "You are a helpful assistant.\n\n"
+ACTION_FORMAT = """
+
+# Response format
+
+Response format for every step:
+1) Action: a short imperative describing what to do in the UI.
+2) A single <tool_call>...</tool_call> block containing only the JSON.
+
+Rules:
+- Output exactly in the order: Action, <tool_call>.
+- Be brief: one sentence for Action.
+- Do not output anything else outside those parts.
+- If finishing, use action=terminate in the tool call."""
+NEXT_MOVE = """Please generate the next move according to the UI screenshot, instruction and \
+previous actions.
+
+Instruction: {task}
+
+Previous actions:
+{steps}"""
+_COMPUTER_USE = """Use a mouse and keyboard to interact with a computer, and take screenshots.
+* This is an interface to a desktop GUI. You do not have access to a terminal or applications \
+menu. You must click on desktop icons to start applications.
+* Some applications may take time to start or process actions, so you may need to wait and take \
+successive screenshots to see the results of your actions.
+* The screen's resolution is {width}x{height}.
+* Whenever you intend to move the cursor to click on an element, consult the screenshot to find \
+its coordinates first.
+* Click buttons, links and icons with the cursor's tip in the centre of the element."""
+
+_XML_FRAME = """# Tools
+
+You have access to the following functions:
+
+<tools>
+{tools}
+</tools>
+
+If you choose to call a function ONLY reply in the following format with NO suffix:
+
+<tool_call>
+<function=example_function_name>
+<parameter=example_parameter_1>
+value_1
+</parameter>
+<parameter=example_parameter_2>
+This is the value for the second parameter
+that can span
+multiple lines
+</parameter>
+</function>
+</tool_call>
+
+<IMPORTANT>
+Reminder:
+- Function calls MUST follow the specified format: an inner <function=...></function> block must \
+be nested within <tool_call></tool_call> XML tags
+- Required parameters MUST be specified
+- You may provide optional reasoning for your function call in natural language BEFORE the \
+function call, but NOT after
+</IMPORTANT>"""
+THINKING_FORMAT = """
+
+# Response format
+
+Answer in exactly these three parts, in this order:
+<thinking>
+what the screenshot shows, whether the last action worked, and what to do next
+</thinking>
+<tool_call>
+{"name": "computer_use", "arguments": {...}}
+</tool_call>
+<conclusion>
+one sentence that says what this action does
+</conclusion>"""
+_TARS_INTRO = """You are a GUI agent. You are given a task and your action history, with \
+screenshots. You need to perform the next action to complete the task.
+
+## Output Format
+```
+Thought: ...
+Action: ...
+```
+
+## Action Space
+
+"""
+_TARS_BEHIND = """
+
+## Note
+- Use English in `Thought` part.
+- Write a small plan and finally summarize your next action (with its target element) in one \
+sentence in `Thought` part.
+
+## User Instruction
+{task}"""
+_TARS_BOX_SPACE = """click(start_box='<|box_start|>(x1,y1)<|box_end|>')
+left_double(start_box='<|box_start|>(x1,y1)<|box_end|>')
+right_single(start_box='<|box_start|>(x1,y1)<|box_end|>')
+drag(start_box='<|box_start|>(x1,y1)<|box_end|>', end_box='<|box_start|>(x3,y3)<|box_end|>')
+hotkey(key='ctrl c') # Split keys with a space and use lowercase. At most 3 keys.
+type(content='xxx') # Use escape characters \\', \\", and \\n in content. If you want to submit \
+your input, use \\n at the end of content.
+scroll(start_box='<|box_start|>(x1,y1)<|box_end|>', direction='down or up or right or left')
+wait() # Sleep for 5s and take a screenshot to check for any changes.
+finished(content='xxx')
+call_user() # The task is unsolvable, or you need the user's help."""
+_TARS_POINT_SPACE = """click(point='<point>x1 y1</point>')
+left_double(point='<point>x1 y1</point>')
+right_single(point='<point>x1 y1</point>')
+drag(start_point='<point>x1 y1</point>', end_point='<point>x2 y2</point>')
+hotkey(key='ctrl c') # Split keys with a space and use lowercase. At most 3 keys.
+press(key='ctrl') # Hold a key down.
+release(key='ctrl') # Let a held key go.
+type(content='xxx') # Use escape characters \\', \\", and \\n in content. If you want to submit \
+your input, use \\n at the end of content.
+scroll(point='<point>x1 y1</point>', direction='down or up or right or left')
+wait() # Sleep for 5s and take a screenshot to check for any changes.
+finished(content='xxx')
+call_user() # The task is unsolvable, or you need the user's help."""
+TARS_BOX_QUESTION = _TARS_INTRO + _TARS_BOX_SPACE + _TARS_BEHIND
+TARS_POINT_QUESTION = _TARS_INTRO + _TARS_POINT_SPACE + _TARS_BEHIND
+TARS2_QUESTION = """You are a GUI agent. You are given a task and your action history, with \
+screenshots. Perform the next action to complete the task, as one call in this form:
+<seed:tool_call>
+<function=click>
+<parameter=point><point>x y</point></parameter>
+</function>
+</seed:tool_call>
+
+The functions, with places on a grid of 0..1000:
+click(point), left_double(point), right_single(point), move_to(point), \
+drag(start_point, end_point), scroll(direction, point), type(content), hotkey(key), press(key), \
+release(key), mouse_down(point, button), mouse_up(point, button), wait(time), \
+take_screenshot(), finished(content), call_user()
+
+Previous actions:
+{steps}
+
+Task: {task}"""
+LOCATE_QUESTION = """Locate on the screenshot what has to be clicked for this: {task}"""
+MAI_FRAME = """You are a GUI grounding agent. You see a screenshot and an instruction; find the \
+element that the instruction means. Answer in this form, with coordinates from 0 to 999:
+<grounding_think>
+what the element is and where
+</grounding_think>
+<answer>
+{"coordinate": [x, y]}
+</answer>"""
+HOLO1_FRAME = """Localize an element on the GUI image according to the instruction and output a \
+click position in the form Click(x, y), with x in 0..{width} and y in 0..{height}."""
+HOLO15_FRAME = """Localize an element on the GUI image according to the instruction and output \
+{"action": "click_absolute", "x": x, "y": y}, with x in 0..{width} and y in 0..{height}."""
+HOLO2_FRAME = """Localize an element on the GUI image according to the instruction and output \
+{"x": x, "y": y}, with x and y in 0..1000."""
+CUA_FRAME = """You are a GUI agent. You are given a task and a screenshot of the screen. You need \
+to perform a series of pyautogui actions to complete the task.
+
+For each step, answer in this form:
+## Thought:
+where you are, and what comes next
+## Action:
+one sentence that says the action
+## Code:
+```python
+one call, such as pyautogui.click(x=0, y=0) or computer.terminate(status='success')
+```"""
+
+# An argument of a function: its type, and what its description says.
+_ARGUMENTS: Mapping[str, tuple[str, str]] = {
+    "action": ("string", "The action to perform."),
+    "keys": ("array", "Required only by `action=key`."),
+    "text": ("string", "Required only by `action=type` and `action=answer`."),
+    "coordinate": ("array", "(x, y): pixels from the left edge and from the top edge."),
+    "pixels": (
+        "number",
+        "The amount of scrolling: positive scrolls up, negative down. Required only by"
+        " `action=scroll` and `action=hscroll`.",
+    ),
+    "time": ("number", "The seconds to wait. Required only by `action=wait`."),
+    "status": ("string", "The status of the task. Required only by `action=terminate`."),
+    "coordinate2": ("array", "(x, y) where a drag ends. Required only by `action=drag`."),
+    "clear": ("number", "1 to empty the field before typing. Only for `action=type`."),
+    "enter": ("number", "1 to press Enter after typing. Only for `action=type`."),
+    "press_enter": ("boolean", "Whether to press Enter after typing, true if left out."),
+    "delete_existing_text": ("boolean", "Whether to empty the field before typing."),
+}
+_ENUMS = {"status": ["success", "failure"]}
+
+
+def computer_use(words: Words, sides: Sides, name: str = "computer_use") -> JsonDict:
+    """The function of a grammar's words, with the resolution that its places are meant in."""
+    width, height = sides
+    actions = list(words)
+    used = [argument for argument in _ARGUMENTS if argument == "action" or _takes(words, argument)]
+    properties: JsonDict = {}
+    for argument in used:
+        kind, description = _ARGUMENTS[argument]
+        properties[argument] = {"description": description, "type": kind}
+    properties["action"]["enum"] = actions
+    if "status" in properties:
+        properties["status"]["enum"] = _ENUMS["status"]
+    parameters = {"properties": properties, "required": ["action"], "type": "object"}
+    function = {
+        "name": name,
+        "description": _COMPUTER_USE.format(width=width, height=height),
+        "parameters": parameters,
+    }
+    return {"type": "function", "function": function}
+
+
+def _takes(words: Words, argument: str) -> bool:
+    """Whether any of the words takes an argument."""
+    return any(argument in word.takes() for word in words.values())
+
+
+def json_frame(before: str, behind: str, words: Words, sides: Sides) -> str:
+    """A system text with one function of JSON calls, with what stands before and behind it."""
+    return before + _JSON_FRAME.format(tools=_as_line(words, sides)) + behind
+
+
+def xml_frame(words: Words, sides: Sides) -> str:
+    """A system text with one function of XML calls."""
+    return _XML_FRAME.format(tools=_as_line(words, sides))
+
+
+def _as_line(words: Words, sides: Sides) -> str:
+    """The function of a grammar's words as one line of JSON."""
+    return json.dumps(computer_use(words, sides), ensure_ascii=False)
+
+
+def plain_frame(text: str, words: Words, sides: Sides) -> str:
+    """A system text that may name the largest x and y."""
+    width, height = sides
+    return text.replace("{width}", str(width)).replace("{height}", str(height))
+
+
+####################################################################################################
+# Grammars - the grammars that models were trained in, a row each, and which model speaks which
+####################################################################################################
+
+# The largest x and y of the spaces that do not depend on a picture.
+_GRIDS = {"0..1000": 1000, "0..999": 999}
+RESIZED = "resized"  # pixels of the picture as the server brings it before the model
+
+
+_NO_MODEL = re.compile(r"(?!)")
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """How models of one training are asked and answer: data, `read` and `announce`."""
+
+    name: str
+    words: Words
+    reader: Callable[[JsonObject, str | None], Written]
+    frame: Callable[[Words, Sides], str]  # the system text
+    question: str = NEXT_MOVE  # the user turn that says the task, {task}, and the {steps} before
+    step: str = "Step {number}: {said}"
+    no_steps: str = "None"
+    example: str = ""  # of a reply, for corrections
+    also: Words = field(default_factory=dict)  # words that are understood, but not announced
+    space: str = "0..1000"  # a key of _GRIDS, or RESIZED
+    picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
+    sampling: Mapping[str, float | int] = field(default_factory=dict)
+    matches: re.Pattern[str] = _NO_MODEL  # in the names of models that speak it, in lower case
+    screenshots: int = 1  # turns that keep their picture
+    image_first: bool = False  # the picture stands before the text of its turn
+    whole_tasks: bool = True  # it can do more than find a place
+    thinking_off: JsonDict = field(default_factory=dict)  # of a request, where there is a switch
+
+    def read(
+        self, message: JsonObject, finish_reason: str | None, picture: tuple[int, int] = (0, 0)
+    ) -> GrammarCall:
+        """The first act of a reply, with certainty, or ReplyError (PersonNeeded for the person).
+
+        `picture` is the size of the picture that was sent, in pixels.
+        """
+        try:
+            written = self.reader(json_object(message), finish_reason)
+            return certain_act(written, {**self.words, **self.also}, self.sides(picture))
+        except ReplyError as error:
+            caught = error
+        except (RecursionError, ValueError):
+            caught = ReplyError("The call is too deep or big.", "invalid_json")
+        raise _explained(caught, message, finish_reason)
+
+    def sides(self, picture: tuple[int, int]) -> Sides:
+        """The largest x and y that the model can mean; raises ReplyError."""
+        most = _GRIDS.get(self.space)
+        if most:
+            return most, most
+        return self.picture.seen_size(Size(*picture))
+
+    def announce(self, picture: tuple[int, int] = (0, 0)) -> tuple[str, list[JsonDict]]:
+        """System text and `tools` of a request, as the models' own prompts write them."""
+        return self.frame(self.words, self.sides(picture)), []
+
+    def first_text(self, task: str, steps: Sequence[str]) -> str:
+        """The text of the user turn that says the task and the steps done before its picture."""
+        lines = []
+        for number, said in enumerate(steps, 1):
+            lines.append(self.step.format(number=number, said=said))
+        return self.question.format(task=task, steps="\n".join(lines) or self.no_steps)
+
+    def correction(self, error: ToolError) -> str:
+        """What the model is told when no act could be read: the defect and the form of a reply."""
+        return f"{cut(str(error), CORRECTION_CHARS)} Nothing was done. {self.example}".strip()
+
+
+CORRECTION_CHARS = 300  # of a defect
+_OF_JSON = partial(read_function, ("computer_use",))
+_CALL_EXAMPLE = """Answer in this form:
+Action: <one short sentence>
+<tool_call>
+{"name": "computer_use", "arguments": {"action": <action>, ...}}
+</tool_call>"""
+_THINKING_EXAMPLE = """Answer with <thinking>, then one call, then <conclusion>:
+<tool_call>
+{"name": "computer_use", "arguments": {"action": <action>, ...}}
+</tool_call>"""
+_XML_EXAMPLE = """Answer with one call in this form:
+<tool_call>
+<function=computer_use>
+<parameter=action>
+...
+</parameter>
+</function>
+</tool_call>"""
+_TARS2_EXAMPLE = """Answer with one call in this form:
+<seed:tool_call>
+<function=click>
+<parameter=point><point>x y</point></parameter>
+</function>
+</seed:tool_call>"""
+_BOX_EXAMPLE = "Answer in this form:\nThought: ...\nAction: click(start_box='(x,y)')"
+_POINT_EXAMPLE = "Answer in this form:\nThought: ...\nAction: click(point='<point>x y</point>')"
+_COLD: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens": 2048}
+_OWL_SAMPLING = {**_COLD, "repetition_penalty": 1.05}
+_TARS_SAMPLING = {"temperature": 0, "top_p": 0.7, "max_tokens": 1000}
+_QWEN2_PICTURE = PictureRule(28, 3_136, 12_845_056)
+_TARS_PICTURE = PictureRule(28, 100 * 28**2, 16384 * 28**2)
+# Where several fit a model's name, the first is meant.
+_ROWS = (
+    Grammar(
+        "qwen3-vl",
+        QWEN3_WORDS,
+        _OF_JSON,
+        partial(json_frame, HELPFUL, ACTION_FORMAT),
+        example=_CALL_EXAMPLE,
+        sampling=_COLD,
+        matches=re.compile(r"qwen-?3-?vl"),
+    ),
+    Grammar(
+        "qwen2.5-vl",
+        QWEN25_WORDS,
+        _OF_JSON,
+        partial(json_frame, HELPFUL, ACTION_FORMAT),
+        example=_CALL_EXAMPLE,
+        space=RESIZED,
+        picture=_QWEN2_PICTURE,
+        sampling=_COLD,
+        matches=re.compile(r"qwen-?2[.-]5-?vl"),
+    ),
+    Grammar(
+        "qwen3.5-xml",
+        QWEN35_WORDS,
+        partial(read_function, ("computer_use", "computer")),
+        xml_frame,
+        also=QWEN38_WORDS,
+        example=_XML_EXAMPLE,
+        sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
+        thinking_off={"chat_template_kwargs": {"enable_thinking": False}},
+        matches=re.compile(r"qwen-?3[.-]?[568](?![0-9b])|qwen-?cua"),
+    ),
+    Grammar(
+        "gui-owl-1.5",
+        OWL15_WORDS,
+        _OF_JSON,
+        partial(json_frame, "", ACTION_FORMAT),
+        also=OWL15_ALSO,
+        example=_CALL_EXAMPLE,
+        picture=PictureRule(16, 3_136, 10_035_200),
+        sampling=_OWL_SAMPLING,
+        matches=re.compile(r"gui-?owl-?1[.-]5|gui-?plus"),
+    ),
+    Grammar(
+        "gui-owl-1.0",
+        OWL10_WORDS,
+        _OF_JSON,
+        partial(json_frame, "", THINKING_FORMAT),
+        example=_THINKING_EXAMPLE,
+        space=RESIZED,
+        picture=PictureRule(28, 100 * 28**2, 3000 * 28**2),
+        sampling=_OWL_SAMPLING,
+        matches=re.compile(r"gui-?owl"),
+    ),
+    Grammar(
+        "ui-tars-point",
+        TARS_POINT_WORDS,
+        read_verb,
+        partial(plain_frame, ""),
+        question=TARS_POINT_QUESTION,
+        example=_POINT_EXAMPLE,
+        picture=_TARS_PICTURE,
+        screenshots=5,
+        sampling=_TARS_SAMPLING,
+        matches=re.compile(r"doubao"),
+    ),
+    Grammar(
+        "ui-tars-1.5",
+        TARS_BOX_WORDS,
+        read_verb,
+        partial(plain_frame, ""),
+        question=TARS_BOX_QUESTION,
+        example=_BOX_EXAMPLE,
+        space=RESIZED,
+        picture=_TARS_PICTURE,
+        screenshots=5,
+        sampling=_TARS_SAMPLING,
+        matches=re.compile(r"ui-?tars-?1[.-]5"),
+    ),
+    Grammar(
+        "ui-tars-2",
+        TARS2_WORDS,
+        partial(read_function, ()),
+        partial(plain_frame, ""),
+        question=TARS2_QUESTION,
+        example=_TARS2_EXAMPLE,
+        sampling=_TARS_SAMPLING,
+        matches=re.compile(r"ui-?tars-?2(?![0-9]*b)"),
+    ),
+    Grammar(
+        "ui-tars-1.0",
+        TARS_BOX_WORDS,
+        read_verb,
+        partial(plain_frame, ""),
+        question=TARS_BOX_QUESTION,
+        example=_BOX_EXAMPLE,
+        picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
+        screenshots=5,
+        sampling=_TARS_SAMPLING,
+        matches=re.compile(r"ui-?tars"),
+    ),
+    Grammar(
+        "mai-ui",
+        LOCATING_WORDS,
+        read_answer,
+        partial(plain_frame, MAI_FRAME),
+        question=LOCATE_QUESTION,
+        space="0..999",
+        sampling={"temperature": 0, "top_p": 1, "max_tokens": 2048},
+        whole_tasks=False,
+        matches=re.compile(r"mai-?ui"),
+    ),
+    Grammar(
+        "holo-1.5",
+        HOLO15_WORDS,
+        read_object,
+        partial(plain_frame, HOLO15_FRAME),
+        question=LOCATE_QUESTION,
+        space=RESIZED,
+        picture=_QWEN2_PICTURE,
+        sampling={"temperature": 0, "max_tokens": 256},
+        whole_tasks=False,
+        matches=re.compile(r"holo-?1[.-]5"),
+    ),
+    Grammar(
+        "holo-2",
+        LOCATING_WORDS,
+        read_object,
+        partial(plain_frame, HOLO2_FRAME),
+        question=LOCATE_QUESTION,
+        picture=PictureRule(32, 64 * 32**2, 16384 * 32**2),
+        sampling={"temperature": 0, "max_tokens": 1024},
+        thinking_off={"chat_template_kwargs": {"thinking": False}},
+        whole_tasks=False,
+        matches=re.compile(r"holo-?2"),
+    ),
+    Grammar(
+        "holo-1",
+        LOCATING_WORDS,
+        read_click,
+        partial(plain_frame, HOLO1_FRAME),
+        question=LOCATE_QUESTION,
+        space=RESIZED,
+        picture=_QWEN2_PICTURE,
+        sampling={"temperature": 0, "max_tokens": 256},
+        whole_tasks=False,
+        matches=re.compile(r"holo-?1"),
+    ),
+    Grammar(
+        "fara-7b",
+        FARA_WORDS,
+        _OF_JSON,
+        partial(json_frame, HELPFUL, ""),
+        example=_CALL_EXAMPLE,
+        space=RESIZED,
+        picture=PictureRule(28, 4 * 28**2, 16384 * 28**2),
+        sampling={"temperature": 0, "max_tokens": 2048},
+        matches=re.compile(r"fara-?7b"),
+    ),
+    Grammar(
+        "opencua",
+        CUA_WORDS,
+        read_code,
+        partial(plain_frame, CUA_FRAME),
+        space=RESIZED,
+        picture=_QWEN2_PICTURE,
+        sampling={"temperature": 0, "top_p": 0.9, "max_tokens": 1500},
+        step="# Step {number}:\n## Action:\n{said}",
+        matches=re.compile(r"opencua"),
+    ),
+    Grammar("tools", TOOL_WORDS, read_tool, partial(plain_frame, "")),
+)
+GRAMMARS: dict[str, Grammar] = {row.name: row for row in _ROWS}
+TOOLS_GRAMMAR = "tools"  # the described vocabularies, in which an unknown model is asked
+
+# Models of another training than what they are made of, in a grammar that is not known here.
+_OTHER_TRAINING = re.compile(
+    r"holo-?3|fara-?1[.-]5|opencua.{0,9}a3b|gta-?1|infi-?gui|phi-?ground|aguvis|os-?atlas|showui"
+)
+
+
+def grammar_for(model_name: str, architecture: str = "") -> str:
+    """The name of the grammar that a model speaks, by its name, else by its kind; or "tools".
+
+    The kind, `architecture`, is what a server tells of a model that somebody named otherwise.
+    """
+    name = model_name.lower().replace("_", "-")
+    if _OTHER_TRAINING.search(name):
+        return TOOLS_GRAMMAR
+    kind = architecture.lower().replace("_", "-")
+    for letters in (name, kind):
+        for grammar in GRAMMARS.values():
+            if grammar.matches.search(letters):
+                return grammar.name
+    return TOOLS_GRAMMAR
+
+
+# A reply that is refused for one of these reasons is not in the grammar at all.
+_NOT_ITS_FORM = ("no_call", "unknown_tool", "foreign")
+
+
+def _others_reading(
+    message: JsonObject, finish_reason: str | None, picture: tuple[int, int], asked_in: str
+) -> dict[str, GrammarCall]:
+    """What each other grammar of whole tasks reads in a reply, by its name.
+
+    A bare place counts as a click only for a model that was asked for a place.
+    Raises PersonNeeded, and ReplyError where one has this form and no certain act in it.
+    """
+    found: dict[str, GrammarCall] = {}
+    for grammar in GRAMMARS.values():
+        if grammar.name == asked_in or not grammar.whole_tasks:
+            continue
+        try:
+            found[grammar.name] = grammar.read(message, finish_reason, picture)
+        except ReplyError as error:
+            if error.kind not in _NOT_ITS_FORM:
+                raise
+    return found
+
+
+def _is_one_act(calls: Sequence[GrammarCall]) -> bool:
+    """Whether there are calls, and all of them are the same act."""
+    acts = [(call.name, call.arguments) for call in calls]
+    return bool(acts) and all(act == acts[0] for act in acts)
+
+
+def read_any(
+    message: JsonObject, finish_reason: str | None, picture: tuple[int, int], asked_in: str
+) -> tuple[GrammarCall, str]:
+    """The first act of a reply and the name of the grammar that it is in; raises ReplyError.
+
+    A reply that has not the form of the grammar `asked_in` counts if all grammars that have its
+    form read the same: two that share a form and not a space, such as qwen3-vl and qwen2.5-vl,
+    leave a place uncertain. Where such grammars agree on an act without a place, the act is certain
+    and the grammar is not, so that its name is the one that was asked in.
+    """
+    try:
+        return GRAMMARS[asked_in].read(message, finish_reason, picture), asked_in
+    except ReplyError as error:
+        if error.kind not in _NOT_ITS_FORM:
+            raise
+        refused = error
+    try:
+        found = _others_reading(message, finish_reason, picture, asked_in)
+    except PersonNeeded:
+        raise
+    except ReplyError:
+        raise refused from None
+    if not _is_one_act(list(found.values())):
+        raise refused
+    name, call = next(iter(found.items()))
+    spaces = {GRAMMARS[other].space for other in found}
+    return call, name if len(spaces) == 1 else asked_in
+
+
+####################################################################################################
 # Memory and state - what was done, what was archived, where the run stands
 ####################################################################################################
 
@@ -7954,6 +9859,68 @@ def _numbered_boxes(numbers: Sequence[int]) -> str:
 
 
 ####################################################################################################
+# Native prompts - what a model is told in its own grammar, beside what that says itself
+####################################################################################################
+
+NO_CLAIM_SAID = "the task is done"
+NATIVE_PROMPT = """You carry out the user's task on a Windows desktop. Each turn you see the task, \
+what was done and one screenshot. {grid} Check what the last action did, then call exactly one \
+tool. When the whole task is done, call {report_complete} with the visible proof."""
+EARLIER_LEFT_OUT = "(earlier steps, left out)"
+THOUGHT_CHARS = 600
+STEP_CHARS = 160
+
+
+def native_step(record: ActionRecord) -> str:
+    """A turn in one line, as the grammars tell earlier steps, and what it failed in."""
+    said = record.response_text or f"{record.tool} {record.args}"
+    line = cut(" ".join(said.split()), STEP_CHARS)
+    done = record.changed is not None
+    if record.changed is False:
+        line += " (the screen did not change)"
+    elif not done and record.result:
+        line += f" ({cut(record.result, STEP_CHARS)})"
+    return line
+
+
+def earlier_steps_text(steps: Sequence[str]) -> str:
+    """Behind a question that has no place of its own for earlier steps, since pictures tell them.
+
+    Without them the model would begin again each time that a picture goes.
+    """
+    lines = [f"Step {number}: {said}" for number, said in enumerate(steps, 1)]
+    return "\n\nSteps done before:\n" + "\n".join(lines)
+
+
+def native_notes(state: AgentState, config: Config) -> str:
+    """What the picture does not tell: the last thought, a dry run, a lack of progress."""
+    lines = []
+    last = state.memory.get_last_action_for_validation()
+    if config.dry_run:
+        lines.append(DRY_RUN)
+    if last and last.reasoning:
+        lines.append(f"Your last thought: {cut(last.reasoning, THOUGHT_CHARS)}")
+    if state.stalled >= config.stall_tell:
+        lines.append(stalled_text(state, "steps"))
+    return "\n".join(lines)
+
+
+def person_question(text: str) -> str:
+    """What the person is asked where the model wants a person's hand."""
+    return f"The model asks for your help ({cut(text, 200) or 'it does not say why'}); y once done"
+
+
+PERSON_HELPED = "The person was asked and has done it."
+PERSON_DID_NOT = "The person was asked and did not do it; go on without, or end with failure."
+NOBODY_TO_HELP = "Nobody can be asked; do it another way, or end with failure."
+
+
+def cannot_text(reason: str) -> str:
+    """The end of a run of which the model says that it cannot be done."""
+    return f"the model says it cannot: {cut(reason, 300) or 'it does not say why'}"
+
+
+####################################################################################################
 # Profiles - the five systems as data, and prepared tasks
 ####################################################################################################
 
@@ -8095,6 +10062,9 @@ def _acting(words: Vocabulary) -> tuple[str, ...]:
     return tuple(name for name in words.tools if name not in _PLANNING[0])
 
 
+# Of profile native without a grammar: there is no planner to report a goal to.
+_OWN_TOOLS = tuple(name for name in _acting(PLANNER_WORDS) if name != "report_status")
+
 _CHAT: JsonDict = {
     "executor_max_tokens": 2048,
     "evidence_chars": 1,
@@ -8136,6 +10106,16 @@ PROFILES = {
             },
             report=COMMANDER_REPORT,
             modes={PLANNING: "EVALUATION"},
+        ),
+        Profile(
+            "native",
+            "the words that the model was trained in, such as Qwen3-VL's own",
+            "native",
+            PLANNER_WORDS,  # for a model whose training is not known
+            {
+                "executor": Role("model", NATIVE_PROMPT, _OWN_TOOLS),
+                **_JUDGES,
+            },
         ),
         Profile(
             "chat",
@@ -8809,6 +10789,14 @@ class NoInbox:
         return None
 
 
+class Manner(NamedTuple):
+    """What is the same in all requests to a role, beside the messages."""
+
+    system: str
+    tools: Sequence[JsonDict] = ()
+    settings: Mapping[str, object] = {}  # of the request; they go before what Config says
+
+
 @dataclass
 class Answer:
     """What a role answered: its act, or None after all corrections, its words, and the requests."""
@@ -8832,6 +10820,7 @@ class Voice:
     inbox: Inbox = field(default_factory=NoInbox)
     requests: int = 0
     tokens: int = 0
+    thought_tokens: int = 0  # of them, about so many for what was only thought
     _failures: int = 0  # failed exchanges in a row
     _called: bool = False  # whether any reply held a call
     _silent: int = 0  # replies before that one which could have held a call
@@ -8849,8 +10838,16 @@ class Voice:
             return self.config.calls == "text"
         return self.model.tools is False or self._left_list
 
+    def manner(self, role: Role) -> Manner:
+        """How a role of the profile is asked, in the profile's vocabulary."""
+        return Manner(self.profile.system(role), self.profile.schemas(role))
+
     def ask(
-        self, role: Role, messages: Sequence[Message], shrinks: bool = False
+        self,
+        role: Role,
+        messages: Sequence[Message],
+        shrinks: bool = False,
+        manner: Manner | None = None,
     ) -> Reply | ModelError:
         """One request: the role's prompt, then `messages`, which the next time may be shorter.
 
@@ -8858,13 +10855,14 @@ class Voice:
         at once what will not pass.
         """
         acting = role == self.profile.roles["executor"]
-        self._introduce(role)
+        manner = manner or self.manner(role)
+        self._introduce(role, manner)
         self._take_hints()
         if acting and self._hints:
             hints = hints_text([self.logger.hide(hint) for hint in self._hints])
             messages = [*messages, Message("user", hints)]
-        body = self._body(role, messages)
-        self._log_request(role, messages, len(body))
+        body = self._body(role, messages, manner)
+        self._log_request(role, messages, len(body), manner)
         self.logger.publish(Phase(f"{role.name} is thinking"))
         begin = self.clock.now()
         try:
@@ -8877,9 +10875,9 @@ class Voice:
         self._failures = 0
         if acting:
             self._hints = []
-        self._log_reply(role, messages, reply)
+        self._log_reply(messages, reply, manner)
         self._record(role, reply, waited)
-        if role.tools and not self._called:
+        if manner.tools and not self._called:
             self._await_call(reply)
         return reply
 
@@ -8887,10 +10885,10 @@ class Voice:
         """A role that the journal of a resumed run holds already."""
         self._introduced.append(replace(record, turn=0, time=0.0))
 
-    def _introduce(self, role: Role) -> None:
+    def _introduce(self, role: Role, manner: Manner) -> None:
         """What never changes in a role's requests, once into the log and the journal."""
-        system = self.profile.system(role)
-        tools = self.profile.schemas(role)
+        system = manner.system
+        tools = list(manner.tools)
         record = RoleRecord(name=role.name, system=system, tools=tools)
         if record in self._introduced:
             return
@@ -8908,19 +10906,19 @@ class Voice:
             self.logger.record(HintRecord(text=hint))
             self._hints.append(hint)
 
-    def text_chars(self, role: Role, messages: Sequence[Message]) -> int:
+    def text_chars(self, manner: Manner, messages: Sequence[Message]) -> int:
         """The length of all of a request but its images."""
-        chars = len(self.profile.system(role)) + len(json.dumps(self.profile.schemas(role)))
+        chars = len(manner.system) + len(json.dumps(manner.tools))
         for message in messages:
             chars += len(message.role + message.thought + message.before + message.text)
             chars += len(str(message.more or ""))
         return chars
 
-    def _body(self, role: Role, messages: Sequence[Message]) -> bytes:
+    def _body(self, role: Role, messages: Sequence[Message], manner: Manner) -> bytes:
         """The JSON of the request."""
         settings: JsonDict = {"model": self.model.name}
-        tools = self.profile.schemas(role)
-        prompt = self.profile.system(role)
+        tools = manner.tools
+        prompt = manner.system
         if tools and self.calls_in_text:
             prompt += tools_in_text(tools)
             messages = [message.in_words() for message in messages]
@@ -8933,13 +10931,16 @@ class Voice:
             value = getattr(self.config, name)
             if value is not None:
                 settings[name] = value
-        return request_body(settings, [Message("system", prompt), *messages])
+        settings |= manner.settings
+        if prompt:  # some models know no system role
+            messages = [Message("system", prompt), *messages]
+        return request_body(settings, messages)
 
     def _tool_choice(self) -> str:
         """Whether the reply must hold a call; a conversation has to end in words."""
         if self.config.tool_choice != "discovered":
             return str(self.config.tool_choice)
-        if self.model.llama_cpp and self.profile.loop == "two_agent":
+        if self.model.llama_cpp and self.profile.loop in ("two_agent", "native"):
             return "required"
         return "auto"
 
@@ -8958,7 +10959,9 @@ class Voice:
             self.say(f"warning: {why}; from now on the tools stand in the text.")
         self._left_list = True
 
-    def _log_request(self, role: Role, messages: Sequence[Message], size: int) -> None:
+    def _log_request(
+        self, role: Role, messages: Sequence[Message], size: int, manner: Manner
+    ) -> None:
         """Into the log of exchanges, without the messages that stand there already."""
         self.requests += 1
         images = sum(bool(message.image) for message in messages)
@@ -8966,7 +10969,7 @@ class Voice:
             f"{len(messages)} messages",
             f"{images} images",
             f"{size} bytes",
-            _tool_names(self.profile.schemas(role)),
+            _tool_names(manner.tools),
         ]
         fresh = []
         for message in messages:
@@ -8990,7 +10993,7 @@ class Voice:
         self.logger.record(FailureRecord(error=error.kind, text=str(error)))
         self.say(f"warning: {error}")
 
-    def _log_reply(self, role: Role, messages: Sequence[Message], reply: Reply) -> None:
+    def _log_reply(self, messages: Sequence[Message], reply: Reply, manner: Manner) -> None:
         """Into the log of exchanges, with what the person should know of it."""
         image_tokens = sum(message.image_tokens for message in messages)
         warnings = reply_warnings(
@@ -8998,7 +11001,7 @@ class Voice:
             self.model.name,
             self.model,
             image_tokens,
-            self.text_chars(role, messages),
+            self.text_chars(manner, messages),
         )
         lines = reply_lines(reply.message)
         title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
@@ -9015,6 +11018,7 @@ class Voice:
             "cached": reply.usage.cached_tokens,
         }
         self.tokens += (tokens["prompt"] or 0) + (tokens["completion"] or 0)
+        self.thought_tokens += len(thoughts(reply.message)) // 4  # characters of a token
         self.logger.record(
             ReplyRecord(
                 call=self.requests,
@@ -9631,6 +11635,7 @@ class Engine:
     logger: ExecutionLogger
     clock: Clock
     say: Callable[[str], None]  # one line for the person, and into the log
+    grammar: Grammar | None = None  # that the executor speaks; None: the profile's vocabulary
     began: float = 0.0  # when the turn did
     changed_last: bool = True  # whether the last act may have changed the screen
     filled: int = 0  # the handle of the window in front, if text was typed into it
@@ -10081,8 +12086,9 @@ def check_completion(
     """
     config = engine.config
     length = len(evidence.strip())
-    if length < config.evidence_chars:
-        return None, short_evidence_text(length, config.evidence_chars)
+    least = 0 if engine.grammar else config.evidence_chars  # a grammar has no word for evidence
+    if length < least:
+        return None, short_evidence_text(length, least)
     if config.dry_run:  # a look would show that nothing was done
         outcome = Outcome("completed", cut(f"Dry run, nothing was done: {evidence}", 300))
         return outcome, MISSION_COMPLETE
@@ -10331,6 +12337,466 @@ def resume(engine: Engine, state: AgentState) -> None:
 
 
 ####################################################################################################
+# Native acts - what a call in a model's own grammar does here, and how it is asked for
+####################################################################################################
+
+# What each tool is called where a call names it by its own name, as journals and replays do.
+CANONICAL = Vocabulary({name: name for name in TOOLS})
+LABEL_CHARS = 120
+WAIT_MOST_S = 60.0  # of one call; the screen may need another look by then
+ENDING_ACTS = {"finished": "report_complete", "answer": "answer", "failed": "failed"}
+
+
+def native_calls(call: GrammarCall) -> list[ToolCall]:
+    """The calls of this program's tools that a grammar's call comes to, each on a look of its own.
+
+    These grammars have no word for what an act is done to. The risks are told by words, so that the
+    reply's own sentence stands for it.
+    """
+    label = cut(call.said, LABEL_CHARS)
+    steps = [(call.name, call.arguments)]
+    if call.name in _NATIVE_STEPS:
+        steps = _NATIVE_STEPS[call.name](call.arguments)
+    return [_native_call(name, given, label) for name, given in steps]
+
+
+_Steps = list[tuple[str, JsonDict]]  # names of tools, each with its arguments
+
+
+def _open_app(given: JsonDict) -> _Steps:
+    """A program by the Start menu's search."""
+    return [
+        ("press_key", {"key": "win"}),
+        ("type_text", {"text": given["name"]}),
+        ("press_key", {"key": "enter"}),
+    ]
+
+
+def _type_text(given: JsonDict) -> _Steps:
+    """A text, after a click at its place, instead of what is there, and with Enter behind it."""
+    steps: _Steps = []
+    text = given["text"]
+    if "position" in given:
+        place = {"position": given["position"]}
+        steps.append(("click", place))
+    if given.get("clear"):
+        steps.append(("press_key", {"key": "ctrl+a"}))
+    if given.get("submit"):
+        text += "\n"
+    steps.append(("type_text", {"text": text}))
+    return steps
+
+
+def _press_keys(given: JsonDict) -> _Steps:
+    """Chords one after the other."""
+    chords = given.get("keys") or [given["key"]]
+    return [("press_key", {"key": chord}) for chord in chords]
+
+
+_NATIVE_STEPS: Mapping[str, Callable[[JsonDict], _Steps]] = {
+    "open_app": _open_app,
+    "type_text": _type_text,
+    "press_key": _press_keys,
+}
+
+
+def _native_call(name: str, given: JsonObject, label: str) -> ToolCall:
+    """One call with its label, and with None for a place that is where the mouse is."""
+    arguments = dict(given)
+    for argument, kind in annotations_of(TOOLS[name].args).items():
+        if kind is Label:
+            arguments[argument] = label
+        elif kind is Coordinate:
+            arguments.setdefault(argument, None)
+    modifiers = arguments.get("modifiers")
+    if isinstance(modifiers, list):
+        arguments["modifiers"] = "+".join(modifiers)
+    return ToolCall(name, arguments)
+
+
+def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
+    """The grammar that the role that acts speaks, None for tools; raises ConfigError."""
+    name = config.executor_grammar
+    if not name and profile.loop == "native":
+        name = grammar_for(model.stored or model.name, model.architecture)
+        if not GRAMMARS[name].whole_tasks:
+            name = TOOLS_GRAMMAR
+    if name in ("", TOOLS_GRAMMAR):
+        return None
+    grammar = GRAMMARS.get(name)
+    if grammar is None:
+        raise ConfigError(f"There is no grammar {name[:40]!r}; there are {', '.join(GRAMMARS)}.")
+    if profile.loop not in ("native", "two_agent"):
+        raise ConfigError(f"Profile {profile.name} takes no grammar; native or planner does.")
+    if not grammar.whole_tasks:
+        raise ConfigError(f"The grammar {name} finds places only and carries out no tasks.")
+    return grammar
+
+
+def grammar_name(grammar: Grammar | None) -> str:
+    """A grammar's name, or that of the described vocabularies."""
+    return grammar.name if grammar else TOOLS_GRAMMAR
+
+
+def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
+    """How a model is asked in its grammar, with its sampling where no setting says otherwise."""
+    system, tools = grammar.announce(picture)
+    settings: JsonDict = dict(grammar.sampling)
+    chosen = asdict(config)
+    for name, setting in SAMPLING_SETTINGS.items():
+        value = chosen[setting]
+        if value != DEFAULTS[setting]:
+            settings[name] = value
+    settings |= thinking_switch(grammar, config.thinking)
+    return Manner(system, tools, settings)
+
+
+# What a request calls these settings.
+SAMPLING_SETTINGS = {
+    "temperature": "lmstudio_temperature",
+    "max_tokens": "executor_max_tokens",
+    **{name: name for name in SAMPLING_IF_SET},
+}
+DEFAULTS = asdict(Config())
+
+
+def thinking_switch(grammar: Grammar, thinking: str) -> JsonDict:
+    """What a request says of thinking: nothing where the model has no switch, or by default."""
+    if thinking == "auto":
+        return {}
+    if thinking == "off":
+        return grammar.thinking_off
+    return json_object(_switched(grammar.thinking_off))
+
+
+def _switched(value: object) -> object:
+    """The same with each yes as a no."""
+    if isinstance(value, dict):
+        return {name: _switched(item) for name, item in value.items()}
+    return not value if isinstance(value, bool) else value
+
+
+def native_steps(state: AgentState, room_chars: int) -> list[str]:
+    """The steps so far, one line each; the oldest give way where there is no room for all."""
+    lines = [native_step(record) for record in state.memory.active_history]
+    kept: list[str] = []
+    for line in reversed(lines):
+        room_chars -= len(line)
+        if room_chars < 0:
+            return [EARLIER_LEFT_OUT, *reversed(kept)]
+        kept.append(line)
+    return kept[::-1]
+
+
+####################################################################################################
+# Native turn - one turn of a model that is asked in its own grammar
+####################################################################################################
+
+FOREIGN_MOST = 3  # replies in another grammar until that is spoken
+CONTEXT_USUAL = 32_768  # tokens, where the server does not tell
+CHARACTERS_OF_A_TOKEN = 4
+STEPS_TOKENS_LEAST = 500  # of the lines of earlier steps, however small the context is
+
+
+@dataclass
+class NativeTurn:
+    """A turn whose picture is still shown: that picture, and the reply as it was."""
+
+    image: bytes
+    reply: str
+
+
+@dataclass
+class Native:
+    """What a run in a model's own grammar keeps from turn to turn."""
+
+    grammar: Grammar
+    shown: deque[NativeTurn] = field(default_factory=deque)  # before the present turn
+    foreign: Counter[str] = field(default_factory=Counter)  # replies in other grammars
+
+
+@dataclass
+class NativeAnswer:
+    """What a model answered in its grammar; `call` is None after all corrections."""
+
+    call: GrammarCall | None
+    reply: str = ""
+    help_wanted: str | None = None  # for what it asks the person
+
+
+def begin_native(engine: Engine) -> Native | None:
+    """None without a grammar; else pictures get a size that the model's processor leaves alone."""
+    grammar = engine.grammar
+    if grammar is None:
+        return None
+    config = engine.eyes.config
+    area = resolve_area(config.area, engine.eyes.desktop)
+    wanted = frame_size(area, config)
+    width, height = grammar.picture.seen_size(wanted)
+    engine.eyes.config = replace(config, screen_capture_w=width, screen_capture_h=height)
+    return Native(grammar)
+
+
+def native_turn(engine: Engine, state: AgentState, native: Native, task: str) -> Outcome | None:
+    """One look, one call in the model's grammar, and what it comes to."""
+    look = engine.eyes.look(state.turn)
+    answer = ask_native(engine, state, native, look, task)
+    record = ActionRecord(state.turn, screenshot=look.screenshot)
+    if answer.help_wanted is not None:
+        result = ask_person(engine, answer.help_wanted)
+        record = replace(
+            record,
+            tool="ask_person",
+            args=answer.help_wanted,
+            result=result,
+        )
+        note_action(engine, state, record)
+        return escalate(engine, state, progress=result == PERSON_HELPED)
+    if answer.call is None:
+        engine.actuator.release()
+        lost = replace(record, tool="no_call", result=NO_USABLE_CALL)
+        note_action(engine, state, lost)
+        return escalate(engine, state, progress=False)
+    keep_turn(engine, native, NativeTurn(look.base64, answer.reply))
+    call = answer.call
+    record = replace(
+        record,
+        response_text=call.said,
+        reasoning=cut(call.thought, THOUGHT_CHARS),
+    )
+    return follow_native(engine, state, call, look, record)
+
+
+def keep_turn(engine: Engine, native: Native, turn: NativeTurn) -> None:
+    """Keeps the turn with its picture, as long as so many are to be shown."""
+    native.shown.append(turn)
+    most = engine.config.native_screenshots or native.grammar.screenshots
+    while len(native.shown) > most - 1:  # one is that of the next turn
+        native.shown.popleft()
+
+
+def native_messages(
+    engine: Engine, state: AgentState, native: Native, look: Look, task: str
+) -> list[Message]:
+    """The turns whose pictures are shown, the first with the task and the steps before it."""
+    grammar = native.grammar
+    room = room_of_steps(engine, native, look)
+    steps = native_steps(state, room)
+    number = len(steps) - len(native.shown)
+    told = steps[:number]
+    words = grammar.first_text(task, told)
+    if told and "{steps}" not in grammar.question:
+        words += earlier_steps_text(told)
+    messages: list[Message] = []
+    for turn in native.shown:
+        message = native_message(grammar, words, turn.image)
+        words = ""
+        messages.append(message)
+        messages.append(Message("assistant", turn.reply))
+    notes = native_notes(state, engine.config)
+    words = f"{words}\n\n{notes}".strip()
+    last = native_message(grammar, words, look.base64)
+    return [*messages, last]
+
+
+def native_message(grammar: Grammar, words: str, image: bytes) -> Message:
+    """A turn's text and picture in the grammar's order."""
+    if grammar.image_first:
+        return Message("user", words, image)
+    return Message("user", "", image, before=words)
+
+
+def room_of_steps(engine: Engine, native: Native, look: Look) -> int:
+    """The characters for the lines of earlier steps; pictures for which there is no room go."""
+    context = engine.voice.model.context_length or CONTEXT_USUAL
+    picture = picture_of(look)
+    manner = native_manner(native.grammar, engine.config, picture)
+    system = len(manner.system) // CHARACTERS_OF_A_TOKEN
+    reply = _number(manner.settings.get("max_tokens")) or 0
+    cost = picture.pixels // native.grammar.picture.factor**2
+    free = context - system - int(reply) - cost
+    while native.shown and free - len(native.shown) * cost < STEPS_TOKENS_LEAST:
+        native.shown.popleft()
+    free -= len(native.shown) * cost
+    return max(free, STEPS_TOKENS_LEAST) * CHARACTERS_OF_A_TOKEN
+
+
+def picture_of(look: Look) -> Size:
+    """The size of the picture that a look sends."""
+    return Size(look.frame.width, look.frame.height)
+
+
+def ask_native(
+    engine: Engine, state: AgentState, native: Native, look: Look, task: str
+) -> NativeAnswer:
+    """Asks until an act can be read, with so many short corrections in the grammar's own form."""
+    picture = picture_of(look)
+    messages = native_messages(engine, state, native, look, task)
+    manner = native_manner(native.grammar, engine.config, picture)
+    for _ in range(engine.config.reply_corrections + 1):
+        reply = engine.voice.ask(engine.executor, messages, manner=manner)
+        if isinstance(reply, ModelError):
+            break
+        try:
+            return read_native(engine, native, reply, picture)
+        except PersonNeeded as wish:
+            return NativeAnswer(None, help_wanted=str(wish))
+        except ToolError as error:
+            lost = NoCallRecord(error=error.kind, text=str(error))
+            engine.logger.record(lost)
+            advice = native.grammar.correction(error)
+            messages.append(Message("assistant", NO_CALL))
+            messages.append(Message("user", advice))
+    return NativeAnswer(None)
+
+
+def read_native(engine: Engine, native: Native, reply: Reply, picture: Size) -> NativeAnswer:
+    """The act of a reply, in whatever grammar it is certain; raises ReplyError."""
+    message = reply.message
+    asked_in = native.grammar.name
+    call, name = read_any(message, reply.finish_reason, picture, asked_in)
+    note_grammar(engine, native, name)
+    if not thoughts(message):  # else they are counted already
+        engine.voice.thought_tokens += len(call.thought) // CHARACTERS_OF_A_TOKEN
+    return NativeAnswer(call, reply_as_it_was(reply))
+
+
+def note_grammar(engine: Engine, native: Native, name: str) -> None:
+    """Counts a reply in another grammar than the announced one, and switches after some."""
+    if name == native.grammar.name:
+        return
+    native.foreign[name] += 1
+    if native.foreign[name] < FOREIGN_MOST:
+        return
+    engine.say(
+        f"warning: {FOREIGN_MOST} replies came in the grammar {name} instead of"
+        f" {native.grammar.name}; from now on it is asked in {name} (--grammar {name})."
+    )
+    native.grammar = GRAMMARS[name]
+    native.foreign.clear()
+    native.shown.clear()
+    engine.grammar = native.grammar
+
+
+def reply_as_it_was(reply: Reply) -> str:
+    """A reply that was read, as the model gets it again: without its thoughts, with its call."""
+    said = strip_think(reply.text)
+    for call in harmless_calls({**reply.message, "content": ""}, reply.finish_reason):
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        said = f"{said}\n{call_in_text(call.name, arguments)}"
+        break
+    return said.strip()
+
+
+def ask_person(engine: Engine, wish: str) -> str:
+    """What came of asking the person; with a panel that is a pause, which the panel ends."""
+    actuator = engine.actuator
+    actuator.release()
+    question = person_question(wish)
+    if engine.voice.inbox.present:
+        actuator.stop.paused = question
+        actuator.rest()
+        return PERSON_HELPED
+    try:
+        helped = actuator.confirm(question)
+    except ToolError:
+        return NOBODY_TO_HELP
+    actuator.last_own = engine.clock.now()
+    return PERSON_HELPED if helped else PERSON_DID_NOT
+
+
+def follow_native(
+    engine: Engine, state: AgentState, call: GrammarCall, look: Look, record: ActionRecord
+) -> Outcome | None:
+    """Does what a call says, and completes the turn's record."""
+    if call.name in ENDING_ACTS:
+        return end_native(engine, state, call, record)
+    deed: Deed | None = None
+    if call.name in ("wait", "screenshot"):
+        engine.actuator.count_act()
+    if call.name == "wait":
+        seconds = min(call.arguments.get("seconds", 1), WAIT_MOST_S)
+        engine.clock.sleep(seconds)
+        progress = may_wait(engine, state)
+        record = replace(
+            record,
+            tool="wait",
+            args=f"{seconds:g} s",
+            result=WAITED,
+        )
+    elif call.name == "screenshot":
+        progress = is_watching(engine, state, look)
+        record = replace(record, tool="screenshot", result="Looked")
+    else:
+        deed, progress, record = perform_native(engine, state, call, look, record)
+    note_action(engine, state, record)
+    return escalate(engine, state, progress, deed)
+
+
+def perform_native(
+    engine: Engine, state: AgentState, call: GrammarCall, look: Look, record: ActionRecord
+) -> tuple[Deed | None, bool, ActionRecord]:
+    """Performs the acts of one call, each on a look of its own, up to the first that fails."""
+    record = replace(record, tool=call.name)
+    deed: Deed | None = None
+    progress = False
+    try:
+        acts = [CANONICAL.parse(single) for single in native_calls(call)]
+    except ToolError as error:
+        lost = NoCallRecord(error=error.kind, text=str(error))
+        engine.logger.record(lost)
+        return None, False, replace(record, result=f"Not done: {error}")
+    for number, act in enumerate(acts, 1):
+        if number > 1:
+            name = f"turn_{state.turn:04d}_{number}"
+            look = engine.eyes.look(state.turn, name)
+        deed, moved_on = perform_act(engine, state, act, look)
+        progress = progress or moved_on
+        record = replace(
+            record,
+            args=act.shown,
+            result=deed.result,
+            changed=deed.changed,
+            region=deed.region,
+        )
+        if not deed.performed:
+            break
+    return deed, progress, record
+
+
+def end_native(
+    engine: Engine, state: AgentState, call: GrammarCall, record: ActionRecord
+) -> Outcome | None:
+    """The end that a call says: a success is checked, a failure goes to the planner, if any."""
+    said = call.arguments.get("text") or call.said
+    text = str(said)
+    outcome: Outcome | None = None
+    if call.name == "failed":
+        outcome, result = give_up(engine, state, text)
+    else:
+        outcome, result = check_completion(engine, state, text or NO_CLAIM_SAID)
+        if outcome and call.name == "answer":  # all of it, since that is what was asked for
+            outcome = Outcome("completed", text)
+    record = replace(
+        record,
+        tool=ENDING_ACTS[call.name],
+        args=cut(text, 300),
+        result=result,
+    )
+    note_action(engine, state, record)
+    return outcome or escalate(engine, state, progress=False)
+
+
+def give_up(engine: Engine, state: AgentState, reason: str) -> tuple[Outcome | None, str]:
+    """What follows where the model says that it cannot: a planner may know another way."""
+    if "planner" in engine.profile.roles:
+        state.needs_review = True
+        return None, goal_text("instructions", "BLOCKED")
+    result = cannot_text(reason)
+    return Outcome("failed", result), result
+
+
+####################################################################################################
 # Two-agent loop - a planner that does not see the screen, an executor that does
 ####################################################################################################
 
@@ -10339,7 +12805,8 @@ def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
     """The planner plans and reviews, the executor acts, one turn after the other."""
     if not state.turn:
         keep_first_picture(engine)
-    take_turn = partial(two_agent_turn, engine, state)
+    native = begin_native(engine)
+    take_turn = partial(two_agent_turn, engine, state, native)
     return run_turns(engine, state, take_turn, partial(choose_mode, engine, state))
 
 
@@ -10361,8 +12828,14 @@ def choose_mode(engine: Engine, state: AgentState) -> str:
     return state.mode
 
 
-def two_agent_turn(engine: Engine, state: AgentState) -> Outcome | None:
-    """One turn of either, as the mode says."""
+def two_agent_turn(
+    engine: Engine, state: AgentState, native: Native | None = None
+) -> Outcome | None:
+    """One turn of either, as the mode says; the executor may speak a grammar of its own."""
+    if state.mode == EXECUTION and native:
+        state.planner_streak = 0
+        state.since_review += 1
+        return native_turn(engine, state, native, state.execution_instructions)
     if state.mode == EXECUTION:
         return execute_turn(engine, state)
     plan_turn(engine, state)
@@ -10927,7 +13400,8 @@ def warn_of_small_context(engine: Engine, chat: Conversation) -> None:
     """Tells the person if the conversation has to be condensed all the time."""
     config = engine.config
     context = engine.voice.model.context_length
-    base = engine.voice.text_chars(engine.executor, chat.messages) // 4  # characters of a token
+    manner = engine.voice.manner(engine.executor)
+    base = engine.voice.text_chars(manner, chat.messages) // 4  # characters of a token
     least = config.executor_max_tokens + base + 2 * picture_tokens(config)
     least += (ROOM_STEPS + 1) * STEP_TOKENS
     if context and context < least:
@@ -11267,6 +13741,20 @@ def draw_marks(
     return engine.eyes.draw(bytes(pixels), frame)
 
 
+####################################################################################################
+# Loops - the loop of each profile, and the end of a run
+####################################################################################################
+
+
+def run_native(engine: Engine, state: AgentState) -> Outcome:
+    """One role with the whole task, in its own grammar, or with tools where that is not known."""
+    native = begin_native(engine)
+    if native is None:
+        return run_turns(engine, state, partial(execute_turn, engine, state))
+    take_turn = partial(native_turn, engine, state, native, state.task)
+    return run_turns(engine, state, take_turn)
+
+
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
     """Runs the profile's loop to its end; held input is released on every way out."""
     engine.began = engine.clock.now()  # a conversation is opened before its first turn
@@ -11279,6 +13767,7 @@ def run_agent(engine: Engine, state: AgentState) -> Outcome:
 
 LOOPS: Mapping[str, Callable[[Engine, AgentState], Outcome]] = {
     "two_agent": run_two_agents,
+    "native": run_native,
     "chat": run_chat,
     "story": run_story,
 }
@@ -14649,12 +17138,17 @@ def check_model(
         yield Finding("server", True, config.lmstudio_endpoint)
         yield _check_vision(info)
         yield _check_context(info)
+        grammar = chosen_grammar(config, profile, info)
+        yield _check_grammar(grammar, info)
         # Where the server does not say whether its model sees, the picture tells.
         if info.vision is not False:
             waiting(f"{info.name} to find four squares in a picture, {most}")
             yield from check_calibration(config, info, server)
         waiting(f"{info.name} to call a tool, {most}")
-        yield _check_tool_calls(profile, info, server)
+        if grammar:
+            yield _check_native_call(grammar, config, info, server)
+        else:
+            yield _check_tool_calls(profile, info, server)
     # Before AgentError, of which it is one: the server is fine then, its model is not.
     except ReplyError as error:
         text = (
@@ -14709,6 +17203,34 @@ def _check_tool_calls(profile: Profile, info: ModelInfo, server: ModelServer) ->
     ]
     reply = server.complete(request_body(settings, messages))
     call = read_call(reply.message, reply.finish_reason, tools)
+    text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
+    return Finding("tool calls", True, text)
+
+
+def _check_grammar(grammar: Grammar | None, info: ModelInfo) -> Finding:
+    """In which grammar the model will be asked, and in which it was trained if that is another."""
+    asked_in = grammar_name(grammar)
+    trained_in = grammar_for(info.stored or info.name, info.architecture)
+    text = f"asked in {asked_in}"
+    if trained_in != asked_in:
+        text += f"; by its name it was trained in {trained_in}, which --profile native asks in"
+    return Finding("grammar", True, text)
+
+
+def _check_native_call(
+    grammar: Grammar, config: Config, info: ModelInfo, server: ModelServer
+) -> Finding:
+    """Has the model press a key in its grammar, which nobody carries out; raises ReplyError."""
+    size = grammar.picture.seen_size(screen_size(config))
+    manner = native_manner(grammar, config, size)
+    words = grammar.first_text("Press the key escape.", [])
+    picture = _calibration_picture(Rect(0, 0, *size))
+    messages = [native_message(grammar, words, picture)]
+    if manner.system:
+        messages.insert(0, Message("system", manner.system))
+    settings = {"model": info.name, **manner.settings}
+    reply = server.complete(request_body(settings, messages))
+    call = grammar.read(reply.message, reply.finish_reason, size)
     text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
     return Finding("tool calls", True, text)
 
@@ -15764,6 +18286,173 @@ class DemoDesktop:
 
 
 ####################################################################################################
+# Demo grammars - how the model of the demo says its steps in each grammar
+####################################################################################################
+
+# The canonical act of a step of the demo's model, with the arguments that it always has.
+DEMO_ACTS: Mapping[str, tuple[str, JsonDict]] = {
+    "click": ("click", {}),
+    "double click": ("double_click", {}),
+    "scroll": ("scroll", {"ticks": -5}),
+    "type": ("type_text", {}),
+    "finish": ("finished", {}),
+    "give up": ("failed", {}),
+}
+
+
+def written_act(
+    grammar: Grammar, act: str, arguments: JsonDict, sides: Sides
+) -> tuple[str, JsonDict]:
+    """An act's name and arguments as a grammar spells them; a KeyError if it has no such act."""
+    for action, entry in grammar.words.items():
+        for value, word in _meanings(entry):
+            if word.act != act or not _says(word, arguments):
+                continue
+            given = _spelled_parts(word, arguments, sides)
+            if isinstance(entry, Choice):
+                given[entry.given] = value
+            return action, given
+    raise KeyError(act)
+
+
+def _spelled_parts(word: Word, arguments: JsonDict, sides: Sides) -> JsonDict:
+    """The arguments of a word as a grammar has them."""
+    given: JsonDict = {}
+    for part in word.parts:
+        meant = arguments.get(part.name)
+        if meant is not None:
+            given[part.given] = _spelled(part, meant, sides)
+    return given
+
+
+def _meanings(entry: Word | Choice) -> list[tuple[str, Word]]:
+    """The words of an entry, each with the value that chooses it."""
+    if isinstance(entry, Choice):
+        return list(entry.words.items())
+    return [("", entry)]
+
+
+def _says(word: Word, arguments: JsonDict) -> bool:
+    """Whether what a word says by itself is what is meant."""
+    both = {**word.fixed, **arguments}
+    return both == {**arguments, **word.fixed}
+
+
+def _spelled(part: Part, value: object, sides: Sides) -> object:
+    """A canonical argument as a grammar has it: places in its own space, as pairs."""
+    if part.kind not in ("place", "box"):
+        return value
+    place = []
+    for number, side in zip(json_list(value), sides, strict=True):
+        place.append(round(number * side / GRID))
+    return tuple(place)
+
+
+def can_say(grammar: Grammar, step: str) -> bool:
+    """Whether a grammar has the act of a step; Fara's has no double click."""
+    if step not in DEMO_ACTS:
+        return False
+    act, _ = DEMO_ACTS[step]
+    entries = grammar.words.values()
+    return any(word.act == act for entry in entries for _, word in _meanings(entry))
+
+
+class Form(NamedTuple):
+    """How a reply is written down."""
+
+    whole: str  # of {why}, {action} and {arguments}
+    argument: str  # of {name} and {value}
+    place: str  # of {name}, {x} and {y}
+    between: str  # two arguments
+    spell: Callable[[object], str]
+    takes_action: bool = False  # whether the action is an argument of a function
+
+
+_JSON_FORM = Form(
+    whole="Action: {why}\n<tool_call>\n"
+    '{{"name": "computer_use", "arguments": {{{arguments}}}}}\n</tool_call>',
+    argument='"{name}": {value}',
+    place='"{name}": [{x}, {y}]',
+    between=", ",
+    spell=json.dumps,
+    takes_action=True,
+)
+_VERB_FORM = Form(
+    whole="Thought: {why}\nAction: {action}({arguments})",
+    argument="{name}={value}",
+    place="{name}='({x},{y})'",
+    between=", ",
+    spell=repr,
+)
+# JSON_FORM for those that are not here.
+FORMS: Mapping[str, Form] = {
+    "qwen3.5-xml": Form(
+        whole="{why}\n<tool_call>\n<function=computer_use>\n{arguments}\n</function>\n</tool_call>",
+        argument="<parameter={name}>\n{value}\n</parameter>",
+        place="<parameter={name}>\n[{x}, {y}]\n</parameter>",
+        between="\n",
+        spell=str,
+        takes_action=True,
+    ),
+    "gui-owl-1.0": _JSON_FORM._replace(
+        whole="<thinking>\n{why}\n</thinking>\n<tool_call>\n"
+        '{{"name": "computer_use", "arguments": {{{arguments}}}}}\n</tool_call>\n'
+        "<conclusion>\n{why}\n</conclusion>",
+    ),
+    "ui-tars-1.0": _VERB_FORM,
+    "ui-tars-1.5": _VERB_FORM,
+    "ui-tars-point": _VERB_FORM._replace(place="{name}='<point>{x} {y}</point>'"),
+    "ui-tars-2": Form(
+        whole="{why}\n<seed:tool_call>\n<function={action}>\n{arguments}\n</function>\n"
+        "</seed:tool_call>",
+        argument="<parameter={name}>{value}</parameter>",
+        place="<parameter={name}><point>{x} {y}</point></parameter>",
+        between="\n",
+        spell=str,
+    ),
+    "opencua": Form(
+        whole="## Action:\n{why}\n\n## Code:\n```python\n{action}({arguments})\n```",
+        argument="{name}={value}",
+        place="x={x}, y={y}",
+        between=", ",
+        spell=repr,
+    ),
+}
+
+
+def written_reply(grammar: Grammar, why: str, action: str, given: JsonDict) -> str:
+    """A whole reply with one action, in the form of the grammar."""
+    form = FORMS.get(grammar.name, _JSON_FORM)
+    arguments = given
+    if form.takes_action:
+        arguments = {"action": action, **given}
+    written = []
+    for name, value in arguments.items():
+        if isinstance(value, tuple):
+            x, y = value
+            written.append(form.place.format(name=name, x=x, y=y))
+            continue
+        spelled = form.spell(value)
+        written.append(form.argument.format(name=name, value=spelled))
+    joined = form.between.join(written)
+    return form.whole.format(why=why, action=action, arguments=joined)
+
+
+def demo_words_in(grammar: Grammar, why: str, step: str, said: JsonObject, png: bytes) -> str:
+    """A step of the demo's model in a grammar; `said` are its arguments in the story's words."""
+    act, always = DEMO_ACTS[step]
+    arguments = {**always}
+    if "x1" in said:
+        arguments["position"] = [said["x1"], said["y1"]]
+    if "text" in said:
+        arguments["text"] = said["text"]
+    _, width, height = png_to_rgb(png)
+    sides = grammar.sides((width, height))
+    action, given = written_act(grammar, act, arguments, sides)
+    return written_reply(grammar, why, action, given)
+
+
+####################################################################################################
 # Demo model - the model of the demo, which finds its way by the pixels, and its server
 ####################################################################################################
 
@@ -15961,13 +18650,18 @@ class DemoOffer(NamedTuple):
     required: Sequence[str] = ()
 
 
-def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
-    """The assistant's message, decided from this one request alone."""
+def demo_reply(request: Mapping[str, Any], grammar: Grammar | None = None) -> dict[str, object]:
+    """The assistant's message, decided from this one request alone.
+
+    `grammar` is the one that the model speaks where it is asked to act without tools.
+    """
     offers = _demo_offers(request)
     # The story profile sends no tools: its acts are described in the prompt, as JSON.
     story = not offers and '"observation"' in str(request["messages"][0])
-    if story:
-        offers = _demo_story_offers()
+    prompt = request["messages"][0]["content"]
+    native = not offers and prompt not in (VERIFIER_PROMPT, EXAMINER_PROMPT)
+    if story or (native and grammar):
+        offers = _demo_story_offers(grammar if native else None)
     ways = _demo_ways(offers)
     lines, png = _demo_reading(request["messages"], "look" in ways)
     sights = demo_sights(png) if png else {"no picture": Coordinate(0, 0)}
@@ -15980,6 +18674,9 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
         return {"role": "assistant", "content": _demo_words(step)}
     offer = ways[step.name]
     arguments = _demo_arguments(offer, step, sights, lines)
+    if native and grammar:
+        content = demo_words_in(grammar, step.why, step.name, arguments, png)
+        return {"role": "assistant", "content": content}
     if story:
         act = {"name": offer.name, **arguments}
         content = json.dumps({"observation": step.why, "actions": [act]})
@@ -16018,11 +18715,12 @@ def _demo_functions(request: Mapping[str, Any]) -> list[JsonDict]:
     return found
 
 
-def _demo_story_offers() -> list[DemoOffer]:
-    """The acts of the story profile."""
+def _demo_story_offers(grammar: Grammar | None) -> list[DemoOffer]:
+    """The acts of the story profile, those alone that a grammar has if there is one."""
     offers = []
     for tool in DEMO_TOOLS:
-        if tool.story_name:
+        lacking = grammar is not None and not can_say(grammar, tool.step)
+        if tool.story_name and not lacking:
             offers.append(DemoOffer(tool.story_name, tool.story_arguments))
     return offers
 
@@ -16165,7 +18863,8 @@ def _demo_values(step: DemoStep, place: Coordinate, text: str) -> dict[str, obje
 class DemoModel:
     """The model server of --demo on 127.0.0.1, started at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, grammar: Grammar | None = None) -> None:
+        self.grammar = grammar  # that it speaks when it is asked without tools
         # Not HTTPServer, which asks the name server for its own name.
         self._server = ThreadingTCPServer(("127.0.0.1", 0), _demo_handler(self))
         self._server.daemon_threads = True
@@ -16191,7 +18890,7 @@ class DemoModel:
             return 200, {"data": [info]}
         if path != "/v1/chat/completions":
             return 404, {"error": {"message": f"Unexpected endpoint: {path}"}}
-        message = demo_reply(json.loads(body))
+        message = demo_reply(json.loads(body), self.grammar)
         usage = {
             "prompt_tokens": _demo_prompt_tokens(body),
             "completion_tokens": len(json.dumps(message)) // 4,
@@ -16252,7 +18951,7 @@ YELLOW = 33
 # The colour of a word that tells how something went.
 PAINT = {
     GREEN: r"^completed\b|(?<= )changed(?=  |$)",
-    RED: r"^(?:stuck|not_proven|error|differs|refused|FAIL)\b",
+    RED: r"^(?:stuck|failed|not_proven|error|differs|refused|FAIL)\b",
     YELLOW: r"^(?:warning|paused|stopped|max_steps|last)\b|(?<= )(?:unchanged|Not done)(?=  |:|$)",
 }
 
@@ -16751,6 +19450,11 @@ OPTIONS = (
         "model to ask for; by default the program chooses",
         _metavar("NAME", "lmstudio_model"),
     ),
+    Option(
+        "--grammar",
+        "words of the role that acts, such as qwen3-vl; profile native goes by the model's name",
+        _metavar("NAME", "executor_grammar"),
+    ),
     Option("--max-steps", "most turns; chat, pointer: most acts on the desktop", _metavar("N")),
     Option("--confirm", "ask before acts: never, risky (default) or always", _metavar("WHEN")),
     Option("--panel", "show the run in a browser, which can pause and stop it", FLAG),
@@ -17185,7 +19889,7 @@ def open_session(
     try_screen(desktop, config)
     recording: Recording | None = options.recording
     if options.demo and not recording:
-        config = with_demo_model(config, undo)
+        config = with_demo_model(config, options.profile, undo)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
     server = ModelServer(config, clock, stop, key, terminal.say, hide=secrets.hide)
     server.choose = choose_model
@@ -17235,9 +19939,15 @@ def try_screen(desktop: Desktop, config: Config) -> None:
     desktop.capture(area, *frame_size(area, config))
 
 
-def with_demo_model(config: Config, undo: ExitStack) -> Config:
-    """The config with the built-in model's address; the model ends with `undo`."""
-    model = undo.enter_context(closing(DemoModel()))
+def with_demo_model(config: Config, profile: str, undo: ExitStack) -> Config:
+    """The config with the built-in model's address; the model ends with `undo`.
+
+    It speaks every grammar, so that its name tells none: without --grammar it is the first.
+    """
+    if PROFILES[profile].loop == "native" and not config.executor_grammar:
+        config = replace(config, executor_grammar=next(iter(GRAMMARS)))
+    grammar = chosen_grammar(config, PROFILES[profile], ModelInfo("demo-model"))
+    model = undo.enter_context(closing(DemoModel(grammar)))
     return replace(config, lmstudio_endpoint=model.endpoint)
 
 
@@ -17256,7 +19966,8 @@ def make_engine(
     eyes = Eyes(config, desktop, actuator, logger, clock, say_line)
     actuator.typing_secret = eyes.secret_typed
     voice = Voice(config, profile, server, model, logger, clock, say_line)
-    return Engine(config, profile, eyes, voice, actuator, logger, clock, say_line)
+    grammar = chosen_grammar(config, profile, model)
+    return Engine(config, profile, eyes, voice, actuator, logger, clock, say_line, grammar)
 
 
 def refuse_second_program(api: Win32) -> None:
@@ -17361,6 +20072,8 @@ def begin_records(engine: Engine, task: str, resumed: bool) -> None:
     engine.logger.record(record)
     if model.note:
         engine.say(model.note)
+    if engine.profile.loop == "native" or engine.grammar:
+        engine.say(f"{model.name} is asked in the grammar {grammar_name(engine.grammar)}.")
 
 
 def finish(session: Session) -> int:
@@ -17398,13 +20111,16 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
     """The last record, the last entry of the log, and the two last lines on the terminal."""
     logger = session.engine.logger
     turns = session.state.turn
+    checks = []
+    for ruling in outcome.checks:
+        checks.append(ruling._asdict())
     with suppress(AgentError):  # the disk may be what ended the run
         end = EndRecord(
             outcome=outcome.kind,
             text=outcome.text,
             turns=turns,
             seconds=round(seconds, 3),
-            checks=[ruling._asdict() for ruling in outcome.checks],
+            checks=checks,
         )
         logger.record(end)
         if outcome.kind == "completed":
@@ -17440,6 +20156,8 @@ def end_figures(session: Session) -> str:
         count_of(voice.requests, "request"),
         count_of(voice.tokens, "token"),
     ]
+    if voice.thought_tokens:
+        parts.append(f"of them about {voice.thought_tokens} thought")
     return ", ".join(parts)
 
 

@@ -128,7 +128,7 @@ class Rooms(ShapeCase):
             shape.input_outside_the_actuator(room("Turn engine", upper)),
             ["5: self.desktop.key in room Turn engine", "6: desktop.button in room Turn engine"],
         )
-        self.holds(shape.input_outside_the_actuator, room("Actuator", upper))
+        self.holds(shape.input_outside_the_actuator, room("Hands", upper))
 
     def test_no_room_is_over_five_hundred_lines(self) -> None:
         self.holds(shape.long_rooms)
