@@ -7535,8 +7535,12 @@ def _box_part(value: object, sides: Sides) -> object:
 
 
 def _text_part(value: object, sides: Sides) -> object:
-    """A text exactly as said, or None."""
-    return _read_text(value) or None
+    """A text exactly as said, or None; raises ToolError for one that no keyboard can type.
+
+    JSON sees such a character in a path whose backslash stands alone before a b.
+    """
+    text = _read_text(value)
+    return clean_text(text) if text else None
 
 
 def _chord_part(value: object, sides: Sides) -> object:
@@ -7563,8 +7567,8 @@ def _chords_part(value: object, sides: Sides) -> object:
 
 def _typed_part(value: object, sides: Sides) -> object:
     """The arguments for a text to type whose last line break submits it, or None."""
-    text = _read_text(value)
-    if not text:
+    text = _text_part(value, sides)
+    if not isinstance(text, str):
         return None
     line = text.removesuffix("\n")
     return {"text": line, "submit": True} if line and line != text else {"text": text}
@@ -8581,7 +8585,8 @@ class Grammar:
     picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
     sampling: Mapping[str, float | int] = field(default_factory=dict)
     matches: re.Pattern[str] = _NO_MODEL  # in the names of models that speak it, in lower case
-    screenshots: int = 1  # turns that keep their picture
+    # Turns that keep their picture, the present one among them, as the models' documents advise.
+    screenshots: int = 1
     image_first: bool = False  # the picture stands before the text of its turn
     whole_tasks: bool = True  # it can do more than find a place
     thinking_off: JsonDict = field(default_factory=dict)  # of a request, where there is a switch
@@ -8666,6 +8671,7 @@ _ROWS = (
         partial(json_frame, HELPFUL, ACTION_FORMAT),
         example=_CALL_EXAMPLE,
         sampling=_COLD,
+        screenshots=5,
         matches=re.compile(r"qwen-?3-?vl"),
     ),
     Grammar(
@@ -8688,6 +8694,7 @@ _ROWS = (
         example=_XML_EXAMPLE,
         sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
         thinking_off={"chat_template_kwargs": {"enable_thinking": False}},
+        screenshots=5,
         matches=re.compile(r"qwen-?3[.-]?[568](?![0-9b])|qwen-?cua"),
     ),
     Grammar(
@@ -8699,6 +8706,7 @@ _ROWS = (
         example=_CALL_EXAMPLE,
         picture=PictureRule(16, 3_136, 10_035_200),
         sampling=_OWL_SAMPLING,
+        screenshots=5,
         matches=re.compile(r"gui-?owl-?1[.-]5|gui-?plus"),
     ),
     Grammar(
@@ -8710,6 +8718,7 @@ _ROWS = (
         space=RESIZED,
         picture=PictureRule(28, 100 * 28**2, 3000 * 28**2),
         sampling=_OWL_SAMPLING,
+        screenshots=3,
         matches=re.compile(r"gui-?owl"),
     ),
     Grammar(
@@ -8721,6 +8730,7 @@ _ROWS = (
         example=_POINT_EXAMPLE,
         picture=_TARS_PICTURE,
         sampling=_TARS_SAMPLING,
+        screenshots=5,
         matches=re.compile(r"doubao"),
     ),
     Grammar(
@@ -8733,6 +8743,7 @@ _ROWS = (
         space=RESIZED,
         picture=_TARS_PICTURE,
         sampling=_TARS_SAMPLING,
+        screenshots=5,
         matches=re.compile(r"ui-?tars-?1[.-]5"),
     ),
     Grammar(
@@ -8743,6 +8754,7 @@ _ROWS = (
         question=TARS2_QUESTION,
         example=_TARS2_EXAMPLE,
         sampling=_TARS_SAMPLING,
+        screenshots=5,
         matches=re.compile(r"ui-?tars-?2(?![0-9]*b)"),
     ),
     Grammar(
@@ -8754,6 +8766,7 @@ _ROWS = (
         example=_BOX_EXAMPLE,
         picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
         sampling=_TARS_SAMPLING,
+        screenshots=5,
         matches=re.compile(r"ui-?tars"),
     ),
     Grammar(
@@ -8765,6 +8778,7 @@ _ROWS = (
         space="0..999",
         sampling={"temperature": 0, "top_p": 1, "max_tokens": 2048},
         whole_tasks=False,
+        example='Answer in this form: <answer>{"coordinate": [x, y]}</answer>',
         matches=re.compile(r"mai-?ui"),
     ),
     Grammar(
@@ -8777,6 +8791,7 @@ _ROWS = (
         picture=_QWEN2_PICTURE,
         sampling={"temperature": 0, "max_tokens": 256},
         whole_tasks=False,
+        example='Answer in this form: {"action": "click_absolute", "x": x, "y": y}',
         matches=re.compile(r"holo-?1[.-]5"),
     ),
     Grammar(
@@ -8789,6 +8804,7 @@ _ROWS = (
         sampling={"temperature": 0, "max_tokens": 1024},
         thinking_off={"chat_template_kwargs": {"thinking": False}},
         whole_tasks=False,
+        example='Answer in this form: {"x": x, "y": y}',
         matches=re.compile(r"holo-?2"),
     ),
     Grammar(
@@ -8801,6 +8817,7 @@ _ROWS = (
         picture=_QWEN2_PICTURE,
         sampling={"temperature": 0, "max_tokens": 256},
         whole_tasks=False,
+        example="Answer in this form: Click(x, y)",
         matches=re.compile(r"holo-?1"),
     ),
     Grammar(
@@ -8812,6 +8829,7 @@ _ROWS = (
         space=RESIZED,
         picture=PictureRule(28, 4 * 28**2, 16384 * 28**2),
         sampling={"temperature": 0, "max_tokens": 2048},
+        screenshots=3,
         matches=re.compile(r"fara-?7b"),
     ),
     Grammar(
@@ -8823,6 +8841,8 @@ _ROWS = (
         picture=_QWEN2_PICTURE,
         sampling={"temperature": 0, "top_p": 0.9, "max_tokens": 1500},
         step="# Step {number}:\n## Action:\n{said}",
+        screenshots=3,
+        example="Answer with ## Thought, ## Action and ## Code, with one call of pyautogui.",
         matches=re.compile(r"opencua"),
     ),
     Grammar("tools", TOOL_WORDS, read_tool, partial(plain_frame, "")),

@@ -131,6 +131,7 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         (json_call(action="type"), None),
         (json_call(action="type", text=""), None),
         (json_call(action="type", text=["a"]), None),
+        (json_call(action="type", text="C:\bin"), None),  # JSON's backspace
         (json_call(action="key", keys=["ctrl", "a", "delete"]), None),
         (json_call(action="key", keys=["nosuchkey"]), None),
         (json_call(action="key", keys=[]), None),
