@@ -8286,6 +8286,9 @@ def _only_object(text: str, begin: int, ending: re.Pattern[str]) -> dict[str, ob
     end = _after_rest(text, end)
     if not isinstance(value, dict) or not ending.match(text, end):
         raise ReplyError("Other text stands beside the place; send it alone.", "invalid_json")
+    strangers = value.keys() - {"action", "coordinate", "x", "y"}
+    if strangers:
+        raise ReplyError("The object holds more than one place.", "invalid_box")
     return dict(value)
 
 
