@@ -7878,8 +7878,12 @@ def _box_part(value: object, sides: Sides) -> object:
 
 
 def _text_part(value: object, sides: Sides) -> object:
-    """A text exactly as said, or None."""
-    return _read_text(value) or None
+    """A text exactly as said, or None; raises ToolError for one that no keyboard can type.
+
+    JSON sees such a character in a path whose backslash stands alone before a b.
+    """
+    text = _read_text(value)
+    return clean_text(text) if text else None
 
 
 def _chord_part(value: object, sides: Sides) -> object:
@@ -7906,8 +7910,8 @@ def _chords_part(value: object, sides: Sides) -> object:
 
 def _typed_part(value: object, sides: Sides) -> object:
     """The arguments for a text to type whose last line break submits it, or None."""
-    text = _read_text(value)
-    if not text:
+    text = _text_part(value, sides)
+    if not isinstance(text, str):
         return None
     line = text.removesuffix("\n")
     return {"text": line, "submit": True} if line and line != text else {"text": text}
@@ -8625,6 +8629,9 @@ def _only_object(text: str, begin: int, ending: re.Pattern[str]) -> dict[str, ob
     end = _after_rest(text, end)
     if not isinstance(value, dict) or not ending.match(text, end):
         raise ReplyError("Other text stands beside the place; send it alone.", "invalid_json")
+    strangers = value.keys() - {"action", "coordinate", "x", "y"}
+    if strangers:
+        raise ReplyError("The object holds more than one place.", "invalid_box")
     return dict(value)
 
 
@@ -8924,7 +8931,8 @@ class Grammar:
     picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
     sampling: Mapping[str, float | int] = field(default_factory=dict)
     matches: re.Pattern[str] = _NO_MODEL  # in the names of models that speak it, in lower case
-    screenshots: int = 1  # turns that keep their picture
+    # Turns that keep their picture, the present one among them, as the models' documents advise.
+    screenshots: int = 1
     image_first: bool = False  # the picture stands before the text of its turn
     whole_tasks: bool = True  # it can do more than find a place
     thinking_off: JsonDict = field(default_factory=dict)  # of a request, where there is a switch
@@ -9009,6 +9017,7 @@ _ROWS = (
         partial(json_frame, HELPFUL, ACTION_FORMAT),
         example=_CALL_EXAMPLE,
         sampling=_COLD,
+        screenshots=5,
         matches=re.compile(r"qwen-?3-?vl"),
     ),
     Grammar(
@@ -9031,6 +9040,7 @@ _ROWS = (
         example=_XML_EXAMPLE,
         sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
         thinking_off={"chat_template_kwargs": {"enable_thinking": False}},
+        screenshots=5,
         matches=re.compile(r"qwen-?3[.-]?[568](?![0-9b])|qwen-?cua"),
     ),
     Grammar(
@@ -9042,6 +9052,7 @@ _ROWS = (
         example=_CALL_EXAMPLE,
         picture=PictureRule(16, 3_136, 10_035_200),
         sampling=_OWL_SAMPLING,
+        screenshots=5,
         matches=re.compile(r"gui-?owl-?1[.-]5|gui-?plus"),
     ),
     Grammar(
@@ -9053,6 +9064,7 @@ _ROWS = (
         space=RESIZED,
         picture=PictureRule(28, 100 * 28**2, 3000 * 28**2),
         sampling=_OWL_SAMPLING,
+        screenshots=3,
         matches=re.compile(r"gui-?owl"),
     ),
     Grammar(
@@ -9065,6 +9077,7 @@ _ROWS = (
         picture=_TARS_PICTURE,
         screenshots=5,
         sampling=_TARS_SAMPLING,
+        screenshots=5,
         matches=re.compile(r"doubao"),
     ),
     Grammar(
@@ -9078,6 +9091,7 @@ _ROWS = (
         picture=_TARS_PICTURE,
         screenshots=5,
         sampling=_TARS_SAMPLING,
+        screenshots=5,
         matches=re.compile(r"ui-?tars-?1[.-]5"),
     ),
     Grammar(
@@ -9088,6 +9102,7 @@ _ROWS = (
         question=TARS2_QUESTION,
         example=_TARS2_EXAMPLE,
         sampling=_TARS_SAMPLING,
+        screenshots=5,
         matches=re.compile(r"ui-?tars-?2(?![0-9]*b)"),
     ),
     Grammar(
@@ -9100,6 +9115,7 @@ _ROWS = (
         picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
         screenshots=5,
         sampling=_TARS_SAMPLING,
+        screenshots=5,
         matches=re.compile(r"ui-?tars"),
     ),
     Grammar(
@@ -9111,6 +9127,7 @@ _ROWS = (
         space="0..999",
         sampling={"temperature": 0, "top_p": 1, "max_tokens": 2048},
         whole_tasks=False,
+        example='Answer in this form: <answer>{"coordinate": [x, y]}</answer>',
         matches=re.compile(r"mai-?ui"),
     ),
     Grammar(
@@ -9123,6 +9140,7 @@ _ROWS = (
         picture=_QWEN2_PICTURE,
         sampling={"temperature": 0, "max_tokens": 256},
         whole_tasks=False,
+        example='Answer in this form: {"action": "click_absolute", "x": x, "y": y}',
         matches=re.compile(r"holo-?1[.-]5"),
     ),
     Grammar(
@@ -9135,6 +9153,7 @@ _ROWS = (
         sampling={"temperature": 0, "max_tokens": 1024},
         thinking_off={"chat_template_kwargs": {"thinking": False}},
         whole_tasks=False,
+        example='Answer in this form: {"x": x, "y": y}',
         matches=re.compile(r"holo-?2"),
     ),
     Grammar(
@@ -9147,6 +9166,7 @@ _ROWS = (
         picture=_QWEN2_PICTURE,
         sampling={"temperature": 0, "max_tokens": 256},
         whole_tasks=False,
+        example="Answer in this form: Click(x, y)",
         matches=re.compile(r"holo-?1"),
     ),
     Grammar(
@@ -9158,6 +9178,7 @@ _ROWS = (
         space=RESIZED,
         picture=PictureRule(28, 4 * 28**2, 16384 * 28**2),
         sampling={"temperature": 0, "max_tokens": 2048},
+        screenshots=3,
         matches=re.compile(r"fara-?7b"),
     ),
     Grammar(
@@ -9169,6 +9190,8 @@ _ROWS = (
         picture=_QWEN2_PICTURE,
         sampling={"temperature": 0, "top_p": 0.9, "max_tokens": 1500},
         step="# Step {number}:\n## Action:\n{said}",
+        screenshots=3,
+        example="Answer with ## Thought, ## Action and ## Code, with one call of pyautogui.",
         matches=re.compile(r"opencua"),
     ),
     Grammar("tools", TOOL_WORDS, read_tool, partial(plain_frame, "")),

@@ -331,9 +331,10 @@ def mutated(rng: random.Random, text: str) -> str:
 
 # -- what may come of them
 
-NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+NUMBER_MOST = 1e7  # larger ones are no place and no amount
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.S)
-SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
+SIGNS = {"n": "\n", "t": "\t", "r": "\n"}  # every line end is typed as one
 
 
 def unescaped(text: str) -> str:
@@ -346,9 +347,14 @@ def unescaped(text: str) -> str:
     return ESCAPE.sub(sign, text)
 
 
+def numbers_in(text: str) -> list[float]:
+    """The numbers that a place or an amount can be, in order."""
+    return [float(found) for found in NUMBER.findall(text) if abs(float(found)) < NUMBER_MOST]
+
+
 def places_in(text: str, space: Space) -> Iterator[list[int]]:
     """Every place that two numbers beside each other, or the centre of four, can mean."""
-    numbers = [float(found[0]) for found in NUMBER.finditer(text) if len(found[0]) < 20]
+    numbers = numbers_in(text)
     for number in range(len(numbers) - 1):
         yield space.grid(*numbers[number : number + 2])
         if number + 3 < len(numbers):
@@ -369,7 +375,7 @@ def check_stands_there(call: GrammarCall, text: str, space: Space) -> None:
                 f"text {value!r} of nowhere"
             )
         elif name in ("seconds", "ticks") and not isinstance(value, bool):
-            amounts = {abs(float(found)) for found in NUMBER.findall(text) if len(found) < 20}
+            amounts = {abs(number) for number in numbers_in(text)}
             hundreds = {float(int(amount + 50) // 100) for amount in amounts}
             assert abs(value) in amounts | hundreds | {1, 2, 3, 5, 8}, f"{name} {value} of nowhere"
         elif name == "key":

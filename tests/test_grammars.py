@@ -131,6 +131,7 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         (json_call(action="type"), None),
         (json_call(action="type", text=""), None),
         (json_call(action="type", text=["a"]), None),
+        (json_call(action="type", text="a\bc"), None),  # a backspace
         (json_call(action="key", keys=["ctrl", "a", "delete"]), None),
         (json_call(action="key", keys=["nosuchkey"]), None),
         (json_call(action="key", keys=[]), None),
@@ -343,6 +344,7 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         ('```json\n{"x": 5, "y": 6}\n```', ("click", {"position": [5, 6]})),
         ('<think>{"x": 1, "y": 2}</think>{"x": 5, "y": 6}', ("click", {"position": [5, 6]})),
         ('{"x": 5, "y": 1001}', None),
+        ('{"x": 5, "y1": 7, "y": 6}', None),
         ('The place is {"x": 5, "y": 6}', None),
         ('{"x": 5, "y": 6} {"x": 7, "y": 8}', None),
     ],
