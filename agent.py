@@ -18,11 +18,13 @@ ROOMS
     Config - every number and name that can be changed, with its unit and reason
     Layers - how a Config comes from defaults, profile, file, environment and command line
     Values - grid and pixels, frames and windows, and the seams for time and stopping
+    Control - one control of the screen as a value, and who can tell of it
     Events - what happened, as values: a look, a deed, and the journal's records
     Pictures - the PNG format, written and read with zlib alone
     Marks - what is drawn into a picture: text, and what was done and looked at
     Win32 table - structures, constants, and every function with its types and its check
-    Desktop - what the program needs of a screen, a mouse and a keyboard, and Windows' answer
+    Desktop - what the program needs of a screen, a mouse and a keyboard
+    Windows desktop - Windows' answer to what the program needs
     Tools - what a model can call, declared once; vocabularies only rename
     Facts - what is known of an act and of the windows it reaches, in letters that can be compared
     Risks - what a person has to allow first: a table over the facts
@@ -136,6 +138,7 @@ from typing import (
     Protocol,
     TextIO,
     cast,
+    get_args,
     get_type_hints,
 )
 
@@ -1197,6 +1200,96 @@ def printable(text: str) -> str:
         char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
     )
     return "".join(shown)
+
+
+####################################################################################################
+# Control - one control of the screen as a value, and who can tell of it
+####################################################################################################
+
+
+@dataclass(frozen=True)
+class Control:
+    """A button, a field, a row of a list: one thing on the screen that Windows has a name for."""
+
+    # As its program names it to people who do not see the screen, without the mnemonic's &.
+    name: str
+    # In plain English words: button, edit, checkbox, list item, link, window ... (see ROLE_WORDS).
+    role: str
+    # In pixels of the virtual screen, as far as the program tells; it may reach out of its window.
+    rect: Rect
+    # What a field holds; None where that cannot be read, which is not an empty one.
+    value: str | None = None
+    enabled: bool = True
+    # Whether it has the keyboard.
+    focused: bool = False
+    # Whether what is typed there is hidden from people who look on; its value is never read.
+    password: bool = False
+    # Of a checkbox, radio button or switch; None for all else, and for one that is neither.
+    checked: bool | None = None
+    # The handle of the window that it is or that holds it, and that window's process; 0 if unknown.
+    window: int = 0
+    process: int = 0
+    # The file name of the process's program, such as "notepad.exe"; "" if unknown.
+    program: str = ""
+
+    def to_json(self) -> JsonDict:
+        """As the worker and the journal write it; what is as usual is left out."""
+        entry: JsonDict = {"name": self.name, "role": self.role, "rect": list(self.rect)}
+        for spec in fields(self):
+            value = getattr(self, spec.name)
+            if spec.name not in entry and value != spec.default:
+                entry[spec.name] = value
+        return entry
+
+    @classmethod
+    def from_json(cls, entry: object) -> Control:
+        """The control of such an object; raises ValueError if that holds anything else."""
+        values = dict(json_object(entry))
+        sides = json_list(values.pop("rect", None))
+        if [type(side) for side in sides] != [int] * 4:
+            raise ValueError(f"This is no rectangle: {sides!r:.80}")
+        for name, hint in get_type_hints(cls).items():
+            if name in values:
+                allowed = get_args(hint) or (hint,)
+                if type(values[name]) not in allowed:
+                    raise ValueError(f"A control's {name} is not {values[name]!r:.80}")
+        try:
+            return cls(rect=Rect(*sides), **values)
+        except TypeError as error:
+            raise ValueError(f"This is no control: {error}") from None
+
+
+class ControlSource(Protocol):
+    """Who can tell what controls the screen has. None and an empty list: nothing is known.
+
+    No method raises for what other programs do or leave undone, nor waits beyond its deadline.
+    """
+
+    def control_at(self, point: Point) -> Control | None:
+        """The control under that pixel, the innermost one; what takes over 150 ms is not known."""
+
+    def focused_control(self) -> Control | None:
+        """The control that has the keyboard."""
+
+    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
+        """Up to `most` controls that can be seen in a window and its pop-ups, topmost first."""
+
+
+@dataclass(frozen=True)
+class KnownControls:
+    """A ControlSource that knows these controls, topmost first; with none it knows nothing."""
+
+    known: Sequence[Control] = ()
+
+    def control_at(self, point: Point) -> Control | None:
+        return next((control for control in self.known if control.rect.contains(point)), None)
+
+    def focused_control(self) -> Control | None:
+        return next((control for control in self.known if control.focused), None)
+
+    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
+        inside = [control for control in self.known if control.window == window.handle]
+        return inside[:most]
 
 
 ####################################################################################################
@@ -3040,12 +3133,12 @@ def load_win32() -> Win32:
 
 
 ####################################################################################################
-# Desktop - what the program needs of a screen, a mouse and a keyboard, and Windows' answer
+# Desktop - what the program needs of a screen, a mouse and a keyboard
 ####################################################################################################
 
 
-class Desktop(Protocol):
-    """A screen, a mouse and a keyboard.
+class Desktop(ControlSource, Protocol):
+    """A screen, a mouse and a keyboard, and what is known of the screen's controls.
 
     Only the actuator may call the five input methods, which come last. Places and sizes are in
     pixels of the virtual screen. Each method raises Win32Error when Windows refuses.
@@ -3095,6 +3188,11 @@ class Desktop(Protocol):
 
     def text(self, text: str) -> None:
         """Types one batch of characters, whatever the keyboard layout."""
+
+
+####################################################################################################
+# Windows desktop - Windows' answer to what the program needs
+####################################################################################################
 
 
 def _twice(release: WinFunction, *arguments: object) -> None:
@@ -3187,6 +3285,8 @@ class WindowsDesktop:
         # The program's own integrity level; 0 until it was asked for.
         self._own_rights = 0
         self._own_windows: set[int | None] = set()
+        # Whom to ask for controls; without anybody nothing is known of them.
+        self.control_source: ControlSource = KnownControls()
 
     def init_dpi(self) -> str:
         """Makes pixels mean pixels on scaled monitors; returns the function that did it, or "none".
@@ -3425,6 +3525,22 @@ class WindowsDesktop:
         self._own_windows = {console, self.api.GetAncestor(console, GA_ROOTOWNER)}
         if in_front:
             self._own_windows.add(self.api.GetForegroundWindow())
+
+    def control_at(self, point: Point) -> Control | None:
+        return self._with_program(self.control_source.control_at(point))
+
+    def focused_control(self) -> Control | None:
+        return self._with_program(self.control_source.focused_control())
+
+    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
+        known = self.control_source.controls(window, most, deadline_s)
+        return [replace(control, program=window.program) for control in known]
+
+    def _with_program(self, control: Control | None) -> Control | None:
+        """The control with the file name of its program."""
+        if control is None or not control.process:
+            return control
+        return replace(control, program=self._owner(control.process)[0])
 
     def idle_s(self) -> float:
         info = LASTINPUTINFO(ctypes.sizeof(LASTINPUTINFO))
@@ -14532,6 +14648,27 @@ DEMO_PROGRAMS = {
         ((Rect(15, 8, 14, 14), 7), (Rect(9, 25, 26, 12), 6)),
     ),
 }
+# The places that are windows, and their handles.
+DEMO_HANDLES = {"menu": 1, "window": 2, "desktop": 3, "program": 4}
+# What a program for people who do not see the screen would hear of each place: its name and role.
+DEMO_CONTROLS = {
+    "menu": ("Start", "menu"),
+    "Notes in the menu": ("Notes", "menu item"),
+    "Save button": ("Save", "button"),
+    "text area": ("Text area", "edit"),
+    "Start button": ("Start", "button"),
+    "Notes icon": ("Notes", "list item"),
+    "Settings icon": ("Settings", "list item"),
+    "Settings pin": ("Settings", "button"),
+    "Contacts icon": ("Contacts", "list item"),
+    "Contacts pin": ("Contacts", "button"),
+    "desktop": ("Desktop", "list"),
+    "check box": ("Night light", "checkbox"),
+    "OK button": ("OK", "button"),
+    "Cancel button": ("Cancel", "button"),
+    "contacts list": ("Contacts", "list"),
+    "Call button": ("Call", "button"),
+}
 DEMO_CONTACTS = "Ada Ben Cleo Dario Emma Finn Greta Hugo Iris Jonas Mira Otto Paula Zoe".split()
 DEMO_ROWS_SHOWN = 8  # of the contacts at a time
 DEMO_ROW_HEIGHT = 42  # pixels
@@ -14639,6 +14776,35 @@ class DemoState:
         if self.program:
             places["program"] = DEMO_PROGRAMS[self.program].window
         return places
+
+    def control(self, place: str) -> Control:
+        """What is at one of the places that can be clicked now, as `controls` lists them."""
+        titles = {"window": self.title, "program": self.program_title}
+        name, role = DEMO_CONTROLS.get(place, (titles.get(place, ""), "window"))
+        if place.endswith(" in the list"):
+            name = place.removesuffix(" in the list")
+            role = "list item"
+        is_text = place == "text area"
+        return Control(
+            name=name,
+            role=role,
+            rect=self.places()[place],
+            value=self.text if is_text else None,
+            focused=is_text and self.focus and not self.menu,
+            checked=self.ticked if place == "check box" else None,
+        )
+
+    def known_controls(self) -> KnownControls:
+        """All that can be clicked now, each with its window, which follows what it holds."""
+        known: list[Control] = []
+        inside: list[Control] = []
+        for place in self.places():
+            inside.append(self.control(place))
+            handle = DEMO_HANDLES.get(place)
+            if handle:
+                known += [replace(control, window=handle, program="demo") for control in inside]
+                inside = []
+        return KnownControls(known)
 
     def after(self, action: str) -> DemoState:
         """The state after a click on a control, or a key with its modifiers; most do nothing."""
@@ -15206,19 +15372,31 @@ class DemoDesktop:
 
     def _topmost(self, point: Point | None) -> Window | None:
         """The topmost window, or the topmost at a point."""
-        windows = {
-            "menu": (1, "Start"),
-            "program": (4, self.state.program_title),
-            "window": (2, self.state.title),
-            "desktop": (3, "Desktop"),
-        }
         for name, rect in self.state.places().items():
-            if name not in windows:
+            if name not in DEMO_HANDLES:
                 continue
             if point is None or rect.contains(point):
-                handle, title = windows[name]
-                return Window(handle, title, "demo", rect)
+                return Window(
+                    handle=DEMO_HANDLES[name],
+                    title=self.state.control(name).name,
+                    program="demo",
+                    rect=rect,
+                )
         return None
+
+    def control_at(self, point: Point) -> Control | None:
+        return self.state.known_controls().control_at(point)
+
+    def focused_control(self) -> Control | None:
+        return self.state.known_controls().focused_control()
+
+    def controls(
+        self,
+        window: Window,
+        most: int,
+        deadline_s: float,
+    ) -> list[Control]:
+        return self.state.known_controls().controls(window, most, deadline_s)
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
         picture = demo_picture(self.state)
