@@ -3459,7 +3459,7 @@ class ComObject:
             self.call(method, *arguments, ctypes.byref(found))
             return _variant_value(self.api, found)
         finally:
-            self.api.VariantClear(ctypes.byref(found))
+            clear_variant(self.api, found)
 
 
 def _com_answer(method: str, address: int, *arguments: object) -> int:
@@ -3489,6 +3489,14 @@ def taken_text(api: Win32, address: int | None) -> str:
     finally:
         if address:
             api.SysFreeString(address)
+
+
+def clear_variant(api: Win32, variant: VARIANT) -> None:
+    """Gives back what a VARIANT holds, and tries again if that is refused."""
+    for _ in range(2):
+        with suppress(Win32Error):
+            api.VariantClear(ctypes.byref(variant))
+            return
 
 
 def _variant_value(api: Win32, variant: VARIANT) -> int | str | bool | None:
@@ -3900,7 +3908,7 @@ class ActiveAccessibility:
         place = POINT(point.x, point.y)
         window = top_window(self.api, point)
         with ExitStack() as undo:
-            undo.callback(self.api.VariantClear, ctypes.byref(child))
+            undo.callback(clear_variant, self.api, child)
             self.api.AccessibleObjectFromPoint(place, ctypes.byref(found), ctypes.byref(child))
             holder = undo.enter_context(ComObject(self.api, "IAccessible", found.value))
             process = window_process(self.api, int(self.api.WindowFromPoint(place) or 0))
@@ -3973,7 +3981,7 @@ class ActiveAccessibility:
                     nodes.append(AccNode(child, CHILDID_SELF))
         finally:
             for variant in variants:
-                self.api.VariantClear(ctypes.byref(variant))
+                clear_variant(self.api, variant)
         return nodes
 
     def _accessible(self, dispatch: int) -> ComObject:
