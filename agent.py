@@ -4253,6 +4253,9 @@ def _size_of(control: Control) -> int:
 WORKER_SHARE = 0.8
 
 
+SOURCE_NAMES = (UIAutomation.name, ActiveAccessibility.name, WindowHandles.name)
+
+
 class ControlAnswers:
     """Answers queries for controls with what the sources tell, each as soon as it is known.
 
@@ -4391,6 +4394,7 @@ MISSES_MOST = 3
 WORKERS_MOST = 6
 CONTROLS_MOST = 300
 LIST_DEADLINE_S = 1.0
+REPORT_DEADLINE_S = 3.0  # of each of the doctor's queries, who wants to know how slow a source is
 
 
 class Pipes(Protocol):
@@ -4461,6 +4465,13 @@ class ControlAnswer:
     # Whether the worker came to its end; without it more may be there.
     complete: bool = False
 
+    def __str__(self) -> str:
+        """How many they are, the first of them by name and role, and the problems; no values."""
+        names = [f"'{cut(control.name, 30)}' {control.role}" for control in self.controls[:5]]
+        more = ["..."] if len(self.controls) > len(names) else []
+        found = f"{len(self.controls)} ({', '.join(names + more)})" if names else "nothing"
+        return "; ".join([found, *(cut(problem, 160).rstrip(".") for problem in self.problems)])
+
 
 class ControlsWorker:
     """A ControlSource that asks a process of its own, which is started by the first query.
@@ -4499,6 +4510,30 @@ class ControlsWorker:
     def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
         query = {"ask": "list", "window": window.handle, "most": most}
         return self.ask(query, window.handle, deadline_s).controls
+
+    def report(self, window: Window) -> Iterator[str]:
+        """What each source sees of a window, how fast, and what keeps it from more; for --check."""
+        began = time.monotonic()
+        with self._lock:
+            ready = self._is_ready(START_S)
+        seconds = time.monotonic() - began
+        if not ready:
+            problem = self.problem or "The worker did not start."
+            yield f"not known here, and not needed: {problem} ({seconds:.1f} s)"
+            return
+        yield f"the worker is ready after {seconds:.1f} s"
+        middle = window.rect.moved(window.rect.width // 2, window.rect.height // 2)
+        queries: dict[str, JsonDict] = {
+            "in the window": {"ask": "list", "window": window.handle, "most": CONTROLS_MOST},
+            f"at {middle.left},{middle.top}": {"ask": "at", "x": middle.left, "y": middle.top},
+            "with the keyboard": {"ask": "focused"},
+        }
+        for source in SOURCE_NAMES:
+            for where, query in queries.items():
+                began = time.monotonic()
+                answer = self.ask({**query, "source": source}, 0, REPORT_DEADLINE_S)
+                milliseconds = (time.monotonic() - began) * 1000
+                yield f"{source} {where}: {answer}, {milliseconds:.0f} ms"
 
     def begin(self) -> None:
         """Starts the worker, so that the first query need not wait for it."""
@@ -15747,10 +15782,28 @@ def check_desktop(
         frame = desktop.capture(area, *frame_size(area, config))
         yield _check_capture(frame, clock.now() - began)
         yield _check_window(frame.window or Window(0, "none"))
+        waiting("the controls of that window")
+        yield from check_controls(desktop, frame.window)
     except Stopped:
         raise
     except AgentError as error:
         yield Finding("desktop", False, str(error))
+
+
+def check_controls(desktop: Desktop, window: Window | None) -> Iterator[Finding]:
+    """What is known of the controls in the front window; without any a run goes on as well."""
+    if window is None:
+        return
+    source: ControlSource = desktop
+    if isinstance(desktop, WindowsDesktop):
+        source = desktop.control_source
+    if isinstance(source, ControlsWorker):
+        for line in source.report(window):
+            yield Finding("controls", True, line)
+        source.close()
+        return
+    known = source.controls(window, CONTROLS_MOST, LIST_DEADLINE_S)
+    yield Finding("controls", True, str(ControlAnswer(known, [])))
 
 
 def _check_capture(frame: Frame, seconds: float) -> Finding:

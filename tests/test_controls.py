@@ -613,6 +613,51 @@ class TheProcess(unittest.TestCase):
         handler.assert_called_once_with(agent.signal.SIGINT, agent.signal.SIG_IGN)
 
 
+class TheDoctor(unittest.TestCase):
+    def lines(self, pipes: Any) -> list[str]:
+        _, desktop, _ = windows_desktop()
+        desktop.control_source = agent.ControlsWorker(desktop.api, pipes)
+        findings = list(agent.check_controls(desktop, desktop.foreground()))
+        self.assertTrue(all(finding.fine for finding in findings))
+        return [finding.text for finding in findings]
+
+    def test_it_tells_what_each_source_sees_and_why_not_more(self) -> None:
+        bad = {
+            "done": True,
+            "problems": [
+                "UI Automation: CoCreateInstance answers REGDB_E_CLASSNOTREG (0x80040154)."
+            ],
+        }
+
+        def reply(query: dict[str, Any]) -> list[Any]:
+            return [bad] if query["source"] == "UI Automation" else [FOUND, DONE]
+
+        lines = self.lines(lambda: FakePipes(reply))
+        self.assertRegex(lines[0], r"the worker is ready after \d\.\d s")
+        self.assertEqual(len(lines), 1 + 3 * 3)
+        self.assertRegex(
+            lines[1],
+            r"^UI Automation in the window: nothing; UI Automation: CoCreateInstance answers REGDB_E_CLASSNOTREG"
+            r" \(0x80040154\), \d+ ms$",
+        )
+        self.assertRegex(lines[8], r"^window handles at 500,400: 1 \('Save' button\), \d+ ms$")
+
+    def test_it_tells_why_there_is_no_worker_and_that_none_is_needed(self) -> None:
+        def refuse() -> agent.Pipes:
+            raise PermissionError("This program is blocked by group policy.")
+
+        (line,) = self.lines(refuse)
+        self.assertIn("not needed", line)
+        self.assertIn("blocked by group policy", line)
+
+    def test_no_value_of_a_field_is_printed(self) -> None:
+        field = Control("Name", "edit", MIDDLE, value="private")
+        self.assertEqual(
+            str(agent.ControlAnswer([field] * 7, [])),
+            "7 ('Name' edit, 'Name' edit, 'Name' edit, 'Name' edit, 'Name' edit, ...)",
+        )
+
+
 class OnTheDesktop(unittest.TestCase):
     def test_a_desktop_answers_within_the_deadline_whatever_its_source_does(self) -> None:
         _, desktop, _ = windows_desktop()
