@@ -3137,6 +3137,11 @@ class Win32:
         self._last_error = last_error
         self._rows = rows
 
+    def bind(self, name: str) -> WinFunction:
+        """The function of a row, ready to be called; raises Win32Error if this Windows has none."""
+        function: WinFunction = getattr(self, name)
+        return function
+
     def __getattr__(self, name: str) -> WinFunction:
         """Binds a function at its first use; a name without a row is a bug: AttributeError."""
         row = self._rows.get(name)
@@ -3706,7 +3711,7 @@ class UIAutomation:
         self._automation: ComObject | None = None
         self._request: ComObject | None = None
 
-    def _opened(self) -> tuple[ComObject, ComObject]:
+    def open(self) -> tuple[ComObject, ComObject]:
         """UI Automation itself and the request for all properties, made at the first use."""
         if self._automation is None:
             found = LPVOID()
@@ -3737,7 +3742,7 @@ class UIAutomation:
         self._automation = None
 
     def at(self, point: Point) -> Control | None:
-        automation, request = self._opened()
+        automation, request = self.open()
         place = POINT(point.x, point.y)
         element = automation.take(
             "IUIAutomationElement", "ElementFromPointBuildCache", place, request.address
@@ -3746,7 +3751,7 @@ class UIAutomation:
             return self._control(element, top_window(self.api, point)) if element else None
 
     def focused(self) -> Control | None:
-        automation, request = self._opened()
+        automation, request = self.open()
         element = automation.take(
             "IUIAutomationElement", "GetFocusedElementBuildCache", request.address
         )
@@ -3755,7 +3760,7 @@ class UIAutomation:
             return self._control(element, window) if element else None
 
     def listed(self, handle: int, budget: Budget) -> Iterator[Control]:
-        automation, request = self._opened()
+        automation, request = self.open()
         with ExitStack() as undo:
             condition = undo.enter_context(
                 automation.take("IUIAutomationCondition", "get_ControlViewCondition")
@@ -3938,7 +3943,8 @@ class ActiveAccessibility:
                         budget.check()
                         if self._state(node) & (STATE_SYSTEM_INVISIBLE | STATE_SYSTEM_OFFSCREEN):
                             continue
-                        yield replace(self._control(node, handle), process=process)
+                        with suppress(Win32Error):  # one without a place cannot be clicked
+                            yield replace(self._control(node, handle), process=process)
                         if node.child == CHILDID_SELF:
                             inner.append(node.holder)
                 level = inner
@@ -3993,8 +3999,12 @@ class ActiveAccessibility:
         return ComObject(self.api, "IAccessible", found.value)
 
     def _state(self, node: AccNode) -> int:
-        state = node.holder.variant("get_accState", _child_id(node))
-        return state if type(state) is int else 0
+        """The bits of a state; one that is not told may be that of a password field."""
+        with suppress(Win32Error):
+            state = node.holder.variant("get_accState", _child_id(node))
+            if type(state) is int:
+                return state
+        return STATE_SYSTEM_PROTECTED
 
     def _control(self, node: AccNode, window: int) -> Control:
         """What an object or its part tells of itself."""
@@ -4139,7 +4149,10 @@ class WindowHandles:
                 label = ""
                 for child in self._shown_children(parent):
                     budget.check()
-                    control = self._control(child, handle)
+                    try:
+                        control = self._control(child, handle)
+                    except Win32Error:
+                        continue  # it was closed in this very moment
                     # The text before a field is its name; the field's own text is its value.
                     if control.role in ("edit", "combo box"):
                         control = replace(control, name=label)
@@ -4163,7 +4176,9 @@ class WindowHandles:
         style = self.api.GetWindowLongW(handle, GWL_STYLE)
         role = self._role(handle, style, window)
         is_field = role in ("edit", "combo box")
-        password = role == "edit" and bool(style & ES_PASSWORD)
+        # A style of nothing at all is one that Windows does not tell.
+        hides = not style or bool(style & ES_PASSWORD)
+        password = role == "edit" and hides
         text = None if password else self._text(handle)
         name = "" if is_field else clean_name(text or "")
         return Control(
@@ -4269,6 +4284,14 @@ class ControlAnswers:
         self.send = send
         self._automation = UIAutomation(api)
 
+    def warm_up(self) -> None:
+        """Loads what every query needs, so that the first one need not wait for it."""
+        for name in CONTROL_FUNCTIONS:
+            with suppress(Win32Error):
+                self.api.bind(name)
+        with suppress(Win32Error):
+            self._automation.open()
+
     def answer(self, query: JsonDict) -> None:
         """Answers one query; whatever fails is a problem of its last line."""
         budget = Budget(query["seconds"])
@@ -4370,6 +4393,7 @@ def serve_controls(
 
     api.CoInitializeEx(None, COINIT_MULTITHREADED)
     answers = ControlAnswers(api, send)
+    answers.warm_up()
     threading.Thread(target=read, daemon=True).start()
     send({"ready": True})
     while True:
@@ -4388,7 +4412,8 @@ POINT_DEADLINE_S = 0.15
 HANG_S = 2.0
 # So long it may take to start: Python compiles this file first.
 START_S = 20.0
-# A window that so often let a deadline pass, or cost a worker, is not asked again in this run.
+# A window that so often in a row let a deadline pass, or cost a worker, is not asked again in this
+# run.
 MISSES_MOST = 3
 # Workers a run; after the last one everything goes on without.
 WORKERS_MOST = 6
@@ -4565,14 +4590,14 @@ class ControlsWorker:
         self._number += 1
         self._began = time.monotonic()
         self._waits_for = self._number
-        seconds = budget.left_s * WORKER_SHARE
         answer = ControlAnswer([], [])
+        if not self._send(query, budget.left_s * WORKER_SHARE):
+            # It ended while nobody asked, which is no window's doing.
+            return ControlAnswer([], ["The worker was gone."])
         try:
-            line = json.dumps({"id": self._number, "seconds": seconds, **query})
-            if self._pipes:
-                self._pipes.write(line + "\n")
             while not answer.complete:
                 self._take(self._said.get(timeout=max(0.0, budget.left_s)), answer)
+            self._misses[window] = 0
         except Empty:
             answer.problems.append("The time for it is over.")
             self._misses[window] += 1
@@ -4580,7 +4605,19 @@ class ControlsWorker:
             answer.problems.append(f"The worker ended: {error}")
             self._misses[window] += 1
             self._drop("The worker ends again and again.")
+            self._start_one()
         return answer
+
+    def _send(self, query: JsonDict, seconds: float) -> bool:
+        """Gives a query to the worker; false if there is none any more."""
+        line = json.dumps({"id": self._number, "seconds": seconds, **query})
+        try:
+            if self._pipes:
+                self._pipes.write(line + "\n")
+        except OSError:
+            self._drop("The worker ends again and again.")
+            self._start_one()
+        return self._waits_for == self._number
 
     def _take(self, line: str, answer: ControlAnswer) -> None:
         """Adds a line of the worker to the answer; raises OSError or ValueError for its end."""
@@ -4647,6 +4684,7 @@ class ControlsWorker:
         """Ends the worker; `why` is the problem if it was the last."""
         pipes = self._pipes
         self._pipes = None
+        self._waits_for = 0
         if self._started >= WORKERS_MOST:
             self.problem = self.problem or why
         if pipes:
@@ -15798,9 +15836,9 @@ def check_controls(desktop: Desktop, window: Window | None) -> Iterator[Finding]
     if isinstance(desktop, WindowsDesktop):
         source = desktop.control_source
     if isinstance(source, ControlsWorker):
-        for line in source.report(window):
-            yield Finding("controls", True, line)
-        source.close()
+        with closing(source):
+            for line in source.report(window):
+                yield Finding("controls", True, line)
         return
     known = source.controls(window, CONTROLS_MOST, LIST_DEADLINE_S)
     yield Finding("controls", True, str(ControlAnswer(known, [])))
@@ -18256,6 +18294,12 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     return desktop
 
 
+def end_controls(desktop: WindowsDesktop) -> None:
+    """Ends the process that knows about controls, if a query started one."""
+    if isinstance(desktop.control_source, ControlsWorker):
+        desktop.control_source.close()
+
+
 def controls_worker(clock: Clock) -> int:
     """The process that asks other programs for their controls, until its standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is its parent's, which ends it
@@ -18407,6 +18451,7 @@ def open_session(
     desktop = open_desktop(options, clock)
     if isinstance(desktop, WindowsDesktop):
         refuse_second_program(desktop.api)
+        undo.callback(end_controls, desktop)
     try_screen(desktop, config)
     recording: Recording | None = options.recording
     if options.demo and not recording:

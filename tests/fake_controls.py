@@ -156,7 +156,7 @@ class Win:
     class_name: str = "Window"
     text: str = ""
     rect: Rect = DEFAULT_RECT
-    style: int = 0
+    style: int = 0x50000000  # a visible child
     parent: int = 0
     process: int = 4711
     visible: bool = True

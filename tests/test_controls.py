@@ -46,9 +46,25 @@ def plain_dialog() -> list[Win]:
         Win(10, "Static", "File &name:", Rect(20, 140, 60, 24), parent=7),
         Win(11, "Edit", "a.txt", Rect(100, 140, 200, 24), parent=7),
         Win(12, "Button", "&Save", MIDDLE, parent=7),
-        Win(13, "Button", "Read only", Rect(100, 220, 80, 24), parent=7, style=3, check=1),
-        Win(14, "Button", "Left", Rect(100, 260, 80, 24), parent=7, style=9, enabled=False),
-        Win(15, "Edit", "geheim", Rect(100, 180, 200, 24), parent=7, style=0x20),
+        Win(
+            13,
+            "Button",
+            "Read only",
+            Rect(100, 220, 80, 24),
+            parent=7,
+            style=0x50000000 | 3,
+            check=1,
+        ),
+        Win(
+            14,
+            "Button",
+            "Left",
+            Rect(100, 260, 80, 24),
+            parent=7,
+            style=0x50000000 | 9,
+            enabled=False,
+        ),
+        Win(15, "Edit", "geheim", Rect(100, 180, 200, 24), parent=7, style=0x50000000 | 0x20),
         Win(16, "Button", "Gone", Rect(100, 300, 80, 24), parent=7, visible=False),
     ]
 
@@ -320,6 +336,27 @@ class WhatWindowHandlesTell(unittest.TestCase):
         world.verify()
 
 
+class WhatMayBeAPassword(unittest.TestCase):
+    """A field of which nobody says that it is none is not read."""
+
+    def test_a_state_that_is_not_told_leaves_the_value_unread(self) -> None:
+        world = FakeControls([dialog(SECRET)], automation=False)
+        world.ask(ask="at", x=101, y=181)
+        world.fail_at = 0
+        number = world.calls.index("IAccessible.get_accState") + 1
+        world = FakeControls([dialog(SECRET)], automation=False)
+        world.fail_at = number
+        controls, _ = world.ask(ask="at", x=101, y=181)
+        self.assertEqual((controls[0].value, controls[0].password), (None, True))
+        world.verify()
+
+    def test_a_style_that_is_not_told_leaves_the_text_unread(self) -> None:
+        window = Win(15, "Edit", "geheim", MIDDLE, parent=7, style=0)
+        world = FakeControls([Win(7), window], automation=False, accessible=False)
+        controls, _ = world.ask(ask="at", x=101, y=101)
+        self.assertEqual((controls[0].value, controls[0].password), (None, True))
+
+
 class EveryCallFailing(unittest.TestCase):
     """Each call of a query fails once: the query comes to its end, and nothing that was handed out is lost."""
 
@@ -419,11 +456,8 @@ class FakePipes:
 
 
 DONE = {"done": True, "problems": []}
-FOUND = (
-    {"control": SAVE_CONTROL.to_json()}
-    if (SAVE_CONTROL := Control("Save", "button", MIDDLE, window=7))
-    else {}
-)
+SAVE_CONTROL = Control("Save", "button", MIDDLE, window=7)
+FOUND = {"control": SAVE_CONTROL.to_json()}
 DIES = None
 
 
@@ -442,10 +476,10 @@ class TheWorker(unittest.TestCase):
         return source
 
     def setUp(self) -> None:
-        # Deadlines of the tests: long enough for a thread to pass a line on, short for one that hangs.
-        self.enterContext(mock.patch.object(agent, "POINT_DEADLINE_S", 5.0)) if hasattr(
-            self, "enterContext"
-        ) else None
+        # Long enough for a thread to pass a line on, however busy the machine is.
+        patch = mock.patch.object(agent, "POINT_DEADLINE_S", 5.0)
+        patch.start()
+        self.addCleanup(patch.stop)
 
     def wait_ready(self, source: agent.ControlsWorker) -> None:
         for _ in range(100):
@@ -516,6 +550,20 @@ class TheWorker(unittest.TestCase):
         self.assertEqual(source.controls(Window(7, ""), 300, 5.0), [])
         self.assertEqual(sum(len(worker.asked) for worker in self.workers), agent.MISSES_MOST)
         self.assertEqual(source.control_at(Point(101, 101)), SAVE_CONTROL)
+
+    def test_a_window_that_answers_now_and_then_is_asked_on(self) -> None:
+        dies = iter([True, True, False, True, True, False])
+        source = self.source(lambda query: [FOUND, DIES] if next(dies) else [FOUND, DONE])
+        complete = [source.ask({"ask": "focused"}, 7, 5.0).complete for _ in range(6)]
+        self.assertEqual(complete, [False, False, True, False, False, True])
+
+    def test_a_worker_that_died_while_nobody_asked_is_no_windows_fault(self) -> None:
+        source = self.source(lambda query: [FOUND, DONE])
+        self.wait_ready(source)
+        for _ in range(4):
+            self.workers[-1].end()
+            self.assertEqual(source.controls(Window(7, ""), 300, 5.0), [])
+        self.assertEqual(source.controls(Window(7, ""), 300, 5.0), [SAVE_CONTROL])
 
     def test_workers_are_replaced_a_few_times_and_then_everything_goes_on_without(self) -> None:
         source = self.source(lambda query: [DIES])
