@@ -4426,7 +4426,7 @@ class Pipes(Protocol):
     """A worker as its parent has it."""
 
     def write(self, line: str) -> None:
-        """Gives it a line; raises OSError if it is gone."""
+        """Gives it a line; raises OSError if it is gone, ValueError if it was ended."""
 
     def lines(self) -> Iterable[str]:
         """What it says, until it ends."""
@@ -4614,7 +4614,7 @@ class ControlsWorker:
         try:
             if self._pipes:
                 self._pipes.write(line + "\n")
-        except OSError:
+        except (OSError, ValueError):  # its end of the pipe is closed, or ours
             self._drop("The worker ends again and again.")
             self._start_one()
         return self._waits_for == self._number
@@ -18294,12 +18294,6 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     return desktop
 
 
-def end_controls(desktop: WindowsDesktop) -> None:
-    """Ends the process that knows about controls, if a query started one."""
-    if isinstance(desktop.control_source, ControlsWorker):
-        desktop.control_source.close()
-
-
 def controls_worker(clock: Clock) -> int:
     """The process that asks other programs for their controls, until its standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is its parent's, which ends it
@@ -18451,7 +18445,6 @@ def open_session(
     desktop = open_desktop(options, clock)
     if isinstance(desktop, WindowsDesktop):
         refuse_second_program(desktop.api)
-        undo.callback(end_controls, desktop)
     try_screen(desktop, config)
     recording: Recording | None = options.recording
     if options.demo and not recording:

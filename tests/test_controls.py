@@ -600,6 +600,15 @@ class TheWorker(unittest.TestCase):
             self.assertEqual(source.controls(Window(7, ""), 300, 5.0), [])
             self.assertTrue(self.workers[0].ended)
 
+    def test_a_pipe_that_is_closed_on_our_side_is_a_worker_that_is_gone(self) -> None:
+        source = self.source(lambda query: [FOUND, DONE])
+        self.wait_ready(source)
+        with mock.patch.object(
+            self.workers[0], "write", side_effect=ValueError("write to closed file")
+        ):
+            self.assertIsNone(source.control_at(Point(1, 1)))
+        self.assertEqual(source.control_at(Point(1, 1)), SAVE_CONTROL)
+
     def test_after_the_end_nothing_is_started_any_more(self) -> None:
         source = self.source(lambda query: [FOUND, DONE])
         source.control_at(Point(1, 1))

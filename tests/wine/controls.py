@@ -56,6 +56,8 @@ began = time.monotonic()
 found["list"] = [seen(control) for control in desktop.controls(front, 300, 1.0)]
 found["list_s"] = time.monotonic() - began
 found["report"] = list(source.report(front))
+doctor = [sys.executable, "-X", "utf8", sys.argv[1], "--check"]
+found["check"] = subprocess.run(doctor, stdin=-3, capture_output=True, text=True).stdout
 source._pipes.end()  # as if somebody had killed it
 found["killed"] = seen(desktop.control_at(middle))
 found["again"] = None
@@ -65,4 +67,5 @@ while time.monotonic() < end + 30 and not found["again"]:
 worker = source._pipes._process
 source.close()
 found["ended"] = worker.poll() is not None
+notepad.kill()
 print("\n" + json.dumps(found))

@@ -23,7 +23,6 @@ class NotepadsControls(unittest.TestCase):
             if code:
                 raise AssertionError(output)
             cls.found = json.loads(output.splitlines()[-1])
-            cls.check_code, cls.check = desktop.run(windows_path(AGENT), "--check", timeout=60)
 
     def test_the_field_under_a_point_is_told_with_what_it_holds(self) -> None:
         field = self.found["at"]
@@ -46,7 +45,7 @@ class NotepadsControls(unittest.TestCase):
             "CoCreateInstance answers REGDB_E_CLASSNOTREG (0x80040154)", self.found["report"][1]
         )
         for text in ("REGDB_E_CLASSNOTREG (0x80040154)", "window handles in the window"):
-            self.assertIn(text, self.check)
+            self.assertIn(text, self.found["check"])
 
     def test_a_worker_that_was_killed_is_replaced_and_ends_with_the_run(self) -> None:
         self.assertIsNone(self.found["killed"])
