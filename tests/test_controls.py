@@ -5,9 +5,12 @@ from __future__ import annotations
 import ctypes
 import io
 import json
+import subprocess
+import sys
 import threading
 import unittest
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 from unittest import mock
@@ -654,6 +657,16 @@ class TheProcess(unittest.TestCase):
                 if source.problem:
                     break
         self.assertEqual(answer.problems, ["The worker ends as soon as it starts."])
+
+    def test_nothing_of_it_is_loaded_at_the_start(self) -> None:
+        told = subprocess.run(
+            [sys.executable, "-c", "import agent, sys; print('subprocess' in sys.modules)"],
+            cwd=Path(agent.__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        self.assertEqual(told.stdout.strip(), "False")
 
     def test_the_option_is_internal(self) -> None:
         self.assertNotIn("controls-worker", agent.command_line().format_help())
