@@ -18,11 +18,20 @@ ROOMS
     Config - every number and name that can be changed, with its unit and reason
     Layers - how a Config comes from defaults, profile, file, environment and command line
     Values - grid and pixels, frames and windows, and the seams for time and stopping
+    Control - one control of the screen as a value, and who can tell of it
     Events - what happened, as values: a look, a deed, and the journal's records
     Pictures - the PNG format, written and read with zlib alone
     Marks - what is drawn into a picture: text, and what was done and looked at
     Win32 table - structures, constants, and every function with its types and its check
-    Desktop - what the program needs of a screen, a mouse and a keyboard, and Windows' answer
+    Desktop - what the program needs of a screen, a mouse and a keyboard
+    COM table - the interfaces that know about controls: identifiers, slots, types, and how to call
+    Sources of controls - what Windows' three ways to tell of controls have in common
+    UI Automation - the first source of controls: what today's programs tell
+    Active Accessibility - the second source of controls, older and answered by older programs
+    Window handles - the third source of controls: child windows, their classes, and menus
+    Controls - the sources asked in turn, in a process of their own that may hang or die
+    Controls worker - the parent's side of that process: deadlines, and a new one for one that fails
+    Windows desktop - Windows' answer to what the program needs
     Keys - the names of keys, the chords of them, and the text that a keyboard can type
     Tools - what a model can call, declared once; vocabularies only rename
     Facts - what is known of an act and of the windows it reaches, in letters that can be compared
@@ -137,7 +146,7 @@ from functools import lru_cache, partial
 from http.server import BaseHTTPRequestHandler
 from itertools import chain, count
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from secrets import compare_digest, token_urlsafe
 from socketserver import ThreadingTCPServer
 from typing import (
@@ -1252,6 +1261,96 @@ def printable(text: str) -> str:
         char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
     )
     return "".join(shown)
+
+
+####################################################################################################
+# Control - one control of the screen as a value, and who can tell of it
+####################################################################################################
+
+
+@dataclass(frozen=True)
+class Control:
+    """A button, a field, a row of a list: one thing on the screen that Windows has a name for."""
+
+    # As its program names it to people who do not see the screen, without the mnemonic's &.
+    name: str
+    # In plain English words: button, edit, checkbox, list item, link, window ... (see ROLE_WORDS).
+    role: str
+    # In pixels of the virtual screen, as far as the program tells; it may reach out of its window.
+    rect: Rect
+    # What a field holds; None where that cannot be read, which is not an empty one.
+    value: str | None = None
+    enabled: bool = True
+    # Whether it has the keyboard.
+    focused: bool = False
+    # Whether what is typed there is hidden from people who look on; its value is never read.
+    password: bool = False
+    # Of a checkbox, radio button or switch; None for all else, and for one that is neither.
+    checked: bool | None = None
+    # The handle of the window that it is or that holds it, and that window's process; 0 if unknown.
+    window: int = 0
+    process: int = 0
+    # The file name of the process's program, such as "notepad.exe"; "" if unknown.
+    program: str = ""
+
+    def to_json(self) -> JsonDict:
+        """As the worker and the journal write it; what is as usual is left out."""
+        entry: JsonDict = {"name": self.name, "role": self.role, "rect": list(self.rect)}
+        for spec in fields(self):
+            value = getattr(self, spec.name)
+            if spec.name not in entry and value != spec.default:
+                entry[spec.name] = value
+        return entry
+
+    @classmethod
+    def from_json(cls, entry: object) -> Control:
+        """The control of such an object; raises ValueError if that holds anything else."""
+        values = dict(json_object(entry))
+        sides = json_list(values.pop("rect", None))
+        if [type(side) for side in sides] != [int] * 4:
+            raise ValueError(f"This is no rectangle: {sides!r:.80}")
+        for name, hint in get_type_hints(cls).items():
+            if name in values:
+                allowed = get_args(hint) or (hint,)
+                if type(values[name]) not in allowed:
+                    raise ValueError(f"A control's {name} is not {values[name]!r:.80}")
+        try:
+            return cls(rect=Rect(*sides), **values)
+        except TypeError as error:
+            raise ValueError(f"This is no control: {error}") from None
+
+
+class ControlSource(Protocol):
+    """Who can tell what controls the screen has. None and an empty list: nothing is known.
+
+    No method raises for what other programs do or leave undone, nor waits beyond its deadline.
+    """
+
+    def control_at(self, point: Point) -> Control | None:
+        """The control under that pixel, the innermost one; what takes over 150 ms is not known."""
+
+    def focused_control(self) -> Control | None:
+        """The control that has the keyboard."""
+
+    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
+        """Up to `most` controls that can be seen in a window and its pop-ups, topmost first."""
+
+
+@dataclass(frozen=True)
+class KnownControls:
+    """A ControlSource that knows these controls, topmost first; with none it knows nothing."""
+
+    known: Sequence[Control] = ()
+
+    def control_at(self, point: Point) -> Control | None:
+        return next((control for control in self.known if control.rect.contains(point)), None)
+
+    def focused_control(self) -> Control | None:
+        return next((control for control in self.known if control.focused), None)
+
+    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
+        inside = [control for control in self.known if control.window == window.handle]
+        return inside[:most]
 
 
 ####################################################################################################
@@ -2967,6 +3066,52 @@ def hresult_ok(answer: int) -> bool:
     return answer == 0
 
 
+def succeeded(answer: int) -> bool:
+    """The check of COM's functions: a negative HRESULT is a failure, 1 means that there is none."""
+    return answer >= 0
+
+
+# The HRESULTs that a query for controls meets, by their names in Microsoft's headers.
+HRESULTS = {
+    0x80004001: "E_NOTIMPL",
+    0x80004002: "E_NOINTERFACE",
+    0x80004003: "E_POINTER",
+    0x80004004: "E_ABORT",
+    0x80004005: "E_FAIL",
+    0x8000FFFF: "E_UNEXPECTED",
+    0x80010001: "RPC_E_CALL_REJECTED",
+    0x80010105: "RPC_E_SERVERFAULT",
+    0x80010106: "RPC_E_CHANGED_MODE",
+    0x80010108: "RPC_E_DISCONNECTED",
+    0x8001010A: "RPC_E_SERVERCALL_RETRYLATER",
+    0x8001010D: "RPC_E_CANTCALLOUT_ININPUTSYNCCALL",
+    0x8001011F: "RPC_E_TIMEOUT",
+    0x80020003: "DISP_E_MEMBERNOTFOUND",
+    0x80029C4A: "TYPE_E_CANTLOADLIBRARY",
+    0x80040154: "REGDB_E_CLASSNOTREG",
+    0x800401F0: "CO_E_NOTINITIALIZED",
+    0x80040200: "UIA_E_ELEMENTNOTENABLED",
+    0x80040201: "UIA_E_ELEMENTNOTAVAILABLE",
+    0x80040203: "UIA_E_PROXYASSEMBLYNOTLOADED",
+    0x80040204: "UIA_E_NOTSUPPORTED",
+    0x80070005: "E_ACCESSDENIED",
+    0x80070006: "E_HANDLE",
+    0x8007000E: "E_OUTOFMEMORY",
+    0x80070057: "E_INVALIDARG",
+    0x80070578: "ERROR_INVALID_WINDOW_HANDLE",
+    0x800706BA: "RPC_S_SERVER_UNAVAILABLE",
+    0x800706BE: "RPC_S_CALL_FAILED",
+    0x80131505: "UIA_E_TIMEOUT",
+    0x80131509: "UIA_E_INVALIDOPERATION",
+}
+
+
+def hresult_name(answer: int) -> str:
+    """An HRESULT by its name, where it has one here, and its number as it is usually written."""
+    number = answer & 0xFFFFFFFF
+    return f"{HRESULTS.get(number, 'HRESULT')} (0x{number:08X})"
+
+
 # For a function whose every answer is a valid one; a comment on its row says why.
 NO_CHECK = None
 
@@ -3045,20 +3190,27 @@ class Win32:
 
     It raises Win32Error when the function's check fails or this Windows has no such function.
     `resolve` gives the function for a DLL, a name, a result type and argument types; `last_error`
-    is GetLastError.
+    is GetLastError; `rows` are the functions that it knows.
     """
 
     def __init__(
         self,
         resolve: Callable[[str, str, CType, list[CType]], WinFunction],
         last_error: Callable[[], int],
+        rows: Mapping[str, Row] = WIN32,
     ) -> None:
         self._resolve = resolve
         self._last_error = last_error
+        self._rows = rows
+
+    def bind(self, name: str) -> WinFunction:
+        """The function of a row, ready to be called; raises Win32Error if this Windows has none."""
+        function: WinFunction = getattr(self, name)
+        return function
 
     def __getattr__(self, name: str) -> WinFunction:
         """Binds a function at its first use; a name without a row is a bug: AttributeError."""
-        row = WIN32.get(name)
+        row = self._rows.get(name)
         if row is None:
             raise AttributeError(f"WIN32 has no row for {name!r}; add one to the table.")
         function = self._bind(name, row)
@@ -3083,6 +3235,8 @@ class Win32:
         code = self._last_error()
         if row.check is hresult_ok:  # an HRESULT is the code itself and leaves GetLastError alone
             code = answer
+        if row.check is succeeded:
+            return Win32Error(f"{name} answers {hresult_name(answer)}.", name, answer)
         return Win32Error(
             f"Windows refused {name} (error {code}); unlock the screen or close the secure prompt"
             " (UAC) if there is one, then try again.",
@@ -3091,7 +3245,7 @@ class Win32:
         )
 
 
-def load_win32() -> Win32:
+def load_win32(rows: Mapping[str, Row] = WIN32) -> Win32:
     """The table bound to this machine's DLLs; anywhere but on Windows raises Win32Error."""
     if sys.platform != "win32":
         raise Win32Error(
@@ -3103,16 +3257,16 @@ def load_win32() -> Win32:
         prototype = ctypes.WINFUNCTYPE(result, *arguments, use_last_error=True)
         return prototype((name, ctypes.WinDLL(dll)))
 
-    return Win32(resolve, ctypes.get_last_error)
+    return Win32(resolve, ctypes.get_last_error, rows)
 
 
 ####################################################################################################
-# Desktop - what the program needs of a screen, a mouse and a keyboard, and Windows' answer
+# Desktop - what the program needs of a screen, a mouse and a keyboard
 ####################################################################################################
 
 
-class Desktop(Protocol):
-    """A screen, a mouse and a keyboard.
+class Desktop(ControlSource, Protocol):
+    """A screen, a mouse and a keyboard, and what is known of the screen's controls.
 
     Only the actuator may call the five input methods, which come last. Places and sizes are in
     pixels of the virtual screen. Each method raises Win32Error when Windows refuses.
@@ -3164,6 +3318,1483 @@ class Desktop(Protocol):
         """Types one batch of characters, whatever the keyboard layout."""
 
 
+####################################################################################################
+# COM table - the interfaces that know about controls: identifiers, slots, types, and how to call
+####################################################################################################
+
+
+class VARIANT_VALUE(ctypes.Union):
+    _fields_ = [
+        ("lVal", LONG),
+        ("boolVal", ctypes.c_int16),
+        ("pointer", LPVOID),  # of a BSTR, or of an interface
+    ]
+
+
+class VARIANT(ctypes.Structure):
+    _anonymous_ = ("value",)
+    _fields_ = [
+        ("vt", WORD),
+        ("wReserved1", WORD),
+        ("wReserved2", WORD),
+        ("wReserved3", WORD),
+        ("value", VARIANT_VALUE),
+        ("second", LPVOID),  # the largest kind has two pointers, so 24 bytes in all
+    ]
+
+
+VT_I4 = 3
+VT_BSTR = 8
+VT_DISPATCH = 9
+VT_BOOL = 11
+COINIT_MULTITHREADED = 0
+CLSCTX_INPROC_SERVER = 1
+
+CLSID_CUIAutomation = "ff48dba4-60ef-4201-aa87-54103eef594e"
+# Of each interface, so that an object can be asked for it.
+IIDS = {
+    "IUIAutomation": "30cbe57d-d9d0-452a-ab13-7ac5ac4825ee",
+    "IAccessible": "618736e0-3c3d-11cf-810c-00aa00389b71",
+}
+
+
+class Slot(NamedTuple):
+    """A method of an interface: its place in the table of functions, and its arguments' types.
+
+    The object itself comes before these arguments, and every method answers an HRESULT.
+    """
+
+    number: int
+    arguments: list[CType]
+
+
+# The first three of every interface are QueryInterface, AddRef and Release; the numbers count from
+# there in the order of UIAutomationClient.h and oleacc.h (IAccessible begins behind the four of
+# IDispatch). Both orders were compared in two public headers each and with generated wrappers.
+COM: dict[str, Slot] = {
+    "IUnknown.QueryInterface": Slot(0, [LPVOID, LPVOID]),
+    "IUnknown.Release": Slot(2, []),
+    "IUIAutomation.ElementFromHandleBuildCache": Slot(10, [HWND, LPVOID, LPVOID]),
+    "IUIAutomation.ElementFromPointBuildCache": Slot(11, [POINT, LPVOID, LPVOID]),
+    "IUIAutomation.GetFocusedElementBuildCache": Slot(12, [LPVOID, LPVOID]),
+    "IUIAutomation.get_ControlViewWalker": Slot(14, [LPVOID]),
+    "IUIAutomation.get_ControlViewCondition": Slot(18, [LPVOID]),
+    "IUIAutomation.CreateCacheRequest": Slot(20, [LPVOID]),
+    "IUIAutomationCacheRequest.AddProperty": Slot(3, [INT]),
+    "IUIAutomationElement.FindAllBuildCache": Slot(8, [INT, LPVOID, LPVOID, LPVOID]),
+    "IUIAutomationElement.GetCachedPropertyValueEx": Slot(13, [INT, BOOL, LPVOID]),
+    "IUIAutomationElement.get_CachedProcessId": Slot(52, [LPVOID]),
+    "IUIAutomationElement.get_CachedControlType": Slot(53, [LPVOID]),
+    "IUIAutomationElement.get_CachedName": Slot(55, [LPVOID]),
+    "IUIAutomationElement.get_CachedHasKeyboardFocus": Slot(58, [LPVOID]),
+    "IUIAutomationElement.get_CachedIsEnabled": Slot(60, [LPVOID]),
+    "IUIAutomationElement.get_CachedIsPassword": Slot(67, [LPVOID]),
+    "IUIAutomationElement.get_CachedIsOffscreen": Slot(70, [LPVOID]),
+    "IUIAutomationElement.get_CachedBoundingRectangle": Slot(75, [LPVOID]),
+    "IUIAutomationElementArray.get_Length": Slot(3, [LPVOID]),
+    "IUIAutomationElementArray.GetElement": Slot(4, [INT, LPVOID]),
+    "IUIAutomationTreeWalker.GetFirstChildElementBuildCache": Slot(10, [LPVOID, LPVOID, LPVOID]),
+    "IUIAutomationTreeWalker.GetNextSiblingElementBuildCache": Slot(12, [LPVOID, LPVOID, LPVOID]),
+    "IAccessible.get_accChildCount": Slot(8, [LPVOID]),
+    "IAccessible.get_accName": Slot(10, [VARIANT, LPVOID]),
+    "IAccessible.get_accValue": Slot(11, [VARIANT, LPVOID]),
+    "IAccessible.get_accRole": Slot(13, [VARIANT, LPVOID]),
+    "IAccessible.get_accState": Slot(14, [VARIANT, LPVOID]),
+    "IAccessible.get_accFocus": Slot(18, [LPVOID]),
+    "IAccessible.accLocation": Slot(22, [LPVOID, LPVOID, LPVOID, LPVOID, VARIANT]),
+}
+
+# All that the worker may call of Windows. No function that moves or presses anything is among them.
+CONTROL_FUNCTIONS: dict[str, Row] = {
+    name: WIN32[name]
+    for name in (
+        "SetProcessDpiAwarenessContext",
+        "SetProcessDpiAwareness",
+        "SetProcessDPIAware",
+        "WindowFromPoint",
+        "GetAncestor",
+        "GetForegroundWindow",
+        "GetWindowTextW",
+        "GetClassNameW",
+        "GetWindowRect",
+        "GetWindowThreadProcessId",
+    )
+} | {
+    # COM.
+    "CoInitializeEx": Row("ole32", HRESULT, [LPVOID, DWORD], succeeded),
+    "CoCreateInstance": Row("ole32", HRESULT, [LPVOID, LPVOID, DWORD, LPVOID, LPVOID], succeeded),
+    "SysStringLen": Row("oleaut32", UINT, [LPVOID], NO_CHECK),  # 0: an empty text
+    "SysFreeString": Row("oleaut32", INT, [LPVOID], NO_CHECK),  # it answers nothing
+    "VariantClear": Row("oleaut32", HRESULT, [LPVOID], succeeded),
+    # Active Accessibility.
+    "AccessibleObjectFromPoint": Row("oleacc", HRESULT, [POINT, LPVOID, LPVOID], succeeded),
+    "AccessibleObjectFromWindow": Row("oleacc", HRESULT, [HWND, DWORD, LPVOID, LPVOID], succeeded),
+    "AccessibleChildren": Row("oleacc", HRESULT, [LPVOID, LONG, LONG, LPVOID, LPVOID], succeeded),
+    # Windows and what they hold.
+    "GetWindow": Row("user32", HWND, [HWND, UINT], NO_CHECK),  # null: there is no further one
+    "GetTopWindow": Row("user32", HWND, [HWND], NO_CHECK),  # null: there is none
+    "IsWindowVisible": Row("user32", BOOL, [HWND], NO_CHECK),  # 0: it is hidden
+    "IsWindowEnabled": Row("user32", BOOL, [HWND], NO_CHECK),  # 0: it is grey
+    "GetWindowLongW": Row("user32", LONG, [HWND, INT], NO_CHECK),  # 0 is a style, too
+    "GetGUIThreadInfo": Row("user32", BOOL, [DWORD, LPVOID], nonzero),
+    "SendMessageTimeoutW": Row(
+        "user32", LPARAM, [HWND, UINT, WPARAM, LPVOID, UINT, UINT, LPVOID], nonzero
+    ),
+    # Menus.
+    "GetMenu": Row("user32", HANDLE, [HWND], NO_CHECK),  # null: it has none
+    "GetMenuItemCount": Row("user32", INT, [HANDLE], NO_CHECK),  # -1: that is no menu
+    "GetMenuItemRect": Row("user32", BOOL, [HWND, HANDLE, UINT, LPRECT], nonzero),
+    "GetMenuStringW": Row("user32", INT, [HANDLE, UINT, LPWSTR, INT, UINT], NO_CHECK),  # 0: empty
+    "GetMenuState": Row("user32", UINT, [HANDLE, UINT, UINT], NO_CHECK),  # 0: nothing special
+}
+
+# How a method in a table of functions is called, on Windows and, by the tests, elsewhere.
+COM_METHOD: Callable[..., CType] = getattr(ctypes, "WINFUNCTYPE", ctypes.CFUNCTYPE)
+
+
+@lru_cache(maxsize=len(COM))
+def _com_prototype(method: str) -> CType:
+    """The type of a method of the table as ctypes calls it."""
+    return COM_METHOD(HRESULT, LPVOID, *COM[method].arguments)
+
+
+def guid(text: str) -> bytes:
+    """The 16 bytes of an identifier as COM has them in memory: three numbers, then eight bytes."""
+    first, second, third, fourth, fifth = text.split("-")
+    numbers = struct.pack("<IHH", int(first, 16), int(second, 16), int(third, 16))
+    return numbers + bytes.fromhex(fourth + fifth)
+
+
+class ComObject:
+    """An object's interface; its `with` block releases it.
+
+    `call` raises Win32Error with the HRESULT's name when the method fails.
+    """
+
+    def __init__(self, api: Win32, interface: str, address: int | None) -> None:
+        self.api = api
+        self.interface = interface
+        self.address = address or 0
+
+    def __bool__(self) -> bool:
+        """Whether there is an object at all: many methods answer success and none."""
+        return self.address != 0
+
+    def __enter__(self) -> ComObject:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Gives the object back; from then on it must not be used."""
+        address = self.address
+        self.address = 0
+        if address:
+            _com_answer("IUnknown.Release", address)
+
+    def call(self, method: str, *arguments: object) -> None:
+        """Calls a method of the table."""
+        name = f"{self.interface}.{method}"
+        if not self.address:
+            raise Win32Error(f"{name} has no object.", name)
+        answer = _com_answer(name, self.address, *arguments)
+        if not succeeded(answer):
+            raise Win32Error(f"{name} answers {hresult_name(answer)}.", name, answer)
+
+    def take(self, interface: str, method: str, *arguments: object) -> ComObject:
+        """What a method answers as another object, which the caller releases."""
+        found = LPVOID()
+        self.call(method, *arguments, ctypes.byref(found))
+        return ComObject(self.api, interface, found.value)
+
+    def number(self, method: str) -> int:
+        """What a method answers as a number, or as a truth."""
+        found = INT()
+        self.call(method, ctypes.byref(found))
+        return found.value
+
+    def text(self, method: str, *arguments: object) -> str:
+        """What a method answers as a text, which is freed."""
+        found = LPVOID()
+        try:
+            self.call(method, *arguments, ctypes.byref(found))
+        finally:
+            text = taken_text(self.api, found.value)
+        return text
+
+    def variant(self, method: str, *arguments: object) -> int | str | bool | None:
+        """What a method answers as a VARIANT, which is cleared; None for what is of no use here."""
+        found = VARIANT()
+        try:
+            self.call(method, *arguments, ctypes.byref(found))
+            return _variant_value(self.api, found)
+        finally:
+            clear_variant(self.api, found)
+
+
+def _com_answer(method: str, address: int, *arguments: object) -> int:
+    """What a method of the object at that address answers."""
+    table = LPVOID.from_address(address).value or 0
+    place = table + COM[method].number * ctypes.sizeof(LPVOID)
+    function = _com_prototype(method)(LPVOID.from_address(place).value)
+    return int(function(address, *arguments))
+
+
+CLASS_CHARACTERS = 257  # a class's name has at most 256
+TEXT_MOST = 4000  # characters of a name or value; a document may be the value of a field
+
+
+def _bstr(api: Win32, address: int | None) -> str:
+    """The text of a BSTR, which is UTF-16 wherever this runs; cut after TEXT_MOST."""
+    if not address:
+        return ""
+    length = min(TEXT_MOST, api.SysStringLen(address))
+    return ctypes.string_at(address, 2 * length).decode("utf-16-le", "replace")
+
+
+def taken_text(api: Win32, address: int | None) -> str:
+    """The text of a BSTR that is the caller's, and is freed here."""
+    try:
+        return _bstr(api, address)
+    finally:
+        if address:
+            api.SysFreeString(address)
+
+
+def clear_variant(api: Win32, variant: VARIANT) -> None:
+    """Gives back what a VARIANT holds, and tries again if that is refused."""
+    for _ in range(2):
+        with suppress(Win32Error):
+            api.VariantClear(ctypes.byref(variant))
+            return
+
+
+def _variant_value(api: Win32, variant: VARIANT) -> int | str | bool | None:
+    """What a VARIANT holds; it still has to be cleared."""
+    if variant.vt == VT_I4:
+        return int(variant.lVal)
+    if variant.vt == VT_BOOL:
+        return bool(variant.boolVal)
+    if variant.vt == VT_BSTR:
+        return _bstr(api, variant.pointer)
+    return None
+
+
+####################################################################################################
+# Sources of controls - what Windows' three ways to tell of controls have in common
+####################################################################################################
+
+
+class Source(Protocol):
+    """One of Windows' ways to tell of controls; each method raises Win32Error where it cannot.
+
+    It may wait for other programs as long as these like, so it is asked in the worker only. A
+    handle is that of a top-level window.
+    """
+
+    name: str
+
+    def at(self, point: Point) -> Control | None:
+        """The innermost control at that pixel."""
+
+    def focused(self) -> Control | None:
+        """The control that has the keyboard."""
+
+    def listed(self, handle: int, budget: Budget) -> Iterator[Control]:
+        """The controls of a window that can be seen, outer ones before inner ones.
+
+        Raises Win32Error in the middle, too, as when the budget is spent.
+        """
+
+
+# So deep may controls lie in one another; a browser's page has them some 30 deep.
+DEPTH_MOST = 40
+# Of a list, a tree or a table so many rows are looked at: one of 9,860 rows kept another program
+# busy for half an hour (CursorTouch/Windows-MCP#353).
+ROWS_MOST = 60
+
+
+GW_HWNDNEXT = 2
+SMTO_ABORTIFHUNG = 0x0002
+# A message's time; a window that takes longer does not listen. A busy one takes 1 ms.
+MESSAGE_MS = 50
+POPUPS_MOST = 8
+WINDOWS_MOST = 500  # top-level windows that are looked at in search of pop-ups
+
+
+class GUITHREADINFO(ctypes.Structure):
+    _fields_ = [
+        ("cbSize", DWORD),
+        ("flags", DWORD),
+        ("hwndActive", HWND),
+        ("hwndFocus", HWND),
+        ("hwndCapture", HWND),
+        ("hwndMenuOwner", HWND),
+        ("hwndMoveSize", HWND),
+        ("hwndCaret", HWND),
+        ("rcCaret", RECT),
+    ]
+
+
+class Budget:
+    """How long a query may still take; a source looks at it between two calls of other programs."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; none or fewer when it is spent."""
+        return self._end - time.monotonic()
+
+    def check(self) -> None:
+        """Raises Win32Error once it is spent."""
+        if self.left_s <= 0:
+            raise Win32Error("The time for it is over.")
+
+
+def clean_name(text: str) -> str:
+    """A name on one line, without what cannot be printed."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def role_word(words: Sequence[str], number: int) -> str:
+    """The word for a role; one that is unknown is a control."""
+    if 0 <= number < len(words):
+        return words[number]
+    return "control"
+
+
+def top_window(api: Win32, point: Point) -> int:
+    """The handle of the top-level window at a pixel; 0 if there is none."""
+    inner = api.WindowFromPoint(POINT(point.x, point.y))
+    if not inner:
+        return 0
+    return int(api.GetAncestor(inner, GA_ROOT) or 0)
+
+
+def window_process(api: Win32, handle: int) -> int:
+    """The number of a window's process; 0 if it is gone."""
+    process = DWORD()
+    with suppress(Win32Error):
+        api.GetWindowThreadProcessId(handle, ctypes.byref(process))
+    return process.value
+
+
+def window_place(api: Win32, handle: int) -> Rect:
+    """Where a window is."""
+    box = RECT()
+    api.GetWindowRect(handle, ctypes.byref(box))
+    return Rect.between(box.left, box.top, box.right, box.bottom)
+
+
+def focus_window(api: Win32) -> int:
+    """The window, or control, that has the keyboard; 0 if there is none."""
+    info = GUITHREADINFO(ctypes.sizeof(GUITHREADINFO))
+    api.GetGUIThreadInfo(0, ctypes.byref(info))
+    return int(info.hwndFocus or 0)
+
+
+def message_answer(
+    api: Win32, handle: int, message: int, size: int = 0, buffer: object = None
+) -> int | None:
+    """What a window answers to a message; None if it does not within MESSAGE_MS."""
+    answer = WPARAM()
+    with suppress(Win32Error):
+        api.SendMessageTimeoutW(
+            handle,
+            message,
+            size,
+            buffer,
+            SMTO_ABORTIFHUNG,
+            MESSAGE_MS,
+            ctypes.byref(answer),
+        )
+        return answer.value
+    return None
+
+
+def popups_of(api: Win32, handle: int) -> list[int]:
+    """The windows that lie above a window and are of its process: menus, drop-down lists."""
+    process = window_process(api, handle)
+    found: list[int] = []
+    window = api.GetTopWindow(None)
+    for _ in range(WINDOWS_MOST):
+        if not window or window == handle or len(found) == POPUPS_MOST:
+            break
+        if api.IsWindowVisible(window) and window_process(api, window) == process:
+            found.append(int(window))
+        window = api.GetWindow(window, GW_HWNDNEXT)
+    return found
+
+
+####################################################################################################
+# UI Automation - the first source of controls: what today's programs tell
+####################################################################################################
+
+
+# UI Automation's control types in words, from 50000 on in the order of UIAutomationClient.h.
+_UIA_ROLES = (
+    "button, calendar, checkbox, combo box, edit, link, image, list item, list, menu, menu bar,"
+    " menu item, progress bar, radio button, scroll bar, slider, spinner, status bar, tabs, tab,"
+    " text, toolbar, tooltip, tree, tree item, control, group, thumb, table, table row, document,"
+    " split button, window, pane, header, header item, table, title bar, separator, zoom, app bar"
+).split(", ")
+_UIA_FIRST_TYPE = 50000
+# Containers whose rows are counted in thousands.
+_ROW_HOLDERS = frozenset({"list", "tree", "table"})
+
+# Property identifiers of UIAutomationClient.h.
+UIA_ValueValuePropertyId = 30045
+UIA_SelectionItemIsSelectedPropertyId = 30079
+UIA_ToggleToggleStatePropertyId = 30086
+# All that is wanted of an element: rectangle, process, type, name, focus, enabled, password,
+# offscreen, and the three above. One request answers them all.
+UIA_PROPERTIES = (
+    30001,
+    30002,
+    30003,
+    30005,
+    30008,
+    30010,
+    30019,
+    30022,
+    UIA_ValueValuePropertyId,
+    UIA_SelectionItemIsSelectedPropertyId,
+    UIA_ToggleToggleStatePropertyId,
+)
+TreeScope_Children = 2
+
+
+class UIAutomation:
+    """What programs tell UI Automation; every call goes through the tables of COM objects."""
+
+    name = "UI Automation"
+
+    def __init__(self, api: Win32) -> None:
+        self.api = api
+        self._automation: ComObject | None = None
+        self._request: ComObject | None = None
+
+    def open(self) -> tuple[ComObject, ComObject]:
+        """UI Automation itself and the request for all properties, made at the first use."""
+        if self._automation is None:
+            found = LPVOID()
+            self.api.CoCreateInstance(
+                guid(CLSID_CUIAutomation),
+                None,
+                CLSCTX_INPROC_SERVER,
+                guid(IIDS["IUIAutomation"]),
+                ctypes.byref(found),
+            )
+            self._automation = ComObject(self.api, "IUIAutomation", found.value)
+        if self._request is None:
+            with ExitStack() as undo:
+                request = self._automation.take("IUIAutomationCacheRequest", "CreateCacheRequest")
+                undo.enter_context(request)
+                for number in UIA_PROPERTIES:
+                    request.call("AddProperty", number)
+                undo.pop_all()
+            self._request = request
+        return self._automation, self._request
+
+    def close(self) -> None:
+        """Releases what was made."""
+        for held in (self._request, self._automation):
+            if held is not None:
+                held.release()
+        self._request = None
+        self._automation = None
+
+    def at(self, point: Point) -> Control | None:
+        automation, request = self.open()
+        place = POINT(point.x, point.y)
+        element = automation.take(
+            "IUIAutomationElement", "ElementFromPointBuildCache", place, request.address
+        )
+        with element:
+            return self._control(element, top_window(self.api, point)) if element else None
+
+    def focused(self) -> Control | None:
+        automation, request = self.open()
+        element = automation.take(
+            "IUIAutomationElement", "GetFocusedElementBuildCache", request.address
+        )
+        with element:
+            window = int(self.api.GetForegroundWindow() or 0)
+            return self._control(element, window) if element else None
+
+    def listed(self, handle: int, budget: Budget) -> Iterator[Control]:
+        automation, request = self.open()
+        with ExitStack() as undo:
+            condition = undo.enter_context(
+                automation.take("IUIAutomationCondition", "get_ControlViewCondition")
+            )
+            walker = undo.enter_context(
+                automation.take("IUIAutomationTreeWalker", "get_ControlViewWalker")
+            )
+            root = automation.take(
+                "IUIAutomationElement", "ElementFromHandleBuildCache", handle, request.address
+            )
+            # Level by level: what people press lies further out than the thousandth row.
+            level = [undo.enter_context(root)]
+            for _ in range(DEPTH_MOST):
+                inner: list[ComObject] = []
+                for element in level:
+                    role = self._role(element)
+                    if role in _ROW_HOLDERS:
+                        children = self._rows(element, walker, request, budget)
+                    else:
+                        children = self._children(element, condition, request, budget)
+                    for child in children:
+                        undo.enter_context(child)
+                        if not child.number("get_CachedIsOffscreen"):
+                            yield self._control(child, handle)
+                            inner.append(child)
+                level = inner
+
+    def _children(
+        self, element: ComObject, condition: ComObject, request: ComObject, budget: Budget
+    ) -> Iterator[ComObject]:
+        """What lies directly in an element, by one request to its program."""
+        budget.check()
+        found = element.take(
+            "IUIAutomationElementArray",
+            "FindAllBuildCache",
+            TreeScope_Children,
+            condition.address,
+            request.address,
+        )
+        with found:
+            length = found.number("get_Length") if found else 0
+            for index in range(length):
+                budget.check()
+                yield found.take("IUIAutomationElement", "GetElement", index)
+
+    def _rows(
+        self, element: ComObject, walker: ComObject, request: ComObject, budget: Budget
+    ) -> Iterator[ComObject]:
+        """The first rows of a list, one request each: nobody has to make ten thousand of them."""
+        kind = "IUIAutomationElement"
+        budget.check()
+        row = walker.take(kind, "GetFirstChildElementBuildCache", element.address, request.address)
+        for _ in range(ROWS_MOST):
+            if not row:
+                return
+            before = row.address
+            yield row
+            budget.check()
+            row = walker.take(kind, "GetNextSiblingElementBuildCache", before, request.address)
+        row.release()
+
+    def _role(self, element: ComObject) -> str:
+        kind = element.number("get_CachedControlType")
+        return role_word(_UIA_ROLES, kind - _UIA_FIRST_TYPE)
+
+    def _control(self, element: ComObject, window: int) -> Control:
+        """What an element tells of itself, from what came with it: no program is asked again."""
+        box = RECT()
+        element.call("get_CachedBoundingRectangle", ctypes.byref(box))
+        password = bool(element.number("get_CachedIsPassword"))
+        return Control(
+            name=clean_name(element.text("get_CachedName")),
+            role=self._role(element),
+            rect=Rect.between(box.left, box.top, box.right, box.bottom),
+            value=None if password else self._value(element),
+            enabled=bool(element.number("get_CachedIsEnabled")),
+            focused=bool(element.number("get_CachedHasKeyboardFocus")),
+            password=password,
+            checked=self._checked(element),
+            window=window,
+            process=element.number("get_CachedProcessId"),
+        )
+
+    def _property(self, element: ComObject, number: int) -> int | str | bool | None:
+        """A property; None for one that the element does not have."""
+        ignore_default = True
+        return element.variant("GetCachedPropertyValueEx", number, ignore_default)
+
+    def _value(self, element: ComObject) -> str | None:
+        value = self._property(element, UIA_ValueValuePropertyId)
+        return value if isinstance(value, str) else None
+
+    def _checked(self, element: ComObject) -> bool | None:
+        """The state of a checkbox or a radio button; None for one that is neither on nor off."""
+        role = self._role(element)
+        if role == "radio button":
+            chosen = self._property(element, UIA_SelectionItemIsSelectedPropertyId)
+            return chosen if isinstance(chosen, bool) else None
+        state = self._property(element, UIA_ToggleToggleStatePropertyId)
+        # ToggleState: 0 off, 1 on, 2 neither.
+        return {0: False, 1: True}.get(state) if type(state) is int else None
+
+
+####################################################################################################
+# Active Accessibility - the second source of controls, older and answered by older programs
+####################################################################################################
+
+# Its roles in words, from 1 on in the order of oleacc.h.
+_ACC_ROLES = (
+    "control, title bar, menu bar, scroll bar, grip, sound, cursor, caret, alert, window, pane,"
+    " menu, menu item, tooltip, application, document, pane, chart, dialog, border, group,"
+    " separator, toolbar, status bar, table, header item, header item, column, table row, cell,"
+    " link, help balloon, character, list, list item, tree, tree item, tab, property page,"
+    " indicator, image, text, edit, button, checkbox, radio button, combo box, drop list,"
+    " progress bar, dial, hotkey field, slider, spinner, diagram, animation, equation, button,"
+    " button, button, white space, tabs, clock, split button, IP address, button"
+).split(", ")
+_ACC_CHECKABLE = frozenset({"checkbox", "radio button"})
+# Bits of a state, from oleacc.h.
+STATE_SYSTEM_UNAVAILABLE = 0x1
+STATE_SYSTEM_FOCUSED = 0x4
+STATE_SYSTEM_CHECKED = 0x10
+STATE_SYSTEM_MIXED = 0x20
+STATE_SYSTEM_INVISIBLE = 0x8000
+STATE_SYSTEM_OFFSCREEN = 0x10000
+STATE_SYSTEM_PROTECTED = 0x20000000
+OBJID_WINDOW = 0
+OBJID_CLIENT = 0xFFFFFFFC
+CHILDID_SELF = 0
+
+
+class AccNode(NamedTuple):
+    """Something accessible: an object, or one of its parts, which has no object of its own."""
+
+    holder: ComObject
+    child: int
+
+
+class ActiveAccessibility:
+    """What programs tell Active Accessibility, through oleacc.dll."""
+
+    name = "Active Accessibility"
+
+    def __init__(self, api: Win32) -> None:
+        self.api = api
+
+    def at(self, point: Point) -> Control | None:
+        found = LPVOID()
+        child = VARIANT()
+        place = POINT(point.x, point.y)
+        window = top_window(self.api, point)
+        with ExitStack() as undo:
+            undo.callback(clear_variant, self.api, child)
+            self.api.AccessibleObjectFromPoint(place, ctypes.byref(found), ctypes.byref(child))
+            holder = undo.enter_context(ComObject(self.api, "IAccessible", found.value))
+            process = window_process(self.api, int(self.api.WindowFromPoint(place) or 0))
+            control = self._control(AccNode(holder, child.lVal), window)
+            return replace(control, process=process)
+
+    def focused(self) -> Control | None:
+        window = int(self.api.GetForegroundWindow() or 0)
+        focus = focus_window(self.api)
+        if not focus:
+            return None
+        with self._object(focus, OBJID_CLIENT) as holder:
+            child = holder.variant("get_accFocus")
+            # Without a number the field has no parts, or the part is an object that says so itself.
+            part = child if type(child) is int else CHILDID_SELF
+            control = self._control(AccNode(holder, part), window)
+            return replace(control, process=window_process(self.api, focus))
+
+    def listed(self, handle: int, budget: Budget) -> Iterator[Control]:
+        process = window_process(self.api, handle)
+        with ExitStack() as undo:
+            level = [undo.enter_context(self._root(handle))]
+            for _ in range(DEPTH_MOST):
+                inner: list[ComObject] = []
+                for holder in level:
+                    for node in self._children(holder, undo, budget):
+                        budget.check()
+                        if self._state(node) & (STATE_SYSTEM_INVISIBLE | STATE_SYSTEM_OFFSCREEN):
+                            continue
+                        with suppress(Win32Error):  # one without a place cannot be clicked
+                            yield replace(self._control(node, handle), process=process)
+                        if node.child == CHILDID_SELF:
+                            inner.append(node.holder)
+                level = inner
+
+    def _root(self, handle: int) -> ComObject:
+        """What holds a window's controls: the window with its menus, or what it shows."""
+        window = self._object(handle, OBJID_WINDOW)
+        try:
+            if window.number("get_accChildCount"):
+                return window
+        except Win32Error:
+            pass  # its maker did not think of menus and title bar
+        window.release()
+        return self._object(handle, OBJID_CLIENT)
+
+    def _object(self, handle: int, which: int) -> ComObject:
+        """A window, or what it shows, as an object."""
+        found = LPVOID()
+        self.api.AccessibleObjectFromWindow(
+            handle, which, guid(IIDS["IAccessible"]), ctypes.byref(found)
+        )
+        return ComObject(self.api, "IAccessible", found.value)
+
+    def _children(self, holder: ComObject, undo: ExitStack, budget: Budget) -> list[AccNode]:
+        """What lies directly in an object, ROWS_MOST of it at most; objects are left to `undo`."""
+        budget.check()
+        most = min(ROWS_MOST, holder.number("get_accChildCount"))
+        if most <= 0:
+            return []
+        variants = (VARIANT * most)()
+        got = LONG()
+        nodes: list[AccNode] = []
+        try:
+            self.api.AccessibleChildren(holder.address, 0, most, variants, ctypes.byref(got))
+            for variant in variants[: got.value]:
+                if variant.vt == VT_I4:
+                    nodes.append(AccNode(holder, variant.lVal))
+                elif variant.vt == VT_DISPATCH and variant.pointer:
+                    child = undo.enter_context(self._accessible(variant.pointer))
+                    nodes.append(AccNode(child, CHILDID_SELF))
+        finally:
+            for variant in variants:
+                clear_variant(self.api, variant)
+        return nodes
+
+    def _accessible(self, dispatch: int) -> ComObject:
+        """The accessible side of an object; it comes as one that scripts could use."""
+        found = LPVOID()
+        # It stays its VARIANT's, so it is not released here.
+        plain = ComObject(self.api, "IUnknown", dispatch)
+        plain.call("QueryInterface", guid(IIDS["IAccessible"]), ctypes.byref(found))
+        return ComObject(self.api, "IAccessible", found.value)
+
+    def _state(self, node: AccNode) -> int:
+        """The bits of a state; one that is not told may be that of a password field."""
+        with suppress(Win32Error):
+            state = node.holder.variant("get_accState", _child_id(node))
+            if type(state) is int:
+                return state
+        return STATE_SYSTEM_PROTECTED
+
+    def _control(self, node: AccNode, window: int) -> Control:
+        """What an object or its part tells of itself."""
+        holder = node.holder
+        part = _child_id(node)
+        number = holder.variant("get_accRole", part)
+        role = role_word(_ACC_ROLES, number if type(number) is int else 0)
+        state = self._state(node)
+        password = bool(state & STATE_SYSTEM_PROTECTED)
+        checked = None
+        if role in _ACC_CHECKABLE and not state & STATE_SYSTEM_MIXED:
+            checked = bool(state & STATE_SYSTEM_CHECKED)
+        return Control(
+            name=clean_name(self._text(node, "get_accName") or ""),
+            role=role,
+            rect=self._place(node),
+            value=None if password else self._text(node, "get_accValue"),
+            enabled=not state & STATE_SYSTEM_UNAVAILABLE,
+            focused=bool(state & STATE_SYSTEM_FOCUSED),
+            password=password,
+            checked=checked,
+            window=window,
+        )
+
+    def _text(self, node: AccNode, method: str) -> str | None:
+        """A name or a value; None where there is none, which most objects say by an error."""
+        with suppress(Win32Error):
+            return node.holder.text(method, _child_id(node))
+        return None
+
+    def _place(self, node: AccNode) -> Rect:
+        sides = [LONG() for _ in Rect._fields]
+        places = [ctypes.byref(side) for side in sides]
+        node.holder.call("accLocation", *places, _child_id(node))
+        return Rect(*(side.value for side in sides))
+
+
+def _child_id(node: AccNode) -> VARIANT:
+    """Which part of the object is meant, as its methods take it."""
+    variant = VARIANT(VT_I4)
+    variant.lVal = node.child
+    return variant
+
+
+####################################################################################################
+# Window handles - the third source of controls: child windows, their classes, and menus
+####################################################################################################
+
+GW_CHILD = 5
+GWL_STYLE = -16
+ES_PASSWORD = 0x20
+WM_NULL = 0x0000
+WM_GETTEXT = 0x000D
+BM_GETCHECK = 0x00F0
+MN_GETHMENU = 0x01E1
+MF_BYPOSITION = 0x0400
+MF_GRAYED_OR_DISABLED = 0x0003
+MF_CHECKED = 0x0008
+# What windows of a class are, by the start of its name in small letters.
+_CLASS_ROLES = {
+    "button": "button",
+    "edit": "edit",
+    "richedit": "edit",
+    "static": "text",
+    "combobox": "combo box",
+    "combolbox": "list",
+    "listbox": "list",
+    "syslistview32": "list",
+    "systreeview32": "tree",
+    "systabcontrol32": "tabs",
+    "sysheader32": "header",
+    "syslink": "link",
+    "scrollbar": "scroll bar",
+    "toolbarwindow32": "toolbar",
+    "msctls_statusbar32": "status bar",
+    "msctls_trackbar32": "slider",
+    "msctls_updown32": "spinner",
+    "msctls_progress32": "progress bar",
+    "tooltips_class32": "tooltip",
+    "#32768": "menu",
+}
+# A button's style in its lowest four bits: what it is, if it is no button to press.
+_BUTTON_ROLES = {
+    2: "checkbox",
+    3: "checkbox",
+    4: "radio button",
+    5: "checkbox",
+    6: "checkbox",
+    7: "group",
+    9: "radio button",
+}
+
+
+class WindowHandles:
+    """What Windows itself knows: child windows with their classes and texts, and menus."""
+
+    name = "window handles"
+
+    def __init__(self, api: Win32) -> None:
+        self.api = api
+        # Processes that let a message wait; each further one would cost as much.
+        self._deaf = set[int]()
+
+    def message(
+        self, handle: int, message: int, size: int = 0, buffer: object = None
+    ) -> int | None:
+        """What a window answers to a message; None if it, or its process before, did not."""
+        process = window_process(self.api, handle)
+        if process in self._deaf:
+            return None
+        answer = message_answer(self.api, handle, message, size, buffer)
+        if answer is None:
+            self._deaf.add(process)
+        return answer
+
+    def at(self, point: Point) -> Control | None:
+        window = top_window(self.api, point)
+        hit = self.api.WindowFromPoint(POINT(point.x, point.y))
+        if not window or not hit:
+            return None
+        for item in self._menu_items(window, Budget(1.0)):
+            if item.rect.contains(point):
+                return item
+        # A grey button and a plain text let the point through to the window around them.
+        inside = [self._control(child, window) for child in self._shown_children(int(hit))]
+        hits = [control for control in inside if control.rect.contains(point)]
+        return min(hits, key=_size_of, default=self._control(int(hit), window))
+
+    def focused(self) -> Control | None:
+        focus = focus_window(self.api)
+        if not focus:
+            return None
+        window = int(self.api.GetForegroundWindow() or 0)
+        return replace(self._control(focus, window), focused=True)
+
+    def listed(self, handle: int, budget: Budget) -> Iterator[Control]:
+        yield from self._menu_items(handle, budget)
+        level = [handle]
+        for _ in range(DEPTH_MOST):
+            inner: list[int] = []
+            for parent in level:
+                label = ""
+                for child in self._shown_children(parent):
+                    budget.check()
+                    try:
+                        control = self._control(child, handle)
+                    except Win32Error:
+                        continue  # it was closed in this very moment
+                    # The text before a field is its name; the field's own text is its value.
+                    if control.role in ("edit", "combo box"):
+                        control = replace(control, name=label)
+                    label = control.name if control.role == "text" else ""
+                    yield control
+                    inner.append(child)
+            level = inner
+
+    def _shown_children(self, parent: int) -> Iterator[int]:
+        """The windows directly in a window that are not hidden, ROWS_MOST at most."""
+        child = self.api.GetWindow(parent, GW_CHILD)
+        for _ in range(ROWS_MOST):
+            if not child:
+                return
+            if self.api.IsWindowVisible(child):
+                yield int(child)
+            child = self.api.GetWindow(child, GW_HWNDNEXT)
+
+    def _control(self, handle: int, window: int) -> Control:
+        """A window as a control."""
+        style = self.api.GetWindowLongW(handle, GWL_STYLE)
+        role = self._role(handle, style, window)
+        is_field = role in ("edit", "combo box")
+        # A style of nothing at all is one that Windows does not tell.
+        hides = not style or bool(style & ES_PASSWORD)
+        password = role == "edit" and hides
+        text = None if password else self._text(handle)
+        name = "" if is_field else clean_name(text or "")
+        return Control(
+            name=name.replace("&", "") if role in ("button", "checkbox", "radio button") else name,
+            role=role,
+            rect=window_place(self.api, handle),
+            value=text if is_field else None,
+            enabled=bool(self.api.IsWindowEnabled(handle)),
+            password=password,
+            checked=self._checked(handle, role),
+            window=window,
+            process=window_process(self.api, handle),
+        )
+
+    def _role(self, handle: int, style: int, window: int) -> str:
+        if handle == window:
+            return "window"
+        name = ctypes.create_unicode_buffer(CLASS_CHARACTERS)
+        with suppress(Win32Error):
+            self.api.GetClassNameW(handle, name, CLASS_CHARACTERS)
+        known = name.value.lower()
+        if known == "button":
+            return _BUTTON_ROLES.get(style & 0xF, "button")
+        for beginning, role in _CLASS_ROLES.items():
+            if known.startswith(beginning):
+                return role
+        return "pane"
+
+    def _text(self, handle: int) -> str | None:
+        """What a window shows as its text; None if it does not answer."""
+        buffer = ctypes.create_unicode_buffer(TEXT_MOST)
+        if self.message(handle, WM_GETTEXT, TEXT_MOST, buffer) is not None:
+            return buffer.value
+        # Of another process's window that tells what it is called, without asking the window.
+        self.api.GetWindowTextW(handle, buffer, TEXT_MOST)
+        return buffer.value or None
+
+    def _checked(self, handle: int, role: str) -> bool | None:
+        if role not in ("checkbox", "radio button"):
+            return None
+        states: dict[int | None, bool] = {0: False, 1: True}  # 2 is neither, None no answer
+        return states.get(self.message(handle, BM_GETCHECK))
+
+    def _menu_items(self, handle: int, budget: Budget) -> Iterator[Control]:
+        """The items of a window's menu bar, or of the pop-up menu that the window is."""
+        menu = self.api.GetMenu(handle)
+        owner: int | None = handle
+        if self._role(handle, 0, 0) == "menu":
+            menu = self.message(handle, MN_GETHMENU)
+            owner = None
+        if not menu:
+            return
+        process = window_process(self.api, handle)
+        for index in range(min(ROWS_MOST, self.api.GetMenuItemCount(menu))):
+            budget.check()
+            with suppress(Win32Error):  # a separator, or an item that is not shown
+                item = self._menu_item(owner, menu, index)
+                yield replace(item, window=handle, process=process)
+
+    def _menu_item(self, owner: int | None, menu: int, index: int) -> Control:
+        box = RECT()
+        self.api.GetMenuItemRect(owner, menu, index, ctypes.byref(box))
+        text = ctypes.create_unicode_buffer(CLASS_CHARACTERS)
+        self.api.GetMenuStringW(menu, index, text, CLASS_CHARACTERS, MF_BYPOSITION)
+        state = self.api.GetMenuState(menu, index, MF_BYPOSITION)
+        # Behind a tab stands the shortcut.
+        name = text.value.partition("\t")[0].replace("&", "")
+        return Control(
+            name=clean_name(name),
+            role="menu item",
+            rect=Rect.between(box.left, box.top, box.right, box.bottom),
+            enabled=not state & MF_GRAYED_OR_DISABLED,
+            checked=True if state & MF_CHECKED else None,
+        )
+
+
+def _size_of(control: Control) -> int:
+    """In pixels."""
+    return control.rect.width * control.rect.height
+
+
+####################################################################################################
+# Controls - the sources asked in turn, in a process of their own that may hang or die
+####################################################################################################
+
+# The share of a query's time that the worker takes; the rest is for its answer to arrive.
+WORKER_SHARE = 0.8
+
+
+SOURCE_NAMES = (UIAutomation.name, ActiveAccessibility.name, WindowHandles.name)
+
+
+class ControlAnswers:
+    """Answers queries for controls with what the sources tell, each as soon as it is known.
+
+    A query is {"id", "ask": "at" | "focused" | "list", "seconds"} with "x" and "y", or "window" and
+    "most", and perhaps "source", the only one to ask. It is answered by lines {"id", "control"} and
+    a last one {"id", "done", "problems"}.
+    """
+
+    def __init__(self, api: Win32, send: Callable[[JsonDict], None]) -> None:
+        self.api = api
+        self.send = send
+        self._automation = UIAutomation(api)
+
+    def warm_up(self) -> None:
+        """Loads what every query needs, so that the first one need not wait for it."""
+        for name in CONTROL_FUNCTIONS:
+            with suppress(Win32Error):
+                self.api.bind(name)
+        with suppress(Win32Error):
+            self._automation.open()
+
+    def answer(self, query: JsonDict) -> None:
+        """Answers one query; whatever fails is a problem of its last line."""
+        budget = Budget(query["seconds"])
+        problems: list[str] = []
+        for source in self._sources(query):
+            try:
+                if self._tell(source, query, budget):
+                    break
+            except Win32Error as error:
+                problems.append(f"{source.name}: {error}")
+        self.send({"id": query["id"], "done": True, "problems": problems})
+
+    def _sources(self, query: JsonDict) -> list[Source]:
+        """Those to ask; a window that does not listen is asked nothing that it would have to say.
+
+        Window handles are new for each query: they remember who did not listen.
+        """
+        handles = WindowHandles(self.api)
+        sources: list[Source] = [self._automation, ActiveAccessibility(self.api), handles]
+        if query.get("source"):
+            return [source for source in sources if source.name == query["source"]]
+        if handles.message(self._window(query), WM_NULL) is None:
+            return [handles]
+        return sources
+
+    def _window(self, query: JsonDict) -> int:
+        """The top-level window that a query is about."""
+        if query["ask"] == "list":
+            return int(query["window"])
+        if query["ask"] == "at":
+            return top_window(self.api, Point(query["x"], query["y"]))
+        return int(self.api.GetForegroundWindow() or 0)
+
+    def _tell(self, source: Source, query: JsonDict, budget: Budget) -> bool:
+        """Sends what one source knows; true if that is enough, so that no other one is asked."""
+        if query["ask"] == "list":
+            return self._tell_list(source, query, budget)
+        if query["ask"] == "at":
+            control = source.at(Point(query["x"], query["y"]))
+        else:
+            control = source.focused()
+        if control is None:
+            return False
+        self._send_control(query, control)
+        return _tells(control)
+
+    def _tell_list(self, source: Source, query: JsonDict, budget: Budget) -> bool:
+        """Sends what can be seen and has something to say, of a window and its pop-ups."""
+        window = int(query["window"])
+        told = 0
+        try:
+            for handle in [*popups_of(self.api, window), window]:
+                shown = window_place(self.api, handle)
+                for control in source.listed(handle, budget):
+                    if not _tells(control) or not control.rect.overlaps(shown):
+                        continue
+                    self._send_control(query, control)
+                    told += 1
+                    if told == query["most"]:
+                        return True
+        except Win32Error:
+            # What came before counts; what comes after would be cut by the time as well.
+            if not told:
+                raise
+        return told > 0
+
+    def _send_control(self, query: JsonDict, control: Control) -> None:
+        self.send({"id": query["id"], "control": control.to_json()})
+
+
+def _tells(control: Control) -> bool:
+    """Whether a control has anything that a person could call it by, or is one to write into."""
+    if control.role == "edit" or control.checked is not None:
+        return True
+    return bool(control.name or control.value or control.focused)
+
+
+def serve_controls(
+    api: Win32,
+    lines: Iterable[str],
+    write: Callable[[str], None],
+    leave: Callable[[int], object] = os._exit,
+) -> None:
+    """The worker's life: queries from `lines`, answers to `write`.
+
+    It leaves when the lines end, even while a program keeps it waiting, for then its parent is
+    gone.
+    """
+    queries: SimpleQueue[str] = SimpleQueue()
+
+    def read() -> None:
+        for line in lines:
+            queries.put(line)
+        leave(0)
+        queries.put("")
+
+    def send(entry: JsonDict) -> None:
+        write(json.dumps(entry) + "\n")
+
+    api.CoInitializeEx(None, COINIT_MULTITHREADED)
+    answers = ControlAnswers(api, send)
+    answers.warm_up()
+    threading.Thread(target=read, daemon=True).start()
+    send({"ready": True})
+    while True:
+        line = queries.get()
+        if not line:
+            return
+        answers.answer(json.loads(line))
+
+
+####################################################################################################
+# Controls worker - the parent's side of that process: deadlines, and a new one for one that fails
+####################################################################################################
+
+POINT_DEADLINE_S = 0.15
+# A worker that has not answered so long after it was asked hangs, and is replaced.
+HANG_S = 2.0
+# So long it may take to start: Python compiles this file first.
+START_S = 20.0
+# A window that so often in a row let a deadline pass, or cost a worker, is not asked again in this
+# run.
+MISSES_MOST = 3
+# Workers a run; after the last one everything goes on without.
+WORKERS_MOST = 6
+CONTROLS_MOST = 300
+LIST_DEADLINE_S = 1.0
+REPORT_DEADLINE_S = 3.0  # of each of the doctor's queries, who wants to know how slow a source is
+
+
+class Pipes(Protocol):
+    """A worker as its parent has it."""
+
+    def write(self, line: str) -> None:
+        """Gives it a line; raises OSError if it is gone, ValueError if it was ended."""
+
+    def lines(self) -> Iterable[str]:
+        """What it says, until it ends."""
+
+    def end(self) -> None:
+        """Ends it, whatever it does; it may have ended already."""
+
+
+class PipedProcess:
+    """A child process that reads and writes lines; it has no window and none of our handles."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Starts it; raises OSError if that is not allowed here."""
+        import subprocess  # here: a run without a query needs none of it
+
+        flags = 0
+        if sys.platform == "win32":
+            # Ctrl+C is the parent's, which then ends this one.
+            flags = subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            creationflags=flags,
+        )
+
+    def write(self, line: str) -> None:
+        if self._process.stdin:
+            self._process.stdin.write(line.encode())
+            self._process.stdin.flush()
+
+    def lines(self) -> Iterator[str]:
+        if self._process.stdout:
+            with self._process.stdout:
+                for line in self._process.stdout:
+                    yield line.decode("utf-8", "replace")
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        with suppress(OSError):
+            if self._process.stdin:
+                self._process.stdin.close()
+
+
+def start_controls_worker() -> Pipes:
+    """This file again, as the process that asks for controls; raises OSError if that is refused."""
+    if not sys.executable:
+        raise OSError("This Python does not know its own executable.")
+    # Isolated and without site-packages: it needs nothing but the standard library.
+    return PipedProcess([sys.executable, "-I", "-S", __file__, "--controls-worker"])
+
+
+@dataclass
+class ControlAnswer:
+    """What came of a query: its controls, and why there are not more."""
+
+    controls: list[Control]
+    problems: list[str]
+    # Whether the worker came to its end; without it more may be there.
+    complete: bool = False
+
+    def __str__(self) -> str:
+        """How many they are, the first of them by name and role, and the problems; no values."""
+        names = [f"'{cut(control.name, 30)}' {control.role}" for control in self.controls[:5]]
+        more = ["..."] if len(self.controls) > len(names) else []
+        found = f"{len(self.controls)} ({', '.join(names + more)})" if names else "nothing"
+        return "; ".join([found, *(cut(problem, 160).rstrip(".") for problem in self.problems)])
+
+
+class ControlsWorker:
+    """A ControlSource that asks a process of its own, which is started by the first query.
+
+    It answers within the deadline, whatever that process does: with what has come so far.
+    """
+
+    def __init__(self, api: Win32, open_one: Callable[[], Pipes] = start_controls_worker) -> None:
+        self.api = api
+        # Why there is no worker; "" while one can be had.
+        self.problem = ""
+        self._open_one = open_one
+        self._pipes: Pipes | None = None
+        self._said: SimpleQueue[str] = SimpleQueue()
+        self._ready = False
+        self._started = 0
+        self._began = 0.0  # when the worker was started, or was asked what it has not answered
+        self._waits_for = 0  # the number of that query
+        self._number = 0
+        self._misses = Counter[int]()
+        self._lock = threading.Lock()
+
+    def control_at(self, point: Point) -> Control | None:
+        query = {"ask": "at", "x": point.x, "y": point.y}
+        window = 0
+        with suppress(Win32Error):
+            window = top_window(self.api, point)
+        return _last(self.ask(query, window, POINT_DEADLINE_S))
+
+    def focused_control(self) -> Control | None:
+        window = 0
+        with suppress(Win32Error):
+            window = int(self.api.GetForegroundWindow() or 0)
+        return _last(self.ask({"ask": "focused"}, window, POINT_DEADLINE_S))
+
+    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
+        query = {"ask": "list", "window": window.handle, "most": most}
+        return self.ask(query, window.handle, deadline_s).controls
+
+    def report(self, window: Window) -> Iterator[str]:
+        """What each source sees of a window, how fast, and what keeps it from more; for --check."""
+        began = time.monotonic()
+        with self._lock:
+            ready = self._is_ready(START_S)
+        seconds = time.monotonic() - began
+        if not ready:
+            problem = self.problem or "The worker did not start."
+            yield f"not known here, and not needed: {problem} ({seconds:.1f} s)"
+            return
+        yield f"the worker is ready after {seconds:.1f} s"
+        middle = window.rect.moved(window.rect.width // 2, window.rect.height // 2)
+        queries: dict[str, JsonDict] = {
+            "in the window": {"ask": "list", "window": window.handle, "most": CONTROLS_MOST},
+            f"at {middle.left},{middle.top}": {"ask": "at", "x": middle.left, "y": middle.top},
+            "with the keyboard": {"ask": "focused"},
+        }
+        for source in SOURCE_NAMES:
+            for where, query in queries.items():
+                began = time.monotonic()
+                answer = self.ask({**query, "source": source}, 0, REPORT_DEADLINE_S)
+                milliseconds = (time.monotonic() - began) * 1000
+                yield f"{source} {where}: {answer}, {milliseconds:.0f} ms"
+
+    def begin(self) -> None:
+        """Starts the worker, so that the first query need not wait for it."""
+        with self._lock:
+            self._is_ready(0.0)
+
+    def close(self) -> None:
+        """Ends the worker for good."""
+        with self._lock:
+            self._started = WORKERS_MOST
+            self._drop("The run is over.")
+
+    def ask(self, query: JsonDict, window: int, deadline_s: float) -> ControlAnswer:
+        """What the worker answers within the deadline; `window` is what it is asked about."""
+        budget = Budget(deadline_s)
+        if self._misses[window] >= MISSES_MOST:
+            return ControlAnswer([], ["This window was too slow before."])
+        if not self._lock.acquire(timeout=max(0.0, deadline_s)):
+            return ControlAnswer([], ["Another query is under way."])
+        try:
+            if not self._is_ready(budget.left_s):
+                return ControlAnswer([], [self.problem or "The worker is not ready yet."])
+            return self._exchange(query, window, budget)
+        finally:
+            self._lock.release()
+
+    def _exchange(self, query: JsonDict, window: int, budget: Budget) -> ControlAnswer:
+        """Sends a query to a worker that is ready, and waits for what it says."""
+        self._number += 1
+        self._began = time.monotonic()
+        self._waits_for = self._number
+        answer = ControlAnswer([], [])
+        if not self._send(query, budget.left_s * WORKER_SHARE):
+            # It ended while nobody asked, which is no window's doing.
+            return ControlAnswer([], ["The worker was gone."])
+        try:
+            while not answer.complete:
+                self._take(self._said.get(timeout=max(0.0, budget.left_s)), answer)
+            self._misses[window] = 0
+        except Empty:
+            answer.problems.append("The time for it is over.")
+            self._misses[window] += 1
+        except (OSError, ValueError) as error:
+            answer.problems.append(f"The worker ended: {error}")
+            self._misses[window] += 1
+            self._drop("The worker ends again and again.")
+            self._start_one()
+        return answer
+
+    def _send(self, query: JsonDict, seconds: float) -> bool:
+        """Gives a query to the worker; false if there is none any more."""
+        line = json.dumps({"id": self._number, "seconds": seconds, **query})
+        try:
+            if self._pipes:
+                self._pipes.write(line + "\n")
+        except (OSError, ValueError):  # its end of the pipe is closed, or ours
+            self._drop("The worker ends again and again.")
+            self._start_one()
+        return self._waits_for == self._number
+
+    def _take(self, line: str, answer: ControlAnswer) -> None:
+        """Adds a line of the worker to the answer; raises OSError or ValueError for its end."""
+        if not line:
+            raise OSError("It says nothing more.")
+        entry = json_object(json.loads(line))
+        if entry.get("id") != self._number:
+            return  # it belongs to a query that was given up
+        if "control" in entry:
+            answer.controls.append(Control.from_json(entry["control"]))
+        if entry.get("done"):
+            answer.problems += json_list(entry.get("problems"))
+            answer.complete = True
+            self._waits_for = 0
+
+    def _is_ready(self, seconds: float) -> bool:
+        """Whether a worker waits for a query, which may take that long; starts or replaces one."""
+        if self._pipes is None and not self._start_one():
+            return False
+        budget = Budget(seconds)
+        try:
+            while not self._ready or self._waits_for:
+                self._listen(self._said.get(timeout=max(0.0, budget.left_s)))
+        except Empty:
+            limit = HANG_S if self._ready else START_S
+            if time.monotonic() - self._began > limit:
+                self._drop("The worker hangs again and again.")
+                self._start_one()
+            return False
+        except (OSError, ValueError):
+            self._drop("The worker ends as soon as it starts.")
+            return False
+        return True
+
+    def _listen(self, line: str) -> None:
+        """Takes what a worker says that nobody waits for any more, and that it is ready."""
+        if not line:
+            raise OSError("It ended.")
+        entry = json_object(json.loads(line))
+        self._ready = self._ready or bool(entry.get("ready"))
+        if entry.get("done") and entry.get("id") == self._waits_for:
+            self._waits_for = 0
+
+    def _start_one(self) -> bool:
+        """Starts a worker, if there is still one to be had."""
+        if self._started >= WORKERS_MOST:
+            return False
+        self._started += 1
+        self._ready = False
+        self._waits_for = 0
+        self._began = time.monotonic()
+        self._said = SimpleQueue()
+        try:
+            self._pipes = self._open_one()
+        except OSError as error:
+            self._started = WORKERS_MOST
+            self.problem = f"The worker cannot be started: {error}"
+            return False
+        listener = threading.Thread(target=_hear, args=(self._pipes, self._said), daemon=True)
+        listener.start()
+        return True
+
+    def _drop(self, why: str) -> None:
+        """Ends the worker; `why` is the problem if it was the last."""
+        pipes = self._pipes
+        self._pipes = None
+        self._waits_for = 0
+        if self._started >= WORKERS_MOST:
+            self.problem = self.problem or why
+        if pipes:
+            pipes.end()
+
+
+def _hear(pipes: Pipes, said: SimpleQueue[str]) -> None:
+    """Passes on what a worker says; "" stands for its end."""
+    with suppress(OSError, ValueError):
+        for line in pipes.lines():
+            said.put(line)
+    said.put("")
+
+
+def _last(answer: ControlAnswer) -> Control | None:
+    """What the last source that was asked knows: one that tells nothing comes before others."""
+    best = [control for control in answer.controls if _tells(control)] or answer.controls
+    return best[0] if best else None
+
+
+def ask_ahead(
+    source: ControlSource,
+    window: Window,
+    most: int = CONTROLS_MOST,
+    deadline_s: float = LIST_DEADLINE_S,
+) -> Future[list[Control]]:
+    """The controls of a window, asked for while something else is done: while a model thinks."""
+    answer = Future[list[Control]]()
+
+    def ask() -> None:
+        try:
+            answer.set_result(source.controls(window, most, deadline_s))
+        except Exception as error:  # a bug, which shows where the answer is taken
+            answer.set_exception(error)
+
+    threading.Thread(target=ask, name="controls", daemon=True).start()
+    return answer
+
+
+####################################################################################################
+# Windows desktop - Windows' answer to what the program needs
+####################################################################################################
+
+
 def _twice(release: WinFunction, *arguments: object) -> None:
     """Releases something, and tries again if Windows refuses: a leak is worse than a lost error."""
     try:
@@ -3179,7 +4810,6 @@ MOVE_TRIES = 20
 # Tried three times, since a key that stays down is worse than any error.
 RELEASE_TRIES = 3
 TITLE_CHARACTERS = 512
-CLASS_CHARACTERS = 257  # a class's name has at most 256
 PATH_CHARACTERS = 1024
 # Room for a TOKEN_MANDATORY_LABEL and the SID behind it, which is 12 bytes long.
 LABEL_BYTES = 128
@@ -3254,6 +4884,8 @@ class WindowsDesktop:
         # The program's own integrity level; 0 until it was asked for.
         self._own_rights = 0
         self._own_windows: set[int | None] = set()
+        # Whom to ask for controls; without anybody nothing is known of them.
+        self.control_source: ControlSource = KnownControls()
 
     def init_dpi(self) -> str:
         """Makes pixels mean pixels on scaled monitors; returns the function that did it, or "none".
@@ -3492,6 +5124,22 @@ class WindowsDesktop:
         self._own_windows = {console, self.api.GetAncestor(console, GA_ROOTOWNER)}
         if in_front:
             self._own_windows.add(self.api.GetForegroundWindow())
+
+    def control_at(self, point: Point) -> Control | None:
+        return self._with_program(self.control_source.control_at(point))
+
+    def focused_control(self) -> Control | None:
+        return self._with_program(self.control_source.focused_control())
+
+    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
+        known = self.control_source.controls(window, most, deadline_s)
+        return [replace(control, program=window.program) for control in known]
+
+    def _with_program(self, control: Control | None) -> Control | None:
+        """The control with the file name of its program."""
+        if control is None or not control.process:
+            return control
+        return replace(control, program=self._owner(control.process)[0])
 
     def idle_s(self) -> float:
         info = LASTINPUTINFO(ctypes.sizeof(LASTINPUTINFO))
@@ -17118,10 +18766,28 @@ def check_desktop(
         frame = desktop.capture(area, *frame_size(area, config))
         yield _check_capture(frame, clock.now() - began)
         yield _check_window(frame.window or Window(0, "none"))
+        waiting("the controls of that window")
+        yield from check_controls(desktop, frame.window)
     except Stopped:
         raise
     except AgentError as error:
         yield Finding("desktop", False, str(error))
+
+
+def check_controls(desktop: Desktop, window: Window | None) -> Iterator[Finding]:
+    """What is known of the controls in the front window; without any a run goes on as well."""
+    if window is None:
+        return
+    source: ControlSource = desktop
+    if isinstance(desktop, WindowsDesktop):
+        source = desktop.control_source
+    if isinstance(source, ControlsWorker):
+        with closing(source):
+            for line in source.report(window):
+                yield Finding("controls", True, line)
+        return
+    known = source.controls(window, CONTROLS_MOST, LIST_DEADLINE_S)
+    yield Finding("controls", True, str(ControlAnswer(known, [])))
 
 
 def _check_capture(frame: Frame, seconds: float) -> Finding:
@@ -17515,6 +19181,27 @@ DEMO_PROGRAMS = {
         ((Rect(15, 8, 14, 14), 7), (Rect(9, 25, 26, 12), 6)),
     ),
 }
+# The places that are windows, and their handles.
+DEMO_HANDLES = {"menu": 1, "window": 2, "desktop": 3, "program": 4}
+# What a program for people who do not see the screen would hear of each place: its name and role.
+DEMO_CONTROLS = {
+    "menu": ("Start", "menu"),
+    "Notes in the menu": ("Notes", "menu item"),
+    "Save button": ("Save", "button"),
+    "text area": ("Text area", "edit"),
+    "Start button": ("Start", "button"),
+    "Notes icon": ("Notes", "list item"),
+    "Settings icon": ("Settings", "list item"),
+    "Settings pin": ("Settings", "button"),
+    "Contacts icon": ("Contacts", "list item"),
+    "Contacts pin": ("Contacts", "button"),
+    "desktop": ("Desktop", "list"),
+    "check box": ("Night light", "checkbox"),
+    "OK button": ("OK", "button"),
+    "Cancel button": ("Cancel", "button"),
+    "contacts list": ("Contacts", "list"),
+    "Call button": ("Call", "button"),
+}
 DEMO_CONTACTS = "Ada Ben Cleo Dario Emma Finn Greta Hugo Iris Jonas Mira Otto Paula Zoe".split()
 DEMO_ROWS_SHOWN = 8  # of the contacts at a time
 DEMO_ROW_HEIGHT = 42  # pixels
@@ -17622,6 +19309,35 @@ class DemoState:
         if self.program:
             places["program"] = DEMO_PROGRAMS[self.program].window
         return places
+
+    def control(self, place: str) -> Control:
+        """What is at one of the places that can be clicked now, as `controls` lists them."""
+        titles = {"window": self.title, "program": self.program_title}
+        name, role = DEMO_CONTROLS.get(place, (titles.get(place, ""), "window"))
+        if place.endswith(" in the list"):
+            name = place.removesuffix(" in the list")
+            role = "list item"
+        is_text = place == "text area"
+        return Control(
+            name=name,
+            role=role,
+            rect=self.places()[place],
+            value=self.text if is_text else None,
+            focused=is_text and self.focus and not self.menu,
+            checked=self.ticked if place == "check box" else None,
+        )
+
+    def known_controls(self) -> KnownControls:
+        """All that can be clicked now, each with its window, which follows what it holds."""
+        known: list[Control] = []
+        inside: list[Control] = []
+        for place in self.places():
+            inside.append(self.control(place))
+            handle = DEMO_HANDLES.get(place)
+            if handle:
+                known += [replace(control, window=handle, program="demo") for control in inside]
+                inside = []
+        return KnownControls(known)
 
     def after(self, action: str) -> DemoState:
         """The state after a click on a control, or a key with its modifiers; most do nothing."""
@@ -18189,19 +19905,31 @@ class DemoDesktop:
 
     def _topmost(self, point: Point | None) -> Window | None:
         """The topmost window, or the topmost at a point."""
-        windows = {
-            "menu": (1, "Start"),
-            "program": (4, self.state.program_title),
-            "window": (2, self.state.title),
-            "desktop": (3, "Desktop"),
-        }
         for name, rect in self.state.places().items():
-            if name not in windows:
+            if name not in DEMO_HANDLES:
                 continue
             if point is None or rect.contains(point):
-                handle, title = windows[name]
-                return Window(handle, title, "demo", rect)
+                return Window(
+                    handle=DEMO_HANDLES[name],
+                    title=self.state.control(name).name,
+                    program="demo",
+                    rect=rect,
+                )
         return None
+
+    def control_at(self, point: Point) -> Control | None:
+        return self.state.known_controls().control_at(point)
+
+    def focused_control(self) -> Control | None:
+        return self.state.known_controls().focused_control()
+
+    def controls(
+        self,
+        window: Window,
+        most: int,
+        deadline_s: float,
+    ) -> list[Control]:
+        return self.state.known_controls().controls(window, most, deadline_s)
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
         picture = demo_picture(self.state)
@@ -19457,6 +21185,8 @@ OPTIONS = (
         _metavar("N"),
     ),
     Option("--scenarios", argparse.SUPPRESS, FLAG),
+    # This file starts itself with it, as the process that asks other programs for their controls.
+    Option("--controls-worker", argparse.SUPPRESS, FLAG),
     Option("--scenario-file", "your own, JSON: [{name, task_prompt, profile}]", _metavar("FILE")),
     Option("--dry-run", "move and press nothing", {"action": "store_const", "const": True}),
     Option(
@@ -19766,7 +21496,23 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     desktop = WindowsDesktop(load_win32(), clock)
     desktop.init_dpi()
     desktop.own_console(bool(sys.stdin and sys.stdin.isatty()))
+    desktop.control_source = ControlsWorker(desktop.api)
     return desktop
+
+
+def controls_worker(clock: Clock) -> int:
+    """The process that asks other programs for their controls, until its standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is its parent's, which ends it
+    # The table that it has cannot move or press anything.
+    api = load_win32(CONTROL_FUNCTIONS)
+    WindowsDesktop(api, clock).init_dpi()
+
+    def write(line: str) -> None:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+    serve_controls(api, sys.stdin, write)
+    return 0
 
 
 def demo_task_asked(options: argparse.Namespace) -> str:
@@ -19847,6 +21593,8 @@ class Session:
 
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     """Does what the options say: tells something, or runs the task; returns the exit code."""
+    if options.controls_worker:
+        return controls_worker(clock)
     if options.help is not None:
         say(help_on(options.help) if options.help else command_line().format_help().rstrip())
         return 0

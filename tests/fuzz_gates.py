@@ -98,6 +98,12 @@ class Recorder:
         order = [self.front, *WINDOWS]
         return next(window for window in order if window.rect.contains(point))
 
+    def control_at(self, point: Point) -> None:
+        return None
+
+    def focused_control(self) -> None:
+        return None
+
     def idle_s(self) -> float:
         return 1e9
 

@@ -20,7 +20,10 @@ PICTURE_TOKENS = 1536 * 864 // 1024
 
 
 class PlainDesktop:
-    """A grey screen with one square that moves to another place with each input, unless it is `dead`."""
+    """A grey screen with one square that moves to another place with each input, unless it is `dead`.
+
+    `known` are its controls, of which there are none.
+    """
 
     def __init__(self, clock: agent.Clock) -> None:
         self.clock = clock
@@ -29,6 +32,7 @@ class PlainDesktop:
         self.number = 0
         self.place = agent.Point(0, 0)
         self.title = "Plain"
+        self.known = agent.KnownControls()
 
     def screen(self) -> agent.Rect:
         return agent.Rect(0, 0, 64, 36)
@@ -68,6 +72,15 @@ class PlainDesktop:
 
     def window_at(self, point: agent.Point) -> agent.Window | None:
         return self.foreground()
+
+    def control_at(self, point: agent.Point) -> agent.Control | None:
+        return self.known.control_at(point)
+
+    def focused_control(self) -> agent.Control | None:
+        return self.known.focused_control()
+
+    def controls(self, window: agent.Window, most: int, deadline_s: float) -> list[agent.Control]:
+        return self.known.controls(window, most, deadline_s)
 
     def idle_s(self) -> float:
         return math.inf
