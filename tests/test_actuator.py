@@ -25,7 +25,13 @@ from tests.fakes import (
 PRIMARY = Rect(0, 0, 1920, 1080)
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
 HANDS = list(agent.HANDS)
-PLAIN_TEXTS = {agent.Text: "aß\n😀\t", agent.Chord: "ctrl+shift+s"}
+PLAIN_TEXTS = {
+    agent.Text: "aß\n😀\t",
+    agent.Chord: "ctrl+shift+s",
+    agent.ProgramName: "notepad",
+    agent.WindowTitle: "Untitled",
+}
+NOTEPAD = agent.Program("Notepad", r"C:\Menu\Notepad.lnk", ("notepad.exe",))
 # Every script that people are likely to type, with signs of one, two, three and four bytes.
 SCRIPTS = [
     "The quick brown fox: 0123456789 !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
@@ -59,6 +65,8 @@ class Stage:
         self.clock: VirtualClock
         self.world, self.desktop, self.clock = windows_desktop(**world)
         self.stop, self.area, self.number = self.clock.stop, area, 0
+        self.desktop._programs = [NOTEPAD]
+        self.desktop.programs = lambda: self.desktop._programs
         self.config = agent.load_config({"test": config or {}})
         self.actuator = agent.Actuator(self.desktop, self.config, self.clock, self.stop)
 
@@ -94,7 +102,8 @@ def act(name: str, /, **arguments: Any) -> agent.Act:
             Coordinate: [100 + 300 * number, 200 + 100 * number],
             tuple[int, ...]: [1],
         }
-        arguments.setdefault(argument, plain[kind])
+        if kind in plain:
+            arguments.setdefault(argument, plain[kind])
     return WORDS.parse(ToolCall(name, arguments))
 
 

@@ -1,0 +1,267 @@
+"""The tools that do in one turn what takes several: each on a simulated Windows, with each of its refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+import agent
+from agent import Program, ToolCall
+from tests.fakes import Foreground, windows_desktop
+from tests.scripted import EngineCase
+from tests.test_actuator import Stage
+
+MENU = "C:\\Menu\\"
+PROGRAMS = [
+    Program("Notepad", MENU + "Notepad.lnk", ("notepad.exe",)),
+    Program("Paint Studio", MENU + "Paint Studio.lnk", ("studio.exe",)),
+    Program("Paint Room", MENU + "Paint Room.lnk", ("room.exe",)),
+    Program("Zürich Maps", MENU + "Zürich Maps.lnk", ("maps.exe",)),
+    Program("Work Shell", MENU + "Work Shell.lnk", ("cmd.exe",)),
+    Program("Uninstall Maps", MENU + "Uninstall Maps.lnk", ("unins000.exe",)),
+    Program("Notepad", "C:\\Other\\Notepad.lnk", ("other.exe",)),
+    Program("firefox", "C:\\Firefox\\firefox.exe", ("firefox.exe",), 1),
+    Program("paint", "C:\\Windows\\paint.exe", ("paint.exe",), 2),
+    Program("calc", "C:\\Windows\\calc.exe", ("calc.exe",), 2),
+    Program("regedit", "C:\\Windows\\regedit.exe", ("regedit.exe",), 2),
+    Program("notes-of-one", "C:\\Windows\\notes-of-one.exe", ("notes-of-one.exe",), 2),
+]
+WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
+
+
+def act(name: str, /, **arguments: Any) -> agent.Act:
+    return WORDS.parse(ToolCall(name, arguments))
+
+
+def stage(**world: Any) -> Stage:
+    """A simulated Windows with PROGRAMS, of which the next one started shows a Notepad."""
+    made = Stage(config=world.pop("config", None), **world)
+    made.desktop._programs = PROGRAMS
+    made.world.opens = Foreground("Fresh - Notepad", handle=0x30002, process=4712)
+    return made
+
+
+def opened(made: Stage, name: str) -> agent.Performed:
+    return made.actuator.perform(act("open_app", name=name), made.look())
+
+
+class NamesOfPrograms(unittest.TestCase):
+    def found(self, name: str) -> str:
+        return agent.find_program(name, PROGRAMS).path
+
+    def test_a_name_is_found_whatever_its_case_accents_and_ending(self) -> None:
+        for name in ("notepad", "NOTEPAD", "Notepad.exe", "  Notepad "):
+            self.assertEqual(self.found(name), MENU + "Notepad.lnk")
+        self.assertEqual(self.found("zurich maps"), MENU + "Zürich Maps.lnk")
+
+    def test_the_only_name_that_begins_so_is_it(self) -> None:
+        self.assertEqual(self.found("zür"), MENU + "Zürich Maps.lnk")
+        self.assertEqual(self.found("fire"), "C:\\Firefox\\firefox.exe")
+
+    def test_an_exact_name_goes_before_longer_ones_and_the_start_menu_before_path(self) -> None:
+        self.assertEqual(self.found("paint"), "C:\\Windows\\paint.exe")
+        self.assertEqual(self.found("note"), MENU + "Notepad.lnk")
+
+    def test_people_call_some_programs_otherwise(self) -> None:
+        for name in ("Calculator", "Rechner"):
+            self.assertEqual(self.found(name), "C:\\Windows\\calc.exe")
+        self.assertEqual(self.found("Registry Editor"), "C:\\Windows\\regedit.exe")
+
+    def test_two_beginnings_and_a_wrong_name_get_candidates(self) -> None:
+        for name, candidates in (("pain", "Paint Studio, Paint Room"), ("notpad", "Notepad")):
+            with self.assertRaises(agent.ToolError) as caught:
+                self.found("paint " if name == "" else name)
+            self.assertEqual(caught.exception.kind, "no_program")
+            self.assertIn(candidates, str(caught.exception))
+
+    def test_at_most_eight_candidates_are_listed_each_on_one_line(self) -> None:
+        many = [Program(f"tool {n}\n" + "x" * 99, str(n)) for n in range(30)]
+        with self.assertRaises(agent.ToolError) as caught:
+            agent.find_program("tool", many)
+        said = str(caught.exception)
+        self.assertEqual(said.count("tool "), 8)
+        self.assertLess(len(said), 600)
+        self.assertNotIn("\n", said)
+
+    def test_neither_a_path_nor_an_argument_is_a_name(self) -> None:
+        for name in (
+            MENU + "Notepad.lnk",
+            "C:\\Windows\\calc.exe",
+            "notepad C:\\secret.txt",
+            "notepad & calc",
+            "cmd /c del *",
+            "",
+            " ",
+            ".exe",
+            "\x00",
+            "../notepad",
+        ):
+            with self.assertRaises(agent.ToolError, msg=name):
+                self.found(name)
+
+
+class OpenApp(unittest.TestCase):
+    def test_it_starts_the_shortcut_and_says_which_window_came_to_the_front(self) -> None:
+        made = stage()
+        performed = opened(made, "notepad")
+        self.assertEqual(made.world.programs_opened, [MENU + "Notepad.lnk"])
+        self.assertEqual(performed.result, 'Opened: notepad; in front: "Fresh - Notepad"')
+        self.assertTrue(performed.acted)
+        made.world.verify()
+
+    def test_a_program_without_a_window_is_waited_for_ten_seconds(self) -> None:
+        made = stage()
+        made.world.opens = None
+        made.world.window = Foreground(path="C:\\other.exe", title="Else")
+        began = made.clock.now()
+        said = opened(made, "notepad").result
+        self.assertIn("after 10 s no window of it is in front", said)
+        self.assertAlmostEqual(made.clock.now() - began, 10, delta=0.5)
+
+    def test_a_slow_program_is_waited_for_no_longer_than_it_takes(self) -> None:
+        made = stage()
+        window = made.world.opens
+        made.world.opens = None
+        made.world.window = Foreground(path="C:\\other.exe", title="Else")
+        made.clock.at(4, lambda: setattr(made.world, "window", window))
+        began = made.clock.now()
+        self.assertIn("Fresh", opened(made, "notepad").result)
+        self.assertAlmostEqual(made.clock.now() - began, 4, delta=0.3)
+
+    def test_a_window_of_another_program_counts_once_it_has_stood(self) -> None:
+        made = stage(config={"confirm": "never"})
+        made.world.opens = Foreground("Frame", path="C:\\host.exe", handle=0x30002)
+        began = made.clock.now()
+        self.assertIn('in front: "Frame"', opened(made, "calc").result)
+        self.assertAlmostEqual(made.clock.now() - began, 2, delta=0.4)
+
+    def test_a_program_that_is_in_front_already_is_not_waited_for_to_the_end(self) -> None:
+        made = stage()
+        made.world.opens = None
+        began = made.clock.now()
+        self.assertIn('in front: "Untitled - Notepad"', opened(made, "notepad").result)
+        self.assertLess(made.clock.now() - began, 3.5)
+
+    def test_a_program_that_is_not_harmless_is_asked_about(self) -> None:
+        for name, risk in (
+            ("zürich", "run"),
+            ("work shell", "terminal"),
+            ("regedit", "terminal"),
+            ("uninstall maps", "install"),
+        ):
+            made = stage()
+            asked: list[str] = []
+            made.actuator.confirm = lambda question, asked=asked: bool(asked.append(question))
+            performed = opened(made, name)
+            self.assertEqual(performed.refused, "not_allowed", name)
+            self.assertIn(risk, asked[0])
+            self.assertEqual(made.world.programs_opened, [])
+
+    def test_one_that_the_task_names_is_started_unasked_but_no_terminal(self) -> None:
+        made = stage()
+        made.actuator.task = "Open Zürich Maps and Work Shell"
+        self.assertEqual(opened(made, "zürich maps").refused, "")
+        self.assertEqual(opened(made, "work shell").refused, "not_allowed")
+
+    def test_a_yes_starts_it(self) -> None:
+        made = stage()
+        made.actuator.confirm = lambda question: True
+        self.assertEqual(opened(made, "zürich").refused, "")
+        self.assertEqual(made.world.programs_opened, [MENU + "Zürich Maps.lnk"])
+
+    def test_a_blocked_program_is_not_started_and_only_allowed_ones_are(self) -> None:
+        for config in ({"blocked_windows": "notepad.exe"}, {"allowed_windows": "word.exe"}):
+            made = stage(config=config)
+            self.assertEqual(opened(made, "notepad").refused, "forbidden_window")
+            self.assertEqual(made.world.programs_opened, [])
+
+    def test_a_dry_run_starts_nothing(self) -> None:
+        made = stage(config={"dry_run": True})
+        self.assertIn("Dry run: would open app", opened(made, "notepad").result)
+        self.assertEqual(made.world.programs_opened, [])
+
+    def test_the_desktop_itself_starts_nothing_that_it_does_not_list(self) -> None:
+        world, desktop, _ = windows_desktop()
+        with self.assertRaises(agent.Win32Error):
+            desktop.start_program(Program("calc", "calc.exe"))
+        self.assertEqual(world.programs_opened, [])
+
+
+class WhatWindowsLists(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def file(self, *parts: str, data: bytes = b"") -> Path:
+        path = self.folder.joinpath(*parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    def test_shortcuts_of_both_start_menus_and_programs_on_path_are_listed(self) -> None:
+        menu = ("Microsoft", "Windows", "Start Menu", "Programs")
+        own = self.file("own", *menu, "Mine.lnk", data=b"C:\\x\\Mine.EXE\x00")
+        deep = self.file("all", *menu, "Games", "Go.lnk", data="C:\\go.exe -w".encode("utf-16-le"))
+        self.file("all", *menu, "Site.url")
+        tool = self.file("bin", "tool.exe")
+        self.file("bin", "tool.dll")
+        environment = {
+            "APPDATA": str(self.folder / "own"),
+            "PROGRAMDATA": str(self.folder / "all"),
+            "PATH": os.pathsep.join([str(self.folder / "bin"), "", ".", str(self.folder / "no")]),
+        }
+        self.assertEqual(
+            agent.known_programs(environment),
+            [
+                Program("Mine", str(own), ("mine.exe",)),
+                Program("Go", str(deep), ("go.exe",)),
+                Program("tool", str(tool), ("tool.exe",), 2),
+            ],
+        )
+
+    def test_all_programs_of_a_shortcut_are_seen_in_both_encodings_at_odd_places_too(self) -> None:
+        data = b"\x01C:\\a\\Harm.exe\x00" + b"x" + 'C:\\w\\cmd.exe" /c'.encode("utf-16-le")
+        for pad in (b"", b"\x07"):
+            files = agent.files_in_shortcut(self.file("s.lnk", data=pad + data))
+            self.assertLessEqual({"harm.exe", "cmd.exe"}, set(files))
+
+    def test_a_large_or_missing_shortcut_names_nothing_that_would_take_long(self) -> None:
+        self.assertEqual(agent.files_in_shortcut(self.folder / "none.lnk"), ())
+        huge = self.file("huge.lnk", data=b"a" * 5_000_000)
+        self.assertEqual(agent.files_in_shortcut(huge), ())
+
+    def test_an_entry_of_app_paths_is_a_program(self) -> None:
+        program = agent.registered_program("Chrome.exe", "C:\\Google\\chrome.exe")
+        self.assertEqual(program, Program("Chrome", "C:\\Google\\chrome.exe", ("chrome.exe",), 1))
+
+
+class Offered(EngineCase):
+    def shown(self, profile: agent.Profile) -> str:
+        return json.dumps([profile.schemas(role) for role in profile.roles.values()])
+
+    def test_planner_and_commander_offer_them_and_without_the_setting_they_do_not(self) -> None:
+        for name in ("planner", "commander"):
+            config = agent.load_config({})
+            self.assertIn("open_app", self.shown(agent.chosen_profile(name, config)))
+            plain = agent.chosen_profile(name, agent.load_config({"x": {"extra_tools": False}}))
+            shown = self.shown(plain)
+            for word in ("open_app", "focus_window", '"wait"', "zoom", "submit", "clear", "then"):
+                self.assertNotIn(word, shown)
+            executor = plain.roles["executor"]
+            self.assertNotIn("open_app", plain.system(executor))
+
+    def test_the_other_profiles_know_none_of_them(self) -> None:
+        for name in ("chat", "pointer", "story"):
+            profile = agent.PROFILES[name]
+            shown = json.dumps(profile.vocabulary.schemas([*profile.vocabulary.tools]))
+            for word in ("open_app", "focus_window", "seconds", "zoom", "submit", "clear", "then"):
+                self.assertNotIn(word, shown)
+
+
+if __name__ == "__main__":
+    unittest.main()
