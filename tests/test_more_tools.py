@@ -8,11 +8,12 @@ import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import agent
-from agent import Program, ToolCall
+from agent import Coordinate, Program, Rect, ToolCall
 from tests.fakes import Foreground, windows_desktop
-from tests.scripted import EngineCase
+from tests.scripted import PLAN, EngineCase, PlainDesktop, call
 from tests.test_actuator import Stage
 
 MENU = "C:\\Menu\\"
@@ -189,6 +190,185 @@ class OpenApp(unittest.TestCase):
         with self.assertRaises(agent.Win32Error):
             desktop.start_program(Program("calc", "calc.exe"))
         self.assertEqual(world.programs_opened, [])
+
+
+class Form(PlainDesktop):
+    """A plain desktop that notes what reaches it; some events bring another window to the front."""
+
+    def __init__(self, clock: agent.Clock) -> None:
+        super().__init__(clock)
+        self.number_in_front = 1
+        self.opens_at = ""  # the name of an event that brings another window to the front
+
+    def foreground(self) -> agent.Window:
+        return agent.Window(
+            self.number_in_front, f"Form {self.number_in_front}", "form.exe", self.screen()
+        )
+
+    def button(self, name: str, down: bool) -> None:
+        super().button(name, down)
+        self.note("click", down)
+
+    def key(self, name: str, down: bool) -> None:
+        super().key(name, down)
+        self.note(name, down)
+
+    def note(self, name: str, down: bool) -> None:
+        if name == self.opens_at and not down:
+            self.number_in_front += 1
+
+    def done(self) -> list[str]:
+        """Clicks, texts and keys in their order."""
+        words = {"button": "click", "text": ""}
+        names = []
+        for kind, *rest in self.inputs:
+            if kind == "text":
+                names.append(str(rest[0]))
+            elif kind in ("key", "button") and rest[1]:
+                names.append(words.get(kind) or str(rest[0]))
+        return names
+
+
+class SeveralSteps(EngineCase):
+    def perform(self, tool: str, opens_at: str = "", **arguments: Any) -> agent.Deed:
+        settings = arguments.pop("settings", {})
+        self.made, state = self.engine(lambda request: PLAN, **settings)
+        self.desktop = Form(self.made.clock)
+        self.desktop.opens_at = opens_at
+        self.made.eyes.desktop = self.made.actuator.desktop = self.desktop
+        look = self.made.eyes.look(1)
+        return self.made.perform(act(tool, **arguments), look, 1)
+
+    def test_a_text_is_typed_into_a_field_in_place_of_what_it_held_and_entered(self) -> None:
+        deed = self.perform("type_text", text="abc", position=[500, 500], clear=True, submit=True)
+        self.assertEqual(self.desktop.done(), ["click", "ctrl", "a", "abc", "enter"])
+        self.assertEqual(
+            self.desktop.place, agent.to_point(Coordinate(500, 500), Rect(0, 0, 64, 36))
+        )
+        self.assertEqual((deed.refused, deed.changed), ("", True))
+        self.assertEqual(
+            deed.result, "Clicked: text field; Pressed key: ctrl+a; Typed: abc; Pressed key: enter"
+        )
+
+    def test_each_part_comes_alone_too(self) -> None:
+        for arguments, done in (
+            ({}, ["abc"]),
+            ({"position": [1, 1]}, ["click", "abc"]),
+            ({"clear": True}, ["ctrl", "a", "abc"]),
+            ({"submit": True}, ["abc", "enter"]),
+            ({"submit": False, "clear": False}, ["abc"]),
+        ):
+            self.perform("type_text", text="abc", **arguments)
+            self.assertEqual(self.desktop.done(), done)
+
+    def test_another_window_in_front_ends_it_and_the_result_says_so(self) -> None:
+        deed = self.perform("type_text", "click", text="abc", position=[1, 1], submit=True)
+        self.assertEqual(self.desktop.done(), ["click"])
+        self.assertEqual((deed.refused, deed.changed), ("another_window", None))
+        self.assertIn(
+            'the rest was not done, since another window came to the front: "Form 2"', deed.result
+        )
+
+    def test_a_window_that_opens_with_the_last_step_is_no_failure(self) -> None:
+        deed = self.perform("type_text", "enter", text="abc", submit=True)
+        self.assertEqual(deed.refused, "")
+
+    def test_every_step_is_done_on_a_look_of_its_own(self) -> None:
+        used: list[int] = []
+        original = agent.Actuator.perform
+
+        def watched(hands: agent.Actuator, step: agent.Act, frame: agent.Frame) -> Any:
+            used.append(frame.number)
+            return original(hands, step, frame)
+
+        with mock.patch.object(agent.Actuator, "perform", watched):
+            self.perform("type_text", text="a", position=[1, 1], clear=True, submit=True)
+        self.assertEqual(len(set(used)), 4)
+
+    def test_a_step_that_is_refused_ends_it_half_way(self) -> None:
+        deed = self.perform(
+            "press_key", key="tab", then=["alt+f4", "enter"], settings={"confirm": "risky"}
+        )
+        self.assertEqual(self.desktop.done(), ["tab"])
+        self.assertEqual(deed.refused, "not_allowed")
+        self.assertTrue(deed.begun)
+        self.assertIn("Failed half-way", deed.result)
+
+    def test_enter_behind_a_text_in_the_run_dialog_is_asked_about_by_that_text(self) -> None:
+        def run_dialog() -> agent.Window:
+            return agent.Window(
+                9,
+                "Run",
+                "explorer.exe",
+                self.desktop.screen(),
+                class_name="#32770",
+                owner=agent.Window(8, "", "explorer.exe", class_name="Shell_TrayWnd"),
+            )
+
+        for text, refused in (
+            ("notepad", ""),
+            ("format c:", "not_allowed"),
+            ("mystery", "not_allowed"),
+        ):
+            self.made, _ = self.engine(lambda request: PLAN)
+            self.desktop = Form(self.made.clock)
+            self.desktop.foreground = run_dialog  # type: ignore[method-assign]
+            self.made.eyes.desktop = self.made.actuator.desktop = self.desktop
+            typed = act("type_text", text=text, clear=True, submit=True)
+            deed = self.made.perform(typed, self.made.eyes.look(1), 1)
+            self.assertEqual(deed.refused, refused, text)
+            self.assertEqual("enter" in self.desktop.done(), not refused)
+
+    def test_up_to_four_chords_are_pressed_in_order_and_no_fifth(self) -> None:
+        self.perform("press_key", key="ctrl+a", then=["delete", "tab", "enter"])
+        self.assertEqual(self.desktop.done(), ["ctrl", "a", "delete", "tab", "enter"])
+        with self.assertRaises(agent.ToolError):
+            act("press_key", key="a", then=["b", "c", "d", "e"])
+        with self.assertRaises(agent.ToolError):
+            act("press_key", key="a", then=["nokey"])
+
+    def test_a_blocked_chord_among_them_is_refused(self) -> None:
+        deed = self.perform("press_key", key="a", then=["win+l"])
+        self.assertEqual((deed.refused, self.desktop.done()), ("blocked_key", ["a"]))
+
+    def test_the_actuator_itself_takes_one_step_at_a_time(self) -> None:
+        made = Stage()
+        performed = made.attempt("type_text", text="a", submit=True)
+        self.assertEqual((performed.refused, performed.sent), ("invalid_args", 0))
+
+    def test_a_dry_run_names_every_step_and_does_none(self) -> None:
+        deed = self.perform("type_text", text="a", submit=True, settings={"dry_run": True})
+        self.assertTrue(deed.dry)
+        self.assertIn("would press key", deed.result)
+        self.assertEqual(self.desktop.done(), [])
+
+    def test_the_journal_has_what_was_given_and_a_recording_repeats_it(self) -> None:
+        self.perform("type_text", text="abc", position=[500, 500], submit=True)
+        intent = self.records(self.made, "intent")[0]
+        self.assertEqual(
+            intent["args"],
+            {"text": "abc", "position": {"x": 500, "y": 500}, "submit": True, "reasoning": ""},
+        )
+        recording = agent.recording_of(self.made.logger.folder)
+        ((again, _),) = recording.acts()
+        self.assertEqual(again.args, agent.TypeTextArgs("abc", Coordinate(500, 500), False, True))
+
+    def test_words_for_true_and_false_are_read_and_nothing_else(self) -> None:
+        tools = WORDS.schemas(["type_text"])
+        for said, meant in (
+            (True, True),
+            ("true", True),
+            ("False", False),
+            (1, None),
+            ("yes", None),
+        ):
+            arguments = {"text": "a", "submit": said}
+            message = call("type_text", **arguments)
+            if meant is None:
+                with self.assertRaises(agent.ReplyError):
+                    agent.read_call(message, "stop", tools)
+            else:
+                self.assertEqual(agent.read_call(message, "stop", tools).arguments["submit"], meant)
 
 
 class WhatWindowsLists(unittest.TestCase):
