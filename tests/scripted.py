@@ -69,6 +69,13 @@ class PlainDesktop:
     def window_at(self, point: agent.Point) -> agent.Window | None:
         return self.foreground()
 
+    def windows(self) -> list[agent.Window]:
+        window = self.foreground()
+        return [window] if window else []
+
+    def programs(self) -> list[agent.Program]:
+        return [agent.Program("Plain", "plain.lnk", ("plain.exe",))]
+
     def idle_s(self) -> float:
         return math.inf
 
@@ -90,6 +97,12 @@ class PlainDesktop:
 
     def text(self, text: str) -> None:
         self.inputs.append(("text", text))
+
+    def start_program(self, program: agent.Program) -> None:
+        self.inputs.append(("start", program.name))
+
+    def bring_to_front(self, window: agent.Window) -> None:
+        self.inputs.append(("front", window.title))
 
 
 class ScriptedServer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import tempfile
 import unittest
 from pathlib import Path
@@ -13,7 +14,7 @@ from unittest import mock
 import agent
 from agent import Coordinate, Program, Rect, ToolCall
 from tests.fakes import Foreground, windows_desktop
-from tests.scripted import PLAN, EngineCase, PlainDesktop, call
+from tests.scripted import PLAN, EngineCase, PlainDesktop, call, role_of, user_text
 from tests.test_actuator import Stage
 
 MENU = "C:\\Menu\\"
@@ -190,6 +191,117 @@ class OpenApp(unittest.TestCase):
         with self.assertRaises(agent.Win32Error):
             desktop.start_program(Program("calc", "calc.exe"))
         self.assertEqual(world.programs_opened, [])
+
+
+def focused(made: Stage, title: str) -> agent.Performed:
+    return made.actuator.perform(act("focus_window", title=title), made.look())
+
+
+class FocusWindow(unittest.TestCase):
+    def setUp(self) -> None:
+        self.made = Stage()
+        self.world = self.made.world
+        self.world.others = [
+            Foreground("Budget 2024 - Calc", handle=0x30002, process=1, path="C:\\calc.exe"),
+            Foreground("Bücher - Files", handle=0x40002, process=2, path="C:\\files.exe"),
+            Foreground("Budget 2025 - Calc", handle=0x50002, process=1, path="C:\\calc.exe"),
+            Foreground("Elsewhere", handle=0x60002, process=3, cloaked=True),
+            Foreground("Hidden", handle=0x70002, process=3, visible=False),
+            Foreground("", handle=0x80002, process=3),
+            Foreground("Program Manager", handle=0x90002, process=3, class_name="Progman"),
+        ]
+
+    def test_the_windows_are_the_visible_titled_ones_the_front_first(self) -> None:
+        titles = [window.title for window in self.made.desktop.windows()]
+        self.assertEqual(
+            titles,
+            ["Untitled - Notepad", "Budget 2024 - Calc", "Bücher - Files", "Budget 2025 - Calc"],
+        )
+        self.world.verify()
+
+    def test_a_part_of_the_title_is_enough_whatever_its_case_and_accents(self) -> None:
+        performed = focused(self.made, "bucher")
+        self.assertEqual(performed.refused, "")
+        self.assertEqual(performed.result, 'In front: bucher; its title: "Bücher - Files"')
+        self.assertEqual(self.world.window.title, "Bücher - Files")
+
+    def test_a_minimised_window_is_restored(self) -> None:
+        self.world.others = [Foreground("Small", handle=0x30002, minimised=True)]
+        self.assertEqual(focused(self.made, "small").refused, "")
+        self.assertFalse(self.world.window.minimised)
+
+    def test_a_part_of_two_titles_or_of_none_is_told_the_windows(self) -> None:
+        for title, number, listed in (
+            ("budget", "2 windows have", "Budget 2025"),
+            ("word", "No window has", '"Untitled - Notepad"; "Budget 2024'),
+            ("", "No window has", "Untitled"),
+        ):
+            performed = focused(self.made, title)
+            self.assertEqual((performed.refused, performed.sent), ("no_window", 0))
+            self.assertIn(number, performed.result)
+            self.assertIn(listed, performed.result)
+
+    def test_at_most_twelve_titles_are_told_each_cut_and_on_one_line(self) -> None:
+        windows = [agent.Window(n, f"{n}\n" + "x" * 500) for n in range(30)]
+        told = agent.windows_text(windows)
+        self.assertEqual(told.count(";"), 11)
+        self.assertNotIn("\n", told)
+        self.assertLess(len(told), 12 * 46)
+
+    def test_a_window_in_front_that_keeps_the_keyboard_gives_it_to_an_attached_thread(self) -> None:
+        self.world.keeps_front = True
+        self.assertEqual(focused(self.made, "bücher").refused, "")
+        self.assertFalse(self.world.attached)
+        self.world.verify()
+
+    def test_a_window_that_stays_behind_is_a_failure_that_lists_the_windows(self) -> None:
+        self.world.never_front = True
+        performed = focused(self.made, "bücher")
+        self.assertEqual(performed.refused, "not_in_front")
+        self.assertIn('Open windows: "Untitled - Notepad"', performed.result)
+        self.assertFalse(self.world.attached)
+
+    def test_a_program_that_hangs_is_not_attached_to(self) -> None:
+        self.world.window = Foreground(hung=True)
+        self.world.keeps_front = True
+        self.assertEqual(focused(self.made, "bücher").refused, "not_in_front")
+        self.assertNotIn("AttachThreadInput", self.world.calls)
+
+    def test_a_blocked_window_stays_behind(self) -> None:
+        made = Stage(config={"blocked_windows": "*files*"})
+        made.world.others = self.world.others
+        performed = focused(made, "bücher")
+        self.assertEqual((performed.refused, performed.sent), ("forbidden_window", 0))
+        self.assertEqual(made.world.window.title, "Untitled - Notepad")
+
+    def test_the_programs_own_window_is_none_to_the_model(self) -> None:
+        self.world.console = self.world.console_owner = 0x40002
+        self.made.desktop.own_console(False)
+        performed = focused(self.made, "bücher")
+        self.assertEqual(performed.refused, "no_window")
+        self.assertNotIn("Files", performed.result)
+
+
+class ToldOfWindows(EngineCase):
+    def asked(self, **settings: Any) -> str:
+        engine, state = self.engine(
+            lambda request: (
+                PLAN if role_of(request) == "planner" else call("press_keyboard_key", key="a")
+            ),
+            max_steps=2,
+            **settings,
+        )
+        others = [agent.Window(2, "Second [x]\nline", "two.exe")]
+        engine.eyes.desktop.windows = lambda: [engine.eyes.desktop.foreground(), *others]
+        agent.run_agent(engine, state)
+        requests = engine.voice.server.requests
+        return next(user_text(r) for r in requests if role_of(r) == "executor")
+
+    def test_the_executor_is_told_of_the_windows_behind_the_one_in_front(self) -> None:
+        self.assertIn('BEHIND IT: "Second [x] line"', self.asked())
+
+    def test_without_the_extra_tools_it_is_not(self) -> None:
+        self.assertNotIn("BEHIND", self.asked(extra_tools=False))
 
 
 class Form(PlainDesktop):
@@ -369,6 +481,189 @@ class SeveralSteps(EngineCase):
                     agent.read_call(message, "stop", tools)
             else:
                 self.assertEqual(agent.read_call(message, "stop", tools).arguments["submit"], meant)
+
+
+class Turns(EngineCase):
+    def run_calls(self, *calls: Any, dead: bool = False, **settings: Any) -> list[dict[str, Any]]:
+        """Lets the executor make these calls, and gives its requests."""
+        replies = iter(calls)
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            if role_of(request) == "planner":
+                return PLAN
+            return next(replies)
+
+        turns = len(calls) + 1
+        self.made, self.state = self.engine(decide, max_steps=turns, **settings)
+        self.desktop = self.made.eyes.desktop
+        self.desktop.dead = dead
+        agent.run_agent(self.made, self.state)
+        return [r for r in self.made.voice.server.requests if role_of(r) == "executor"]
+
+    def click(self, x: int, y: int) -> dict[str, Any]:
+        return call("click_screen_element", element_name="it", position=[x, y])
+
+
+class Waiting(Turns):
+    def waited(self, seconds: int, changes_after: float | None) -> tuple[float, str]:
+        """How long it waited, and what the model is told."""
+        replies = iter([call("wait", seconds=seconds)])
+        engine, state = self.engine(
+            lambda r: PLAN if role_of(r) == "planner" else next(replies), max_steps=2
+        )
+        if changes_after is not None:
+            engine.clock.at(changes_after, lambda: engine.eyes.desktop.inputs.append(("other",)))
+        began = engine.clock.now()
+        agent.run_agent(engine, state)
+        self.stalled = state.stalled
+        return engine.clock.now() - began, state.memory.active_history[-1].result
+
+    def test_it_waits_as_long_as_it_was_told_to_where_nothing_changes(self) -> None:
+        seconds, said = self.waited(20, None)
+        self.assertAlmostEqual(seconds, 20, delta=1)
+        self.assertEqual(said, "Waited 20 s; the screen did not change")
+        self.assertEqual(self.stalled, 0)
+
+    def test_it_ends_early_once_the_screen_has_changed_and_is_at_rest(self) -> None:
+        seconds, said = self.waited(60, 5)
+        self.assertLess(seconds, 7)
+        self.assertRegex(said, "^Waited [56] s; the screen changed$")
+
+    def test_more_than_a_minute_is_refused_and_explained(self) -> None:
+        tools = WORDS.schemas(["wait"])
+        for seconds in (0, 61, "long"):
+            with self.assertRaises(agent.ReplyError):
+                agent.read_call(call("wait", seconds=seconds), "stop", tools)
+
+
+class Zooming(Turns):
+    def test_a_place_on_a_closer_picture_is_that_place_of_the_screen(self) -> None:
+        requests = self.run_calls(
+            call("zoom", position=[750, 250]), self.click(0, 1000), self.click(0, 1000)
+        )
+        self.assertIn("CLOSER LOOK", user_text(requests[1]))
+        self.assertNotIn("CLOSER LOOK", user_text(requests[0]) + user_text(requests[2]))
+        moves = [event[1:] for event in self.desktop.inputs if event[0] == "move"]
+        # Of 64x36 pixels a quarter around (47, 9): 32x18 from (31, 0) on; then all of it.
+        self.assertEqual(moves, [(31, 17), (0, 35)])
+
+    def test_the_memory_has_the_place_on_the_whole_screen(self) -> None:
+        self.run_calls(call("zoom", position=[750, 250]), self.click(500, 500))
+        shown = self.state.memory.active_history[-1].args
+        self.assertEqual(shown, '"it" (746, 257)')
+
+    def test_each_pixel_of_a_part_can_be_reached_and_none_beside_it(self) -> None:
+        area = Rect(-1920, 40, 1920, 1079)
+        for point in ((-1920, 40), (-1, 1118), (-960, 500), (-1915, 1100)):
+            part = agent.part_around(agent.Point(*point), area)
+            self.assertEqual((part.width, part.height), (960, 539))
+            self.assertEqual(part.intersection(area), part)
+            self.assertTrue(part.contains(agent.Point(*point)))
+            corners = [agent.to_point(Coordinate(n, n), part) for n in (0, 1000)]
+            self.assertEqual(corners, [part[:2], (part.right - 1, part.bottom - 1)])
+
+    def test_the_effect_of_an_act_is_seen_wherever_it_shows(self) -> None:
+        self.run_calls(call("zoom", position=[1000, 1000]), self.click(500, 500))
+        self.assertTrue(self.state.memory.active_history[-1].changed)
+
+    def test_a_click_that_changed_nothing_is_followed_by_a_closer_picture_once(self) -> None:
+        clicks = [self.click(500, 500)] * 3
+        requests = self.run_calls(*clicks, dead=True)
+        closer = ["CLOSER LOOK" in user_text(request) for request in requests]
+        self.assertEqual(closer, [False, True, False])
+
+    def test_not_without_the_setting_nor_after_keys_nor_without_the_extra_tools(self) -> None:
+        clicks = [self.click(500, 500)] * 3
+        for settings in ({"auto_zoom": False},):
+            requests = self.run_calls(*clicks, dead=True, **settings)
+            self.assertNotIn("CLOSER", str(requests))
+        keys = [call("press_keyboard_key", key="a")] * 3
+        self.assertNotIn("CLOSER", str(self.run_calls(*keys, dead=True)))
+
+    def test_where_a_secret_was_typed_the_picture_stays_whole(self) -> None:
+        engine, _ = self.engine(lambda request: PLAN)
+        engine.eyes.secret_typed(engine.eyes.desktop.foreground())
+        engine.eyes.zoom(agent.Point(9, 9))
+        self.assertIsNone(engine.eyes.look(1).frame.whole)
+
+    def test_keys_reach_the_window_in_front_from_a_closer_picture_of_another_place(self) -> None:
+        made = Stage()
+        frame = agent.replace(made.look(), area=Rect(1500, 900, 100, 100), whole=made.area)
+        self.assertEqual(made.attempt("press_key", frame, key="a").refused, "")
+
+
+MISREADS = 6  # pixels of its picture by which the model errs at most, on each axis
+
+
+class Targets(PlainDesktop):
+    """A grey screen with one small white square."""
+
+    size = Rect(0, 0, 1920, 1080)
+    target = Rect(0, 0, 1, 1)
+
+    def screen(self) -> Rect:
+        return self.size
+
+    primary = screen
+
+    def glance(self, area: Rect, width: int, height: int) -> bytes:
+        row = b"\x80\x80\x80\x00" * width
+        picture = bytearray(row * height)
+        shown = self.target.scaled(area, Rect(0, 0, width, height))
+        seen = shown.intersection(Rect(0, 0, width, height))
+        for y in range(seen.top, seen.bottom):
+            first = (y * width + seen.left) * 4
+            picture[first : first + 4 * seen.width] = b"\xff" * (4 * seen.width)
+        return bytes(picture)
+
+
+def read_place(frame: agent.Frame, dice: random.Random) -> Coordinate | None:
+    """Where a model that reads the pixels sees the white square, with its error."""
+    first = frame.clean.find(b"\xff\xff\xff\xff") // 4
+    last = frame.clean.rfind(b"\xff\xff\xff\xff") // 4
+    if first < 0:
+        return None
+    axes = []
+    for low, high, size in (
+        (first % frame.width, last % frame.width, frame.width),
+        (first // frame.width, last // frame.width, frame.height),
+    ):
+        seen = (low + high) / 2 + dice.uniform(-MISREADS, MISREADS)
+        axes.append(min(1000, max(0, round(seen * 1000 / (size - 1)))))
+    return Coordinate(*axes)
+
+
+class Hits(EngineCase):
+    def hits(self, screen: Rect, closely: bool, tries: int = 12) -> int:
+        """Of small targets all over a screen, those that are hit."""
+        engine, _ = self.engine(lambda request: PLAN, screen_capture_w=0, screen_capture_h=0)
+        desktop = engine.eyes.desktop = Targets(engine.clock)
+        dice = random.Random(7)
+        desktop.size = screen
+        number = 0
+        for _ in range(tries):
+            side = dice.randint(8, 16)
+            desktop.target = Rect(
+                dice.randrange(screen.width - side),
+                dice.randrange(screen.height - side),
+                side,
+                side,
+            )
+            frame = engine.eyes.capture()
+            place = read_place(frame, dice)
+            if closely and place:
+                frame = engine.eyes.capture(agent.to_point(place, frame.area))
+                place = read_place(frame, dice)
+            number += bool(place and desktop.target.contains(agent.to_point(place, frame.area)))
+        return number
+
+    def test_small_targets_are_hit_more_often_on_a_closer_picture(self) -> None:
+        for width, height in ((1920, 1080), (3840, 2160)):
+            screen = Rect(0, 0, width, height)
+            whole = self.hits(screen, closely=False)
+            closer = self.hits(screen, closely=True)
+            print(f"{width}x{height}: {whole} of 12 hit on the whole picture, {closer} on a part")
+            self.assertGreater(closer, whole)
 
 
 class WhatWindowsLists(unittest.TestCase):
