@@ -4074,7 +4074,6 @@ class FocusArgs:
     """An open window."""
 
     title: WindowTitle = field(metadata={"description": "or a part of it"})
-    reasoning: str = ""
 
 
 @dataclass(frozen=True)
@@ -4089,7 +4088,6 @@ class ZoomArgs:
     """What is to be looked at more closely."""
 
     position: Coordinate
-    reasoning: str = ""
 
 
 @dataclass(frozen=True)
