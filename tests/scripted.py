@@ -82,6 +82,13 @@ class PlainDesktop:
     def controls(self, window: agent.Window, most: int, deadline_s: float) -> list[agent.Control]:
         return self.known.controls(window, most, deadline_s)
 
+    def windows(self) -> list[agent.Window]:
+        window = self.foreground()
+        return [window] if window else []
+
+    def programs(self) -> list[agent.Program]:
+        return [agent.Program("Plain", "plain.lnk", ("plain.exe",))]
+
     def idle_s(self) -> float:
         return math.inf
 
@@ -103,6 +110,12 @@ class PlainDesktop:
 
     def text(self, text: str) -> None:
         self.inputs.append(("text", text))
+
+    def start_program(self, program: agent.Program) -> None:
+        self.inputs.append(("start", program.name))
+
+    def bring_to_front(self, window: agent.Window) -> None:
+        self.inputs.append(("front", window.title))
 
 
 class ScriptedServer:

@@ -29,7 +29,7 @@ ANY_MOST = 50
 FORMAT_SKIPS_MOST = 3  # tables that lose by the formatter
 ROOMS_OF_ANY_LENGTH = {"Page"}  # its text is HTML, CSS and JavaScript, not Python
 INPUT_ROOM = "Hands"
-INPUT_METHODS = {"move", "button", "wheel", "key", "text"}
+INPUT_METHODS = {"move", "button", "wheel", "key", "text", "start_program", "bring_to_front"}
 
 BAR = "#" * 100
 BANNER = re.compile(r"# (\S.*?) - (\S.*)")

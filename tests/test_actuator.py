@@ -27,7 +27,13 @@ WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
 # What holds something for the acts after it, or lets go of it, has tests of its own.
 HOLDING = {"key_down", "key_up", "mouse_down", "mouse_up"}
 HANDS = [name for name in agent.HANDS if name not in HOLDING]
-PLAIN_TEXTS = {agent.Text: "aß\n😀\t", agent.Chord: "ctrl+shift+s"}
+PLAIN_TEXTS = {
+    agent.Text: "aß\n😀\t",
+    agent.Chord: "ctrl+shift+s",
+    agent.ProgramName: "notepad",
+    agent.WindowTitle: "Untitled",
+}
+NOTEPAD = agent.Program("Notepad", r"C:\Menu\Notepad.lnk", ("notepad.exe",))
 # Every script that people are likely to type, with signs of one, two, three and four bytes.
 SCRIPTS = [
     "The quick brown fox: 0123456789 !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
@@ -61,6 +67,8 @@ class Stage:
         self.clock: VirtualClock
         self.world, self.desktop, self.clock = windows_desktop(**world)
         self.stop, self.area, self.number = self.clock.stop, area, 0
+        self.desktop._programs = [NOTEPAD]
+        self.desktop.programs = lambda: self.desktop._programs
         self.config = agent.load_config({"test": config or {}})
         self.actuator = agent.Actuator(self.desktop, self.config, self.clock, self.stop)
 

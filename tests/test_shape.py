@@ -19,7 +19,9 @@ TEXT = shape.SOURCE.read_text(encoding="utf-8")
 WATCHED_IMPORT = """
 import ast, importlib, pathlib, sys
 source = pathlib.Path("agent.py")
-for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+for node in ast.parse(source.read_text(encoding="utf-8")).body:
+    if isinstance(node, ast.Try):
+        node = node.body[0]
     if isinstance(node, ast.Import):
         for alias in node.names:
             importlib.import_module(alias.name)

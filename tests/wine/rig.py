@@ -112,17 +112,32 @@ class Desktop:
         return process
 
     def run(self, *arguments: str, stdin: str = "", timeout: float = 60) -> tuple[int, str]:
-        """The exit code and the output of such a program."""
+        """The exit code and the output of such a program.
+
+        Under Wine a program that it starts holds its standard output open, so that its end tells nothing.
+        """
         process = self.start(*arguments)
+        assert process.stdin and process.stdout
+        stream = process.stdout.fileno()
+        parts: list[bytes] = []
+
+        def read() -> None:
+            while part := os.read(stream, 65536):
+                parts.append(part)
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        process.stdin.write(stdin.encode())
+        process.stdin.close()
         try:
-            output, _ = process.communicate(stdin.encode(), timeout)
+            process.wait(timeout)
         except subprocess.TimeoutExpired:
-            end(process)
-            output, _ = process.communicate()
-            raise AssertionError(
-                f"still running after {timeout} s:\n{output.decode(errors='replace')}"
-            ) from None
-        return process.returncode, output.decode(errors="replace").replace("\r\n", "\n")
+            process.kill()
+            said = b"".join(parts).decode(errors="replace")
+            raise AssertionError(f"still running after {timeout} s:\n{said}") from None
+        reader.join(2)
+        output = b"".join(parts).decode(errors="replace").replace("\r\n", "\n")
+        return process.returncode, output
 
     def file(self, path: str) -> Path:
         """Where a file of drive C: lies on this machine."""
