@@ -4930,6 +4930,8 @@ class Actuator:
             # Noted before it is sent: what Windows refuses may have arrived all the same.
             self._last_click = LastClick(self.clock.now(), point, button)
             self._down(switch, button)
+            # And after it: what is asked before a press takes long on a busy machine.
+            self._last_click = LastClick(self.clock.now(), point, button)
             self._up(switch, button)
 
     def _keep_clicks_apart(self, point: Point, button: str) -> None:
