@@ -55,7 +55,7 @@ def run(words: list[str], after_s: float | None = None) -> tuple[int, str]:
         stderr=subprocess.STDOUT,
     )
     try:
-        output, _ = process.communicate(timeout=60 if after_s is None else after_s)
+        output, _ = process.communicate(timeout=300 if after_s is None else after_s)
     except subprocess.TimeoutExpired:
         process.kill()
         output, _ = process.communicate()
