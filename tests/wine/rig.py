@@ -299,6 +299,6 @@ class Target:
         """Collects what arrives during the block, up to when the window has worked off its messages."""
         before, found = len(self.events()), list[dict[str, Any]]()
         yield found
-        # A command is obeyed at a timer message, which Windows gives only once no input is waiting.
+        # A command is obeyed at the second timer message after it, which Windows gives only once no input is waiting.
         self.command("nothing")
         found += [event for event in self.events()[before:] if event["message"] != "COMMAND"]

@@ -345,7 +345,7 @@ def end_wine(process: subprocess.Popen[bytes]) -> None:
 class Killed(unittest.TestCase):
     def test_a_run_killed_at_random_moments_is_resumed_and_completes(self) -> None:
         """As many as AGENT_KILLS says: 50 by hand, some in the gate."""
-        count = int(os.environ.get("AGENT_KILLS", "6"))
+        count = int(os.environ.get("AGENT_KILLS", "3"))
         with Desktop() as desktop:
             kill_and_resume.PYTHON[:] = ["wine", windows_python(), "-X", "utf8"]
             kill_and_resume.ENVIRONMENT = desktop.environment
