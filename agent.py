@@ -7276,6 +7276,8 @@ class Hands:
             # Noted before it is sent: what Windows refuses may have arrived all the same.
             self._last_click = LastClick(self.clock.now(), point, button)
             self._down(switch, button)
+            # And after it: what is asked before a press takes long on a busy machine.
+            self._last_click = LastClick(self.clock.now(), point, button)
             self._up(switch, button)
 
     def scroll_step(self, place: Coordinate | None, direction: int) -> None:
@@ -11757,6 +11759,7 @@ EXAMINER_PROMPT = """You say how one can see that a task on a Windows desktop is
 1 to 3 numbered lines and nothing else, each a short sentence about the end state that a \
 screenshot or a file can prove, with the task's exact names and texts:
 1. ..."""
+
 
 ####################################################################################################
 # Turn texts - what a role is told beside its prompt; what changes least stands first

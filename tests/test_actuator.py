@@ -310,6 +310,19 @@ class Clicks(unittest.TestCase):
                         [click.double for click in clicks], [False, False], (limit, apart, wait)
                     )
 
+    def test_nor_where_the_machine_is_so_busy_that_a_press_is_sent_late(self) -> None:
+        stage = Stage()
+        send = stage.desktop.button
+
+        def late(name: str, down: bool) -> None:
+            stage.clock.advance(0.2 if down and not stage.world.clicks else 0.0)
+            send(name, down)
+
+        with mock.patch.object(stage.desktop, "button", late):
+            stage.do("click")
+            stage.do("click")
+        self.assertEqual([click.double for click in stage.world.clicks], [False, False])
+
     def test_a_double_click_after_a_click_is_still_a_double_click(self) -> None:
         clicks = self.pair("click", "double_click").world.clicks
         self.assertEqual([click.double for click in clicks], [False, False, True])

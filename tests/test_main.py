@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -21,6 +22,11 @@ QUICK = {
     "AGENT_IMAGE_W": "768",
     "AGENT_IMAGE_H": "432",
 }  # the demo's model finds its controls at any size
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Without CopyFile2, which shutil.copy2 calls on Windows from Python 3.12 on, and Wine lacks."""
+    shutil.copytree(source, target, copy_function=shutil.copyfile)
 
 
 class CommandLineCase(unittest.TestCase):

@@ -265,9 +265,10 @@ class Reading(unittest.TestCase):
             "x " * 500_000,
             "[{" * 500_000,
         ):
-            begun = time.monotonic()
+            # Of this process alone: other programs on the machine do not count.
+            begun = time.process_time()
             agent.cut(agent.cut_repetition(agent.read_story(text(said))[0]), 1500)
-            self.assertLess(time.monotonic() - begun, 5, said[:20])
+            self.assertLess(time.process_time() - begun, 5, said[:20])
 
 
 class Acting(StoryCase):
