@@ -10283,6 +10283,7 @@ def screenshots_so_far(engine: Engine) -> int:
 
 def open_chat(engine: Engine, state: AgentState, chat: Conversation) -> None:
     """The program calls a tool before the first request, as if the model had done it."""
+    engine.began = engine.clock.now()
     words = engine.profile.vocabulary
     name = words.tools[engine.profile.opening]
     call = ToolCall(name, {})
