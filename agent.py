@@ -16147,9 +16147,9 @@ boot_vlm_output is the first reply; left empty, the run waits for one handed in 
 action "done" counts when a fresh look confirms it. log_layout (flat, turn_dirs) says where each
 turn's two pictures go.""",
     "cache": """A conversation keeps its last 2 screenshots and thoughts. It lets them grow to 4
-before it cuts down to 2, as each cut makes the server read the rest anew: over 200 steps that
-raises the part of a prompt taken from the server's cache from 66 % to 82 % (thinking models: from
-50 % to 70 %). See keep_last_screenshots, prune_screenshots_at and keep_last_thinks.""",
+before it cuts down to 2, as each cut makes the server read the rest anew. A run's report and
+--stats tell how much of the prompts the server took from its cache, if it counts that. See
+keep_last_screenshots, prune_screenshots_at and keep_last_thinks.""",
 }
 
 
