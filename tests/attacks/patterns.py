@@ -234,10 +234,23 @@ def members(items: Any) -> list[str]:
 
 
 def pieces(parts: Any, before: str = "") -> Iterator[tuple[str, str]]:
-    """(what comes before, a piece) for every part of a syntax tree, at any depth."""
+    """(what comes before, a piece) for every part of a syntax tree, at any depth.
+
+    Letters that follow each other are one piece, and each letter is one with nothing before it: no
+    letter of a word is repeated by its pattern where another one is not.
+    """
+    word = ""
     for kind, value in parts:
         name = str(kind)
         own = spelled_part(name, value)
+        if name == "LITERAL":
+            yield "", own
+            word += own
+            continue
+        if word:
+            yield before, word
+            before += word
+            word = ""
         yield before, own
         if name == "IN":
             for char in members(value):
@@ -253,6 +266,8 @@ def pieces(parts: Any, before: str = "") -> Iterator[tuple[str, str]]:
         elif name == "ATOMIC_GROUP":
             yield from pieces(value, before)
         before += own
+    if word:
+        yield before, word
 
 
 class Grown(NamedTuple):
