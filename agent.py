@@ -1193,6 +1193,9 @@ def redact(text: str) -> str:
 
 def printable(text: str) -> str:
     """Text from outside for a terminal or a log: control characters are shown, not obeyed."""
+    # Nearly every text has none of them, and is told so fifty times as fast.
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
     shown = (
         char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
     )
@@ -6292,6 +6295,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _PROBE_CHARS = 40  # so many characters that come again begin a repetition
 _PERIOD_CHARS_MOST = 1000  # a repetition's round is shorter
 _STEP_CHARS = 100  # from one probe to the next
+_BLOCK_CHARS = 4096  # compared at once
 _ROUNDS_LEAST = 6
 _REPEATED_CHARS_LEAST = 240  # below that, a repetition is ordinary: "------"
 
@@ -6320,6 +6324,12 @@ class _Repetition(NamedTuple):
 
 def _equal_until(text: str, place: int, period: int) -> int:
     """The first place from there on whose character is not the one a period before it."""
+    # A megabyte that repeats itself is passed in blocks, and only the end of it by characters.
+    while place + _BLOCK_CHARS <= len(text):
+        block = text[place : place + _BLOCK_CHARS]
+        if not text.startswith(block, place - period):
+            break
+        place += _BLOCK_CHARS
     while place < len(text):
         if text[place] != text[place - period]:
             break

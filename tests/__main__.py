@@ -26,7 +26,11 @@ POLL_S = 0.05
 LOG_SHOWN = 20_000  # characters of what a process printed before it died
 
 # The modules that take longest, so that none of them is begun when the others have ended.
-LONGEST = ()
+LONGEST = (
+    "attacks.check_patterns",
+    *"test_actuator test_attacks test_replay test_journals test_story test_resume test_adding".split(),
+    *"test_demo_tasks test_report test_chat test_shape test_progress test_demo test_replies".split(),
+)
 
 # Its times are those of the processor, which Windows counts too coarsely for two processes side by side; patterns are
 # the same there.

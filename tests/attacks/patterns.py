@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -59,6 +60,7 @@ def loaded(path: Path) -> ModuleType:
     return module
 
 
+@cache
 def uses(path: Path) -> list[Use]:
     """Every use of a regular expression in the file; raises LookupError where its pattern cannot be found."""
     text = path.read_text(encoding="utf-8")
@@ -121,6 +123,7 @@ def compiled_in(value: Any) -> list[re.Pattern[Any]]:
     return []
 
 
+@cache
 def names_in(module: ModuleType, function: ast.AST | None) -> dict[str, Any]:
     """What the file defines, and those locals of a function that are put together from it."""
     known = dict(vars(module))
