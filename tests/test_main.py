@@ -42,7 +42,8 @@ class CommandLineCase(unittest.TestCase):
         out, err = io.StringIO(), io.StringIO()
         environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **QUICK, **(environ or {})}
         hasty = (
-            "--set settle_floor_ms=0 --set settle_interval_ms=1 --set demo_page_wait=0".split()
+            "--set settle_floor_ms=0 --set settle_interval_ms=1 --set settle_patience_ms=0"
+            " --set demo_page_wait=0".split()
             if "--demo" in argv
             else []
         )
