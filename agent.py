@@ -11572,7 +11572,8 @@ class Ruling(NamedTuple):
 
     def __str__(self) -> str:
         verdict = "YES" if self.holds else "NO"
-        return f"{verdict}: {self.check} ({self.why})"
+        why = f" ({self.why})" if self.why else ""
+        return f"{verdict}: {self.check}{why}"
 
 
 class Outcome(NamedTuple):

@@ -106,7 +106,7 @@ def act(name: str, /, **arguments: Any) -> agent.Act:
             tuple[int, ...]: [1],
             agent.Ticks: -3,
         }
-        if kind in plain:
+        if kind in plain and (name, argument) != ("type_text", "position"):  # a step of its own
             arguments.setdefault(argument, plain[kind])
     return WORDS.parse(ToolCall(name, arguments))
 

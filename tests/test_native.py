@@ -94,7 +94,7 @@ class Runs(NativeCase):
         self.assertEqual((request["temperature"], request["top_p"]), (0.3, 0.5))
 
     def test_earlier_steps_are_told_in_one_line_each(self) -> None:
-        engine, _, _ = self.play(CLICK, CLICK, DONE)
+        engine, _, _ = self.play(CLICK, CLICK, DONE, native_screenshots=1)
         self.assertIn("Previous actions:\nNone", words_of(self.asked(engine)[0]))
         self.assertIn(
             "Step 1: Click the button\nStep 2: Click the button", words_of(self.asked(engine)[2])
@@ -102,7 +102,11 @@ class Runs(NativeCase):
 
     def test_a_step_that_changed_nothing_says_so(self) -> None:
         engine, state = self.engine(
-            answers(CLICK, DONE), "native", executor_grammar="qwen3-vl", verify_completion=False
+            answers(CLICK, DONE),
+            "native",
+            executor_grammar="qwen3-vl",
+            verify_completion=False,
+            native_screenshots=1,
         )
         engine.eyes.desktop.dead = True
         agent.run_agent(engine, state)
@@ -150,7 +154,7 @@ class Runs(NativeCase):
 
     def test_an_answer_ends_the_run_with_its_text(self) -> None:
         _, _, outcome = self.play(said("answer", text="It costs 5 euros"))
-        self.assertEqual(outcome, ("completed", "It costs 5 euros"))
+        self.assertEqual(outcome[:2], ("completed", "It costs 5 euros"))
 
     def test_the_label_that_risks_are_told_by_is_the_replys_own_sentence(self) -> None:
         asked: list[str] = []

@@ -64,7 +64,7 @@ class Replay(ReplayCase):
         def gate(actuator: agent.Actuator, attempt: agent.Attempt) -> None:
             seen.append((attempt.frame.number, attempt.act.name))
 
-        with mock.patch.object(agent.Actuator, "gates", (*agent.GATES, gate)):
+        with mock.patch.object(agent, "GATES", (*agent.GATES, gate)):
             self.replay()
         self.assertEqual(
             [name for _, name in seen], ["double_click", "click", "type_text", "click"]
@@ -158,7 +158,7 @@ class Replay(ReplayCase):
             if next(refusals, False):
                 raise agent.ToolError("The run was paused.", "stale_frame")
 
-        with mock.patch.object(agent.Actuator, "gates", (*agent.GATES, gate)):
+        with mock.patch.object(agent, "GATES", (*agent.GATES, gate)):
             code, out, _ = self.replay()
         self.assertEqual(code, 0, out)
         self.assertEqual(dict(agent.book_of(self.run_folder(2)).figures())["acts"], "4")

@@ -82,7 +82,7 @@ class Turns(EngineCase):
         )
         self.assertEqual(
             (end["result"], end["notes"], end["requests"]),
-            ("Mission complete", [["verification", "YES"]], 2),
+            ("Mission complete", [["verification", "YES: Press the button"]], 2),
         )
 
     def test_corrections_refusals_and_wasted_turns_are_counted(self) -> None:
