@@ -14858,71 +14858,26 @@ WAIT_MOST_S = 60.0  # of one call; the screen may need another look by then
 ENDING_ACTS = {"finished": "report_complete", "answer": "answer", "failed": "failed"}
 
 
-def native_calls(call: GrammarCall) -> list[ToolCall]:
-    """The calls of this program's tools that a grammar's call comes to, each on a look of its own.
+def native_call(call: GrammarCall) -> ToolCall:
+    """The call of this program's tools that a grammar's call comes to.
 
     These grammars have no word for what an act is done to. The risks are told by words, so that the
-    reply's own sentence stands for it.
+    reply's own sentence stands for it. A place that is None is where the mouse is.
     """
     label = cut(call.said, LABEL_CHARS)
-    steps = [(call.name, call.arguments)]
-    if call.name in _NATIVE_STEPS:
-        steps = _NATIVE_STEPS[call.name](call.arguments)
-    return [_native_call(name, given, label) for name, given in steps]
-
-
-_Steps = list[tuple[str, JsonDict]]  # names of tools, each with its arguments
-
-
-def _open_app(given: JsonDict) -> _Steps:
-    """A program by the Start menu's search."""
-    return [
-        ("press_key", {"key": "win"}),
-        ("type_text", {"text": given["name"]}),
-        ("press_key", {"key": "enter"}),
-    ]
-
-
-def _type_text(given: JsonDict) -> _Steps:
-    """A text, after a click at its place, instead of what is there, and with Enter behind it."""
-    steps: _Steps = []
-    text = given["text"]
-    if "position" in given:
-        place = {"position": given["position"]}
-        steps.append(("click", place))
-    if given.get("clear"):
-        steps.append(("press_key", {"key": "ctrl+a"}))
-    if given.get("submit"):
-        text += "\n"
-    steps.append(("type_text", {"text": text}))
-    return steps
-
-
-def _press_keys(given: JsonDict) -> _Steps:
-    """Chords one after the other."""
-    chords = given.get("keys") or [given["key"]]
-    return [("press_key", {"key": chord}) for chord in chords]
-
-
-_NATIVE_STEPS: Mapping[str, Callable[[JsonDict], _Steps]] = {
-    "open_app": _open_app,
-    "type_text": _type_text,
-    "press_key": _press_keys,
-}
-
-
-def _native_call(name: str, given: JsonObject, label: str) -> ToolCall:
-    """One call with its label, and with None for a place that is where the mouse is."""
-    arguments = dict(given)
-    for argument, kind in annotations_of(TOOLS[name].args).items():
+    arguments = dict(call.arguments)
+    keys = arguments.pop("keys", None)
+    if keys:
+        arguments["key"], *arguments["then"] = keys
+    for argument, kind in annotations_of(TOOLS[call.name].args).items():
         if kind is Label:
             arguments[argument] = label
-        elif kind is Coordinate:
+        elif kind is Coordinate and call.name != "type_text":
             arguments.setdefault(argument, None)
     modifiers = arguments.get("modifiers")
     if isinstance(modifiers, list):
         arguments["modifiers"] = "+".join(modifiers)
-    return ToolCall(name, arguments)
+    return ToolCall(call.name, arguments)
 
 
 def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
@@ -15247,31 +15202,22 @@ def follow_native(
 def perform_native(
     engine: Engine, state: AgentState, call: GrammarCall, look: Look, record: ActionRecord
 ) -> tuple[Deed | None, bool, ActionRecord]:
-    """Performs the acts of one call, each on a look of its own, up to the first that fails."""
+    """Performs what one call says, and completes the turn's record."""
     record = replace(record, tool=call.name)
-    deed: Deed | None = None
-    progress = False
     try:
-        acts = [CANONICAL.parse(single) for single in native_calls(call)]
+        act = CANONICAL.parse(native_call(call))
     except ToolError as error:
         lost = NoCallRecord(error=error.kind, text=str(error))
         engine.logger.record(lost)
         return None, False, replace(record, result=f"Not done: {error}")
-    for number, act in enumerate(acts, 1):
-        if number > 1:
-            name = f"turn_{state.turn:04d}_{number}"
-            look = engine.eyes.look(state.turn, name)
-        deed, moved_on = perform_act(engine, state, act, look)
-        progress = progress or moved_on
-        record = replace(
-            record,
-            args=act.shown,
-            result=deed.result,
-            changed=deed.changed,
-            region=deed.region,
-        )
-        if not deed.performed:
-            break
+    deed, progress = perform_act(engine, state, act, look)
+    record = replace(
+        record,
+        args=act.shown,
+        result=deed.result,
+        changed=deed.changed,
+        region=deed.region,
+    )
     return deed, progress, record
 
 

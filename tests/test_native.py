@@ -376,50 +376,47 @@ class Planned(NativeCase):
 class Meanings(NativeCase):
     """What a grammar's call comes to in tools of this program."""
 
-    def calls(self, name: str, **arguments: Any) -> list[tuple[str, dict[str, Any]]]:
-        found = agent.native_calls(agent.GrammarCall(name, arguments, said="Do it"))
-        for call in found:
-            agent.CANONICAL.parse(call)
-        return [(call.name, call.arguments) for call in found]
+    def given(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """The arguments of the tool's call, which can be read."""
+        call = agent.native_call(agent.GrammarCall(name, arguments, said="Do it"))
+        self.assertEqual(agent.CANONICAL.parse(call).name, name)
+        return call.arguments
 
     def test_a_click_has_the_sentence_as_its_label_and_none_where_no_place_is_said(self) -> None:
-        (click,) = self.calls("click")
-        self.assertEqual(click, ("click", {"element_name": "Do it", "position": None}))
-        ((_, given),) = self.calls("triple_click", position=[1, 2], modifiers=["ctrl", "shift"])
+        self.assertEqual(self.given("click"), {"element_name": "Do it", "position": None})
+        given = self.given("triple_click", position=[1, 2], modifiers=["ctrl", "shift"])
         self.assertEqual(given["modifiers"], "ctrl+shift")
 
     def test_a_long_sentence_is_cut(self) -> None:
-        (call,) = agent.native_calls(agent.GrammarCall("click", {}, said="x" * 500))
+        call = agent.native_call(agent.GrammarCall("click", {}, said="x" * 500))
         self.assertEqual(len(call.arguments["element_name"]), 120)
 
     def test_every_canonical_act_is_one_that_the_actuator_knows(self) -> None:
         place = {"position": [1, 2]}
         for name in ("click", "double_click", "right_click", "middle_click", "triple_click"):
-            self.calls(name, **place)
+            self.given(name, **place)
         for name in ("mouse_down", "mouse_up"):
-            self.calls(name)
-        self.calls("move", **place)
-        self.calls("drag", end=[3, 4])
-        self.calls("drag", start=[1, 2], end=[3, 4])
+            self.given(name)
+        self.given("move", **place)
+        self.given("drag", end=[3, 4])
+        self.given("drag", start=[1, 2], end=[3, 4])
         for name in ("key_down", "key_up", "press_key"):
-            self.calls(name, key="shift")
-        self.calls("scroll", ticks=-3, **place)
-        self.calls("hscroll", ticks=2)
+            self.given(name, key="shift")
+        self.given("scroll", ticks=-3, **place)
+        self.given("hscroll", ticks=2)
 
-    def test_typing_at_a_place_is_several_acts(self) -> None:
-        acts = self.calls("type_text", text="hi", position=[1, 2], clear=True, submit=True)
-        self.assertEqual([name for name, _ in acts], ["click", "press_key", "type_text"])
-        self.assertEqual(acts[-1][1]["text"], "hi\n")
-
-    def test_several_chords_are_pressed_one_after_the_other(self) -> None:
-        acts = self.calls("press_key", keys=["ctrl+a", "delete"])
-        self.assertEqual([given["key"] for _, given in acts], ["ctrl+a", "delete"])
+    def test_what_a_tool_does_in_several_steps_is_left_to_it(self) -> None:
+        written = {"text": "hi", "position": [1, 2], "clear": True, "submit": True}
+        self.assertEqual(self.given("type_text", **written), written)
+        self.assertEqual(self.given("open_app", name="Notepad"), {"name": "Notepad"})
+        keys = self.given("press_key", keys=["ctrl+a", "delete"])
+        self.assertEqual(keys, {"key": "ctrl+a", "then": ["delete"]})
 
     def test_each_of_several_acts_is_done_on_a_look_of_its_own(self) -> None:
         engine, state, _ = self.play(said("key", keys=["a", "b"]), DONE)
         keys = [value for kind, value, *_ in engine.eyes.desktop.inputs if kind == "key"]
         self.assertEqual(keys, ["a", "a", "b", "b"])
-        self.assertEqual(len(self.records(engine, "result")), 2)
+        self.assertEqual(len(self.records(engine, "look")), 3)
 
     def test_a_key_is_not_held_longer_than_the_model_waits_three_times(self) -> None:
         engine, state = self.engine(answers(DONE), "native", executor_grammar="qwen3-vl")
