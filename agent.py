@@ -21887,8 +21887,8 @@ Other servers: --endpoint http://127.0.0.1:11434/v1/chat/completions --model NAM
 With --profile native a model is asked in the words of its training. Of OSWorld-Verified, by their
 makers' own figures (huggingface.co/mPLUG/GUI-Owl-1.5-2B-Instruct, arxiv.org/abs/2602.16855),
 GUI-Owl-1.5 finishes 43.5 % with 2B, 48.2 % with 4B and 52.3 % with 8B, and Qwen3-VL-8B-Thinking
-33.9 %. It is built on Qwen3-VL and takes the same memory. Nobody has measured these models with this
-program yet.""",
+33.9 %. It is built on Qwen3-VL and takes the same memory. Nobody has measured these models with
+this program yet.""",
     "story": """Profile story answers each picture with {"observation": ..., "bboxes": [...],
 "actions": [...]}. Up to max_actions are carried out in order, up to the first that is refused. Then
 the screen is captured, heat is burned in where an action was executed, fainter for the turns before
