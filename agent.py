@@ -42,6 +42,8 @@ ROOMS
     Exchange - one request to a role and its reply, counted and logged
     Changes - what differs between two looks, and where
     Secret places - where secrets were typed, and what of later pictures is grey for it
+    Statistics - shares, quantiles and lines, each with the interval in which the truth lies
+    Calibration - how a model's places lie beside the grid, kept for each server and model
     Eyes - looking at the screen: frames to act on, and when it has come to rest
     Turn engine - look, ask, perform, settle, record - once
     Proof - whether the task is done: its checks, what is known for certain, and a fresh look
@@ -561,6 +563,9 @@ class Config:
         takes="up to 40 letters, digits, _ and -",
     )
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
+    calibration: bool = _setting(
+        True, "correct the model's places by what --check measured of it (calibration.json)"
+    )
 
 
 ####################################################################################################
@@ -5464,6 +5469,7 @@ class ModelInfo:
     note: str = ""  # a sentence for the person about the choice of this model, or empty
     tools: bool | None = None  # whether its chat template shows it the tools of a request
     llama_cpp: bool = False  # whether llama.cpp serves it
+    build: str = ""  # the version of its server, where that tells
     # Its name on disk: a loaded one can be called something else.
     stored: str = field(default="", compare=False)
 
@@ -6048,6 +6054,15 @@ def _fetch(
             answer.set_exception(reason if isinstance(reason, OSError) else error)
 
 
+def _template_shows_tools(properties: JsonObject) -> bool | None:
+    """Whether the chat template has a place for tools, as llama.cpp tells; None if it does not.
+
+    A template without one drops them silently, and the model answers in words.
+    """
+    told = json_object(properties.get("chat_template_caps")).get("supports_tools")
+    return told if isinstance(told, bool) else None
+
+
 class ModelServer:
     """The client of one model server: strict, patient where that is safe, stoppable at any time.
 
@@ -6268,10 +6283,12 @@ class ModelServer:
         if chosen.vision is False:
             raise self._fault("no_vision", f"{chosen.name} reads text only")
         note = _note_on_choice(chosen, listed, wanted)
-        tools = self._template_shows_tools() if chosen.llama_cpp else None
+        properties = self._properties() if chosen.llama_cpp else {}
+        tools = _template_shows_tools(properties)
         if tools is False and self.config.calls == "auto":
             note = f"{note} {TOOLS_LEFT_OUT}".strip()
-        self.info = replace(chosen, note=note, tools=tools)
+        build = str(properties.get("build_info") or "")[:100]
+        self.info = replace(chosen, note=note, tools=tools, build=server_words(build))
         return self.info
 
     def _choice_of_person(self, listed: list[ModelInfo]) -> ModelInfo:
@@ -6293,18 +6310,13 @@ class ModelServer:
             )
         return able[picked]
 
-    def _template_shows_tools(self) -> bool | None:
-        """Whether the chat template has a place for tools, as llama.cpp tells; None if it does not.
-
-        A template without one drops them silently, and the model answers in words.
-        """
+    def _properties(self) -> JsonObject:
+        """What llama.cpp tells of itself; nothing if it does not."""
         root = self.url.path.removesuffix("/chat/completions").removesuffix("/v1")
         try:
-            properties = self._ask(f"{root}/props").value
+            return self._ask(f"{root}/props").value
         except ModelError:
-            return None
-        told = json_object(properties.get("chat_template_caps")).get("supports_tools")
-        return told if isinstance(told, bool) else None
+            return {}
 
     def _listed(self) -> list[ModelInfo]:
         """The models of the first list that names any; LM Studio's own lists tell more."""
@@ -7799,6 +7811,18 @@ def verifier_text(
     parts.append(f"CHECKS:\n{numbered_lines(checks or [task])}")
     parts.append("Is it done? Answer each check by its number, YES or NO and the reason.")
     return "\n\n".join(parts)
+
+
+MARKS_PROMPT = "You find things in pictures."
+
+
+def marks_question(names: Iterable[str]) -> str:
+    """The request for the places of squares of these colours, beside their picture."""
+    form = json.dumps(dict.fromkeys(names, ["x", "y"]))
+    return (
+        f"The picture shows four squares. {GRID_RULES}\n"
+        f"Answer with the centre of each as JSON, nothing else: {form}"
+    )
 
 
 def examiner_text(task: str) -> str:
@@ -9318,6 +9342,481 @@ def grey_boxes(place: SecretPlace, frame: Frame) -> list[Rect]:
 
 
 ####################################################################################################
+# Statistics - shares, quantiles and lines, each with the interval in which the truth lies
+####################################################################################################
+
+NORMAL_95 = 1.959964  # 95 % of a normal distribution lie within so many deviations
+
+
+class Share(NamedTuple):
+    """So many of so many, with the interval of 95 % after Wilson (1927)."""
+
+    hits: int
+    of: int
+
+    @property
+    def rate(self) -> float:
+        """The share itself, 0 to 1; 0 of nothing."""
+        if not self.of:
+            return 0.0
+        return self.hits / self.of
+
+    @property
+    def _middle(self) -> float:
+        """The middle of the interval, which is nearer to a half than the share is."""
+        squared = NORMAL_95**2
+        successes = self.hits + squared / 2
+        return successes / (self.of + squared)
+
+    @property
+    def _reach(self) -> float:
+        """Half of the interval."""
+        squared = NORMAL_95**2
+        spread = self.rate * (1 - self.rate)
+        variance = spread * self.of + squared / 4
+        deviation = math.sqrt(variance)
+        return NORMAL_95 * deviation / (self.of + squared)
+
+    @property
+    def low(self) -> float:
+        """The interval's lower end; 0 where nothing was measured."""
+        lower = self._middle - self._reach
+        return max(0.0, lower)
+
+    @property
+    def high(self) -> float:
+        """The interval's upper end; 1 where nothing was measured."""
+        upper = self._middle + self._reach
+        return min(1.0, upper)
+
+    def holds(self, rate: float) -> bool:
+        """Whether that rate lies in the interval."""
+        return self.low <= rate <= self.high
+
+    def __str__(self) -> str:
+        if not self.of:
+            return "not measured"
+        low = round(100 * self.low)
+        high = round(100 * self.high)
+        return f"{100 * self.rate:.0f} % ({low} to {high}, n {self.of})"
+
+
+def share_of(found: Iterable[bool]) -> Share:
+    """How many of them are true."""
+    known = list(found)
+    return Share(sum(known), len(known))
+
+
+def quantile(values: Iterable[float], part: float) -> float:
+    """The value below which that part of them lies, between two neighbours in proportion."""
+    ordered = sorted(values)
+    place = part * (len(ordered) - 1)
+    below = math.floor(place)
+    above = math.ceil(place)
+    step = ordered[above] - ordered[below]
+    return ordered[below] + step * (place - below)
+
+
+def student_95(freedom: int) -> float:
+    """Student's t for 95 % on both sides, by the series of Abramowitz and Stegun (26.7.5).
+
+    From 3 degrees of freedom on it is good to 1 %.
+    """
+    z = NORMAL_95
+    first = (z**3 + z) / 4
+    second = 5 * z**5 + 16 * z**3
+    second = (second + 3 * z) / 96
+    third = 3 * z**7 + 19 * z**5
+    third = (third + 17 * z**3 - 15 * z) / 384
+    return z + first / freedom + second / freedom**2 + third / freedom**3
+
+
+# The variance of what is rounded to whole numbers: no answer on the grid is truer than that.
+ROUNDING_VARIANCE = 1 / 12
+FIT_LEAST = 6  # answers; with fewer an interval says nothing
+OUTLIER_DEVIATIONS = 4
+OUTLIER_LEAST = 15.0  # grid units: an answer that is nearer belongs to the line
+GRID_MIDDLE = GRID / 2
+
+
+class AxisFit(NamedTuple):
+    """The line through the answers along one axis, told from the middle of the grid.
+
+    An answer lies at `scale` times the distance of its truth from the middle, and `shift` beside
+    that. The errors are half of the intervals of 95 %; `scatter` is the deviation of one answer.
+    """
+
+    scale: float = 1.0
+    shift: float = 0.0  # grid units
+    scale_error: float = 0.0
+    shift_error: float = 0.0
+    scatter: float = 0.0
+    answers: int = 0
+
+    @property
+    def offset(self) -> float:
+        """Where an answer to the grid's zero lies: answer = scale * truth + offset."""
+        return self.shift + GRID_MIDDLE * (1 - self.scale)
+
+    @property
+    def on_grid(self) -> bool:
+        """Whether clicks at such answers hit what was meant, as they are."""
+        return abs(self.scale - 1) <= 0.04 and abs(self.offset) <= 20
+
+
+class Pair(NamedTuple):
+    """Where something is along an axis, and where it was said to be."""
+
+    truth: float
+    answer: float
+
+
+class Line(NamedTuple):
+    """A line through pairs, told from the middle of the grid."""
+
+    scale: float
+    shift: float
+
+    def miss(self, pair: Pair) -> float:
+        """How far an answer lies beyond the line."""
+        expected = self.scale * (pair.truth - GRID_MIDDLE) + self.shift
+        return pair.answer - GRID_MIDDLE - expected
+
+
+def fit_axis(pairs: Sequence[Pair]) -> AxisFit | None:
+    """The least squares line without outliers; None if there are too few places for one.
+
+    A model that takes the neighbour of what was meant would bend the line, so a first one comes
+    from the medians, and what lies far from it is left out.
+    """
+    if not _is_enough(pairs):
+        return None
+    line = _median_line(pairs)
+    distances = [abs(line.miss(pair)) for pair in pairs]
+    # 1.4826 median deviations are one standard deviation of normal errors.
+    deviation = 1.4826 * quantile(distances, 0.5)
+    limit = max(OUTLIER_LEAST, OUTLIER_DEVIATIONS * deviation)
+    kept: list[Pair] = []
+    for pair in pairs:
+        if abs(line.miss(pair)) <= limit:
+            kept.append(pair)
+    if not _is_enough(kept):
+        return None
+    return _least_squares(kept)
+
+
+def _is_enough(pairs: Sequence[Pair]) -> bool:
+    """Whether a line through them says something."""
+    places = {pair.truth for pair in pairs}
+    return len(pairs) >= FIT_LEAST and len(places) >= 3
+
+
+def _median_line(pairs: Sequence[Pair]) -> Line:
+    """The line by the medians of all slopes and of what they leave (Theil and Sen)."""
+    slopes: list[float] = []
+    for place, pair in enumerate(pairs):
+        for other in pairs[:place]:
+            run = pair.truth - other.truth
+            if run:
+                rise = pair.answer - other.answer
+                slopes.append(rise / run)
+    scale = quantile(slopes, 0.5)
+    through_middle = Line(scale, 0.0)
+    misses = [through_middle.miss(pair) for pair in pairs]
+    return Line(scale, quantile(misses, 0.5))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _least_squares(pairs: Sequence[Pair]) -> AxisFit:
+    """The line with its intervals."""
+    number = len(pairs)
+    mean_truth = _mean([pair.truth for pair in pairs])
+    mean_answer = _mean([pair.answer for pair in pairs])
+    spread = 0.0
+    product = 0.0
+    for pair in pairs:
+        away = pair.truth - mean_truth
+        spread += away * away
+        product += away * (pair.answer - mean_answer)
+    scale = product / spread
+    rise = scale * (mean_truth - GRID_MIDDLE)
+    line = Line(scale, mean_answer - GRID_MIDDLE - rise)
+    squares = sum(line.miss(pair) ** 2 for pair in pairs)
+    variance = max(ROUNDING_VARIANCE, squares / (number - 2))
+    student = student_95(number - 2)
+    # The surer, the nearer to the middle of what was asked.
+    lever = (mean_truth - GRID_MIDDLE) ** 2 / spread
+    share = 1 / number + lever
+    return AxisFit(
+        scale=line.scale,
+        shift=line.shift,
+        scale_error=student * math.sqrt(variance / spread),
+        shift_error=student * math.sqrt(variance * share),
+        scatter=math.sqrt(variance),
+        answers=number,
+    )
+
+
+####################################################################################################
+# Calibration - how a model's places lie beside the grid, kept for each server and model
+####################################################################################################
+
+CALIBRATION_FILE = "calibration.json"
+CALIBRATIONS_MOST = 50  # kept, the latest; the file is read at the start of every run
+CALIBRATION_BYTES_MOST = 100_000
+CORRECTED_LEAST = 3.0  # grid units at an edge: one pixel of a small picture makes as much
+CORRECTED_SCALE_MOST = 0.08  # beyond it the model means another space, which no line undoes
+CORRECTED_SHIFT_MOST = 80.0  # grid units, the same share of the grid
+NATIVE_CALLS = "tools"  # the grammar in which a model answers where nothing else is known
+
+
+class CalibrationKey(NamedTuple):
+    """What a calibration holds for; a text each."""
+
+    server: str  # its address
+    model: str
+    size: str  # of the picture, such as 1536x864
+    grammar: str
+
+    def __str__(self) -> str:
+        return f"{self.model} at {self.size}, grammar {self.grammar}"
+
+
+class AxisCorrection(NamedTuple):
+    """What undoes the fault of one axis."""
+
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def undo(self, place: int) -> int:
+        """The place on the grid that an answer means; it may lie outside."""
+        meant = GRID_MIDDLE + (place - GRID_MIDDLE - self.shift) / self.scale
+        return math.floor(meant + 0.5)
+
+
+def axis_correction(fit: AxisFit) -> AxisCorrection:
+    """What of a fit is certain: a part whose interval holds "no fault" is left as it is."""
+    scale = 1.0
+    shift = 0.0
+    if abs(fit.scale - 1) > fit.scale_error:
+        scale = fit.scale
+    if abs(fit.shift) > fit.shift_error:
+        shift = fit.shift
+    if abs(scale - 1) * GRID_MIDDLE + abs(shift) < CORRECTED_LEAST:
+        return AxisCorrection()
+    return AxisCorrection(scale, shift)
+
+
+class Correction(NamedTuple):
+    """What undoes the faults of both axes; this default changes nothing."""
+
+    x: AxisCorrection = AxisCorrection()
+    y: AxisCorrection = AxisCorrection()
+
+    def place(self, said: Coordinate) -> Coordinate:
+        """The place that a model means; raises ToolError for one outside the grid."""
+        return Coordinate(self.x.undo(said.x), self.y.undo(said.y))
+
+    def act(self, act: Act) -> Act:
+        """The act at the places that are meant; raises ToolError as `place` does."""
+        if self == NO_CORRECTION:
+            return act
+        meant: dict[str, Coordinate] = {}
+        for name, kind in annotations_of(type(act.args)).items():
+            value = getattr(act.args, name)
+            if kind is Coordinate and value is not None:
+                meant[name] = self.place(value)
+        return replace(act, args=replace(act.args, **meant))
+
+
+NO_CORRECTION = Correction()
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured of a model's places, and when."""
+
+    key: CalibrationKey
+    build: str  # of the server, empty where it tells none
+    measured: str  # the day
+    x: AxisFit
+    y: AxisFit
+
+    @property
+    def usable(self) -> bool:
+        """Whether the answers are near enough to the grid, and sure, for a line to correct."""
+        for fit in (self.x, self.y):
+            off = abs(fit.scale - 1) > CORRECTED_SCALE_MOST
+            beside = abs(fit.shift) > CORRECTED_SHIFT_MOST
+            unsure = fit.scale_error > CORRECTED_SCALE_MOST
+            if off or beside or unsure:
+                return False
+        return True
+
+    @property
+    def correction(self) -> Correction:
+        """What undoes it; nothing where it is not usable."""
+        if not self.usable:
+            return NO_CORRECTION
+        return Correction(axis_correction(self.x), axis_correction(self.y))
+
+    @property
+    def figures(self) -> str:
+        """Scale and offset of both axes on one line."""
+        x = self.x
+        y = self.y
+        return (
+            f"scale {x.scale:.4f} +-{x.scale_error:.4f} x {y.scale:.4f} +-{y.scale_error:.4f},"
+            f" offset {x.offset:+.0f}, {y.offset:+.0f}"
+        )
+
+    @property
+    def cause(self) -> str:
+        """Why a run is refused that cannot be corrected."""
+        return (
+            f"{self.key.model} points elsewhere than at what it means ({self.figures}), too far to"
+            " be corrected; use another model or server and measure it with --check,"
+            " or --set calibration=off"
+        )
+
+
+def calibration_to_json(known: Calibration) -> JsonDict:
+    """As the file holds it."""
+    return {
+        **known.key._asdict(),
+        "build": known.build,
+        "measured": known.measured,
+        "x": known.x._asdict(),
+        "y": known.y._asdict(),
+    }
+
+
+def calibration_from_json(value: object) -> Calibration:
+    """A calibration of the file; raises ValueError for one that somebody changed."""
+    entry = json_object(value)
+    texts: list[str] = []
+    for name in (*CalibrationKey._fields, "build", "measured"):
+        text = entry.get(name)
+        if not isinstance(text, str):
+            raise ValueError(f"{name} must be a text")
+        texts.append(text[:300])
+    *key, build, measured = texts
+    return Calibration(
+        CalibrationKey(*key),
+        build,
+        measured,
+        _fit_from_json(entry.get("x")),
+        _fit_from_json(entry.get("y")),
+    )
+
+
+def _fit_from_json(value: object) -> AxisFit:
+    """One axis of the file; raises ValueError."""
+    entry = json_object(value)
+    numbers: list[float] = []
+    for name in AxisFit._fields:
+        number = _finite_number(entry.get(name))
+        if number is None:
+            raise ValueError(f"{name} must be a number")
+        numbers.append(number)
+    scale, shift, scale_error, shift_error, scatter, answers = numbers
+    fit = AxisFit(scale, shift, scale_error, shift_error, scatter, int(answers))
+    # What no measurement can give would move every click.
+    least = min(fit.scale_error, fit.shift_error, fit.scatter)
+    if least < 0 or fit.answers < FIT_LEAST or fit.scale <= 0:
+        raise ValueError("a line that no measurement gives")
+    return fit
+
+
+class CalibrationBook:
+    """The calibrations in a folder of runs. Nothing in it is needed: what is damaged is ignored."""
+
+    def __init__(self, root: Path, notice: Callable[[str], None] = lambda text: None) -> None:
+        self.path = root / CALIBRATION_FILE
+        self.notice = notice
+
+    def entries(self) -> list[Calibration]:
+        """All that are kept; one sentence to `notice` if the file cannot be read."""
+        try:
+            with open(self.path, "rb", opener=open_ordinary) as stream:
+                data = stream.read(CALIBRATION_BYTES_MOST)
+            listed = json_list(json_object(strict_json(data)).get("calibrations"))
+            return [calibration_from_json(entry) for entry in listed]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            self.notice(
+                f"{self.path} is ignored, since it cannot be read ({reason}); --check measures anew"
+            )
+            return []
+
+    def of(self, key: CalibrationKey) -> Calibration | None:
+        """What is known for that key; None if nothing is."""
+        for known in self.entries():
+            if known.key == key:
+                return known
+        return None
+
+    def keep(self, measured: Calibration) -> None:
+        """Writes it in the place of an older one, the file whole or not at all.
+
+        Of two programs that write at once one may lose its entry, which the next --check measures.
+        """
+        others = [known for known in self.entries() if known.key != measured.key]
+        kept = [measured, *others][:CALIBRATIONS_MOST]
+        entries = [calibration_to_json(known) for known in kept]
+        text = json.dumps({"calibrations": entries}, indent=1)
+        beside = self.path.with_name(f"{CALIBRATION_FILE}.{os.getpid()}.{token_urlsafe(6)}")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with open(beside, "x", encoding="utf-8", opener=open_ordinary) as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(beside, self.path)
+        except OSError as error:
+            with suppress(OSError):
+                beside.unlink()
+            self.notice(
+                f"{self.path} cannot be written ({error.strerror}); the measurement is not kept"
+            )
+
+
+class Corrected(NamedTuple):
+    """What a run corrects, and a sentence about it for the person, or an empty one."""
+
+    correction: Correction
+    text: str
+
+
+def correction_for(book: CalibrationBook, key: CalibrationKey, build: str) -> Corrected:
+    """What is known of the model that a run asks.
+
+    Raises ConfigError if its places are too far from what it means to be corrected.
+    """
+    known = book.of(key)
+    if not known:
+        return Corrected(NO_CORRECTION, "")
+    if known.build != build:
+        return Corrected(
+            NO_CORRECTION,
+            f"The server was another version when {key} was measured"
+            f" ({known.build or 'unknown'}, now {build or 'unknown'}); --check measures anew.",
+        )
+    if not known.usable:
+        raise ConfigError(f"{known.cause}.")
+    if known.correction == NO_CORRECTION:
+        return Corrected(NO_CORRECTION, "")
+    return Corrected(
+        known.correction, f"Places are corrected as measured on {known.measured}: {known.figures}."
+    )
+
+
+####################################################################################################
 # Eyes - looking at the screen: frames to act on, and when it has come to rest
 ####################################################################################################
 
@@ -9634,6 +10133,7 @@ class Engine:
     began: float = 0.0  # when the turn did
     changed_last: bool = True  # whether the last act may have changed the screen
     filled: int = 0  # the handle of the window in front, if text was typed into it
+    correction: Correction = NO_CORRECTION  # of the places that the model says
     _tokens: int = 0  # of them in the lines on the terminal
     _reached: Screens = field(default_factory=Screens)  # what acts led to
     _watched: Screens = field(default_factory=Screens)  # what was looked at without an act
@@ -9645,12 +10145,25 @@ class Engine:
         return self.profile.roles["executor"]
 
     def perform(self, act: Act, look: Look, turn: int) -> Deed:
-        """Performs an act on what `look` shows, waits for rest, and records both."""
+        """Performs an act on what `look` shows, waits for rest, and records both.
+
+        Its places are corrected here, before anything else sees them: what is recorded, judged and
+        told is where the mouse goes.
+        """
+        outside = ""
+        try:
+            act = self.correction.act(act)
+        except ToolError as error:
+            outside = str(error)
         self.logger.record(IntentRecord(turn=turn, tool=act.name, args=asdict(act.args)))
         self.logger.publish(Phase(f"doing {act.name}"))
         begin = self.clock.now()
         frame = look.frame
-        deed, times = self._perform(act, frame)
+        if outside:
+            deed = _refused(act, "outside", outside, begun=False)
+            times: JsonDict = {}
+        else:
+            deed, times = self._perform(act, frame)
         deed = replace(deed, result=self.logger.hide(deed.result))
         seconds = round(self.clock.now() - begin, 3)
         self.logger.record(
@@ -14713,51 +15226,67 @@ def _check_tool_calls(profile: Profile, info: ModelInfo, server: ModelServer) ->
     return Finding("tool calls", True, text)
 
 
-class CalibrationMark(NamedTuple):
-    """A square of the calibration picture: its colour, and its centre on the grid."""
+MARK_COLOURS = {"red": 0xE02020, "green": 0x20A040, "blue": 0x2040E0, "orange": 0xF09010}
+# Where they stand in each of three pictures, on the grid: each picture reaches two of its edges,
+# and all of them together are four columns and three rows.
+MARK_PLACES = (
+    (Coordinate(25, 40), Coordinate(970, 500), Coordinate(340, 960), Coordinate(660, 40)),
+    (Coordinate(970, 40), Coordinate(340, 500), Coordinate(660, 960), Coordinate(25, 500)),
+    (Coordinate(340, 40), Coordinate(25, 960), Coordinate(970, 960), Coordinate(660, 500)),
+)
 
-    colour: int
-    place: Coordinate
 
+class Aim(NamedTuple):
+    """A place that was asked for, and where the model says that it is, in whatever space."""
 
-CALIBRATION_MARKS = {
-    "red": CalibrationMark(0xE02020, Coordinate(150, 240)),
-    "green": CalibrationMark(0x20A040, Coordinate(820, 130)),
-    "blue": CalibrationMark(0x2040E0, Coordinate(880, 760)),
-    "orange": CalibrationMark(0xF09010, Coordinate(240, 860)),
-}
+    truth: Coordinate
+    x: float
+    y: float
 
 
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
-    """Asks where the squares of a made-up picture are.
+    """Asks where the squares of made-up pictures are, and keeps what their places tell.
 
     That tells what a screenshot costs, whether it was shrunk, and what space the answers are in.
     """
     whole = Rect(0, 0, *screen_size(config))
-    form = json.dumps(dict.fromkeys(CALIBRATION_MARKS, ["x", "y"]))
-    system = "You find things in pictures."
-    question = (
-        f"The picture shows four squares. {GRID_RULES}\n"
-        f"Answer with the centre of each as JSON, nothing else: {form}"
-    )
-    messages = [
-        Message("system", system),
-        Message("user", question, _calibration_picture(whole)),
-    ]
-    settings = {
-        "model": info.name,
-        "temperature": 0,
-        "max_tokens": 300,
-    }
-    reply = server.complete(request_body(settings, messages))
-    yield _check_cost(reply, info, whole, len(system + question))
-    answers = _calibration_answers(message_text(reply.message.get("content")))
-    # Through two places a line can always be laid, whatever they are.
-    if len(answers) < 3:
+    aims: list[Aim] = []
+    for number, places in enumerate(MARK_PLACES):
+        wanted = dict(zip(MARK_COLOURS, places, strict=True))
+        question = marks_question(wanted)
+        image = _calibration_picture(whole, wanted)
+        messages = [Message("system", MARKS_PROMPT), Message("user", question, image)]
+        settings = {"model": info.name, "temperature": 0, "max_tokens": 300}
+        reply = server.complete(request_body(settings, messages))
+        if number == 0:
+            yield _check_cost(reply, info, whole, len(MARKS_PROMPT + question))
+        aims += _calibration_aims(reply.text, wanted)
+        if not aims:
+            break  # who finds none in one picture finds none in the next
+    yield judge_aims(config, info, server.where, aims)
+
+
+def judge_aims(config: Config, info: ModelInfo, where: str, aims: Sequence[Aim]) -> Finding:
+    """Whether the answers lie on the grid, or can be corrected so; a line is kept."""
+    x = fit_axis([Pair(aim.truth.x, aim.x) for aim in aims])
+    y = fit_axis([Pair(aim.truth.y, aim.y) for aim in aims])
+    if not x or not y:
         text = "it did not say where the marks are; choose a model trained for that"
-        yield Finding("calibration", False, text)
-    else:
-        yield _judge_calibration(answers, whole)
+        return Finding("calibration", False, text)
+    whole = Rect(0, 0, *screen_size(config))
+    measured = Calibration(
+        calibration_key(config, info, where), info.build, f"{datetime.now():%Y-%m-%d}", x, y
+    )
+    notices: list[str] = []
+    CalibrationBook(Path(config.dump_dir), notices.append).keep(measured)
+    finding = _judge_calibration(measured, whole, config.calibration)
+    return finding._replace(text="; ".join([finding.text, *notices]))
+
+
+def calibration_key(config: Config, info: ModelInfo, where: str) -> CalibrationKey:
+    """What a measurement made with these settings holds for."""
+    size = screen_size(config)
+    return CalibrationKey(where, info.name, f"{size.width}x{size.height}", NATIVE_CALLS)
 
 
 def _check_cost(reply: Reply, info: ModelInfo, whole: Rect, text_chars: int) -> Finding:
@@ -14772,85 +15301,55 @@ def _check_cost(reply: Reply, info: ModelInfo, whole: Rect, text_chars: int) -> 
     return Finding("screenshot", not warnings, "; ".join([cost, *texts]))
 
 
-def _calibration_picture(whole: Rect) -> bytes:
-    """The marks on white, as the base64 text of a PNG."""
+def _calibration_picture(whole: Rect, squares: Mapping[str, Coordinate]) -> bytes:
+    """Squares of these colours on white, as the base64 text of a PNG."""
     canvas = Canvas(whole.width, whole.height)
     canvas.fill(whole, 0xFFFFFF)
-    side = max(8, whole.height // 20)
-    for mark in CALIBRATION_MARKS.values():
-        centre = to_point(mark.place, whole)
+    side = max(8, whole.height // 20) | 1  # odd, so that the centre is a pixel
+    for colour, place in squares.items():
+        centre = to_point(place, whole)
         left = centre.x - side // 2
         top = centre.y - side // 2
-        canvas.fill(Rect(left, top, side, side), mark.colour)
+        canvas.fill(Rect(left, top, side, side), MARK_COLOURS[colour])
     pixels = bytes(canvas.pixels)
     return PngEncoder().encode(pixels, whole.width, whole.height).base64
 
 
-class CalibrationAnswer(NamedTuple):
-    """Where a model says that a mark is, in whatever space it answers in."""
-
-    x: float
-    y: float
-
-
-def _calibration_answers(text: str) -> dict[str, CalibrationAnswer]:
-    """What a reply says of the marks: name -> place; the last word counts."""
-    names = "|".join(CALIBRATION_MARKS)
-    number = r"(-?\d+(?:\.\d+)?)"
-    pattern = rf"({names})\W{{1,12}}?{number}\s*,\W*{number}"
-    answers = {}
+def _calibration_aims(text: str, wanted: Mapping[str, Coordinate]) -> list[Aim]:
+    """What a reply says of the marks; the last word on each counts."""
+    names = "|".join(wanted)
+    number = r"(-?\d{1,6}(?:\.\d{1,6})?)"
+    pattern = rf"({names})\W{{1,12}}?{number}\s*,\W{{0,12}}{number}"
+    said: dict[str, Aim] = {}
     # Whatever stands around the numbers is let be: brackets, quotes, blanks.
-    for name, x, y in re.findall(pattern, text):
-        answers[name] = CalibrationAnswer(float(x), float(y))
-    return answers
+    for name, x, y in re.findall(pattern, text[:FACT_CHARACTERS]):
+        said[name] = Aim(wanted[name], float(x), float(y))
+    return list(said.values())
 
 
-class AxisFit(NamedTuple):
-    """The line through the answers along one axis: answer = scale * truth + offset."""
-
-    scale: float
-    offset: float
-
-    @property
-    def on_grid(self) -> bool:
-        """Whether clicks at such answers hit what was meant."""
-        return abs(self.scale - 1) <= 0.04 and abs(self.offset) <= 20
-
-
-def _fit_axis(truth: Sequence[float], answers: Sequence[float]) -> AxisFit:
-    """The least squares line."""
-    import statistics  # here: it takes a tenth of the time that importing takes
-
-    scale, offset = statistics.linear_regression(truth, answers)
-    return AxisFit(scale, offset)
-
-
-def _judge_calibration(answers: Mapping[str, CalibrationAnswer], whole: Rect) -> Finding:
+def _judge_calibration(measured: Calibration, whole: Rect, corrects: bool) -> Finding:
     """Whether the answers lie on the grid; if not, where."""
-    truths = [CALIBRATION_MARKS[name].place for name in answers]
-    places = answers.values()
-    x = _fit_axis(
-        [truth.x for truth in truths],
-        [place.x for place in places],
-    )
-    y = _fit_axis(
-        [truth.y for truth in truths],
-        [place.y for place in places],
-    )
-    measured = f"scale {x.scale:.2f} x {y.scale:.2f}, offset {x.offset:+.0f}, {y.offset:+.0f}"
+    x = measured.x
+    y = measured.y
+    shown = f"scale {x.scale:.2f} x {y.scale:.2f}, offset {x.offset:+.0f}, {y.offset:+.0f}"
+    if corrects and measured.usable:
+        if measured.correction == NO_CORRECTION:
+            return Finding("calibration", True, f"0-1000 grid, {shown}")
+        text = f"off the 0-1000 grid, which is corrected from now on: {measured.figures}"
+        return Finding("calibration", True, text)
     if x.on_grid and y.on_grid:
-        return Finding("calibration", True, f"0-1000 grid, {measured}")
+        return Finding("calibration", True, f"0-1000 grid, {shown}, not corrected")
     if _same_shape(x.scale, y.scale, whole):
         # The scales then tell the size of the picture in whose pixels the model answers.
         width = x.scale * GRID + 1
         height = y.scale * GRID + 1
         text = (
-            f"the model answers in pixels of a {width:.0f}x{height:.0f} picture ({measured}), "
+            f"the model answers in pixels of a {width:.0f}x{height:.0f} picture ({shown}), "
             "not on the grid; use Qwen3-VL, which answers on it"
         )
     else:
         text = (
-            f"the answers lie elsewhere ({measured}); clicks would miss: "
+            f"the answers lie elsewhere ({shown}); clicks would miss: "
             "use a larger or less quantised model"
         )
     return Finding("calibration", False, text)
@@ -17195,13 +17694,10 @@ def open_session(
     else:
         model = server.discover()
         task = secrets.hide(read_task(options))
+    corrected = correction_of_run(config, desktop, model, server)
     logger = ExecutionLogger(config.dump_dir, secrets.hide, old, config.keep_megabytes)
     undo.callback(logger.close)
-    if not options.demo and not recording and "//127." in server.where:
-        # On another machine its log is about something else.
-        undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
-    spared = [logger.folder, Path(recording.folder if recording else logger.folder)]
-    delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes, spared)
+    tend_files(options, config, server, logger, undo)
     book = keep_book(logger, old, undo)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
@@ -17220,13 +17716,45 @@ def open_session(
         undo.enter_context(watched(desktop.api, actuator))
     profile = PROFILES[options.profile]
     engine = make_engine(config, profile, desktop, actuator, server, logger, clock, model, notice)
+    engine.correction = corrected.correction
     logger.notice = terminal.say
     server.notice = notice
     panel = open_panel(engine, book, stop, undo) if options.panel else None
     state = AgentState(task, AgentMemory(config.memory_compression_threshold))
     terminal.watch = partial(progress_text, engine, state)
     begin_records(engine, task, resumed=old is not None)
+    if corrected.text:
+        notice(corrected.text)
     return Session(engine, state, terminal, book, recording, panel if options.demo else None)
+
+
+def tend_files(
+    options: argparse.Namespace,
+    config: Config,
+    server: ModelServer,
+    logger: ExecutionLogger,
+    undo: ExitStack,
+) -> None:
+    """Deletes old runs now, and has the server's log of this one copied in the end."""
+    recording: Recording | None = options.recording
+    if not options.demo and not recording and "//127." in server.where:
+        # On another machine its log is about something else.
+        undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
+    spared = [logger.folder, Path(recording.folder if recording else logger.folder)]
+    delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes, spared)
+
+
+def correction_of_run(
+    config: Config, desktop: Desktop, model: ModelInfo, server: ModelServer
+) -> Corrected:
+    """What the places of a run's model need; raises ConfigError if nothing can correct them."""
+    if not config.calibration or model.name == DEMO_SETTINGS["lmstudio_model"]:
+        return Corrected(NO_CORRECTION, "")
+    book = CalibrationBook(Path(config.dump_dir), say)
+    size = frame_size(resolve_area(config.area, desktop), config)
+    key = calibration_key(config, model, server.where)
+    key = key._replace(size=f"{size.width}x{size.height}")
+    return correction_for(book, key, model.build)
 
 
 def try_screen(desktop: Desktop, config: Config) -> None:
