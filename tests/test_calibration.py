@@ -201,7 +201,7 @@ class Clicks(unittest.TestCase):
         )
         engine.correction = correction
         icon = agent.Rect(106, 677, 38, 38)  # the pin of Contacts, at the left lower corner
-        true = agent.Point(icon.left + 2, icon.top + 33)
+        true = agent.Point(icon.left + 34, icon.top + 33)
         said = []
         for place, size in ((true.x, 1279), (true.y, 719)):
             said.append(round(500 + scale * (place * 1000 / size - 500)))
