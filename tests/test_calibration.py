@@ -67,8 +67,8 @@ class Lines(unittest.TestCase):
         self.assertEqual(str(agent.Share(0, 0)), "not measured")
 
     def test_student_is_that_of_the_tables(self) -> None:
-        for freedom, value in ((4, 2.776), (10, 2.228), (30, 2.042)):
-            self.assertAlmostEqual(agent.student_95(freedom), value, delta=0.03)
+        for freedom, value in ((4, 4.604), (10, 3.169), (30, 2.750)):
+            self.assertAlmostEqual(agent.student_99(freedom), value, delta=0.02 * value)
 
 
 class Kept(unittest.TestCase):
