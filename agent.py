@@ -65,7 +65,8 @@ ROOMS
     Demo model - the model of the demo, which finds its way by the pixels, and its server
     Bench targets - drawn screens with one thing to find, to read or to judge in each
     Bench - what is asked of a model to measure it, and what its replies are worth
-    Bench result - what the lines of a bench come to: figures, advice, page and comparison
+    Bench result - what the lines of a bench come to: figures, and advice in plain words
+    Bench page - the files that a bench leaves, and several of them side by side
     Terminal - what a person sees and says while it runs
     Help - reference material for --help TOPIC and --settings
     Options - what can be said on the command line, and the settings that come of it
@@ -9476,6 +9477,11 @@ class AxisFit(NamedTuple):
     scatter: float = 0.0
     answers: int = 0
 
+    def __str__(self) -> str:
+        scale = f"{self.scale:.4f} +-{self.scale_error:.4f}"
+        shift = f"{self.shift:+.1f} +-{self.shift_error:.1f}"
+        return f"scale {scale}, shift {shift} (n {self.answers})"
+
     @property
     def offset(self) -> float:
         """Where an answer to the grid's zero lies: answer = scale * truth + offset."""
@@ -15667,6 +15673,15 @@ class DemoState:
         return replace(self, text=written, clean=False)
 
 
+def demo_done(task: DemoTask, state: DemoState) -> bool:
+    """Whether a task is done, by what the desktop knows and not by its picture."""
+    if task.name == "settings":
+        return state.night_light and not state.program
+    if task.name == "contacts":
+        return state.called == "Zoe"
+    return state.clean and state.saved_text == "Hello from agent.py"
+
+
 def demo_state(wanted: str) -> DemoState:
     """The desktop before that task, by its text or name: the note's has no other program."""
     task = demo_task_called(wanted) or DEMO_TASKS[0]
@@ -17052,6 +17067,23 @@ def calling_items(number: int) -> list[BenchItem]:
     return items
 
 
+def task_items(profiles: Iterable[str]) -> list[BenchItem]:
+    """The demo's tasks, each with the whole loop of each of these profiles."""
+    items: list[BenchItem] = []
+    for profile in profiles:
+        for task in DEMO_TASKS:
+            item = BenchItem(
+                part="tasks",
+                name=f"tasks {profile} {task.name}",
+                question=task.text,
+                scene=None,
+                expected=task.name,
+                kind=profile,
+            )
+            items.append(item)
+    return items
+
+
 class JudgedPair(NamedTuple):
     """The demo desktop finished and not, and what the verifier is asked about both."""
 
@@ -17204,7 +17236,8 @@ def _draw_reading(canvas: Canvas, text: BenchText) -> None:
 # Bench - what is asked of a model to measure it, and what its replies are worth
 ####################################################################################################
 
-BENCH_PARTS = ("pointing", "calling", "judging", "reading")
+BENCH_PARTS = ("pointing", "calling", "judging", "reading", "tasks")
+BENCH_TASK_REQUESTS = 15  # of a demo task, to tell how long it may take
 BENCH_SECONDS = 5.0  # a request, until the first ones tell better
 BENCH_CORRECTIONS = 2  # after a reply without a usable call, as in a run
 
@@ -17256,6 +17289,9 @@ class BenchLine:
     completion: int = 0
     cached: int = -1  # where the server does not tell
     image: int = 0  # tokens that the picture should cost
+    turns: int = 0  # of a task
+    wasted: int = 0  # of them, without a change on the screen
+    claimed: bool = False  # whether the run called the task completed
 
 
 BENCH_FIELDS: Mapping[str, tuple[type, ...]] = {
@@ -17280,6 +17316,17 @@ def bench_line_of(value: object) -> BenchLine:
     return BenchLine(**found)
 
 
+def _line_for(item: BenchItem) -> BenchLine:
+    """A line that tells nothing yet but what was asked."""
+    return BenchLine(
+        part=item.part,
+        name=item.name,
+        size=item.size,
+        kind=item.kind,
+        expected=item.expected,
+    )
+
+
 # Asks one request: the messages, and whether tools stand in the list, in the text, or nowhere.
 BenchAsk = Callable[[BenchItem, Sequence[Message], str], Reply]
 
@@ -17292,6 +17339,7 @@ class Bench:
     whole: Rect  # the size of a picture
     grammar: str  # in which pointing is asked
     draws: bool = True
+    play: Callable[[BenchItem], BenchLine] = _line_for  # a whole task
 
     @property
     def tools(self) -> list[JsonDict]:
@@ -17312,6 +17360,8 @@ class Bench:
 
     def _measure(self, item: BenchItem) -> BenchLine:
         """The same; every ModelError is raised."""
+        if item.part == "tasks":
+            return self.play(item)
         image = b""
         if item.scene and self.draws:
             image = bench_picture(item.scene, self.whole)
@@ -17373,17 +17423,6 @@ class Bench:
 
 # Faults of a server that are about the one request and the model.
 BENCH_ANSWERED = ("context", "no_vision", "no_tools", "error", "not_json", "server", "timeout")
-
-
-def _line_for(item: BenchItem) -> BenchLine:
-    """A line that tells nothing yet but what was asked."""
-    return BenchLine(
-        part=item.part,
-        name=item.name,
-        size=item.size,
-        kind=item.kind,
-        expected=item.expected,
-    )
 
 
 def _with_cost(line: BenchLine, reply: Reply) -> BenchLine:
@@ -17582,7 +17621,7 @@ def minutes_text(seconds: float) -> str:
 
 
 ####################################################################################################
-# Bench result - what the lines of a bench come to: figures, advice, page and comparison
+# Bench result - what the lines of a bench come to: figures, and advice in plain words
 ####################################################################################################
 
 VERDICT_LEAST = 10  # answers; with fewer the interval of any share is wider than 40 %
@@ -17607,10 +17646,7 @@ class BenchResult:
         for name, share in self.shares.items():
             rows.append((name, str(share)))
         for axis, fit in self.lines.items():
-            scale = f"{fit.scale:.4f} +-{fit.scale_error:.4f}"
-            shift = f"{fit.shift:+.1f} +-{fit.shift_error:.1f}"
-            text = f"scale {scale}, shift {shift} (n {fit.answers})"
-            rows.append((f"grid along {axis}", text))
+            rows.append((f"grid along {axis}", str(fit)))
         for name, number in self.numbers.items():
             rows.append((name, f"{number:.1f}"))
         for kind, times in self.errors.items():
@@ -17631,30 +17667,46 @@ class BenchResult:
 def bench_result(about: JsonDict, lines: Sequence[BenchLine]) -> BenchResult:
     """The figures of these lines."""
     result = BenchResult(about)
-    by_part: dict[str, list[BenchLine]] = {part: [] for part in BENCH_PARTS}
+    by_part: dict[str, list[BenchLine]] = {}
+    for part in BENCH_PARTS:
+        by_part[part] = []
     for line in lines:
-        by_part[line.part].append(line)
+        own = by_part[line.part]
+        own.append(line)
     _count_pointing(result, by_part["pointing"])
     _count_calling(result, by_part["calling"])
     _count_judging(result, by_part["judging"])
     read = [line.right for line in by_part["reading"]]
     result.shares["texts read exactly"] = share_of(read)
-    _count_cost(result, lines)
+    _count_tasks(result, by_part["tasks"])
+    single = [line for line in lines if line.part != "tasks"]
+    _count_cost(result, single)
     for line in lines:
         if line.error:
             result.errors[line.error] = result.errors.get(line.error, 0) + 1
     return result
 
 
-def _count_pointing(result: BenchResult, lines: Sequence[BenchLine]) -> None:
+def _count_pointing(
+    result: BenchResult,
+    lines: Sequence[BenchLine],
+) -> None:
     """Hits, also by size, misses, and how the places lie beside the grid."""
     shares = result.shares
-    shares["targets hit"] = share_of(line.right for line in lines)
-    for size in BENCH_SIZES:
-        hits = [line.right for line in lines if line.size == size]
+    right: list[bool] = []
+    beside: list[bool] = []
+    lost: list[bool] = []
+    by_size: dict[int, list[bool]] = {size: [] for size in BENCH_SIZES}
+    for line in lines:
+        right.append(line.right)
+        beside.append(line.neighbour)
+        lost.append(bool(line.error))
+        of_size = by_size.setdefault(line.size, [])
+        of_size.append(line.right)
+    shares["targets hit"] = share_of(right)
+    for size, hits in by_size.items():
         shares[size_name(size)] = share_of(hits)
-    shares["neighbour hit instead"] = share_of(line.neighbour for line in lines)
-    lost = [bool(line.error) for line in lines]
+    shares["neighbour hit instead"] = share_of(beside)
     shares["pointing without a usable first reply"] = share_of(lost)
     along_x: list[Pair] = []
     along_y: list[Pair] = []
@@ -17677,7 +17729,10 @@ def size_name(size: int) -> str:
     return f"targets of {size} pixels hit"
 
 
-def _count_calling(result: BenchResult, lines: Sequence[BenchLine]) -> None:
+def _count_calling(
+    result: BenchResult,
+    lines: Sequence[BenchLine],
+) -> None:
     """Usable replies in each grammar."""
     for grammar in BENCH_GRAMMARS:
         usable: list[bool] = []
@@ -17700,7 +17755,10 @@ def usable_name(grammar: str) -> str:
     return f"calls usable at once, {grammar}"
 
 
-def _count_judging(result: BenchResult, lines: Sequence[BenchLine]) -> None:
+def _count_judging(
+    result: BenchResult,
+    lines: Sequence[BenchLine],
+) -> None:
     """False YES and false NO of the verifier."""
     wrong: dict[str, list[bool]] = {"yes": [], "no": []}
     for line in lines:
@@ -17710,23 +17768,66 @@ def _count_judging(result: BenchResult, lines: Sequence[BenchLine]) -> None:
     result.shares["false NO"] = share_of(wrong["yes"])
 
 
-def _count_cost(result: BenchResult, lines: Sequence[BenchLine]) -> None:
+def _count_tasks(
+    result: BenchResult,
+    lines: Sequence[BenchLine],
+) -> None:
+    """Whole tasks by profile."""
+    by_profile: dict[str, list[BenchLine]] = {}
+    for line in lines:
+        own = by_profile.setdefault(line.kind, [])
+        own.append(line)
+    for profile, own in by_profile.items():
+        _count_profile(result, profile, own)
+
+
+def _count_profile(result: BenchResult, profile: str, lines: Sequence[BenchLine]) -> None:
+    """Tasks that were done, that were said to be done, and the turns that they took."""
+    done: list[bool] = []
+    wrongly: list[bool] = []
+    turns = 0
+    wasted = 0
+    for line in lines:
+        done.append(line.right)
+        wrongly.append(line.claimed and not line.right)
+        turns += line.turns
+        wasted += line.wasted
+    shares = result.shares
+    numbers = result.numbers
+    shares[f"demo tasks done, {profile}"] = share_of(done)
+    shares[f"called completed wrongly, {profile}"] = share_of(wrongly)
+    numbers[f"turns a demo task, {profile}"] = turns / len(lines)
+    numbers[f"of them without a change, {profile}"] = wasted / len(lines)
+
+
+def _count_cost(
+    result: BenchResult,
+    lines: Sequence[BenchLine],
+) -> None:
     """Seconds and tokens, as far as the server tells."""
     if not lines:
         return
     numbers = result.numbers
-    seconds = [line.seconds for line in lines]
+    seconds: list[float] = []
+    prompt = 0
+    completion = 0
+    told = 0  # tokens of prompts of which the server says what it reused
+    reused = 0
+    for line in lines:
+        seconds.append(line.seconds)
+        prompt += line.prompt
+        completion += line.completion
+        if line.cached >= 0:
+            told += line.prompt
+            reused += line.cached
     numbers["requests"] = len(lines)
     numbers["seconds a request, median"] = quantile(seconds, 0.5)
     numbers["seconds a request, 90 % within"] = quantile(seconds, 0.9)
-    numbers["prompt tokens in all"] = sum(line.prompt for line in lines)
-    numbers["reply tokens in all"] = sum(line.completion for line in lines)
-    told = [line for line in lines if line.cached >= 0]
+    numbers["prompt tokens in all"] = prompt
+    numbers["reply tokens in all"] = completion
     if told:
-        prompt = sum(line.prompt for line in told)
-        reused = sum(line.cached for line in told)
         numbers["prompt tokens reused"] = reused
-        numbers["prompt tokens computed"] = prompt - reused
+        numbers["prompt tokens computed"] = told - reused
     _count_picture(numbers, lines)
 
 
@@ -17854,7 +17955,9 @@ def _advice_on_cost(result: BenchResult) -> Iterator[Advice]:
         )
 
 
-# -- files
+####################################################################################################
+# Bench page - the files that a bench leaves, and several of them side by side
+####################################################################################################
 
 
 def bench_json(result: BenchResult, advice: Sequence[Advice]) -> JsonDict:
@@ -18563,8 +18666,9 @@ OPTIONS = (
     Option("--check", "examine desktop, server and model; touches nothing", FLAG),
     Option(
         "--bench",
-        "measure your model on drawn pictures; touches nothing; quick: under 5 minutes",
-        {"nargs": "*", "metavar": "quick"},
+        "measure your model on drawn pictures; touches nothing; quick: under 5 minutes;"
+        " a profile: the demo's tasks with it, too",
+        {"nargs": "*", "metavar": "WORD"},
     ),
     Option(
         "--compare",
@@ -18879,12 +18983,27 @@ def write_text(target: Path, text: str, mode: str) -> str:
 BENCH_TOLD_EVERY = 10  # requests, where no live line can show each
 
 
-def bench_plan(words: Sequence[str]) -> BenchPlan:
-    """The requests that --bench asks for; raises ConfigError for a word that it does not know."""
-    unknown = [word for word in words if word != "quick"]
-    if unknown:
-        raise ConfigError(f"--bench takes the word quick or nothing, not {unknown[0][:60]!r}.")
-    return BENCH_QUICK if words else BENCH_WHOLE
+class BenchOrder(NamedTuple):
+    """What --bench asks for."""
+
+    plan: BenchPlan
+    profiles: Sequence[str]
+
+
+def bench_order(words: Sequence[str]) -> BenchOrder:
+    """The order in these words; raises ConfigError for one that it does not know."""
+    plan = BENCH_WHOLE
+    profiles: list[str] = []
+    for word in words:
+        if word == "quick":
+            plan = BENCH_QUICK
+        elif word in PROFILES:
+            profiles.append(word)
+        else:
+            raise ConfigError(
+                f"--bench takes quick and profiles ({', '.join(PROFILES)}), not {word[:60]!r}."
+            )
+    return BenchOrder(plan, profiles)
 
 
 def bench_asking(config: Config, info: ModelInfo, server: ModelServer) -> BenchAsk:
@@ -18903,21 +19022,29 @@ def bench_grammar(config: Config, info: ModelInfo) -> str:
     return config.calls
 
 
-def measure_model(config: Config, words: Sequence[str], server: ModelServer, tell: Telling) -> int:
+def measure_model(
+    config: Config,
+    order: BenchOrder,
+    server: ModelServer,
+    tell: Telling,
+    player: Callable[[Path, ModelInfo], Callable[[BenchItem], BenchLine]] | None = None,
+) -> int:
     """Measures the model, tells its figures and keeps them; raises ModelError and Stopped.
 
     What was measured until then is kept, told, and not asked again the next time.
     """
-    plan = bench_plan(words)
     info = server.discover()
     root = Path(config.dump_dir)
-    about = bench_about(config, info, server.where, plan)
+    about = bench_about(config, info, server.where, order.plan)
+    about["profiles"] = list(order.profiles)
     whole = Rect(0, 0, *screen_size(config))
     folder = bench_folder(root, about)
-    items = bench_items(plan, BENCH_SEED, whole)
-    lasts = minutes_text(len(items) * BENCH_SECONDS)
+    tasks = task_items(order.profiles)
+    items = [*bench_items(order.plan, BENCH_SEED, whole), *tasks]
+    requests = len(items) + len(tasks) * BENCH_TASK_REQUESTS
+    lasts = minutes_text(requests * BENCH_SECONDS)
     tell.say(
-        f"Measuring {info.name} with {len(items)} requests on drawn pictures,"
+        f"Measuring {info.name} with some {requests} requests on drawn pictures,"
         f" {lasts} at {BENCH_SECONDS:g} s each."
         " The desktop is not touched."
         f" Ctrl+C keeps what was measured in {folder}."
@@ -18927,6 +19054,8 @@ def measure_model(config: Config, words: Sequence[str], server: ModelServer, tel
         whole=whole,
         grammar=bench_grammar(config, info),
     )
+    if player:
+        bench.play = player(folder, info)
     lines: list[BenchLine] = []
     try:
         for line in run_bench(bench, items, folder, tell.progress):
@@ -18936,13 +19065,90 @@ def measure_model(config: Config, words: Sequence[str], server: ModelServer, tel
         advice = bench_advice(result, info.context_length)
         tell_result(result, advice, tell)
         if len(lines) < len(items):
-            tell.say(f"{len(lines)} of {len(items)} requests; start it again to go on.")
+            tell.say(f"{len(lines)} of {len(items)} steps; start it again to go on.")
     keep_result(folder, result, lines, advice)
     keep_lines(config, info, server.where, result, tell)
     page = folder / "bench.html"
     tell.say(f"Written: {page}")
     tell.say(f"Settings that follow, for --config: {folder / BENCH_SETTINGS}")
     return 0
+
+
+BENCH_TURNS_MOST = 20  # of a demo task, which takes a good model 4 to 9
+
+
+@dataclass
+class BenchPlayer:
+    """Carries out the demo's tasks on the drawn desktop, with the person's own model."""
+
+    configs: Mapping[str, Config]  # by profile
+    server: ModelServer
+    info: ModelInfo
+    folder: Path  # holds the runs
+    clock: Clock
+    stop: Stop
+    make: Callable[..., Engine]
+
+    def __call__(self, item: BenchItem) -> BenchLine:
+        """One task; raises Stopped, and ModelError if the server is gone."""
+        task = demo_task_called(item.expected) or DEMO_TASKS[0]
+        desktop = DemoDesktop(self.clock, demo_state(task.name))
+        config = self._config(item.kind)
+        with closing(ExecutionLogger(config.dump_dir)) as logger:
+            engine = self._engine(config, item.kind, desktop, logger)
+            changes: list[bool] = []
+            logger.listen(partial(_note_change, changes))
+            state = AgentState(task.text, AgentMemory(config.memory_compression_threshold))
+            begin = self.clock.now()
+            outcome = run_agent(engine, state)
+        return replace(
+            _line_for(item),
+            right=demo_done(task, desktop.state),
+            claimed=outcome.kind == "completed",
+            turns=state.turn,
+            wasted=max(0, state.turn - sum(changes)),
+            said=cut(f"{outcome.kind}: {outcome.text}", 300),
+            seconds=self.clock.now() - begin,
+        )
+
+    def _config(self, profile: str) -> Config:
+        """The person's settings for a run that needs nobody, and ends."""
+        config = self.configs[profile]
+        return replace(
+            config,
+            dump_dir=str(self.folder / "tasks"),
+            lmstudio_model=self.info.name,
+            area="primary",
+            confirm="never",
+            turn_delay=0.0,
+            max_steps=min(config.max_steps, BENCH_TURNS_MOST),
+        )
+
+    def _engine(
+        self, config: Config, profile: str, desktop: DemoDesktop, logger: ExecutionLogger
+    ) -> Engine:
+        """The parts of a run, without anybody who looks on."""
+        notice = partial(logger.log, level=2)
+        actuator = Actuator(
+            desktop, config, self.clock, self.stop, notice, lambda _: True, Secrets()
+        )
+        return self.make(
+            config,
+            PROFILES[profile],
+            desktop,
+            actuator,
+            self.server,
+            logger,
+            self.clock,
+            self.info,
+            notice,
+        )
+
+
+def _note_change(changes: list[bool], item: Item) -> None:
+    """Notes of each act whether the screen changed by it."""
+    if isinstance(item, ResultRecord):
+        changes.append(bool(item.changed))
 
 
 def tell_result(result: BenchResult, advice: Sequence[Advice], tell: Telling) -> None:
@@ -19055,6 +19261,7 @@ def examine(
 
 def measure(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
     """--bench: the person's own model on drawn pictures, or with --demo the built-in one."""
+    order = bench_order(options.bench)
     with ExitStack() as undo:
         terminal = Terminal(clock, 1, str, undo)
         if options.demo:
@@ -19062,7 +19269,15 @@ def measure(options: argparse.Namespace, config: Config, stop: Stop, clock: Cloc
         key = os.environ.get("LMSTUDIO_API_KEY", "")
         server = ModelServer(config, clock, stop, key, terminal.say)
         server.choose = choose_model
-        return measure_model(config, options.bench, server, telling_on(terminal))
+        configs: dict[str, Config] = {}
+        for name in order.profiles:
+            options.profile = name
+            configs[name] = read_config(options, os.environ)
+
+        def player(folder: Path, info: ModelInfo) -> BenchPlayer:
+            return BenchPlayer(configs, server, info, folder, clock, stop, make_engine)
+
+        return measure_model(config, order, server, telling_on(terminal), player)
 
 
 def find_resumed(options: argparse.Namespace, root: Path) -> Path:

@@ -13,6 +13,8 @@ from typing import Any
 import agent
 from tests import bench_faults
 from tests.bench_faults import WHOLE, Faulty, measured
+from tests.fakes import VirtualClock
+from tests.scripted import ScriptedServer, text
 
 PLAN = agent.BenchPlan(8, 3, 4, 3)
 CASE = agent.Config(lmstudio_model="tiny")
@@ -197,6 +199,38 @@ class Server:
         )
 
 
+class Tasks(unittest.TestCase):
+    """The demo's tasks with a whole loop, on the drawn desktop and its built-in model."""
+
+    def played(self, decide: Any) -> agent.BenchLine:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        configs = {"chat": agent.load_config({"chat": agent.PROFILES["chat"].settings})}
+        player = agent.BenchPlayer(
+            configs,
+            ScriptedServer(decide),  # type: ignore[arg-type]
+            agent.ModelInfo("tiny"),
+            Path(folder.name),
+            VirtualClock(),
+            agent.Stop(),
+            agent.make_engine,
+        )
+        (item, *_) = agent.task_items(["chat"])
+        return player(item)
+
+    def test_a_task_that_is_done_is_counted_with_its_turns(self) -> None:
+        line = self.played(agent.demo_reply)
+        self.assertEqual((line.right, line.claimed, line.turns > 3), (True, True, True), line.said)
+
+    def test_a_completion_that_is_not_true_is_counted_as_one(self) -> None:
+        line = self.played(lambda request: text("1 YES: all of it is done and saved."))
+        self.assertEqual((line.right, line.claimed), (False, True), line.said)
+        result = agent.bench_result({}, [line])
+        self.assertEqual(result.shares["called completed wrongly, chat"], agent.Share(1, 1))
+        self.assertEqual(result.shares["demo tasks done, chat"], agent.Share(0, 1))
+        self.assertNotIn("requests", result.numbers)
+
+
 class Whole(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -209,7 +243,9 @@ class Whole(unittest.TestCase):
 
     def test_a_model_without_a_clue_ends_with_honest_zeros_and_every_file(self) -> None:
         server: Any = Server()
-        self.assertEqual(agent.measure_model(self.config, ["quick"], server, self.tell), 0)
+        self.assertEqual(
+            agent.measure_model(self.config, agent.bench_order(["quick"]), server, self.tell), 0
+        )
         told = "\n".join(self.said)
         self.assertIn("about 4 min at 5 s each", self.said[0])
         self.assertRegex(told, r"targets hit +0 % \(0 to 15, n 22\)")
@@ -227,7 +263,7 @@ class Whole(unittest.TestCase):
 
     def test_results_stand_side_by_side(self) -> None:
         server: Any = Server()
-        agent.measure_model(self.config, ["quick"], server, self.tell)
+        agent.measure_model(self.config, agent.bench_order(["quick"]), server, self.tell)
         results = [
             agent.read_result(self.root, name) for name in ("1", str(self.root / "bench_0001"))
         ]
@@ -247,7 +283,7 @@ class Whole(unittest.TestCase):
 
     def test_a_word_that_it_does_not_know_is_refused(self) -> None:
         with self.assertRaisesRegex(agent.ConfigError, "not 'slow'"):
-            agent.bench_plan(["slow"])
+            agent.bench_order(["slow"])
 
     def test_the_page_escapes_what_a_model_is_called_and_says(self) -> None:
         line = agent.BenchLine("pointing", "pointing 1", error='<img src="x">')
