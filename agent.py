@@ -15324,6 +15324,12 @@ def judge_aims(config: Config, info: ModelInfo, where: str, aims: Sequence[Aim])
     return finding._replace(text="; ".join([finding.text, *notices]))
 
 
+def at_size_of(desktop: Desktop, config: Config) -> Config:
+    """The config with the size that pictures of this desktop have, for which a line holds."""
+    size = frame_size(resolve_area(config.area, desktop), config)
+    return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
+
+
 def calibration_key(config: Config, info: ModelInfo, where: str) -> CalibrationKey:
     """What a measurement made with these settings holds for."""
     size = screen_size(config)
@@ -19238,6 +19244,13 @@ def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock
     return 0 if all_fine else Win32Error.exit_code
 
 
+def at_own_size(options: argparse.Namespace, config: Config, clock: Clock) -> Config:
+    """The config with the size of the person's pictures; as it is where there is no desktop."""
+    with suppress(Win32Error, ConfigError):
+        return at_size_of(open_desktop(options, clock), config)
+    return config
+
+
 def examine(
     options: argparse.Namespace, config: Config, stop: Stop, clock: Clock, terminal: Terminal
 ) -> Iterator[Finding]:
@@ -19253,6 +19266,7 @@ def examine(
     server.choose = choose_model
     yield check_system()
     yield from check_desktop(config, partial(open_desktop, options, clock), clock, waiting)
+    config = at_own_size(options, config, clock)
     if options.demo:
         yield Finding("model", True, "the demo's own; without --demo yours is examined")
         return
@@ -19267,6 +19281,7 @@ def measure(options: argparse.Namespace, config: Config, stop: Stop, clock: Cloc
         if options.demo:
             config = with_demo_model(config, undo)
         key = os.environ.get("LMSTUDIO_API_KEY", "")
+        config = at_own_size(options, config, clock)
         server = ModelServer(config, clock, stop, key, terminal.say)
         server.choose = choose_model
         configs: dict[str, Config] = {}
@@ -19444,9 +19459,7 @@ def correction_of_run(
     if not config.calibration or model.name == DEMO_SETTINGS["lmstudio_model"]:
         return Corrected(NO_CORRECTION, "")
     book = CalibrationBook(Path(config.dump_dir), say)
-    size = frame_size(resolve_area(config.area, desktop), config)
-    key = calibration_key(config, model, server.where)
-    key = key._replace(size=f"{size.width}x{size.height}")
+    key = calibration_key(at_size_of(desktop, config), model, server.where)
     return correction_for(book, key, model.build)
 
 

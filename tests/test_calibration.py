@@ -223,6 +223,19 @@ class Clicks(unittest.TestCase):
         self.assertFalse(self.clicked(agent.NO_CORRECTION, 0.96))
         self.assertTrue(self.clicked(found.correction, 0.96))
 
+    def test_a_run_finds_what_was_measured_for_pictures_of_its_own_screen(self) -> None:
+        desktop = agent.DemoDesktop(VirtualClock())
+        server: Any = Swollen(0.96)
+        self.check(0.96)
+        found = agent.correction_of_run(self.config, desktop, self.info, server)
+        self.assertEqual(found.correction, agent.NO_CORRECTION, "measured at another size")
+        self.config = agent.at_size_of(desktop, self.config)
+        self.check(0.96)
+        plain = replace(self.config, screen_capture_w=0, screen_capture_h=0)
+        for config, corrected in ((plain, True), (replace(plain, calibration=False), False)):
+            found = agent.correction_of_run(config, desktop, self.info, server)
+            self.assertEqual(found.correction != agent.NO_CORRECTION, corrected)
+
     def test_a_true_model_is_not_corrected(self) -> None:
         self.assertIn("0-1000 grid, scale 1.00 x 1.00", self.check(1.0).text)
         book = agent.CalibrationBook(Path(self.config.dump_dir))
