@@ -99,10 +99,6 @@ class Items(unittest.TestCase):
             )
 
 
-class Killed(Exception):
-    pass
-
-
 class Journals(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -130,6 +126,9 @@ class Journals(unittest.TestCase):
             known = sum(end <= cut for end in ends) - 1
             self.assertEqual(model.asked, len(self.items) - known)
             self.assertEqual(len(journal.read_bytes().splitlines()), len(whole) + 1)
+            after = Faulty(1)
+            self.lines(after, about)
+            self.assertEqual(after.asked, 0, "a torn line has spoilt the next one")
 
     def test_what_was_measured_before_a_stop_is_kept(self) -> None:
         model = Faulty(1)
