@@ -18,7 +18,8 @@ import struct
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -35,13 +36,14 @@ POINTER_COLOUR = (
 # Calls that Windows may refuse without any harm to a capture: who has the keyboard is a courtesy.
 COURTESY = frozenset(
     "GetWindowRect GetWindowThreadProcessId GetClassNameW OpenProcess QueryFullProcessImageNameW OpenProcessToken"
-    " GetTokenInformation".split()
+    " GetTokenInformation DwmGetWindowAttribute".split()
 )
 # Functions without a failure answer: a 0 of theirs is a plain value.
 NEVER_FAIL = frozenset(
     "GetSystemMetrics GetForegroundWindow GetWindowTextW MapVirtualKeyW WindowFromPoint GetAncestor GetConsoleWindow"
     " MonitorFromPoint"
-    " GetTickCount PeekMessageW WaitForSingleObject".split()
+    " GetTickCount PeekMessageW WaitForSingleObject IsWindowVisible GetWindowTextLengthW IsIconic IsHungAppWindow"
+    " ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput GetCurrentThreadId".split()
 )
 RELEASES = frozenset(
     "ReleaseDC DeleteDC DeleteObject CloseDesktop CloseHandle SelectObject".split()
@@ -145,6 +147,10 @@ class Foreground:
     process: int = 4711
     class_name: str = "Notepad"
     owner: int = 0  # the handle of the window to which it belongs
+    visible: bool = True
+    cloaked: bool = False  # on another virtual desktop
+    minimised: bool = False
+    hung: bool = False
     level: int = 0x2000  # integrity: low 0x1000, medium, high (administrator) 0x3000; 0: the token may not be opened
 
 
@@ -158,6 +164,13 @@ class Handle:
         self.memory: Any = facts.get("memory")
         self.window: Any = facts.get("window")
         self.pending: list[Callable[[Any], None]] = []  # GDI batches drawing until GdiFlush
+
+
+@lru_cache(maxsize=4096)  # a screen's rows are the same in thousands of simulated Windows
+def own_colours(across: range, y: int) -> bytes:
+    """One row of BGRX in which every pixel has a colour that no other place of the screen has."""
+    high = (y >> 8 & 15) << 20 | (y & 255) << 8
+    return array("I", [high | (x >> 8 & 15) << 16 | x & 255 for x in across]).tobytes()
 
 
 STDOUT = 0x7F00_0000_0004
@@ -199,6 +212,13 @@ class FakeWin32:
         )
         self.double_click_ms, self.clock = double_click_ms, clock or VirtualClock()
         self.others = list[Foreground]()  # further windows, topmost first
+        self.programs_opened = list[str]()  # the paths given to ShellExecuteW
+        self.opens: Foreground | None = None  # comes to the front when a program is started
+        self.keeps_front = (
+            False  # the window in front gives the keyboard away to attached threads only
+        )
+        self.never_front = False  # ... and to nobody
+        self.attached = False
         self.own_level, self.console, self.console_owner = 0x2000, 0, 0
         self.last_input = int(self.clock.now() * 1000) & 0xFFFFFFFF
         self.hotkeys = dict[int, tuple[int, int]]()  # id: (modifiers, VK code)
@@ -285,7 +305,7 @@ class FakeWin32:
                 self.error = GENERAL_FAILURE
             if name == "SendInput":
                 return self._SendInput(*arguments, most=min(self.fail_inserts, arguments[0] - 1))
-            return E_FAIL if name == "SetProcessDpiAwareness" else 0
+            return E_FAIL if name in ("SetProcessDpiAwareness", "DwmGetWindowAttribute") else 0
         return body(*arguments)
 
     def arm(
@@ -355,8 +375,7 @@ class FakeWin32:
             if self.picture:
                 row = array("I", [self.picture(x, y) for x in across])
             else:
-                high = (y >> 8 & 15) << 20 | (y & 255) << 8
-                row = array("I", [high | (x >> 8 & 15) << 16 | x & 255 for x in across])
+                row = array("I", own_colours(across, y))
             for rect, colour in self._paint:
                 part = rect.intersection(Rect(screen.left, y, screen.width, 1))
                 if part.width and part.height:
@@ -758,6 +777,81 @@ class FakeWin32:
         self.error = 1400  # ERROR_INVALID_WINDOW_HANDLE
         return None
 
+    def _EnumWindows(self, take: int, value: int) -> int:
+        callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_ssize_t)(take)
+        for window in [self.window, *self.others]:
+            if window and not callback(window.handle, value):
+                return 0
+        return 1
+
+    def _IsWindowVisible(self, handle: int) -> int:
+        shown = self._shown(handle)
+        return int(bool(shown and shown.visible))
+
+    def _GetWindowTextLengthW(self, handle: int) -> int:
+        shown = self._shown(handle)
+        return len(shown.title) if shown else 0
+
+    def _DwmGetWindowAttribute(self, handle: int, what: int, into: int, size: int) -> int:
+        shown = self._shown(handle)
+        if not shown or (what, size) != (14, 4):
+            return E_FAIL
+        ctypes.memmove(into, struct.pack("<I", 2 * shown.cloaked), 4)
+        return 0
+
+    def _IsIconic(self, handle: int) -> int:
+        shown = self._shown(handle)
+        return int(bool(shown and shown.minimised))
+
+    def _IsHungAppWindow(self, handle: int) -> int:
+        shown = self._shown(handle)
+        return int(bool(shown and shown.hung))
+
+    def _ShowWindowAsync(self, handle: int, how: int) -> int:
+        if how != 9:
+            self.problems.append(f"ShowWindowAsync: {how}")
+        self.others = [
+            replace(w, minimised=w.minimised and w.handle != handle) for w in self.others
+        ]
+        return 1
+
+    def _SetForegroundWindow(self, handle: int) -> int:
+        shown = self._shown(handle)
+        if not shown or self.never_front or (self.keeps_front and not self.attached):
+            return 0
+        behind = [w for w in [self.window, *self.others] if w and w.handle != handle]
+        self.window, self.others = shown, behind
+        return 1
+
+    def _BringWindowToTop(self, handle: int) -> int:
+        return int(bool(self._shown(handle)))
+
+    def _AttachThreadInput(self, ours: int, theirs: int, attach: int) -> int:
+        if (ours, theirs) != (98, 99):
+            self.problems.append(f"AttachThreadInput: {ours}, {theirs}")
+        self.attached = bool(attach)
+        return 1
+
+    def _GetCurrentThreadId(self) -> int:
+        return 98
+
+    def _ShellExecuteW(
+        self,
+        _window: int | None,
+        verb: str,
+        path: str,
+        words: str | None,
+        _dir: str | None,
+        how: int,
+    ) -> int:
+        if (verb, words, how) != ("open", None, 1):
+            self.problems.append(f"ShellExecuteW: {verb} {words} {how}")
+        self.programs_opened.append(path)
+        if self.opens:
+            self.others = [window for window in [self.window, *self.others] if window]
+            self.window = self.opens
+        return 42
+
     def _WindowFromPoint(self, point: Any) -> int:
         for window in [self.window, *self.others]:
             if window and window.rect.contains(Point(point.x, point.y)):
@@ -810,7 +904,8 @@ class FakeWin32:
         window = self._shown(handle)
         if not window:
             return 0
-        ctypes.memmove(into, struct.pack("<I", window.process), 4)
+        if into:
+            ctypes.memmove(into, struct.pack("<I", window.process), 4)
         return 99
 
     def _OpenProcess(self, access: int, _inherit: int, process: int) -> int:

@@ -98,6 +98,22 @@ class Recorder:
         order = [self.front, *WINDOWS]
         return next(window for window in order if window.rect.contains(point))
 
+    def control_at(self, point: Point) -> None:
+        return None
+
+    def focused_control(self) -> None:
+        return None
+
+    def windows(self) -> list[agent.Window]:
+        return [self.front, *WINDOWS]
+
+    def programs(self) -> list[agent.Program]:
+        return []
+
+    def bring_to_front(self, window: agent.Window) -> None:
+        self.judge(window.handle in FORBIDDEN, f"{window.title} to the front")
+        self.front = window
+
     def idle_s(self) -> float:
         return 1e9
 

@@ -20,7 +20,10 @@ PICTURE_TOKENS = 1536 * 864 // 1024
 
 
 class PlainDesktop:
-    """A grey screen with one square that moves to another place with each input, unless it is `dead`."""
+    """A grey screen with one square that moves to another place with each input, unless it is `dead`.
+
+    `known` are its controls, of which there are none.
+    """
 
     def __init__(self, clock: agent.Clock) -> None:
         self.clock = clock
@@ -29,6 +32,7 @@ class PlainDesktop:
         self.number = 0
         self.place = agent.Point(0, 0)
         self.title = "Plain"
+        self.known = agent.KnownControls()
 
     def screen(self) -> agent.Rect:
         return agent.Rect(0, 0, 64, 36)
@@ -69,6 +73,22 @@ class PlainDesktop:
     def window_at(self, point: agent.Point) -> agent.Window | None:
         return self.foreground()
 
+    def control_at(self, point: agent.Point) -> agent.Control | None:
+        return self.known.control_at(point)
+
+    def focused_control(self) -> agent.Control | None:
+        return self.known.focused_control()
+
+    def controls(self, window: agent.Window, most: int, deadline_s: float) -> list[agent.Control]:
+        return self.known.controls(window, most, deadline_s)
+
+    def windows(self) -> list[agent.Window]:
+        window = self.foreground()
+        return [window] if window else []
+
+    def programs(self) -> list[agent.Program]:
+        return [agent.Program("Plain", "plain.lnk", ("plain.exe",))]
+
     def idle_s(self) -> float:
         return math.inf
 
@@ -90,6 +110,12 @@ class PlainDesktop:
 
     def text(self, text: str) -> None:
         self.inputs.append(("text", text))
+
+    def start_program(self, program: agent.Program) -> None:
+        self.inputs.append(("start", program.name))
+
+    def bring_to_front(self, window: agent.Window) -> None:
+        self.inputs.append(("front", window.title))
 
 
 class ScriptedServer:

@@ -28,8 +28,8 @@ NODES_A_LINE_MOST = 9.0  # bottle has 7.2, mini-swe-agent 6.1
 ANY_MOST = 50
 FORMAT_SKIPS_MOST = 3  # tables that lose by the formatter
 ROOMS_OF_ANY_LENGTH = {"Page"}  # its text is HTML, CSS and JavaScript, not Python
-INPUT_ROOM = "Actuator"
-INPUT_METHODS = {"move", "button", "wheel", "key", "text"}
+INPUT_ROOM = "Hands"
+INPUT_METHODS = {"move", "button", "wheel", "key", "text", "start_program", "bring_to_front"}
 
 BAR = "#" * 100
 BANNER = re.compile(r"# (\S.*?) - (\S.*)")

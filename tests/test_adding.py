@@ -37,10 +37,8 @@ VOCABULARY_ROWS = {
 }
 
 # What the demo's model must know to use the tool: its name in every vocabulary, and when.
-DEMO_TOOL = (
-    'DemoTool("middle click", "^middle_click", "middle_click_element", ("x1", "y1", "label")),'
-)
-DEMO_STEP = 'DemoStep("middle click", "It can be tried", "Notes icon", sees=("Notes icon",)),'
+DEMO_TOOL = 'DemoTool("quadruple click", "^quadruple_click", "quadruple_click_element", ("x1", "y1", "label")),'
+DEMO_STEP = 'DemoStep("quadruple click", "It can be tried", "Notes icon", sees=("Notes icon",)),'
 
 # A copied row of PROFILES, changed: one profile's roles and settings with another one's words.
 COPIED_PROFILE, ITS_WORDS, OTHER_WORDS = "commander", "COMMANDER_WORDS", "PLANNER_WORDS"
@@ -133,10 +131,10 @@ class ATool(AddingCase):
     def test_a_tool_by_the_recipe_is_used_by_the_demos_model_in_each_profile_that_names_it(
         self,
     ) -> None:
-        self.insert(from_the_readme('Tool("middle_click"'), TOOLS_ROW)
-        self.insert(from_the_readme('"middle_click": lambda'), HANDS_ROW)
+        self.insert(from_the_readme('Tool("quadruple_click"'), TOOLS_ROW)
+        self.insert(from_the_readme('"quadruple_click": lambda'), HANDS_ROW)
         for standing in VOCABULARY_ROWS.values():
-            self.insert(from_the_readme('"middle_click": "'), standing)
+            self.insert(from_the_readme('"quadruple_click": "'), standing)
         self.insert(DEMO_TOOL, DEMO_TOOLS_ROW)
         self.insert(DEMO_STEP, DEMO_STEPS_ROW)
         for profile in VOCABULARY_ROWS:
@@ -149,17 +147,17 @@ class ATool(AddingCase):
         self.assertIn("max_steps", said)
         acts = [record for record in records if record["kind"] == "intent"]
         results = [record["result"] for record in records if record["kind"] == "result"]
-        self.assertEqual(acts[0]["tool"], "middle_click", said)
+        self.assertEqual(acts[0]["tool"], "quadruple_click", said)
         self.assertEqual(acts[0]["args"]["element_name"], "Notes icon")
-        self.assertEqual(results[0], "Middle-clicked: Notes icon")
+        self.assertEqual(results[0], "Clicked four times: Notes icon")
 
     def test_a_vocabulary_without_the_tool_does_not_offer_it(self) -> None:
-        self.insert(from_the_readme('Tool("middle_click"'), TOOLS_ROW)
-        self.insert(from_the_readme('"middle_click": lambda'), HANDS_ROW)
-        self.insert(from_the_readme('"middle_click": "'), VOCABULARY_ROWS["chat"])
+        self.insert(from_the_readme('Tool("quadruple_click"'), TOOLS_ROW)
+        self.insert(from_the_readme('"quadruple_click": lambda'), HANDS_ROW)
+        self.insert(from_the_readme('"quadruple_click": "'), VOCABULARY_ROWS["chat"])
         code, said, records = self.demo("commander")
         self.assertEqual(code, 0, said)
-        self.assertNotIn("middle_click", str(records))
+        self.assertNotIn("quadruple_click", str(records))
 
 
 class AProfile(AddingCase):

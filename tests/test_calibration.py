@@ -227,13 +227,17 @@ class Clicks(unittest.TestCase):
         desktop = agent.DemoDesktop(VirtualClock())
         server: Any = Swollen(0.96)
         self.check(0.96)
-        found = agent.correction_of_run(self.config, desktop, self.info, server)
+        found = agent.correction_of_run(
+            self.config, agent.PROFILES["planner"], desktop, self.info, server
+        )
         self.assertEqual(found.correction, agent.NO_CORRECTION, "measured at another size")
         self.config = agent.at_size_of(desktop, self.config)
         self.check(0.96)
         plain = replace(self.config, screen_capture_w=0, screen_capture_h=0)
         for config, corrected in ((plain, True), (replace(plain, calibration=False), False)):
-            found = agent.correction_of_run(config, desktop, self.info, server)
+            found = agent.correction_of_run(
+                config, agent.PROFILES["planner"], desktop, self.info, server
+            )
             self.assertEqual(found.correction != agent.NO_CORRECTION, corrected)
 
     def test_a_true_model_is_not_corrected(self) -> None:

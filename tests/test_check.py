@@ -202,7 +202,7 @@ class Check(unittest.TestCase):
         clock = agent.SystemClock(stop)
         desktop = agent.DemoDesktop(clock)
         findings = list(agent.check_desktop(agent.Config(), lambda: desktop, clock))
-        self.assertEqual([f.what for f in findings], ["screen", "capture", "window"])
+        self.assertEqual([f.what for f in findings], ["screen", "capture", "window", "controls"])
         self.assertTrue(all(f.fine for f in findings))
         self.assertEqual(list(desktop.acts), [])
 

@@ -580,8 +580,8 @@ class ConfirmationRules(GateCase):
 class Terminal:
     """A terminal at which lines are typed at set times of a virtual clock."""
 
-    def __init__(self, lines: list[str], tty: bool = True) -> None:
-        self.lines, self.isatty = lines, lambda: tty
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
 
     def __iter__(self) -> Any:
         return iter(self.lines)
@@ -592,7 +592,11 @@ class AtTheConsole(unittest.TestCase):
         """The answer, what was said, and how long it took."""
         clock, said = VirtualClock(), list[str]()
         start = clock.now()
-        with mock.patch.object(sys, "stdin", Terminal(lines, tty)):
+        # Windows asks its console, not sys.stdin, whether somebody is there.
+        with (
+            mock.patch.object(sys, "stdin", Terminal(lines)),
+            mock.patch.object(agent, "_person_is_there", lambda: tty),
+        ):
             confirm = agent.console_confirm(
                 agent.load_config({"test": {"confirm_wait": 30}}), clock, said.append
             )

@@ -17,7 +17,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import VirtualClock
-from tests.test_main import CommandLineCase
+from tests.test_main import CommandLineCase, copy_folder
 
 JOURNALS = Path(__file__).resolve().parent / "journals"
 PROFILES = ("planner", "commander", "chat", "pointer", "story")
@@ -49,7 +49,7 @@ class JournalCase(CommandLineCase):
         for profile in profiles:
             with self.subTest(profile):
                 shutil.rmtree(self.folder / "dumps", ignore_errors=True)
-                shutil.copytree(JOURNALS / profile, self.run_folder())
+                copy_folder(JOURNALS / profile, self.run_folder())
                 self.rewrite(change(self.records()))
                 check(profile)
 

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -23,6 +24,11 @@ QUICK = {
 }  # the demo's model finds its controls at any size
 
 
+def copy_folder(source: Path, target: Path) -> None:
+    """Without CopyFile2, which shutil.copy2 calls on Windows from Python 3.12 on, and Wine lacks."""
+    shutil.copytree(source, target, copy_function=shutil.copyfile)
+
+
 class CommandLineCase(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -36,7 +42,8 @@ class CommandLineCase(unittest.TestCase):
         out, err = io.StringIO(), io.StringIO()
         environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **QUICK, **(environ or {})}
         hasty = (
-            "--set settle_floor_ms=0 --set settle_interval_ms=1 --set demo_page_wait=0".split()
+            "--set settle_floor_ms=0 --set settle_interval_ms=1 --set settle_patience_ms=0"
+            " --set demo_page_wait=0".split()
             if "--demo" in argv
             else []
         )

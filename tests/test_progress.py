@@ -134,7 +134,9 @@ class Progress(ProgressCase):
         self.assertEqual((self.run_state.stalled, self.desktop.dialog), (0, "n" * 9))
 
     def test_an_act_that_was_tried_in_vain_and_works_now_is_progress(self) -> None:
-        self.drawn(lambda r: PLAN if role_of(r) == "planner" else BUTTON, max_steps=6)
+        self.drawn(
+            lambda r: PLAN if role_of(r) == "planner" else BUTTON, max_steps=6, auto_zoom=False
+        )
         self.desktop.works_from = 4
         stalls = []
         note = self.run_engine.logger.record

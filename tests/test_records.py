@@ -84,7 +84,7 @@ class Roles(RecordsCase):
         first = self.run_of(plan_and(CLICK), max_steps=3)
         second, state = self.engine(plan_and(CLICK), old=first.logger.folder, max_steps=5)
         roles = dict(second.profile.roles)
-        roles["executor"] = roles["executor"]._replace(prompt="You act.")
+        roles["executor"] = roles["executor"]._replace(prompt="You act.", extra="")
         second.profile = second.voice.profile = agent.replace(second.profile, roles=roles)
         agent.resume(second, state)
         agent.run_agent(second, state)

@@ -12,7 +12,7 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.test_main import CommandLineCase
+from tests.test_main import CommandLineCase, copy_folder
 
 SOURCE = Path(agent.__file__).resolve().parent
 
@@ -267,7 +267,7 @@ class Script(ReplayCase):
         for place in (self.folder / "a", self.folder / "b" / "scripts"):
             place.mkdir(parents=True)
             shutil.copyfile(self.folder / "mine.py", place / "mine.py")
-            shutil.copytree(self.folder / "mine_recording", place / "mine_recording")
+            copy_folder(self.folder / "mine_recording", place / "mine_recording")
         for beside in (self.folder / "a", self.folder / "b"):
             (beside / "agent.py").write_text("raise SystemExit('the near one')", encoding="utf-8")
         for script in (self.folder / "a" / "mine.py", self.folder / "b" / "scripts" / "mine.py"):

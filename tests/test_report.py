@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 import unittest
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +14,7 @@ from unittest import mock
 
 import agent
 from tests.scripted import PLAN, PROOF, EngineCase, call, page_items, role_of, text
-from tests.test_main import CommandLineCase
+from tests.test_main import CommandLineCase, copy_folder
 
 HOSTILE = (
     "</script><script>alert(1)</script><img src=x onerror=alert(2)> \u202e\u05d0\u05d1\u05d2 <!-- "
@@ -29,11 +28,6 @@ def blocks(page: str) -> list[dict[str, Any]]:
         json.loads(data)
         for data in re.findall(r'<script type="application/json">(.*?)</script>', page)
     ]
-
-
-def copy_bytes(source: str, target: str) -> None:
-    """Without CopyFile2, which shutil.copy2 calls on Windows and Wine lacks."""
-    Path(target).write_bytes(Path(source).read_bytes())
 
 
 class Turns(EngineCase):
@@ -88,7 +82,7 @@ class Turns(EngineCase):
         )
         self.assertEqual(
             (end["result"], end["notes"], end["requests"]),
-            ("Mission complete", [["verification", "YES"]], 2),
+            ("Mission complete", [["verification", "YES: Press the button"]], 2),
         )
 
     def test_corrections_refusals_and_wasted_turns_are_counted(self) -> None:
@@ -363,7 +357,7 @@ class Runs(CommandLineCase):
         (self.run_folder(4)).mkdir()
         (self.run_folder(4) / "turns.jsonl").write_bytes(b'{"kind": "run", "ti\xff')
         for number, time in ((5, "1e300"), (6, "NaN"), (7, '"x"')):
-            shutil.copytree(self.run_folder(1), self.run_folder(number), copy_function=copy_bytes)
+            copy_folder(self.run_folder(1), self.run_folder(number))
             journal = self.run_folder(number) / "turns.jsonl"
             journal.write_text(
                 re.sub(r'"time": [\d.]+', f'"time": {time}', journal.read_text(), count=1)

@@ -265,9 +265,9 @@ class Reading(unittest.TestCase):
             "x " * 500_000,
             "[{" * 500_000,
         ):
-            begun = time.monotonic()
+            begun = time.process_time()  # not the clock's, which runs while others work
             agent.cut(agent.cut_repetition(agent.read_story(text(said))[0]), 1500)
-            self.assertLess(time.monotonic() - begun, 5, said[:20])
+            self.assertLess(time.process_time() - begun, 5, said[:20])
 
 
 class Acting(StoryCase):

@@ -180,7 +180,9 @@ class Console(unittest.TestCase):
 class Loudness(CommandLineCase):
     def test_quiet_says_only_how_it_ended_and_verbose_what_was_said(self) -> None:
         _, quiet, _ = self.main("--demo", "-q")
-        self.assertEqual([line.split()[0] for line in quiet.splitlines()], ["completed:", "6"])
+        self.assertEqual(
+            [line.split()[0] for line in quiet.splitlines()], ["completed:", "check", "6"]
+        )
         _, verbose, _ = self.main("--demo", "-v")
         self.assertIn("SCREEN_SHOWS", verbose)
 
@@ -206,7 +208,7 @@ class Loudness(CommandLineCase):
         self.assertRegex(
             out.splitlines()[-1],
             r"^6 turns, 4 acts, 0 refused, \d+\.\d s, of it \d+\.\d s model and \d+\.\d s program,"
-            r" 7 requests, \d+ tokens; see .*run_0001.report\.html$",
+            r" 8 requests, \d+ tokens; see .*run_0001.report\.html$",
         )
 
     def test_a_pipe_gets_no_escape_sequence(self) -> None:

@@ -268,13 +268,17 @@ class Schemas(unittest.TestCase):
         self.assertEqual(set(parameters["required"]), {"summary", "archived_turns"})
 
     def test_a_call_made_from_the_schema_is_accepted(self) -> None:
-        samples = {"string": "ctrl+s", "array": [100, 200]}
+        samples = {"string": "ctrl+s", "array": [100, 200], "boolean": True, "integer": 5}
         every = Vocabulary({name: name for name in agent.TOOLS})
         for schema in every.schemas(list(agent.TOOLS)):
             function = schema["function"]
             given = {n: samples[p["type"]] for n, p in function["parameters"]["properties"].items()}
+            if "then" in given:
+                given["then"] = ["tab", "enter"]
             if function["name"] == "drag":
                 given["end"] = [300, 400]
+            given |= {name: "ctrl" for name in given if name == "modifiers"}
+            given |= {name: "right" for name in given if name == "button"}
             act = every.parse(ToolCall(function["name"], given))
             self.assertEqual(act.name, function["name"])
             self.assertIsInstance(act.args, agent.TOOLS[function["name"]].args)

@@ -58,7 +58,7 @@ OFFSETS = {
     "TOKEN_MANDATORY_LABEL.Attributes": 8,
 }
 HANDLES_RETURNED = """OpenInputDesktop GetDC CreateCompatibleDC CreateDIBSection SelectObject GetForegroundWindow
-    OpenProcess WindowFromPoint MonitorFromPoint GetAncestor GetConsoleWindow CreateMutexW GetStdHandle""".split()
+    OpenProcess WindowFromPoint MonitorFromPoint GetAncestor GetConsoleWindow CreateMutexW GetStdHandle ShellExecuteW""".split()
 # Where each function takes a handle or a pointer; an int there would lose the upper half on 64-bit Windows.
 WIDE_ARGUMENTS = {
     "SetProcessDpiAwarenessContext": [0],
@@ -90,6 +90,16 @@ WIDE_ARGUMENTS = {
     "WindowFromPoint": [0],
     "MonitorFromPoint": [0],
     "GetAncestor": [0],
+    "EnumWindows": [0, 1],
+    "IsWindowVisible": [0],
+    "GetWindowTextLengthW": [0],
+    "DwmGetWindowAttribute": [0, 2],
+    "IsIconic": [0],
+    "IsHungAppWindow": [0],
+    "ShowWindowAsync": [0],
+    "SetForegroundWindow": [0],
+    "BringWindowToTop": [0],
+    "ShellExecuteW": [0, 1, 2, 3, 4],
     "GetLastInputInfo": [0],
     "RegisterHotKey": [0],
     "PeekMessageW": [0, 1],
@@ -99,7 +109,7 @@ WIDE_ARGUMENTS = {
     "GetConsoleMode": [0, 1],
     "SetConsoleMode": [0],
 }
-LIBRARIES = {"user32", "gdi32", "kernel32", "shcore", "advapi32"}
+LIBRARIES = {"user32", "gdi32", "kernel32", "shcore", "advapi32", "dwmapi", "shell32"}
 
 
 def zeros(name: str) -> list[object]:
@@ -194,7 +204,7 @@ class Table(unittest.TestCase):
                 self.world.arm(names={name})
                 with self.assertRaises(agent.Win32Error) as caught:
                     getattr(self.world.api, name)(*zeros(name))
-                hresult = name == "SetProcessDpiAwareness"
+                hresult = name in ("SetProcessDpiAwareness", "DwmGetWindowAttribute")
                 self.assertEqual(
                     (caught.exception.function, caught.exception.code),
                     (name, E_FAIL if hresult else 31),
@@ -225,12 +235,15 @@ class Table(unittest.TestCase):
             checks = {agent.nonzero, agent.hresult_ok}
             if row.result is agent.HANDLE:
                 checks = {agent.is_handle}
+            if row.result is agent.HINSTANCE:
+                checks = {agent.is_started}
             self.assertIn(row.check, {*checks, agent.NO_CHECK}, name)
 
     def test_a_row_without_a_check_says_why(self) -> None:
         lines = Path(agent.__file__).read_text(encoding="utf-8").splitlines()
         rows = [line for line in lines if line.startswith('    "') and "NO_CHECK)" in line]
-        self.assertEqual({row.split('"')[1] for row in rows}, NEVER_FAIL | {"SendInput"})
+        names = {row.split('"')[1] for row in rows}
+        self.assertEqual(names & set(agent.WIN32), NEVER_FAIL | {"SendInput"})
         self.assertEqual([row for row in rows if "),  # " not in row], [])
 
     def test_a_name_without_a_row_is_named_and_told_where_to_add_it(self) -> None:

@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -59,6 +60,7 @@ def loaded(path: Path) -> ModuleType:
     return module
 
 
+@cache
 def uses(path: Path) -> list[Use]:
     """Every use of a regular expression in the file; raises LookupError where its pattern cannot be found."""
     text = path.read_text(encoding="utf-8")
@@ -121,6 +123,7 @@ def compiled_in(value: Any) -> list[re.Pattern[Any]]:
     return []
 
 
+@cache
 def names_in(module: ModuleType, function: ast.AST | None) -> dict[str, Any]:
     """What the file defines, and those locals of a function that are put together from it."""
     known = dict(vars(module))
@@ -234,10 +237,23 @@ def members(items: Any) -> list[str]:
 
 
 def pieces(parts: Any, before: str = "") -> Iterator[tuple[str, str]]:
-    """(what comes before, a piece) for every part of a syntax tree, at any depth."""
+    """(what comes before, a piece) for every part of a syntax tree, at any depth.
+
+    Letters that follow each other are one piece, and each letter is one with nothing before it: no
+    letter of a word is repeated by its pattern where another one is not.
+    """
+    word = ""
     for kind, value in parts:
         name = str(kind)
         own = spelled_part(name, value)
+        if name == "LITERAL":
+            yield "", own
+            word += own
+            continue
+        if word:
+            yield before, word
+            before += word
+            word = ""
         yield before, own
         if name == "IN":
             for char in members(value):
@@ -253,6 +269,8 @@ def pieces(parts: Any, before: str = "") -> Iterator[tuple[str, str]]:
         elif name == "ATOMIC_GROUP":
             yield from pieces(value, before)
         before += own
+    if word:
+        yield before, word
 
 
 class Grown(NamedTuple):

@@ -69,9 +69,9 @@ class Program:
             self.folder.cleanup()
 
 
-def run(endpoint: str, *options: str, agent: Path = AGENT) -> Run:
+def run(endpoint: str, *options: str, agent: Path = AGENT, seconds: float = 300) -> Run:
     """A whole run."""
-    return Program(endpoint, *options, agent=agent).finish()
+    return Program(endpoint, *options, agent=agent).finish(seconds)
 
 
 def load(agent: Path = AGENT) -> Any:

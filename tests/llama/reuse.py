@@ -5,6 +5,9 @@
 Long runs on the demo desktop, each of them in front of a fresh server. A row counts the requests
 of the role that acts (or the verifier's): the share of all their tokens that was reused, and the
 tokens reused and computed a request, on average and in the middle one.
+
+Of a story all but the instructions is new each time: the picture, and the observation, which its
+prompt asks for in three short sentences. The built-in model's is one sentence; both are rows.
 """
 
 from __future__ import annotations
@@ -32,13 +35,16 @@ class Scene(NamedTuple):
     context: int = 16384
     role: str = "executor"
     writes: int = 1000  # lines before it saves, and says that it is done
+    sentences: int = 1  # of an observation
 
 
+RUN_S = 1800  # the longest takes 3 minutes alone, and several times that on a busy machine
 SCENES = (
     Scene("planner", "planner", 50),
     Scene("planner, every third screen unchanged", "planner", 50, still=3),
     Scene("commander", "commander", 30),
     Scene("story", "story", 30),
+    Scene("story, three sentences", "story", 30, sentences=3),
     Scene("chat at 16384", "chat", 100),
     Scene("chat at 8192", "chat", 100, context=8192),
     Scene("verifier", "planner", 50, role="verifier", writes=0),
@@ -68,10 +74,11 @@ class Row(NamedTuple):
 class LongWriter:
     """The demo's model, but one that has many lines to write into Notes before it saves them."""
 
-    def __init__(self, demo: DemoWriter, lines: int, still: int) -> None:
+    def __init__(self, demo: DemoWriter, scene: Scene) -> None:
         self.demo = demo
-        self.lines = lines
-        self.still = still
+        self.lines = scene.writes
+        self.still = scene.still
+        self.sentences = scene.sentences
         self.acts = 0
         self.orders = 0
         self.writing = False
@@ -115,12 +122,22 @@ class LongWriter:
         values = {"key": "f6"} if idle else {"text": f"{number} is a line of the list. "}
         if not request.get("tools"):
             action = {"name": "key" if idle else "type", **values}
-            return said_only(json.dumps({"observation": said, "bboxes": [], "actions": [action]}))
+            seen = self.observation(reason)
+            return said_only(json.dumps({"observation": seen, "bboxes": [], "actions": [action]}))
         begins = "press_key" if idle else "type"
         name = next(name for name in tools_of(request) if re.match(f"{begins}|press_.*_key", name))
         call = {"name": name, "arguments": json.dumps(filled(request, name, values, reason))}
         tool_call = {"id": f"call{number}", "type": "function", "function": call}
         return {**said_only(said), "tool_calls": [tool_call]}
+
+    def observation(self, reason: str) -> str:
+        """What a story's turn saw: the reason alone, as the built-in model, or the whole."""
+        if self.sentences == 1:
+            return reason
+        return (
+            f"Typing line {self.acts - 1} worked, it stands at the end. Notes is open and has the "
+            f"keyboard. Next I type line {self.acts} of the list."
+        )
 
 
 def said_only(text: str) -> Json:
@@ -157,9 +174,9 @@ def measure(server: LlamaServer, scene: Scene, agent: Path = AGENT) -> Row:
     options = ["--profile", scene.profile, "--max-steps", str(scene.turns)]
     with (
         DemoWriter(agent) as demo,
-        Between(server.base, LongWriter(demo, scene.writes, scene.still)) as between,
+        Between(server.base, LongWriter(demo, scene)) as between,
     ):
-        done = run(between.endpoint, *options, agent=agent)
+        done = run(between.endpoint, *options, agent=agent, seconds=RUN_S)
     return row_of(scene, between.exchanges, done.code, len(done.records("archive")), done.text)
 
 

@@ -105,14 +105,14 @@ class Driver:
         ]
         missed, again = [], 0
         for x, y in places:
-            for _ in range(
-                2
-            ):  # on a machine under load Wine puts the mouse back once in some thousand moves
+            # On a busy machine Wine hears late of an earlier move, and puts the mouse back to its place.
+            for _ in range(5):
                 self.desktop.move(self.agent.Point(x, y))
                 found = self.desktop.cursor()
                 if (found.x, found.y) == (x, y):
                     break
                 again += 1
+                self.clock.sleep(0.05)
             else:
                 missed.append([[x, y], [found.x, found.y]])
         return {"tried": len(places), "missed": missed, "again": again}

@@ -185,6 +185,7 @@ class Target:
         self.main = self.edit = self.area = 0
         self.edit_before: Any = None
         self.stripes = self.drawn = self.clicks = 0
+        self.waiting: list[str] = []
         self.make_windows(*options.at, *options.size)
 
     def make_windows(self, x: int, y: int, width: int, height: int) -> None:
@@ -401,14 +402,23 @@ class Target:
 
     # ---- commands ----
 
-    def obey(self) -> None:
+    def read_commands(self) -> list[str]:
         try:
             with open(self.commands, encoding="utf-8") as file:
                 lines = file.read().splitlines()
             os.remove(self.commands)
         except OSError:  # none there, or still being written: the next tick comes in 50 ms
-            return
-        for line in filter(None, lines):
+            return []
+        return [line for line in lines if line]
+
+    def obey(self) -> None:
+        """Obeys at this tick what was read at the one before.
+
+        A tick comes only once no input is waiting, but on a busy machine input and a command may both arrive while one
+        is being worked off; at the next tick the input from before the command is worked off for sure.
+        """
+        lines, self.waiting = self.waiting, self.read_commands()
+        for line in lines:
             verb, _, rest = line.partition(" ")
             if verb == "focus":
                 self.user.SetForegroundWindow(self.main)

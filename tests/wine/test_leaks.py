@@ -13,7 +13,7 @@ class GdiHandles(unittest.TestCase):
     ) -> None:
         # GetGuiResources answers 0 under Wine, so what is left is counted instead of what is used.
         with Desktop() as desktop:
-            found = Driver(desktop).ask("leaks", captures=500, timeout=150)
+            found = Driver(desktop).ask("leaks", captures=500, timeout=400)
         self.assertGreater(found["before"], 60_000)
         self.assertEqual(found["after_captures"], found["before"])
         self.assertEqual(found["after_failures"], found["before"])

@@ -183,7 +183,7 @@ class OnARealDesktop(unittest.TestCase):
                 "60",
                 *options,
                 stdin=task + "\n",
-                timeout=150,
+                timeout=400,
             )
         steps = "\n".join(f"{e.number} {e.kind} {e.step}" for e in model.exchanges)
         self.assertEqual((code, server.errors), (0, []), f"{output}\n{steps}")

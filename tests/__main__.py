@@ -1,0 +1,190 @@
+"""The whole test suite on every processor, one module after the other in a few processes.
+
+    python -m tests [MODULE ...]
+
+It takes the modules that `python -m unittest` takes, and tests.attacks.check_patterns. Each process takes the next
+module that nobody has begun, the longest first. What fails is printed in full, and the end reads as unittest's does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+POLL_S = 0.05
+LOG_SHOWN = 20_000  # characters of what a process printed before it died
+
+# The modules that take longest, so that none of them is begun when the others have ended.
+LONGEST = (
+    "attacks.check_patterns",
+    *"test_actuator test_attacks test_replay test_journals test_story test_resume test_adding".split(),
+    *"test_demo_tasks test_report test_chat test_shape test_progress test_demo test_replies".split(),
+)
+
+# Its times are those of the processor, which Windows counts too coarsely for two processes side by side; patterns are
+# the same there.
+PATTERNS = () if os.name == "nt" else ("tests.attacks.check_patterns",)
+
+
+class Result(NamedTuple):
+    """What became of one module: `words` are unittest's, where a test failed."""
+
+    module: str
+    tests: int
+    skipped: int
+    failed: int
+    seconds: float
+    words: str
+
+
+def modules() -> list[str]:
+    """All modules, the longest first; of the others, those with the longest source."""
+    files = sorted((ROOT / "tests").glob("test_*.py"), key=lambda file: -file.stat().st_size)
+    names = [*PATTERNS, *(f"tests.{file.stem}" for file in files)]
+    ranks = {f"tests.{name}": rank for rank, name in enumerate(LONGEST)}
+    return sorted(names, key=lambda name: ranks.get(name, len(ranks)))
+
+
+# -- one of the processes
+
+
+def work(folder: Path, names: list[str]) -> None:
+    """Runs modules that no other process has begun; each leaves its result as a file in the folder."""
+    for name in names:
+        if not claimed(folder / f"{name}.begun"):
+            continue
+        result = run(name)
+        part = folder / f"{name}.part"
+        part.write_text(json.dumps(result), encoding="utf-8")
+        part.replace(folder / f"{name}.json")
+
+
+def claimed(path: Path) -> bool:
+    """Whether the file was not there; the system lets one process alone make it."""
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def run(name: str) -> Result:
+    """The tests of one module, in this process."""
+    words = io.StringIO()
+    begin = time.perf_counter()
+    suite = unittest.defaultTestLoader.loadTestsFromName(name)
+    outcome = unittest.TextTestRunner(words).run(suite)
+    return Result(
+        module=name,
+        tests=outcome.testsRun,
+        skipped=len(outcome.skipped),
+        failed=0 if outcome.wasSuccessful() else 1,
+        seconds=time.perf_counter() - begin,
+        words="" if outcome.wasSuccessful() else words.getvalue(),
+    )
+
+
+# -- the process that starts them
+
+
+def start(folder: Path, number: int, names: list[str]) -> subprocess.Popen[bytes]:
+    """A process of its own streams: files, since not every system hands pipes on."""
+    log = folder / f"process_{number}.log"
+    with log.open("wb") as printed:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests", "--work", str(folder), *names],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUTF8": str(sys.flags.utf8_mode)},
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def results(
+    folder: Path, names: list[str], processes: list[subprocess.Popen[bytes]]
+) -> Iterator[Result]:
+    """Each result as soon as it is there; a module whose process died has failed."""
+    awaited = list(names)
+    while awaited:
+        running = any(process.poll() is None for process in processes)
+        for name in list(awaited):
+            file = folder / f"{name}.json"
+            if file.exists():
+                awaited.remove(name)
+                yield Result(*json.loads(file.read_text(encoding="utf-8")))
+        if not running:
+            break
+        time.sleep(POLL_S)
+    for name in awaited:
+        yield Result(name, 0, 0, 1, 0.0, f"{name}: the process that ran it ended.\n")
+
+
+def logs(folder: Path) -> str:
+    """The end of what the processes printed themselves."""
+    files = sorted(folder.glob("process_*.log"))
+    texts = [file.read_text(encoding="utf-8", errors="replace") for file in files]
+    return "\n".join(text[-LOG_SHOWN:] for text in texts)
+
+
+def run_all(names: list[str]) -> int:
+    """Prints a line for each module, then what failed and the end; gives the exit code."""
+    begin = time.perf_counter()
+    done: list[Result] = []
+    with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as started:
+        folder = Path(place)
+        count = min(len(names), os.cpu_count() or 1)
+        processes = [start(folder, number, names) for number in range(count)]
+        for process in processes:
+            started.callback(process.wait)
+            started.callback(process.kill)  # called first; nothing happens to one that has ended
+        for result in results(folder, names, processes):
+            done.append(result)
+            ended = "failed" if result.failed else "ok"
+            print(f"{result.seconds:6.1f} s  {result.module}  {ended}", flush=True)
+        for process in processes:
+            process.wait()
+        broken = [result for result in done if result.failed]
+        for result in broken:
+            print(f"\n== {result.module}\n{result.words}")
+        if any(process.returncode for process in processes):
+            print(logs(folder))
+    return ending(done, time.perf_counter() - begin)
+
+
+def ending(done: list[Result], seconds: float) -> int:
+    """Prints the last lines as unittest does; 1 if anything failed, 5 if there were no tests."""
+    tests = sum(result.tests for result in done)
+    skipped = sum(result.skipped for result in done)
+    failed = [result.module for result in done if result.failed]
+    print(f"{'-' * 70}\nRan {tests} tests in {seconds:.3f}s\n")
+    if failed:
+        print(f"FAILED ({', '.join(failed)})")
+        return 1
+    if not tests:
+        print("NO TESTS RAN")
+        return 5
+    print(f"OK (skipped={skipped})" if skipped else "OK")
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--work"]:
+        work(Path(arguments[1]), arguments[2:])
+        return 0
+    return run_all(arguments or modules())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,669 @@
+"""Programs with controls, without Windows: COM objects made of callbacks behind the program's own tables.
+
+    world = FakeControls([Node("Save", kind=50000, rect=(10, 10, 80, 24))])
+    answers = world.ask(ask="at", x=20, y=20)
+    world.verify()
+
+Every call crosses real ctypes marshalling. The places of methods are counted here from lists of names in the order of
+Microsoft's headers, not taken from agent.py, so that a wrong number shows as a call of something else. What is handed
+out (objects, texts, VARIANTs) must come back: `verify` says what did not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import agent
+from agent import Rect
+
+UNKNOWN = ["QueryInterface", "AddRef", "Release"]
+# UIAutomationClient.h
+AUTOMATION = (
+    UNKNOWN
+    + """CompareElements CompareRuntimeIds GetRootElement ElementFromHandle ElementFromPoint GetFocusedElement
+    GetRootElementBuildCache ElementFromHandleBuildCache ElementFromPointBuildCache GetFocusedElementBuildCache
+    CreateTreeWalker get_ControlViewWalker get_ContentViewWalker get_RawViewWalker get_RawViewCondition
+    get_ControlViewCondition get_ContentViewCondition CreateCacheRequest CreateTrueCondition""".split()
+)
+_PROPERTIES = """ProcessId ControlType LocalizedControlType Name AcceleratorKey AccessKey HasKeyboardFocus
+    IsKeyboardFocusable IsEnabled AutomationId ClassName HelpText Culture IsControlElement IsContentElement IsPassword
+    NativeWindowHandle ItemType IsOffscreen Orientation FrameworkId IsRequiredForForm ItemStatus BoundingRectangle
+    LabeledBy AriaRole AriaProperties IsDataValidForForm ControllerFor DescribedBy FlowsTo ProviderDescription""".split()
+ELEMENT = (
+    UNKNOWN
+    + """SetFocus GetRuntimeId FindFirst FindAll FindFirstBuildCache FindAllBuildCache BuildUpdatedCache
+    GetCurrentPropertyValue GetCurrentPropertyValueEx GetCachedPropertyValue GetCachedPropertyValueEx
+    GetCurrentPatternAs GetCachedPatternAs GetCurrentPattern GetCachedPattern GetCachedParent
+    GetCachedChildren""".split()
+    + [f"get_Current{name}" for name in _PROPERTIES]
+    + [f"get_Cached{name}" for name in _PROPERTIES]
+)
+WALKER = (
+    UNKNOWN
+    + """GetParentElement GetFirstChildElement GetLastChildElement GetNextSiblingElement GetPreviousSiblingElement
+    NormalizeElement GetParentElementBuildCache GetFirstChildElementBuildCache GetLastChildElementBuildCache
+    GetNextSiblingElementBuildCache GetPreviousSiblingElementBuildCache NormalizeElementBuildCache get_Condition""".split()
+)
+# oleacc.h, behind the four of IDispatch
+ACCESSIBLE = (
+    UNKNOWN
+    + """GetTypeInfoCount GetTypeInfo GetIDsOfNames Invoke get_accParent get_accChildCount get_accChild get_accName
+    get_accValue get_accDescription get_accRole get_accState get_accHelp get_accHelpTopic get_accKeyboardShortcut
+    get_accFocus get_accSelection get_accDefaultAction accSelect accLocation accNavigate accHitTest
+    accDoDefaultAction""".split()
+)
+INTERFACES = {
+    "IUnknown": UNKNOWN,
+    "IUIAutomation": AUTOMATION,
+    "IUIAutomationCacheRequest": [*UNKNOWN, "AddProperty", "AddPattern", "Clone"],
+    "IUIAutomationCondition": UNKNOWN,
+    "IUIAutomationElement": ELEMENT,
+    "IUIAutomationElementArray": [*UNKNOWN, "get_Length", "GetElement"],
+    "IUIAutomationTreeWalker": WALKER,
+    "IAccessible": ACCESSIBLE,
+}
+
+P = ctypes.c_void_p
+I = ctypes.c_int32  # noqa: E741
+
+
+class POINT(ctypes.Structure):
+    _fields_ = [("x", I), ("y", I)]
+
+
+class VARIANT(ctypes.Structure):
+    _fields_ = [
+        ("vt", ctypes.c_uint16),
+        ("pad", ctypes.c_uint16 * 3),
+        ("a", ctypes.c_int64),
+        ("b", P),
+    ]
+
+
+TYPES: dict[str, list[Any]] = {
+    "QueryInterface": [P, P],
+    "Release": [],
+    "ElementFromHandleBuildCache": [P, P, P],
+    "ElementFromPointBuildCache": [POINT, P, P],
+    "GetFocusedElementBuildCache": [P, P],
+    "get_ControlViewWalker": [P],
+    "get_ControlViewCondition": [P],
+    "CreateCacheRequest": [P],
+    "AddProperty": [I],
+    "FindAllBuildCache": [I, P, P, P],
+    "GetCachedPropertyValueEx": [I, I, P],
+    "get_Length": [P],
+    "GetElement": [I, P],
+    "GetFirstChildElementBuildCache": [P, P, P],
+    "GetNextSiblingElementBuildCache": [P, P, P],
+    "get_accChildCount": [P],
+    "get_accName": [VARIANT, P],
+    "get_accValue": [VARIANT, P],
+    "get_accRole": [VARIANT, P],
+    "get_accState": [VARIANT, P],
+    "get_accFocus": [P],
+    "accLocation": [P, P, P, P, VARIANT],
+    **{f"get_Cached{name}": [P] for name in _PROPERTIES},
+}
+
+_CACHED = {f"get_Cached{name}" for name in _PROPERTIES}
+_CACHED_USED = {
+    f"get_Cached{name}"
+    for name in "Name BoundingRectangle ProcessId ControlType IsEnabled IsOffscreen IsPassword HasKeyboardFocus".split()
+}
+E_NOTIMPL, E_FAIL, NOT_REGISTERED = -2147467263, -2147467259, -2147221164
+DEFAULT_RECT = Rect(0, 0, 800, 600)
+
+
+@dataclass(eq=False)
+class Node:
+    """A control as its program knows it: `kind` for UI Automation, `role` and `state` for Active Accessibility.
+
+    `simple` is one without an object of its own there; `bare` is one that Active Accessibility knows only as a script's object.
+    """
+
+    name: str | None = ""
+    kind: int = 50000
+    rect: Rect = DEFAULT_RECT
+    value: str | None = None
+    toggled: int | None = None
+    chosen: bool | None = None
+    enabled: bool = True
+    focused: bool = False
+    password: bool = False
+    offscreen: bool = False
+    role: int = 43
+    state: int = 0
+    simple: bool = False
+    children: list[Node] = field(default_factory=list)
+    process: int = 4711
+
+    def all(self) -> Iterable[Node]:
+        for child in self.children:
+            yield from child.all()
+        yield self
+
+
+@dataclass(eq=False)
+class Win:
+    """A window of user32; `deaf` answers no message."""
+
+    handle: int
+    class_name: str = "Window"
+    text: str = ""
+    rect: Rect = DEFAULT_RECT
+    style: int = 0x50000000  # a visible child
+    parent: int = 0
+    process: int = 4711
+    visible: bool = True
+    enabled: bool = True
+    deaf: bool = False
+    check: int = 0
+    root: Node | None = None  # what UI Automation and Active Accessibility know of it
+    menu: list[tuple[str, Rect, int]] = field(default_factory=list)
+
+
+class FakeControls:
+    """A Windows with these windows, topmost first; `api` is agent's Win32 with the functions of the worker."""
+
+    def __init__(
+        self, windows: Iterable[Win], automation: bool = True, accessible: bool = True
+    ) -> None:
+        self.windows = list(windows)
+        self.automation, self.accessible = automation, accessible
+        self.focus = 0
+        self.problems, self.calls = list[str](), list[str]()
+        self.fail_at = 0
+        self.failure = E_FAIL
+        self.objects: dict[int, tuple[str, Any]] = {}
+        self.references: dict[int, int] = {}
+        self.texts: dict[int, Any] = {}
+        self._keep: list[Any] = []
+        self._vtables = {name: self._vtable(name, names) for name, names in INTERFACES.items()}
+        self.api = agent.Win32(self.resolve, lambda: 31, agent.CONTROL_FUNCTIONS)
+        self.sent: list[dict[str, Any]] = []
+        self.answers = agent.ControlAnswers(self.api, self.sent.append)
+
+    # -- what a test does
+
+    def ask(self, seconds: float = 60.0, **query: Any) -> tuple[list[agent.Control], list[str]]:
+        """The controls and the problems of a query."""
+        self.sent.clear()
+        self.answers.answer({"id": 1, "seconds": seconds, **query})
+        assert self.sent[-1].get("done"), self.sent
+        controls = [agent.Control.from_json(line["control"]) for line in self.sent[:-1]]
+        return controls, self.sent[-1]["problems"]
+
+    def verify(self) -> None:
+        """Raises AssertionError for what was done wrong or not given back."""
+        self.answers._automation.close()
+        wrong = list(self.problems)
+        wrong += [
+            f"{self.objects[at][0]} has {count}" for at, count in self.references.items() if count
+        ]
+        wrong += [f"text {text[0]!r} was not freed" for text in self.texts.values()]
+        if wrong:
+            raise AssertionError("; ".join(wrong[:8]))
+
+    # -- objects
+
+    def _vtable(self, interface: str, names: list[str]) -> Any:
+        table = (P * len(names))()
+        other = self._callback(interface, "another method", [])
+        for slot, name in enumerate(names):
+            used = name in TYPES and (name not in _CACHED or name in _CACHED_USED)
+            table[slot] = self._callback(interface, name, TYPES[name]) if used else other
+        return table
+
+    def _callback(self, interface: str, name: str, kinds: list[Any]) -> int | None:
+        callback = ctypes.CFUNCTYPE(I, P, *kinds)(self._method(interface, name))
+        self._keep.append(callback)
+        return ctypes.cast(callback, P).value
+
+    def _method(self, interface: str, name: str) -> Callable[..., int]:
+        def method(this: int, *arguments: Any) -> int:
+            try:
+                return self._called(interface, name, this, arguments)
+            except BaseException as error:
+                self.problems.append(f"{interface}.{name}: {type(error).__name__}: {error}")
+                return E_FAIL
+
+        return method
+
+    def _called(self, interface: str, name: str, this: int, arguments: tuple[Any, ...]) -> int:
+        if self.references.get(this, 0) <= 0:
+            raise AssertionError("called after its release")
+        if self.objects[this][0] != interface:
+            raise AssertionError(f"called on a {self.objects[this][0]}")
+        if name == "Release":
+            self.references[this] -= 1
+            return self.references[this]
+        if self._fails(f"{interface}.{name}"):
+            return self.failure
+        body = getattr(self, f"_{name}", None)
+        if body is None and name.startswith("get_Cached"):
+            return self._cached(
+                self.objects[this][1], name.removeprefix("get_Cached"), arguments[0]
+            )
+        if body is None:
+            raise AssertionError("nobody calls that")
+        return body(self.objects[this][1], *arguments) or 0
+
+    def _fails(self, name: str) -> bool:
+        self.calls.append(name)
+        return len(self.calls) == self.fail_at
+
+    def give(self, place: int, interface: str, thing: Any) -> None:
+        """Writes a new reference to an object where the caller wants it; None is a null one."""
+        P.from_address(place).value = (
+            self.object_of(interface, thing) if thing is not None else None
+        )
+
+    def object_of(self, interface: str, thing: Any) -> int:
+        memory = P(ctypes.addressof(self._vtables[interface]))
+        self._keep.append(memory)
+        address = ctypes.addressof(memory)
+        self.objects[address] = (interface, thing)
+        self.references[address] = 1
+        return address
+
+    def text_of(self, text: str) -> int:
+        """A BSTR: UTF-16 and its length in bytes before it."""
+        raw = text.encode("utf-16-le")
+        buffer = ctypes.create_string_buffer(struct.pack("<I", len(raw)) + raw + b"\0\0")
+        address = ctypes.addressof(buffer) + 4
+        self.texts[address] = (text, buffer)
+        return address
+
+    def put_text(self, place: int, text: str | None) -> int:
+        P.from_address(place).value = None if text is None else self.text_of(text)
+        return 0 if text is not None else 1  # S_FALSE
+
+    def put_variant(self, place: int, kind: int, value: int) -> int:
+        variant = VARIANT.from_address(place)
+        variant.vt, variant.a = kind, value
+        return 0
+
+    # -- UI Automation
+
+    def _CreateCacheRequest(self, _: Any, place: int) -> None:
+        self.give(place, "IUIAutomationCacheRequest", [])
+
+    def _AddProperty(self, wanted: list[int], number: int) -> None:
+        wanted.append(number)
+
+    def _get_ControlViewWalker(self, _: Any, place: int) -> None:
+        self.give(place, "IUIAutomationTreeWalker", "walker")
+
+    def _get_ControlViewCondition(self, _: Any, place: int) -> None:
+        self.give(place, "IUIAutomationCondition", "control view")
+
+    def _ElementFromHandleBuildCache(self, _: Any, handle: int, request: int, place: int) -> None:
+        window = self.window(handle)
+        self.give(place, "IUIAutomationElement", window and window.root)
+
+    def _ElementFromPointBuildCache(self, _: Any, point: POINT, request: int, place: int) -> None:
+        self.give(place, "IUIAutomationElement", self.node_at(point))
+
+    def _GetFocusedElementBuildCache(self, _: Any, request: int, place: int) -> None:
+        self.give(place, "IUIAutomationElement", self.focused_node())
+
+    def _FindAllBuildCache(
+        self, node: Node, scope: int, condition: int, request: int, place: int
+    ) -> None:
+        if (
+            scope != 2
+            or self.objects[condition][1] != "control view"
+            or len(self.objects[request][1]) < 11
+        ):
+            raise AssertionError("another request")
+        if len(node.children) > 1000:
+            raise AssertionError("all of a thousand rows are wanted at once")
+        self.give(place, "IUIAutomationElementArray", node.children)
+
+    def _get_Length(self, nodes: list[Node], place: int) -> None:
+        I.from_address(place).value = len(nodes)
+
+    def _GetElement(self, nodes: list[Node], index: int, place: int) -> None:
+        self.give(place, "IUIAutomationElement", nodes[index])
+
+    def _GetFirstChildElementBuildCache(
+        self, _: Any, element: int, request: int, place: int
+    ) -> None:
+        children = self.objects[element][1].children
+        self.give(place, "IUIAutomationElement", children[0] if children else None)
+
+    def _GetNextSiblingElementBuildCache(
+        self, _: Any, element: int, request: int, place: int
+    ) -> None:
+        node = self.objects[element][1]
+        for window in self.windows:
+            for holder in window.root.all() if window.root else ():
+                if node in holder.children[:-1]:
+                    after = holder.children[holder.children.index(node) + 1]
+                    return self.give(place, "IUIAutomationElement", after)
+        return self.give(place, "IUIAutomationElement", None)
+
+    def _cached(self, node: Node, name: str, place: int) -> int:
+        if name == "Name":
+            return self.put_text(place, node.name or "")
+        if name == "BoundingRectangle":
+            box = (I * 4).from_address(place)
+            box[:] = [node.rect.left, node.rect.top, node.rect.right, node.rect.bottom]
+            return 0
+        I.from_address(place).value = {
+            "ProcessId": node.process,
+            "ControlType": node.kind,
+            "IsEnabled": node.enabled,
+            "IsOffscreen": node.offscreen,
+            "IsPassword": node.password,
+            "HasKeyboardFocus": node.focused,
+        }[name]
+        return 0
+
+    def _GetCachedPropertyValueEx(self, node: Node, number: int, ignore: int, place: int) -> int:
+        if ignore != 1:
+            raise AssertionError("a default is wanted")
+        if number == 30045 and node.value is not None:
+            if node.password:
+                raise AssertionError("a password is read")
+            return self.put_variant(place, 8, self.text_of(node.value))
+        if number == 30086 and node.toggled is not None:
+            return self.put_variant(place, 3, node.toggled)
+        if number == 30079 and node.chosen is not None:
+            return self.put_variant(place, 11, 0xFFFF if node.chosen else 0)
+        return self.put_variant(place, 13, self.object_of("IUnknown", "not supported"))
+
+    # -- Active Accessibility
+
+    def part(self, node: Node, child: VARIANT) -> Node:
+        if child.vt != 3:
+            raise AssertionError("no number of a part")
+        number = child.a & 0xFFFFFFFF
+        return node.children[number - 1] if number else node
+
+    def _QueryInterface(self, node: Any, wanted: int, place: int) -> int:
+        if ctypes.string_at(wanted, 16).hex() != "e03687613d3ccf11810c00aa00389b71":
+            raise AssertionError("another interface")
+        self.give(place, "IAccessible", node)
+        return 0
+
+    def _get_accChildCount(self, node: Node, place: int) -> None:
+        I.from_address(place).value = len(node.children)
+
+    def _get_accName(self, node: Node, child: VARIANT, place: int) -> int:
+        return self.put_text(place, self.part(node, child).name)
+
+    def _get_accValue(self, node: Node, child: VARIANT, place: int) -> int:
+        node = self.part(node, child)
+        if node.password:
+            raise AssertionError("a password is read")
+        return self.put_text(place, node.value) if node.value is not None else E_NOTIMPL
+
+    def _get_accRole(self, node: Node, child: VARIANT, place: int) -> int:
+        return self.put_variant(place, 3, self.part(node, child).role)
+
+    def _get_accState(self, node: Node, child: VARIANT, place: int) -> int:
+        node = self.part(node, child)
+        state = node.state
+        state |= 0x20000000 if node.password else 0
+        state |= 0x10000 if node.offscreen else 0
+        state |= 4 if node.focused else 0
+        return self.put_variant(place, 3, state | (0 if node.enabled else 1))
+
+    def _get_accFocus(self, node: Node, place: int) -> int:
+        for index, child in enumerate(node.children):
+            if child.focused and child.simple:
+                return self.put_variant(place, 3, index + 1)
+        return self.put_variant(place, 3, 0)
+
+    def _accLocation(
+        self, node: Node, left: int, top: int, width: int, height: int, child: VARIANT
+    ) -> int:
+        places = (left, top, width, height)
+        for place, side in zip(places, self.part(node, child).rect, strict=True):
+            I.from_address(place).value = side
+        return 0
+
+    # -- the functions of DLLs
+
+    def window(self, handle: int | None) -> Win | None:
+        return next((window for window in self.windows if window.handle == handle), None)
+
+    def node_at(self, point: Any) -> Node | None:
+        hit = self.hit(point)
+        top = hit and self.window(self.f_GetAncestor(hit.handle, 2))
+        for node in top.root.all() if top and top.root else ():
+            if node.rect.contains(agent.Point(point.x, point.y)):
+                return node
+        return None
+
+    def focused_node(self) -> Node | None:
+        nodes = [node for window in self.windows if window.root for node in window.root.all()]
+        return next((node for node in nodes if node.focused), None)
+
+    def hit(self, point: Any) -> Win | None:
+        place = agent.Point(point.x, point.y)
+        over = [window for window in self.windows if window.visible and window.rect.contains(place)]
+        inner = [
+            window
+            for window in over
+            if window.parent and window.enabled and window.class_name != "Static"
+        ]
+        return next(iter([*inner[-1:], *over]), None)
+
+    def resolve(self, dll: str, name: str, restype: Any, argtypes: list[Any]) -> Callable[..., Any]:
+        body = getattr(self, f"f_{name}")
+
+        def answer(*arguments: Any) -> Any:
+            try:
+                row = agent.CONTROL_FUNCTIONS[name]
+                if self._fails(name) and row.check is not agent.NO_CHECK:
+                    return 0 if row.check is agent.nonzero else self.failure
+                result = body(*arguments)
+                return result if restype is not P else result or None
+            except BaseException as error:
+                self.problems.append(f"{name}{arguments}: {type(error).__name__}: {error}")
+                return 0
+
+        crossing = ctypes.CFUNCTYPE(restype, *argtypes)(answer)
+        self._keep.append(crossing)
+
+        def function(*arguments: Any) -> Any:
+            if len(arguments) != len(argtypes):
+                self.problems.append(f"{name} got {len(arguments)} arguments")
+            return crossing(*arguments)
+
+        return function
+
+    def f_CoInitializeEx(self, reserved: Any, mode: int) -> int:
+        return 0 if mode == 0 else E_FAIL
+
+    def f_CoCreateInstance(self, clsid: int, outer: Any, context: int, iid: int, place: int) -> int:
+        wanted = ctypes.string_at(clsid, 16).hex(), ctypes.string_at(iid, 16).hex(), context
+        if wanted != ("a4db48ffef600142aa8754103eef594e", "7de5cb30d0d92a45ab137ac5ac4825ee", 1):
+            raise AssertionError(f"another class: {wanted}")
+        if not self.automation:
+            return NOT_REGISTERED
+        self.give(place, "IUIAutomation", "automation")
+        return 0
+
+    def f_SysStringLen(self, text: int) -> int:
+        return len(self.texts[text][0].encode("utf-16-le")) // 2
+
+    def f_SysFreeString(self, text: int) -> int:
+        del self.texts[text]
+        return 0
+
+    def f_VariantClear(self, place: int) -> int:
+        variant = VARIANT.from_address(place)
+        if variant.vt == 8:
+            del self.texts[variant.a]
+        if variant.vt in (9, 13) and variant.a:
+            self.references[variant.a] -= 1
+        variant.vt = 0
+        return 0
+
+    def f_AccessibleObjectFromPoint(self, point: Any, place: int, child: int) -> int:
+        node = self.node_at(point)
+        if node is None or not self.accessible:
+            return E_FAIL
+        holder = next(
+            (n for w in self.windows if w.root for n in w.root.all() if node in n.children), None
+        )
+        if node.simple and holder:
+            self.give(place, "IAccessible", holder)
+            return self.put_variant(child, 3, holder.children.index(node) + 1)
+        self.give(place, "IAccessible", node)
+        return self.put_variant(child, 3, 0)
+
+    def f_AccessibleObjectFromWindow(self, handle: int, which: int, iid: int, place: int) -> int:
+        window = self.window(handle)
+        if not self.accessible or window is None or window.root is None:
+            return E_FAIL
+        self.give(place, "IAccessible", window.root)
+        return 0
+
+    def f_AccessibleChildren(
+        self, holder: int, first: int, most: int, variants: int, got: int
+    ) -> int:
+        node = self.objects[holder][1]
+        children = node.children[first : first + most]
+        for index, child in enumerate(children):
+            place = variants + index * ctypes.sizeof(VARIANT)
+            if child.simple:
+                self.put_variant(place, 3, first + index + 1)
+            else:
+                self.put_variant(place, 9, self.object_of("IUnknown", child))
+        I.from_address(got).value = len(children)
+        return 0
+
+    def f_WindowFromPoint(self, point: Any) -> int:
+        hit = self.hit(point)
+        return hit.handle if hit else 0
+
+    def f_GetAncestor(self, handle: int, which: int) -> int:
+        window = self.window(handle)
+        while window and window.parent:
+            window = self.window(window.parent)
+        return window.handle if window else 0
+
+    def f_GetForegroundWindow(self) -> int:
+        return next((window.handle for window in self.windows if not window.parent), 0)
+
+    def put_wide(self, place: int, size: int, text: str) -> int:
+        cut = text[: size - 1]
+        ctypes.memmove(
+            place, ctypes.create_unicode_buffer(cut), ctypes.sizeof(ctypes.c_wchar) * (len(cut) + 1)
+        )
+        return len(cut)
+
+    def f_GetWindowTextW(self, handle: int, place: int, size: int) -> int:
+        window = self.window(handle)
+        return self.put_wide(place, size, window.text if window and not window.parent else "")
+
+    def f_GetClassNameW(self, handle: int, place: int, size: int) -> int:
+        window = self.window(handle)
+        return self.put_wide(place, size, window.class_name) if window else 0
+
+    def f_GetWindowRect(self, handle: int, place: int) -> int:
+        window = self.window(handle)
+        if window is None:
+            return 0
+        rect = window.rect
+        (I * 4).from_address(place)[:] = [rect.left, rect.top, rect.right, rect.bottom]
+        return 1
+
+    def f_GetWindowThreadProcessId(self, handle: int, place: int) -> int:
+        window = self.window(handle)
+        if window is None:
+            return 0
+        ctypes.c_uint32.from_address(place).value = window.process
+        return 99
+
+    def f_GetWindow(self, handle: int, which: int) -> int:
+        window = self.window(handle)
+        if window is None:
+            return 0
+        if which == 5:
+            return next((w.handle for w in self.windows if w.parent == handle), 0)
+        same = [w.handle for w in self.windows if w.parent == window.parent]
+        return [*same, 0][same.index(handle) + 1]
+
+    def f_GetTopWindow(self, handle: int | None) -> int:
+        return self.f_GetForegroundWindow()
+
+    def f_IsWindowVisible(self, handle: int) -> int:
+        window = self.window(handle)
+        return int(bool(window and window.visible))
+
+    def f_IsWindowEnabled(self, handle: int) -> int:
+        window = self.window(handle)
+        return int(bool(window and window.enabled))
+
+    def f_GetWindowLongW(self, handle: int, which: int) -> int:
+        window = self.window(handle)
+        return window.style if window and which == -16 else 0
+
+    def f_GetGUIThreadInfo(self, thread: int, place: int) -> int:
+        if ctypes.c_uint32.from_address(place).value != 72:
+            raise AssertionError("GUITHREADINFO has another size")
+        P.from_address(place + 16).value = self.focus or None
+        return 1
+
+    def f_SendMessageTimeoutW(
+        self,
+        handle: int,
+        message: int,
+        size: int,
+        buffer: int,
+        flags: int,
+        wait_ms: int,
+        place: int,
+    ) -> int:
+        window = self.window(handle)
+        if window is None or window.deaf:
+            return 0
+        if message not in (0, 0x0D, 0xF0, 0x1E1) or flags != 2 or wait_ms > 50:
+            raise AssertionError(f"message {message:#x} with {flags} and {wait_ms} ms")
+        answer = 0
+        if message == 0x0D:
+            answer = self.put_wide(buffer, size, window.text)
+        if message == 0xF0:
+            answer = window.check
+        if message == 0x1E1 and window.menu:
+            answer = window.handle + 1_000_000
+        ctypes.c_size_t.from_address(place).value = answer
+        return 1
+
+    def menu(self, menu: int) -> Win | None:
+        return self.window(menu - 1_000_000)
+
+    def f_GetMenu(self, handle: int) -> int:
+        window = self.window(handle)
+        has = window and window.menu and window.class_name != "#32768"
+        return handle + 1_000_000 if has else 0
+
+    def f_GetMenuItemCount(self, menu: int) -> int:
+        window = self.menu(menu)
+        return len(window.menu) if window else -1
+
+    def f_GetMenuItemRect(self, handle: int | None, menu: int, index: int, place: int) -> int:
+        window = self.menu(menu)
+        if not window or not window.menu[index][1].width:
+            return 0
+        rect = window.menu[index][1]
+        (I * 4).from_address(place)[:] = [rect.left, rect.top, rect.right, rect.bottom]
+        return 1
+
+    def f_GetMenuStringW(self, menu: int, index: int, place: int, size: int, flags: int) -> int:
+        window = self.menu(menu)
+        return self.put_wide(place, size, window.menu[index][0]) if window and flags == 0x400 else 0
+
+    def f_GetMenuState(self, menu: int, index: int, flags: int) -> int:
+        window = self.menu(menu)
+        return window.menu[index][2] if window and flags == 0x400 else 0

@@ -1,0 +1,489 @@
+"""python -m tests.fuzz_grammars N [GRAMMAR] [SEED] - reads N mutated replies in each grammar, or in one.
+
+Only a GrammarCall or a ReplyError may come out, within a bound of time. And no wrong act: every reply is written here from
+an act that is known, by means of its own. What does not touch its call (thoughts with other calls in them, words, a second
+call, a cut) gives that act or none. What does touch it gives an act whose word, numbers and text stand in the reply as it
+then is: nothing is invented, rounded to an edge or put together from pieces.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from agent import GRAMMARS, GrammarCall, PersonNeeded, ReplyError
+
+# The sizes that pictures have before the model, as they are documented for a factor of 28.
+RESIZED = {(1920, 1080): (1932, 1092), (1440, 900): (1428, 896), (1536, 864): (1540, 868)}
+SECONDS_MOST = 0.25  # of the processor's time, for one reply
+SAMPLES = 300  # written before they are mutated again and again
+TEXTS = (
+    "hello",
+    "it's",
+    'say "no"',
+    "C:\\temp\\x",
+    "a\nb",
+    "北京天气",
+    "5, 6",
+    "<b>",
+    "x",
+    "ls -l | wc",
+)
+KEYS = (["enter"], ["ctrl", "s"], ["ctrl", "shift", "t"], ["f5"], ["pagedown"])
+REASONS = ("stop", "tool_calls", None)
+
+
+class Sample(NamedTuple):
+    """A reply's call as its grammar writes it, and the act that it is."""
+
+    call: str
+    name: str
+    arguments: dict[str, Any]
+    before: str = ""  # what comes before the call
+    after: str = ""
+
+
+class Space(NamedTuple):
+    """The largest numbers of a grammar, and what they are on the grid."""
+
+    width: int
+    height: int
+
+    def grid(self, x: float, y: float) -> list[int]:
+        return [int(x * 1000 / self.width + 0.5), int(y * 1000 / self.height + 0.5)]
+
+    def place(self, rng: random.Random) -> tuple[int, int]:
+        return rng.randint(2, self.width), rng.randint(2, self.height)
+
+
+def space_of(name: str, picture: tuple[int, int]) -> Space:
+    if name in (
+        "qwen2.5-vl",
+        "gui-owl-1.0",
+        "ui-tars-1.5",
+        "holo-1",
+        "holo-1.5",
+        "fara-7b",
+        "opencua",
+    ):
+        return Space(*RESIZED[picture])
+    return Space(999, 999) if name == "mai-ui" else Space(1000, 1000)
+
+
+# -- replies, each written from an act
+
+
+def qwen_act(
+    rng: random.Random, space: Space, grammar: str
+) -> tuple[dict[str, Any], str, dict[str, Any]]:
+    """The arguments of computer_use as written, and the act."""
+    x, y = space.place(rng)
+    at = space.grid(x, y)
+    text, keys = rng.choice(TEXTS), rng.choice(KEYS)
+    amount = rng.choice((3, -5, 10, -99, 100, -300, 501))
+    ticks = amount if abs(amount) < 100 else (abs(amount) + 50) // 100 * (1 if amount > 0 else -1)
+    click = "click" if grammar == "gui-owl-1.0" else "left_click"
+    acts: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
+        ({"action": click, "coordinate": [x, y]}, "click", {"position": at}),
+        ({"action": "mouse_move", "coordinate": [x, y]}, "move", {"position": at}),
+        ({"action": "key", "keys": keys}, "press_key", {"key": "+".join(keys)}),
+        ({"action": "wait", "time": 2}, "wait", {"seconds": 2}),
+        ({"action": "terminate", "status": "failure"}, "failed", {}),
+    ]
+    if grammar == "fara-7b":
+        acts.append(
+            ({"action": "scroll", "pixels": amount}, "scroll", {"ticks": 8 if amount > 0 else -8})
+        )
+        acts.append(({"action": "type", "text": text}, "type_text", {"text": text, "submit": True}))
+        return rng.choice(acts)
+    acts.append(({"action": "scroll", "pixels": amount}, "scroll", {"ticks": ticks}))
+    acts.append(({"action": "type", "text": text}, "type_text", {"text": text}))
+    if grammar == "gui-owl-1.0":
+        drag = {"action": "drag", "coordinate": [x, y], "coordinate2": [y % 800, x % 800]}
+        target = space.grid(y % 800, x % 800)
+        acts.append((drag, "drag", {"start": at, "end": target}))
+        return rng.choice([one for one in acts if 0 not in one[0].get("coordinate2", ())])
+    acts.append(({"action": "left_click_drag", "coordinate": [x, y]}, "drag", {"end": at}))
+    acts.append(({"action": "right_click", "coordinate": [x, y]}, "right_click", {"position": at}))
+    return rng.choice(acts)
+
+
+def json_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
+    written, name, arguments = qwen_act(rng, space, grammar)
+    call = json.dumps(
+        {"name": "computer_use", "arguments": written}, ensure_ascii=rng.random() < 0.5
+    )
+    after = "\n<conclusion>\nOpens it.\n</conclusion>" if grammar == "gui-owl-1.0" else ""
+    return Sample(f"<tool_call>\n{call}\n</tool_call>", name, arguments, "Action: Do it.\n", after)
+
+
+def xml_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
+    written, name, arguments = qwen_act(rng, space, grammar)
+    return Sample(
+        xml_call("tool_call", "computer_use", written), name, arguments, "Action: Do it.\n"
+    )
+
+
+def xml_call(tag: str, function: str, written: dict[str, Any]) -> str:
+    values = {
+        key: value if isinstance(value, str) else json.dumps(value)
+        for key, value in written.items()
+    }
+    inside = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
+    return f"<{tag}>\n<function={function}>\n{inside}</function>\n</{tag}>"
+
+
+def tars_act(
+    rng: random.Random, space: Space, spelled: Callable[[int, int], str], point: bool
+) -> tuple[str, dict[str, str], str, dict[str, Any]]:
+    """Verb and arguments as written, and the act."""
+    x, y = space.place(rng)
+    at, text, keys = space.grid(x, y), rng.choice(TEXTS), rng.choice(KEYS)
+    key = "point" if point else "start_box"
+    return rng.choice(
+        [
+            ("click", {key: spelled(x, y)}, "click", {"position": at}),
+            ("left_double", {key: spelled(x, y)}, "double_click", {"position": at}),
+            ("type", {"content": text}, "type_text", {"text": text}),
+            ("hotkey", {"key": " ".join(keys)}, "press_key", {"key": "+".join(keys)}),
+            (
+                "scroll",
+                {key: spelled(x, y), "direction": "down"},
+                "scroll",
+                {"position": at, "ticks": -5},
+            ),
+            ("finished", {"content": text}, "finished", {"text": text}),
+        ]
+    )
+
+
+def verb_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
+    is_point = grammar == "ui-tars-point"
+    box = rng.choice(
+        ("({},{})", "<|box_start|>({},{})<|box_end|>", "[{}, {}]", "<bbox>{} {}</bbox>", "{}, {}")
+    )
+    spelled = "<point>{} {}</point>" if is_point else box
+    verb, written, name, arguments = tars_act(rng, space, spelled.format, is_point)
+    quote = rng.choice("''\"")
+    given = ", ".join(f"{key}={quote}{escaped(value)}{quote}" for key, value in written.items())
+    return Sample(f"Action: {verb}({given})", name, arguments, "Thought: I see it.\n")
+
+
+def escaped(text: str) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace("'", "\\'").replace('"', '\\"')
+
+
+def seed_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
+    verb, written, name, arguments = tars_act(rng, space, "<point>{} {}</point>".format, True)
+    return Sample(xml_call("seed:tool_call", verb, written), name, arguments)
+
+
+def answer_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
+    x, y = space.place(rng)
+    call = f'<answer>\n{{"coordinate":[{x},{y}]}}\n</answer>'
+    return Sample(call, "click", {"position": space.grid(x, y)})
+
+
+def object_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
+    x, y = space.place(rng)
+    place = {"x": x, "y": y}
+    written = {"action": "click_absolute", **place} if grammar == "holo-1.5" else place
+    return Sample(json.dumps(written), "click", {"position": space.grid(x, y)})
+
+
+def click_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
+    x, y = space.place(rng)
+    return Sample(f"Click({x}, {y})", "click", {"position": space.grid(x, y)})
+
+
+def code_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
+    x, y = space.place(rng)
+    text, keys = rng.choice(TEXTS), rng.choice(KEYS)
+    at = space.grid(x, y)
+    quoted = "', '".join(keys)
+    line, name, arguments = rng.choice(
+        [
+            (f"pyautogui.click(x={x}, y={y})", "click", {"position": at}),
+            (f"pyautogui.rightClick({x}, {y})", "right_click", {"position": at}),
+            (f"pyautogui.write(message='{escaped(text)}')", "type_text", {"text": text}),
+            (f"pyautogui.hotkey(['{quoted}'])", "press_key", {"key": "+".join(keys)}),
+            ("pyautogui.scroll(-5)", "scroll", {"ticks": -5}),
+            ("computer.terminate(status='success')", "finished", {}),
+        ]
+    )
+    return Sample(f"```python\n{line}\n```", name, arguments, "## Action:\nDo it.\n## Code:\n")
+
+
+def tool_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
+    x, y = space.place(rng)
+    text = rng.choice(TEXTS)
+    function, written, name, arguments = rng.choice(
+        [
+            (
+                "click_screen_element",
+                {"element_name": "OK", "position": [x, y]},
+                "click",
+                {"position": [x, y]},
+            ),
+            ("type_text_input", {"text": text}, "type_text", {"text": text}),
+            ("press_keyboard_key", {"key": "ctrl+s"}, "press_key", {"key": "ctrl+s"}),
+            ("scroll_screen_down", {}, "scroll", {"ticks": -3}),
+        ]
+    )
+    call = json.dumps({"name": function, "arguments": written})
+    return Sample(f"<tool_call>{call}</tool_call>", name, arguments)
+
+
+WRITERS: dict[str, Callable[[random.Random, Space, str], Sample]] = {
+    "qwen3-vl": json_reply,
+    "qwen2.5-vl": json_reply,
+    "qwen3.5-xml": xml_reply,
+    "gui-owl-1.5": json_reply,
+    "gui-owl-1.0": json_reply,
+    "ui-tars-1.0": verb_reply,
+    "ui-tars-1.5": verb_reply,
+    "ui-tars-point": verb_reply,
+    "ui-tars-2": seed_reply,
+    "mai-ui": answer_reply,
+    "holo-1": click_reply,
+    "holo-1.5": object_reply,
+    "holo-2": object_reply,
+    "fara-7b": json_reply,
+    "opencua": code_reply,
+    "tools": tool_reply,
+}
+
+# -- what happens to replies
+
+THOUGHT_NAMES = ("think", "thinking", "thinkt", "gui_think", "grounding_think")
+WORDS = ("I will do it.", "  \n", "Thought: ok\n", "First {this}.", "Note: 5 < 6.\n", "3, 4")
+ENDINGS = ("<|im_end|>", "\n", "  ", "\nDone.", "<|endoftext|>", "\n\n")
+PIECES = (
+    *"\"'\\{}[](),: \n=<>0159-.",
+    "\\n", "\\u0041", "é", "\ud800", "true", "None", "NaN", "1e3", "9" * 30, "{" * 40, "[" * 500, "{{", "}}",
+    "<think>", "</think>", "<thinking>", "</thinking>", "<tool_call>", "</tool_call>", "<seed:tool_call>",
+    "<function=click>", "<function=computer_use>", "<parameter=action>", "</parameter>", "</function>", "```",
+    "Action: ", "\nAction: ", "<answer>", "</answer>", '"action": ', '"coordinate": [7, 8], ', "<point>9 9</point>",
+    "click(", "start_box=", "[1, 2]", "⚗", "<|im_end|>", "\u0664", "x=1, ", "coordinate2",
+)  # fmt: skip
+ODD = (
+    None,
+    True,
+    0,
+    -1,
+    1e308,
+    float("nan"),
+    "",
+    "x",
+    "\ud800",
+    "{}",
+    [],
+    [[]],
+    {},
+    {"name": None},
+    [None],
+    {"tool_calls": []},
+)
+
+
+def kept(rng: random.Random, sample: Sample, other: Sample) -> str:
+    """The reply with its first call untouched among what does not count."""
+    name = rng.choice(THOUGHT_NAMES)
+    thought = f"<{name}>{rng.choice(WORDS)}{other.call}{rng.choice(WORDS)}</{name}>"
+    before, after = sample.before, sample.after
+    chance = rng.random()
+    if chance < 0.3:
+        before = f"{thought}\n{before}"
+    elif chance < 0.5:
+        before = f"{rng.choice(WORDS)}{before}"
+    if rng.random() < 0.3:
+        after = f"{after}\n\n{other.before}{other.call}"
+    elif rng.random() < 0.5:
+        after += rng.choice(ENDINGS)
+    return before + sample.call + after
+
+
+def mutated(rng: random.Random, text: str) -> str:
+    """The text with signs cut, swapped, doubled, or something odd put in."""
+    here, there = sorted((rng.randrange(len(text) + 1), rng.randrange(len(text) + 1)))
+    kind = rng.randrange(7)
+    if kind == 0:
+        return text[:here] + rng.choice(PIECES) + text[here:]
+    if kind == 1:
+        return text[:here] + rng.choice(PIECES) + text[here + 1 :]
+    if kind == 2:
+        return text[:here] + text[here + 1 :]
+    if kind == 3:
+        return text[:here] + text[there:]
+    if kind == 4:
+        return text[:there] + text[here:]
+    if kind == 5:
+        return text[:here] + text[here + 1 : there] + text[here : here + 1] + text[there:]
+    return text[:here]
+
+
+# -- what may come of them
+
+NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+NUMBER_MOST = 1e7  # larger ones are no place and no amount
+ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.S)
+SIGNS = {"n": "\n", "t": "\t", "r": "\n"}  # every line end is typed as one
+
+
+def unescaped(text: str) -> str:
+    """A reply with every escape as the sign that it stands for."""
+
+    def sign(found: re.Match[str]) -> str:
+        code = found[1]
+        return chr(int(code[1:], 16)) if len(code) == 5 else SIGNS.get(code, code)
+
+    return ESCAPE.sub(sign, text)
+
+
+def numbers_in(text: str) -> list[float]:
+    """The numbers that a place or an amount can be, in order."""
+    return [float(found) for found in NUMBER.findall(text) if abs(float(found)) < NUMBER_MOST]
+
+
+def places_in(text: str, space: Space) -> Iterator[list[int]]:
+    """Every place that two numbers beside each other, or the centre of four, can mean."""
+    numbers = numbers_in(text)
+    for number in range(len(numbers) - 1):
+        yield space.grid(*numbers[number : number + 2])
+        if number + 3 < len(numbers):
+            left, top, right, bottom = numbers[number : number + 4]
+            yield space.grid((left + right) / 2, (top + bottom) / 2)
+
+
+def check_stands_there(call: GrammarCall, text: str, space: Space) -> None:
+    """Raises AssertionError unless everything the call says stands in the reply."""
+    for name, value in call.arguments.items():
+        if name in ("position", "start", "end"):
+            assert value in list(places_in(text, space)), f"place {value} of nowhere"
+            assert all(0 <= axis <= 1000 for axis in value), f"place {value} beyond the grid"
+        elif name == "text":
+            said = value.replace("\n", "")
+            raw = text.replace("\n", "")
+            assert said in raw or said in unescaped(text).replace("\n", ""), (
+                f"text {value!r} of nowhere"
+            )
+        elif name in ("seconds", "ticks") and not isinstance(value, bool):
+            amounts = {abs(number) for number in numbers_in(text)}
+            hundreds = {float(int(amount + 50) // 100) for amount in amounts}
+            assert abs(value) in amounts | hundreds | {1, 2, 3, 5, 8}, f"{name} {value} of nowhere"
+        elif name == "key":
+            lowered = text.lower()
+            assert all(part in lowered for part in value.split("+") if len(part) == 1), (
+                f"key {value!r}"
+            )
+
+
+def outcome(
+    grammar: str, message: Any, reason: Any, picture: tuple[int, int]
+) -> GrammarCall | None:
+    """A call, or None for a ReplyError; anything else comes through, and slowness is an error."""
+    begin = time.thread_time()
+    try:
+        call: GrammarCall | None = GRAMMARS[grammar].read(message, reason, picture)
+    except PersonNeeded:
+        call = None
+    except ReplyError as error:
+        assert error.kind and 0 < len(str(error)) < 600, repr(error)
+        assert 0 < len(GRAMMARS[grammar].correction(error)) < 900
+        call = None
+    assert time.thread_time() - begin < SECONDS_MOST, f"slow: {message!r:.300}"
+    assert call is None or type(call) is GrammarCall, repr(call)
+    return call
+
+
+def oddly_shaped(rng: random.Random, message: dict[str, Any]) -> None:
+    """Puts an odd value somewhere into a reply."""
+    message[rng.choice(("content", "tool_calls", "reasoning_content", "function_call"))] = (
+        rng.choice(ODD)
+    )
+    if rng.random() < 0.3:
+        call = {"function": {"name": rng.choice(ODD), "arguments": rng.choice(ODD)}}
+        message["tool_calls"] = [copy.deepcopy(call)]
+
+
+def read_one(
+    rng: random.Random, grammar: str, picture: tuple[int, int], samples: list[Sample]
+) -> bool:
+    """Mutates and reads one reply; whether a call came of it. Raises AssertionError."""
+    space = space_of(grammar, picture)
+    sample = rng.choice(samples)
+    other = rng.choice(samples)
+    text = kept(rng, sample, other)
+    reason = rng.choice(REASONS)
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    chance = rng.random()
+    if chance < 0.03:
+        oddly_shaped(rng, message)
+        outcome(grammar, message, reason, picture)
+        return False
+    if chance < 0.45:
+        if chance < 0.25:
+            message["content"] = text[: rng.randrange(len(text))]
+        call = outcome(grammar, message, reason, picture)
+        wanted = (sample.name, sample.arguments)
+        assert call is None or (call.name, call.arguments) == wanted, (
+            f"{call} instead of {wanted} from {message['content']!r}"
+        )
+        return call is not None
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        text = mutated(rng, text)
+    message["content"] = text
+    call = outcome(grammar, message, reason, picture)
+    if call is not None:
+        try:
+            check_stands_there(call, text, space)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {call} from {text!r}") from None
+    return call is not None
+
+
+class Count(NamedTuple):
+    """How many replies were read, how many gave a call, and how long it took."""
+
+    replies: int
+    calls: int
+    seconds: float
+
+
+def run(count: int, grammar: str, seed: int = 0) -> Count:
+    """Reads so many replies in one grammar; raises AssertionError for the first wrong one."""
+    rng = random.Random(f"{grammar} {seed}")
+    begin = time.perf_counter()
+    calls = 0
+    for number in range(count):
+        if number % (10 * SAMPLES) == 0:
+            picture = rng.choice(list(RESIZED))
+            space = space_of(grammar, picture)
+            samples = [WRITERS[grammar](rng, space, grammar) for _ in range(SAMPLES)]
+        calls += read_one(rng, grammar, picture, samples)
+    return Count(count, calls, time.perf_counter() - begin)
+
+
+def main() -> None:
+    count = int(sys.argv[1])
+    names = [name for name in sys.argv[2:] if name in GRAMMARS] or list(GRAMMARS)
+    seed = int(sys.argv[-1]) if len(sys.argv) > 2 and sys.argv[-1].isdigit() else 0
+    for name in names:
+        done = run(count, name, seed)
+        speed = done.replies / done.seconds
+        print(
+            f"{name}: {done.replies} replies, {done.calls} calls, {speed:.0f} replies/s (seed {seed})",
+            flush=True,
+        )
+    print("Only a call or a ReplyError, and no wrong act.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""A control as a value, who can tell of it, and what the drawn desktop knows of its own."""
+
+from __future__ import annotations
+
+import json
+import unittest
+
+import agent
+from agent import Control, KnownControls, Point, Rect, Window
+from tests.fakes import VirtualClock, windows_desktop
+
+SAVE = Control("Save", "button", Rect(10, 10, 80, 24), window=7, process=4711)
+FIELD = Control("File name", "edit", Rect(10, 50, 200, 24), value="a.txt", focused=True, window=7)
+BOX = Control("Read only", "checkbox", Rect(10, 90, 80, 24), checked=False, enabled=False, window=8)
+
+
+class AControlAsAValue(unittest.TestCase):
+    def test_it_comes_back_from_json_as_it_was(self) -> None:
+        for control in (SAVE, FIELD, BOX):
+            text = json.dumps(control.to_json())
+            self.assertEqual(Control.from_json(json.loads(text)), control)
+
+    def test_what_is_as_usual_is_left_out(self) -> None:
+        self.assertEqual(
+            Control("", "text", Rect(1, 2, 3, 4)).to_json(),
+            {"name": "", "role": "text", "rect": [1, 2, 3, 4]},
+        )
+
+    def test_what_is_no_control_is_refused(self) -> None:
+        good = SAVE.to_json()
+        for bad in (
+            None,
+            [],
+            {},
+            {**good, "rect": [1, 2, 3]},
+            {**good, "rect": [1, 2, 3, "4"]},
+            {**good, "rect": [1, 2, 3, True]},
+            {**good, "name": None},
+            {**good, "checked": "yes"},
+            {**good, "window": 1.5},
+            {**good, "colour": "red"},
+            {"name": "Save", "rect": [1, 2, 3, 4]},
+        ):
+            with self.subTest(bad=bad), self.assertRaises(ValueError):
+                Control.from_json(bad)
+
+
+class WhoKnowsTheControls(unittest.TestCase):
+    def test_the_topmost_one_at_a_point_is_told(self) -> None:
+        source = KnownControls([SAVE, FIELD, Control("", "window", Rect(0, 0, 400, 300))])
+        self.assertEqual(source.control_at(Point(20, 20)), SAVE)
+        self.assertEqual(source.control_at(Point(399, 299)), source.known[2])
+        self.assertIsNone(source.control_at(Point(400, 10)))
+
+    def test_the_one_with_the_keyboard_and_those_of_a_window_are_told(self) -> None:
+        source = KnownControls([SAVE, BOX, FIELD])
+        self.assertEqual(source.focused_control(), FIELD)
+        self.assertEqual(source.controls(Window(7, ""), 300, 1), [SAVE, FIELD])
+        self.assertEqual(source.controls(Window(7, ""), 1, 1), [SAVE])
+
+    def test_a_windows_desktop_tells_what_its_source_knows_with_its_program(self) -> None:
+        _, desktop, _ = windows_desktop()
+        self.assertIsNone(desktop.control_at(Point(20, 20)))
+        desktop.control_source = KnownControls([SAVE, FIELD])
+        found = desktop.control_at(Point(20, 20))
+        self.assertEqual(found and found.program, "notepad.exe")
+        focused = desktop.focused_control()
+        self.assertEqual(focused and focused.program, "")  # it is of no known process
+        listed = desktop.controls(Window(7, "", "notepad.exe"), 300, 1)
+        self.assertEqual([control.program for control in listed], ["notepad.exe"] * 2)
+
+
+class TheDrawnDesktop(unittest.TestCase):
+    def desktop(self, **state: object) -> agent.DemoDesktop:
+        return agent.DemoDesktop(VirtualClock(), agent.DemoState(**state))
+
+    def test_every_place_of_every_window_has_a_name_and_a_role(self) -> None:
+        for state in (
+            agent.DemoState(opened=True, menu=True, more_programs=True),
+            agent.DemoState(program="Settings", more_programs=True),
+            agent.DemoState(program="Contacts", more_programs=True),
+        ):
+            for place in state.places():
+                with self.subTest(place=place):
+                    self.assertTrue(state.control(place).name)
+                    self.assertTrue(state.control(place).role)
+
+    def test_the_field_tells_its_text_and_whether_it_has_the_keyboard(self) -> None:
+        desktop = self.desktop(opened=True, focus=True, text="Hello")
+        field = desktop.focused_control()
+        self.assertEqual(field, desktop.control_at(Point(600, 300)))
+        self.assertEqual(
+            field and (field.name, field.role, field.value), ("Text area", "edit", "Hello")
+        )
+        self.assertIsNone(self.desktop(opened=True).focused_control())
+
+    def test_a_check_box_tells_its_state(self) -> None:
+        for ticked in (False, True):
+            desktop = self.desktop(program="Settings", more_programs=True, ticked=ticked)
+            box = desktop.control_at(Point(450, 268))
+            self.assertEqual(box and (box.name, box.checked), ("Night light", ticked))
+
+    def test_a_window_lists_its_own_controls_only(self) -> None:
+        desktop = self.desktop(program="Settings", more_programs=True)
+        front = desktop.foreground()
+        assert front
+        names = [control.name for control in desktop.controls(front, 300, 1)]
+        self.assertEqual(names, ["Night light", "OK", "Cancel", "Settings"])
+        self.assertEqual(len(desktop.controls(front, 2, 1)), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,751 @@
+"""The tools that do in one turn what takes several: each on a simulated Windows, with each of its refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import agent
+from agent import Coordinate, Program, Rect, ToolCall
+from tests.fakes import Foreground, windows_desktop
+from tests.scripted import PLAN, EngineCase, PlainDesktop, call, role_of, user_text
+from tests.test_actuator import Stage
+
+MENU = "C:\\Menu\\"
+PROGRAMS = [
+    Program("Notepad", MENU + "Notepad.lnk", ("notepad.exe",)),
+    Program("Paint Studio", MENU + "Paint Studio.lnk", ("studio.exe",)),
+    Program("Paint Room", MENU + "Paint Room.lnk", ("room.exe",)),
+    Program("Zürich Maps", MENU + "Zürich Maps.lnk", ("maps.exe",)),
+    Program("Work Shell", MENU + "Work Shell.lnk", ("cmd.exe",)),
+    Program("Uninstall Maps", MENU + "Uninstall Maps.lnk", ("unins000.exe",)),
+    Program("Notepad", "C:\\Other\\Notepad.lnk", ("other.exe",)),
+    Program("firefox", "C:\\Firefox\\firefox.exe", ("firefox.exe",), 1),
+    Program("paint", "C:\\Windows\\paint.exe", ("paint.exe",), 2),
+    Program("calc", "C:\\Windows\\calc.exe", ("calc.exe",), 2),
+    Program("regedit", "C:\\Windows\\regedit.exe", ("regedit.exe",), 2),
+    Program("notes-of-one", "C:\\Windows\\notes-of-one.exe", ("notes-of-one.exe",), 2),
+]
+WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
+
+
+def act(name: str, /, **arguments: Any) -> agent.Act:
+    return WORDS.parse(ToolCall(name, arguments))
+
+
+def stage(**world: Any) -> Stage:
+    """A simulated Windows with PROGRAMS, of which the next one started shows a Notepad."""
+    made = Stage(config=world.pop("config", None), **world)
+    made.desktop._programs = PROGRAMS
+    made.world.opens = Foreground("Fresh - Notepad", handle=0x30002, process=4712)
+    return made
+
+
+def opened(made: Stage, name: str) -> agent.Performed:
+    return made.actuator.perform(act("open_app", name=name), made.look())
+
+
+class NamesOfPrograms(unittest.TestCase):
+    def found(self, name: str) -> str:
+        return agent.find_program(name, PROGRAMS).path
+
+    def test_a_name_is_found_whatever_its_case_accents_and_ending(self) -> None:
+        for name in ("notepad", "NOTEPAD", "Notepad.exe", "  Notepad "):
+            self.assertEqual(self.found(name), MENU + "Notepad.lnk")
+        self.assertEqual(self.found("zurich maps"), MENU + "Zürich Maps.lnk")
+
+    def test_the_only_name_that_begins_so_is_it(self) -> None:
+        self.assertEqual(self.found("zür"), MENU + "Zürich Maps.lnk")
+        self.assertEqual(self.found("fire"), "C:\\Firefox\\firefox.exe")
+
+    def test_an_exact_name_goes_before_longer_ones_and_the_start_menu_before_path(self) -> None:
+        self.assertEqual(self.found("paint"), "C:\\Windows\\paint.exe")
+        self.assertEqual(self.found("note"), MENU + "Notepad.lnk")
+
+    def test_people_call_some_programs_otherwise(self) -> None:
+        for name in ("Calculator", "Rechner"):
+            self.assertEqual(self.found(name), "C:\\Windows\\calc.exe")
+        self.assertEqual(self.found("Registry Editor"), "C:\\Windows\\regedit.exe")
+
+    def test_two_beginnings_and_a_wrong_name_get_candidates(self) -> None:
+        for name, candidates in (("pain", "Paint Studio, Paint Room"), ("notpad", "Notepad")):
+            with self.assertRaises(agent.ToolError) as caught:
+                self.found("paint " if name == "" else name)
+            self.assertEqual(caught.exception.kind, "no_program")
+            self.assertIn(candidates, str(caught.exception))
+
+    def test_at_most_eight_candidates_are_listed_each_on_one_line(self) -> None:
+        many = [Program(f"tool {n}\n" + "x" * 99, str(n)) for n in range(30)]
+        with self.assertRaises(agent.ToolError) as caught:
+            agent.find_program("tool", many)
+        said = str(caught.exception)
+        self.assertEqual(said.count("tool "), 8)
+        self.assertLess(len(said), 600)
+        self.assertNotIn("\n", said)
+
+    def test_neither_a_path_nor_an_argument_is_a_name(self) -> None:
+        for name in (
+            MENU + "Notepad.lnk",
+            "C:\\Windows\\calc.exe",
+            "notepad C:\\secret.txt",
+            "notepad & calc",
+            "cmd /c del *",
+            "",
+            " ",
+            ".exe",
+            "\x00",
+            "../notepad",
+        ):
+            with self.assertRaises(agent.ToolError, msg=name):
+                self.found(name)
+
+
+class OpenApp(unittest.TestCase):
+    def test_it_starts_the_shortcut_and_says_which_window_came_to_the_front(self) -> None:
+        made = stage()
+        performed = opened(made, "notepad")
+        self.assertEqual(made.world.programs_opened, [MENU + "Notepad.lnk"])
+        self.assertEqual(performed.result, 'Opened: notepad; in front: "Fresh - Notepad"')
+        self.assertTrue(performed.acted)
+        made.world.verify()
+
+    def test_a_program_without_a_window_is_waited_for_ten_seconds(self) -> None:
+        made = stage()
+        made.world.opens = None
+        made.world.window = Foreground(path="C:\\other.exe", title="Else")
+        began = made.clock.now()
+        said = opened(made, "notepad").result
+        self.assertIn("after 10 s no window of it is in front", said)
+        self.assertAlmostEqual(made.clock.now() - began, 10, delta=0.5)
+
+    def test_a_slow_program_is_waited_for_no_longer_than_it_takes(self) -> None:
+        made = stage()
+        window = made.world.opens
+        made.world.opens = None
+        made.world.window = Foreground(path="C:\\other.exe", title="Else")
+        made.clock.at(4, lambda: setattr(made.world, "window", window))
+        began = made.clock.now()
+        self.assertIn("Fresh", opened(made, "notepad").result)
+        self.assertAlmostEqual(made.clock.now() - began, 4, delta=0.3)
+
+    def test_a_window_of_another_program_counts_once_it_has_stood(self) -> None:
+        made = stage(config={"confirm": "never"})
+        made.world.opens = Foreground("Frame", path="C:\\host.exe", handle=0x30002)
+        began = made.clock.now()
+        self.assertIn('in front: "Frame"', opened(made, "calc").result)
+        self.assertAlmostEqual(made.clock.now() - began, 2, delta=0.4)
+
+    def test_a_program_that_is_in_front_already_is_not_waited_for_to_the_end(self) -> None:
+        made = stage()
+        made.world.opens = None
+        began = made.clock.now()
+        self.assertIn('in front: "Untitled - Notepad"', opened(made, "notepad").result)
+        self.assertLess(made.clock.now() - began, 3.5)
+
+    def test_a_program_that_is_not_harmless_is_asked_about(self) -> None:
+        for name, risk in (
+            ("zürich", "run"),
+            ("work shell", "terminal"),
+            ("regedit", "terminal"),
+            ("uninstall maps", "install"),
+        ):
+            made = stage()
+            asked: list[str] = []
+            made.actuator.confirm = lambda question, asked=asked: bool(asked.append(question))
+            performed = opened(made, name)
+            self.assertEqual(performed.refused, "not_allowed", name)
+            self.assertRegex(asked[0], rf": .*\b{risk}\b[^:]*$")
+            self.assertEqual(made.world.programs_opened, [])
+
+    def test_one_that_the_task_names_is_started_unasked_but_no_terminal(self) -> None:
+        made = stage()
+        made.actuator.task = "Open Zürich Maps and Work Shell"
+        self.assertEqual(opened(made, "zürich maps").refused, "")
+        self.assertEqual(opened(made, "work shell").refused, "not_allowed")
+
+    def test_a_yes_starts_it(self) -> None:
+        made = stage()
+        made.actuator.confirm = lambda question: True
+        self.assertEqual(opened(made, "zürich").refused, "")
+        self.assertEqual(made.world.programs_opened, [MENU + "Zürich Maps.lnk"])
+
+    def test_a_blocked_program_is_not_started_and_only_allowed_ones_are(self) -> None:
+        for config in ({"blocked_windows": "notepad.exe"}, {"allowed_windows": "word.exe"}):
+            made = stage(config=config)
+            self.assertEqual(opened(made, "notepad").refused, "forbidden_window")
+            self.assertEqual(made.world.programs_opened, [])
+
+    def test_a_dry_run_starts_nothing(self) -> None:
+        made = stage(config={"dry_run": True})
+        self.assertIn("Dry run: would open app", opened(made, "notepad").result)
+        self.assertEqual(made.world.programs_opened, [])
+
+    def test_the_desktop_itself_starts_nothing_that_it_does_not_list(self) -> None:
+        world, desktop, _ = windows_desktop()
+        with self.assertRaises(agent.Win32Error):
+            desktop.start_program(Program("calc", "calc.exe"))
+        self.assertEqual(world.programs_opened, [])
+
+
+def focused(made: Stage, title: str) -> agent.Performed:
+    return made.actuator.perform(act("focus_window", title=title), made.look())
+
+
+class FocusWindow(unittest.TestCase):
+    def setUp(self) -> None:
+        self.made = Stage()
+        self.world = self.made.world
+        self.world.others = [
+            Foreground("Budget 2024 - Calc", handle=0x30002, process=1, path="C:\\calc.exe"),
+            Foreground("Bücher - Files", handle=0x40002, process=2, path="C:\\files.exe"),
+            Foreground("Budget 2025 - Calc", handle=0x50002, process=1, path="C:\\calc.exe"),
+            Foreground("Elsewhere", handle=0x60002, process=3, cloaked=True),
+            Foreground("Hidden", handle=0x70002, process=3, visible=False),
+            Foreground("", handle=0x80002, process=3),
+            Foreground("Program Manager", handle=0x90002, process=3, class_name="Progman"),
+        ]
+
+    def test_the_windows_are_the_visible_titled_ones_the_front_first(self) -> None:
+        titles = [window.title for window in self.made.desktop.windows()]
+        self.assertEqual(
+            titles,
+            ["Untitled - Notepad", "Budget 2024 - Calc", "Bücher - Files", "Budget 2025 - Calc"],
+        )
+        self.world.verify()
+
+    def test_a_part_of_the_title_is_enough_whatever_its_case_and_accents(self) -> None:
+        performed = focused(self.made, "bucher")
+        self.assertEqual(performed.refused, "")
+        self.assertEqual(performed.result, 'In front: bucher; its title: "Bücher - Files"')
+        self.assertEqual(self.world.window.title, "Bücher - Files")
+
+    def test_a_minimised_window_is_restored(self) -> None:
+        self.world.others = [Foreground("Small", handle=0x30002, minimised=True)]
+        self.assertEqual(focused(self.made, "small").refused, "")
+        self.assertFalse(self.world.window.minimised)
+
+    def test_a_part_of_two_titles_or_of_none_is_told_the_windows(self) -> None:
+        for title, number, listed in (
+            ("budget", "2 windows have", "Budget 2025"),
+            ("word", "No window has", '"Untitled - Notepad"; "Budget 2024'),
+            ("", "No window has", "Untitled"),
+        ):
+            performed = focused(self.made, title)
+            self.assertEqual((performed.refused, performed.sent), ("no_window", 0))
+            self.assertIn(number, performed.result)
+            self.assertIn(listed, performed.result)
+
+    def test_at_most_twelve_titles_are_told_each_cut_and_on_one_line(self) -> None:
+        windows = [agent.Window(n, f"{n}\n" + "x" * 500) for n in range(30)]
+        told = agent.windows_text(windows)
+        self.assertEqual(told.count(";"), 11)
+        self.assertNotIn("\n", told)
+        self.assertLess(len(told), 12 * 46)
+
+    def test_a_window_in_front_that_keeps_the_keyboard_gives_it_to_an_attached_thread(self) -> None:
+        self.world.keeps_front = True
+        self.assertEqual(focused(self.made, "bücher").refused, "")
+        self.assertFalse(self.world.attached)
+        self.world.verify()
+
+    def test_a_window_that_stays_behind_is_a_failure_that_lists_the_windows(self) -> None:
+        self.world.never_front = True
+        performed = focused(self.made, "bücher")
+        self.assertEqual(performed.refused, "not_in_front")
+        self.assertIn('Open windows: "Untitled - Notepad"', performed.result)
+        self.assertFalse(self.world.attached)
+
+    def test_a_program_that_hangs_is_not_attached_to(self) -> None:
+        self.world.window = Foreground(hung=True)
+        self.world.keeps_front = True
+        self.assertEqual(focused(self.made, "bücher").refused, "not_in_front")
+        self.assertNotIn("AttachThreadInput", self.world.calls)
+
+    def test_a_blocked_window_stays_behind(self) -> None:
+        made = Stage(config={"blocked_windows": "*files*"})
+        made.world.others = self.world.others
+        performed = focused(made, "bücher")
+        self.assertEqual((performed.refused, performed.acted), ("forbidden_window", False))
+        self.assertEqual(made.world.window.title, "Untitled - Notepad")
+
+    def test_the_programs_own_window_is_none_to_the_model(self) -> None:
+        self.world.console = self.world.console_owner = 0x40002
+        self.made.desktop.own_console(False)
+        performed = focused(self.made, "bücher")
+        self.assertEqual(performed.refused, "no_window")
+        self.assertNotIn("Files", performed.result)
+
+
+class ToldOfWindows(EngineCase):
+    def asked(self, **settings: Any) -> str:
+        engine, state = self.engine(
+            lambda request: (
+                PLAN if role_of(request) == "planner" else call("press_keyboard_key", key="a")
+            ),
+            max_steps=2,
+            **settings,
+        )
+        others = [agent.Window(2, "Second [x]\nline", "two.exe")]
+        engine.eyes.desktop.windows = lambda: [engine.eyes.desktop.foreground(), *others]
+        agent.run_agent(engine, state)
+        requests = engine.voice.server.requests
+        return next(user_text(r) for r in requests if role_of(r) == "executor")
+
+    def test_the_executor_is_told_of_the_windows_behind_the_one_in_front(self) -> None:
+        self.assertIn('BEHIND IT: "Second [x] line"', self.asked())
+
+    def test_without_the_extra_tools_it_is_not(self) -> None:
+        self.assertNotIn("BEHIND", self.asked(extra_tools=False))
+
+
+class Form(PlainDesktop):
+    """A plain desktop that notes what reaches it; some events bring another window to the front."""
+
+    def __init__(self, clock: agent.Clock) -> None:
+        super().__init__(clock)
+        self.number_in_front = 1
+        self.opens_at = ""  # the name of an event that brings another window to the front
+
+    def foreground(self) -> agent.Window:
+        return agent.Window(
+            self.number_in_front, f"Form {self.number_in_front}", "form.exe", self.screen()
+        )
+
+    def button(self, name: str, down: bool) -> None:
+        super().button(name, down)
+        self.note("click", down)
+
+    def key(self, name: str, down: bool) -> None:
+        super().key(name, down)
+        self.note(name, down)
+
+    def note(self, name: str, down: bool) -> None:
+        if name == self.opens_at and not down:
+            self.number_in_front += 1
+
+    def done(self) -> list[str]:
+        """Clicks, texts and keys in their order."""
+        words = {"button": "click", "text": ""}
+        names = []
+        for kind, *rest in self.inputs:
+            if kind == "text":
+                names.append(str(rest[0]))
+            elif kind in ("key", "button") and rest[1]:
+                names.append(words.get(kind) or str(rest[0]))
+        return names
+
+
+class SeveralSteps(EngineCase):
+    def perform(self, tool: str, opens_at: str = "", **arguments: Any) -> agent.Deed:
+        settings = arguments.pop("settings", {})
+        self.made, state = self.engine(lambda request: PLAN, **settings)
+        self.desktop = Form(self.made.clock)
+        self.desktop.opens_at = opens_at
+        self.made.eyes.desktop = self.made.actuator.desktop = self.desktop
+        look = self.made.eyes.look(1)
+        return self.made.perform(act(tool, **arguments), look, 1)
+
+    def test_a_text_is_typed_into_a_field_in_place_of_what_it_held_and_entered(self) -> None:
+        deed = self.perform("type_text", text="abc", position=[500, 500], clear=True, submit=True)
+        self.assertEqual(self.desktop.done(), ["click", "ctrl", "a", "abc", "enter"])
+        self.assertEqual(
+            self.desktop.place, agent.to_point(Coordinate(500, 500), Rect(0, 0, 64, 36))
+        )
+        self.assertEqual((deed.refused, deed.changed), ("", True))
+        self.assertEqual(
+            deed.result, "Clicked: text field; Pressed key: ctrl+a; Typed: abc; Pressed key: enter"
+        )
+
+    def test_each_part_comes_alone_too(self) -> None:
+        for arguments, done in (
+            ({}, ["abc"]),
+            ({"position": [1, 1]}, ["click", "abc"]),
+            ({"clear": True}, ["ctrl", "a", "abc"]),
+            ({"submit": True}, ["abc", "enter"]),
+            ({"submit": False, "clear": False}, ["abc"]),
+        ):
+            self.perform("type_text", text="abc", **arguments)
+            self.assertEqual(self.desktop.done(), done)
+
+    def test_another_window_in_front_ends_it_and_the_result_says_so(self) -> None:
+        deed = self.perform("type_text", "click", text="abc", position=[1, 1], submit=True)
+        self.assertEqual(self.desktop.done(), ["click"])
+        self.assertEqual((deed.refused, deed.changed), ("another_window", None))
+        self.assertIn(
+            'the rest was not done, since another window came to the front: "Form 2"', deed.result
+        )
+
+    def test_a_window_that_opens_with_the_last_step_is_no_failure(self) -> None:
+        deed = self.perform("type_text", "enter", text="abc", submit=True)
+        self.assertEqual(deed.refused, "")
+
+    def test_every_step_is_done_on_a_look_of_its_own(self) -> None:
+        used: list[int] = []
+        original = agent.Actuator.perform
+
+        def watched(hands: agent.Actuator, step: agent.Act, frame: agent.Frame) -> Any:
+            used.append(frame.number)
+            return original(hands, step, frame)
+
+        with mock.patch.object(agent.Actuator, "perform", watched):
+            self.perform("type_text", text="a", position=[1, 1], clear=True, submit=True)
+        self.assertEqual(len(set(used)), 4)
+
+    def test_a_step_that_is_refused_ends_it_half_way(self) -> None:
+        deed = self.perform(
+            "press_key", key="tab", then=["alt+f4", "enter"], settings={"confirm": "risky"}
+        )
+        self.assertEqual(self.desktop.done(), ["tab"])
+        self.assertEqual(deed.refused, "not_allowed")
+        self.assertTrue(deed.begun)
+        self.assertIn("Failed half-way", deed.result)
+
+    def test_enter_behind_a_text_in_the_run_dialog_is_asked_about_by_that_text(self) -> None:
+        def run_dialog() -> agent.Window:
+            return agent.Window(
+                9,
+                "Run",
+                "explorer.exe",
+                self.desktop.screen(),
+                class_name="#32770",
+                owner=agent.Window(8, "", "explorer.exe", class_name="Shell_TrayWnd"),
+            )
+
+        for text, refused in (
+            ("notepad", ""),
+            ("format c:", "not_allowed"),
+            ("mystery", "not_allowed"),
+        ):
+            self.made, _ = self.engine(lambda request: PLAN)
+            self.desktop = Form(self.made.clock)
+            self.desktop.foreground = run_dialog  # type: ignore[method-assign]
+            self.made.eyes.desktop = self.made.actuator.desktop = self.desktop
+            typed = act("type_text", text=text, clear=True, submit=True)
+            deed = self.made.perform(typed, self.made.eyes.look(1), 1)
+            self.assertEqual(deed.refused, refused, text)
+            self.assertEqual("enter" in self.desktop.done(), not refused)
+
+    def test_up_to_four_chords_are_pressed_in_order_and_no_fifth(self) -> None:
+        self.perform("press_key", key="ctrl+a", then=["delete", "tab", "enter"])
+        self.assertEqual(self.desktop.done(), ["ctrl", "a", "delete", "tab", "enter"])
+        with self.assertRaises(agent.ToolError):
+            act("press_key", key="a", then=["b", "c", "d", "e"])
+        with self.assertRaises(agent.ToolError):
+            act("press_key", key="a", then=["nokey"])
+
+    def test_a_blocked_chord_among_them_is_refused(self) -> None:
+        deed = self.perform("press_key", key="a", then=["win+l"])
+        self.assertEqual((deed.refused, self.desktop.done()), ("blocked_key", ["a"]))
+
+    def test_the_actuator_itself_takes_one_step_at_a_time(self) -> None:
+        made = Stage()
+        performed = made.attempt("type_text", text="a", submit=True)
+        self.assertEqual((performed.refused, performed.sent), ("invalid_args", 0))
+
+    def test_a_dry_run_names_every_step_and_does_none(self) -> None:
+        deed = self.perform("type_text", text="a", submit=True, settings={"dry_run": True})
+        self.assertTrue(deed.dry)
+        self.assertIn("would press key", deed.result)
+        self.assertEqual(self.desktop.done(), [])
+
+    def test_the_journal_has_what_was_given_and_a_recording_repeats_it(self) -> None:
+        self.perform("type_text", text="abc", position=[500, 500], submit=True)
+        intent = self.records(self.made, "intent")[0]
+        self.assertEqual(
+            intent["args"],
+            {"text": "abc", "position": {"x": 500, "y": 500}, "submit": True, "reasoning": ""},
+        )
+        recording = agent.recording_of(self.made.logger.folder)
+        ((again, _),) = recording.acts()
+        self.assertEqual(again.args, agent.TypeTextArgs("abc", Coordinate(500, 500), False, True))
+
+    def test_words_for_true_and_false_are_read_and_nothing_else(self) -> None:
+        tools = WORDS.schemas(["type_text"])
+        for said, meant in (
+            (True, True),
+            ("true", True),
+            ("False", False),
+            (1, None),
+            ("yes", None),
+        ):
+            arguments = {"text": "a", "submit": said}
+            message = call("type_text", **arguments)
+            if meant is None:
+                with self.assertRaises(agent.ReplyError):
+                    agent.read_call(message, "stop", tools)
+            else:
+                self.assertEqual(agent.read_call(message, "stop", tools).arguments["submit"], meant)
+
+
+class Turns(EngineCase):
+    def run_calls(self, *calls: Any, dead: bool = False, **settings: Any) -> list[dict[str, Any]]:
+        """Lets the executor make these calls, and gives its requests."""
+        replies = iter(calls)
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            if role_of(request) == "planner":
+                return PLAN
+            return next(replies)
+
+        turns = len(calls) + 1
+        self.made, self.state = self.engine(decide, max_steps=turns, **settings)
+        self.desktop = self.made.eyes.desktop
+        self.desktop.dead = dead
+        agent.run_agent(self.made, self.state)
+        return [r for r in self.made.voice.server.requests if role_of(r) == "executor"]
+
+    def click(self, x: int, y: int) -> dict[str, Any]:
+        return call("click_screen_element", element_name="it", position=[x, y])
+
+
+class Waiting(Turns):
+    def waited(self, seconds: int, changes_after: float | None) -> tuple[float, str]:
+        """How long it waited, and what the model is told."""
+        replies = iter([call("wait", seconds=seconds)])
+        engine, state = self.engine(
+            lambda r: PLAN if role_of(r) == "planner" else next(replies), max_steps=2
+        )
+        if changes_after is not None:
+            engine.clock.at(changes_after, lambda: engine.eyes.desktop.inputs.append(("other",)))
+        began = engine.clock.now()
+        agent.run_agent(engine, state)
+        self.stalled = state.stalled
+        return engine.clock.now() - began, state.memory.active_history[-1].result
+
+    def test_it_waits_as_long_as_it_was_told_to_where_nothing_changes(self) -> None:
+        seconds, said = self.waited(20, None)
+        self.assertAlmostEqual(seconds, 20, delta=1)
+        self.assertEqual(said, "Waited 20 s; the screen did not change")
+        self.assertEqual(self.stalled, 0)
+
+    def test_it_ends_early_once_the_screen_has_changed_and_is_at_rest(self) -> None:
+        seconds, said = self.waited(60, 5)
+        self.assertLess(seconds, 7)
+        self.assertRegex(said, "^Waited [56] s; the screen changed$")
+
+    def test_more_than_a_minute_is_refused_and_explained(self) -> None:
+        tools = WORDS.schemas(["wait"])
+        for seconds in (0, 61, "long"):
+            with self.assertRaises(agent.ReplyError):
+                agent.read_call(call("wait", seconds=seconds), "stop", tools)
+
+
+class Zooming(Turns):
+    def test_a_place_on_a_closer_picture_is_that_place_of_the_screen(self) -> None:
+        requests = self.run_calls(
+            call("zoom", position=[750, 250]), self.click(0, 1000), self.click(0, 1000)
+        )
+        self.assertIn("CLOSER LOOK", user_text(requests[1]))
+        self.assertNotIn("CLOSER LOOK", user_text(requests[0]) + user_text(requests[2]))
+        moves = [event[1:] for event in self.desktop.inputs if event[0] == "move"]
+        # Of 64x36 pixels a quarter around (47, 9): 32x18 from (31, 0) on; then all of it.
+        self.assertEqual(moves, [(31, 17), (0, 35)])
+
+    def test_the_memory_has_the_place_on_the_whole_screen(self) -> None:
+        self.run_calls(call("zoom", position=[750, 250]), self.click(500, 500))
+        shown = self.state.memory.active_history[-1].args
+        self.assertEqual(shown, '"it" (746, 257)')
+
+    def test_each_pixel_of_a_part_can_be_reached_and_none_beside_it(self) -> None:
+        area = Rect(-1920, 40, 1920, 1079)
+        for point in ((-1920, 40), (-1, 1118), (-960, 500), (-1915, 1100)):
+            part = agent.part_around(agent.Point(*point), area)
+            self.assertEqual((part.width, part.height), (960, 539))
+            self.assertEqual(part.intersection(area), part)
+            self.assertTrue(part.contains(agent.Point(*point)))
+            corners = [agent.to_point(Coordinate(n, n), part) for n in (0, 1000)]
+            self.assertEqual(corners, [part[:2], (part.right - 1, part.bottom - 1)])
+
+    def test_the_effect_of_an_act_is_seen_wherever_it_shows(self) -> None:
+        engine, _ = self.engine(lambda request: PLAN, area="0,0,640,360")
+        desktop = engine.eyes.desktop = engine.actuator.desktop = Targets(engine.clock)
+        desktop.target = Rect(20, 20, 40, 40)
+        desktop.button = lambda name, down: setattr(desktop, "target", Rect(20, 90, 40, 40))
+        engine.eyes.zoom(agent.Point(600, 300))
+        look = engine.eyes.look(1)
+        self.assertFalse(look.frame.area.overlaps(desktop.target))
+        clicked = act("click", element_name="it", position=[500, 500])
+        self.assertTrue(engine.perform(clicked, look, 1).changed)
+
+    def test_a_click_that_changed_nothing_is_followed_by_a_closer_picture_once(self) -> None:
+        clicks = [self.click(500, 500)] * 3
+        requests = self.run_calls(*clicks, dead=True)
+        closer = ["CLOSER LOOK" in user_text(request) for request in requests]
+        self.assertEqual(closer, [False, True, False])
+
+    def test_not_without_the_setting_nor_after_keys_nor_without_the_extra_tools(self) -> None:
+        clicks = [self.click(500, 500)] * 3
+        for settings in ({"auto_zoom": False},):
+            requests = self.run_calls(*clicks, dead=True, **settings)
+            self.assertNotIn("CLOSER", str(requests))
+        keys = [call("press_keyboard_key", key="a")] * 3
+        self.assertNotIn("CLOSER", str(self.run_calls(*keys, dead=True)))
+
+    def test_where_a_secret_was_typed_the_picture_stays_whole(self) -> None:
+        engine, _ = self.engine(lambda request: PLAN)
+        engine.eyes.secret_typed(engine.eyes.desktop.foreground())
+        engine.eyes.zoom(agent.Point(9, 9))
+        self.assertIsNone(engine.eyes.look(1).frame.whole)
+
+    def test_keys_reach_the_window_in_front_from_a_closer_picture_of_another_place(self) -> None:
+        made = Stage()
+        frame = agent.replace(made.look(), area=Rect(1500, 900, 100, 100), whole=made.area)
+        self.assertEqual(made.attempt("press_key", frame, key="a").refused, "")
+
+
+MISREADS = 6  # pixels of its picture by which the model errs at most, on each axis
+
+
+class Targets(PlainDesktop):
+    """A grey screen with one small white square."""
+
+    size = Rect(0, 0, 1920, 1080)
+    target = Rect(0, 0, 1, 1)
+
+    def screen(self) -> Rect:
+        return self.size
+
+    primary = screen
+
+    def glance(self, area: Rect, width: int, height: int) -> bytes:
+        row = b"\x80\x80\x80\x00" * width
+        picture = bytearray(row * height)
+        shown = self.target.scaled(area, Rect(0, 0, width, height))
+        seen = shown.intersection(Rect(0, 0, width, height))
+        for y in range(seen.top, seen.bottom):
+            first = (y * width + seen.left) * 4
+            picture[first : first + 4 * seen.width] = b"\xff" * (4 * seen.width)
+        return bytes(picture)
+
+
+def read_place(frame: agent.Frame, dice: random.Random) -> Coordinate | None:
+    """Where a model that reads the pixels sees the white square, with its error."""
+    first = frame.clean.find(b"\xff\xff\xff\xff") // 4
+    last = frame.clean.rfind(b"\xff\xff\xff\xff") // 4
+    if first < 0:
+        return None
+    axes = []
+    for low, high, size in (
+        (first % frame.width, last % frame.width, frame.width),
+        (first // frame.width, last // frame.width, frame.height),
+    ):
+        seen = (low + high) / 2 + dice.uniform(-MISREADS, MISREADS)
+        axes.append(min(1000, max(0, round(seen * 1000 / (size - 1)))))
+    return Coordinate(*axes)
+
+
+class Hits(EngineCase):
+    def hits(self, screen: Rect, closely: bool, tries: int = 12) -> int:
+        """Of small targets all over a screen, those that are hit."""
+        engine, _ = self.engine(lambda request: PLAN, screen_capture_w=0, screen_capture_h=0)
+        desktop = engine.eyes.desktop = Targets(engine.clock)
+        dice = random.Random(7)
+        desktop.size = screen
+        number = 0
+        for _ in range(tries):
+            side = dice.randint(8, 16)
+            desktop.target = Rect(
+                dice.randrange(screen.width - side),
+                dice.randrange(screen.height - side),
+                side,
+                side,
+            )
+            frame = engine.eyes.capture()
+            place = read_place(frame, dice)
+            if closely and place:
+                frame = engine.eyes.capture(agent.to_point(place, frame.area))
+                place = read_place(frame, dice)
+            number += bool(place and desktop.target.contains(agent.to_point(place, frame.area)))
+        return number
+
+    def test_small_targets_are_hit_more_often_on_a_closer_picture(self) -> None:
+        for width, height in ((1920, 1080), (3840, 2160)):
+            screen = Rect(0, 0, width, height)
+            whole = self.hits(screen, closely=False)
+            closer = self.hits(screen, closely=True)
+            print(f"{width}x{height}: {whole} of 12 hit on the whole picture, {closer} on a part")
+            self.assertGreater(closer, whole)
+
+
+class WhatWindowsLists(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def file(self, *parts: str, data: bytes = b"") -> Path:
+        path = self.folder.joinpath(*parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    def test_shortcuts_of_both_start_menus_and_programs_on_path_are_listed(self) -> None:
+        menu = ("Microsoft", "Windows", "Start Menu", "Programs")
+        own = self.file("own", *menu, "Mine.lnk", data=b"C:\\x\\Mine.EXE\x00")
+        deep = self.file("all", *menu, "Games", "Go.lnk", data="C:\\go.exe -w".encode("utf-16-le"))
+        self.file("all", *menu, "Site.url")
+        tool = self.file("bin", "tool.exe")
+        self.file("bin", "tool.dll")
+        environment = {
+            "APPDATA": str(self.folder / "own"),
+            "PROGRAMDATA": str(self.folder / "all"),
+            "PATH": os.pathsep.join(
+                [str(tool.parent), "", os.path.relpath(tool.parent), str(self.folder / "no")]
+            ),
+        }
+        self.assertEqual(
+            agent.known_programs(environment),
+            [
+                Program("Mine", str(own), ("mine.exe",)),
+                Program("Go", str(deep), ("go.exe",)),
+                Program("tool", str(tool), ("tool.exe",), 2),
+            ],
+        )
+
+    def test_all_programs_of_a_shortcut_are_seen_in_both_encodings_at_odd_places_too(self) -> None:
+        data = b"\x01C:\\a\\Harm.exe\x00" + b"x" + 'C:\\w\\cmd.exe" /c'.encode("utf-16-le")
+        for pad in (b"", b"\x07"):
+            files = agent.files_in_shortcut(self.file("s.lnk", data=pad + data))
+            self.assertLessEqual({"harm.exe", "cmd.exe"}, set(files))
+
+    def test_a_large_or_missing_shortcut_names_nothing_that_would_take_long(self) -> None:
+        self.assertEqual(agent.files_in_shortcut(self.folder / "none.lnk"), ())
+        huge = self.file("huge.lnk", data=b"a" * 5_000_000)
+        self.assertEqual(agent.files_in_shortcut(huge), ())
+
+    def test_an_entry_of_app_paths_is_a_program(self) -> None:
+        program = agent.registered_program("Chrome.exe", "C:\\Google\\chrome.exe")
+        self.assertEqual(program, Program("Chrome", "C:\\Google\\chrome.exe", ("chrome.exe",), 1))
+
+
+class Offered(EngineCase):
+    def shown(self, profile: agent.Profile) -> str:
+        return json.dumps([profile.schemas(role) for role in profile.roles.values()])
+
+    def test_planner_and_commander_offer_them_and_without_the_setting_they_do_not(self) -> None:
+        for name in ("planner", "commander"):
+            config = agent.load_config({})
+            self.assertIn("open_app", self.shown(agent.chosen_profile(name, config)))
+            plain = agent.chosen_profile(name, agent.load_config({"x": {"extra_tools": False}}))
+            shown = self.shown(plain)
+            for word in ("open_app", "focus_window", '"wait"', "zoom", "submit", "clear", "then"):
+                self.assertNotIn(word, shown)
+            executor = plain.roles["executor"]
+            self.assertNotIn("open_app", plain.system(executor))
+
+    def test_the_other_profiles_know_none_of_them(self) -> None:
+        for name in ("chat", "pointer", "story"):
+            profile = agent.PROFILES[name]
+            shown = json.dumps(profile.vocabulary.schemas([*profile.vocabulary.tools]))
+            for word in ("open_app", "focus_window", "seconds", "zoom", "submit", "clear", "then"):
+                self.assertNotIn(word, shown)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,513 @@
+"""A model that is asked in the grammar of its own training: one role, one call a turn, the engine's rules."""
+
+from __future__ import annotations
+
+import json
+import random
+import unittest
+from collections.abc import Callable
+from typing import Any
+
+import agent
+from tests.scripted import EngineCase, text
+
+Message = dict[str, Any]
+QWEN = agent.GRAMMARS["qwen3-vl"]
+
+
+def said(action: str, sentence: str = "Do it", **given: Any) -> Message:
+    """A reply as Qwen3-VL writes it."""
+    call = {"name": "computer_use", "arguments": {"action": action, **given}}
+    return text(f"Action: {sentence}\n<tool_call>\n{json.dumps(call)}\n</tool_call>")
+
+
+CLICK = said("left_click", "Click the button", coordinate=[500, 500])
+DONE = said("terminate", "The task is done", status="success")
+
+
+def is_verifier(request: dict[str, Any]) -> bool:
+    return agent.VERIFIER_PROMPT in str(request["messages"][0]["content"])
+
+
+def answers(*replies: Message, verdict: str = "YES: it is") -> Callable[[dict[str, Any]], Message]:
+    """These replies one after the other, the last again and again; the verifier agrees."""
+    left = list(replies)
+
+    def decide(request: dict[str, Any]) -> Message:
+        if is_verifier(request):
+            return text(verdict)
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return decide
+
+
+def words_of(request: dict[str, Any]) -> str:
+    """All texts of a request but the system's."""
+    words = []
+    for message in request["messages"]:
+        content = message["content"]
+        parts = [{"text": content}] if isinstance(content, str) else content
+        if message["role"] != "system":
+            words += [part["text"] for part in parts if "text" in part]
+    return "\n".join(words)
+
+
+class NativeCase(EngineCase):
+    def play(
+        self, *replies: Message, grammar: str = "qwen3-vl", verdict: str = "YES: it is", **more: Any
+    ) -> tuple[agent.Engine, agent.AgentState, agent.Outcome]:
+        """A whole run of profile native."""
+        more = {"executor_grammar": grammar, **more}
+        engine, state = self.engine(answers(*replies, verdict=verdict), "native", **more)
+        self.begin(engine)
+        return engine, state, agent.run_agent(engine, state)
+
+    def asked(self, engine: agent.Engine) -> list[dict[str, Any]]:
+        """The requests to the model that acts."""
+        return [request for request in engine.voice.server.requests if not is_verifier(request)]
+
+
+class Runs(NativeCase):
+    def test_a_task_is_done_without_a_planner(self) -> None:
+        engine, state, outcome = self.play(CLICK, DONE)
+        self.assertEqual(outcome.kind, "completed")
+        self.assertEqual(engine.voice.server.roles.count("planner"), 0)
+        tools = [record.tool for record in state.memory.active_history]
+        self.assertEqual(tools, ["click", "report_complete"])
+        self.assertIn(("button", "left", True), engine.eyes.desktop.inputs)
+
+    def test_the_request_is_the_grammars_own(self) -> None:
+        engine, _, _ = self.play(CLICK, DONE)
+        request = self.asked(engine)[0]
+        system, _ = QWEN.announce((64, 64))
+        self.assertEqual(request["messages"][0]["content"], system)
+        self.assertNotIn("tools", request)
+        for name, value in QWEN.sampling.items():
+            self.assertEqual(request[name], value)
+        parts = request["messages"][1]["content"]
+        self.assertEqual([part["type"] for part in parts], ["text", "image_url"])
+        self.assertTrue(parts[0]["text"].startswith(QWEN.first_text("Press the button", [])))
+
+    def test_a_setting_that_was_changed_wins_over_the_grammars_advice(self) -> None:
+        engine, _, _ = self.play(CLICK, DONE, lmstudio_temperature=0.3, top_p=0.5)
+        request = self.asked(engine)[0]
+        self.assertEqual((request["temperature"], request["top_p"]), (0.3, 0.5))
+
+    def test_earlier_steps_are_told_in_one_line_each(self) -> None:
+        engine, _, _ = self.play(CLICK, CLICK, DONE, native_screenshots=1)
+        self.assertIn("Previous actions:\nNone", words_of(self.asked(engine)[0]))
+        self.assertIn(
+            "Step 1: Click the button\nStep 2: Click the button", words_of(self.asked(engine)[2])
+        )
+
+    def test_a_step_that_changed_nothing_says_so(self) -> None:
+        engine, state = self.engine(
+            answers(CLICK, DONE),
+            "native",
+            executor_grammar="qwen3-vl",
+            verify_completion=False,
+            native_screenshots=1,
+        )
+        engine.eyes.desktop.dead = True
+        agent.run_agent(engine, state)
+        self.assertIn(
+            "Step 1: Click the button (the screen did not change)", words_of(self.asked(engine)[1])
+        )
+
+    def test_so_many_screenshots_are_shown_as_turns(self) -> None:
+        engine, _, _ = self.play(CLICK, CLICK, CLICK, DONE, native_screenshots=2)
+        roles = [message["role"] for message in self.asked(engine)[3]["messages"]]
+        self.assertEqual(roles, ["system", "user", "assistant", "user"])
+        words = words_of(self.asked(engine)[3])
+        self.assertIn("Step 2: ", words)
+        self.assertNotIn("Step 3: ", words)
+
+    def test_the_last_thought_is_kept_for_the_next_turn(self) -> None:
+        thinking = {**CLICK, "reasoning_content": "The button is grey."}
+        engine, _, _ = self.play(thinking, DONE)
+        self.assertIn("The button is grey.", words_of(self.asked(engine)[1]))
+        self.assertGreater(engine.voice.thought_tokens, 0)
+
+    def test_a_call_that_is_only_thought_is_not_done(self) -> None:
+        thought = {"role": "assistant", "content": f"<think>{CLICK['content']}</think>I look."}
+        engine, state, _ = self.play(thought, DONE, max_steps=1, reply_corrections=0)
+        self.assertEqual(state.memory.active_history[0].tool, "no_call")
+        self.assertEqual(engine.eyes.desktop.inputs, [])
+
+    def test_a_broken_reply_gets_a_correction_in_the_grammars_form(self) -> None:
+        engine, _, outcome = self.play(said("left_click", coordinate=[4000, 2]), CLICK, DONE)
+        self.assertEqual(outcome.kind, "completed")
+        words = words_of(self.asked(engine)[1])
+        self.assertIn("coordinate must be", words)
+        self.assertIn('{"name": "computer_use"', words)
+
+    def test_a_success_that_a_fresh_look_does_not_confirm_goes_on(self) -> None:
+        _, state, outcome = self.play(DONE, verdict="NO: nothing is pressed", max_steps=2)
+        self.assertEqual(outcome.kind, "max_steps")
+        self.assertIn("not confirmed", state.memory.active_history[0].result)
+
+    def test_a_failure_is_an_honest_end(self) -> None:
+        failure = said("terminate", "There is no button", status="failure")
+        _, state, outcome = self.play(failure)
+        self.assertEqual(outcome.kind, "failed")
+        self.assertEqual(outcome.text, "the model says it cannot: There is no button")
+
+    def test_an_answer_ends_the_run_with_its_text(self) -> None:
+        _, _, outcome = self.play(said("answer", text="It costs 5 euros"))
+        self.assertEqual(outcome[:2], ("completed", "It costs 5 euros"))
+
+    def test_the_label_that_risks_are_told_by_is_the_replys_own_sentence(self) -> None:
+        asked: list[str] = []
+        deleting = said("left_click", "Click the Delete button", coordinate=[5, 5])
+        engine, state = self.engine(answers(deleting, DONE), "native", executor_grammar="qwen3-vl")
+        engine.actuator.confirm = lambda question: bool(asked.append(question))
+        agent.run_agent(engine, state)
+        self.assertIn("delete", asked[0])
+        self.assertNotIn(("button", "left", True), engine.eyes.desktop.inputs)
+
+    def test_a_dry_run_moves_nothing(self) -> None:
+        engine, _, outcome = self.play(CLICK, DONE, dry_run=True)
+        self.assertEqual((outcome.kind, engine.eyes.desktop.inputs), ("completed", []))
+        self.assertIn(agent.DRY_RUN, words_of(self.asked(engine)[0]))
+
+    def test_a_model_that_repeats_itself_on_a_dead_screen_ends_as_stuck(self) -> None:
+        engine, state = self.engine(
+            answers(CLICK), "native", executor_grammar="qwen3-vl", enable_loop_recovery=False
+        )
+        engine.eyes.desktop.dead = True
+        self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
+        self.assertIn("made no progress", words_of(self.asked(engine)[-1]))
+
+    def test_waiting_takes_the_seconds_that_were_asked_for(self) -> None:
+        engine, _, _ = self.play(said("wait", time=7), DONE)
+        self.assertGreaterEqual(engine.clock.now(), 7)
+
+    def test_a_resumed_run_tells_the_steps_of_the_one_before(self) -> None:
+        engine, _, _ = self.play(CLICK, max_steps=2)
+        folder = engine.logger.folder
+        engine.logger.close()
+        again, state = self.engine(answers(DONE), "native", old=folder, executor_grammar="qwen3-vl")
+        agent.resume(again, state)
+        self.assertEqual(agent.run_agent(again, state).kind, "completed")
+        self.assertIn("Step 2: Click the button", words_of(self.asked(again)[0]))
+
+    def test_a_run_can_be_repeated(self) -> None:
+        engine, _, _ = self.play(said("double_click", coordinate=[500, 500]), CLICK, DONE)
+        recording = agent.recording_of(engine.logger.folder)
+        self.assertEqual([step.tool for step in recording.steps], ["double_click", "click"])
+        self.assertEqual(len(recording.acts()), 2)
+
+    def test_hints_of_the_person_reach_the_model(self) -> None:
+        engine, state = self.engine(answers(CLICK, DONE), "native", executor_grammar="qwen3-vl")
+        engine.voice._hints.append("Use the left one")
+        agent.run_agent(engine, state)
+        self.assertIn("Use the left one", words_of(self.asked(engine)[0]))
+
+
+class Choosing(NativeCase):
+    def grammar(self, model: agent.ModelInfo, profile: str = "native", name: str = "") -> str:
+        config = agent.load_config({"test": {"executor_grammar": name}})
+        return agent.grammar_name(agent.chosen_grammar(config, agent.PROFILES[profile], model))
+
+    def test_it_goes_by_the_name_then_by_the_servers_word_for_the_family(self) -> None:
+        info = agent.ModelInfo
+        self.assertEqual(self.grammar(info("qwen/qwen3-vl-4b")), "qwen3-vl")
+        self.assertEqual(self.grammar(info("mine", architecture="qwen3vl")), "qwen3-vl")
+        self.assertEqual(self.grammar(info("unknown")), "tools")
+        self.assertEqual(self.grammar(info("qwen/qwen3-vl-4b"), name="tools"), "tools")
+
+    def test_other_profiles_take_one_only_where_a_setting_says_so(self) -> None:
+        model = agent.ModelInfo("qwen3-vl-4b")
+        self.assertEqual(self.grammar(model, "planner"), "tools")
+        self.assertEqual(self.grammar(model, "planner", "qwen3-vl"), "qwen3-vl")
+        with self.assertRaisesRegex(agent.ConfigError, "Profile story takes no grammar"):
+            self.grammar(model, "story", "qwen3-vl")
+        with self.assertRaisesRegex(agent.ConfigError, "There is no grammar 'klingon'"):
+            self.grammar(model, "native", "klingon")
+
+    def test_an_unknown_model_is_asked_with_tools(self) -> None:
+        from tests.scripted import PROOF, call
+
+        done = call("report_mission_complete", evidence=PROOF)
+        engine, _, outcome = self.play(done, grammar="tools")
+        self.assertEqual(outcome.kind, "completed")
+        request = self.asked(engine)[0]
+        names = {tool["function"]["name"] for tool in request["tools"]}
+        self.assertIn("click_screen_element", names)
+        self.assertNotIn("report_goal_status", names)
+
+    def test_the_servers_list_tells_the_family(self) -> None:
+        entry = {"id": "mine", "type": "vlm", "state": "loaded", "arch": "qwen3vl"}
+        (info,) = agent._models_of_entry(entry)
+        self.assertEqual(info.architecture, "qwen3vl")
+
+
+WHOLE = [
+    grammar
+    for grammar in agent.GRAMMARS.values()
+    if grammar.whole_tasks and grammar.name != "tools"
+]
+
+
+def spoken(grammar: agent.Grammar, act: str, **arguments: Any) -> str:
+    """An act as a model of that grammar writes it, for a picture of 64x64."""
+    sides = grammar.sides(grammar.picture.seen_size(agent.Size(64, 64)))
+    action, given = agent.written_act(grammar, act, arguments, sides)
+    return agent.written_reply(grammar, f"I {act}", action, given)
+
+
+def broken(grammar: agent.Grammar, good: str, chance: random.Random) -> str:
+    """The reply as small models break it: none of them may be carried out."""
+    ways = [
+        "",
+        "I will now click the button.",
+        good[: len(good) * 2 // 3],  # cut
+        good.replace("click", "clack").replace("terminate", "stopp").replace("finished", "finish"),
+        good.replace("(", "{").replace("tool_call>", "tool_cal>").replace("{", "["),
+        good.replace("coordinate", "cordinate").replace("point", "pt").replace("start_box", "box"),
+    ]
+    return chance.choice(ways)
+
+
+class Grammars(NativeCase):
+    """Each grammar end to end with a server that speaks it."""
+
+    def run_in(
+        self, grammar: agent.Grammar, seed: int = 0, noise: float = 0.0, clicks: int = 3
+    ) -> tuple[agent.Engine, agent.Outcome]:
+        """A run of some clicks and an end, with a share of broken replies."""
+        chance = random.Random(seed)
+
+        def decide(request: dict[str, Any]) -> Message:
+            if is_verifier(request):
+                return text("YES: it is")
+            done = engine.eyes.desktop.inputs.count(("button", "left", True))
+            good = spoken(grammar, "finished", text="Done")
+            if done < clicks:
+                good = spoken(grammar, "click", position=[100 + 200 * done, 500])
+            if chance.random() < noise:
+                return text(broken(grammar, good, chance))
+            return text(good)
+
+        engine, state = self.engine(decide, "native", executor_grammar=grammar.name)
+        return engine, agent.run_agent(engine, state)
+
+    def test_each_grammar_clicks_where_it_says_and_ends(self) -> None:
+        for grammar in WHOLE:
+            with self.subTest(grammar.name):
+                engine, outcome = self.run_in(grammar)
+                self.assertEqual(outcome.kind, "completed")
+                xs = [x for kind, x, *_ in engine.eyes.desktop.inputs if kind == "move"]
+                wanted = [
+                    agent.to_point(agent.Coordinate(x, 500), agent.Rect(0, 0, 64, 36)).x
+                    for x in (100, 300, 500)
+                ]
+                for x, want in zip(xs, wanted, strict=True):
+                    self.assertLessEqual(abs(x - want), 1)
+
+    def test_with_three_of_ten_replies_broken_nineteen_of_twenty_runs_complete(self) -> None:
+        for grammar in WHOLE:
+            with self.subTest(grammar.name):
+                kinds = []
+                for seed in range(20):
+                    engine, outcome = self.run_in(grammar, seed, noise=0.3)
+                    kinds.append(outcome.kind)
+                    presses = engine.eyes.desktop.inputs.count(("button", "left", True))
+                    self.assertEqual(presses, 3, "a broken reply was carried out")
+                    engine.logger.close()
+                self.assertGreaterEqual(kinds.count("completed"), 19)
+
+    def test_a_question_without_a_place_for_earlier_steps_gets_them_all_the_same(self) -> None:
+        grammar = agent.GRAMMARS["ui-tars-1.5"]
+        replies = [text(spoken(grammar, "click", position=[x, 500])) for x in (100, 300)]
+        done = text(spoken(grammar, "finished", text="Done"))
+        engine, _, outcome = self.play(*replies, done, grammar=grammar.name, native_screenshots=1)
+        self.assertEqual(outcome.kind, "completed")
+        self.assertIn("Step 1: I click\nStep 2: I click", words_of(self.asked(engine)[2]))
+        engine, _, _ = self.play(*replies, done, grammar=grammar.name)
+        roles = [message["role"] for message in self.asked(engine)[2]["messages"]]
+        self.assertEqual(roles, ["user", "assistant", "user", "assistant", "user"])
+
+    def test_three_replies_in_another_grammar_make_the_run_switch(self) -> None:
+        other = agent.GRAMMARS["ui-tars-point"]
+
+        def decide(request: dict[str, Any]) -> Message:
+            if is_verifier(request):
+                return text("YES: it is")
+            done = engine.eyes.desktop.inputs.count(("button", "left", True))
+            if done < 4:
+                return text(spoken(other, "click", position=[100 + 200 * done, 500]))
+            return text(spoken(other, "finished", text="Done"))
+
+        engine, state = self.engine(decide, "native", executor_grammar="qwen3-vl")
+        self.assertEqual(agent.run_agent(engine, state).kind, "completed")
+        (line,) = [line for line in self.lines if "replies came in the grammar" in line]
+        self.assertIn("3 replies came in the grammar ui-tars-point instead of qwen3-vl", line)
+        last = self.asked(engine)[-1]
+        self.assertNotIn("computer_use", str(last["messages"]))
+
+    def test_thinking_is_switched_where_the_model_has_a_switch(self) -> None:
+        grammar = agent.GRAMMARS["qwen3.5-xml"]
+        for setting, wanted in (("auto", None), ("off", False), ("on", True)):
+            config = agent.load_config({"test": {"thinking": setting}})
+            settings = agent.native_manner(grammar, config, agent.Size(64, 64)).settings
+            switch = settings.get("chat_template_kwargs", {"enable_thinking": None})
+            self.assertEqual(switch, {"enable_thinking": wanted})
+        config = agent.load_config({"test": {"thinking": "off"}})
+        self.assertEqual(agent.thinking_switch(QWEN, config.thinking), {})
+
+
+class Planned(NativeCase):
+    def test_a_planner_may_have_an_executor_that_speaks_its_own_grammar(self) -> None:
+        from tests.scripted import PLAN, role_of
+
+        def decide(request: dict[str, Any]) -> Message:
+            if role_of(request) == "planner":
+                return PLAN
+            return native(request)
+
+        native = answers(CLICK, DONE)
+        engine, state = self.engine(decide, "planner", executor_grammar="qwen3-vl")
+        self.assertEqual(agent.run_agent(engine, state).kind, "completed")
+        acting = [r for r in self.asked(engine) if "tools" not in r]
+        self.assertIn("Instruction: Click the button.", words_of(acting[0]))
+
+
+class Meanings(NativeCase):
+    """What a grammar's call comes to in tools of this program."""
+
+    def given(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """The arguments of the tool's call, which can be read."""
+        call = agent.native_call(agent.GrammarCall(name, arguments, said="Do it"))
+        self.assertEqual(agent.CANONICAL.parse(call).name, name)
+        return call.arguments
+
+    def test_a_click_has_the_sentence_as_its_label_and_none_where_no_place_is_said(self) -> None:
+        self.assertEqual(self.given("click"), {"element_name": "Do it", "position": None})
+        given = self.given("triple_click", position=[1, 2], modifiers=["ctrl", "shift"])
+        self.assertEqual(given["modifiers"], "ctrl+shift")
+
+    def test_a_long_sentence_is_cut(self) -> None:
+        call = agent.native_call(agent.GrammarCall("click", {}, said="x" * 500))
+        self.assertEqual(len(call.arguments["element_name"]), 120)
+
+    def test_every_canonical_act_is_one_that_the_actuator_knows(self) -> None:
+        place = {"position": [1, 2]}
+        for name in ("click", "double_click", "right_click", "middle_click", "triple_click"):
+            self.given(name, **place)
+        for name in ("mouse_down", "mouse_up"):
+            self.given(name)
+        self.given("move", **place)
+        self.given("drag", end=[3, 4])
+        self.given("drag", start=[1, 2], end=[3, 4])
+        for name in ("key_down", "key_up", "press_key"):
+            self.given(name, key="shift")
+        self.given("scroll", ticks=-3, **place)
+        self.given("hscroll", ticks=2)
+
+    def test_what_a_tool_does_in_several_steps_is_left_to_it(self) -> None:
+        written = {"text": "hi", "position": [1, 2], "clear": True, "submit": True}
+        self.assertEqual(self.given("type_text", **written), written)
+        self.assertEqual(self.given("open_app", name="Notepad"), {"name": "Notepad"})
+        keys = self.given("press_key", keys=["ctrl+a", "delete"])
+        self.assertEqual(keys, {"key": "ctrl+a", "then": ["delete"]})
+
+    def test_each_of_several_acts_is_done_on_a_look_of_its_own(self) -> None:
+        engine, state, _ = self.play(said("key", keys=["a", "b"]), DONE)
+        keys = [value for kind, value, *_ in engine.eyes.desktop.inputs if kind == "key"]
+        self.assertEqual(keys, ["a", "a", "b", "b"])
+        self.assertEqual(len(self.records(engine, "look")), 3)
+
+    def test_a_key_is_not_held_longer_than_the_model_waits_three_times(self) -> None:
+        engine, state = self.engine(answers(DONE), "native", executor_grammar="qwen3-vl")
+        look = engine.eyes.look(1)
+        hold = agent.GrammarCall("key_down", {"key": "shift"})
+        record = agent.ActionRecord(1)
+        agent.follow_native(engine, state, hold, look, record)
+        for number in range(3):
+            self.assertEqual(engine.actuator.held_keys, ["shift"], number)
+            wait = agent.GrammarCall("wait", {"seconds": 1})
+            agent.follow_native(engine, state, wait, look, record)
+        self.assertEqual(engine.actuator.held_keys, [])
+
+
+class Checked(NativeCase):
+    def findings(self, profile: str, **settings: Any) -> dict[str, agent.Finding]:
+        from unittest import mock
+
+        config = agent.load_config({"test": settings})
+        server = mock.Mock(where="here")
+        server.discover.return_value = agent.ModelInfo("qwen3-vl-4b", vision=False)
+        escape = said("key", keys=["escape"])
+        server.complete.return_value = agent.Reply(
+            escape, "stop", agent.Usage(1, 1, None), "qwen3-vl-4b", 0.1, 1
+        )
+        found = agent.check_model(config, agent.PROFILES[profile], server)
+        self.server = server
+        return {finding.what: finding for finding in found}
+
+    def test_the_grammar_is_shown_and_tried(self) -> None:
+        findings = self.findings("native")
+        self.assertEqual(findings["grammar"].text, "asked in qwen3-vl")
+        self.assertEqual(
+            findings["tool calls"].text, 'press_key {"key": "escape"}, not carried out'
+        )
+        request = json.loads(self.server.complete.call_args[0][0])
+        self.assertEqual(request["temperature"], 0)
+
+    def test_another_profile_says_in_what_the_model_was_trained(self) -> None:
+        text = self.findings("planner")["grammar"].text
+        self.assertIn("asked in tools", text)
+        self.assertIn("trained in qwen3-vl", text)
+
+
+class People(NativeCase):
+    def test_a_call_for_the_person_is_a_turn_and_the_run_goes_on(self) -> None:
+        wish = said("interact", text="close the dialog")
+        replies = answers(wish, DONE)
+        engine, state = self.engine(replies, "native", executor_grammar="gui-owl-1.5")
+        asked: list[str] = []
+        engine.actuator.confirm = lambda question: asked.append(question) is None
+        self.assertEqual(agent.run_agent(engine, state).kind, "completed")
+        self.assertIn("close the dialog", asked[0])
+        first = state.memory.active_history[0]
+        self.assertEqual((first.tool, first.result), ("ask_person", agent.PERSON_HELPED))
+
+    def test_with_a_panel_it_is_a_pause_that_the_panel_ends(self) -> None:
+        engine, _ = self.engine(answers(DONE), "native", executor_grammar="qwen3-vl")
+
+        class Panel(agent.NoInbox):
+            present = True
+
+        engine.voice.inbox = Panel()
+        stop = engine.actuator.stop
+        paused: list[str] = []
+
+        def resume() -> None:
+            paused.append(stop.paused)
+            stop.paused = ""
+
+        engine.clock.at(engine.clock.now() + 5, resume)
+        self.assertEqual(agent.ask_person(engine, "close the dialog"), agent.PERSON_HELPED)
+        self.assertIn("close the dialog", paused[0])
+
+    def help(self, answer: bool | Exception) -> str:
+        engine, state = self.engine(answers(DONE), "native", executor_grammar="qwen3-vl")
+
+        def confirm(question: str) -> bool:
+            self.assertIn("close the dialog", question)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        engine.actuator.confirm = confirm
+        return agent.ask_person(engine, "close the dialog")
+
+    def test_the_person_is_asked_and_the_model_told_what_came_of_it(self) -> None:
+        self.assertEqual(self.help(True), agent.PERSON_HELPED)
+        self.assertEqual(self.help(False), agent.PERSON_DID_NOT)
+        self.assertEqual(self.help(agent.ToolError("nobody")), agent.NOBODY_TO_HELP)
+
+
+if __name__ == "__main__":
+    unittest.main()

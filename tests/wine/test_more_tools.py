@@ -1,0 +1,66 @@
+"""The tools that save turns, on a real Win32 desktop: programs by name, windows by title, a field filled in one turn."""
+
+from __future__ import annotations
+
+import unittest
+from dataclasses import dataclass
+from typing import Any
+
+from pixel_model import VOCABULARIES, PixelModel, Step, Task
+from rig import Desktop, Driver, run_notepad
+
+TASK = Task("Grüße from open_app: 5 € & more", r"C:\in fewer turns.txt")
+
+
+@dataclass(frozen=True)
+class FurtherStep(Step):
+    """A step that one of the further tools does; `text` is what it takes, `submit` presses Enter."""
+
+    submit: bool = True
+
+
+class FewerTurns(PixelModel):
+    """The model that sees pixels, with a program opened by its name, and a file's name typed and entered at once."""
+
+    tools = {
+        "open": [("open_app", {"name": "text", "reasoning": "why"})],
+        "enter": [("type_text_input", {"text": "text", "submit": "submit", "reasoning": "why"})],
+    }
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        VOCABULARIES["click_screen_element"].calls.update(self.tools)
+
+    def patient(self, step: Step) -> Step:
+        if step.target == "Start button":
+            return FurtherStep("open", text="notepad", why="Notepad is not open.")
+        if step.target == "File name field":
+            return FurtherStep("enter", step.target, text=step.text, why=step.why)
+        return super().patient(step)
+
+
+class MoreTools(unittest.TestCase):
+    def test_programs_are_opened_by_name_and_windows_changed_by_title(self) -> None:
+        with Desktop() as desktop:
+            driver = Driver(desktop)
+            first = driver.ask("act", tool="open_app", name="notepad")
+            self.assertIn("Notepad", str(first), first)
+            second = driver.ask("act", tool="open_app", name="winemine")
+            self.assertIn("Opened: winemine", str(second), second)
+            for title in ("Notepad", "WineMine", "notepad"):
+                answer = driver.ask("act", tool="focus_window", title=title)
+                self.assertIn("in front".lower(), str(answer).lower(), answer)
+
+    def test_the_notepad_task_takes_a_third_less_requests(self) -> None:
+        before = run_notepad(PixelModel(TASK), timeout=170)
+        after = run_notepad(FewerTurns(TASK), timeout=170)
+        for run in (before, after):
+            self.assertEqual(run.saved, TASK.file_bytes, str(run))
+            self.assertEqual(run.code, 0, str(run))
+        calls = [len(run.model.exchanges) for run in (before, after)]
+        print(f"requests of the Notepad task: {calls[0]} before, {calls[1]} after")
+        self.assertLessEqual(calls[1], 0.65 * calls[0], str(after))
+
+
+if __name__ == "__main__":
+    unittest.main()
