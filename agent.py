@@ -23187,13 +23187,23 @@ def _advice_on_sizes(result: BenchResult) -> Iterator[Advice]:
 
 
 def _advice_on_grid(result: BenchResult) -> Iterator[Advice]:
-    """Whether the places have to be corrected."""
-    for axis, fit in result.lines.items():
-        if axis_correction(fit) == AxisCorrection():
-            continue
-        off = f"scale {fit.scale:.4f}, shift {fit.shift:+.0f} along {axis}"
-        text = f"Its places lie beside the grid ({off}); runs correct that."
-        yield Advice(text, {"calibration": True})
+    """Whether the places have to be corrected, and can be."""
+    if not result.x or not result.y:
+        return
+    measured = Calibration(
+        key=CalibrationKey("", "this model", "", ""),
+        build="",
+        measured="",
+        x=result.x,
+        y=result.y,
+    )
+    if measured.beyond:
+        yield Advice(f"Runs with it are refused, since {measured.cause}.")
+    elif measured.correction != NO_CORRECTION:
+        yield Advice(
+            f"Its places lie beside the grid ({measured.figures}); runs correct that.",
+            {"calibration": True},
+        )
 
 
 def _advice_on_calls(result: BenchResult) -> Iterator[Advice]:
@@ -23951,15 +23961,10 @@ OPTIONS = (
     Option("--check", "examine desktop, server and model; touches nothing", FLAG),
     Option(
         "--bench",
-        "measure your model on drawn pictures; touches nothing; quick: under 5 minutes;"
-        " a profile: the demo's tasks with it, too",
+        "measure your model on drawn pictures (quick: 5 minutes)",
         {"nargs": "*", "metavar": "WORD"},
     ),
-    Option(
-        "--compare",
-        "what --bench found, side by side; by number or bench.json",
-        {"nargs": "+", "metavar": "BENCH", "default": []},
-    ),
+    Option("--compare", argparse.SUPPRESS, {"nargs": "+", "metavar": "BENCH", "default": []}),
     Option(
         "--scenario",
         "a prepared task, by name or by its profile's number; --scenarios lists them",

@@ -54,6 +54,11 @@ class Faults(unittest.TestCase):
         self.assertEqual((settings["lmstudio_model"], settings["calibration"]), ("tiny", True))
         agent.load_config({"bench": settings})
 
+    def test_a_model_whose_places_mean_nothing_is_not_said_to_be_corrected(self) -> None:
+        result = measured(Faulty(4, scale=0.5))
+        (told,) = [item for item in agent.bench_advice(result) if "refused" in item.text]
+        self.assertEqual(told.settings, {})
+
     def test_prose_is_counted_with_the_corrections_that_it_needed(self) -> None:
         result = measured(Faulty(5, prose=1.0))
         self.assertEqual(result.shares["calls usable at once, tools"].hits, 0)
