@@ -59,12 +59,15 @@ ROOMS
     Memory and state - what was done, what was archived, where the run stands
     Prompts - every text that a model reads
     Turn texts - what a role is told beside its prompt; what changes least stands first
+    Measuring prompts - what a model reads while it is measured
     Native prompts - what a model is told in its own grammar, beside what that says itself
     Profiles - the five systems as data, and prepared tasks
     Journal - the run's folder, log, records and screenshots
     Exchange - one request to a role and its reply, counted and logged
     Changes - what differs between two looks, and where
     Secret places - where secrets were typed, and what of later pictures is grey for it
+    Statistics - shares, quantiles and lines, each with the interval in which the truth lies
+    Calibration - how a model's places lie beside the grid, kept for each server and model
     Eyes - looking at the screen: frames to act on, and when it has come to rest
     Turn engine - look, ask, perform, settle, record - once
     Proof - whether the task is done: its checks, what is known for certain, and a fresh look
@@ -87,10 +90,15 @@ ROOMS
     Demo - a small drawn desktop with real behaviour
     Demo grammars - how the model of the demo says its steps in each grammar
     Demo model - the model of the demo, which finds its way by the pixels, and its server
+    Bench targets - drawn screens with one thing to find, to read or to judge in each
+    Bench - what is asked of a model to measure it, and what its replies are worth
+    Bench result - what the lines of a bench come to: figures, and advice in plain words
+    Bench page - the files that a bench leaves, and several of them side by side
     Terminal - what a person sees and says while it runs
     Help - reference material for --help TOPIC and --settings
     Options - what can be said on the command line, and the settings that come of it
     Look back - the options that only tell something about runs
+    Measuring - --bench from the command line: what is asked, kept and told
     Command line - the only place where things are constructed and wired
 """
 
@@ -615,6 +623,9 @@ class Config:
         takes="up to 40 letters, digits, _ and -",
     )
     dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
+    calibration: bool = _setting(
+        True, "correct the model's places by what --check measured of it (calibration.json)"
+    )
 
 
 ####################################################################################################
@@ -8035,6 +8046,7 @@ class ModelInfo:
     note: str = ""  # a sentence for the person about the choice of this model, or empty
     tools: bool | None = None  # whether its chat template shows it the tools of a request
     llama_cpp: bool = False  # whether llama.cpp serves it
+    build: str = ""  # the version of its server, where that tells
     architecture: str = field(default="", compare=False)  # such as qwen3vl
     # Its name on disk: a loaded one can be called something else.
     stored: str = field(default="", compare=False)
@@ -8622,6 +8634,15 @@ def _fetch(
             answer.set_exception(reason if isinstance(reason, OSError) else error)
 
 
+def _template_shows_tools(properties: JsonObject) -> bool | None:
+    """Whether the chat template has a place for tools, as llama.cpp tells; None if it does not.
+
+    A template without one drops them silently, and the model answers in words.
+    """
+    told = json_object(properties.get("chat_template_caps")).get("supports_tools")
+    return told if isinstance(told, bool) else None
+
+
 class ModelServer:
     """The client of one model server: strict, patient where that is safe, stoppable at any time.
 
@@ -8842,10 +8863,12 @@ class ModelServer:
         if chosen.vision is False:
             raise self._fault("no_vision", f"{chosen.name} reads text only")
         note = _note_on_choice(chosen, listed, wanted)
-        tools = self._template_shows_tools() if chosen.llama_cpp else None
+        properties = self._properties() if chosen.llama_cpp else {}
+        tools = _template_shows_tools(properties)
         if tools is False and self.config.calls == "auto":
             note = f"{note} {TOOLS_LEFT_OUT}".strip()
-        self.info = replace(chosen, note=note, tools=tools)
+        build = str(properties.get("build_info") or "")[:100]
+        self.info = replace(chosen, note=note, tools=tools, build=server_words(build))
         return self.info
 
     def _choice_of_person(self, listed: list[ModelInfo]) -> ModelInfo:
@@ -8867,18 +8890,13 @@ class ModelServer:
             )
         return able[picked]
 
-    def _template_shows_tools(self) -> bool | None:
-        """Whether the chat template has a place for tools, as llama.cpp tells; None if it does not.
-
-        A template without one drops them silently, and the model answers in words.
-        """
+    def _properties(self) -> JsonObject:
+        """What llama.cpp tells of itself; nothing if it does not."""
         root = self.url.path.removesuffix("/chat/completions").removesuffix("/v1")
         try:
-            properties = self._ask(f"{root}/props").value
+            return self._ask(f"{root}/props").value
         except ModelError:
-            return None
-        told = json_object(properties.get("chat_template_caps")).get("supports_tools")
-        return told if isinstance(told, bool) else None
+            return {}
 
     def _listed(self) -> list[ModelInfo]:
         """The models of the first list that names any; LM Studio's own lists tell more."""
@@ -12190,6 +12208,33 @@ def _numbered_boxes(numbers: Sequence[int]) -> str:
 
 
 ####################################################################################################
+# Measuring prompts - what a model reads while it is measured
+####################################################################################################
+
+BENCH_PROMPT = f"""You see a picture of a computer's screen and do with one tool call what you are \
+asked for. {GRID_RULES}"""
+READING_PROMPT = "You read texts in pictures. Answer with the text alone, exactly as it stands."
+READING_QUESTION = "What does the black text say?"
+
+
+def pointing_text(kind: str, words: str, which: str) -> str:
+    """The request to click one thing of a drawn screen; `which` tells two of a name apart."""
+    return f'Click the {which}{kind} "{words}".'
+
+
+MARKS_PROMPT = "You find things in pictures."
+
+
+def marks_question(names: Iterable[str]) -> str:
+    """The request for the places of squares of these colours, beside their picture."""
+    form = json.dumps(dict.fromkeys(names, ["x", "y"]))
+    return (
+        f"The picture shows four squares. {GRID_RULES}\n"
+        f"Answer with the centre of each as JSON, nothing else: {form}"
+    )
+
+
+####################################################################################################
 # Native prompts - what a model is told in its own grammar, beside what that says itself
 ####################################################################################################
 
@@ -13693,6 +13738,500 @@ def grey_boxes(place: SecretPlace, frame: Frame) -> list[Rect]:
 
 
 ####################################################################################################
+# Statistics - shares, quantiles and lines, each with the interval in which the truth lies
+####################################################################################################
+
+# That part of a normal distribution lies within so many deviations.
+NORMAL_95 = 1.959964
+NORMAL_99 = 2.575829
+
+
+class Share(NamedTuple):
+    """So many of so many, with the interval of 95 % after Wilson (1927)."""
+
+    hits: int
+    of: int
+
+    @property
+    def rate(self) -> float:
+        """The share itself, 0 to 1; 0 of nothing."""
+        if not self.of:
+            return 0.0
+        return self.hits / self.of
+
+    @property
+    def _middle(self) -> float:
+        """The middle of the interval, which is nearer to a half than the share is."""
+        squared = NORMAL_95**2
+        successes = self.hits + squared / 2
+        return successes / (self.of + squared)
+
+    @property
+    def _reach(self) -> float:
+        """Half of the interval."""
+        squared = NORMAL_95**2
+        spread = self.rate * (1 - self.rate)
+        variance = spread * self.of + squared / 4
+        deviation = math.sqrt(variance)
+        return NORMAL_95 * deviation / (self.of + squared)
+
+    @property
+    def low(self) -> float:
+        """The interval's lower end; 0 where nothing was measured."""
+        lower = self._middle - self._reach
+        return max(0.0, lower)
+
+    @property
+    def high(self) -> float:
+        """The interval's upper end; 1 where nothing was measured."""
+        upper = self._middle + self._reach
+        return min(1.0, upper)
+
+    def holds(self, rate: float) -> bool:
+        """Whether that rate lies in the interval."""
+        return self.low <= rate <= self.high
+
+    def __str__(self) -> str:
+        if not self.of:
+            return "not measured"
+        low = round(100 * self.low)
+        high = round(100 * self.high)
+        return f"{100 * self.rate:.0f} % ({low} to {high}, n {self.of})"
+
+
+def share_of(found: Iterable[bool]) -> Share:
+    """How many of them are true."""
+    known = list(found)
+    return Share(sum(known), len(known))
+
+
+def quantile(values: Iterable[float], part: float) -> float:
+    """The value below which that part of them lies, between two neighbours in proportion."""
+    ordered = sorted(values)
+    place = part * (len(ordered) - 1)
+    below = math.floor(place)
+    above = math.ceil(place)
+    step = ordered[above] - ordered[below]
+    return ordered[below] + step * (place - below)
+
+
+def student_99(freedom: int) -> float:
+    """Student's t for 99 % on both sides, by the series of Abramowitz and Stegun (26.7.5).
+
+    From 4 degrees of freedom on it is good to 2 %. A line has four numbers, of which none may be
+    taken for a fault by chance: that is why it is surer than a share.
+    """
+    z = NORMAL_99
+    first = (z**3 + z) / 4
+    second = 5 * z**5 + 16 * z**3
+    second = (second + 3 * z) / 96
+    third = 3 * z**7 + 19 * z**5
+    third = (third + 17 * z**3 - 15 * z) / 384
+    return z + first / freedom + second / freedom**2 + third / freedom**3
+
+
+# The variance of what is rounded to whole numbers: no answer on the grid is truer than that.
+ROUNDING_VARIANCE = 1 / 12
+FIT_LEAST = 6  # answers; with fewer an interval says nothing
+OUTLIER_DEVIATIONS = 4
+OUTLIER_LEAST = 15.0  # grid units: an answer that is nearer belongs to the line
+GRID_MIDDLE = GRID / 2
+
+
+class AxisFit(NamedTuple):
+    """The line through the answers along one axis, told from the middle of the grid.
+
+    An answer lies at `scale` times the distance of its truth from the middle, and `shift` beside
+    that. The errors are half of the intervals of 99 %; `scatter` is the deviation of one answer.
+    """
+
+    scale: float = 1.0
+    shift: float = 0.0  # grid units
+    scale_error: float = 0.0
+    shift_error: float = 0.0
+    scatter: float = 0.0
+    answers: int = 0
+
+    def __str__(self) -> str:
+        scale = f"{self.scale:.4f} +-{self.scale_error:.4f}"
+        shift = f"{self.shift:+.1f} +-{self.shift_error:.1f}"
+        return f"scale {scale}, shift {shift} (n {self.answers})"
+
+    @property
+    def offset(self) -> float:
+        """Where an answer to the grid's zero lies: answer = scale * truth + offset."""
+        return self.shift + GRID_MIDDLE * (1 - self.scale)
+
+    @property
+    def on_grid(self) -> bool:
+        """Whether clicks at such answers hit what was meant, as they are."""
+        return abs(self.scale - 1) <= 0.04 and abs(self.offset) <= 20
+
+
+class Pair(NamedTuple):
+    """Where something is along an axis, and where it was said to be."""
+
+    truth: float
+    answer: float
+
+
+class Line(NamedTuple):
+    """A line through pairs, told from the middle of the grid."""
+
+    scale: float
+    shift: float
+
+    def miss(self, pair: Pair) -> float:
+        """How far an answer lies beyond the line."""
+        expected = self.scale * (pair.truth - GRID_MIDDLE) + self.shift
+        return pair.answer - GRID_MIDDLE - expected
+
+
+def fit_axis(pairs: Sequence[Pair]) -> AxisFit | None:
+    """The least squares line without outliers; None if there are too few places for one.
+
+    A model that takes the neighbour of what was meant would bend the line, so a first one comes
+    from the medians, and what lies far from it is left out.
+    """
+    if not _is_enough(pairs):
+        return None
+    line = _median_line(pairs)
+    distances = [abs(line.miss(pair)) for pair in pairs]
+    # 1.4826 median deviations are one standard deviation of normal errors.
+    deviation = 1.4826 * quantile(distances, 0.5)
+    limit = max(OUTLIER_LEAST, OUTLIER_DEVIATIONS * deviation)
+    kept: list[Pair] = []
+    for pair in pairs:
+        if abs(line.miss(pair)) <= limit:
+            kept.append(pair)
+    if not _is_enough(kept):
+        return None
+    return _least_squares(kept)
+
+
+def _is_enough(pairs: Sequence[Pair]) -> bool:
+    """Whether a line through them says something."""
+    places = {pair.truth for pair in pairs}
+    return len(pairs) >= FIT_LEAST and len(places) >= 3
+
+
+def _median_line(pairs: Sequence[Pair]) -> Line:
+    """The line by the medians of all slopes and of what they leave (Theil and Sen)."""
+    slopes: list[float] = []
+    for place, pair in enumerate(pairs):
+        for other in pairs[:place]:
+            run = pair.truth - other.truth
+            if run:
+                rise = pair.answer - other.answer
+                slopes.append(rise / run)
+    scale = quantile(slopes, 0.5)
+    through_middle = Line(scale, 0.0)
+    misses = [through_middle.miss(pair) for pair in pairs]
+    return Line(scale, quantile(misses, 0.5))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _least_squares(pairs: Sequence[Pair]) -> AxisFit:
+    """The line with its intervals."""
+    number = len(pairs)
+    mean_truth = _mean([pair.truth for pair in pairs])
+    mean_answer = _mean([pair.answer for pair in pairs])
+    spread = 0.0
+    product = 0.0
+    for pair in pairs:
+        away = pair.truth - mean_truth
+        spread += away * away
+        product += away * (pair.answer - mean_answer)
+    scale = product / spread
+    rise = scale * (mean_truth - GRID_MIDDLE)
+    line = Line(scale, mean_answer - GRID_MIDDLE - rise)
+    squares = sum(line.miss(pair) ** 2 for pair in pairs)
+    variance = max(ROUNDING_VARIANCE, squares / (number - 2))
+    student = student_99(number - 2)
+    # The surer, the nearer to the middle of what was asked.
+    lever = (mean_truth - GRID_MIDDLE) ** 2 / spread
+    share = 1 / number + lever
+    return AxisFit(
+        scale=line.scale,
+        shift=line.shift,
+        scale_error=student * math.sqrt(variance / spread),
+        shift_error=student * math.sqrt(variance * share),
+        scatter=math.sqrt(variance),
+        answers=number,
+    )
+
+
+####################################################################################################
+# Calibration - how a model's places lie beside the grid, kept for each server and model
+####################################################################################################
+
+CALIBRATION_FILE = "calibration.json"
+CALIBRATIONS_MOST = 50  # kept, the latest; the file is read at the start of every run
+CALIBRATION_BYTES_MOST = 100_000
+CORRECTED_LEAST = 3.0  # grid units at an edge: one pixel of a small picture makes as much
+CORRECTED_SCALE_MOST = 0.08  # beyond it the model means another space, which no line undoes
+CORRECTED_SHIFT_MOST = 80.0  # grid units, the same share of the grid
+
+
+class CalibrationKey(NamedTuple):
+    """What a calibration holds for; a text each."""
+
+    server: str  # its address
+    model: str
+    size: str  # of the picture, such as 1536x864
+    grammar: str
+
+    def __str__(self) -> str:
+        return f"{self.model} at {self.size}, grammar {self.grammar}"
+
+
+class AxisCorrection(NamedTuple):
+    """What undoes the fault of one axis."""
+
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def undo(self, place: int) -> int:
+        """The place on the grid that an answer means; it may lie outside."""
+        meant = GRID_MIDDLE + (place - GRID_MIDDLE - self.shift) / self.scale
+        return math.floor(meant + 0.5)
+
+
+def axis_correction(fit: AxisFit) -> AxisCorrection:
+    """What of a fit is certain: a part whose interval holds "no fault" is left as it is."""
+    scale = 1.0
+    shift = 0.0
+    if abs(fit.scale - 1) > fit.scale_error:
+        scale = fit.scale
+    if abs(fit.shift) > fit.shift_error:
+        shift = fit.shift
+    if abs(scale - 1) * GRID_MIDDLE + abs(shift) < CORRECTED_LEAST:
+        return AxisCorrection()
+    return AxisCorrection(scale, shift)
+
+
+class Correction(NamedTuple):
+    """What undoes the faults of both axes; this default changes nothing."""
+
+    x: AxisCorrection = AxisCorrection()
+    y: AxisCorrection = AxisCorrection()
+
+    def place(self, said: Coordinate) -> Coordinate:
+        """The place that a model means; raises ToolError for one outside the grid."""
+        return Coordinate(self.x.undo(said.x), self.y.undo(said.y))
+
+    def act(self, act: Act) -> Act:
+        """The act at the places that are meant; raises ToolError as `place` does."""
+        if self == NO_CORRECTION:
+            return act
+        meant: dict[str, Coordinate] = {}
+        for name, kind in annotations_of(type(act.args)).items():
+            value = getattr(act.args, name)
+            if kind is Coordinate and value is not None:
+                meant[name] = self.place(value)
+        return replace(act, args=replace(act.args, **meant))
+
+
+NO_CORRECTION = Correction()
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured of a model's places, and when."""
+
+    key: CalibrationKey
+    build: str  # of the server, empty where it tells none
+    measured: str  # the day
+    x: AxisFit
+    y: AxisFit
+
+    @property
+    def usable(self) -> bool:
+        """Whether the answers are near enough to the grid, and sure, for a line to correct."""
+        for fit in (self.x, self.y):
+            off = abs(fit.scale - 1) > CORRECTED_SCALE_MOST
+            beside = abs(fit.shift) > CORRECTED_SHIFT_MOST
+            unsure = fit.scale_error > CORRECTED_SCALE_MOST
+            if off or beside or unsure:
+                return False
+        return True
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the answers are surely too far from the grid to be corrected."""
+        for fit in (self.x, self.y):
+            off = abs(fit.scale - 1) - fit.scale_error
+            beside = abs(fit.shift) - fit.shift_error
+            if off > CORRECTED_SCALE_MOST or beside > CORRECTED_SHIFT_MOST:
+                return True
+        return False
+
+    @property
+    def correction(self) -> Correction:
+        """What undoes it; nothing where it is not usable."""
+        if not self.usable:
+            return NO_CORRECTION
+        return Correction(axis_correction(self.x), axis_correction(self.y))
+
+    @property
+    def figures(self) -> str:
+        """Scale and offset of both axes on one line."""
+        x = self.x
+        y = self.y
+        return (
+            f"scale {x.scale:.4f} +-{x.scale_error:.4f} x {y.scale:.4f} +-{y.scale_error:.4f},"
+            f" offset {x.offset:+.0f}, {y.offset:+.0f}"
+        )
+
+    @property
+    def cause(self) -> str:
+        """Why a run is refused that cannot be corrected."""
+        return (
+            f"{self.key.model} points elsewhere than at what it means ({self.figures}), too far to"
+            " be corrected; use another model or server and measure it with --check,"
+            " or --set calibration=off"
+        )
+
+
+def calibration_to_json(known: Calibration) -> JsonDict:
+    """As the file holds it."""
+    return {
+        **known.key._asdict(),
+        "build": known.build,
+        "measured": known.measured,
+        "x": known.x._asdict(),
+        "y": known.y._asdict(),
+    }
+
+
+def calibration_from_json(value: object) -> Calibration:
+    """A calibration of the file; raises ValueError for one that somebody changed."""
+    entry = json_object(value)
+    texts: list[str] = []
+    for name in (*CalibrationKey._fields, "build", "measured"):
+        text = entry.get(name)
+        if not isinstance(text, str):
+            raise ValueError(f"{name} must be a text")
+        texts.append(text[:300])
+    *key, build, measured = texts
+    return Calibration(
+        CalibrationKey(*key),
+        build,
+        measured,
+        _fit_from_json(entry.get("x")),
+        _fit_from_json(entry.get("y")),
+    )
+
+
+def _fit_from_json(value: object) -> AxisFit:
+    """One axis of the file; raises ValueError."""
+    entry = json_object(value)
+    numbers: list[float] = []
+    for name in AxisFit._fields:
+        number = _finite_number(entry.get(name))
+        if number is None:
+            raise ValueError(f"{name} must be a number")
+        numbers.append(number)
+    scale, shift, scale_error, shift_error, scatter, answers = numbers
+    fit = AxisFit(scale, shift, scale_error, shift_error, scatter, int(answers))
+    # What no measurement can give would move every click.
+    least = min(fit.scale_error, fit.shift_error, fit.scatter)
+    if least < 0 or fit.answers < FIT_LEAST or fit.scale <= 0:
+        raise ValueError("a line that no measurement gives")
+    return fit
+
+
+class CalibrationBook:
+    """The calibrations in a folder of runs. Nothing in it is needed: what is damaged is ignored."""
+
+    def __init__(self, root: Path, notice: Callable[[str], None] = lambda text: None) -> None:
+        self.path = root / CALIBRATION_FILE
+        self.notice = notice
+
+    def entries(self) -> list[Calibration]:
+        """All that are kept; one sentence to `notice` if the file cannot be read."""
+        try:
+            with open(self.path, "rb", opener=open_ordinary) as stream:
+                data = stream.read(CALIBRATION_BYTES_MOST)
+            listed = json_list(json_object(strict_json(data)).get("calibrations"))
+            return [calibration_from_json(entry) for entry in listed]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            self.notice(
+                f"{self.path} is ignored, since it cannot be read ({reason}); --check measures anew"
+            )
+            return []
+
+    def of(self, key: CalibrationKey) -> Calibration | None:
+        """What is known for that key; None if nothing is."""
+        for known in self.entries():
+            if known.key == key:
+                return known
+        return None
+
+    def keep(self, measured: Calibration) -> None:
+        """Writes it in the place of an older one, the file whole or not at all.
+
+        Of two programs that write at once one may lose its entry, which the next --check measures.
+        """
+        others = [known for known in self.entries() if known.key != measured.key]
+        kept = [measured, *others][:CALIBRATIONS_MOST]
+        entries = [calibration_to_json(known) for known in kept]
+        text = json.dumps({"calibrations": entries}, indent=1)
+        beside = self.path.with_name(f"{CALIBRATION_FILE}.{os.getpid()}.{token_urlsafe(6)}")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with open(beside, "x", encoding="utf-8", opener=open_ordinary) as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(beside, self.path)
+        except OSError as error:
+            with suppress(OSError):
+                beside.unlink()
+            self.notice(
+                f"{self.path} cannot be written ({error.strerror}); the measurement is not kept"
+            )
+
+
+class Corrected(NamedTuple):
+    """What a run corrects, and a sentence about it for the person, or an empty one."""
+
+    correction: Correction
+    text: str
+
+
+def correction_for(book: CalibrationBook, key: CalibrationKey, build: str) -> Corrected:
+    """What is known of the model that a run asks.
+
+    Raises ConfigError if its places are too far from what it means to be corrected.
+    """
+    known = book.of(key)
+    if not known:
+        return Corrected(NO_CORRECTION, "")
+    if known.build != build:
+        return Corrected(
+            NO_CORRECTION,
+            f"The server was another version when {key} was measured"
+            f" ({known.build or 'unknown'}, now {build or 'unknown'}); --check measures anew.",
+        )
+    if known.beyond:
+        raise ConfigError(f"{known.cause}.")
+    if not known.usable:
+        return Corrected(NO_CORRECTION, f"Places are too unsure to be corrected: {known.figures}.")
+    if known.correction == NO_CORRECTION:
+        return Corrected(NO_CORRECTION, "")
+    return Corrected(
+        known.correction, f"Places are corrected as measured on {known.measured}: {known.figures}."
+    )
+
+
+####################################################################################################
 # Eyes - looking at the screen: frames to act on, and when it has come to rest
 ####################################################################################################
 
@@ -14091,6 +14630,7 @@ class Engine:
     began: float = 0.0  # when the turn did
     changed_last: bool = True  # whether the last act may have changed the screen
     filled: int = 0  # the handle of the window in front, if text was typed into it
+    correction: Correction = NO_CORRECTION  # of the places that the model says
     _tokens: int = 0  # of them in the lines on the terminal
     _reached: Screens = field(default_factory=Screens)  # what acts led to
     _watched: Screens = field(default_factory=Screens)  # what was looked at without an act
@@ -14102,12 +14642,25 @@ class Engine:
         return self.profile.roles["executor"]
 
     def perform(self, act: Act, look: Look, turn: int) -> Deed:
-        """Performs an act on what `look` shows, waits for rest, and records both."""
+        """Performs an act on what `look` shows, waits for rest, and records both.
+
+        Its places are corrected here, before anything else sees them: what is recorded, judged and
+        told is where the mouse goes.
+        """
+        outside = ""
+        try:
+            act = self.correction.act(act)
+        except ToolError as error:
+            outside = str(error)
         self.logger.record(IntentRecord(turn=turn, tool=act.name, args=act.given))
         self.logger.publish(Phase(f"doing {act.name}"))
         begin = self.clock.now()
         frame = look.frame
-        deed, times = self._perform(act, frame)
+        if outside:
+            deed = _refused(act, "outside", outside, begun=False)
+            times: JsonDict = {}
+        else:
+            deed, times = self._perform(act, frame)
         deed = replace(deed, result=self.logger.hide(deed.result))
         seconds = round(self.clock.now() - begin, 3)
         self.logger.record(
@@ -19710,7 +20263,7 @@ def _check_native_call(
     size = grammar.picture.seen_size(screen_size(config))
     manner = native_manner(grammar, config, size)
     words = grammar.first_text("Press the key escape.", [])
-    picture = _calibration_picture(Rect(0, 0, *size))
+    picture = _calibration_picture(Rect(0, 0, *size), {})
     messages = [native_message(grammar, words, picture)]
     if manner.system:
         messages.insert(0, Message("system", manner.system))
@@ -19721,51 +20274,73 @@ def _check_native_call(
     return Finding("tool calls", True, text)
 
 
-class CalibrationMark(NamedTuple):
-    """A square of the calibration picture: its colour, and its centre on the grid."""
+MARK_COLOURS = {"red": 0xE02020, "green": 0x20A040, "blue": 0x2040E0, "orange": 0xF09010}
+# Where they stand in each of three pictures, on the grid: each picture reaches two of its edges,
+# and all of them together are four columns and three rows.
+MARK_PLACES = (
+    (Coordinate(25, 40), Coordinate(970, 500), Coordinate(340, 960), Coordinate(660, 40)),
+    (Coordinate(970, 40), Coordinate(340, 500), Coordinate(660, 960), Coordinate(25, 500)),
+    (Coordinate(340, 40), Coordinate(25, 960), Coordinate(970, 960), Coordinate(660, 500)),
+)
 
-    colour: int
-    place: Coordinate
 
+class Aim(NamedTuple):
+    """A place that was asked for, and where the model says that it is, in whatever space."""
 
-CALIBRATION_MARKS = {
-    "red": CalibrationMark(0xE02020, Coordinate(150, 240)),
-    "green": CalibrationMark(0x20A040, Coordinate(820, 130)),
-    "blue": CalibrationMark(0x2040E0, Coordinate(880, 760)),
-    "orange": CalibrationMark(0xF09010, Coordinate(240, 860)),
-}
+    truth: Coordinate
+    x: float
+    y: float
 
 
 def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
-    """Asks where the squares of a made-up picture are.
+    """Asks where the squares of made-up pictures are, and keeps what their places tell.
 
     That tells what a screenshot costs, whether it was shrunk, and what space the answers are in.
     """
     whole = Rect(0, 0, *screen_size(config))
-    form = json.dumps(dict.fromkeys(CALIBRATION_MARKS, ["x", "y"]))
-    system = "You find things in pictures."
-    question = (
-        f"The picture shows four squares. {GRID_RULES}\n"
-        f"Answer with the centre of each as JSON, nothing else: {form}"
-    )
-    messages = [
-        Message("system", system),
-        Message("user", question, _calibration_picture(whole)),
-    ]
-    settings = {
-        "model": info.name,
-        "temperature": 0,
-        "max_tokens": 300,
-    }
-    reply = server.complete(request_body(settings, messages))
-    yield _check_cost(reply, info, whole, len(system + question))
-    answers = _calibration_answers(message_text(reply.message.get("content")))
-    # Through two places a line can always be laid, whatever they are.
-    if len(answers) < 3:
+    aims: list[Aim] = []
+    for number, places in enumerate(MARK_PLACES):
+        wanted = dict(zip(MARK_COLOURS, places, strict=True))
+        question = marks_question(wanted)
+        image = _calibration_picture(whole, wanted)
+        messages = [Message("system", MARKS_PROMPT), Message("user", question, image)]
+        settings = {"model": info.name, "temperature": 0, "max_tokens": 300}
+        reply = server.complete(request_body(settings, messages))
+        if number == 0:
+            yield _check_cost(reply, info, whole, len(MARKS_PROMPT + question))
+        aims += _calibration_aims(reply.text, wanted)
+        if not aims:
+            break  # who finds none in one picture finds none in the next
+    yield judge_aims(config, info, server.where, aims)
+
+
+def judge_aims(config: Config, info: ModelInfo, where: str, aims: Sequence[Aim]) -> Finding:
+    """Whether the answers lie on the grid, or can be corrected so; a line is kept."""
+    x = fit_axis([Pair(aim.truth.x, aim.x) for aim in aims])
+    y = fit_axis([Pair(aim.truth.y, aim.y) for aim in aims])
+    if not x or not y:
         text = "it did not say where the marks are; choose a model trained for that"
-        yield Finding("calibration", False, text)
-    else:
-        yield _judge_calibration(answers, whole)
+        return Finding("calibration", False, text)
+    whole = Rect(0, 0, *screen_size(config))
+    measured = Calibration(
+        calibration_key(config, info, where), info.build, f"{datetime.now():%Y-%m-%d}", x, y
+    )
+    notices: list[str] = []
+    CalibrationBook(Path(config.dump_dir), notices.append).keep(measured)
+    finding = _judge_calibration(measured, whole, config.calibration)
+    return finding._replace(text="; ".join([finding.text, *notices]))
+
+
+def at_size_of(desktop: Desktop, config: Config) -> Config:
+    """The config with the size that pictures of this desktop have, for which a line holds."""
+    size = frame_size(resolve_area(config.area, desktop), config)
+    return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
+
+
+def calibration_key(config: Config, info: ModelInfo, where: str) -> CalibrationKey:
+    """What a measurement made with these settings holds for."""
+    size = screen_size(config)
+    return CalibrationKey(where, info.name, f"{size.width}x{size.height}", TOOLS_GRAMMAR)
 
 
 def _check_cost(reply: Reply, info: ModelInfo, whole: Rect, text_chars: int) -> Finding:
@@ -19780,85 +20355,55 @@ def _check_cost(reply: Reply, info: ModelInfo, whole: Rect, text_chars: int) -> 
     return Finding("screenshot", not warnings, "; ".join([cost, *texts]))
 
 
-def _calibration_picture(whole: Rect) -> bytes:
-    """The marks on white, as the base64 text of a PNG."""
+def _calibration_picture(whole: Rect, squares: Mapping[str, Coordinate]) -> bytes:
+    """Squares of these colours on white, as the base64 text of a PNG."""
     canvas = Canvas(whole.width, whole.height)
     canvas.fill(whole, 0xFFFFFF)
-    side = max(8, whole.height // 20)
-    for mark in CALIBRATION_MARKS.values():
-        centre = to_point(mark.place, whole)
+    side = max(8, whole.height // 20) | 1  # odd, so that the centre is a pixel
+    for colour, place in squares.items():
+        centre = to_point(place, whole)
         left = centre.x - side // 2
         top = centre.y - side // 2
-        canvas.fill(Rect(left, top, side, side), mark.colour)
+        canvas.fill(Rect(left, top, side, side), MARK_COLOURS[colour])
     pixels = bytes(canvas.pixels)
     return PngEncoder().encode(pixels, whole.width, whole.height).base64
 
 
-class CalibrationAnswer(NamedTuple):
-    """Where a model says that a mark is, in whatever space it answers in."""
-
-    x: float
-    y: float
-
-
-def _calibration_answers(text: str) -> dict[str, CalibrationAnswer]:
-    """What a reply says of the marks: name -> place; the last word counts."""
-    names = "|".join(CALIBRATION_MARKS)
-    number = r"(-?\d+(?:\.\d+)?)"
-    pattern = rf"({names})\W{{1,12}}?{number}\s*,\W*{number}"
-    answers = {}
+def _calibration_aims(text: str, wanted: Mapping[str, Coordinate]) -> list[Aim]:
+    """What a reply says of the marks; the last word on each counts."""
+    names = "|".join(wanted)
+    number = r"(-?\d{1,6}(?:\.\d{1,6})?)"
+    pattern = rf"({names})\W{{1,12}}?{number}\s*,\W{{0,12}}{number}"
+    said: dict[str, Aim] = {}
     # Whatever stands around the numbers is let be: brackets, quotes, blanks.
-    for name, x, y in re.findall(pattern, text):
-        answers[name] = CalibrationAnswer(float(x), float(y))
-    return answers
+    for name, x, y in re.findall(pattern, text[:FACT_CHARACTERS]):
+        said[name] = Aim(wanted[name], float(x), float(y))
+    return list(said.values())
 
 
-class AxisFit(NamedTuple):
-    """The line through the answers along one axis: answer = scale * truth + offset."""
-
-    scale: float
-    offset: float
-
-    @property
-    def on_grid(self) -> bool:
-        """Whether clicks at such answers hit what was meant."""
-        return abs(self.scale - 1) <= 0.04 and abs(self.offset) <= 20
-
-
-def _fit_axis(truth: Sequence[float], answers: Sequence[float]) -> AxisFit:
-    """The least squares line."""
-    import statistics  # here: it takes a tenth of the time that importing takes
-
-    scale, offset = statistics.linear_regression(truth, answers)
-    return AxisFit(scale, offset)
-
-
-def _judge_calibration(answers: Mapping[str, CalibrationAnswer], whole: Rect) -> Finding:
+def _judge_calibration(measured: Calibration, whole: Rect, corrects: bool) -> Finding:
     """Whether the answers lie on the grid; if not, where."""
-    truths = [CALIBRATION_MARKS[name].place for name in answers]
-    places = answers.values()
-    x = _fit_axis(
-        [truth.x for truth in truths],
-        [place.x for place in places],
-    )
-    y = _fit_axis(
-        [truth.y for truth in truths],
-        [place.y for place in places],
-    )
-    measured = f"scale {x.scale:.2f} x {y.scale:.2f}, offset {x.offset:+.0f}, {y.offset:+.0f}"
+    x = measured.x
+    y = measured.y
+    shown = f"scale {x.scale:.2f} x {y.scale:.2f}, offset {x.offset:+.0f}, {y.offset:+.0f}"
+    if corrects and measured.usable:
+        if measured.correction == NO_CORRECTION:
+            return Finding("calibration", True, f"0-1000 grid, {shown}")
+        text = f"off the 0-1000 grid, which is corrected from now on: {measured.figures}"
+        return Finding("calibration", True, text)
     if x.on_grid and y.on_grid:
-        return Finding("calibration", True, f"0-1000 grid, {measured}")
+        return Finding("calibration", True, f"0-1000 grid, {shown}, not corrected")
     if _same_shape(x.scale, y.scale, whole):
         # The scales then tell the size of the picture in whose pixels the model answers.
         width = x.scale * GRID + 1
         height = y.scale * GRID + 1
         text = (
-            f"the model answers in pixels of a {width:.0f}x{height:.0f} picture ({measured}), "
+            f"the model answers in pixels of a {width:.0f}x{height:.0f} picture ({shown}), "
             "not on the grid; use Qwen3-VL, which answers on it"
         )
     else:
         text = (
-            f"the answers lie elsewhere ({measured}); clicks would miss: "
+            f"the answers lie elsewhere ({shown}); clicks would miss: "
             "use a larger or less quantised model"
         )
     return Finding("calibration", False, text)
@@ -20189,6 +20734,15 @@ class DemoState:
         if text == "\b":
             written = self.text[:-1]
         return replace(self, text=written, clean=False)
+
+
+def demo_done(task: DemoTask, state: DemoState) -> bool:
+    """Whether a task is done, by what the desktop knows and not by its picture."""
+    if task.name == "settings":
+        return state.night_light and not state.program
+    if task.name == "contacts":
+        return state.called == "Zoe"
+    return state.clean and state.saved_text == "Hello from agent.py"
 
 
 def demo_state(wanted: str) -> DemoState:
@@ -21518,6 +22072,1399 @@ def _demo_handler(model: DemoModel) -> type[BaseHTTPRequestHandler]:
 
 
 ####################################################################################################
+# Bench targets - drawn screens with one thing to find, to read or to judge in each
+####################################################################################################
+
+BENCH_SIZES = (8, 12, 16, 24, 32, 48, 64)  # pixels of the shorter side
+BENCH_CELL = Rect(0, 0, 190, 100)  # what a thing and its words have at most
+BENCH_THINGS = 6  # in a picture
+READING_HEIGHTS = (9, 10, 11, 12, 13, 14)  # pixels
+READING_SCALE = 3  # drawn so large, then made smaller
+BENCH_WORDS = (
+    "Save Open Close Print Search Delete Options Network Sound Mail Photos Music Calendar Notes"
+    " Backup Profile History Filter Export Import Report Update Weather Camera Archive Paint"
+).split()
+READING_PHRASES = (
+    "Invoice {} paid",
+    "{} files left",
+    "Room {}, second floor",
+    "Order no. {}-B",
+    "Version {}.4 ready",
+    "Total: {} EUR",
+)
+
+
+class BenchTheme(NamedTuple):
+    """Colours of a drawn screen."""
+
+    back: int
+    pane: int
+    ink: int
+    accent: int
+
+
+BENCH_THEMES = (
+    BenchTheme(
+        back=0xDDE3EA,
+        pane=0xFFFFFF,
+        ink=0x1B2430,
+        accent=0x2457D6,
+    ),
+    BenchTheme(
+        back=0x101418,
+        pane=0x262C33,
+        ink=0xF2F5F8,
+        accent=0x4C8DF6,
+    ),
+    BenchTheme(
+        back=0x2C4A6E,
+        pane=0xD5DDE8,
+        ink=0xF2F5F8,
+        accent=0xB3401F,
+    ),
+    BenchTheme(
+        back=0xF3EFE4,
+        pane=0xFFFBF0,
+        ink=0x3A2F1E,
+        accent=0x2F7D4F,
+    ),
+)
+
+
+class BenchThing(NamedTuple):
+    """A thing on a drawn screen: `words` stand on it, or beside it where they have no room."""
+
+    kind: str
+    place: Rect
+    words: str
+
+
+class BenchText(NamedTuple):
+    """A text to be read: its height in pixels, and where its left upper corner is."""
+
+    words: str
+    height: int
+    place: Point
+
+
+@dataclass(frozen=True)
+class BenchScene:
+    """A drawn screen of things or with a text, or the demo desktop in that state."""
+
+    theme: BenchTheme = BENCH_THEMES[0]
+    things: Sequence[BenchThing] = ()
+    demo: DemoState | None = None
+    text: BenchText | None = None
+
+
+@dataclass(frozen=True)
+class BenchItem:
+    """One request of the bench, and what is known about its right answer."""
+
+    part: str
+    name: str  # unique, for the journal
+    question: str
+    scene: BenchScene | None
+    expected: str = ""  # a text, a tool, or yes and no
+    size: int = 0  # pixels: of the target, or of the letters
+    kind: str = ""
+
+    @property
+    def target(self) -> Rect:
+        """What is to be clicked: the first thing of the scene."""
+        return self._places[0]
+
+    @property
+    def neighbours(self) -> list[Rect]:
+        """The other things."""
+        return self._places[1:]
+
+    @property
+    def _places(self) -> list[Rect]:
+        """Where the things of the scene are."""
+        if not self.scene:
+            return []
+        return [thing.place for thing in self.scene.things]
+
+
+class Middle(NamedTuple):
+    """The centre of something, in whatever unit, unrounded."""
+
+    x: float
+    y: float
+
+
+def middle_of(rect: Rect) -> Middle:
+    """The centre of a rectangle in pixels."""
+    right = rect.right - 1
+    bottom = rect.bottom - 1
+    return Middle(
+        x=(rect.left + right) / 2,
+        y=(rect.top + bottom) / 2,
+    )
+
+
+def grid_place(rect: Rect, whole: Rect) -> Middle:
+    """The centre of a rectangle on the grid, as `to_point` places it."""
+    middle = middle_of(rect)
+    return Middle(
+        x=middle.x * GRID / (whole.width - 1),
+        y=middle.y * GRID / (whole.height - 1),
+    )
+
+
+# Which kinds of things there are of a size; what is smaller than letters has them beside it.
+SMALL_KINDS = ("check box", "icon")
+LARGE_KINDS = ("button", "list row", "check box", "icon", "twin")
+
+
+def pointing_items(seed: int, number: int, whole: Rect) -> list[BenchItem]:
+    """Targets of all sizes in turn, each among others of its kind."""
+    dice = random.Random(f"{seed} pointing")
+    items: list[BenchItem] = []
+    for place in range(number):
+        size = BENCH_SIZES[place % len(BENCH_SIZES)]
+        kinds = SMALL_KINDS if size < 16 else LARGE_KINDS
+        kind = dice.choice(kinds)
+        items.append(_pointing_item(dice, f"pointing {place + 1}", kind, size, whole))
+    return items
+
+
+def _pointing_item(dice: random.Random, name: str, kind: str, size: int, whole: Rect) -> BenchItem:
+    """One target in a screen of its own."""
+    cells = _cells_of(dice, whole)
+    words = dice.sample(BENCH_WORDS, BENCH_THINGS)
+    shown = "button" if kind == "twin" else kind
+    which = ""
+    if kind == "twin":
+        words[1] = words[0]
+        which = "upper " if cells[0].top < cells[1].top else "lower "
+    things: list[BenchThing] = []
+    for cell, word in zip(cells, words, strict=False):
+        place = _place_in(dice, cell, shown, size, word)
+        things.append(BenchThing(shown, place, word))
+    scene = BenchScene(dice.choice(BENCH_THEMES), tuple(things))
+    question = pointing_text(shown, words[0], which)
+    return BenchItem("pointing", name, question, scene, size=size, kind=kind)
+
+
+def _cells_of(dice: random.Random, whole: Rect) -> list[Rect]:
+    """Places for things: any one, the one right above or below it, and any others."""
+    columns = max(1, whole.width // BENCH_CELL.width)
+    rows = max(2, whole.height // BENCH_CELL.height)
+    width = whole.width // columns
+    height = whole.height // rows
+    cells: list[Rect] = []
+    for row in range(rows):
+        for column in range(columns):
+            cell = Rect(
+                left=column * width,
+                top=row * height,
+                width=width,
+                height=height,
+            )
+            cells.append(cell)
+    first = dice.choice(cells)
+    down = height
+    if first.top + height not in range(0, rows * height, height):
+        down = -height
+    beside = first.moved(0, down)
+    others = [cell for cell in cells if cell not in (first, beside)]
+    dice.shuffle(others)
+    return [first, beside, *others[: BENCH_THINGS - 2]]
+
+
+def _place_in(dice: random.Random, cell: Rect, kind: str, size: int, words: str) -> Rect:
+    """Where in its cell a thing stands; beside or on it there is room for its words."""
+    room_for_words = _text_width(words, 2) + 8
+    width = size
+    if kind == "button":
+        width = max(size, room_for_words + 4)
+        room_for_words = 0
+    if kind == "list row":
+        width = cell.width - 8
+        room_for_words = 0
+    free = cell.width - width - room_for_words
+    to_right = dice.randrange(max(1, free))
+    down = dice.randrange(max(1, cell.height - size))
+    return Rect(
+        left=cell.left + to_right,
+        top=cell.top + down,
+        width=width,
+        height=size,
+    )
+
+
+def reading_items(seed: int, number: int, whole: Rect) -> list[BenchItem]:
+    """Texts of all heights in turn."""
+    dice = random.Random(f"{seed} reading")
+    items: list[BenchItem] = []
+    for place in range(number):
+        height = READING_HEIGHTS[place % len(READING_HEIGHTS)]
+        phrase = dice.choice(READING_PHRASES)
+        words = phrase.format(dice.randrange(100, 9999))
+        corner = Point(
+            x=dice.randrange(max(1, whole.width - 260)),
+            y=dice.randrange(max(1, whole.height - 20)),
+        )
+        item = BenchItem(
+            part="reading",
+            name=f"reading {place + 1}",
+            question=READING_QUESTION,
+            scene=BenchScene(text=BenchText(words, height, corner)),
+            expected=words,
+            size=height,
+        )
+        items.append(item)
+    return items
+
+
+class CallTask(NamedTuple):
+    """An order in words, and the tool that carries it out."""
+
+    order: str
+    tool: str
+
+
+CALL_TASKS = (
+    CallTask("Press the key escape.", "press_key"),
+    CallTask('Type "Hello, world".', "type_text"),
+    CallTask("Press ctrl and s together.", "press_key"),
+    CallTask('Type "42".', "type_text"),
+    CallTask("Press the key enter.", "press_key"),
+)
+BENCH_GRAMMARS = ("tools", "text")
+
+
+def calling_items(number: int) -> list[BenchItem]:
+    """Orders that one certain tool carries out, in each grammar."""
+    items: list[BenchItem] = []
+    for grammar in BENCH_GRAMMARS:
+        for place in range(number):
+            task = CALL_TASKS[place % len(CALL_TASKS)]
+            item = BenchItem(
+                part="calling",
+                name=f"calling {grammar} {place + 1}",
+                question=task.order,
+                scene=None,
+                expected=task.tool,
+                kind=grammar,
+            )
+            items.append(item)
+    return items
+
+
+def task_items(profiles: Iterable[str]) -> list[BenchItem]:
+    """The demo's tasks, each with the whole loop of each of these profiles."""
+    items: list[BenchItem] = []
+    for profile in profiles:
+        for task in DEMO_TASKS:
+            item = BenchItem(
+                part="tasks",
+                name=f"tasks {profile} {task.name}",
+                question=task.text,
+                scene=None,
+                expected=task.name,
+                kind=profile,
+            )
+            items.append(item)
+    return items
+
+
+class JudgedPair(NamedTuple):
+    """The demo desktop finished and not, and what the verifier is asked about both."""
+
+    finished: DemoState
+    unfinished: DemoState
+    check: str
+
+
+def judging_items(seed: int, number: int) -> list[BenchItem]:
+    """Pairs of screens with the same question to both."""
+    dice = random.Random(f"{seed} judging")
+    items: list[BenchItem] = []
+    for place in range(number):
+        make_pair = JUDGED_PAIRS[place % len(JUDGED_PAIRS)]
+        pair = make_pair(dice)
+        question = verifier_text(pair.check, "It is done.", [pair.check])
+        states = {"yes": pair.finished, "no": pair.unfinished}
+        for expected, state in states.items():
+            item = BenchItem(
+                part="judging",
+                name=f"judging {place + 1} {expected}",
+                question=question,
+                scene=BenchScene(demo=state),
+                expected=expected,
+            )
+            items.append(item)
+    return items
+
+
+def _saved_pair(dice: random.Random) -> JudgedPair:
+    """A note that is saved, or was only written."""
+    word = dice.choice(BENCH_WORDS)
+    text = f"{word} {dice.randrange(10, 99)}"
+    written = DemoState(opened=True, text=text)
+    saved = replace(written, saved_text=text, clean=True)
+    return JudgedPair(saved, written, f'Notes holds the text "{text}" and is saved')
+
+
+def _settings_pair(dice: random.Random) -> JudgedPair:
+    """A setting that was kept, or a dialog that is still open, ticked or not."""
+    before = DemoState(more_programs=True)
+    kept = replace(before, night_light=True, ticked=True, settings_kept=True)
+    ticked = dice.random() < 0.5
+    waiting = replace(before, program="Settings", ticked=ticked)
+    return JudgedPair(kept, waiting, "The night light is on and the settings are closed")
+
+
+def _call_pair(dice: random.Random) -> JudgedPair:
+    """A contact who is called, or only picked."""
+    name = dice.choice(DEMO_CONTACTS[:DEMO_ROWS_SHOWN])
+    picked = DemoState(more_programs=True, program="Contacts", picked=name)
+    called = replace(picked, called=name)
+    return JudgedPair(called, picked, f"Contacts is calling {name}")
+
+
+JUDGED_PAIRS = (_saved_pair, _settings_pair, _call_pair)
+
+
+# -- drawing, only when a picture is needed
+
+
+def bench_picture(scene: BenchScene, whole: Rect) -> bytes:
+    """The screen as the base64 text of a PNG."""
+    pixels = _demo_pixels(scene.demo, whole) if scene.demo else _scene_pixels(scene, whole)
+    return PngEncoder().encode(pixels, whole.width, whole.height).base64
+
+
+def _demo_pixels(state: DemoState, whole: Rect) -> bytes:
+    """The demo desktop in that size."""
+    return scale_bgrx(
+        demo_picture(state),
+        DEMO_SCREEN.width,
+        DEMO_SCREEN,
+        whole.width,
+        whole.height,
+    )
+
+
+def _scene_pixels(scene: BenchScene, whole: Rect) -> bytes:
+    """The things of a scene, or its text."""
+    canvas = Canvas(whole.width, whole.height)
+    canvas.fill(whole, scene.theme.back)
+    for thing in scene.things:
+        if thing.kind in WORDED_KINDS:
+            _draw_worded(canvas, thing, scene.theme)
+        else:
+            _draw_small(canvas, thing, scene.theme)
+    if scene.text:
+        _draw_reading(canvas, scene.text)
+    return bytes(canvas.pixels)
+
+
+WORDED_KINDS = ("button", "list row")
+
+
+def _draw_worded(canvas: Canvas, thing: BenchThing, theme: BenchTheme) -> None:
+    """A button or a row, its words inside."""
+    colour = theme.pane
+    ink = theme.ink
+    if thing.kind == "button":
+        colour = theme.accent
+        ink = DEMO_LIGHT
+    place = thing.place
+    canvas.fill(place, colour, min(6, place.height // 4))
+    scale = 2 if place.height >= 20 else 1
+    half = FONT_ROWS * scale // 2
+    middle = place.top + place.height // 2
+    canvas.text(place.left + 6, middle - half, thing.words, ink, scale)
+
+
+def _draw_small(canvas: Canvas, thing: BenchThing, theme: BenchTheme) -> None:
+    """A check box, which is empty, or an icon; its words stand to the right."""
+    place = thing.place
+    rim = place.width // 4
+    if thing.kind == "check box":
+        rim = max(1, place.width // 10)
+    canvas.fill(place, theme.accent, place.width // 6)
+    inside = Rect(
+        left=place.left + rim,
+        top=place.top + rim,
+        width=place.width - 2 * rim,
+        height=place.height - 2 * rim,
+    )
+    canvas.fill(inside, theme.pane)
+    middle = place.top + place.height // 2
+    canvas.text(place.right + 6, middle - FONT_ROWS, thing.words, theme.ink)
+
+
+def _draw_reading(canvas: Canvas, text: BenchText) -> None:
+    """Black letters on white, made smaller from larger ones."""
+    rows = FONT_ROWS * READING_SCALE
+    columns = _text_width(text.words, READING_SCALE)
+    whole = Rect(0, 0, columns, rows)
+    large = Canvas(columns, rows)
+    large.fill(whole, 0xFFFFFF)
+    large.text(0, 0, text.words, 0x000000, READING_SCALE)
+    width = columns * text.height // rows
+    small = scale_bgrx(bytes(large.pixels), columns, whole, width, text.height)
+    x, y = text.place
+    length = min(width, canvas.width - x) * 4
+    height = min(text.height, canvas.height - y)
+    for row in range(height):
+        source = row * width * 4
+        target = (y + row) * canvas.width + x
+        line = small[source : source + length]
+        canvas.pixels[target * 4 : target * 4 + length] = line
+
+
+####################################################################################################
+# Bench - what is asked of a model to measure it, and what its replies are worth
+####################################################################################################
+
+BENCH_PARTS = ("pointing", "calling", "judging", "reading", "tasks")
+BENCH_TASK_REQUESTS = 15  # of a demo task, to tell how long it may take
+BENCH_SECONDS = 5.0  # a request, until the first ones tell better
+BENCH_CORRECTIONS = 2  # after a reply without a usable call, as in a run
+
+
+class BenchPlan(NamedTuple):
+    """How many requests a part has; a pair is two, and calling is asked in each grammar."""
+
+    pointing: int
+    calling: int
+    judging: int
+    reading: int
+
+
+BENCH_WHOLE = BenchPlan(60, 10, 20, 20)
+BENCH_QUICK = BenchPlan(22, 4, 6, 6)  # 48 requests, 4 minutes at 5 s
+
+
+def bench_items(plan: BenchPlan, seed: int, whole: Rect) -> list[BenchItem]:
+    """All requests, in their order."""
+    return [
+        *pointing_items(seed, plan.pointing, whole),
+        *calling_items(plan.calling),
+        *judging_items(seed, plan.judging),
+        *reading_items(seed, plan.reading, whole),
+    ]
+
+
+@dataclass(frozen=True)
+class BenchLine:
+    """What one request came to: a line of bench.jsonl. Places are on the grid, tokens counted."""
+
+    part: str
+    name: str
+    size: int = 0
+    kind: str = ""
+    error: str = ""  # why no reply could be used, in the end
+    corrections: int = 0
+    right: bool = False
+    neighbour: bool = False
+    x: float = -1.0
+    y: float = -1.0
+    true_x: float = -1.0
+    true_y: float = -1.0
+    pixels_off: float = -1.0
+    expected: str = ""
+    said: str = ""
+    seconds: float = 0.0
+    prompt: int = 0
+    completion: int = 0
+    cached: int = -1  # where the server does not tell
+    image: int = 0  # tokens that the picture should cost
+    turns: int = 0  # of a task
+    wasted: int = 0  # of them, without a change on the screen
+    claimed: bool = False  # whether the run called the task completed
+
+
+BENCH_FIELDS: Mapping[str, tuple[type, ...]] = {
+    "str": (str,),
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+}
+
+
+def bench_line_of(value: object) -> BenchLine:
+    """A line of a journal; raises ValueError for what is none."""
+    entry = json_object(value)
+    found: JsonDict = {}
+    for spec in fields(BenchLine):
+        given = entry.get(spec.name, spec.default)
+        if not isinstance(given, BENCH_FIELDS[str(spec.type)]):
+            raise ValueError(f"{spec.name} is of another type")
+        found[spec.name] = given
+    if found["part"] not in BENCH_PARTS:
+        raise ValueError("an unknown part")
+    return BenchLine(**found)
+
+
+def _line_for(item: BenchItem) -> BenchLine:
+    """A line that tells nothing yet but what was asked."""
+    return BenchLine(
+        part=item.part,
+        name=item.name,
+        size=item.size,
+        kind=item.kind,
+        expected=item.expected,
+    )
+
+
+# Asks one request: the messages, and whether tools stand in the list, in the text, or nowhere.
+BenchAsk = Callable[[BenchItem, Sequence[Message], str], Reply]
+
+
+@dataclass
+class Bench:
+    """Asks the requests that the journal does not hold yet. It draws pictures and acts nowhere."""
+
+    ask: BenchAsk
+    whole: Rect  # the size of a picture
+    grammar: str  # in which pointing is asked
+    draws: bool = True
+    play: Callable[[BenchItem], BenchLine] = _line_for  # a whole task
+
+    @property
+    def tools(self) -> list[JsonDict]:
+        """What a pointing or calling request offers."""
+        return PLANNER_WORDS.schemas(["click", "type_text", "press_key"])
+
+    def measure(self, item: BenchItem) -> BenchLine:
+        """One request with its corrections; raises Stopped, and ModelError where none can be asked.
+
+        A server that refuses this one request, such as one without eyes, has answered it.
+        """
+        try:
+            return self._measure(item)
+        except ModelError as error:
+            if error.kind not in BENCH_ANSWERED:
+                raise
+            return replace(_line_for(item), error=f"server {error.kind}")
+
+    def _measure(self, item: BenchItem) -> BenchLine:
+        """The same; every ModelError is raised."""
+        if item.part == "tasks":
+            return self.play(item)
+        image = b""
+        if item.scene and self.draws:
+            image = bench_picture(item.scene, self.whole)
+        message = Message("user", item.question, image)
+        line = _line_for(item)
+        if item.scene:
+            line = replace(line, image=self.whole.width * self.whole.height // PATCH**2)
+        if item.part in ("pointing", "calling"):
+            return self._call(item, line, message)
+        reply = self.ask(item, [message], "")
+        line = _with_cost(line, reply)
+        said = strip_end_tokens(strip_think(reply.text)).strip()
+        return _JUDGED[item.part](replace(line, said=cut(said, 300)), said)
+
+    def _call(self, item: BenchItem, line: BenchLine, message: Message) -> BenchLine:
+        """A request that needs a call, and what the call is worth."""
+        grammar = item.kind if item.part == "calling" else self.grammar
+        messages = [message]
+        for corrections in range(BENCH_CORRECTIONS + 1):
+            reply = self.ask(item, messages, grammar)
+            if corrections == 0:
+                line = _with_cost(line, reply)
+            try:
+                call = read_call(reply.message, reply.finish_reason, self.tools)
+                act = PLANNER_WORDS.parse(call)
+            except ToolError as error:
+                # The first kind tells more than what a correction came to.
+                line = replace(line, error=line.error or error.kind)
+                messages.append(Message("assistant", NO_CALL))
+                messages.append(Message("user", correction(error, self.tools)))
+                continue
+            line = replace(line, corrections=corrections, said=cut(str(act), 300))
+            if item.part == "calling":
+                return replace(line, right=act.name == item.expected)
+            return self._pointed(item, line, act)
+        return replace(line, corrections=BENCH_CORRECTIONS + 1)
+
+    def _pointed(self, item: BenchItem, line: BenchLine, act: Act) -> BenchLine:
+        """What a click would have hit."""
+        places = values_of(act.args, Coordinate)
+        if not places:
+            return replace(line, error=line.error or "no_place")
+        (said,) = places
+        point = to_point(said, self.whole)
+        target = item.target
+        true_x, true_y = grid_place(target, self.whole)
+        middle = middle_of(target)
+        return replace(
+            line,
+            right=target.contains(point),
+            neighbour=any(place.contains(point) for place in item.neighbours),
+            x=float(said.x),
+            y=float(said.y),
+            true_x=true_x,
+            true_y=true_y,
+            pixels_off=math.dist(point, middle),
+        )
+
+
+# Faults of a server that are about the one request and the model.
+BENCH_ANSWERED = ("context", "no_vision", "no_tools", "error", "not_json", "server", "timeout")
+
+
+def _with_cost(line: BenchLine, reply: Reply) -> BenchLine:
+    """What the request cost."""
+    usage = reply.usage
+    cached = -1
+    if usage.cached_tokens is not None:
+        cached = usage.cached_tokens
+    return replace(
+        line,
+        seconds=reply.seconds,
+        prompt=usage.prompt_tokens or 0,
+        completion=usage.completion_tokens or 0,
+        cached=cached,
+    )
+
+
+def _judged_reading(line: BenchLine, said: str) -> BenchLine:
+    """Whether a text was read exactly; quotes around it do not count."""
+    plain = said.strip("\"'` \n")
+    return replace(line, right=plain == line.expected)
+
+
+def _judged_verdict(line: BenchLine, said: str) -> BenchLine:
+    """What the verifier would have believed: an answer that decides nothing is a NO."""
+    rulings = read_rulings(said, ["the check"])
+    if rulings is None:
+        line = replace(line, error="undecided")
+    believed = bool(rulings and rulings[0].holds)
+    finished = line.expected == "yes"
+    return replace(line, right=believed == finished)
+
+
+_JUDGED: Mapping[str, Callable[[BenchLine, str], BenchLine]] = {
+    "reading": _judged_reading,
+    "judging": _judged_verdict,
+}
+
+
+def bench_body(
+    item: BenchItem, messages: Sequence[Message], grammar: str, config: Config, info: ModelInfo
+) -> bytes:
+    """The JSON of one request, built as a run builds it."""
+    prompts = {"judging": VERIFIER_PROMPT, "reading": READING_PROMPT}
+    prompt = prompts.get(item.part, BENCH_PROMPT)
+    settings: JsonDict = {
+        "model": info.name,
+        "temperature": config.verifier_temperature,
+        "max_tokens": config.verifier_max_tokens,
+    }
+    if grammar:
+        settings["temperature"] = config.lmstudio_temperature
+        settings["max_tokens"] = config.executor_max_tokens
+    tools = PLANNER_WORDS.schemas(["click", "type_text", "press_key"])
+    if grammar == "text":
+        prompt += tools_in_text(tools)
+    elif grammar:
+        settings["tools"] = tools
+        settings["tool_choice"] = "auto"
+    for name in SAMPLING_IF_SET:
+        value = getattr(config, name)
+        if value is not None:
+            settings[name] = value
+    return request_body(settings, [Message("system", prompt), *messages])
+
+
+# -- the journal: one line a request, so that a bench that was killed goes on
+
+BENCH_JOURNAL = "bench.jsonl"
+BENCH_RESULT = "bench.json"
+BENCH_SETTINGS = "bench_settings.json"
+
+
+def bench_about(config: Config, info: ModelInfo, where: str, plan: BenchPlan) -> JsonDict:
+    """What is measured, by which a bench that was interrupted is found again."""
+    key = calibration_key(config, info, where)
+    return {
+        **key._asdict(),
+        "build": info.build,
+        "calls": config.calls,
+        "temperature": config.lmstudio_temperature,
+        "seed": BENCH_SEED,
+        "requests": list(plan),
+        "version": __version__,
+    }
+
+
+BENCH_SEED = 20
+
+
+def bench_folders(root: Path) -> list[Path]:
+    """The folders bench_NNNN in a folder of runs, the latest first."""
+    found: list[Path] = []
+    for path in root.glob("bench_*"):
+        if re.fullmatch(r"bench_\d{4,9}", path.name) and ordinary_folder_at(path):
+            found.append(path)
+    return sorted(found, key=_bench_number, reverse=True)
+
+
+def _bench_number(folder: Path) -> int:
+    return int(folder.name.removeprefix("bench_"))
+
+
+def ordinary_folder_at(path: Path) -> bool:
+    """Whether a folder stands there, and no link to one."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def bench_folder(root: Path, about: JsonDict) -> Path:
+    """The folder of an unfinished bench of the same model and settings, or a new one.
+
+    Raises ConfigError if none can be made.
+    """
+    for folder in bench_folders(root)[:1]:
+        finished = (folder / BENCH_RESULT).exists()
+        if not finished and _read_bench(folder).about == about:
+            return folder
+    number = max(map(_bench_number, bench_folders(root)), default=0) + 1
+    folder = root / f"bench_{number:04d}"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
+        text = json.dumps({"about": about}) + "\n"
+        write_run_file(folder, BENCH_JOURNAL, text.encode())
+    except OSError as error:
+        raise ConfigError(
+            f"The folder {folder} cannot be made ({error.strerror}); choose another dump_dir."
+        ) from None
+    return folder
+
+
+class BenchJournal(NamedTuple):
+    """What bench.jsonl holds; `size` is its length in bytes without a torn last line."""
+
+    about: JsonDict
+    lines: list[BenchLine]
+    size: int
+
+
+def _read_bench(folder: Path) -> BenchJournal:
+    """The journal of a bench; what cannot be read in it is left out, and asked again."""
+    about: JsonDict = {}
+    lines: list[BenchLine] = []
+    size = 0
+    with suppress(OSError):
+        *written, _torn = read_run_file(folder, BENCH_JOURNAL).split(b"\n")
+        size = sum(len(line) + 1 for line in written)
+        for line in written:
+            with suppress(ValueError):
+                entry = json_object(strict_json(line))
+                if "about" in entry:
+                    about = json_object(entry["about"])
+                else:
+                    lines.append(bench_line_of(entry))
+    return BenchJournal(about, lines, size)
+
+
+def run_bench(
+    bench: Bench,
+    items: Sequence[BenchItem],
+    folder: Path,
+    progress: Callable[[str], None],
+) -> Iterator[BenchLine]:
+    """The lines of all requests: those that are kept, then each new one as it is measured.
+
+    Raises ModelError and Stopped; what was measured until then is kept.
+    """
+    journal = _read_bench(folder)
+    kept = {line.name: line for line in journal.lines}
+    wanted = {item.name for item in items}
+    yield from (line for name, line in kept.items() if name in wanted)
+    left = [item for item in items if item.name not in kept]
+    seconds: list[float] = []
+    with closing(open_log(folder / BENCH_JOURNAL)) as stream:
+        stream.truncate(journal.size)
+        for place, item in enumerate(left):
+            progress(progress_of_bench(item, len(left) - place, seconds))
+            line = bench.measure(item)
+            seconds.append(line.seconds)
+            stream.write(json.dumps(asdict(line)) + "\n")
+            stream.flush()
+            yield line
+
+
+def progress_of_bench(item: BenchItem, left: int, seconds: Sequence[float]) -> str:
+    """What is asked now, and how long the rest will take."""
+    each = quantile(seconds, 0.5) if seconds else BENCH_SECONDS
+    return f"{item.name}; {left} requests left, {minutes_text(left * each)}"
+
+
+def minutes_text(seconds: float) -> str:
+    """A duration, rounded as one says it."""
+    if seconds < 90:
+        return f"about {seconds:.0f} s"
+    return f"about {seconds / 60:.0f} min"
+
+
+####################################################################################################
+# Bench result - what the lines of a bench come to: figures, and advice in plain words
+####################################################################################################
+
+VERDICT_LEAST = 10  # answers; with fewer the interval of any share is wider than 40 %
+HITS_WANTED = 0.8
+FALSE_YES_MOST = 0.1
+
+
+@dataclass
+class BenchResult:
+    """Every figure with its number of answers: shares, quantiles in `numbers`, and two lines."""
+
+    about: JsonDict
+    shares: dict[str, Share] = field(default_factory=dict)
+    numbers: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, int] = field(default_factory=dict)
+    x: AxisFit | None = None
+    y: AxisFit | None = None
+
+    def rows(self) -> list[tuple[str, str]]:
+        """(figure, value) as the table shows them."""
+        rows: list[tuple[str, str]] = []
+        for name, share in self.shares.items():
+            rows.append((name, str(share)))
+        for axis, fit in self.lines.items():
+            rows.append((f"grid along {axis}", str(fit)))
+        for name, number in self.numbers.items():
+            rows.append((name, f"{number:.1f}"))
+        for kind, times in self.errors.items():
+            rows.append((f"unusable replies: {kind}", str(times)))
+        return rows
+
+    @property
+    def lines(self) -> dict[str, AxisFit]:
+        """The lines that there are, by their axes."""
+        found: dict[str, AxisFit] = {}
+        if self.x:
+            found["x"] = self.x
+        if self.y:
+            found["y"] = self.y
+        return found
+
+
+def bench_result(about: JsonDict, lines: Sequence[BenchLine]) -> BenchResult:
+    """The figures of these lines."""
+    result = BenchResult(about)
+    by_part: dict[str, list[BenchLine]] = {}
+    for part in BENCH_PARTS:
+        by_part[part] = []
+    for line in lines:
+        own = by_part[line.part]
+        own.append(line)
+    _count_pointing(result, by_part["pointing"])
+    _count_calling(result, by_part["calling"])
+    _count_judging(result, by_part["judging"])
+    read = [line.right for line in by_part["reading"]]
+    result.shares["texts read exactly"] = share_of(read)
+    _count_tasks(result, by_part["tasks"])
+    single = [line for line in lines if line.part != "tasks"]
+    _count_cost(result, single)
+    for line in lines:
+        if line.error:
+            result.errors[line.error] = result.errors.get(line.error, 0) + 1
+    return result
+
+
+def _count_pointing(
+    result: BenchResult,
+    lines: Sequence[BenchLine],
+) -> None:
+    """Hits, also by size, misses, and how the places lie beside the grid."""
+    shares = result.shares
+    right: list[bool] = []
+    beside: list[bool] = []
+    lost: list[bool] = []
+    by_size: dict[int, list[bool]] = {size: [] for size in BENCH_SIZES}
+    for line in lines:
+        right.append(line.right)
+        beside.append(line.neighbour)
+        lost.append(bool(line.error))
+        of_size = by_size.setdefault(line.size, [])
+        of_size.append(line.right)
+    shares["targets hit"] = share_of(right)
+    for size, hits in by_size.items():
+        shares[size_name(size)] = share_of(hits)
+    shares["neighbour hit instead"] = share_of(beside)
+    shares["pointing without a usable first reply"] = share_of(lost)
+    along_x: list[Pair] = []
+    along_y: list[Pair] = []
+    away: list[float] = []
+    for line in lines:
+        if line.x < 0:
+            continue
+        along_x.append(Pair(line.true_x, line.x))
+        along_y.append(Pair(line.true_y, line.y))
+        away.append(line.pixels_off)
+    result.x = fit_axis(along_x)
+    result.y = fit_axis(along_y)
+    if away:
+        result.numbers["pixels off, median"] = quantile(away, 0.5)
+        result.numbers["pixels off, 90 % within"] = quantile(away, 0.9)
+
+
+def size_name(size: int) -> str:
+    """The name of the share of targets of a size."""
+    return f"targets of {size} pixels hit"
+
+
+def _count_calling(
+    result: BenchResult,
+    lines: Sequence[BenchLine],
+) -> None:
+    """Usable replies in each grammar."""
+    for grammar in BENCH_GRAMMARS:
+        usable: list[bool] = []
+        right: list[bool] = []
+        corrections = 0
+        for line in lines:
+            if line.kind == grammar:
+                usable.append(not line.error)
+                right.append(line.right)
+                corrections += line.corrections
+        result.shares[usable_name(grammar)] = share_of(usable)
+        result.shares[f"calls right in the end, {grammar}"] = share_of(right)
+        if usable:
+            name = f"corrections a call, {grammar}"
+            result.numbers[name] = corrections / len(usable)
+
+
+def usable_name(grammar: str) -> str:
+    """The name of the share of calls that need no correction."""
+    return f"calls usable at once, {grammar}"
+
+
+def _count_judging(
+    result: BenchResult,
+    lines: Sequence[BenchLine],
+) -> None:
+    """False YES and false NO of the verifier."""
+    wrong: dict[str, list[bool]] = {"yes": [], "no": []}
+    for line in lines:
+        if line.expected in wrong:
+            wrong[line.expected].append(not line.right)
+    result.shares["false YES"] = share_of(wrong["no"])
+    result.shares["false NO"] = share_of(wrong["yes"])
+
+
+def _count_tasks(
+    result: BenchResult,
+    lines: Sequence[BenchLine],
+) -> None:
+    """Whole tasks by profile."""
+    by_profile: dict[str, list[BenchLine]] = {}
+    for line in lines:
+        own = by_profile.setdefault(line.kind, [])
+        own.append(line)
+    for profile, own in by_profile.items():
+        _count_profile(result, profile, own)
+
+
+def _count_profile(result: BenchResult, profile: str, lines: Sequence[BenchLine]) -> None:
+    """Tasks that were done, that were said to be done, and the turns that they took."""
+    done: list[bool] = []
+    wrongly: list[bool] = []
+    turns = 0
+    wasted = 0
+    for line in lines:
+        done.append(line.right)
+        wrongly.append(line.claimed and not line.right)
+        turns += line.turns
+        wasted += line.wasted
+    shares = result.shares
+    numbers = result.numbers
+    shares[f"demo tasks done, {profile}"] = share_of(done)
+    shares[f"called completed wrongly, {profile}"] = share_of(wrongly)
+    numbers[f"turns a demo task, {profile}"] = turns / len(lines)
+    numbers[f"of them without a change, {profile}"] = wasted / len(lines)
+
+
+def _count_cost(
+    result: BenchResult,
+    lines: Sequence[BenchLine],
+) -> None:
+    """Seconds and tokens, as far as the server tells."""
+    if not lines:
+        return
+    numbers = result.numbers
+    seconds: list[float] = []
+    prompt = 0
+    completion = 0
+    told = 0  # tokens of prompts of which the server says what it reused
+    reused = 0
+    for line in lines:
+        seconds.append(line.seconds)
+        prompt += line.prompt
+        completion += line.completion
+        if line.cached >= 0:
+            told += line.prompt
+            reused += line.cached
+    numbers["requests"] = len(lines)
+    numbers["seconds a request, median"] = quantile(seconds, 0.5)
+    numbers["seconds a request, 90 % within"] = quantile(seconds, 0.9)
+    numbers["prompt tokens in all"] = prompt
+    numbers["reply tokens in all"] = completion
+    if told:
+        numbers["prompt tokens reused"] = reused
+        numbers["prompt tokens computed"] = told - reused
+    _count_picture(numbers, lines)
+
+
+def _count_picture(numbers: dict[str, float], lines: Sequence[BenchLine]) -> None:
+    """What a picture costs: a call without one costs the same words, so the rest is the picture."""
+    with_picture: list[int] = []
+    without: list[int] = []
+    expected = 0
+    for line in lines:
+        if line.part == "pointing":
+            with_picture.append(line.prompt)
+            expected = line.image
+        elif not line.image:
+            without.append(line.prompt)
+    if with_picture and without:
+        counted = quantile(with_picture, 0.5) - quantile(without, 0.5)
+        numbers["picture tokens, counted"] = counted
+        numbers["picture tokens, expected"] = expected
+
+
+# -- advice: a sentence with the figure that it comes from, and the setting that follows
+
+
+class Advice(NamedTuple):
+    """A sentence for the person, and the settings that follow from it."""
+
+    text: str
+    settings: JsonObject = {}
+
+
+def bench_advice(result: BenchResult, info_context: int | None = None) -> list[Advice]:
+    """What the figures mean; nothing is said of what too few answers tell."""
+    found = [
+        *_advice_on_sizes(result),
+        *_advice_on_grid(result),
+        *_advice_on_calls(result),
+        *_advice_on_verdicts(result),
+        *_advice_on_cost(result),
+    ]
+    if info_context is not None and info_context < CONTEXT_LEAST:
+        text = f"Load the model with 8192 tokens of context or more; it has {info_context}."
+        found.append(Advice(text))
+    few: list[str] = []
+    for name in _JUDGED_SHARES:
+        if result.shares[name].of < VERDICT_LEAST:
+            few.append(name)
+    if few:
+        text = f"Too few answers for a verdict on: {', '.join(few)}. Run --bench without quick."
+        found.append(Advice(text))
+    return found
+
+
+_JUDGED_SHARES = ("targets hit", "false YES", "false NO", "texts read exactly")
+
+
+def _advice_on_sizes(result: BenchResult) -> Iterator[Advice]:
+    """The largest size that the model surely cannot hit."""
+    whole = result.shares["targets hit"]
+    if whole.of >= VERDICT_LEAST and whole.high < HITS_WANTED / 2:
+        yield Advice(f"This model cannot point: it hits {whole}. Use another one.")
+        return
+    missed = [size for size in BENCH_SIZES if result.shares[size_name(size)].high < HITS_WANTED]
+    if missed:
+        share = result.shares[size_name(max(missed))]
+        text = (
+            f"This model cannot press things of {max(missed)} pixels, it hits {share}:"
+            " use a larger model, a larger picture or keyboard shortcuts."
+        )
+        yield Advice(text, {"image_tokens": 2048})
+
+
+def _advice_on_grid(result: BenchResult) -> Iterator[Advice]:
+    """Whether the places have to be corrected, and can be."""
+    if not result.x or not result.y:
+        return
+    measured = Calibration(
+        key=CalibrationKey("", "this model", "", ""),
+        build="",
+        measured="",
+        x=result.x,
+        y=result.y,
+    )
+    if measured.beyond:
+        yield Advice(f"Runs with it are refused, since {measured.cause}.")
+    elif measured.correction != NO_CORRECTION:
+        yield Advice(
+            f"Its places lie beside the grid ({measured.figures}); runs correct that.",
+            {"calibration": True},
+        )
+
+
+def _advice_on_calls(result: BenchResult) -> Iterator[Advice]:
+    """The grammar that is surely better."""
+    tools = result.shares[usable_name("tools")]
+    text = result.shares[usable_name("text")]
+    if text.low > tools.high:
+        yield Advice(
+            f"Calls in the text are usable more often: {text}.",
+            {"calls": "text"},
+        )
+    if tools.low > text.high:
+        yield Advice(
+            f"Calls from the list are usable more often: {tools}.",
+            {"calls": "tools"},
+        )
+
+
+def _advice_on_verdicts(result: BenchResult) -> Iterator[Advice]:
+    """Whether the model's word that a task is done can be believed."""
+    share = result.shares["false YES"]
+    if share.of >= VERDICT_LEAST and share.low > FALSE_YES_MOST:
+        text = (
+            f"As a verifier it says YES to unfinished screens: {share}."
+            " Name a file in the task, which is looked at, or look at the result yourself."
+        )
+        yield Advice(text)
+
+
+THOUGHT_TOKENS = 400.0  # a reply of a call and its five lines is shorter (DESIGN.md)
+
+
+def _advice_on_cost(result: BenchResult) -> Iterator[Advice]:
+    """Replies that think too long, and pictures that were shrunk."""
+    requests = result.numbers.get("requests", 0)
+    if requests >= VERDICT_LEAST:
+        each = result.numbers["reply tokens in all"] / requests
+        if each > THOUGHT_TOKENS:
+            yield Advice(f"A reply takes {each:.0f} tokens: switch thinking off in the server.")
+    counted = result.numbers.get("picture tokens, counted", 0)
+    expected = result.numbers.get("picture tokens, expected", 0)
+    if 0 < counted < 0.6 * expected:
+        yield Advice(
+            f"The server counts {counted:.0f} tokens for a picture of {expected:.0f}: it shrinks"
+            " pictures; raise its limit, or small things stay out of reach."
+        )
+
+
+####################################################################################################
+# Bench page - the files that a bench leaves, and several of them side by side
+####################################################################################################
+
+
+def bench_json(result: BenchResult, advice: Sequence[Advice]) -> JsonDict:
+    """What bench.json holds."""
+    shares: JsonDict = {}
+    for name, share in result.shares.items():
+        shares[name] = {
+            **share._asdict(),
+            "low": share.low,
+            "high": share.high,
+        }
+    lines: JsonDict = {}
+    for axis, fit in result.lines.items():
+        lines[axis] = fit._asdict()
+    return {
+        "about": result.about,
+        "rows": result.rows(),
+        "shares": shares,
+        "numbers": result.numbers,
+        "errors": result.errors,
+        "lines": lines,
+        "advice": [item.text for item in advice],
+    }
+
+
+def bench_settings(result: BenchResult, advice: Sequence[Advice]) -> JsonDict:
+    """What --config takes, from the advice."""
+    settings: JsonDict = {"lmstudio_model": result.about["model"]}
+    for item in advice:
+        settings |= item.settings
+    return settings
+
+
+def keep_result(
+    folder: Path, result: BenchResult, lines: Sequence[BenchLine], advice: Sequence[Advice]
+) -> None:
+    """Writes the settings, the page and, last, bench.json, which says that the bench is finished.
+
+    Raises AgentError if the folder cannot be written.
+    """
+    settings = bench_settings(result, advice)
+    texts = {
+        BENCH_SETTINGS: json.dumps(settings, indent=1),
+        "bench.html": bench_page(result, lines, advice),
+        BENCH_RESULT: json.dumps(bench_json(result, advice), indent=1),
+    }
+    try:
+        for name, text in texts.items():
+            write_run_file(folder, name, text.encode())
+    except OSError as error:
+        raise AgentError(
+            f"The result cannot be written to {folder} ({error.strerror}); free space and start"
+            " --bench again, which asks nothing twice."
+        ) from None
+
+
+BENCH_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title><style>
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+color: #1b2430; background: #f8fafc }}
+td {{ padding: .1rem 1rem .1rem 0; border-bottom: 1px solid #d3dbe6 }}
+svg {{ background: #fff; border: 1px solid #d3dbe6; margin: .5rem 1rem .5rem 0 }}
+</style><h1>{title}</h1><p>{about}</p>
+<h2>What to do about it</h2><ul>{advice}</ul>
+<h2>Targets hit, by size in pixels</h2>{bars}
+<h2>Where the clicks went, in grid units around the target</h2>{scatter}
+<h2>Figures, with intervals of 95 % (lines: 99 %)</h2><table>{rows}</table></html>
+"""
+BAR_WIDTH = 60  # pixels, with its gap
+BAR_HEIGHT = 160
+SCATTER_SIDE = 240
+SCATTER_REACH = 40.0  # grid units from the middle to each side
+
+
+def in_html(value: object) -> str:
+    """A text as a page shows it."""
+    shown = printable(str(value))
+    for char, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+        shown = shown.replace(char, name)
+    return shown
+
+
+def bench_page(result: BenchResult, lines: Sequence[BenchLine], advice: Sequence[Advice]) -> str:
+    """The page of a bench: no script, nothing from elsewhere, every text escaped."""
+    listed: list[str] = []
+    for item in advice:
+        listed.append(f"<li>{in_html(item.text)}</li>")
+    rows: list[str] = []
+    for name, value in result.rows():
+        cells = f"<td>{in_html(name)}</td><td>{in_html(value)}</td>"
+        rows.append(f"<tr>{cells}</tr>")
+    about: list[str] = []
+    for name, value in result.about.items():
+        about.append(f"{name}: {value}")
+    return BENCH_PAGE.format(
+        title=in_html(f"Bench of {result.about.get('model', '')}"),
+        about=in_html(", ".join(about)),
+        advice="".join(listed) or "<li>Nothing.</li>",
+        bars=_bars(result),
+        scatter=_scatter(lines),
+        rows="".join(rows),
+    )
+
+
+def _bars(result: BenchResult) -> str:
+    """A bar for each size, with the line of its interval."""
+    parts: list[str] = []
+    for place, size in enumerate(BENCH_SIZES):
+        share = result.shares[size_name(size)]
+        left = place * BAR_WIDTH + 12
+        parts.append(_bar(share, left))
+        below = BAR_HEIGHT + 16
+        parts.append(f'<text x="{left + 12}" y="{below}">{size}</text>')
+    width = BAR_WIDTH * len(BENCH_SIZES)
+    height = BAR_HEIGHT + 24
+    return f'<svg width="{width}" height="{height}">{"".join(parts)}</svg>'
+
+
+def _bar(share: Share, left: int) -> str:
+    """One bar, empty where nothing was measured."""
+    if not share.of:
+        return ""
+    height = share.rate * BAR_HEIGHT
+    middle = left + 20
+    top = BAR_HEIGHT * (1 - share.high)
+    bottom = BAR_HEIGHT * (1 - share.low)
+    rest = BAR_HEIGHT - height
+    box = f'x="{left}" y="{rest:.1f}" width="40" height="{height:.1f}"'
+    line = f'd="M{middle} {top:.1f}V{bottom:.1f}"'
+    return f'<rect {box} fill="#2457d6"/><path {line} stroke="#b3401f" stroke-width="2"/>'
+
+
+def _scatter(lines: Sequence[BenchLine]) -> str:
+    """A point for each click; one farther away stands at the rim."""
+    side = SCATTER_SIDE
+    middle = side / 2
+    cross = f"M{middle} 0V{side}M0 {middle}H{side}"
+    parts = [f'<path d="{cross}" stroke="#d3dbe6"/>']
+    for line in lines:
+        if line.part != "pointing" or line.x < 0:
+            continue
+        x = _scatter_place(line.x - line.true_x)
+        y = _scatter_place(line.y - line.true_y)
+        colour = "#2f7d4f" if line.right else "#b3401f"
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
+    return f'<svg width="{side}" height="{side}">{"".join(parts)}</svg>'
+
+
+def _scatter_place(away: float) -> float:
+    """Where on the scatter a distance along one axis stands."""
+    reach = max(away, -SCATTER_REACH)
+    reach = min(reach, SCATTER_REACH)
+    return SCATTER_SIDE / 2 * (1 + reach / SCATTER_REACH)
+
+
+# -- comparison
+
+
+def read_result(root: Path, name: str) -> JsonDict:
+    """A bench.json by its number, folder or path; raises ConfigError."""
+    path = Path(name)
+    number = name.removeprefix("bench_").lstrip("0")
+    for folder in bench_folders(root):
+        if str(_bench_number(folder)) == number:
+            path = folder
+    if path.is_dir():
+        path = path / BENCH_RESULT
+    try:
+        with open(path, "rb", opener=open_ordinary) as stream:
+            return json_object(strict_json(stream.read(ANSWER_BYTES_MOST)))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            f"{path} is no result of --bench ({reason}); give a number, a folder or a bench.json."
+        ) from None
+
+
+COMPARED = ("model", "size", "grammar", "calls", "server")  # the head of a column
+
+
+def compare_benches(results: Sequence[JsonObject]) -> Iterator[str]:
+    """A table of several results side by side; what one lacks stays empty."""
+    columns = [_column_of(result) for result in results]
+    names: dict[str, None] = {}
+    for column in columns:
+        names |= dict.fromkeys(column)
+    for name in names:
+        row = f"{cut(name, 42):<42}"
+        for column in columns:
+            cell = cut(column.get(name, ""), 44)
+            row += f"  {cell:<44}"
+        yield row.rstrip()
+
+
+def _column_of(result: JsonObject) -> dict[str, str]:
+    """A result as (figure, value), whatever its file holds."""
+    about = json_object(result.get("about"))
+    column: dict[str, str] = {}
+    for name in COMPARED:
+        column[name] = printable(str(about.get(name, "")))
+    for row in json_list(result.get("rows")):
+        cells = json_list(row)
+        if len(cells) == 2:
+            name, value = cells
+            column[printable(str(name))] = printable(str(value))
+    return column
+
+
+####################################################################################################
 # Terminal - what a person sees and says while it runs
 ####################################################################################################
 
@@ -22013,6 +23960,12 @@ OPTIONS = (
     Option("--demo", "run against a drawn desktop and a built-in model server", FLAG),
     Option("--check", "examine desktop, server and model; touches nothing", FLAG),
     Option(
+        "--bench",
+        "measure your model on drawn pictures (quick: 5 minutes)",
+        {"nargs": "*", "metavar": "WORD"},
+    ),
+    Option("--compare", argparse.SUPPRESS, {"nargs": "+", "metavar": "BENCH", "default": []}),
+    Option(
         "--scenario",
         "a prepared task, by name or by its profile's number; --scenarios lists them",
         _metavar("N"),
@@ -22233,6 +24186,9 @@ def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
         yield write_text(target, text, "x")
     if options.save_script:
         yield from save_script(root, options.save_script)
+    if options.compare:
+        results = [read_result(root, name) for name in options.compare]
+        yield from compare_benches(results)
     if options.recording and config.dry_run:
         yield from list_acts(options.recording)
 
@@ -22318,6 +24274,265 @@ def write_text(target: Path, text: str, mode: str) -> str:
 
 
 ####################################################################################################
+# Measuring - --bench from the command line: what is asked, kept and told
+####################################################################################################
+
+BENCH_TOLD_EVERY = 10  # requests, where no live line can show each
+
+
+class BenchOrder(NamedTuple):
+    """What --bench asks for."""
+
+    plan: BenchPlan
+    profiles: Sequence[str]
+
+
+def bench_order(words: Sequence[str]) -> BenchOrder:
+    """The order in these words; raises ConfigError for one that it does not know."""
+    plan = BENCH_WHOLE
+    profiles: list[str] = []
+    for word in words:
+        if word == "quick":
+            plan = BENCH_QUICK
+        elif word in PROFILES:
+            profiles.append(word)
+        else:
+            raise ConfigError(
+                f"--bench takes quick and profiles ({', '.join(PROFILES)}), not {word[:60]!r}."
+            )
+    return BenchOrder(plan, profiles)
+
+
+def bench_asking(config: Config, info: ModelInfo, server: ModelServer) -> BenchAsk:
+    """Asks the person's own server."""
+
+    def ask(item: BenchItem, messages: Sequence[Message], grammar: str) -> Reply:
+        return server.complete(bench_body(item, messages, grammar, config, info))
+
+    return ask
+
+
+def bench_grammar(config: Config, info: ModelInfo) -> str:
+    """Whether a run with these settings has its tools in the list or in the text."""
+    if config.calls == "auto":
+        return "text" if info.tools is False else "tools"
+    return config.calls
+
+
+def measure_model(
+    config: Config,
+    order: BenchOrder,
+    server: ModelServer,
+    tell: Telling,
+    player: Callable[[Path, ModelInfo], Callable[[BenchItem], BenchLine]] | None = None,
+) -> int:
+    """Measures the model, tells its figures and keeps them; raises ModelError and Stopped.
+
+    What was measured until then is kept, told, and not asked again the next time.
+    """
+    info = server.discover()
+    root = Path(config.dump_dir)
+    about = bench_about(config, info, server.where, order.plan)
+    about["profiles"] = list(order.profiles)
+    whole = Rect(0, 0, *screen_size(config))
+    folder = bench_folder(root, about)
+    tasks = task_items(order.profiles)
+    items = [*bench_items(order.plan, BENCH_SEED, whole), *tasks]
+    requests = len(items) + len(tasks) * BENCH_TASK_REQUESTS
+    lasts = minutes_text(requests * BENCH_SECONDS)
+    tell.say(
+        f"Measuring {info.name} with some {requests} requests on drawn pictures,"
+        f" {lasts} at {BENCH_SECONDS:g} s each."
+        " The desktop is not touched."
+        f" Ctrl+C keeps what was measured in {folder}."
+    )
+    bench = Bench(
+        ask=bench_asking(config, info, server),
+        whole=whole,
+        grammar=bench_grammar(config, info),
+    )
+    if player:
+        bench.play = player(folder, info)
+    lines: list[BenchLine] = []
+    try:
+        for line in run_bench(bench, items, folder, tell.progress):
+            lines.append(line)
+    finally:
+        result = bench_result(about, lines)
+        advice = bench_advice(result, info.context_length)
+        tell_result(result, advice, tell)
+        if len(lines) < len(items):
+            tell.say(f"{len(lines)} of {len(items)} steps; start it again to go on.")
+    keep_result(folder, result, lines, advice)
+    keep_lines(config, info, server.where, result, tell)
+    page = folder / "bench.html"
+    tell.say(f"Written: {page}")
+    tell.say(f"Settings that follow, for --config: {folder / BENCH_SETTINGS}")
+    return 0
+
+
+BENCH_TURNS_MOST = 20  # of a demo task, which takes a good model 4 to 9
+
+
+@dataclass
+class BenchPlayer:
+    """Carries out the demo's tasks on the drawn desktop, with the person's own model."""
+
+    configs: Mapping[str, Config]  # by profile
+    server: ModelServer
+    info: ModelInfo
+    folder: Path  # holds the runs
+    clock: Clock
+    stop: Stop
+    make: Callable[..., Engine]
+
+    def __call__(self, item: BenchItem) -> BenchLine:
+        """One task; raises Stopped, and ModelError if the server is gone."""
+        task = demo_task_called(item.expected) or DEMO_TASKS[0]
+        desktop = DemoDesktop(self.clock, demo_state(task.name))
+        config = self._config(item.kind)
+        with closing(ExecutionLogger(config.dump_dir)) as logger:
+            engine = self._engine(config, item.kind, desktop, logger)
+            changes: list[bool] = []
+            logger.listen(partial(_note_change, changes))
+            state = AgentState(task.text, AgentMemory(config.memory_compression_threshold))
+            begin = self.clock.now()
+            outcome = run_agent(engine, state)
+        return replace(
+            _line_for(item),
+            right=demo_done(task, desktop.state),
+            claimed=outcome.kind == "completed",
+            turns=state.turn,
+            wasted=max(0, state.turn - sum(changes)),
+            said=cut(f"{outcome.kind}: {outcome.text}", 300),
+            seconds=self.clock.now() - begin,
+        )
+
+    def _config(self, profile: str) -> Config:
+        """The person's settings for a run that needs nobody, and ends."""
+        config = self.configs[profile]
+        return replace(
+            config,
+            dump_dir=str(self.folder / "tasks"),
+            lmstudio_model=self.info.name,
+            area="primary",
+            confirm="never",
+            turn_delay=0.0,
+            max_steps=min(config.max_steps, BENCH_TURNS_MOST),
+        )
+
+    def _engine(
+        self, config: Config, profile: str, desktop: DemoDesktop, logger: ExecutionLogger
+    ) -> Engine:
+        """The parts of a run, without anybody who looks on."""
+        notice = partial(logger.log, level=2)
+        actuator = Actuator(
+            desktop, config, self.clock, self.stop, notice, lambda _: True, Secrets()
+        )
+        return self.make(
+            config,
+            PROFILES[profile],
+            desktop,
+            actuator,
+            self.server,
+            logger,
+            self.clock,
+            self.info,
+            notice,
+        )
+
+
+def _note_change(changes: list[bool], item: Item) -> None:
+    """Notes of each act whether the screen changed by it."""
+    if isinstance(item, ResultRecord):
+        changes.append(bool(item.changed))
+
+
+def tell_result(result: BenchResult, advice: Sequence[Advice], tell: Telling) -> None:
+    """The table and the advice."""
+    for name, value in result.rows():
+        tell.say(f"{name:<44} {value}")
+    for item in advice:
+        tell.say(f"advice: {item.text}")
+
+
+def keep_lines(
+    config: Config, info: ModelInfo, where: str, result: BenchResult, tell: Telling
+) -> None:
+    """Keeps where the places lie beside the grid as a calibration, if that was found out."""
+    if not result.x or not result.y:
+        return
+    measured = Calibration(
+        key=calibration_key(config, info, where),
+        build=info.build,
+        measured=f"{datetime.now():%Y-%m-%d}",
+        x=result.x,
+        y=result.y,
+    )
+    book = CalibrationBook(Path(config.dump_dir), tell.say)
+    book.keep(measured)
+
+
+class Telling(NamedTuple):
+    """How the person hears of it: lines that stay, and what goes on now."""
+
+    say: Callable[[str], None]
+    progress: Callable[[str], None]
+
+
+def telling_on(terminal: Terminal) -> Telling:
+    """On a terminal; where it has no live line, every tenth request leaves one."""
+    told = count()
+
+    def progress(text: str) -> None:
+        terminal.take(Phase(text))
+        if not terminal.live and next(told) % BENCH_TOLD_EVERY == 0:
+            terminal.say(f"...   {text}")
+
+    def tell(text: str) -> None:
+        terminal.take(Phase(""))
+        terminal.say(text, 0)
+
+    return Telling(tell, progress)
+
+
+def correction_of_run(
+    config: Config,
+    profile: Profile,
+    desktop: Desktop,
+    model: ModelInfo,
+    server: ModelServer,
+) -> Corrected:
+    """What the places of a run's model need; raises ConfigError if nothing can correct them."""
+    if not config.calibration or model.name == DEMO_SETTINGS["lmstudio_model"]:
+        return Corrected(NO_CORRECTION, "")
+    book = CalibrationBook(Path(config.dump_dir), say)
+    key = calibration_key(at_size_of(desktop, config), model, server.where)
+    # A line that was measured in one grammar says nothing about another.
+    key = key._replace(grammar=grammar_name(chosen_grammar(config, profile, model)))
+    return correction_for(book, key, model.build)
+
+
+def make_engine(
+    config: Config,
+    profile: Profile,
+    desktop: Desktop,
+    actuator: Actuator,
+    server: ModelServer,
+    logger: ExecutionLogger,
+    clock: Clock,
+    model: ModelInfo,
+    say_line: Callable[[str], None],
+) -> Engine:
+    """An engine with its eyes and its voice."""
+    eyes = Eyes(config, desktop, actuator, logger, clock, say_line)
+    actuator.typing_secret = eyes.secret_typed
+    voice = Voice(config, profile, server, model, logger, clock, say_line)
+    grammar = chosen_grammar(config, profile, model)
+    return Engine(config, profile, eyes, voice, actuator, logger, clock, say_line, grammar)
+
+
+####################################################################################################
 # Command line - the only place where things are constructed and wired
 ####################################################################################################
 
@@ -22372,6 +24587,13 @@ def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock
     return 0 if all_fine else Win32Error.exit_code
 
 
+def at_own_size(options: argparse.Namespace, config: Config, clock: Clock) -> Config:
+    """The config with the size of the person's pictures; as it is where there is no desktop."""
+    with suppress(Win32Error, ConfigError):
+        return at_size_of(open_desktop(options, clock), config)
+    return config
+
+
 def examine(
     options: argparse.Namespace, config: Config, stop: Stop, clock: Clock, terminal: Terminal
 ) -> Iterator[Finding]:
@@ -22387,11 +24609,39 @@ def examine(
     server.choose = choose_model
     yield check_system()
     yield from check_desktop(config, partial(open_desktop, options, clock), clock, waiting)
+    config = at_own_size(options, config, clock)
     if options.demo:
         yield Finding("model", True, "the demo's own; without --demo yours is examined")
         return
     profile = chosen_profile(options.profile, config)
     yield from check_model(config, profile, server, waiting)
+
+
+def measure(
+    options: argparse.Namespace,
+    config: Config,
+    stop: Stop,
+    clock: Clock,
+) -> int:
+    """--bench: the person's own model on drawn pictures, or with --demo the built-in one."""
+    order = bench_order(options.bench)
+    with ExitStack() as undo:
+        terminal = Terminal(clock, 1, str, undo)
+        if options.demo:
+            config = with_demo_model(config, options.profile, undo)
+        key = os.environ.get("LMSTUDIO_API_KEY", "")
+        config = at_own_size(options, config, clock)
+        server = ModelServer(config, clock, stop, key, terminal.say)
+        server.choose = choose_model
+        configs: dict[str, Config] = {}
+        for name in order.profiles:
+            options.profile = name
+            configs[name] = read_config(options, os.environ)
+
+        def player(folder: Path, info: ModelInfo) -> BenchPlayer:
+            return BenchPlayer(configs, server, info, folder, clock, stop, make_engine)
+
+        return measure_model(config, order, server, telling_on(terminal), player)
 
 
 def find_resumed(options: argparse.Namespace, root: Path) -> Path:
@@ -22449,6 +24699,8 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     if lines:
         say("\n".join(lines))
         return 0
+    if options.bench is not None:
+        return measure(options, config, stop, clock)
     old = None
     if options.resume is not None:
         old = find_resumed(options, Path(config.dump_dir))
@@ -22501,13 +24753,10 @@ def open_session(
     else:
         model = server.discover()
         task = secrets.hide(read_task(options))
+    corrected = correction_of_run(config, PROFILES[options.profile], desktop, model, server)
     logger = ExecutionLogger(config.dump_dir, secrets.hide, old, config.keep_megabytes)
     undo.callback(logger.close)
-    if not options.demo and not recording and "//127." in server.where:
-        # On another machine its log is about something else.
-        undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
-    spared = [logger.folder, Path(recording.folder if recording else logger.folder)]
-    delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes, spared)
+    tend_files(options, config, server, logger, undo)
     book = keep_book(logger, old, undo)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
@@ -22526,13 +24775,32 @@ def open_session(
         undo.enter_context(watched(desktop.api, actuator))
     profile = chosen_profile(options.profile, config)
     engine = make_engine(config, profile, desktop, actuator, server, logger, clock, model, notice)
+    engine.correction = corrected.correction
     logger.notice = terminal.say
     server.notice = notice
     panel = open_panel(engine, book, stop, undo) if options.panel else None
     state = AgentState(task, AgentMemory(config.memory_compression_threshold))
     terminal.watch = partial(progress_text, engine, state)
     begin_records(engine, task, resumed=old is not None)
+    if corrected.text:
+        notice(corrected.text)
     return Session(engine, state, terminal, book, recording, panel if options.demo else None)
+
+
+def tend_files(
+    options: argparse.Namespace,
+    config: Config,
+    server: ModelServer,
+    logger: ExecutionLogger,
+    undo: ExitStack,
+) -> None:
+    """Deletes old runs now, and has the server's log of this one copied in the end."""
+    recording: Recording | None = options.recording
+    if not options.demo and not recording and "//127." in server.where:
+        # On another machine its log is about something else.
+        undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
+    spared = [logger.folder, Path(recording.folder if recording else logger.folder)]
+    delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes, spared)
 
 
 def try_screen(desktop: Desktop, config: Config) -> None:
@@ -22551,25 +24819,6 @@ def with_demo_model(config: Config, profile: str, undo: ExitStack) -> Config:
     grammar = chosen_grammar(config, PROFILES[profile], ModelInfo("demo-model"))
     model = undo.enter_context(closing(DemoModel(grammar)))
     return replace(config, lmstudio_endpoint=model.endpoint)
-
-
-def make_engine(
-    config: Config,
-    profile: Profile,
-    desktop: Desktop,
-    actuator: Actuator,
-    server: ModelServer,
-    logger: ExecutionLogger,
-    clock: Clock,
-    model: ModelInfo,
-    say_line: Callable[[str], None],
-) -> Engine:
-    """An engine with its eyes and its voice."""
-    eyes = Eyes(config, desktop, actuator, logger, clock, say_line)
-    actuator.typing_secret = eyes.secret_typed
-    voice = Voice(config, profile, server, model, logger, clock, say_line)
-    grammar = chosen_grammar(config, profile, model)
-    return Engine(config, profile, eyes, voice, actuator, logger, clock, say_line, grammar)
 
 
 def refuse_second_program(api: Win32) -> None:

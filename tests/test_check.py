@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tempfile
 import threading
 import unittest
 from collections.abc import Callable
@@ -21,7 +22,7 @@ def marks_in(request: dict[str, Any]) -> dict[str, tuple[float, float]]:
     url = request["messages"][1]["content"][0]["image_url"]["url"]
     rgb, width, height = agent.png_to_rgb(base64.b64decode(url.partition(",")[2]))
     found: dict[str, tuple[float, float]] = {}
-    for name, (colour, _) in agent.CALIBRATION_MARKS.items():
+    for name, colour in agent.MARK_COLOURS.items():
         wanted = colour.to_bytes(3, "big")
         places = [
             (i // 3 % width, i // 3 // width)
@@ -102,7 +103,13 @@ class Check(unittest.TestCase):
     def examine(self, endpoint: str, **settings: Any) -> dict[str, agent.Finding]:
         base = {"lmstudio_endpoint": endpoint, "request_retries": 0, "lmstudio_timeout": 20}
         size = {"screen_capture_w": WIDTH, "screen_capture_h": HEIGHT}
-        config, stop = agent.load_config({"test": {**base, **size, **settings}}), agent.Stop()
+        dumps = tempfile.TemporaryDirectory()
+        self.addCleanup(dumps.cleanup)
+        kept = {"dump_dir": dumps.name}
+        config, stop = (
+            agent.load_config({"test": {**base, **size, **kept, **settings}}),
+            agent.Stop(),
+        )
         server = agent.ModelServer(config, agent.SystemClock(stop), stop)
         return {f.what: f for f in agent.check_model(config, agent.PROFILES["planner"], server)}
 
