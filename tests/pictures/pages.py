@@ -1,0 +1,62 @@
+"""The README's pictures of panel and report: a demo run, paused after the typing, and its report.
+
+    python tests/pictures/pages.py [FOLDER]
+
+writes panel.png and report.png (by default beside this file). Needs chromium and chromium-driver.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "browser"))
+
+from chrome import Chrome, wait_for  # noqa: E402
+
+WIDTH = 1440
+HEIGHT = 880
+SHOWN_TURN = "type_text"
+
+
+def main(target: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "agent.py", "--demo", "--panel"]
+        settings = ["--set", f"dump_dir={folder}", "--set", "turn_delay=2"]
+        demo = subprocess.Popen(
+            [*command, *settings],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert demo.stdout is not None
+        line = next(line for line in demo.stdout if line.startswith("panel: "))
+        address = re.sub(r"^panel: ", "", line).strip()
+        chrome = Chrome()
+        try:
+            chrome.look(WIDTH, HEIGHT)
+            chrome.open(address)
+            wait_for(lambda: SHOWN_TURN in chrome.text("#turns"), 60, "for the typing")
+            chrome.click("#play")
+            (target / "panel.png").write_bytes(chrome.screenshot())
+            chrome.click("#play")
+            run = Path(folder) / "run_0001"
+            wait_for(lambda: '"kind": "end"' in (run / "turns.jsonl").read_text("utf-8"), 60, "for the end")
+            time.sleep(1)  # the report is written behind the last record
+            chrome.open((run / "report.html").as_uri())
+            (target / "report.png").write_bytes(chrome.screenshot())
+        finally:
+            chrome.close()
+            demo.terminate()
+            demo.wait(20)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)
