@@ -51,12 +51,14 @@ class Exchange(NamedTuple):
 
 
 def role_of(request: Json) -> str:
-    """planner, verifier, or executor (of a story or a conversation, too)."""
+    """planner, examiner, verifier, or executor (of a story or a conversation, too)."""
     tools = [tool["function"]["name"] for tool in request.get("tools") or []]
     if any(name in ("update_execution_plan", "spawn_operator") for name in tools):
         return "planner"
     tells_a_story = "observation" in json.dumps(request["messages"][0])
-    return "executor" if tools or tells_a_story else "verifier"
+    if tools or tells_a_story:
+        return "executor"
+    return "verifier" if '"image_url"' in json.dumps(request["messages"]) else "examiner"
 
 
 class Between:

@@ -48,7 +48,11 @@ def main(target: Path) -> None:
             (target / "panel.png").write_bytes(chrome.screenshot())
             chrome.click("#play")
             run = Path(folder) / "run_0001"
-            wait_for(lambda: '"kind": "end"' in (run / "turns.jsonl").read_text("utf-8"), 60, "for the end")
+            wait_for(
+                lambda: '"kind": "end"' in (run / "turns.jsonl").read_text("utf-8"),
+                60,
+                "for the end",
+            )
             time.sleep(1)  # the report is written behind the last record
             chrome.open((run / "report.html").as_uri())
             (target / "report.png").write_bytes(chrome.screenshot())
