@@ -41,6 +41,7 @@ ROOMS
     Facts - what is known of an act and of the windows it reaches, in letters that can be compared
     Risks - what a person has to allow first: a table over the facts
     Names - programs and windows by what a model calls them
+    Control names - whether what a model calls a control and what Windows calls it are the same
     Bounds - what input must never reach or press
     Hands - what mouse and keyboard can do, event by event; only the actuator uses them
     Actuator - the one place through which input leaves, with every gate before it
@@ -66,6 +67,7 @@ ROOMS
     Changes - what differs between two looks, and where
     Secret places - where secrets were typed, and what of later pictures is grey for it
     Eyes - looking at the screen: frames to act on, and when it has come to rest
+    Control check - what an act is aimed at before it, and what Windows tells of it afterwards
     Turn engine - look, ask, perform, settle, record - once
     Proof - whether the task is done: its checks, what is known for certain, and a fresh look
     Turns - what every loop does with a turn: its end, its record, and a lack of progress
@@ -548,6 +550,12 @@ class Config:
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
     blank_secrets: bool = _setting(
         True, "grey out, in the pictures of its window, where a secret was typed"
+    )
+    controls: str = _setting(
+        "check",
+        "what Windows knows of controls: unused, held against each click and told of what came of"
+        " it, or listed for the model as well",
+        pattern="off|check|list",
     )
     # -- marks of the profile story
     marks_heat: bool = _setting(True, "whether heat shows where actions were executed")
@@ -1341,6 +1349,17 @@ class Control:
             raise ValueError(f"This is no control: {error}") from None
 
 
+# What holds other things: its name is that of a window or a page, not of what is clicked.
+HOLDERS = frozenset(
+    "window pane document application dialog group list tree table tabs toolbar".split()
+) | {"title bar", "menu bar", "property page", "status bar"}
+
+
+def true_names(controls: Iterable[Control]) -> list[str]:
+    """The names of controls that tell what a click on them does."""
+    return [control.name for control in controls if control.name and control.role not in HOLDERS]
+
+
 class ControlSource(Protocol):
     """Who can tell what controls the screen has. None and an empty list: nothing is known.
 
@@ -1468,6 +1487,7 @@ class Deed:
     refused: str = ""  # the kind of error that refused it or broke it off
     begun: bool = False  # whether any input was sent
     new: bool = False  # whether the screen is none of the last ones
+    known: str = ""  # what Windows tells of the controls, which stands in the result, too
     dry: bool = False  # whether a dry run left out nothing but the input
 
     @property
@@ -1489,6 +1509,7 @@ class Performed:
     refused: str = ""  # the kind of the error by which a gate or Windows ("windows") refused it
     sent: int = 0  # moves, presses and other input but releases; with any, a refusal is half-way
     acted: bool = False  # whether it passed every gate, so that the screen may be another one now
+    controls: Sequence[Control] = ()  # what was at its places before
 
 
 ####################################################################################################
@@ -1615,6 +1636,8 @@ class ResultRecord(Record):
     region: Region | None = None
     refused: str = ""
     seconds: float = 0.0
+    # Of a control that was known at a place of the act, what Control.to_json gives.
+    targets: list[JsonDict] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
 
 
 @dataclass(frozen=True)
@@ -1631,6 +1654,7 @@ class ActionRecord(Record):
     region: Region | None = None
     reasoning: str = ""  # why the model wanted it
     evidence: str = ""  # of a report on the present goal
+    known: str = ""  # what Windows told of the controls
 
 
 @dataclass(frozen=True)
@@ -4996,6 +5020,13 @@ class ControlsWorker:
             pipes.end()
 
 
+def begin_controls(source: ControlSource, config: Config, undo: ExitStack) -> None:
+    """Starts the process that knows the controls, which ends with `undo`."""
+    if config.controls != "off" and isinstance(source, ControlsWorker):
+        undo.callback(source.close)
+        source.begin()
+
+
 def _hear(pipes: Pipes, said: SimpleQueue[str]) -> None:
     """Passes on what a worker says; "" stands for its end."""
     with suppress(OSError, ValueError):
@@ -6230,6 +6261,8 @@ class Attempt:
     also: Sequence[Coordinate] = ()  # places that it clicks without naming them
     program: Program | None = None  # which it starts
     window: Window | None = None  # which it brings to the front
+    controls: Sequence[Control] = ()  # what is known of those at its places
+    focused: Control | None = None  # that gets what it types, if that is known
 
     @property
     def places(self) -> list[Point]:
@@ -6376,18 +6409,25 @@ def with_owners(windows: Iterable[Window]) -> list[Window]:
     return found
 
 
+def labels_of(attempt: Attempt) -> list[str]:
+    """What the act is done to, as the model calls it and as Windows does, folded."""
+    said = attempt.program.name if attempt.program else label_of(attempt.act)
+    labels = map(fold_label, [said, *true_names(attempt.controls)])
+    return list(dict.fromkeys(labels))
+
+
 def facts_of(attempt: Attempt) -> list[tuple[Window, Facts]]:
     """What rules are held against, for each window reached, its owner, and piece of the text.
 
-    act (its tool), label, keys, text, enters (the same as text for an act that presses Enter),
-    typed (the line so far and the text, without what shells take for quotes), before (the two acts
+    They are told for the model's label and for the true name of each control known there: act (its
+    tool), label, keys, text, enters (the same as text for an act that presses Enter), typed (the
+    line so far and the text, without what shells take for quotes), before (the two acts
     before), and window (its title), program, class, owner (the class of its owner).
     """
     act = attempt.act
     text = text_of(act)
     known = {
         "act": act.name,
-        "label": fold_label(attempt.program.name if attempt.program else label_of(act)),
         "keys": keys_of(act),
         "enters": "enter" if enters(act) else "",
         "before": "\n".join(attempt.before),
@@ -6400,7 +6440,9 @@ def facts_of(attempt: Attempt) -> list[tuple[Window, Facts]]:
         about = {**known, **facts_of_window(window)}
         for piece in pieces or [""]:
             typed = _typed(line, piece, act)
-            found.append((window, {**about, "text": fold(piece), "typed": typed}))
+            told = {**about, "text": fold(piece), "typed": typed}
+            for label in labels_of(attempt):
+                found.append((window, {**told, "label": label}))
             line = ""
     return found
 
@@ -6771,8 +6813,8 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     for name, rules in RISKS.items():
         if any(hold(rules, facts) for facts in known):
             risks.append(name)
-    label = fold_label(label_of(attempt.act))
-    risks += [word for word in split_list(config.risky_words) if fold(word) in label]
+    labels = "\n".join(labels_of(attempt))
+    risks += [word for word in split_list(config.risky_words) if fold(word) in labels]
     if not risks and config.confirm == "always":
         return ["any act"]
     return risks
@@ -6783,8 +6825,12 @@ def question_about(risks: Sequence[str], attempt: Attempt) -> str:
     windows = [
         f"{quoted_title(window)} ({plain_line(window.program, 30)})" for window in attempt.reached
     ]
-    act = plain_line(str(attempt.act), 130)
-    return f"{act} in {cut(' and '.join(windows), 115)}: {cut(', '.join(risks), 45)}"
+    true_name = ", ".join(true_names(attempt.controls))
+    also = ""
+    if fold_label(true_name) not in (fold_label(label_of(attempt.act)), ""):
+        also = f", which is {plain_line(true_name, 40)!r},"
+    act = plain_line(str(attempt.act), 130 - len(also))
+    return f"{act}{also} in {cut(' and '.join(windows), 115)}: {cut(', '.join(risks), 45)}"
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:
@@ -7074,6 +7120,105 @@ def await_window(opening: Opening, desktop: Desktop, clock: Clock) -> str:
 
 
 ####################################################################################################
+# Control names - whether what a model calls a control and what Windows calls it are the same
+####################################################################################################
+
+# Words that tell what kind of thing it is, not which; in the languages of the tests.
+_ROLE_WORDS = (
+    "the a an button icon checkbox check box field input edit textbox text area link tab menu item"
+    " entry option radio dropdown combobox combo list row toolbar image label control element"
+    " window dialog bar"
+    " der die das schaltfläche knopf taste symbol kontrollkästchen feld eingabefeld textfeld"
+    " menüpunkt menüeintrag registerkarte verknüpfung auswahlfeld"
+    " le la les l bouton icône case champ zone lien onglet élément liste"
+    " el los las botón icono casilla campo enlace pestaña elemento opción menú lista"
+    " przycisk ikona pole zakładka karta łącze pozycja"
+    " кнопка значок поле флажок ссылка вкладка пункт меню ввода"
+    " 按钮 图标 菜单 复选框 ボタン アイコン"
+)
+# Words that stand for one another; the first one of each line is what they are taken for.
+_SAME_WORDS = (
+    "close x schließen fermer cerrar zamknij закрыть",
+    *"0 zero,1 one,2 two,3 three,4 four,5 five,6 six,7 seven,8 eight,9 nine".split(","),
+)
+_SHORTCUT = re.compile(
+    r"\b(ctrl|control|strg|alt|shift|umschalt|maj|mayus|win|cmd)( ?\+ ?\w+)+|\bf\d{1,2}\b", re.I
+)
+_MNEMONIC = re.compile(r"\([&_]?\w\)")  # as East Asian menus have it: 保存(S)
+# Letters of scripts that write words without blanks between them.
+_UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
+# Of words that are longer, an ending of so many letters makes no other word: Setting, Settings.
+STEM_LEAST = 4
+ENDING_MOST = 2
+
+
+@lru_cache
+def _role_words() -> frozenset[str]:
+    return frozenset(fold(_ROLE_WORDS).split())
+
+
+@lru_cache
+def _same_words() -> Mapping[str, str]:
+    """Each of the words that stand for another one, and that one."""
+    found = {}
+    for line in _SAME_WORDS:
+        first, *others = fold(line).split()
+        found.update(dict.fromkeys(others, first))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def name_words(name: str) -> tuple[str, ...]:
+    """The words of a name that tell which thing it is, as they are compared.
+
+    Without case, accents, mnemonics, signs, shortcuts (behind a tab or not) and role words.
+    """
+    text = _MNEMONIC.sub(" ", name.partition("\t")[0][:FACT_CHARACTERS])
+    words = re.findall(r"\w+", fold_label(_SHORTCUT.sub(" ", text)))
+    same = _same_words()
+    return tuple(same.get(word, word) for word in words if word not in _role_words())
+
+
+def names_agree(said: str, name: str) -> bool:
+    """Whether both can mean one thing: the words of one are all among those of the other.
+
+    The order does not count. A name without a word that tells which thing it is agrees with all.
+    """
+    one = name_words(said)
+    other = name_words(name)
+    if not one or not other or "".join(one) == "".join(other):
+        return True
+    return _are_among(one, other) or _are_among(other, one)
+
+
+def names_equal(said: str, name: str) -> bool:
+    """Whether both have the same words."""
+    return sorted(name_words(said)) == sorted(name_words(name))
+
+
+def _are_among(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether each of the words is one of the others."""
+    return all(any(_is_word(word, other) for other in others) for word in words)
+
+
+def _is_word(word: str, other: str) -> bool:
+    """Whether both are one word, aside from its ending; unspaced scripts have it in the middle."""
+    if word == other:
+        return True
+    if _UNSPACED.search(word) and word in other:
+        return True
+    short, long = sorted((word, other), key=len)
+    if len(short) < STEM_LEAST or len(long) - len(short) > ENDING_MOST:
+        return False
+    return long.startswith(short)
+
+
+def quoted_control(control: Control) -> str:
+    """A control in a sentence: its name on one line, cut and in quotes, and its role."""
+    return f"{plain_line(control.name, 60)!r} ({control.role})"
+
+
+####################################################################################################
 # Bounds - what input must never reach or press
 ####################################################################################################
 
@@ -7121,6 +7266,16 @@ def refuse_window(window: Window, config: Config) -> None:
     if reason:
         raise ToolError(
             f"The window {quoted_title(window)} ({plain_line(window.program, 30)}) {reason}.",
+            "forbidden_window",
+        )
+
+
+def refuse_control(control: Control, config: Config) -> None:
+    """Raises ToolError if the process of a control is blocked, whatever window shows it."""
+    owner = Window(control.window, "", control.program)
+    if is_named(owner, split_list(config.blocked_windows)):
+        raise ToolError(
+            f"{quoted_control(control)} is of {plain_line(control.program, 30)}, which is blocked.",
             "forbidden_window",
         )
 
@@ -7188,12 +7343,14 @@ class Hands:
         self.clock = clock
         self.stop = stop
         self.secrets = secrets
-        self.typing_secret: Callable[[Window | None], None] = lambda _: None  # before its first key
+        # Before its first key, with the window and the control that get it.
+        self.typing_secret: Callable[[Window | None, Control | None], None] = lambda _, __: None
         self.blocked = blocked_chords(config)
         self.aim = Point(-1, -1)  # where the program itself last put the mouse
         self.area = Rect(0, 0, 0, 0)  # the working area of the present act
         self._program: Program | None = None  # which the present act starts ...
         self._window: Window | None = None  # ... or brings to the front
+        self._field: Control | None = None  # that gets what the act types, if that is known
         self._place: Point | None = None  # where the mouse must be in the middle of an act
         self._sent = 0  # input events of the present act
         self._held: list[tuple[Switch, str]] = []  # pressed; let go of on every way out
@@ -7384,8 +7541,9 @@ class Hands:
         self.release()
         first = self.desktop.foreground()
         filled = self.secrets.fill(text)
-        if filled != text:
-            self.typing_secret(first)
+        hidden = self._field is not None and self._field.password
+        if filled != text or hidden:
+            self.typing_secret(first, self._field)
         for batch in text_batches(filled, self.config.text_batch_events):
             window = self.desktop.foreground()
             if not same_window(window, first):
@@ -7573,7 +7731,9 @@ class Actuator(Hands):
             return Performed(str(error), refusal_kind(error), self._sent, acted=True)
         finally:
             self._remember(attempt)
-        return Performed(self._done(act) + more, sent=self._sent, acted=True)
+        done = self._done(act) + more
+        known = tuple(attempt.controls)
+        return Performed(done, sent=self._sent, acted=True, controls=known)
 
     def _attempt(self, act: Act, frame: Frame) -> Attempt:
         """An act with what was done before it, and with the places that it clicks unnamed."""
@@ -7593,6 +7753,7 @@ class Actuator(Hands):
         self._place = self.desktop.cursor()
         self._program = attempt.program
         self._window = attempt.window
+        self._field = attempt.focused
         self.area = attempt.frame.area
         self.used_frame = attempt.frame.number
         self._sent = 0
@@ -7785,6 +7946,40 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
         refuse_window(window, actuator.config)
 
 
+def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
+    """What Windows knows of the controls that get the input; none of a blocked program's."""
+    if actuator.config.controls == "off":
+        return
+    desktop = actuator.desktop
+    places = attempt.places
+    if attempt.act.name in CLICKS and not places:
+        places = [desktop.cursor()]
+    known = [desktop.control_at(place) for place in places]
+    attempt.controls = [control for control in known if control]
+    if attempt.types:
+        attempt.focused = desktop.focused_control()
+    for control in (*attempt.controls, attempt.focused):
+        if control:
+            refuse_control(control, actuator.config)
+
+
+def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
+    """A password field takes secrets by their names only, unless the person allows `password`."""
+    field_there = attempt.focused
+    if not field_there or not field_there.password:
+        return
+    typed = re.sub(r"\{\{ ?\w+ ?\}\}", "", text_of(attempt.act)).strip("\r\n")
+    letter = keys_of(attempt.act).removeprefix("shift+")
+    if not typed and len(letter) != 1:
+        return
+    if not is_allowed(["password"], attempt, actuator.config):
+        raise ToolError(
+            f"{quoted_control(field_there)} is a password field, which takes only a secret by its"
+            " name in two braces; leave it to the person or report BLOCKED.",
+            "password_field",
+        )
+
+
 def gate_dry_run(actuator: Actuator, attempt: Attempt) -> str | None:
     """--dry-run: everything but the act itself, and but the question to the person."""
     if not actuator.config.dry_run:
@@ -7839,6 +8034,8 @@ GATES_OF_THE_LOOK: tuple[Gate, ...] = (
     gate_keyboard_in_area,
     gate_same_window,
     gate_windows,
+    gate_controls,
+    gate_password_field,
 )
 # The wait for the next minute and for the person come before what looks at the frame.
 GATES: tuple[Gate, ...] = (
@@ -11869,6 +12066,8 @@ def history_lines(record: ActionRecord, form: ReportForm) -> list[str]:
     effect = cut(record.result, EVIDENCE_CHARS if missing else 100)
     if record.changed is not None:
         effect = "screen changed" if record.changed else "screen did not change"
+        if record.known:
+            effect += f"; {cut(record.known, 160)}"
     args = "" if record.evidence else f" {cut(record.args, 100)}"
     lines = [f"  Turn_{record.turn}: {record.tool}{args} -> {effect}"]
     if record.evidence:
@@ -12113,6 +12312,51 @@ def tools_in_text(tools: Sequence[JsonDict]) -> str:
 def call_in_text(name: str, arguments: str) -> str:
     """A call as TOOLS_IN_TEXT asks for it; `arguments` are JSON."""
     return f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {arguments}}}\n</tool_call>'
+
+
+def other_control_text(place: Coordinate, hit: Control, meant: Control, at: Coordinate) -> str:
+    """What is told instead of a click where another control is than the one that was named."""
+    there = plain_line(hit.name, 60)
+    wanted = plain_line(meant.name, 60)
+    return f"At {_spot(place)} is {there!r}. {wanted!r} is at {_spot(at)}. Nothing was done."
+
+
+def _spot(place: Coordinate) -> str:
+    return f"[{place.x}, {place.y}]"
+
+
+def called_text(call: ToolCall) -> str:
+    """What stands for the model's call in front of such a correction."""
+    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    return f"I called {call.name} {cut(arguments, 300)}."
+
+
+def hit_text(control: Control, said: str) -> str:
+    """What was clicked, by its true name, and by the model's where that is another one."""
+    if not said or names_agree(said, control.name):
+        return quoted_control(control)
+    return f"{quoted_control(control)}, not {plain_line(said, 60)!r}"
+
+
+def checked_text(checked: bool) -> str:
+    """The state of a checkbox after a click on it."""
+    return "it is checked now" if checked else "it is not checked now"
+
+
+NO_FOCUS = "no control had the keyboard, so nothing may have been typed"
+NOT_WHAT_WAS_TYPED = "which lacks what was typed"
+
+
+def holds_text(value: str, right: bool) -> str:
+    """What a field holds after something was typed."""
+    shown = json.dumps(plain_line(value, 80), ensure_ascii=False)
+    held = f"the field now holds {shown}" if value else "the field is empty now"
+    return held if right else f"{held}, {NOT_WHAT_WAS_TYPED}"
+
+
+def no_field_text(control: Control) -> str:
+    """Where what has the keyboard takes no text."""
+    return f"the keyboard was on {quoted_control(control)}, which takes no text"
 
 
 SCREEN_RESIZED = "The screen's size changed since the last screenshot; take a new one."
@@ -13012,6 +13256,7 @@ def _byte_count(data: re.Match[bytes]) -> bytes:
 ####################################################################################################
 
 
+OTHER_CONTROL = "other_control"  # the kind of error of a click on another control than was named
 SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text
 # Settings that a request has only if a person gave them.
 SAMPLING_IF_SET = ("top_p", "top_k", "min_p", "presence_penalty", "seed")
@@ -13400,9 +13645,18 @@ class Voice:
         return Message("user", question, image, before=self._context)
 
     def ask_for_call(
-        self, role: Role, context: str, question: str, image: bytes, corrections: int
+        self,
+        role: Role,
+        context: str,
+        question: str,
+        image: bytes,
+        corrections: int,
+        objection: Callable[[Act], str] = lambda _: "",
     ) -> Answer:
-        """Asks until a call can be read, with so many short corrections on the cached prompt."""
+        """Asks until a call can be read, with so many short corrections on the cached prompt.
+
+        An `objection` to an act, if it is a text, is such a correction, too.
+        """
         tools = self.profile.schemas(role)
         messages = [self._placed(context, question, image)]
         said = ""
@@ -13414,7 +13668,12 @@ class Voice:
             try:
                 call = read_call(reply.message, reply.finish_reason, tools)
                 act = self.profile.vocabulary.parse(call)
-                return Answer(act, said, number)
+                reason = objection(act) if number <= corrections else ""
+                if not reason:
+                    return Answer(act, said, number)
+                self.logger.record(NoCallRecord(error=OTHER_CONTROL, text=reason))
+                messages.append(Message("assistant", called_text(call)))
+                messages.append(Message("user", reason))
             except ToolError as error:
                 lost = NoCallRecord(error=error.kind, text=str(error))
                 self.logger.record(lost)
@@ -13861,8 +14120,10 @@ class Eyes:
         title = self.logger.hide(frame.window.title)
         return replace(frame, window=replace(frame.window, title=title))
 
-    def secret_typed(self, window: Window | None) -> None:
+    def secret_typed(self, window: Window | None, typed_at: Control | None = None) -> None:
         """From now on that window is grey, and once the screen has reacted, the secret's place.
+
+        Of a password field it is known at once.
 
         The journal has it before the first key, so that a run that ends there is resumed with it.
         """
@@ -13874,6 +14135,8 @@ class Eyes:
             window=window.rect if window else self.desktop.screen(),
             before=self._shown,
         )
+        if typed_at and typed_at.password:
+            place = replace(place, box=typed_at.rect)
         self._keep_secret(place)
 
     def restore_secret(self, record: SecretRecord) -> None:
@@ -13990,6 +14253,208 @@ def _glance_size(frame: Frame) -> tuple[int, int]:
 
 
 ####################################################################################################
+# Control check - what an act is aimed at before it, and what Windows tells of it afterwards
+####################################################################################################
+
+LIST_MOST = 300  # controls of a window that are looked through
+# Acts whose result names what they hit.
+HITS = frozenset("click double_click triple_click right_click middle_click click_here".split())
+# What can have the keyboard and takes no text.
+TEXTLESS = frozenset("button, checkbox, radio button, link, tab, slider, menu item".split(", "))
+
+
+@dataclass
+class ControlCheck:
+    """Holds each click against what Windows knows to be there, and reads back what came of it.
+
+    A desktop that knows nothing changes nothing.
+    """
+
+    config: Config
+    desktop: Desktop
+    hide: Callable[[str], str]  # replaces secrets
+    fill: Callable[[str], str]  # ... and puts them in
+    by_name: bool = True  # whether acts say what they mean; the models' own grammars do not
+    _ahead: Future[list[Control]] | None = None  # the controls in front on the frame ...
+    _frame: int = 0  # ... with this number
+    # What the model was told, and what was there: the same again is what it wants.
+    _told: set[tuple[str, Rect]] = field(default_factory=set)
+    _knows_focus: bool = False  # whether anything was ever said to have the keyboard
+
+    @property
+    def on(self) -> bool:
+        """Whether controls are looked at."""
+        return self.config.controls != "off"
+
+    def begin(self, look: Look) -> None:
+        """Asks for the controls in front while the model thinks."""
+        self._ahead = None
+        if self.on and self.by_name and look.window:
+            self._frame = look.frame.number
+            self._ahead = ask_ahead(self.desktop, look.window, LIST_MOST)
+
+    def known(self, look: Look) -> list[Control]:
+        """The controls of the window in front, topmost first."""
+        window = look.window
+        if not self.on or window is None:
+            return []
+        if self._ahead and self._frame == look.frame.number:
+            return self._ahead.result()
+        return self.desktop.controls(window, LIST_MOST, LIST_DEADLINE_S)
+
+    def objection(self, act: Act, look: Look) -> str:
+        """Why a click is not what the model means, if there is one control that it may mean.
+
+        Said once for a name and a place: the second time the model has its way.
+        """
+        said = label_of(act)
+        places = values_of(act.args, Coordinate)
+        if not self.on or not self.by_name:
+            return ""
+        if not places or not name_words(said):
+            return ""
+        area = look.frame.area
+        # Before the point is asked about, since the worker answers one query at a time.
+        listed = self.known(look)
+        point = to_point(places[0], area)
+        hit = self.desktop.control_at(point)
+        if hit is None or _is_called(hit, said):
+            return ""
+        meant = self._meant(said, point, listed, area)
+        key = (fold_label(said), hit.rect)
+        if meant is None or key in self._told:
+            return ""
+        self._told.add(key)
+        at = to_grid(middle_of(meant.rect), area)
+        return self.hide(other_control_text(places[0], hit, meant, at))
+
+    def _meant(
+        self, said: str, point: Point, listed: Iterable[Control], area: Rect
+    ) -> Control | None:
+        """The one visible control with that name; None if it is at the point anyway."""
+        agreeing = []
+        for control in listed:
+            if not _has_name(control, said):
+                continue
+            if control.rect.contains(point) and control.role not in HOLDERS:
+                return None
+            if area.contains(middle_of(control.rect)):
+                agreeing.append(control)
+        meant = _likeliest(said, agreeing)
+        if len(meant) != 1:
+            return None
+        middle = middle_of(meant[0].rect)
+        seen = self.desktop.control_at(middle)
+        if seen is None or not _has_name(seen, said):
+            return None  # something lies above it
+        return meant[0]
+
+    def told_of(self, step: Act, performed: Performed) -> tuple[str, str]:
+        """The result of a step that was performed, and what of it Windows tells."""
+        result = performed.result
+        told: list[str] = []
+        named = []
+        for control in performed.controls:
+            # A click on a window may well be one on what it alone knows to be there.
+            if name_words(control.name) and control.role not in HOLDERS:
+                named.append(control)
+        if step.name in HITS and named:
+            said = label_of(step) if self.by_name else ""
+            hit = hit_text(named[0], said)
+            deed = result.partition(":")[0]
+            result = f"{deed} {hit}"
+            told.append(hit)
+        read = self._read_back(step, performed.controls) if self.on else ""
+        if read:
+            result += f"; {read}"
+            told.append(read)
+        return result, "; ".join(told)
+
+    def _read_back(self, step: Act, controls: Sequence[Control]) -> str:
+        """What the control that got a click or a text says now."""
+        if isinstance(step.args, TypeTextArgs):
+            return self._typed(step.args.text)
+        if step.name not in HITS or not controls:
+            return ""
+        hit = controls[0]
+        if hit.checked is None:
+            return ""
+        now = self.desktop.control_at(middle_of(hit.rect))
+        if now is None or now.checked is None or now.role != hit.role:
+            return ""
+        return checked_text(now.checked)
+
+    def _typed(self, text: str) -> str:
+        """What the field holds that has the keyboard, after this was typed."""
+        typed_at = self.desktop.focused_control()
+        if typed_at is None:
+            return NO_FOCUS if self._knows_focus else ""
+        self._knows_focus = True
+        # A secret that a field shows in part could not be hidden.
+        is_secret = typed_at.password or self.fill(text) != text
+        if is_secret or text.endswith("\n"):
+            return ""
+        value = typed_at.value
+        if value is None:
+            return no_field_text(typed_at) if typed_at.role in TEXTLESS else ""
+        is_whole = len(value) < TEXT_MOST - 1
+        right = _packed(text) in _packed(value)
+        return holds_text(self.hide(value), right or not is_whole)
+
+
+def middle_of(rect: Rect) -> Point:
+    """The pixel in the middle of a rectangle."""
+    x = rect.left + rect.width // 2
+    y = rect.top + rect.height // 2
+    return Point(x, y)
+
+
+def _packed(text: str) -> str:
+    """A text without blanks and line ends, which fields change."""
+    words = text.split()
+    return "".join(words)
+
+
+def _has_name(control: Control, said: str) -> bool:
+    """Whether a control has a name, and it agrees."""
+    if not name_words(control.name):
+        return False
+    return names_agree(said, control.name)
+
+
+def _is_called(hit: Control, said: str) -> bool:
+    """Whether a control may be meant: by its name, by having none, or by what it holds."""
+    if names_agree(said, hit.name):
+        return True
+    value = cut(hit.value or "", 100)
+    if not name_words(value):
+        return False
+    return names_agree(said, value)
+
+
+def _likeliest(said: str, agreeing: list[Control]) -> list[Control]:
+    """Those with exactly that name, if there are any; no captions, and nothing twice."""
+    exact = []
+    for control in agreeing:
+        if names_equal(said, control.name):
+            exact.append(control)
+    found = exact or agreeing
+    telling = []
+    for control in found:
+        if control.role not in CAPTIONS:
+            telling.append(control)
+    kept: list[Control] = []
+    for control in telling or found:
+        middle = middle_of(control.rect)
+        if not any(other.rect.contains(middle) for other in kept):
+            kept.append(control)
+    return kept
+
+
+CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
+
+
+####################################################################################################
 # Turn engine - look, ask, perform, settle, record - once
 ####################################################################################################
 
@@ -14037,6 +14502,8 @@ class Course:
     after: Frame  # the last look
     whole: Frame  # the same where that showed a part of the area only
     results: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)  # what Windows told of the controls
+    targets: list[Control] = field(default_factory=list)
     refused: str = ""  # the kind of error that ended it
     begun: bool = False  # whether any input was sent
     acted: bool = False  # whether a step was performed whole
@@ -14067,6 +14534,7 @@ class Engine:
     clock: Clock
     say: Callable[[str], None]  # one line for the person, and into the log
     grammar: Grammar | None = None  # that the executor speaks; None: the profile's vocabulary
+    controls: ControlCheck = field(init=False)
     began: float = 0.0  # when the turn did
     changed_last: bool = True  # whether the last act may have changed the screen
     filled: int = 0  # the handle of the window in front, if text was typed into it
@@ -14074,6 +14542,11 @@ class Engine:
     _reached: Screens = field(default_factory=Screens)  # what acts led to
     _watched: Screens = field(default_factory=Screens)  # what was looked at without an act
     _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
+
+    def __post_init__(self) -> None:
+        secrets = self.actuator.secrets
+        self.controls = ControlCheck(self.config, self.eyes.desktop, self.logger.hide, secrets.fill)
+        self.controls.by_name = self.grammar is None
 
     @property
     def executor(self) -> Role:
@@ -14085,8 +14558,12 @@ class Engine:
         self.logger.record(IntentRecord(turn=turn, tool=act.name, args=act.given))
         self.logger.publish(Phase(f"doing {act.name}"))
         begin = self.clock.now()
-        frame = look.frame
-        deed, times = self._perform(act, frame)
+        reason = self.controls.objection(act, look)
+        if reason:
+            deed = _refused(act, OTHER_CONTROL, reason, begun=False)
+            times: JsonDict = {}
+        else:
+            deed, times = self._perform(act, look.frame)
         deed = replace(deed, result=self.logger.hide(deed.result))
         seconds = round(self.clock.now() - begin, 3)
         self.logger.record(
@@ -14121,15 +14598,17 @@ class Engine:
         if not course.acted:
             dry = self.config.dry_run and act.name in HANDS
             return Deed(act, course.said, changed=None, dry=dry), {}
-        times = {
+        times: JsonDict = {
             "settle_ms": round(course.settle_s * 1000),
             "act": round(course.act_s, 3),
         }
+        if course.targets:
+            times["targets"] = [control.to_json() for control in course.targets]
         deed = self._seen_deed(act, course.said, whole, course.after)
         if course.refused:
             broken = _refused(act, course.refused, course.said, course.begun)
             return replace(broken, new=deed.new), times
-        return deed, times
+        return replace(deed, known="; ".join(course.known)), times
 
     def _take_step(self, step: Act, course: Course) -> None:
         """One step on what the last one led to, and the rest after it."""
@@ -14153,8 +14632,17 @@ class Engine:
             course.act_s += sent - begin
             course.settle_s += course.after.taken_at - sent
             self.actuator.settled()
+            self._take_known(step, performed, course)
         except Win32Error as error:
             course.stop("windows", str(error))
+
+    def _take_known(self, step: Act, performed: Performed, course: Course) -> None:
+        """What Windows knows of what the step was done to, and what that says now."""
+        result, known = self.controls.told_of(step, performed)
+        course.results[-1] = result
+        course.targets += [replace(control, value=None) for control in performed.controls]
+        if known:
+            course.known.append(known)
 
     def _seen_deed(self, act: Act, result: str, frame: Frame, after: Frame) -> Deed:
         """An act that was performed whole, judged by the frames before and after it."""
@@ -15248,6 +15736,7 @@ def perform_native(
             result=deed.result,
             changed=deed.changed,
             region=deed.region,
+            known=deed.known,
         )
         if not deed.performed:
             break
@@ -15405,6 +15894,7 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     state.since_review += 1
     config = engine.config
     look = engine.eyes.look(state.turn)
+    engine.controls.begin(look)
     windows = engine.eyes.windows() if config.extra_tools else ()
     form = engine.profile.report
     answer = engine.voice.ask_for_call(
@@ -15415,6 +15905,7 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         ),
         look.base64,
         config.reply_corrections,
+        lambda act: engine.controls.objection(act, look),
     )
     record = ActionRecord(state.turn, screenshot=look.screenshot, response_text=answer.said)
     if answer.act is None:
@@ -15456,6 +15947,7 @@ def follow_executor(
             record,
             changed=deed.changed,
             region=deed.region,
+            known=deed.known,
         )
     if act.call.ignored:
         result += ignored_text(act.call.ignored)
@@ -22510,11 +23002,11 @@ def open_session(
 ) -> Session:
     """Wires a run together; what must be undone at its end goes to `undo`."""
     secrets = read_secrets(options.secret)
-    level = 1 + options.verbose - options.quiet
-    terminal = Terminal(clock, level, secrets.hide, undo)
+    terminal = Terminal(clock, 1 + options.verbose - options.quiet, secrets.hide, undo)
     desktop = open_desktop(options, clock)
     if isinstance(desktop, WindowsDesktop):
         refuse_second_program(desktop.api)
+        begin_controls(desktop.control_source, config, undo)
     try_screen(desktop, config)
     recording: Recording | None = options.recording
     if options.demo and not recording:

@@ -1,0 +1,233 @@
+"""A click is held against what Windows knows to be there, and what came of an act is read back."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+import agent
+from agent import Control, KnownControls, Rect
+from tests import scripted
+from tests.scripted import PLAN, EngineCase, call, user_text
+
+# The plain desktop has 64x36 pixels.
+SAVE = Control("Save", "button", Rect(0, 0, 20, 10), window=1)
+CANCEL = Control("Cancel", "button", Rect(30, 0, 20, 10), window=1)
+WINDOW = Control("Plain", "window", Rect(0, 0, 64, 36), window=1)
+ON_CANCEL = [600, 100]
+ON_SAVE = [150, 100]
+
+
+def click(label: str, position: list[int]) -> dict[str, Any]:
+    return call("click_screen_element", element_name=label, position=position, reasoning="as told")
+
+
+class ControlCase(EngineCase):
+    def run_turn(
+        self, replies: list[dict[str, Any]], known: list[Control], **settings: Any
+    ) -> tuple[agent.Engine, agent.AgentState, list[dict[str, Any]]]:
+        """One turn of the executor, which answers with these replies; and its requests."""
+        left = list(replies)
+        requests: list[dict[str, Any]] = []
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            requests.append(request)
+            return left.pop(0)
+
+        engine, state = self.engine(decide, **settings)
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        desktop.known = KnownControls([*known, WINDOW])
+        state.mode = agent.EXECUTION
+        state.execution_instructions = "Click Save."
+        state.increment_turn()
+        agent.two_agent_turn(engine, state)
+        return engine, state, requests
+
+    @staticmethod
+    def pressed(engine: agent.Engine) -> list[tuple[Any, ...]]:
+        """Where the button went down."""
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        places = []
+        place: tuple[Any, ...] = ()
+        for item in desktop.inputs:
+            place = item if item[0] == "move" else place
+            if item[0] == "button" and item[2]:
+                places.append(place[1:])
+        return places
+
+
+class TheCheckBeforeAClick(ControlCase):
+    def test_a_click_on_another_control_is_told_at_once_and_not_done(self) -> None:
+        replies = [click("Save", ON_CANCEL), click("Save", ON_SAVE)]
+        engine, state, requests = self.run_turn(replies, [SAVE, CANCEL])
+        self.assertEqual(len(requests), 2)
+        self.assertEqual(state.turn, 1)  # it costs no turn
+        said = requests[1]["messages"][-1]["content"]
+        self.assertEqual(
+            said, "At [600, 100] is 'Cancel'. 'Save' is at [159, 143]. Nothing was done."
+        )
+        self.assertEqual(requests[1]["messages"][:2], requests[0]["messages"])  # the cached prompt
+        self.assertEqual(len(self.pressed(engine)), 1)
+        self.assertTrue(SAVE.rect.contains(agent.Point(*self.pressed(engine)[0])))
+
+    def test_the_second_time_the_model_has_its_way(self) -> None:
+        replies = [click("Save", ON_CANCEL), click("Save", ON_CANCEL)]
+        engine, state, requests = self.run_turn(replies, [SAVE, CANCEL])
+        self.assertEqual(len(requests), 2)
+        self.assertTrue(CANCEL.rect.contains(agent.Point(*self.pressed(engine)[0])))
+        self.assertEqual(
+            state.memory.active_history[-1].result, "Clicked 'Cancel' (button), not 'Save'"
+        )
+
+    def test_a_click_that_agrees_goes_on(self) -> None:
+        for label in ("Save", "save button", "&Save..."):
+            with self.subTest(label=label):
+                _, state, requests = self.run_turn([click(label, ON_SAVE)], [SAVE, CANCEL])
+                self.assertEqual(len(requests), 1)
+                result = state.memory.active_history[-1].result
+                self.assertEqual(result, "Clicked 'Save' (button)")
+
+    def test_where_no_control_or_more_than_one_agrees_it_goes_on_and_names_what_was_there(
+        self,
+    ) -> None:
+        other = Control("Save", "button", Rect(0, 20, 20, 10), window=1)
+        for known in ([CANCEL], [SAVE, CANCEL, other]):
+            with self.subTest(known=len(known)):
+                _, state, requests = self.run_turn([click("Save", ON_CANCEL)], known)
+                self.assertEqual(len(requests), 1)
+                result = state.memory.active_history[-1].result
+                self.assertEqual(result, "Clicked 'Cancel' (button), not 'Save'")
+
+    def test_a_control_without_a_name_is_no_reason_to_ask(self) -> None:
+        nameless = Control("", "button", CANCEL.rect, window=1)
+        _, state, requests = self.run_turn([click("Save", ON_CANCEL)], [SAVE, nameless])
+        self.assertEqual(len(requests), 1)
+        self.assertEqual(state.memory.active_history[-1].result, "Clicked: Save")
+
+    def test_one_that_something_covers_or_that_is_out_of_the_picture_is_not_offered(self) -> None:
+        cover = Control("Help", "pane", SAVE.rect, window=1)
+        outside = Control("Save", "button", Rect(100, 0, 20, 10), window=1)
+        for known in ([cover, SAVE, CANCEL], [outside, CANCEL]):
+            _, _, requests = self.run_turn([click("Save", ON_CANCEL)], known)
+            self.assertEqual(len(requests), 1)
+
+    def test_a_caption_of_the_same_name_counts_for_nothing(self) -> None:
+        caption = Control("Save", "text", Rect(0, 20, 20, 10), window=1)
+        replies = [click("Save", ON_CANCEL), click("Save", ON_SAVE)]
+        _, _, requests = self.run_turn(replies, [caption, SAVE, CANCEL])
+        self.assertEqual(len(requests), 2)
+
+    def test_switched_off_it_says_nothing(self) -> None:
+        _, state, requests = self.run_turn(
+            [click("Save", ON_CANCEL)], [SAVE, CANCEL], controls="off"
+        )
+        self.assertEqual(len(requests), 1)
+        self.assertEqual(state.memory.active_history[-1].result, "Clicked: Save")
+
+    def test_without_corrections_left_the_act_is_refused_with_the_same_words(self) -> None:
+        engine, state, _ = self.run_turn(
+            [click("Save", ON_CANCEL)], [SAVE, CANCEL], reply_corrections=0
+        )
+        self.assertEqual(self.pressed(engine), [])
+        result = state.memory.active_history[-1].result
+        self.assertTrue(result.startswith("Not done: At [600, 100] is 'Cancel'."), result)
+
+    def test_a_secret_in_a_name_is_hidden(self) -> None:
+        secret = Control("hunter22", "button", CANCEL.rect, window=1)
+        engine, _, _ = self.run_turn([click("x1", ON_SAVE)], [])
+        engine.controls.hide = agent.Secrets({"PASS": "hunter22"}).hide
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        desktop.known = KnownControls([SAVE, secret, WINDOW])
+        look = engine.eyes.look(2)
+        act = engine.profile.vocabulary.parse(
+            agent.ToolCall("click_screen_element", {"element_name": "Save", "position": ON_CANCEL})
+        )
+        self.assertIn("'{{PASS}}'", engine.controls.objection(act, look))
+
+
+class WhatIsReadBack(ControlCase):
+    def typed(self, known: list[Control], text: str = "Hello", **settings: Any) -> str:
+        reply = call("type_text_input", text=text)
+        _, state, _ = self.run_turn([reply], known, **settings)
+        return state.memory.active_history[-1].result
+
+    def test_the_field_says_what_it_holds(self) -> None:
+        edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
+        self.assertEqual(self.typed([edit]), 'Typed: Hello; the field now holds "Hello"')
+        wrong = agent.replace(edit, value="Hallo")
+        self.assertEqual(
+            self.typed([wrong]),
+            'Typed: Hello; the field now holds "Hallo", which lacks what was typed',
+        )
+        empty = agent.replace(edit, value="")
+        self.assertIn("the field is empty now, which lacks", self.typed([empty]))
+
+    def test_a_value_is_cut(self) -> None:
+        edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello" * 99, focused=True)
+        self.assertLess(len(self.typed([edit])), 130)
+
+    def test_a_password_field_is_never_read(self) -> None:
+        edit = Control(
+            "Word", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, password=True
+        )
+        self.assertEqual(self.typed([edit], allow_risky="password"), "Typed: Hello")
+
+    def test_where_a_button_has_the_keyboard_it_is_said(self) -> None:
+        button = agent.replace(SAVE, focused=True)
+        self.assertEqual(
+            self.typed([button]),
+            "Typed: Hello; the keyboard was on 'Save' (button), which takes no text",
+        )
+
+    def test_no_focus_is_said_only_once_a_focus_was_known(self) -> None:
+        edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
+        engine, state, _ = self.run_turn([call("type_text_input", text="Hello")], [])
+        self.assertEqual(state.memory.active_history[-1].result, "Typed: Hello")
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        act = engine.profile.vocabulary.parse(agent.ToolCall("type_text_input", {"text": "Hello"}))
+        desktop.known = KnownControls([edit])
+        engine.perform(act, engine.eyes.look(2), 2)
+        desktop.known = KnownControls([SAVE])
+        deed = engine.perform(act, engine.eyes.look(3), 3)
+        self.assertIn("no control had the keyboard", deed.result)
+
+    def test_a_checkbox_says_its_state_after_a_click(self) -> None:
+        box = Control("Read only", "checkbox", SAVE.rect, checked=True, window=1)
+        _, state, _ = self.run_turn([click("Read only", ON_SAVE)], [box])
+        result = state.memory.active_history[-1].result
+        self.assertEqual(result, "Clicked 'Read only' (checkbox); it is checked now")
+
+    def test_the_planner_s_history_has_it_too(self) -> None:
+        replies = [click("Save", ON_CANCEL), click("Save", ON_CANCEL)]
+        engine, state, _ = self.run_turn(replies, [SAVE, CANCEL])
+        told = agent.context_text(state, engine.profile.report)
+        self.assertIn("screen changed; 'Cancel' (button), not 'Save'", told)
+
+    def test_the_journal_has_the_control_of_each_act_without_its_value(self) -> None:
+        engine, _, _ = self.run_turn([click("Save", ON_SAVE)], [agent.replace(SAVE, value="v")])
+        records = agent.read_journal(engine.logger.folder).records
+        results = [record for record in records if isinstance(record, agent.ResultRecord)]
+        self.assertEqual(
+            results[-1].targets,
+            [{"name": "Save", "role": "button", "rect": [0, 0, 20, 10], "window": 1}],
+        )
+
+    def test_a_desktop_that_knows_nothing_changes_nothing(self) -> None:
+        _, state, requests = self.run_turn([click("Save", ON_CANCEL)], [])
+        self.assertEqual(state.memory.active_history[-1].result, "Clicked: Save")
+        engine, state = self.engine(lambda _: PLAN)
+        look = engine.eyes.look(1)
+        act = engine.profile.vocabulary.parse(
+            agent.ToolCall("click_screen_element", {"element_name": "Save", "position": ON_SAVE})
+        )
+        deed = engine.perform(act, look, 1)
+        self.assertEqual((deed.result, deed.known), ("Clicked: Save", ""))
+        self.assertIn("CURRENT_TURN", user_text(requests[0]))
+
+
+if __name__ == "__main__":
+    unittest.main()
