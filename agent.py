@@ -7125,7 +7125,7 @@ def await_window(opening: Opening, desktop: Desktop, clock: Clock) -> str:
 
 # Words that tell what kind of thing it is, not which; in the languages of the tests.
 _ROLE_WORDS = (
-    "the a an button icon checkbox check box field input edit textbox text area link tab menu item"
+    "the a an button icon checkbox check box field input textbox text area link tab menu item"
     " entry option radio dropdown combobox combo list row toolbar image label control element"
     " window dialog bar"
     " der die das schaltfläche knopf taste symbol kontrollkästchen feld eingabefeld textfeld"
