@@ -557,6 +557,9 @@ class Config:
         " it, or listed for the model as well",
         pattern="off|check|list",
     )
+    vision: bool = _setting(
+        True, "send pictures; without them the list of controls is all that the model knows"
+    )
     # -- marks of the profile story
     marks_heat: bool = _setting(True, "whether heat shows where actions were executed")
     marks_heat_stops: str = _setting(
@@ -1347,6 +1350,13 @@ class Control:
             return cls(rect=Rect(*sides), **values)
         except TypeError as error:
             raise ValueError(f"This is no control: {error}") from None
+
+
+def middle_of(rect: Rect) -> Point:
+    """The pixel in the middle of a rectangle."""
+    x = rect.left + rect.width // 2
+    y = rect.top + rect.height // 2
+    return Point(x, y)
 
 
 # What holds other things: its name is that of a window or a page, not of what is clicked.
@@ -9025,6 +9035,8 @@ class ModelServer:
         """
         wanted = self.config.lmstudio_model
         listed = self._listed()
+        if not self.config.vision:  # then any model will do
+            listed = [replace(info, vision=None) for info in listed]
         named = _named(listed, wanted) if wanted else []
         chosen = named[0] if named else own_choice(listed) or self._choice_of_person(listed)
         if chosen.vision is False:
@@ -12146,11 +12158,14 @@ def executor_question(
     form: ReportForm,
     windows: Sequence[Window] = (),
     closer: bool = False,
+    listed: str = "",
 ) -> str:
     """What the executor is asked about its picture: all that is another one every turn."""
     lines = [f"WINDOW: {title_text(window)}"]
     if closer:
         lines.append(CLOSER_PICTURE)
+    if listed:
+        lines.append(f"CONTROLS (name · role · x,y):\n{listed}")
     behind = [other for other in windows if not same_window(other, window)]
     if behind:
         lines.append(f"BEHIND IT: {windows_text(behind)}")
@@ -12312,6 +12327,43 @@ def tools_in_text(tools: Sequence[JsonDict]) -> str:
 def call_in_text(name: str, arguments: str) -> str:
     """A call as TOOLS_IN_TEXT asks for it; `arguments` are JSON."""
     return f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {arguments}}}\n</tool_call>'
+
+
+NO_PICTURE = "There is no picture: these lines are all that can be known of the screen."
+LINES_MOST = 40  # of controls that a model is told
+LINES_CHARS = 1500
+# What a model may want to use comes first; all that stands in no line here, last.
+USEFUL_ROLES = (
+    ("edit", "combo box"),
+    ("button", "split button", "checkbox", "radio button", "menu item", "link", "tab"),
+    ("list item", "tree item", "slider", "spinner", "menu", "document"),
+    ("table row", "cell", "header item", "text"),
+)
+
+
+def controls_text(known: Iterable[Control], area: Rect) -> str:
+    """Lines `name · role · x,y` of the controls in an area, the most useful ones first."""
+    seen = [one for one in known if one.name and area.contains(middle_of(one.rect))]
+    lines: list[str] = []
+    left = LINES_CHARS
+    for control in sorted(seen, key=_uselessness):
+        at = to_grid(middle_of(control.rect), area)
+        line = f"{plain_line(control.name, 50)} · {control.role} · {at.x},{at.y}"
+        left -= len(line) + 1
+        if left < 0 or len(lines) == LINES_MOST:
+            break
+        if line not in lines:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _uselessness(control: Control) -> tuple[bool, bool, int]:
+    """Sorts controls: those that can be used, have the keyboard, are of a useful role."""
+    rank = len(USEFUL_ROLES)
+    for number, roles in enumerate(USEFUL_ROLES):
+        if control.role in roles:
+            rank = number
+    return not control.enabled, not control.focused, rank
 
 
 def other_control_text(place: Coordinate, hit: Control, meant: Control, at: Coordinate) -> str:
@@ -14277,7 +14329,7 @@ class ControlCheck:
     by_name: bool = True  # whether acts say what they mean; the models' own grammars do not
     _ahead: Future[list[Control]] | None = None  # the controls in front on the frame ...
     _frame: int = 0  # ... with this number
-    # What the model was told, and what was there: the same again is what it wants.
+    # What was told since the last act, and what was there: the same again is what it wants.
     _told: set[tuple[str, Rect]] = field(default_factory=set)
     _knows_focus: bool = False  # whether anything was ever said to have the keyboard
 
@@ -14293,6 +14345,14 @@ class ControlCheck:
             self._frame = look.frame.number
             self._ahead = ask_ahead(self.desktop, look.window, LIST_MOST)
 
+    def listed(self, look: Look) -> str:
+        """The controls in front as lines for a model, the most useful first; "" if unwanted."""
+        if self.config.vision and self.config.controls != "list":
+            return ""
+        known = self.known(look)
+        listed = self.hide(controls_text(known, look.frame.area))
+        return listed if self.config.vision else f"{NO_PICTURE}\n{listed}"
+
     def known(self, look: Look) -> list[Control]:
         """The controls of the window in front, topmost first."""
         window = look.window
@@ -14305,7 +14365,7 @@ class ControlCheck:
     def objection(self, act: Act, look: Look) -> str:
         """Why a click is not what the model means, if there is one control that it may mean.
 
-        Said once for a name and a place: the second time the model has its way.
+        Said once for a name and a place until the next act: the second time it is obeyed.
         """
         said = label_of(act)
         places = values_of(act.args, Coordinate)
@@ -14351,6 +14411,7 @@ class ControlCheck:
 
     def told_of(self, step: Act, performed: Performed) -> tuple[str, str]:
         """The result of a step that was performed, and what of it Windows tells."""
+        self._told.clear()
         result = performed.result
         told: list[str] = []
         named = []
@@ -14384,6 +14445,19 @@ class ControlCheck:
             return ""
         return checked_text(now.checked)
 
+    def facts(self) -> list[str]:
+        """What is known of the control that has the keyboard, a sentence for the verifier."""
+        if not self.on:
+            return []
+        typed_at = self.desktop.focused_control()
+        if typed_at is None or typed_at.password:
+            return []
+        sentence = f"The keyboard is in {quoted_control(typed_at)}"
+        if typed_at.value is not None:
+            # Hidden before it is cut, or a part of a secret would be left.
+            sentence += f", which holds {quoted_name(self.hide(typed_at.value), 200)}"
+        return [f"{sentence}."]
+
     def _typed(self, text: str) -> str:
         """What the field holds that has the keyboard, after this was typed."""
         typed_at = self.desktop.focused_control()
@@ -14400,13 +14474,6 @@ class ControlCheck:
         is_whole = len(value) < TEXT_MOST - 1
         right = _packed(text) in _packed(value)
         return holds_text(self.hide(value), right or not is_whole)
-
-
-def middle_of(rect: Rect) -> Point:
-    """The pixel in the middle of a rectangle."""
-    x = rect.left + rect.width // 2
-    y = rect.top + rect.height // 2
-    return Point(x, y)
 
 
 def _packed(text: str) -> str:
@@ -14838,6 +14905,10 @@ def known_facts(engine: Engine, files: Sequence[FileFact]) -> list[str]:
     """What the program knows for certain, a line each, for the verifier."""
     front = engine.eyes.desktop.foreground()
     facts = [f"The window in front is {title_text(front)}."]
+    if engine.controls.on:
+        opened = windows_text(engine.eyes.windows())
+        facts.append(f"Open windows: {opened}.")
+    facts += engine.controls.facts()
     for file in files:
         facts.append(str(file))
     hidden = map(engine.logger.hide, facts)
@@ -14971,15 +15042,25 @@ def judge(
     look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}")
     files = file_facts(engine, state.task)
     facts = known_facts(engine, files)
+    if not engine.config.vision:
+        listed = engine.controls.listed(look)
+        facts.append(listed)
     text = verifier_text(state.task, evidence, state.done_when, facts)
     verdict = []
-    question = Message("user", text, look.base64)
+    question = Message("user", text, picture_for(engine, look))
     for ruling in ask_verifier(engine, state.done_when, question):
         by_facts = ruling_by_facts(ruling.check, files)
         verdict.append(by_facts or ruling)
     verdict += rulings_on_files(state.task, files)
     record_verdict(engine, verdict)
     return tuple(verdict)
+
+
+def picture_for(engine: Engine, look: Look) -> bytes:
+    """The picture of a look as base64; none for a model that sees nothing."""
+    if engine.config.vision:
+        return look.base64
+    return b""
 
 
 def record_verdict(engine: Engine, verdict: Sequence[Ruling]) -> None:
@@ -15392,9 +15473,22 @@ def _native_call(name: str, given: JsonObject, label: str) -> ToolCall:
     return ToolCall(name, arguments)
 
 
+def refuse_blindness(profile: Profile, grammar: str) -> None:
+    """Raises ConfigError where a model needs pictures."""
+    lists_controls = profile.loop in ("two_agent", "native")
+    if not lists_controls or grammar not in ("", TOOLS_GRAMMAR):
+        raise ConfigError(
+            "Without pictures a model knows the list of controls only, which the profiles planner,"
+            " commander and native have with tools; leave --no-vision or the grammar away."
+        )
+
+
 def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
     """The grammar that the role that acts speaks, None for tools; raises ConfigError."""
     name = config.executor_grammar
+    if not config.vision:
+        refuse_blindness(profile, name)
+        return None
     if not name and profile.loop == "native":
         name = grammar_for(model.stored or model.name, model.architecture)
         if not GRAMMARS[name].whole_tasks:
@@ -15901,9 +15995,15 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         engine.executor,
         context_text(state, form, config.dry_run),
         executor_question(
-            state, look.window, config, form, windows, closer=look.frame.whole is not None
+            state,
+            look.window,
+            config,
+            form,
+            windows,
+            closer=look.frame.whole is not None,
+            listed=engine.controls.listed(look),
         ),
-        look.base64,
+        picture_for(engine, look),
         config.reply_corrections,
         lambda act: engine.controls.objection(act, look),
     )
@@ -22545,6 +22645,11 @@ OPTIONS = (
         "--area",
         "primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels, or X1,Y1,X2,Y2 as fractions (0.0 to 1.0)",
         _metavar("AREA"),
+    ),
+    Option(
+        "--no-vision",
+        "send no pictures but a list of controls, for a model that reads text only",
+        {"action": "store_const", "const": False, "dest": "vision"},
     ),
     Option("--endpoint", "chat URL of the server", _metavar("URL", "lmstudio_endpoint")),
     Option(

@@ -134,6 +134,14 @@ class TheCheckBeforeAClick(ControlCase):
         result = state.memory.active_history[-1].result
         self.assertTrue(result.startswith("Not done: At [600, 100] is 'Cancel'."), result)
 
+    def test_after_an_act_the_same_miss_is_told_again(self) -> None:
+        misses = [click("Save", ON_CANCEL)] * 2
+        engine, state, requests = self.run_turn([*misses, *misses], [SAVE, CANCEL])
+        state.increment_turn()
+        agent.two_agent_turn(engine, state)
+        self.assertEqual(len(requests), 4)
+        self.assertEqual(len(self.pressed(engine)), 2)
+
     def test_a_secret_in_a_name_is_hidden(self) -> None:
         secret = Control("hunter22", "button", CANCEL.rect, window=1)
         engine, _, _ = self.run_turn([click("x1", ON_SAVE)], [])
@@ -146,6 +154,117 @@ class TheCheckBeforeAClick(ControlCase):
             agent.ToolCall("click_screen_element", {"element_name": "Save", "position": ON_CANCEL})
         )
         self.assertIn("'{{PASS}}'", engine.controls.objection(act, look))
+
+
+class TheGates(ControlCase):
+    """What a control is in truth counts for them, whatever the model calls it."""
+
+    def perform(self, known: list[Control], name: str, /, **arguments: Any) -> agent.Deed:
+        settings = arguments.pop("settings", {})
+        engine, _ = self.engine(lambda _: PLAN, **settings)
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        desktop.known = KnownControls([*known, WINDOW])
+        self.questions: list[str] = []
+        engine.actuator.confirm = lambda question: bool(self.questions.append(question))
+        self.engine_used = engine
+        act = engine.profile.vocabulary.parse(agent.ToolCall(name, arguments))
+        return engine.perform(act, engine.eyes.look(1), 1)
+
+    def test_a_button_whose_true_name_is_a_risk_asks(self) -> None:
+        delete = Control("Delete", "button", SAVE.rect, window=1)
+        deed = self.perform(
+            [delete], "click_screen_element", element_name="next", position=ON_SAVE, reasoning=""
+        )
+        self.assertEqual(deed.refused, "not_allowed")
+        self.assertIn("which is 'Delete'", self.questions[0])
+        self.assertLessEqual(len(self.questions[0]), 300)
+
+    def test_the_name_of_a_window_or_of_nothing_known_is_no_risk(self) -> None:
+        window = Control("Delete the file?", "window", SAVE.rect, window=1)
+        place = {"element_name": "next", "position": ON_SAVE, "reasoning": ""}
+        for known in ([window], []):
+            self.assertEqual(self.perform(known, "click_screen_element", **place).refused, "")
+
+    def test_a_password_field_takes_secrets_by_name_only(self) -> None:
+        edit = Control("Word", "edit", Rect(0, 20, 60, 10), focused=True, password=True, window=1)
+        deed = self.perform([edit], "type_text_input", text="hunter2")
+        self.assertEqual((deed.refused, deed.begun), ("password_field", False))
+        deed = self.perform([edit], "press_keyboard_key", key="h")
+        self.assertEqual(deed.refused, "password_field")
+        allowed = {"allow_risky": "secret"}
+        deed = self.perform([edit], "type_text_input", text="{{PASS}}", settings=allowed)
+        self.assertEqual(deed.refused, "")
+        allowed = {"allow_risky": "password"}
+        deed = self.perform([edit], "type_text_input", text="hunter2", settings=allowed)
+        self.assertEqual(deed.refused, "")
+
+    def test_the_place_of_a_password_field_is_grey_from_the_first_key(self) -> None:
+        edit = Control("Word", "edit", Rect(0, 20, 60, 10), focused=True, password=True, window=1)
+        allowed = {"allow_risky": "password"}
+        self.perform([edit], "type_text_input", text="hunter2", settings=allowed)
+        places = self.records(self.engine_used, "secret")
+        self.assertEqual(places[0]["box"], [0, 20, 60, 10])
+
+    def test_a_control_of_a_blocked_program_is_out_of_reach_whatever_shows_it(self) -> None:
+        inside = Control("Save", "button", SAVE.rect, window=1, program="bank.exe")
+        blocked = {"blocked_windows": "bank.exe"}
+        deed = self.perform(
+            [inside],
+            "click_screen_element",
+            element_name="Save",
+            position=ON_SAVE,
+            reasoning="",
+            settings=blocked,
+        )
+        self.assertEqual(deed.refused, "forbidden_window")
+        typed = agent.replace(inside, focused=True)
+        deed = self.perform([typed], "type_text_input", text="x", settings=blocked)
+        self.assertEqual(deed.refused, "forbidden_window")
+
+
+class TheList(ControlCase):
+    def test_it_stands_in_the_question_with_what_is_useful_first(self) -> None:
+        text = Control("Hint", "text", Rect(0, 25, 20, 5), window=1)
+        off = Control("Old", "button", Rect(30, 25, 20, 5), enabled=False, window=1)
+        _, _, requests = self.run_turn([click("Save", ON_SAVE)], [text, off, SAVE], controls="list")
+        told = user_text(requests[0])
+        self.assertIn("Save · button · 159,143\nHint · text · ", told)
+        self.assertLess(told.index("Hint · text"), told.index("Old · button"))
+        _, _, requests = self.run_turn([click("Save", ON_SAVE)], [SAVE])
+        self.assertNotIn("·", user_text(requests[0]))
+
+    def test_it_is_bounded(self) -> None:
+        many = [agent.replace(SAVE, name=f"Button {number}") for number in range(300)]
+        lines = agent.controls_text(many, Rect(0, 0, 64, 36)).splitlines()
+        self.assertEqual(len(lines), agent.LINES_MOST)
+        long = [agent.replace(SAVE, name=f"{number} {'x' * 90}") for number in range(300)]
+        told = agent.controls_text(long, Rect(0, 0, 64, 36))
+        self.assertLessEqual(len(told), agent.LINES_CHARS)
+
+    def test_without_vision_no_picture_is_sent(self) -> None:
+        _, _, requests = self.run_turn([click("Save", ON_SAVE)], [SAVE], vision=False)
+        self.assertNotIn("image_url", str(requests))
+        self.assertIn("There is no picture", user_text(requests[0]))
+        self.assertIn("Save · button", user_text(requests[0]))
+
+    def test_without_vision_only_loops_that_list_controls_run(self) -> None:
+        for profile, settings in (("chat", {}), ("native", {"executor_grammar": "qwen3-vl"})):
+            with self.assertRaises(agent.ConfigError):
+                self.engine(lambda _: PLAN, profile, vision=False, **settings)
+
+
+class TheFacts(ControlCase):
+    def test_the_verifier_hears_of_the_field_and_the_windows(self) -> None:
+        edit = Control("Name", "edit", SAVE.rect, value="Hello", focused=True, window=1)
+        engine, _, _ = self.run_turn([click("Name", ON_SAVE)], [edit])
+        facts = agent.known_facts(engine, [])
+        self.assertIn("The keyboard is in 'Name' (edit), which holds \"Hello\".", facts)
+        self.assertIn('Open windows: "Plain".', facts)
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        desktop.known = KnownControls([agent.replace(edit, password=True)])
+        self.assertNotIn("Hello", str(agent.known_facts(engine, [])))
 
 
 class WhatIsReadBack(ControlCase):
