@@ -16871,27 +16871,52 @@ LOOPS: Mapping[str, Callable[[Engine, AgentState], Outcome]] = {
 
 
 class Step(NamedTuple):
-    """One act of a recording: the tool, its arguments as JSON, the screenshot it was done on."""
+    """One act of a recording: the tool, its arguments as JSON, the screenshot it was done on.
+
+    `targets` are the controls that it was done to, as far as they were known.
+    """
 
     tool: str
-    arguments: Mapping[str, Any]
+    arguments: JsonDict
     screenshot: str
+    targets: Sequence[JsonDict] = ()
+
+
+class Repeated(NamedTuple):
+    """One act that is to be repeated, its screenshot, and the control that it was done to."""
+
+    act: Act
+    screenshot: str
+    target: Control | None
 
 
 class Recording(NamedTuple):
     """The acts of the run in `folder`."""
 
     folder: str
-    steps: Sequence[Step | tuple[str, Mapping[str, Any], str]]
+    # In a script that was saved before targets were known, each has three items only.
+    steps: Sequence[Step | tuple[str, JsonDict, str]]
 
-    def acts(self) -> list[tuple[Act, str]]:
-        """The acts, checked like a model's calls, each with its screenshot; raises ToolError."""
+    def acts(self) -> list[Repeated]:
+        """The acts, checked like a model's calls; raises ToolError."""
         words = Vocabulary({name: name for name in HANDS})
         found = []
-        for tool, arguments, screenshot in self.steps:
-            call = ToolCall(tool, dict(arguments))
-            found.append((words.parse(call), screenshot))
+        for item in self.steps:
+            step = Step(*item)
+            call = ToolCall(step.tool, dict(step.arguments))
+            again = Repeated(words.parse(call), step.screenshot, _target_of(step))
+            found.append(again)
         return found
+
+
+def _target_of(step: Step) -> Control | None:
+    """The one control with a name that a step was done to."""
+    if len(step.targets) != 1:
+        return None
+    with suppress(ValueError):
+        target = Control.from_json(step.targets[0])
+        return target if target.name else None
+    return None
 
 
 def recording_of(folder: Path) -> Recording:
@@ -16906,7 +16931,9 @@ def recording_of(folder: Path) -> Recording:
         elif isinstance(record, IntentRecord):
             intent = record
         elif isinstance(record, ResultRecord) and record.changed is not None:
-            steps.append(Step(intent.tool, _replayable(intent.args), screenshot))
+            args = _replayable(intent.args)
+            targets = tuple(map(json_object, record.targets or ()))
+            steps.append(Step(intent.tool, args, screenshot, targets))
     if journal.damaged or not steps:  # with a line lost, maybe an act
         reason = "it is damaged" if steps else "nothing was done in it"
         raise AgentError(f"{folder} cannot be repeated: {reason}.")
@@ -16930,16 +16957,18 @@ class Playback:
     """A recording that is being repeated."""
 
     folder: Path
-    steps: deque[tuple[Act, str]]  # those that are left
+    steps: deque[Repeated]  # those that are left
     number: int  # of steps in all
     looks: Mapping[str, LookRecord]  # by screenshot
+    moved: int = 0  # acts whose target was found at another place
 
 
 def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
     """Repeats the acts one by one, each only where the screen looks as it did then."""
     steps = recording.acts()
     folder = Path(recording.folder)
-    for act, _ in steps:
+    engine.controls.by_name = False  # what was done then is done again, whatever it was called
+    for act, *_ in steps:
         if isinstance(act.args, TypeTextArgs) and "{{" in engine.actuator.secrets.fill(
             act.args.text
         ):
@@ -16957,8 +16986,18 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
 
 def replay_turn(engine: Engine, state: AgentState, playback: Playback) -> Outcome | None:
     """One act, as soon as the screen around its target looks as recorded."""
-    act, screenshot = playback.steps[0]
+    act, screenshot, target = playback.steps[0]
     look, share = wait_for_likeness(engine, state, playback)
+    note = ""
+    if look is None and target:
+        look = engine.eyes.look(state.turn)
+        now = moved_target(engine, look, playback)
+        if now:
+            act = at_place(act, to_grid(middle_of(now.rect), look.frame.area))
+            note = f"; {moved_text(target, now)}"
+            playback.moved += 1
+        else:
+            look = None
     if look is None:
         return Outcome(
             "differs",
@@ -16967,7 +17006,8 @@ def replay_turn(engine: Engine, state: AgentState, playback: Playback) -> Outcom
             f" at most {engine.config.replay_tolerance:.0%} may differ.",
         )
     deed, _ = perform_act(engine, state, act, look)
-    record = ActionRecord(state.turn, act.name, act.shown, deed.result, look.screenshot)
+    result = deed.result + note
+    record = ActionRecord(state.turn, act.name, act.shown, result, look.screenshot)
     note_action(engine, state, replace(record, changed=deed.changed, region=deed.region))
     if deed.wants_a_look:  # a pause in between
         return None
@@ -16976,14 +17016,58 @@ def replay_turn(engine: Engine, state: AgentState, playback: Playback) -> Outcom
     playback.steps.popleft()
     if playback.steps:
         return None
-    return Outcome("completed", f"Repeated {playback.number} acts.")
+    text = f"Repeated {playback.number} acts"
+    if playback.moved:
+        text += f", {playback.moved} of them where the target is now"
+    return Outcome("completed", f"{text}.")
+
+
+def moved_target(engine: Engine, look: Look, playback: Playback) -> Control | None:
+    """The target of the next act, if it is at another place in its window, and alone of its name.
+
+    The window is that of the same program; nothing may lie above the target.
+    """
+    act, screenshot, target = playback.steps[0]
+    recorded = playback.looks.get(screenshot)
+    if target is None or recorded is None or len(values_of(act.args, Coordinate)) != 1:
+        return None
+    if recorded.program != window_program(look.frame):
+        return None
+    alike = []
+    for control in engine.controls.known(look):
+        if (control.name, control.role) == (target.name, target.role):
+            alike.append(control)
+    if len(alike) != 1 or alike[0].rect == target.rect:
+        return None
+    middle = middle_of(alike[0].rect)
+    seen = engine.eyes.desktop.control_at(middle)
+    if seen is None or seen.name != target.name or not look.frame.area.contains(middle):
+        return None
+    return alike[0]
+
+
+def at_place(act: Act, place: Coordinate) -> Act:
+    """An act of one place, at another one."""
+    kinds = annotations_of(type(act.args))
+    names = [name for name, kind in kinds.items() if kind is Coordinate]
+    args = replace(act.args, **dict.fromkeys(names, place))
+    return replace(act, args=args)
+
+
+def moved_text(then: Control, now: Control) -> str:
+    """What is told of a target that is at another place, both in pixels of the screen."""
+    before = middle_of(then.rect)
+    after = middle_of(now.rect)
+    return (
+        f"{quoted_control(then)} was at ({before.x}, {before.y}) and is at ({after.x}, {after.y})"
+    )
 
 
 def wait_for_likeness(
     engine: Engine, state: AgentState, playback: Playback
 ) -> tuple[Look | None, float]:
     """A look on which the next act can be done, or None and the share that differs (0 to 1)."""
-    act, screenshot = playback.steps[0]
+    act, screenshot, _ = playback.steps[0]
     recorded = playback.looks.get(screenshot)
     if recorded is None:
         name = screenshot[:80] or "the screenshot"
@@ -22881,8 +22965,8 @@ def save_script(root: Path, words: Sequence[str]) -> Iterator[str]:
 def list_acts(recording: Recording) -> Iterator[str]:
     """--replay with --dry-run: the acts that would be done."""
     acts = recording.acts()
-    for number, (act, screenshot) in enumerate(acts, 1):
-        row = f"{number:>4}  {act}  {screenshot}"
+    for number, again in enumerate(acts, 1):
+        row = f"{number:>4}  {again.act}  {again.screenshot}"
         yield row.rstrip()
     yield f"Dry run of {len(acts)} acts."
 

@@ -67,7 +67,8 @@ class Model:
     def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
         target = next(button for button in buttons() if button.name == self.wanted)
         place = centre(target)
-        told = re.search(r" is at \[(\d+), (\d+)\]", str(request["messages"][-1]["content"]))
+        last = str(request["messages"][-1]["content"])
+        told = re.search(rf"'{self.wanted}' is at \[(\d+), (\d+)\]", last)
         if told:
             place = agent.Coordinate(int(told[1]), int(told[2]))
         if self.chance.random() < MISSES:
