@@ -223,6 +223,57 @@ class TheGates(ControlCase):
         self.assertEqual(deed.refused, "forbidden_window")
 
 
+class DarkDesktop(scripted.PlainDesktop):
+    """The plain desktop in another colour, on which nothing looks as recorded."""
+
+    def glance(self, area: Rect, width: int, height: int) -> bytes:
+        return bytes(byte ^ 64 for byte in super().glance(area, width, height))
+
+
+class AReplay(ControlCase):
+    MOVED = agent.replace(SAVE, rect=Rect(40, 20, 20, 10))
+
+    def replayed(
+        self, known: list[Control]
+    ) -> tuple[agent.Outcome, agent.Engine, agent.AgentState]:
+        """Records a click on Save, and repeats it where the screen is another one."""
+        self.desktop_type = scripted.PlainDesktop
+        engine, _, _ = self.run_turn([click("Save", ON_SAVE)], [SAVE, CANCEL])
+        engine.logger.close()
+        recording = agent.recording_of(engine.logger.folder)
+        self.desktop_type = DarkDesktop
+        engine, state = self.engine(lambda _: PLAN, replay_patience=0.1)
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, DarkDesktop)
+        desktop.known = KnownControls([*known, WINDOW])
+        return agent.run_replay(engine, state, recording), engine, state
+
+    def test_a_target_that_moved_is_found_by_its_name_and_role(self) -> None:
+        outcome, engine, state = self.replayed([self.MOVED, CANCEL])
+        self.assertEqual(
+            (outcome.kind, outcome.text),
+            ("completed", "Repeated 1 acts, 1 of them where the target is now."),
+        )
+        self.assertTrue(self.MOVED.rect.contains(agent.Point(*self.pressed(engine)[0])))
+        result = state.memory.active_history[-1].result
+        self.assertIn("'Save' (button) was at (10, 5) and is at (50, 25)", result)
+
+    def test_one_of_two_or_of_another_role_or_none_is_not_taken(self) -> None:
+        twin = agent.replace(self.MOVED, rect=Rect(0, 25, 10, 8))
+        link = agent.replace(self.MOVED, role="link")
+        cover = Control("Help", "pane", self.MOVED.rect, window=1)
+        for known in ([self.MOVED, twin], [link], [], [SAVE], [cover, self.MOVED]):
+            with self.subTest(known=known):
+                outcome, engine, _ = self.replayed(known)
+                self.assertEqual(outcome.kind, "differs")
+                self.assertEqual(self.pressed(engine), [])
+
+    def test_a_script_from_before_targets_were_known_is_repeated_as_it_was(self) -> None:
+        recording = agent.Recording("run", [("click_here", {}, "turn.png")])
+        (again,) = recording.acts()
+        self.assertEqual((again.screenshot, again.target), ("turn.png", None))
+
+
 class TheList(ControlCase):
     def test_it_stands_in_the_question_with_what_is_useful_first(self) -> None:
         text = Control("Hint", "text", Rect(0, 25, 20, 5), window=1)
