@@ -14367,14 +14367,15 @@ class ControlCheck:
 
         Said once for a name and a place until the next act: the second time it is obeyed.
         """
-        said = label_of(act)
-        places = values_of(act.args, Coordinate)
         if not self.on or not self.by_name:
             return ""
+        if self._ahead:
+            self._ahead.exception()  # waits for it, since one query is answered at a time
+        said = label_of(act)
+        places = values_of(act.args, Coordinate)
         if not places or not name_words(said):
             return ""
         area = look.frame.area
-        # Before the point is asked about, since the worker answers one query at a time.
         listed = self.known(look)
         point = to_point(places[0], area)
         hit = self.desktop.control_at(point)
@@ -14417,7 +14418,7 @@ class ControlCheck:
         named = []
         for control in performed.controls:
             # A click on a window may well be one on what it alone knows to be there.
-            if name_words(control.name) and control.role not in HOLDERS:
+            if control.name and control.role not in HOLDERS:
                 named.append(control)
         if step.name in HITS and named:
             said = label_of(step) if self.by_name else ""

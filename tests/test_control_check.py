@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import unittest
+from contextlib import ExitStack
 from typing import Any
+from unittest import mock
 
 import agent
 from agent import Control, KnownControls, Rect
@@ -154,6 +156,56 @@ class TheCheckBeforeAClick(ControlCase):
             agent.ToolCall("click_screen_element", {"element_name": "Save", "position": ON_CANCEL})
         )
         self.assertIn("'{{PASS}}'", engine.controls.objection(act, look))
+
+
+class OtherLoops(ControlCase):
+    def test_in_a_chat_it_is_a_refused_act_and_obeyed_the_second_time(self) -> None:
+        replies = [call("observe_screen")]
+        replies += [call("click_element", label="Save", x=600, y=100)] * 2
+        replies += [scripted.text("Saved.")]
+        server: list[dict[str, Any]] = []
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            server.append(request)
+            return replies.pop(0)
+
+        engine, state = self.engine(decide, "chat")
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        desktop.known = KnownControls([SAVE, CANCEL, WINDOW])
+        agent.run_agent(engine, state)
+        told = [
+            message["content"] for message in server[-1]["messages"] if message["role"] == "tool"
+        ]
+        self.assertIn("At [600, 100] is 'Cancel'. 'Save' is at [159, 143]", told[-2])
+        self.assertIn("Clicked 'Cancel' (button), not 'Save'", told[-1])
+        self.assertEqual(len(self.pressed(engine)), 1)
+
+    def test_a_grammar_without_names_is_told_what_it_hit_and_never_stopped(self) -> None:
+        engine, _ = self.engine(lambda _: PLAN, "native", executor_grammar="qwen3-vl")
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        desktop.known = KnownControls([SAVE, CANCEL, WINDOW])
+        arguments = {"element_name": "I click Save now.", "position": ON_CANCEL}
+        act = agent.CANONICAL.parse(agent.ToolCall("click", arguments))
+        deed = engine.perform(act, engine.eyes.look(1), 1)
+        self.assertEqual(deed.result, "Clicked 'Cancel' (button)")
+
+
+class TheWorker(unittest.TestCase):
+    def test_it_is_started_with_the_run_and_ended_with_it_unless_controls_are_off(self) -> None:
+        for setting, done in (
+            ("off", []),
+            ("check", ["begin", "close"]),
+            ("list", ["begin", "close"]),
+        ):
+            said: list[str] = []
+            worker = mock.create_autospec(agent.ControlsWorker, instance=True)
+            worker.begin.side_effect = lambda said=said: said.append("begin")
+            worker.close.side_effect = lambda said=said: said.append("close")
+            with ExitStack() as undo:
+                agent.begin_controls(worker, agent.Config(controls=setting), undo)
+            self.assertEqual(said, done)
 
 
 class TheGates(ControlCase):
