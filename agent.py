@@ -41,6 +41,7 @@ ROOMS
     Facts - what is known of an act and of the windows it reaches, in letters that can be compared
     Risks - what a person has to allow first: a table over the facts
     Names - programs and windows by what a model calls them
+    Control names - whether what a model calls a control and what Windows calls it are the same
     Bounds - what input must never reach or press
     Hands - what mouse and keyboard can do, event by event; only the actuator uses them
     Actuator - the one place through which input leaves, with every gate before it
@@ -69,6 +70,7 @@ ROOMS
     Statistics - shares, quantiles and lines, each with the interval in which the truth lies
     Calibration - how a model's places lie beside the grid, kept for each server and model
     Eyes - looking at the screen: frames to act on, and when it has come to rest
+    Control check - what an act is aimed at before it, and what Windows tells of it afterwards
     Turn engine - look, ask, perform, settle, record - once
     Proof - whether the task is done: its checks, what is known for certain, and a fresh look
     Turns - what every loop does with a turn: its end, its record, and a lack of progress
@@ -556,6 +558,15 @@ class Config:
     pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
     blank_secrets: bool = _setting(
         True, "grey out, in the pictures of its window, where a secret was typed"
+    )
+    controls: str = _setting(
+        "check",
+        "what Windows knows of controls: unused, held against each click and told of what came of"
+        " it, or listed for the model as well",
+        pattern="off|check|list",
+    )
+    vision: bool = _setting(
+        True, "send pictures; without them the list of controls is all that the model knows"
     )
     # -- marks of the profile story
     marks_heat: bool = _setting(True, "whether heat shows where actions were executed")
@@ -1355,6 +1366,24 @@ class Control:
             raise ValueError(f"This is no control: {error}") from None
 
 
+def middle_of(rect: Rect) -> Point:
+    """The pixel in the middle of a rectangle."""
+    x = rect.left + rect.width // 2
+    y = rect.top + rect.height // 2
+    return Point(x, y)
+
+
+# What holds other things: its name is that of a window or a page, not of what is clicked.
+HOLDERS = frozenset(
+    "window pane document application dialog group list tree table tabs toolbar".split()
+) | {"title bar", "menu bar", "property page", "status bar"}
+
+
+def true_names(controls: Iterable[Control]) -> list[str]:
+    """The names of controls that tell what a click on them does."""
+    return [control.name for control in controls if control.name and control.role not in HOLDERS]
+
+
 class ControlSource(Protocol):
     """Who can tell what controls the screen has. None and an empty list: nothing is known.
 
@@ -1482,6 +1511,7 @@ class Deed:
     refused: str = ""  # the kind of error that refused it or broke it off
     begun: bool = False  # whether any input was sent
     new: bool = False  # whether the screen is none of the last ones
+    known: str = ""  # what Windows tells of the controls, which stands in the result, too
     dry: bool = False  # whether a dry run left out nothing but the input
 
     @property
@@ -1503,6 +1533,7 @@ class Performed:
     refused: str = ""  # the kind of the error by which a gate or Windows ("windows") refused it
     sent: int = 0  # moves, presses and other input but releases; with any, a refusal is half-way
     acted: bool = False  # whether it passed every gate, so that the screen may be another one now
+    controls: Sequence[Control] = ()  # what was at its places before
 
 
 ####################################################################################################
@@ -1629,6 +1660,8 @@ class ResultRecord(Record):
     region: Region | None = None
     refused: str = ""
     seconds: float = 0.0
+    # Of a control that was known at a place of the act, what Control.to_json gives.
+    targets: list[JsonDict] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
 
 
 @dataclass(frozen=True)
@@ -1645,6 +1678,7 @@ class ActionRecord(Record):
     region: Region | None = None
     reasoning: str = ""  # why the model wanted it
     evidence: str = ""  # of a report on the present goal
+    known: str = ""  # what Windows told of the controls
 
 
 @dataclass(frozen=True)
@@ -5014,6 +5048,13 @@ class ControlsWorker:
             pipes.end()
 
 
+def begin_controls(source: ControlSource, config: Config, undo: ExitStack) -> None:
+    """Starts the process that knows the controls, which ends with `undo`."""
+    if config.controls != "off" and isinstance(source, ControlsWorker):
+        undo.callback(source.close)
+        source.begin()
+
+
 def _hear(pipes: Pipes, said: SimpleQueue[str]) -> None:
     """Passes on what a worker says; "" stands for its end."""
     with suppress(OSError, ValueError):
@@ -6248,6 +6289,8 @@ class Attempt:
     also: Sequence[Coordinate] = ()  # places that it clicks without naming them
     program: Program | None = None  # which it starts
     window: Window | None = None  # which it brings to the front
+    controls: Sequence[Control] = ()  # what is known of those at its places
+    focused: Control | None = None  # that gets what it types, if that is known
 
     @property
     def places(self) -> list[Point]:
@@ -6394,18 +6437,25 @@ def with_owners(windows: Iterable[Window]) -> list[Window]:
     return found
 
 
+def labels_of(attempt: Attempt) -> list[str]:
+    """What the act is done to, as the model calls it and as Windows does, folded."""
+    said = attempt.program.name if attempt.program else label_of(attempt.act)
+    labels = map(fold_label, [said, *true_names(attempt.controls)])
+    return list(dict.fromkeys(labels))
+
+
 def facts_of(attempt: Attempt) -> list[tuple[Window, Facts]]:
     """What rules are held against, for each window reached, its owner, and piece of the text.
 
-    act (its tool), label, keys, text, enters (the same as text for an act that presses Enter),
-    typed (the line so far and the text, without what shells take for quotes), before (the two acts
+    They are told for the model's label and for the true name of each control known there: act (its
+    tool), label, keys, text, enters (the same as text for an act that presses Enter), typed (the
+    line so far and the text, without what shells take for quotes), before (the two acts
     before), and window (its title), program, class, owner (the class of its owner).
     """
     act = attempt.act
     text = text_of(act)
     known = {
         "act": act.name,
-        "label": fold_label(attempt.program.name if attempt.program else label_of(act)),
         "keys": keys_of(act),
         "enters": "enter" if enters(act) else "",
         "before": "\n".join(attempt.before),
@@ -6418,7 +6468,9 @@ def facts_of(attempt: Attempt) -> list[tuple[Window, Facts]]:
         about = {**known, **facts_of_window(window)}
         for piece in pieces or [""]:
             typed = _typed(line, piece, act)
-            found.append((window, {**about, "text": fold(piece), "typed": typed}))
+            told = {**about, "text": fold(piece), "typed": typed}
+            for label in labels_of(attempt):
+                found.append((window, {**told, "label": label}))
             line = ""
     return found
 
@@ -6789,8 +6841,8 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     for name, rules in RISKS.items():
         if any(hold(rules, facts) for facts in known):
             risks.append(name)
-    label = fold_label(label_of(attempt.act))
-    risks += [word for word in split_list(config.risky_words) if fold(word) in label]
+    labels = "\n".join(labels_of(attempt))
+    risks += [word for word in split_list(config.risky_words) if fold(word) in labels]
     if not risks and config.confirm == "always":
         return ["any act"]
     return risks
@@ -6801,8 +6853,12 @@ def question_about(risks: Sequence[str], attempt: Attempt) -> str:
     windows = [
         f"{quoted_title(window)} ({plain_line(window.program, 30)})" for window in attempt.reached
     ]
-    act = plain_line(str(attempt.act), 130)
-    return f"{act} in {cut(' and '.join(windows), 115)}: {cut(', '.join(risks), 45)}"
+    true_name = ", ".join(true_names(attempt.controls))
+    also = ""
+    if fold_label(true_name) not in (fold_label(label_of(attempt.act)), ""):
+        also = f", which is {plain_line(true_name, 40)!r},"
+    act = plain_line(str(attempt.act), 130 - len(also))
+    return f"{act}{also} in {cut(' and '.join(windows), 115)}: {cut(', '.join(risks), 45)}"
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:
@@ -7092,6 +7148,105 @@ def await_window(opening: Opening, desktop: Desktop, clock: Clock) -> str:
 
 
 ####################################################################################################
+# Control names - whether what a model calls a control and what Windows calls it are the same
+####################################################################################################
+
+# Words that tell what kind of thing it is, not which; in the languages of the tests.
+_ROLE_WORDS = (
+    "the a an button icon checkbox check box field input textbox text area link tab menu item"
+    " entry option radio dropdown combobox combo list row toolbar image label control element"
+    " window dialog bar"
+    " der die das schaltfläche knopf taste symbol kontrollkästchen feld eingabefeld textfeld"
+    " menüpunkt menüeintrag registerkarte verknüpfung auswahlfeld"
+    " le la les l bouton icône case champ zone lien onglet élément liste"
+    " el los las botón icono casilla campo enlace pestaña elemento opción menú lista"
+    " przycisk ikona pole zakładka karta łącze pozycja"
+    " кнопка значок поле флажок ссылка вкладка пункт меню ввода"
+    " 按钮 图标 菜单 复选框 ボタン アイコン"
+)
+# Words that stand for one another; the first one of each line is what they are taken for.
+_SAME_WORDS = (
+    "close x schließen fermer cerrar zamknij закрыть",
+    *"0 zero,1 one,2 two,3 three,4 four,5 five,6 six,7 seven,8 eight,9 nine".split(","),
+)
+_SHORTCUT = re.compile(
+    r"\b(ctrl|control|strg|alt|shift|umschalt|maj|mayus|win|cmd)( ?\+ ?\w+)+|\bf\d{1,2}\b", re.I
+)
+_MNEMONIC = re.compile(r"\([&_]?\w\)")  # as East Asian menus have it: 保存(S)
+# Letters of scripts that write words without blanks between them.
+_UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
+# Of words that are longer, an ending of so many letters makes no other word: Setting, Settings.
+STEM_LEAST = 4
+ENDING_MOST = 2
+
+
+@lru_cache
+def _role_words() -> frozenset[str]:
+    return frozenset(fold(_ROLE_WORDS).split())
+
+
+@lru_cache
+def _same_words() -> Mapping[str, str]:
+    """Each of the words that stand for another one, and that one."""
+    found = {}
+    for line in _SAME_WORDS:
+        first, *others = fold(line).split()
+        found.update(dict.fromkeys(others, first))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def name_words(name: str) -> tuple[str, ...]:
+    """The words of a name that tell which thing it is, as they are compared.
+
+    Without case, accents, mnemonics, signs, shortcuts (behind a tab or not) and role words.
+    """
+    text = _MNEMONIC.sub(" ", name.partition("\t")[0][:FACT_CHARACTERS])
+    words = re.findall(r"\w+", fold_label(_SHORTCUT.sub(" ", text)))
+    same = _same_words()
+    return tuple(same.get(word, word) for word in words if word not in _role_words())
+
+
+def names_agree(said: str, name: str) -> bool:
+    """Whether both can mean one thing: the words of one are all among those of the other.
+
+    The order does not count. A name without a word that tells which thing it is agrees with all.
+    """
+    one = name_words(said)
+    other = name_words(name)
+    if not one or not other or "".join(one) == "".join(other):
+        return True
+    return _are_among(one, other) or _are_among(other, one)
+
+
+def names_equal(said: str, name: str) -> bool:
+    """Whether both have the same words."""
+    return sorted(name_words(said)) == sorted(name_words(name))
+
+
+def _are_among(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether each of the words is one of the others."""
+    return all(any(_is_word(word, other) for other in others) for word in words)
+
+
+def _is_word(word: str, other: str) -> bool:
+    """Whether both are one word, aside from its ending; unspaced scripts have it in the middle."""
+    if word == other:
+        return True
+    if _UNSPACED.search(word) and word in other:
+        return True
+    short, long = sorted((word, other), key=len)
+    if len(short) < STEM_LEAST or len(long) - len(short) > ENDING_MOST:
+        return False
+    return long.startswith(short)
+
+
+def quoted_control(control: Control) -> str:
+    """A control in a sentence: its name on one line, cut and in quotes, and its role."""
+    return f"{plain_line(control.name, 60)!r} ({control.role})"
+
+
+####################################################################################################
 # Bounds - what input must never reach or press
 ####################################################################################################
 
@@ -7139,6 +7294,16 @@ def refuse_window(window: Window, config: Config) -> None:
     if reason:
         raise ToolError(
             f"The window {quoted_title(window)} ({plain_line(window.program, 30)}) {reason}.",
+            "forbidden_window",
+        )
+
+
+def refuse_control(control: Control, config: Config) -> None:
+    """Raises ToolError if the process of a control is blocked, whatever window shows it."""
+    owner = Window(control.window, "", control.program)
+    if is_named(owner, split_list(config.blocked_windows)):
+        raise ToolError(
+            f"{quoted_control(control)} is of {plain_line(control.program, 30)}, which is blocked.",
             "forbidden_window",
         )
 
@@ -7195,6 +7360,10 @@ START_BUTTON = Coordinate(10, GRID - 20)
 Switch = Callable[[str, bool], None]  # presses or releases what has this name: a key or a button
 
 
+def _nothing(window: Window | None, control: Control | None) -> None:
+    """What is done before a secret where nobody has to know."""
+
+
 class Hands:
     """Mouse and keyboard, with the checks that hold in the middle of an act, too."""
 
@@ -7206,12 +7375,14 @@ class Hands:
         self.clock = clock
         self.stop = stop
         self.secrets = secrets
-        self.typing_secret: Callable[[Window | None], None] = lambda _: None  # before its first key
+        # Before its first key, with the window and the control that get it.
+        self.typing_secret: Callable[[Window | None, Control | None], object] = _nothing
         self.blocked = blocked_chords(config)
         self.aim = Point(-1, -1)  # where the program itself last put the mouse
         self.area = Rect(0, 0, 0, 0)  # the working area of the present act
         self._program: Program | None = None  # which the present act starts ...
         self._window: Window | None = None  # ... or brings to the front
+        self._field: Control | None = None  # that gets what the act types, if that is known
         self._place: Point | None = None  # where the mouse must be in the middle of an act
         self._sent = 0  # input events of the present act
         self._held: list[tuple[Switch, str]] = []  # pressed; let go of on every way out
@@ -7404,8 +7575,9 @@ class Hands:
         self.release()
         first = self.desktop.foreground()
         filled = self.secrets.fill(text)
-        if filled != text:
-            self.typing_secret(first)
+        hidden = self._field is not None and self._field.password
+        if filled != text or hidden:
+            self.typing_secret(first, self._field)
         for batch in text_batches(filled, self.config.text_batch_events):
             window = self.desktop.foreground()
             if not same_window(window, first):
@@ -7593,7 +7765,9 @@ class Actuator(Hands):
             return Performed(str(error), refusal_kind(error), self._sent, acted=True)
         finally:
             self._remember(attempt)
-        return Performed(self._done(act) + more, sent=self._sent, acted=True)
+        done = self._done(act) + more
+        known = tuple(attempt.controls)
+        return Performed(done, sent=self._sent, acted=True, controls=known)
 
     def _attempt(self, act: Act, frame: Frame) -> Attempt:
         """An act with what was done before it, and with the places that it clicks unnamed."""
@@ -7613,6 +7787,7 @@ class Actuator(Hands):
         self._place = self.desktop.cursor()
         self._program = attempt.program
         self._window = attempt.window
+        self._field = attempt.focused
         self.area = attempt.frame.area
         self.used_frame = attempt.frame.number
         self._sent = 0
@@ -7805,6 +7980,40 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
         refuse_window(window, actuator.config)
 
 
+def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
+    """What Windows knows of the controls that get the input; none of a blocked program's."""
+    if actuator.config.controls == "off":
+        return
+    desktop = actuator.desktop
+    places = attempt.places
+    if attempt.act.name in CLICKS and not places:
+        places = [desktop.cursor()]
+    known = [desktop.control_at(place) for place in places]
+    attempt.controls = [control for control in known if control]
+    if attempt.types:
+        attempt.focused = desktop.focused_control()
+    for control in (*attempt.controls, attempt.focused):
+        if control:
+            refuse_control(control, actuator.config)
+
+
+def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
+    """A password field takes secrets by their names only, unless the person allows `password`."""
+    field_there = attempt.focused
+    if not field_there or not field_there.password:
+        return
+    typed = re.sub(r"\{\{ ?\w+ ?\}\}", "", text_of(attempt.act)).strip("\r\n")
+    letter = keys_of(attempt.act).removeprefix("shift+")
+    if not typed and len(letter) != 1:
+        return
+    if not is_allowed(["password"], attempt, actuator.config):
+        raise ToolError(
+            f"{quoted_control(field_there)} is a password field, which takes only a secret by its"
+            " name in two braces; leave it to the person or report BLOCKED.",
+            "password_field",
+        )
+
+
 def gate_dry_run(actuator: Actuator, attempt: Attempt) -> str | None:
     """--dry-run: everything but the act itself, and but the question to the person."""
     if not actuator.config.dry_run:
@@ -7859,6 +8068,8 @@ GATES_OF_THE_LOOK: tuple[Gate, ...] = (
     gate_keyboard_in_area,
     gate_same_window,
     gate_windows,
+    gate_controls,
+    gate_password_field,
 )
 # The wait for the next minute and for the person come before what looks at the frame.
 GATES: tuple[Gate, ...] = (
@@ -8858,6 +9069,8 @@ class ModelServer:
         """
         wanted = self.config.lmstudio_model
         listed = self._listed()
+        if not self.config.vision:  # then any model will do
+            listed = [replace(info, vision=None) for info in listed]
         named = _named(listed, wanted) if wanted else []
         chosen = named[0] if named else own_choice(listed) or self._choice_of_person(listed)
         if chosen.vision is False:
@@ -11906,6 +12119,8 @@ def history_lines(record: ActionRecord, form: ReportForm) -> list[str]:
     effect = cut(record.result, EVIDENCE_CHARS if missing else 100)
     if record.changed is not None:
         effect = "screen changed" if record.changed else "screen did not change"
+        if record.known:
+            effect += f"; {cut(record.known, 160)}"
     args = "" if record.evidence else f" {cut(record.args, 100)}"
     lines = [f"  Turn_{record.turn}: {record.tool}{args} -> {effect}"]
     if record.evidence:
@@ -11984,11 +12199,14 @@ def executor_question(
     form: ReportForm,
     windows: Sequence[Window] = (),
     closer: bool = False,
+    listed: str = "",
 ) -> str:
     """What the executor is asked about its picture: all that is another one every turn."""
     lines = [f"WINDOW: {title_text(window)}"]
     if closer:
         lines.append(CLOSER_PICTURE)
+    if listed:
+        lines.append(f"CONTROLS (name · role · x,y):\n{listed}")
     behind = [other for other in windows if not same_window(other, window)]
     if behind:
         lines.append(f"BEHIND IT: {windows_text(behind)}")
@@ -12150,6 +12368,88 @@ def tools_in_text(tools: Sequence[JsonDict]) -> str:
 def call_in_text(name: str, arguments: str) -> str:
     """A call as TOOLS_IN_TEXT asks for it; `arguments` are JSON."""
     return f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {arguments}}}\n</tool_call>'
+
+
+NO_PICTURE = "There is no picture: these lines are all that can be known of the screen."
+LINES_MOST = 40  # of controls that a model is told
+LINES_CHARS = 1500
+# What a model may want to use comes first; all that stands in no line here, last.
+USEFUL_ROLES = (
+    ("edit", "combo box"),
+    ("button", "split button", "checkbox", "radio button", "menu item", "link", "tab"),
+    ("list item", "tree item", "slider", "spinner", "menu", "document"),
+    ("table row", "cell", "header item", "text"),
+)
+
+
+def controls_text(known: Iterable[Control], area: Rect) -> str:
+    """Lines `name · role · x,y` of the controls in an area, the most useful ones first."""
+    seen = [one for one in known if one.name and area.contains(middle_of(one.rect))]
+    lines: list[str] = []
+    left = LINES_CHARS
+    for control in sorted(seen, key=_uselessness):
+        at = to_grid(middle_of(control.rect), area)
+        line = f"{plain_line(control.name, 50)} · {control.role} · {at.x},{at.y}"
+        left -= len(line) + 1
+        if left < 0 or len(lines) == LINES_MOST:
+            break
+        if line not in lines:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _uselessness(control: Control) -> tuple[bool, bool, int]:
+    """Sorts controls: those that can be used, have the keyboard, are of a useful role."""
+    rank = len(USEFUL_ROLES)
+    for number, roles in enumerate(USEFUL_ROLES):
+        if control.role in roles:
+            rank = number
+    return not control.enabled, not control.focused, rank
+
+
+def other_control_text(place: Coordinate, hit: Control, meant: Control, at: Coordinate) -> str:
+    """What is told instead of a click where another control is than the one that was named."""
+    there = plain_line(hit.name, 60)
+    wanted = plain_line(meant.name, 60)
+    return f"At {_spot(place)} is {there!r}. {wanted!r} is at {_spot(at)}. Nothing was done."
+
+
+def _spot(place: Coordinate) -> str:
+    return f"[{place.x}, {place.y}]"
+
+
+def called_text(call: ToolCall) -> str:
+    """What stands for the model's call in front of such a correction."""
+    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    return f"I called {call.name} {cut(arguments, 300)}."
+
+
+def hit_text(control: Control, said: str) -> str:
+    """What was clicked, by its true name, and by the model's where that is another one."""
+    if not said or names_agree(said, control.name):
+        return quoted_control(control)
+    return f"{quoted_control(control)}, not {plain_line(said, 60)!r}"
+
+
+def checked_text(checked: bool) -> str:
+    """The state of a checkbox after a click on it."""
+    return "it is checked now" if checked else "it is not checked now"
+
+
+NO_FOCUS = "no control had the keyboard, so nothing may have been typed"
+NOT_WHAT_WAS_TYPED = "which lacks what was typed"
+
+
+def holds_text(value: str, right: bool) -> str:
+    """What a field holds after something was typed."""
+    shown = json.dumps(plain_line(value, 80), ensure_ascii=False)
+    held = f"the field now holds {shown}" if value else "the field is empty now"
+    return held if right else f"{held}, {NOT_WHAT_WAS_TYPED}"
+
+
+def no_field_text(control: Control) -> str:
+    """Where what has the keyboard takes no text."""
+    return f"the keyboard was on {quoted_control(control)}, which takes no text"
 
 
 SCREEN_RESIZED = "The screen's size changed since the last screenshot; take a new one."
@@ -13076,6 +13376,7 @@ def _byte_count(data: re.Match[bytes]) -> bytes:
 ####################################################################################################
 
 
+OTHER_CONTROL = "other_control"  # the kind of error of a click on another control than was named
 SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text
 # Settings that a request has only if a person gave them.
 SAMPLING_IF_SET = ("top_p", "top_k", "min_p", "presence_penalty", "seed")
@@ -13464,9 +13765,18 @@ class Voice:
         return Message("user", question, image, before=self._context)
 
     def ask_for_call(
-        self, role: Role, context: str, question: str, image: bytes, corrections: int
+        self,
+        role: Role,
+        context: str,
+        question: str,
+        image: bytes,
+        corrections: int,
+        objection: Callable[[Act], str] = lambda _: "",
     ) -> Answer:
-        """Asks until a call can be read, with so many short corrections on the cached prompt."""
+        """Asks until a call can be read, with so many short corrections on the cached prompt.
+
+        An `objection` to an act, if it is a text, is such a correction, too.
+        """
         tools = self.profile.schemas(role)
         messages = [self._placed(context, question, image)]
         said = ""
@@ -13478,7 +13788,12 @@ class Voice:
             try:
                 call = read_call(reply.message, reply.finish_reason, tools)
                 act = self.profile.vocabulary.parse(call)
-                return Answer(act, said, number)
+                reason = objection(act) if number <= corrections else ""
+                if not reason:
+                    return Answer(act, said, number)
+                self.logger.record(NoCallRecord(error=OTHER_CONTROL, text=reason))
+                messages.append(Message("assistant", called_text(call)))
+                messages.append(Message("user", reason))
             except ToolError as error:
                 lost = NoCallRecord(error=error.kind, text=str(error))
                 self.logger.record(lost)
@@ -14421,8 +14736,10 @@ class Eyes:
         title = self.logger.hide(frame.window.title)
         return replace(frame, window=replace(frame.window, title=title))
 
-    def secret_typed(self, window: Window | None) -> None:
+    def secret_typed(self, window: Window | None, typed_at: Control | None = None) -> None:
         """From now on that window is grey, and once the screen has reacted, the secret's place.
+
+        Of a password field it is known at once.
 
         The journal has it before the first key, so that a run that ends there is resumed with it.
         """
@@ -14434,6 +14751,8 @@ class Eyes:
             window=window.rect if window else self.desktop.screen(),
             before=self._shown,
         )
+        if typed_at and typed_at.password:
+            place = replace(place, box=typed_at.rect)
         self._keep_secret(place)
 
     def restore_secret(self, record: SecretRecord) -> None:
@@ -14550,6 +14869,224 @@ def _glance_size(frame: Frame) -> tuple[int, int]:
 
 
 ####################################################################################################
+# Control check - what an act is aimed at before it, and what Windows tells of it afterwards
+####################################################################################################
+
+LIST_MOST = 300  # controls of a window that are looked through
+# Acts whose result names what they hit.
+HITS = frozenset("click double_click triple_click right_click middle_click click_here".split())
+# What can have the keyboard and takes no text.
+TEXTLESS = frozenset("button, checkbox, radio button, link, tab, slider, menu item".split(", "))
+
+
+@dataclass
+class ControlCheck:
+    """Holds each click against what Windows knows to be there, and reads back what came of it.
+
+    A desktop that knows nothing changes nothing.
+    """
+
+    config: Config
+    desktop: Desktop
+    hide: Callable[[str], str]  # replaces secrets
+    fill: Callable[[str], str]  # ... and puts them in
+    by_name: bool = True  # whether acts say what they mean; the models' own grammars do not
+    _ahead: Future[list[Control]] | None = None  # the controls in front on the frame ...
+    _frame: int = 0  # ... with this number
+    # What was told since the last act, and what was there: the same again is what it wants.
+    _told: set[tuple[str, Rect]] = field(default_factory=set)
+    _knows_focus: bool = False  # whether anything was ever said to have the keyboard
+
+    @property
+    def on(self) -> bool:
+        """Whether controls are looked at."""
+        return self.config.controls != "off"
+
+    def begin(self, look: Look) -> None:
+        """Asks for the controls in front while the model thinks."""
+        self._ahead = None
+        if self.on and self.by_name and look.window:
+            self._frame = look.frame.number
+            self._ahead = ask_ahead(self.desktop, look.window, LIST_MOST)
+
+    def listed(self, look: Look) -> str:
+        """The controls in front as lines for a model, the most useful first; "" if unwanted."""
+        if self.config.vision and self.config.controls != "list":
+            return ""
+        known = self.known(look)
+        listed = self.hide(controls_text(known, look.frame.area))
+        return listed if self.config.vision else f"{NO_PICTURE}\n{listed}"
+
+    def known(self, look: Look) -> list[Control]:
+        """The controls of the window in front, topmost first."""
+        window = look.window
+        if not self.on or window is None:
+            return []
+        if self._ahead and self._frame == look.frame.number:
+            return self._ahead.result()
+        return self.desktop.controls(window, LIST_MOST, LIST_DEADLINE_S)
+
+    def objection(self, act: Act, look: Look) -> str:
+        """Why a click is not what the model means, if there is one control that it may mean.
+
+        Said once for a name and a place until the next act: the second time it is obeyed.
+        """
+        if not self.on or not self.by_name:
+            return ""
+        if self._ahead:
+            self._ahead.exception()  # waits for it, since one query is answered at a time
+        said = label_of(act)
+        places = values_of(act.args, Coordinate)
+        if not places or not name_words(said):
+            return ""
+        area = look.frame.area
+        listed = self.known(look)
+        point = to_point(places[0], area)
+        hit = self.desktop.control_at(point)
+        if hit is None or _is_called(hit, said):
+            return ""
+        meant = self._meant(said, point, listed, area)
+        key = (fold_label(said), hit.rect)
+        if meant is None or key in self._told:
+            return ""
+        self._told.add(key)
+        at = to_grid(middle_of(meant.rect), area)
+        return self.hide(other_control_text(places[0], hit, meant, at))
+
+    def _meant(
+        self, said: str, point: Point, listed: Iterable[Control], area: Rect
+    ) -> Control | None:
+        """The one visible control with that name; None if it is at the point anyway."""
+        agreeing = []
+        for control in listed:
+            if not _has_name(control, said):
+                continue
+            if control.rect.contains(point) and control.role not in HOLDERS:
+                return None
+            if area.contains(middle_of(control.rect)):
+                agreeing.append(control)
+        meant = _likeliest(said, agreeing)
+        if len(meant) != 1:
+            return None
+        middle = middle_of(meant[0].rect)
+        seen = self.desktop.control_at(middle)
+        if seen is None or not _has_name(seen, said):
+            return None  # something lies above it
+        return meant[0]
+
+    def told_of(self, step: Act, performed: Performed) -> tuple[str, str]:
+        """The result of a step that was performed, and what of it Windows tells."""
+        self._told.clear()
+        result = performed.result
+        told: list[str] = []
+        named = []
+        for control in performed.controls:
+            # A click on a window may well be one on what it alone knows to be there.
+            if control.name and control.role not in HOLDERS:
+                named.append(control)
+        if step.name in HITS and named:
+            said = label_of(step) if self.by_name else ""
+            hit = hit_text(named[0], said)
+            deed = result.partition(":")[0]
+            result = f"{deed} {hit}"
+            told.append(hit)
+        read = self._read_back(step, performed.controls) if self.on else ""
+        if read:
+            result += f"; {read}"
+            told.append(read)
+        return result, "; ".join(told)
+
+    def _read_back(self, step: Act, controls: Sequence[Control]) -> str:
+        """What the control that got a click or a text says now."""
+        if isinstance(step.args, TypeTextArgs):
+            return self._typed(step.args.text)
+        if step.name not in HITS or not controls:
+            return ""
+        hit = controls[0]
+        if hit.checked is None:
+            return ""
+        now = self.desktop.control_at(middle_of(hit.rect))
+        if now is None or now.checked is None or now.role != hit.role:
+            return ""
+        return checked_text(now.checked)
+
+    def facts(self) -> list[str]:
+        """What is known of the control that has the keyboard, a sentence for the verifier."""
+        if not self.on:
+            return []
+        typed_at = self.desktop.focused_control()
+        if typed_at is None or typed_at.password:
+            return []
+        sentence = f"The keyboard is in {quoted_control(typed_at)}"
+        if typed_at.value is not None:
+            # Hidden before it is cut, or a part of a secret would be left.
+            sentence += f", which holds {quoted_name(self.hide(typed_at.value), 200)}"
+        return [f"{sentence}."]
+
+    def _typed(self, text: str) -> str:
+        """What the field holds that has the keyboard, after this was typed."""
+        typed_at = self.desktop.focused_control()
+        if typed_at is None:
+            return NO_FOCUS if self._knows_focus else ""
+        self._knows_focus = True
+        # A secret that a field shows in part could not be hidden.
+        is_secret = typed_at.password or self.fill(text) != text
+        if is_secret or text.endswith("\n"):
+            return ""
+        value = typed_at.value
+        if value is None:
+            return no_field_text(typed_at) if typed_at.role in TEXTLESS else ""
+        is_whole = len(value) < TEXT_MOST - 1
+        right = _packed(text) in _packed(value)
+        return holds_text(self.hide(value), right or not is_whole)
+
+
+def _packed(text: str) -> str:
+    """A text without blanks and line ends, which fields change."""
+    words = text.split()
+    return "".join(words)
+
+
+def _has_name(control: Control, said: str) -> bool:
+    """Whether a control has a name, and it agrees."""
+    if not name_words(control.name):
+        return False
+    return names_agree(said, control.name)
+
+
+def _is_called(hit: Control, said: str) -> bool:
+    """Whether a control may be meant: by its name, by having none, or by what it holds."""
+    if names_agree(said, hit.name):
+        return True
+    value = cut(hit.value or "", 100)
+    if not name_words(value):
+        return False
+    return names_agree(said, value)
+
+
+def _likeliest(said: str, agreeing: list[Control]) -> list[Control]:
+    """Those with exactly that name, if there are any; no captions, and nothing twice."""
+    exact = []
+    for control in agreeing:
+        if names_equal(said, control.name):
+            exact.append(control)
+    found = exact or agreeing
+    telling = []
+    for control in found:
+        if control.role not in CAPTIONS:
+            telling.append(control)
+    kept: list[Control] = []
+    for control in telling or found:
+        middle = middle_of(control.rect)
+        if not any(other.rect.contains(middle) for other in kept):
+            kept.append(control)
+    return kept
+
+
+CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
+
+
+####################################################################################################
 # Turn engine - look, ask, perform, settle, record - once
 ####################################################################################################
 
@@ -14597,6 +15134,8 @@ class Course:
     after: Frame  # the last look
     whole: Frame  # the same where that showed a part of the area only
     results: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)  # what Windows told of the controls
+    targets: list[Control] = field(default_factory=list)
     refused: str = ""  # the kind of error that ended it
     begun: bool = False  # whether any input was sent
     acted: bool = False  # whether a step was performed whole
@@ -14627,6 +15166,7 @@ class Engine:
     clock: Clock
     say: Callable[[str], None]  # one line for the person, and into the log
     grammar: Grammar | None = None  # that the executor speaks; None: the profile's vocabulary
+    controls: ControlCheck = field(init=False)
     began: float = 0.0  # when the turn did
     changed_last: bool = True  # whether the last act may have changed the screen
     filled: int = 0  # the handle of the window in front, if text was typed into it
@@ -14636,10 +15176,20 @@ class Engine:
     _watched: Screens = field(default_factory=Screens)  # what was looked at without an act
     _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
 
+    def __post_init__(self) -> None:
+        secrets = self.actuator.secrets
+        self.controls = ControlCheck(self.config, self.eyes.desktop, self.logger.hide, secrets.fill)
+        self.controls.by_name = self.grammar is None
+
     @property
     def executor(self) -> Role:
         """The role that acts."""
         return self.profile.roles["executor"]
+
+    def objection(self, look: Look, act: Act) -> str:
+        """Why a click does not reach what the model means, or nothing; raises ToolError."""
+        corrected = self.correction.act(act)
+        return self.controls.objection(corrected, look)
 
     def perform(self, act: Act, look: Look, turn: int) -> Deed:
         """Performs an act on what `look` shows, waits for rest, and records both.
@@ -14655,12 +15205,13 @@ class Engine:
         self.logger.record(IntentRecord(turn=turn, tool=act.name, args=act.given))
         self.logger.publish(Phase(f"doing {act.name}"))
         begin = self.clock.now()
-        frame = look.frame
-        if outside:
-            deed = _refused(act, "outside", outside, begun=False)
+        reason = outside or self.controls.objection(act, look)
+        if reason:
+            kind = "outside" if outside else OTHER_CONTROL
+            deed = _refused(act, kind, reason, begun=False)
             times: JsonDict = {}
         else:
-            deed, times = self._perform(act, frame)
+            deed, times = self._perform(act, look.frame)
         deed = replace(deed, result=self.logger.hide(deed.result))
         seconds = round(self.clock.now() - begin, 3)
         self.logger.record(
@@ -14695,15 +15246,17 @@ class Engine:
         if not course.acted:
             dry = self.config.dry_run and act.name in HANDS
             return Deed(act, course.said, changed=None, dry=dry), {}
-        times = {
+        times: JsonDict = {
             "settle_ms": round(course.settle_s * 1000),
             "act": round(course.act_s, 3),
         }
+        if course.targets:
+            times["targets"] = [control.to_json() for control in course.targets]
         deed = self._seen_deed(act, course.said, whole, course.after)
         if course.refused:
             broken = _refused(act, course.refused, course.said, course.begun)
             return replace(broken, new=deed.new), times
-        return deed, times
+        return replace(deed, known="; ".join(course.known)), times
 
     def _take_step(self, step: Act, course: Course) -> None:
         """One step on what the last one led to, and the rest after it."""
@@ -14727,8 +15280,17 @@ class Engine:
             course.act_s += sent - begin
             course.settle_s += course.after.taken_at - sent
             self.actuator.settled()
+            self._take_known(step, performed, course)
         except Win32Error as error:
             course.stop("windows", str(error))
+
+    def _take_known(self, step: Act, performed: Performed, course: Course) -> None:
+        """What Windows knows of what the step was done to, and what that says now."""
+        result, known = self.controls.told_of(step, performed)
+        course.results[-1] = result
+        course.targets += [replace(control, value=None) for control in performed.controls]
+        if known:
+            course.known.append(known)
 
     def _seen_deed(self, act: Act, result: str, frame: Frame, after: Frame) -> Deed:
         """An act that was performed whole, judged by the frames before and after it."""
@@ -14924,6 +15486,10 @@ def known_facts(engine: Engine, files: Sequence[FileFact]) -> list[str]:
     """What the program knows for certain, a line each, for the verifier."""
     front = engine.eyes.desktop.foreground()
     facts = [f"The window in front is {title_text(front)}."]
+    if engine.controls.on:
+        opened = windows_text(engine.eyes.windows())
+        facts.append(f"Open windows: {opened}.")
+    facts += engine.controls.facts()
     for file in files:
         facts.append(str(file))
     hidden = map(engine.logger.hide, facts)
@@ -15057,15 +15623,25 @@ def judge(
     look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}")
     files = file_facts(engine, state.task)
     facts = known_facts(engine, files)
+    if not engine.config.vision:
+        listed = engine.controls.listed(look)
+        facts.append(listed)
     text = verifier_text(state.task, evidence, state.done_when, facts)
     verdict = []
-    question = Message("user", text, look.base64)
+    question = Message("user", text, picture_for(engine, look))
     for ruling in ask_verifier(engine, state.done_when, question):
         by_facts = ruling_by_facts(ruling.check, files)
         verdict.append(by_facts or ruling)
     verdict += rulings_on_files(state.task, files)
     record_verdict(engine, verdict)
     return tuple(verdict)
+
+
+def picture_for(engine: Engine, look: Look) -> bytes:
+    """The picture of a look as base64; none for a model that sees nothing."""
+    if engine.config.vision:
+        return look.base64
+    return b""
 
 
 def record_verdict(engine: Engine, verdict: Sequence[Ruling]) -> None:
@@ -15433,9 +16009,22 @@ def native_call(call: GrammarCall) -> ToolCall:
     return ToolCall(call.name, arguments)
 
 
+def refuse_blindness(profile: Profile, grammar: str) -> None:
+    """Raises ConfigError where a model needs pictures."""
+    lists_controls = profile.loop in ("two_agent", "native")
+    if not lists_controls or grammar not in ("", TOOLS_GRAMMAR):
+        raise ConfigError(
+            "Without pictures a model knows the list of controls only, which the profiles planner,"
+            " commander and native have with tools; leave --no-vision or the grammar away."
+        )
+
+
 def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
     """The grammar that the role that acts speaks, None for tools; raises ConfigError."""
     name = config.executor_grammar
+    if not config.vision:
+        refuse_blindness(profile, name)
+        return None
     if not name and profile.loop == "native":
         name = grammar_for(model.stored or model.name, model.architecture)
         if not GRAMMARS[name].whole_tasks:
@@ -15770,6 +16359,7 @@ def perform_native(
         result=deed.result,
         changed=deed.changed,
         region=deed.region,
+        known=deed.known,
     )
     return deed, progress, record
 
@@ -15785,8 +16375,8 @@ def end_native(
         outcome, result = give_up(engine, state, text)
     else:
         outcome, result = check_completion(engine, state, text or NO_CLAIM_SAID)
-        if outcome and call.name == "answer":  # all of it, since that is what was asked for
-            outcome = Outcome("completed", text)
+        if outcome and outcome.kind == "completed" and call.name == "answer":
+            outcome = outcome._replace(text=text)  # all of it, since that is what was asked for
     record = replace(
         record,
         tool=ENDING_ACTS[call.name],
@@ -15925,16 +16515,24 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     state.since_review += 1
     config = engine.config
     look = engine.eyes.look(state.turn)
+    engine.controls.begin(look)
     windows = engine.eyes.windows() if config.extra_tools else ()
     form = engine.profile.report
     answer = engine.voice.ask_for_call(
         engine.executor,
         context_text(state, form, config.dry_run),
         executor_question(
-            state, look.window, config, form, windows, closer=look.frame.whole is not None
+            state,
+            look.window,
+            config,
+            form,
+            windows,
+            closer=look.frame.whole is not None,
+            listed=engine.controls.listed(look),
         ),
-        look.base64,
+        picture_for(engine, look),
         config.reply_corrections,
+        partial(engine.objection, look),
     )
     record = ActionRecord(state.turn, screenshot=look.screenshot, response_text=answer.said)
     if answer.act is None:
@@ -15976,6 +16574,7 @@ def follow_executor(
             record,
             changed=deed.changed,
             region=deed.region,
+            known=deed.known,
         )
     if act.call.ignored:
         result += ignored_text(act.call.ignored)
@@ -16800,27 +17399,52 @@ LOOPS: Mapping[str, Callable[[Engine, AgentState], Outcome]] = {
 
 
 class Step(NamedTuple):
-    """One act of a recording: the tool, its arguments as JSON, the screenshot it was done on."""
+    """One act of a recording: the tool, its arguments as JSON, the screenshot it was done on.
+
+    `targets` are the controls that it was done to, as far as they were known.
+    """
 
     tool: str
-    arguments: Mapping[str, Any]
+    arguments: JsonDict
     screenshot: str
+    targets: Sequence[JsonDict] = ()
+
+
+class Repeated(NamedTuple):
+    """One act that is to be repeated, its screenshot, and the control that it was done to."""
+
+    act: Act
+    screenshot: str
+    target: Control | None
 
 
 class Recording(NamedTuple):
     """The acts of the run in `folder`."""
 
     folder: str
-    steps: Sequence[Step | tuple[str, Mapping[str, Any], str]]
+    # In a script that was saved before targets were known, each has three items only.
+    steps: Sequence[Step | tuple[str, JsonDict, str]]
 
-    def acts(self) -> list[tuple[Act, str]]:
-        """The acts, checked like a model's calls, each with its screenshot; raises ToolError."""
+    def acts(self) -> list[Repeated]:
+        """The acts, checked like a model's calls; raises ToolError."""
         words = Vocabulary({name: name for name in HANDS})
         found = []
-        for tool, arguments, screenshot in self.steps:
-            call = ToolCall(tool, dict(arguments))
-            found.append((words.parse(call), screenshot))
+        for item in self.steps:
+            step = Step(*item)
+            call = ToolCall(step.tool, dict(step.arguments))
+            again = Repeated(words.parse(call), step.screenshot, _target_of(step))
+            found.append(again)
         return found
+
+
+def _target_of(step: Step) -> Control | None:
+    """The one control with a name that a step was done to."""
+    if len(step.targets) != 1:
+        return None
+    with suppress(ValueError):
+        target = Control.from_json(step.targets[0])
+        return target if target.name else None
+    return None
 
 
 def recording_of(folder: Path) -> Recording:
@@ -16835,7 +17459,9 @@ def recording_of(folder: Path) -> Recording:
         elif isinstance(record, IntentRecord):
             intent = record
         elif isinstance(record, ResultRecord) and record.changed is not None:
-            steps.append(Step(intent.tool, _replayable(intent.args), screenshot))
+            args = _replayable(intent.args)
+            targets = tuple(map(json_object, record.targets or ()))
+            steps.append(Step(intent.tool, args, screenshot, targets))
     if journal.damaged or not steps:  # with a line lost, maybe an act
         reason = "it is damaged" if steps else "nothing was done in it"
         raise AgentError(f"{folder} cannot be repeated: {reason}.")
@@ -16859,16 +17485,18 @@ class Playback:
     """A recording that is being repeated."""
 
     folder: Path
-    steps: deque[tuple[Act, str]]  # those that are left
+    steps: deque[Repeated]  # those that are left
     number: int  # of steps in all
     looks: Mapping[str, LookRecord]  # by screenshot
+    moved: int = 0  # acts whose target was found at another place
 
 
 def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
     """Repeats the acts one by one, each only where the screen looks as it did then."""
     steps = recording.acts()
     folder = Path(recording.folder)
-    for act, _ in steps:
+    engine.controls.by_name = False  # what was done then is done again, whatever it was called
+    for act, *_ in steps:
         if isinstance(act.args, TypeTextArgs) and "{{" in engine.actuator.secrets.fill(
             act.args.text
         ):
@@ -16886,8 +17514,18 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
 
 def replay_turn(engine: Engine, state: AgentState, playback: Playback) -> Outcome | None:
     """One act, as soon as the screen around its target looks as recorded."""
-    act, screenshot = playback.steps[0]
+    act, screenshot, target = playback.steps[0]
     look, share = wait_for_likeness(engine, state, playback)
+    note = ""
+    if look is None and target:
+        look = engine.eyes.look(state.turn)
+        now = moved_target(engine, look, playback)
+        if now:
+            act = at_place(act, to_grid(middle_of(now.rect), look.frame.area))
+            note = f"; {moved_text(target, now)}"
+            playback.moved += 1
+        else:
+            look = None
     if look is None:
         return Outcome(
             "differs",
@@ -16896,7 +17534,8 @@ def replay_turn(engine: Engine, state: AgentState, playback: Playback) -> Outcom
             f" at most {engine.config.replay_tolerance:.0%} may differ.",
         )
     deed, _ = perform_act(engine, state, act, look)
-    record = ActionRecord(state.turn, act.name, act.shown, deed.result, look.screenshot)
+    result = deed.result + note
+    record = ActionRecord(state.turn, act.name, act.shown, result, look.screenshot)
     note_action(engine, state, replace(record, changed=deed.changed, region=deed.region))
     if deed.wants_a_look:  # a pause in between
         return None
@@ -16905,14 +17544,58 @@ def replay_turn(engine: Engine, state: AgentState, playback: Playback) -> Outcom
     playback.steps.popleft()
     if playback.steps:
         return None
-    return Outcome("completed", f"Repeated {playback.number} acts.")
+    text = f"Repeated {playback.number} acts"
+    if playback.moved:
+        text += f", {playback.moved} of them where the target is now"
+    return Outcome("completed", f"{text}.")
+
+
+def moved_target(engine: Engine, look: Look, playback: Playback) -> Control | None:
+    """The target of the next act, if it is at another place in its window, and alone of its name.
+
+    The window is that of the same program; nothing may lie above the target.
+    """
+    act, screenshot, target = playback.steps[0]
+    recorded = playback.looks.get(screenshot)
+    if target is None or recorded is None or len(values_of(act.args, Coordinate)) != 1:
+        return None
+    if recorded.program != window_program(look.frame):
+        return None
+    alike = []
+    for control in engine.controls.known(look):
+        if (control.name, control.role) == (target.name, target.role):
+            alike.append(control)
+    if len(alike) != 1 or alike[0].rect == target.rect:
+        return None
+    middle = middle_of(alike[0].rect)
+    seen = engine.eyes.desktop.control_at(middle)
+    if seen is None or seen.name != target.name or not look.frame.area.contains(middle):
+        return None
+    return alike[0]
+
+
+def at_place(act: Act, place: Coordinate) -> Act:
+    """An act of one place, at another one."""
+    kinds = annotations_of(type(act.args))
+    names = [name for name, kind in kinds.items() if kind is Coordinate]
+    args = replace(act.args, **dict.fromkeys(names, place))
+    return replace(act, args=args)
+
+
+def moved_text(then: Control, now: Control) -> str:
+    """What is told of a target that is at another place, both in pixels of the screen."""
+    before = middle_of(then.rect)
+    after = middle_of(now.rect)
+    return (
+        f"{quoted_control(then)} was at ({before.x}, {before.y}) and is at ({after.x}, {after.y})"
+    )
 
 
 def wait_for_likeness(
     engine: Engine, state: AgentState, playback: Playback
 ) -> tuple[Look | None, float]:
     """A look on which the next act can be done, or None and the share that differs (0 to 1)."""
-    act, screenshot = playback.steps[0]
+    act, screenshot, _ = playback.steps[0]
     recorded = playback.looks.get(screenshot)
     if recorded is None:
         name = screenshot[:80] or "the screenshot"
@@ -22194,7 +22877,7 @@ class Middle(NamedTuple):
     y: float
 
 
-def middle_of(rect: Rect) -> Middle:
+def centre_of(rect: Rect) -> Middle:
     """The centre of a rectangle in pixels."""
     right = rect.right - 1
     bottom = rect.bottom - 1
@@ -22206,7 +22889,7 @@ def middle_of(rect: Rect) -> Middle:
 
 def grid_place(rect: Rect, whole: Rect) -> Middle:
     """The centre of a rectangle on the grid, as `to_point` places it."""
-    middle = middle_of(rect)
+    middle = centre_of(rect)
     return Middle(
         x=middle.x * GRID / (whole.width - 1),
         y=middle.y * GRID / (whole.height - 1),
@@ -22695,7 +23378,7 @@ class Bench:
         point = to_point(said, self.whole)
         target = item.target
         true_x, true_y = grid_place(target, self.whole)
-        middle = middle_of(target)
+        middle = centre_of(target)
         return replace(
             line,
             right=target.contains(point),
@@ -23980,6 +24663,11 @@ OPTIONS = (
         "primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels, or X1,Y1,X2,Y2 as fractions (0.0 to 1.0)",
         _metavar("AREA"),
     ),
+    Option(
+        "--no-vision",
+        "send no pictures but a list of controls, for a model that reads text only",
+        {"action": "store_const", "const": False, "dest": "vision"},
+    ),
     Option("--endpoint", "chat URL of the server", _metavar("URL", "lmstudio_endpoint")),
     Option(
         "--model",
@@ -24213,8 +24901,8 @@ def save_script(root: Path, words: Sequence[str]) -> Iterator[str]:
 def list_acts(recording: Recording) -> Iterator[str]:
     """--replay with --dry-run: the acts that would be done."""
     acts = recording.acts()
-    for number, (act, screenshot) in enumerate(acts, 1):
-        row = f"{number:>4}  {act}  {screenshot}"
+    for number, again in enumerate(acts, 1):
+        row = f"{number:>4}  {again.act}  {again.screenshot}"
         yield row.rstrip()
     yield f"Dry run of {len(acts)} acts."
 
@@ -24735,11 +25423,11 @@ def open_session(
 ) -> Session:
     """Wires a run together; what must be undone at its end goes to `undo`."""
     secrets = read_secrets(options.secret)
-    level = 1 + options.verbose - options.quiet
-    terminal = Terminal(clock, level, secrets.hide, undo)
+    terminal = Terminal(clock, 1 + options.verbose - options.quiet, secrets.hide, undo)
     desktop = open_desktop(options, clock)
     if isinstance(desktop, WindowsDesktop):
         refuse_second_program(desktop.api)
+        begin_controls(desktop.control_source, config, undo)
     try_screen(desktop, config)
     recording: Recording | None = options.recording
     if options.demo and not recording:

@@ -462,8 +462,10 @@ class SeveralSteps(EngineCase):
             {"text": "abc", "position": {"x": 500, "y": 500}, "submit": True, "reasoning": ""},
         )
         recording = agent.recording_of(self.made.logger.folder)
-        ((again, _),) = recording.acts()
-        self.assertEqual(again.args, agent.TypeTextArgs("abc", Coordinate(500, 500), False, True))
+        (again,) = recording.acts()
+        self.assertEqual(
+            again.act.args, agent.TypeTextArgs("abc", Coordinate(500, 500), False, True)
+        )
 
     def test_words_for_true_and_false_are_read_and_nothing_else(self) -> None:
         tools = WORDS.schemas(["type_text"])

@@ -1,0 +1,455 @@
+"""A click is held against what Windows knows to be there, and what came of an act is read back."""
+
+from __future__ import annotations
+
+import unittest
+from contextlib import ExitStack
+from typing import Any
+from unittest import mock
+
+import agent
+from agent import Control, KnownControls, Rect
+from tests import scripted
+from tests.scripted import PLAN, EngineCase, call, user_text
+
+# The plain desktop has 64x36 pixels.
+SAVE = Control("Save", "button", Rect(0, 0, 20, 10), window=1)
+CANCEL = Control("Cancel", "button", Rect(30, 0, 20, 10), window=1)
+WINDOW = Control("Plain", "window", Rect(0, 0, 64, 36), window=1)
+ON_CANCEL = [600, 100]
+ON_SAVE = [150, 100]
+
+
+def click(label: str, position: list[int]) -> dict[str, Any]:
+    return call("click_screen_element", element_name=label, position=position, reasoning="as told")
+
+
+class ControlCase(EngineCase):
+    def run_turn(
+        self, replies: list[dict[str, Any]], known: list[Control], **settings: Any
+    ) -> tuple[agent.Engine, agent.AgentState, list[dict[str, Any]]]:
+        """One turn of the executor, which answers with these replies; and its requests."""
+        left = list(replies)
+        requests: list[dict[str, Any]] = []
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            requests.append(request)
+            return left.pop(0)
+
+        engine, state = self.engine(decide, **settings)
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        desktop.known = KnownControls([*known, WINDOW])
+        state.mode = agent.EXECUTION
+        state.execution_instructions = "Click Save."
+        state.increment_turn()
+        agent.two_agent_turn(engine, state)
+        return engine, state, requests
+
+    @staticmethod
+    def pressed(engine: agent.Engine) -> list[tuple[Any, ...]]:
+        """Where the button went down."""
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        places = []
+        place: tuple[Any, ...] = ()
+        for item in desktop.inputs:
+            place = item if item[0] == "move" else place
+            if item[0] == "button" and item[2]:
+                places.append(place[1:])
+        return places
+
+
+class TheCheckBeforeAClick(ControlCase):
+    def test_a_click_on_another_control_is_told_at_once_and_not_done(self) -> None:
+        replies = [click("Save", ON_CANCEL), click("Save", ON_SAVE)]
+        engine, state, requests = self.run_turn(replies, [SAVE, CANCEL])
+        self.assertEqual(len(requests), 2)
+        self.assertEqual(state.turn, 1)  # it costs no turn
+        said = requests[1]["messages"][-1]["content"]
+        self.assertEqual(
+            said, "At [600, 100] is 'Cancel'. 'Save' is at [159, 143]. Nothing was done."
+        )
+        self.assertEqual(requests[1]["messages"][:2], requests[0]["messages"])  # the cached prompt
+        self.assertEqual(len(self.pressed(engine)), 1)
+        self.assertTrue(SAVE.rect.contains(agent.Point(*self.pressed(engine)[0])))
+
+    def test_the_second_time_the_model_has_its_way(self) -> None:
+        replies = [click("Save", ON_CANCEL), click("Save", ON_CANCEL)]
+        engine, state, requests = self.run_turn(replies, [SAVE, CANCEL])
+        self.assertEqual(len(requests), 2)
+        self.assertTrue(CANCEL.rect.contains(agent.Point(*self.pressed(engine)[0])))
+        self.assertEqual(
+            state.memory.active_history[-1].result, "Clicked 'Cancel' (button), not 'Save'"
+        )
+
+    def test_a_click_that_agrees_goes_on(self) -> None:
+        for label in ("Save", "save button", "&Save..."):
+            with self.subTest(label=label):
+                _, state, requests = self.run_turn([click(label, ON_SAVE)], [SAVE, CANCEL])
+                self.assertEqual(len(requests), 1)
+                result = state.memory.active_history[-1].result
+                self.assertEqual(result, "Clicked 'Save' (button)")
+
+    def test_where_no_control_or_more_than_one_agrees_it_goes_on_and_names_what_was_there(
+        self,
+    ) -> None:
+        other = Control("Save", "button", Rect(0, 20, 20, 10), window=1)
+        for known in ([CANCEL], [SAVE, CANCEL, other]):
+            with self.subTest(known=len(known)):
+                _, state, requests = self.run_turn([click("Save", ON_CANCEL)], known)
+                self.assertEqual(len(requests), 1)
+                result = state.memory.active_history[-1].result
+                self.assertEqual(result, "Clicked 'Cancel' (button), not 'Save'")
+
+    def test_a_control_without_a_name_is_no_reason_to_ask(self) -> None:
+        nameless = Control("", "button", CANCEL.rect, window=1)
+        _, state, requests = self.run_turn([click("Save", ON_CANCEL)], [SAVE, nameless])
+        self.assertEqual(len(requests), 1)
+        self.assertEqual(state.memory.active_history[-1].result, "Clicked: Save")
+
+    def test_one_that_something_covers_or_that_is_out_of_the_picture_is_not_offered(self) -> None:
+        cover = Control("Help", "pane", SAVE.rect, window=1)
+        outside = Control("Save", "button", Rect(100, 0, 20, 10), window=1)
+        for known in ([cover, SAVE, CANCEL], [outside, CANCEL]):
+            _, _, requests = self.run_turn([click("Save", ON_CANCEL)], known)
+            self.assertEqual(len(requests), 1)
+
+    def test_a_caption_of_the_same_name_counts_for_nothing(self) -> None:
+        caption = Control("Save", "text", Rect(0, 20, 20, 10), window=1)
+        replies = [click("Save", ON_CANCEL), click("Save", ON_SAVE)]
+        _, _, requests = self.run_turn(replies, [caption, SAVE, CANCEL])
+        self.assertEqual(len(requests), 2)
+
+    def test_switched_off_it_says_nothing(self) -> None:
+        _, state, requests = self.run_turn(
+            [click("Save", ON_CANCEL)], [SAVE, CANCEL], controls="off"
+        )
+        self.assertEqual(len(requests), 1)
+        self.assertEqual(state.memory.active_history[-1].result, "Clicked: Save")
+
+    def test_without_corrections_left_the_act_is_refused_with_the_same_words(self) -> None:
+        engine, state, _ = self.run_turn(
+            [click("Save", ON_CANCEL)], [SAVE, CANCEL], reply_corrections=0
+        )
+        self.assertEqual(self.pressed(engine), [])
+        result = state.memory.active_history[-1].result
+        self.assertTrue(result.startswith("Not done: At [600, 100] is 'Cancel'."), result)
+
+    def test_after_an_act_the_same_miss_is_told_again(self) -> None:
+        misses = [click("Save", ON_CANCEL)] * 2
+        engine, state, requests = self.run_turn([*misses, *misses], [SAVE, CANCEL])
+        state.increment_turn()
+        agent.two_agent_turn(engine, state)
+        self.assertEqual(len(requests), 4)
+        self.assertEqual(len(self.pressed(engine)), 2)
+
+    def test_a_secret_in_a_name_is_hidden(self) -> None:
+        secret = Control("hunter22", "button", CANCEL.rect, window=1)
+        engine, _, _ = self.run_turn([click("x1", ON_SAVE)], [])
+        engine.controls.hide = agent.Secrets({"PASS": "hunter22"}).hide
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        desktop.known = KnownControls([SAVE, secret, WINDOW])
+        look = engine.eyes.look(2)
+        act = engine.profile.vocabulary.parse(
+            agent.ToolCall("click_screen_element", {"element_name": "Save", "position": ON_CANCEL})
+        )
+        self.assertIn("'{{PASS}}'", engine.controls.objection(act, look))
+
+
+class OtherLoops(ControlCase):
+    def test_in_a_chat_it_is_a_refused_act_and_obeyed_the_second_time(self) -> None:
+        replies = [call("observe_screen")]
+        replies += [call("click_element", label="Save", x=600, y=100)] * 2
+        replies += [scripted.text("Saved.")]
+        server: list[dict[str, Any]] = []
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            server.append(request)
+            return replies.pop(0)
+
+        engine, state = self.engine(decide, "chat")
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        desktop.known = KnownControls([SAVE, CANCEL, WINDOW])
+        agent.run_agent(engine, state)
+        told = [
+            message["content"] for message in server[-1]["messages"] if message["role"] == "tool"
+        ]
+        self.assertIn("At [600, 100] is 'Cancel'. 'Save' is at [159, 143]", told[-2])
+        self.assertIn("Clicked 'Cancel' (button), not 'Save'", told[-1])
+        self.assertEqual(len(self.pressed(engine)), 1)
+
+    def test_a_grammar_without_names_is_told_what_it_hit_and_never_stopped(self) -> None:
+        engine, _ = self.engine(lambda _: PLAN, "native", executor_grammar="qwen3-vl")
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        desktop.known = KnownControls([SAVE, CANCEL, WINDOW])
+        arguments = {"element_name": "I click Save now.", "position": ON_CANCEL}
+        act = agent.CANONICAL.parse(agent.ToolCall("click", arguments))
+        deed = engine.perform(act, engine.eyes.look(1), 1)
+        self.assertEqual(deed.result, "Clicked 'Cancel' (button)")
+
+
+class TheWorker(unittest.TestCase):
+    def test_it_is_started_with_the_run_and_ended_with_it_unless_controls_are_off(self) -> None:
+        for setting, done in (
+            ("off", []),
+            ("check", ["begin", "close"]),
+            ("list", ["begin", "close"]),
+        ):
+            said: list[str] = []
+            worker = mock.create_autospec(agent.ControlsWorker, instance=True)
+            worker.begin.side_effect = lambda said=said: said.append("begin")
+            worker.close.side_effect = lambda said=said: said.append("close")
+            with ExitStack() as undo:
+                agent.begin_controls(worker, agent.Config(controls=setting), undo)
+            self.assertEqual(said, done)
+
+
+class TheGates(ControlCase):
+    """What a control is in truth counts for them, whatever the model calls it."""
+
+    def perform(self, known: list[Control], name: str, /, **arguments: Any) -> agent.Deed:
+        settings = arguments.pop("settings", {})
+        engine, _ = self.engine(lambda _: PLAN, **settings)
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        desktop.known = KnownControls([*known, WINDOW])
+        self.questions: list[str] = []
+        engine.actuator.confirm = lambda question: bool(self.questions.append(question))
+        self.engine_used = engine
+        act = engine.profile.vocabulary.parse(agent.ToolCall(name, arguments))
+        return engine.perform(act, engine.eyes.look(1), 1)
+
+    def test_a_button_whose_true_name_is_a_risk_asks(self) -> None:
+        delete = Control("Delete", "button", SAVE.rect, window=1)
+        deed = self.perform(
+            [delete], "click_screen_element", element_name="next", position=ON_SAVE, reasoning=""
+        )
+        self.assertEqual(deed.refused, "not_allowed")
+        self.assertIn("which is 'Delete'", self.questions[0])
+        self.assertLessEqual(len(self.questions[0]), 300)
+
+    def test_the_name_of_a_window_or_of_nothing_known_is_no_risk(self) -> None:
+        window = Control("Delete the file?", "window", SAVE.rect, window=1)
+        place = {"element_name": "next", "position": ON_SAVE, "reasoning": ""}
+        for known in ([window], []):
+            self.assertEqual(self.perform(known, "click_screen_element", **place).refused, "")
+
+    def test_a_password_field_takes_secrets_by_name_only(self) -> None:
+        edit = Control("Word", "edit", Rect(0, 20, 60, 10), focused=True, password=True, window=1)
+        deed = self.perform([edit], "type_text_input", text="hunter2")
+        self.assertEqual((deed.refused, deed.begun), ("password_field", False))
+        deed = self.perform([edit], "press_keyboard_key", key="h")
+        self.assertEqual(deed.refused, "password_field")
+        allowed = {"allow_risky": "secret"}
+        deed = self.perform([edit], "type_text_input", text="{{PASS}}", settings=allowed)
+        self.assertEqual(deed.refused, "")
+        allowed = {"allow_risky": "password"}
+        deed = self.perform([edit], "type_text_input", text="hunter2", settings=allowed)
+        self.assertEqual(deed.refused, "")
+
+    def test_the_place_of_a_password_field_is_grey_from_the_first_key(self) -> None:
+        edit = Control("Word", "edit", Rect(0, 20, 60, 10), focused=True, password=True, window=1)
+        allowed = {"allow_risky": "password"}
+        self.perform([edit], "type_text_input", text="hunter2", settings=allowed)
+        places = self.records(self.engine_used, "secret")
+        self.assertEqual(places[0]["box"], [0, 20, 60, 10])
+
+    def test_a_control_of_a_blocked_program_is_out_of_reach_whatever_shows_it(self) -> None:
+        inside = Control("Save", "button", SAVE.rect, window=1, program="bank.exe")
+        blocked = {"blocked_windows": "bank.exe"}
+        deed = self.perform(
+            [inside],
+            "click_screen_element",
+            element_name="Save",
+            position=ON_SAVE,
+            reasoning="",
+            settings=blocked,
+        )
+        self.assertEqual(deed.refused, "forbidden_window")
+        typed = agent.replace(inside, focused=True)
+        deed = self.perform([typed], "type_text_input", text="x", settings=blocked)
+        self.assertEqual(deed.refused, "forbidden_window")
+
+
+class DarkDesktop(scripted.PlainDesktop):
+    """The plain desktop in another colour, on which nothing looks as recorded."""
+
+    def glance(self, area: Rect, width: int, height: int) -> bytes:
+        return bytes(byte ^ 64 for byte in super().glance(area, width, height))
+
+
+class AReplay(ControlCase):
+    MOVED = agent.replace(SAVE, rect=Rect(40, 20, 20, 10))
+
+    def replayed(
+        self, known: list[Control]
+    ) -> tuple[agent.Outcome, agent.Engine, agent.AgentState]:
+        """Records a click on Save, and repeats it where the screen is another one."""
+        self.desktop_type = scripted.PlainDesktop
+        engine, _, _ = self.run_turn([click("Save", ON_SAVE)], [SAVE, CANCEL])
+        engine.logger.close()
+        recording = agent.recording_of(engine.logger.folder)
+        self.desktop_type = DarkDesktop
+        engine, state = self.engine(lambda _: PLAN, replay_patience=0.1)
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, DarkDesktop)
+        desktop.known = KnownControls([*known, WINDOW])
+        return agent.run_replay(engine, state, recording), engine, state
+
+    def test_a_target_that_moved_is_found_by_its_name_and_role(self) -> None:
+        outcome, engine, state = self.replayed([self.MOVED, CANCEL])
+        self.assertEqual(
+            (outcome.kind, outcome.text),
+            ("completed", "Repeated 1 acts, 1 of them where the target is now."),
+        )
+        self.assertTrue(self.MOVED.rect.contains(agent.Point(*self.pressed(engine)[0])))
+        result = state.memory.active_history[-1].result
+        self.assertIn("'Save' (button) was at (10, 5) and is at (50, 25)", result)
+
+    def test_one_of_two_or_of_another_role_or_none_is_not_taken(self) -> None:
+        twin = agent.replace(self.MOVED, rect=Rect(0, 25, 10, 8))
+        link = agent.replace(self.MOVED, role="link")
+        cover = Control("Help", "pane", self.MOVED.rect, window=1)
+        for known in ([self.MOVED, twin], [link], [], [SAVE], [cover, self.MOVED]):
+            with self.subTest(known=known):
+                outcome, engine, _ = self.replayed(known)
+                self.assertEqual(outcome.kind, "differs")
+                self.assertEqual(self.pressed(engine), [])
+
+    def test_a_script_from_before_targets_were_known_is_repeated_as_it_was(self) -> None:
+        recording = agent.Recording("run", [("click_here", {}, "turn.png")])
+        (again,) = recording.acts()
+        self.assertEqual((again.screenshot, again.target), ("turn.png", None))
+
+
+class TheList(ControlCase):
+    def test_it_stands_in_the_question_with_what_is_useful_first(self) -> None:
+        text = Control("Hint", "text", Rect(0, 25, 20, 5), window=1)
+        off = Control("Old", "button", Rect(30, 25, 20, 5), enabled=False, window=1)
+        _, _, requests = self.run_turn([click("Save", ON_SAVE)], [text, off, SAVE], controls="list")
+        told = user_text(requests[0])
+        self.assertIn("Save · button · 159,143\nHint · text · ", told)
+        self.assertLess(told.index("Hint · text"), told.index("Old · button"))
+        _, _, requests = self.run_turn([click("Save", ON_SAVE)], [SAVE])
+        self.assertNotIn("·", user_text(requests[0]))
+
+    def test_it_is_bounded(self) -> None:
+        many = [agent.replace(SAVE, name=f"Button {number}") for number in range(300)]
+        lines = agent.controls_text(many, Rect(0, 0, 64, 36)).splitlines()
+        self.assertEqual(len(lines), agent.LINES_MOST)
+        long = [agent.replace(SAVE, name=f"{number} {'x' * 90}") for number in range(300)]
+        told = agent.controls_text(long, Rect(0, 0, 64, 36))
+        self.assertLessEqual(len(told), agent.LINES_CHARS)
+
+    def test_without_vision_no_picture_is_sent(self) -> None:
+        _, _, requests = self.run_turn([click("Save", ON_SAVE)], [SAVE], vision=False)
+        self.assertNotIn("image_url", str(requests))
+        self.assertIn("There is no picture", user_text(requests[0]))
+        self.assertIn("Save · button", user_text(requests[0]))
+
+    def test_without_vision_only_loops_that_list_controls_run(self) -> None:
+        for profile, settings in (("chat", {}), ("native", {"executor_grammar": "qwen3-vl"})):
+            with self.assertRaises(agent.ConfigError):
+                self.engine(lambda _: PLAN, profile, vision=False, **settings)
+
+
+class TheFacts(ControlCase):
+    def test_the_verifier_hears_of_the_field_and_the_windows(self) -> None:
+        edit = Control("Name", "edit", SAVE.rect, value="Hello", focused=True, window=1)
+        engine, _, _ = self.run_turn([click("Name", ON_SAVE)], [edit])
+        facts = agent.known_facts(engine, [])
+        self.assertIn("The keyboard is in 'Name' (edit), which holds \"Hello\".", facts)
+        self.assertIn('Open windows: "Plain".', facts)
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        desktop.known = KnownControls([agent.replace(edit, password=True)])
+        self.assertNotIn("Hello", str(agent.known_facts(engine, [])))
+
+
+class WhatIsReadBack(ControlCase):
+    def typed(self, known: list[Control], text: str = "Hello", **settings: Any) -> str:
+        reply = call("type_text_input", text=text)
+        _, state, _ = self.run_turn([reply], known, **settings)
+        return state.memory.active_history[-1].result
+
+    def test_the_field_says_what_it_holds(self) -> None:
+        edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
+        self.assertEqual(self.typed([edit]), 'Typed: Hello; the field now holds "Hello"')
+        wrong = agent.replace(edit, value="Hallo")
+        self.assertEqual(
+            self.typed([wrong]),
+            'Typed: Hello; the field now holds "Hallo", which lacks what was typed',
+        )
+        empty = agent.replace(edit, value="")
+        self.assertIn("the field is empty now, which lacks", self.typed([empty]))
+
+    def test_a_value_is_cut(self) -> None:
+        edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello" * 99, focused=True)
+        self.assertLess(len(self.typed([edit])), 130)
+
+    def test_a_password_field_is_never_read(self) -> None:
+        edit = Control(
+            "Word", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, password=True
+        )
+        self.assertEqual(self.typed([edit], allow_risky="password"), "Typed: Hello")
+
+    def test_where_a_button_has_the_keyboard_it_is_said(self) -> None:
+        button = agent.replace(SAVE, focused=True)
+        self.assertEqual(
+            self.typed([button]),
+            "Typed: Hello; the keyboard was on 'Save' (button), which takes no text",
+        )
+
+    def test_no_focus_is_said_only_once_a_focus_was_known(self) -> None:
+        edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
+        engine, state, _ = self.run_turn([call("type_text_input", text="Hello")], [])
+        self.assertEqual(state.memory.active_history[-1].result, "Typed: Hello")
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        act = engine.profile.vocabulary.parse(agent.ToolCall("type_text_input", {"text": "Hello"}))
+        desktop.known = KnownControls([edit])
+        engine.perform(act, engine.eyes.look(2), 2)
+        desktop.known = KnownControls([SAVE])
+        deed = engine.perform(act, engine.eyes.look(3), 3)
+        self.assertIn("no control had the keyboard", deed.result)
+
+    def test_a_checkbox_says_its_state_after_a_click(self) -> None:
+        box = Control("Read only", "checkbox", SAVE.rect, checked=True, window=1)
+        _, state, _ = self.run_turn([click("Read only", ON_SAVE)], [box])
+        result = state.memory.active_history[-1].result
+        self.assertEqual(result, "Clicked 'Read only' (checkbox); it is checked now")
+
+    def test_the_planner_s_history_has_it_too(self) -> None:
+        replies = [click("Save", ON_CANCEL), click("Save", ON_CANCEL)]
+        engine, state, _ = self.run_turn(replies, [SAVE, CANCEL])
+        told = agent.context_text(state, engine.profile.report)
+        self.assertIn("screen changed; 'Cancel' (button), not 'Save'", told)
+
+    def test_the_journal_has_the_control_of_each_act_without_its_value(self) -> None:
+        engine, _, _ = self.run_turn([click("Save", ON_SAVE)], [agent.replace(SAVE, value="v")])
+        records = agent.read_journal(engine.logger.folder).records
+        results = [record for record in records if isinstance(record, agent.ResultRecord)]
+        self.assertEqual(
+            results[-1].targets,
+            [{"name": "Save", "role": "button", "rect": [0, 0, 20, 10], "window": 1}],
+        )
+
+    def test_a_desktop_that_knows_nothing_changes_nothing(self) -> None:
+        _, state, requests = self.run_turn([click("Save", ON_CANCEL)], [])
+        self.assertEqual(state.memory.active_history[-1].result, "Clicked: Save")
+        engine, state = self.engine(lambda _: PLAN)
+        look = engine.eyes.look(1)
+        act = engine.profile.vocabulary.parse(
+            agent.ToolCall("click_screen_element", {"element_name": "Save", "position": ON_SAVE})
+        )
+        deed = engine.perform(act, look, 1)
+        self.assertEqual((deed.result, deed.known), ("Clicked: Save", ""))
+        self.assertIn("CURRENT_TURN", user_text(requests[0]))
+
+
+if __name__ == "__main__":
+    unittest.main()
