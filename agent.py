@@ -115,6 +115,7 @@ except ImportError:
 
 import argparse
 import base64
+import codecs
 import ctypes
 import difflib
 import errno
@@ -1434,7 +1435,12 @@ class Act:
     def given(self) -> JsonDict:
         """The arguments as JSON knows them, without the optional ones that were left out."""
         values = asdict(self.args)
-        return {name: value for name, value in values.items() if not _is_left_out(value)}
+        required = {argument.name for argument in fields(self.args) if argument.default is MISSING}
+        return {
+            name: value
+            for name, value in values.items()
+            if name in required or not _is_left_out(value)
+        }
 
     @property
     def reasoning(self) -> str:
@@ -1552,7 +1558,10 @@ class HintRecord(Record):
 
 @dataclass(frozen=True)
 class LookRecord(Record):
-    """A look was taken; times in seconds, `window` (left, top, width, height) in its pixels."""
+    """A look was taken; times in seconds, `window` (left, top, width, height) in its pixels.
+
+    A closer look has the `part` of the screen that it shows, as `window` but in pixels of that.
+    """
 
     kind: ClassVar[str] = "look"
     screenshot: str = ""
@@ -1562,6 +1571,7 @@ class LookRecord(Record):
     encode: float = 0.0
     window: Region = (0, 0, 0, 0)
     program: str = ""
+    part: Region = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -6295,7 +6305,10 @@ def text_of(act: Act) -> str:
 
 def step_words(act: Act) -> str:
     """An act in one line for the rules that look at what came before: `press_key win+x`."""
-    said = keys_of(act) or fold(text_of(act)) or fold_label(label_of(act))
+    keys = keys_of(act)
+    if keys:  # a key that is held opens the same menus as one that is pressed
+        return f"press_key {keys[:100]}"
+    said = fold(text_of(act)) or fold_label(label_of(act))
     return f"{act.name} {said[:100]}"
 
 
@@ -6467,7 +6480,7 @@ MAIL_TITLES = whole_words(
 EXPLORER = r"^explorer\.exe$"
 # A dialog whose class is known is no window with a folder's or a page's name in its title.
 DIALOG = r"^(#32770|operationstatuswindow)?$"
-CONTEXT_MENU = r"^right_click |^press_key (menu|shift\+f10)$"
+CONTEXT_MENU = r"^right_click |^press_key ((shift\+)?apps|shift\+f10)$"  # apps: the menu key
 NOT_CANCELLED = {
     "act": rf"^({'|'.join(sorted(CLICKS))}|press_key|key_down|type_text)$",
     "label": r"^(?!.*\b(cancel|no|abbrechen|nein|annuler|non|cancelar|anuluj|nie|отмена|нет)\b)",
@@ -7593,7 +7606,8 @@ class Actuator(Hands):
 
     def _remember(self, attempt: Attempt) -> None:
         """Notes an act that was begun, for the rules that look at what came before."""
-        self.before.append(step_words(attempt.act))
+        if not isinstance(attempt.act.args, LetGoArgs):  # the end of the act that held them
+            self.before.append(step_words(attempt.act))
         clicked = attempt.reached[0] if attempt.reached else None
         self.lines.take(attempt.front if attempt.types else clicked, attempt.act)
 
@@ -7688,6 +7702,16 @@ def gate_blocked_chords(actuator: Actuator, attempt: Attempt) -> None:
     for chord in (*values_of(args, Chord), *values_of(args, Modifiers)):
         keys = [*actuator.held_keys, *parse_chord(chord)]
         refuse_chord(keys, actuator.blocked)
+
+
+def gate_start_menu(actuator: Actuator, attempt: Attempt) -> None:
+    """No text while the Windows key is held: it is let go of first, which opens the Start menu.
+
+    The text would go there, and was judged for the window that is in front now.
+    """
+    held = chord_codes(actuator.held_keys)
+    if values_of(attempt.act.args, Text) and VK_MAP["win"] in held:
+        raise ToolError("The Windows key was held, and is up now; look before typing.", "held_key")
 
 
 def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
@@ -7854,6 +7878,7 @@ GATES: tuple[Gate, ...] = (
     gate_single_step,
     gate_text_length,
     gate_blocked_chords,
+    gate_start_menu,
     gate_acts_per_minute,
     gate_person,
     gate_names,
@@ -12015,7 +12040,8 @@ def verifier_text(
     task: str, evidence: str, checks: Sequence[str] = (), facts: Sequence[str] = ()
 ) -> str:
     """The verifier's request beside its fresh picture."""
-    parts = [f"TASK: {task}", f"CLAIM: {evidence}"]
+    claim = " ".join(evidence[:FACT_CHARACTERS].split())  # else it could write FACTS of its own
+    parts = [f"TASK: {task}", f"CLAIM: {claim}"]
     if facts:
         parts.append("FACTS:\n" + "\n".join(facts))
     parts.append(f"CHECKS:\n{numbered_lines(checks or [task])}")
@@ -13815,6 +13841,7 @@ class Eyes:
                 encode=round(self.clock.now() - looked, 3),
                 window=_sides(window_box(frame)),
                 program=window_program(frame),
+                part=_sides(frame.area if frame.whole else Rect(0, 0, 0, 0)),
             )
         )
         # last, since a record waits for the picture before it
@@ -14256,6 +14283,9 @@ _ROOT = r"|/(?=\w)" if os.name == "posix" else ""
 _PLACE = rf"(?:(?:[A-Za-z]:|%\w{{1,40}}%)[\\/]{_ROOT})"
 _QUOTED_PATH = re.compile(rf"[\"'“”„«]({_PLACE}[^\"'“”«»\n]{{1,250}})")
 _BARE_PATH = re.compile(rf"(?<![\w/\\.:\"'“”„«])({_PLACE}[^\s\"'“”„«»<>|*?,;]{{1,250}})")
+WORDS_OF_A_NAME = 6  # behind a path without quotes, in which it may go on
+_SUFFIX = re.compile(r"\w\.\w{1,5}$")
+_STOPS_OF_A_PATH = ".:!?)]}"
 _QUOTED_TEXT = re.compile(r"[\"“”„«]([^\"“”«»\n]{1,200})[\"”“»]")
 
 # Beginnings of words, in letters as `fold` gives them: what makes a file, and what may take one
@@ -14284,7 +14314,9 @@ class FileFact:
     @property
     def whole(self) -> bool:
         """Whether `begins` is all that it holds."""
-        return self.begins is not None and (self.size or 0) < FILE_CHARS
+        if self.begins is None or self.begins.startswith("{\\rtf"):  # which writes ü as \'fc
+            return False
+        return (self.size or 0) < FILE_CHARS
 
     def __str__(self) -> str:
         if not self.exists:
@@ -14318,8 +14350,26 @@ def named_paths(task: str) -> list[str]:
     task = task[:FACT_CHARACTERS]
     found = [match[1] for match in _QUOTED_PATH.finditer(task)]
     for match in _BARE_PATH.finditer(task):
-        found.append(match[1].rstrip(".:!?)]}"))
+        if not goes_on_behind(match[1], task[match.end() :]):
+            found.append(match[1].rstrip(_STOPS_OF_A_PATH))
     return list(dict.fromkeys(found))[:CHECKS_MOST]
+
+
+def goes_on_behind(path: str, rest: str) -> bool:
+    """Whether a path without quotes may hold blanks, so that what was found is not all of it.
+
+    Then one of the words behind it goes on into a folder, or is the first that ends like a file.
+    """
+    named = bool(_SUFFIX.search(path.rstrip(_STOPS_OF_A_PATH)))
+    ended = path.endswith(tuple(_STOPS_OF_A_PATH)) and named
+    if ended or not rest[:1].isspace():
+        return False
+    for word in rest.partition("\n")[0].split()[:WORDS_OF_A_NAME]:
+        if re.match(_PLACE, word):
+            return False  # another path begins
+        if "\\" in word or (not named and _SUFFIX.search(word.rstrip(_STOPS_OF_A_PATH))):
+            return True
+    return False
 
 
 def look_at_file(path: str, now: float) -> FileFact:
@@ -14343,9 +14393,15 @@ def look_at_file(path: str, now: float) -> FileFact:
 
 
 def _as_text(data: bytes) -> str | None:
-    """The beginning of a text; None if the bytes are none. The last sign may have been cut."""
+    """The beginning of a text; None if the bytes are none. The last sign may have been cut.
+
+    Nor is a text in a code page known: which one is written nowhere.
+    """
     form = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    text = data.decode(form, errors="ignore")
+    try:
+        text = codecs.getincrementaldecoder(form)().decode(data)
+    except UnicodeDecodeError:
+        return None
     if "\0" in text:
         return None
     return text[:FILE_CHARS]
@@ -14441,8 +14497,10 @@ def clean_checks(lines: Iterable[str]) -> list[str]:
 
 
 _LISTED = re.compile(r"[*_ ]{0,4}(?:\d{1,2}[.):]|[-*•])[*_ ]{0,4}(\S.{7,300})")
-_RULED = re.compile(r"\W{0,4}(?:check )?(\d{1,2})\W{1,6}(yes|no)\b[\W_]{0,6}(.{0,300})", re.I)
-_RULED_ALONE = re.compile(r"\W{0,6}(yes|no)\b[\W_]{0,6}(.{0,300})", re.I)
+# "YES or NO" is the question said again, and no answer.
+_VERDICT = r"(yes|no)\b(?!/|\W{1,3}or\W{1,3}(?:yes|no)\b)[\W_]{0,6}(.{0,300})"
+_RULED = re.compile(rf"\W{{0,4}}(?:check )?(\d{{1,2}})\W{{1,6}}{_VERDICT}", re.I)
+_RULED_ALONE = re.compile(rf"\W{{0,6}}{_VERDICT}", re.I)
 
 
 def ask_for_checks(engine: Engine, state: AgentState) -> None:
@@ -14473,10 +14531,10 @@ def listed_checks(said: str) -> list[str]:
 
 def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling] | None:
     """What the verifier said to each check; None unless it answered each, and none in two ways."""
+    found: dict[int, Ruling] = {}
     alone = _RULED_ALONE.match(said)
     if alone and len(checks) == 1:
-        return [_ruling(checks[0], alone[1], alone[2])]
-    found: dict[int, Ruling] = {}
+        found[1] = _ruling(checks[0], alone[1], alone[2])
     for line in said.splitlines():
         match = _RULED.match(line)
         number = int(match[1]) if match else 0
@@ -14575,12 +14633,21 @@ def check_completion(
     if all(ruling.holds for ruling in verdict):
         return Outcome("completed", cut(evidence, 300), verdict), MISSION_COMPLETE
     state.needs_review = True
-    state.not_yet += 1
+    if not may_claim_a_part(engine):
+        state.not_yet += 1
     result = not_confirmed_text(verdict)
     if state.not_yet >= config.not_proven_most:
         times = "once" if state.not_yet == 1 else f"{state.not_yet} times"
         return Outcome("not_proven", f"Claimed to be done {times}, but {result}", verdict), result
     return None, result
+
+
+def may_claim_a_part(engine: Engine) -> bool:
+    """Whether a claim may be about the planner's instruction: a grammar has one word for both.
+
+    Then a refused claim is no false one, and what ends the run is its lack of progress.
+    """
+    return engine.grammar is not None and "planner" in engine.profile.roles
 
 
 def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
@@ -15232,8 +15299,8 @@ def end_native(
         outcome, result = give_up(engine, state, text)
     else:
         outcome, result = check_completion(engine, state, text or NO_CLAIM_SAID)
-        if outcome and call.name == "answer":  # all of it, since that is what was asked for
-            outcome = Outcome("completed", text)
+        if outcome and outcome.kind == "completed" and call.name == "answer":
+            outcome = outcome._replace(text=text)  # all of it, since that is what was asked for
     record = replace(
         record,
         tool=ENDING_ACTS[call.name],
@@ -16366,7 +16433,11 @@ def wait_for_likeness(
         raise AgentError(f"{playback.folder} has no record of {name}, on which {act} was done.")
     begin = engine.clock.now()
     share = 1.0
+    part = Rect(*recorded.part)
     while engine.clock.now() - begin <= engine.config.replay_patience:
+        if part.width:  # the act's places are on the grid of that part
+            middle = part.moved(part.width // 2, part.height // 2)
+            engine.eyes.zoom(Point(middle.left, middle.top))
         look = engine.eyes.look(state.turn)
         share = differing_share(engine.config, look.frame, act, playback.folder, recorded)
         if share <= engine.config.replay_tolerance:
