@@ -5844,6 +5844,7 @@ class TypeTextArgs:
     clear: bool = field(default=False, metadata={"description": "replace what is in it"})
     submit: bool = field(default=False, metadata={"description": "press enter after it"})
     reasoning: str = ""
+    element_name: Label | None = field(default=None, metadata=UNSHOWN)  # what is clicked
 
 
 @dataclass(frozen=True)
@@ -6132,7 +6133,8 @@ def _steps_of_typing(args: TypeTextArgs, act: Act) -> list[Act]:
     """A click on the field and the selection of what it holds, the text, Enter: as asked for."""
     steps = []
     if args.position:
-        clicked = ClickArgs(Label("text field"), args.position)
+        label = args.element_name or Label("text field")
+        clicked = ClickArgs(label, args.position)
         click = Act("click", clicked, act.call)
         steps.append(click)
     if args.clear:
@@ -9972,7 +9974,7 @@ SECONDS_MOST = 3600  # nobody means to wait longer
 NOTCHES_MOST = 100  # from here on a scroll is told in the screen's units, of which 100 are a notch
 SCROLL_UNITS_MOST = 100_000  # of a scroll; more is no amount
 PAGE_NOTCHES = 8  # a page of 900 pixels at 100 a notch, less what stays in sight
-KEYS_MOST = 8  # of one act
+KEYS_MOST = 1 + THEN_MOST  # of one act
 ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
 
 PLACE_CHARS_MOST = 200  # of a place that is written as a text
@@ -10310,7 +10312,7 @@ PART_KINDS = {
     "button": PartKind(_button_part, "left, right or middle"),
     "page": PartKind(_page_part, "an amount to scroll, not 0"),
     "chord": PartKind(_chord_part, "the names of keys that are pressed together"),
-    "chords": PartKind(_chords_part, "a list of names of keys"),
+    "chords": PartKind(_chords_part, f"a list of names of keys, {KEYS_MOST} at most"),
     "notches": PartKind(_notches_part, "an amount to scroll, not 0"),
     "seconds": PartKind(_seconds_part, "a number of seconds"),
     "flag": PartKind(_flag_part, "true or false"),
@@ -14936,10 +14938,13 @@ def native_call(call: GrammarCall) -> ToolCall:
     keys = arguments.pop("keys", None)
     if keys:
         arguments["key"], *arguments["then"] = keys
+    types_without_click = call.name == "type_text" and "position" not in arguments
     for argument, kind in annotations_of(TOOLS[call.name].args).items():
+        if types_without_click:
+            continue
         if kind is Label:
             arguments[argument] = label
-        elif kind is Coordinate and call.name != "type_text":
+        elif kind is Coordinate:
             arguments.setdefault(argument, None)
     modifiers = arguments.get("modifiers")
     if isinstance(modifiers, list):

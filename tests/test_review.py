@@ -124,6 +124,24 @@ class Endings(NativeCase):
         self.assertEqual(outcome.kind, "max_steps")
 
 
+class Typing(NativeCase):
+    def test_a_click_before_a_text_is_judged_by_the_replys_own_sentence(self) -> None:
+        typed = {"text": "x", "position": [5, 5]}
+        native = agent.native_call(agent.GrammarCall("type_text", typed, "Delete all files"))
+        click, text_alone = agent.steps_of(agent.CANONICAL.parse(native))
+        self.assertEqual(agent.label_of(click), "Delete all files")
+        self.assertEqual(agent.label_of(text_alone), "")
+        alone = agent.GrammarCall("type_text", {"text": "x"}, "Type delete into the field")
+        self.assertEqual(agent.label_of(agent.CANONICAL.parse(agent.native_call(alone))), "")
+
+    def test_more_keys_than_an_act_takes_get_a_correction_in_the_same_turn(self) -> None:
+        keys = said("key", "Go down", keys=["down"] * 5)
+        engine, state, _ = self.play(keys, CLICK, DONE)
+        self.assertIn("4 at most", str(engine.voice.server.requests[1]["messages"]))
+        tools = [record.tool for record in state.memory.active_history]
+        self.assertEqual(tools, ["click", "report_complete"])
+
+
 class Repeats(Turns):
     def test_an_act_on_a_closer_picture_is_repeated_on_such_a_picture(self) -> None:
         self.run_calls(call("zoom", position=[750, 250]), self.click(0, 1000))
