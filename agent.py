@@ -6133,7 +6133,9 @@ def _steps_of_typing(args: TypeTextArgs, act: Act) -> list[Act]:
     """A click on the field and the selection of what it holds, the text, Enter: as asked for."""
     steps = []
     if args.position:
-        label = args.element_name or Label("text field")
+        label = Label("text field")
+        if args.element_name:
+            label = args.element_name
         clicked = ClickArgs(label, args.position)
         click = Act("click", clicked, act.call)
         steps.append(click)
@@ -13856,8 +13858,9 @@ class Eyes:
         return picture.png
 
     def forget(self) -> None:
-        """The next look takes a new frame, however young the last one is."""
+        """The next look takes a new frame of all the area, however young the last one is."""
         self._latest = None
+        self._closer = None
 
     def _fresh_frame(self) -> Frame:
         """The frame that settling took, if it is young and no pause came since, else a new one."""
@@ -14878,6 +14881,7 @@ def recover_from_loop(engine: Engine, state: AgentState) -> None:
     """Presses the recovery keys."""
     turn = state.turn
     state.memory.mark_recovery(turn)
+    engine.eyes.forget()  # the Start button has its place on a whole picture
     look = engine.eyes.look(turn, f"turn_{turn:04d}_recovery")
     call = ToolCall("recover", {})
     keys = Act("recover", NoArgs(), call)

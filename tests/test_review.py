@@ -8,7 +8,7 @@ from typing import Any
 
 import agent
 from tests.fakes import Foreground
-from tests.scripted import EngineCase, call, text
+from tests.scripted import PLAN, EngineCase, call, role_of, text
 from tests.test_actuator import Stage
 from tests.test_more_tools import Turns
 from tests.test_native import CLICK, DONE, NativeCase, said
@@ -140,6 +140,35 @@ class Typing(NativeCase):
         self.assertIn("4 at most", str(engine.voice.server.requests[1]["messages"]))
         tools = [record.tool for record in state.memory.active_history]
         self.assertEqual(tools, ["click", "report_complete"])
+
+
+class Closer(Turns):
+    """A click that changed nothing asks for a closer picture, which is the model's alone."""
+
+    def parts(self, name: str) -> list[Any]:
+        looks = self.records(self.made, "look")
+        return [look["part"] for look in looks if look["screenshot"].endswith(f"{name}.png")]
+
+    def test_the_recovery_keys_click_the_start_button_of_the_whole_screen(self) -> None:
+        self.run_calls(self.click(500, 500), dead=True, stall_recover=1)
+        self.assertEqual(self.parts("_recovery"), [[0, 0, 0, 0]])
+        moves = [event[1:] for event in self.desktop.inputs if event[0] == "move"]
+        start = agent.to_point(agent.START_BUTTON, self.desktop.screen())
+        self.assertEqual(moves[-1], start)
+
+    def test_the_last_look_shows_the_whole_screen(self) -> None:
+        replies = iter([call("click_screen_element", element_name="it", position=[500, 500])])
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            who = role_of(request)
+            if who == "executor":
+                return next(replies)
+            return PLAN if who == "planner" else text("1 NO: no")
+
+        self.made, state = self.engine(decide, max_steps=2, last_look=True)
+        self.made.eyes.desktop.dead = True
+        agent.run_agent(self.made, state)
+        self.assertEqual(self.parts("_end"), [[0, 0, 0, 0]])
 
 
 class Repeats(Turns):
