@@ -3437,7 +3437,6 @@ _PROGRAM_FILE = re.compile(r"[^\\/:*?\"<>|\x00-\x1f]{1,80}?\.exe\b", re.IGNORECA
 _APP_PATHS = "SOFTWARE\\Microsoft\\Windows\\CurrentVersion\\App Paths"
 # Window classes of the shell itself, which are visible and titled, and no window to anybody.
 SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
-ASKED_AGAIN_S = 0.05
 
 
 def start_menu_folders(environment: Mapping[str, str]) -> list[Path]:
@@ -15122,7 +15121,8 @@ def native_messages(
 ) -> list[Message]:
     """The turns whose pictures are shown, the first with the task and the steps before it."""
     grammar = native.grammar
-    room = room_of_steps(engine, native, look)
+    notes = native_notes(state, engine.config)
+    room = room_of_steps(engine, native, look, task + notes)
     steps = native_steps(state, room)
     number = len(steps) - len(native.shown)
     told = steps[:number]
@@ -15135,7 +15135,6 @@ def native_messages(
         words = ""
         messages.append(message)
         messages.append(Message("assistant", turn.reply))
-    notes = native_notes(state, engine.config)
     words = f"{words}\n\n{notes}".strip()
     last = native_message(grammar, words, look.base64)
     return [*messages, last]
@@ -15148,18 +15147,26 @@ def native_message(grammar: Grammar, words: str, image: bytes) -> Message:
     return Message("user", "", image, before=words)
 
 
-def room_of_steps(engine: Engine, native: Native, look: Look) -> int:
-    """The characters for the lines of earlier steps; pictures for which there is no room go."""
+def room_of_steps(engine: Engine, native: Native, look: Look, words: str) -> int:
+    """The characters for the lines of earlier steps; pictures for which there is no room go.
+
+    `words` are what else is said in the request.
+    """
     context = engine.voice.model.context_length or CONTEXT_USUAL
     picture = picture_of(look)
     manner = native_manner(native.grammar, engine.config, picture)
-    system = len(manner.system) // CHARACTERS_OF_A_TOKEN
+    said = len(manner.system + words) // CHARACTERS_OF_A_TOKEN
     reply = _number(manner.settings.get("max_tokens")) or 0
     cost = picture.pixels // native.grammar.picture.factor**2
-    free = context - system - int(reply) - cost
-    while native.shown and free - len(native.shown) * cost < STEPS_TOKENS_LEAST:
-        native.shown.popleft()
-    free -= len(native.shown) * cost
+    free = context - said - int(reply) - cost
+    shown = deque[NativeTurn]()
+    for turn in reversed(native.shown):
+        left = free - cost - len(turn.reply) // CHARACTERS_OF_A_TOKEN
+        if left < STEPS_TOKENS_LEAST:
+            break
+        free = left
+        shown.appendleft(turn)
+    native.shown = shown
     return max(free, STEPS_TOKENS_LEAST) * CHARACTERS_OF_A_TOKEN
 
 
