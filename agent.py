@@ -14934,9 +14934,11 @@ def native_call(call: GrammarCall) -> ToolCall:
     """The call of this program's tools that a grammar's call comes to.
 
     These grammars have no word for what an act is done to. The risks are told by words, so that the
-    reply's own sentence stands for it. A place that is None is where the mouse is.
+    reply's own sentence stands for it, or how the thought of a silent one ends. A place that is
+    None is where the mouse is.
     """
-    label = cut(call.said, LABEL_CHARS)
+    thought = " ".join(call.thought.split())
+    label = cut(call.said, LABEL_CHARS) or thought[-LABEL_CHARS:]
     arguments = dict(call.arguments)
     keys = arguments.pop("keys", None)
     if keys:

@@ -134,6 +134,13 @@ class Typing(NativeCase):
         alone = agent.GrammarCall("type_text", {"text": "x"}, "Type delete into the field")
         self.assertEqual(agent.label_of(agent.CANONICAL.parse(agent.native_call(alone))), "")
 
+    def test_a_click_without_a_sentence_is_judged_by_how_its_thought_ends(self) -> None:
+        thought = "The list is long. " * 20 + "Now I click\nDelete."
+        call = agent.GrammarCall("click", {"position": [5, 5]}, "", thought)
+        label = agent.label_of(agent.CANONICAL.parse(agent.native_call(call)))
+        self.assertTrue(label.endswith("Now I click Delete."), label)
+        self.assertLessEqual(len(label), agent.LABEL_CHARS)
+
     def test_more_keys_than_an_act_takes_get_a_correction_in_the_same_turn(self) -> None:
         keys = said("key", "Go down", keys=["down"] * 5)
         engine, state, _ = self.play(keys, CLICK, DONE)
