@@ -3545,7 +3545,10 @@ def _is_shown(api: Win32, handle: int) -> bool:
     cloaked = DWORD()
     with suppress(Win32Error):
         api.DwmGetWindowAttribute(
-            handle, DWMWA_CLOAKED, ctypes.byref(cloaked), ctypes.sizeof(cloaked)
+            handle,
+            DWMWA_CLOAKED,
+            ctypes.byref(cloaked),
+            ctypes.sizeof(cloaked),
         )
     return not cloaked.value
 
