@@ -125,6 +125,7 @@ except ImportError:
 
 import argparse
 import base64
+import codecs
 import ctypes
 import difflib
 import errno
@@ -1474,7 +1475,12 @@ class Act:
     def given(self) -> JsonDict:
         """The arguments as JSON knows them, without the optional ones that were left out."""
         values = asdict(self.args)
-        return {name: value for name, value in values.items() if not _is_left_out(value)}
+        required = {argument.name for argument in fields(self.args) if argument.default is MISSING}
+        return {
+            name: value
+            for name, value in values.items()
+            if name in required or not _is_left_out(value)
+        }
 
     @property
     def reasoning(self) -> str:
@@ -1594,7 +1600,10 @@ class HintRecord(Record):
 
 @dataclass(frozen=True)
 class LookRecord(Record):
-    """A look was taken; times in seconds, `window` (left, top, width, height) in its pixels."""
+    """A look was taken; times in seconds, `window` (left, top, width, height) in its pixels.
+
+    A closer look has the `part` of the screen that it shows, as `window` but in pixels of that.
+    """
 
     kind: ClassVar[str] = "look"
     screenshot: str = ""
@@ -1604,6 +1613,7 @@ class LookRecord(Record):
     encode: float = 0.0
     window: Region = (0, 0, 0, 0)
     program: str = ""
+    part: Region = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -3472,7 +3482,6 @@ _PROGRAM_FILE = re.compile(r"[^\\/:*?\"<>|\x00-\x1f]{1,80}?\.exe\b", re.IGNORECA
 _APP_PATHS = "SOFTWARE\\Microsoft\\Windows\\CurrentVersion\\App Paths"
 # Window classes of the shell itself, which are visible and titled, and no window to anybody.
 SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
-ASKED_AGAIN_S = 0.05
 
 
 def start_menu_folders(environment: Mapping[str, str]) -> list[Path]:
@@ -3581,7 +3590,10 @@ def _is_shown(api: Win32, handle: int) -> bool:
     cloaked = DWORD()
     with suppress(Win32Error):
         api.DwmGetWindowAttribute(
-            handle, DWMWA_CLOAKED, ctypes.byref(cloaked), ctypes.sizeof(cloaked)
+            handle,
+            DWMWA_CLOAKED,
+            ctypes.byref(cloaked),
+            ctypes.sizeof(cloaked),
         )
     return not cloaked.value
 
@@ -5886,6 +5898,7 @@ class TypeTextArgs:
     clear: bool = field(default=False, metadata={"description": "replace what is in it"})
     submit: bool = field(default=False, metadata={"description": "press enter after it"})
     reasoning: str = ""
+    element_name: Label | None = field(default=None, metadata=UNSHOWN)  # what is clicked
 
 
 @dataclass(frozen=True)
@@ -6174,7 +6187,10 @@ def _steps_of_typing(args: TypeTextArgs, act: Act) -> list[Act]:
     """A click on the field and the selection of what it holds, the text, Enter: as asked for."""
     steps = []
     if args.position:
-        clicked = ClickArgs(Label("text field"), args.position)
+        label = Label("text field")
+        if args.element_name:
+            label = args.element_name
+        clicked = ClickArgs(label, args.position)
         click = Act("click", clicked, act.call)
         steps.append(click)
     if args.clear:
@@ -6349,7 +6365,10 @@ def text_of(act: Act) -> str:
 
 def step_words(act: Act) -> str:
     """An act in one line for the rules that look at what came before: `press_key win+x`."""
-    said = keys_of(act) or fold(text_of(act)) or fold_label(label_of(act))
+    keys = keys_of(act)
+    if keys:  # a key that is held opens the same menus as one that is pressed
+        return f"press_key {keys[:100]}"
+    said = fold(text_of(act)) or fold_label(label_of(act))
     return f"{act.name} {said[:100]}"
 
 
@@ -6530,7 +6549,7 @@ MAIL_TITLES = whole_words(
 EXPLORER = r"^explorer\.exe$"
 # A dialog whose class is known is no window with a folder's or a page's name in its title.
 DIALOG = r"^(#32770|operationstatuswindow)?$"
-CONTEXT_MENU = r"^right_click |^press_key (menu|shift\+f10)$"
+CONTEXT_MENU = r"^right_click |^press_key ((shift\+)?apps|shift\+f10)$"  # apps: the menu key
 NOT_CANCELLED = {
     "act": rf"^({'|'.join(sorted(CLICKS))}|press_key|key_down|type_text)$",
     "label": r"^(?!.*\b(cancel|no|abbrechen|nein|annuler|non|cancelar|anuluj|nie|отмена|нет)\b)",
@@ -7778,7 +7797,8 @@ class Actuator(Hands):
 
     def _remember(self, attempt: Attempt) -> None:
         """Notes an act that was begun, for the rules that look at what came before."""
-        self.before.append(step_words(attempt.act))
+        if not isinstance(attempt.act.args, LetGoArgs):  # the end of the act that held them
+            self.before.append(step_words(attempt.act))
         clicked = attempt.reached[0] if attempt.reached else None
         self.lines.take(attempt.front if attempt.types else clicked, attempt.act)
 
@@ -7874,6 +7894,16 @@ def gate_blocked_chords(actuator: Actuator, attempt: Attempt) -> None:
     for chord in (*values_of(args, Chord), *values_of(args, Modifiers)):
         keys = [*actuator.held_keys, *parse_chord(chord)]
         refuse_chord(keys, actuator.blocked)
+
+
+def gate_start_menu(actuator: Actuator, attempt: Attempt) -> None:
+    """No text while the Windows key is held: it is let go of first, which opens the Start menu.
+
+    The text would go there, and was judged for the window that is in front now.
+    """
+    held = chord_codes(actuator.held_keys)
+    if values_of(attempt.act.args, Text) and VK_MAP["win"] in held:
+        raise ToolError("The Windows key was held, and is up now; look before typing.", "held_key")
 
 
 def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
@@ -8076,6 +8106,7 @@ GATES: tuple[Gate, ...] = (
     gate_single_step,
     gate_text_length,
     gate_blocked_chords,
+    gate_start_menu,
     gate_acts_per_minute,
     gate_person,
     gate_names,
@@ -10178,7 +10209,7 @@ SECONDS_MOST = 3600  # nobody means to wait longer
 NOTCHES_MOST = 100  # from here on a scroll is told in the screen's units, of which 100 are a notch
 SCROLL_UNITS_MOST = 100_000  # of a scroll; more is no amount
 PAGE_NOTCHES = 8  # a page of 900 pixels at 100 a notch, less what stays in sight
-KEYS_MOST = 8  # of one act
+KEYS_MOST = 1 + THEN_MOST  # of one act
 ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
 
 PLACE_CHARS_MOST = 200  # of a place that is written as a text
@@ -10516,7 +10547,7 @@ PART_KINDS = {
     "button": PartKind(_button_part, "left, right or middle"),
     "page": PartKind(_page_part, "an amount to scroll, not 0"),
     "chord": PartKind(_chord_part, "the names of keys that are pressed together"),
-    "chords": PartKind(_chords_part, "a list of names of keys"),
+    "chords": PartKind(_chords_part, f"a list of names of keys, {KEYS_MOST} at most"),
     "notches": PartKind(_notches_part, "an amount to scroll, not 0"),
     "seconds": PartKind(_seconds_part, "a number of seconds"),
     "flag": PartKind(_flag_part, "true or false"),
@@ -12251,7 +12282,8 @@ def verifier_text(
     task: str, evidence: str, checks: Sequence[str] = (), facts: Sequence[str] = ()
 ) -> str:
     """The verifier's request beside its fresh picture."""
-    parts = [f"TASK: {task}", f"CLAIM: {evidence}"]
+    claim = " ".join(evidence[:FACT_CHARACTERS].split())  # else it could write FACTS of its own
+    parts = [f"TASK: {task}", f"CLAIM: {claim}"]
     if facts:
         parts.append("FACTS:\n" + "\n".join(facts))
     parts.append(f"CHECKS:\n{numbered_lines(checks or [task])}")
@@ -14669,6 +14701,7 @@ class Eyes:
                 encode=round(self.clock.now() - looked, 3),
                 window=_sides(window_box(frame)),
                 program=window_program(frame),
+                part=_sides(frame.area if frame.whole else Rect(0, 0, 0, 0)),
             )
         )
         # last, since a record waits for the picture before it
@@ -14681,8 +14714,9 @@ class Eyes:
         return picture.png
 
     def forget(self) -> None:
-        """The next look takes a new frame, however young the last one is."""
+        """The next look takes a new frame of all the area, however young the last one is."""
         self._latest = None
+        self._closer = None
 
     def _fresh_frame(self) -> Frame:
         """The frame that settling took, if it is young and no pause came since, else a new one."""
@@ -15371,6 +15405,9 @@ _ROOT = r"|/(?=\w)" if os.name == "posix" else ""
 _PLACE = rf"(?:(?:[A-Za-z]:|%\w{{1,40}}%)[\\/]{_ROOT})"
 _QUOTED_PATH = re.compile(rf"[\"'“”„«]({_PLACE}[^\"'“”«»\n]{{1,250}})")
 _BARE_PATH = re.compile(rf"(?<![\w/\\.:\"'“”„«])({_PLACE}[^\s\"'“”„«»<>|*?,;]{{1,250}})")
+WORDS_OF_A_NAME = 6  # behind a path without quotes, in which it may go on
+_SUFFIX = re.compile(r"\w\.\w{1,5}$")
+_STOPS_OF_A_PATH = ".:!?)]}"
 _QUOTED_TEXT = re.compile(r"[\"“”„«]([^\"“”«»\n]{1,200})[\"”“»]")
 
 # Beginnings of words, in letters as `fold` gives them: what makes a file, and what may take one
@@ -15399,7 +15436,9 @@ class FileFact:
     @property
     def whole(self) -> bool:
         """Whether `begins` is all that it holds."""
-        return self.begins is not None and (self.size or 0) < FILE_CHARS
+        if self.begins is None or self.begins.startswith("{\\rtf"):  # which writes ü as \'fc
+            return False
+        return (self.size or 0) < FILE_CHARS
 
     def __str__(self) -> str:
         if not self.exists:
@@ -15433,8 +15472,26 @@ def named_paths(task: str) -> list[str]:
     task = task[:FACT_CHARACTERS]
     found = [match[1] for match in _QUOTED_PATH.finditer(task)]
     for match in _BARE_PATH.finditer(task):
-        found.append(match[1].rstrip(".:!?)]}"))
+        if not goes_on_behind(match[1], task[match.end() :]):
+            found.append(match[1].rstrip(_STOPS_OF_A_PATH))
     return list(dict.fromkeys(found))[:CHECKS_MOST]
+
+
+def goes_on_behind(path: str, rest: str) -> bool:
+    """Whether a path without quotes may hold blanks, so that what was found is not all of it.
+
+    Then one of the words behind it goes on into a folder, or is the first that ends like a file.
+    """
+    named = bool(_SUFFIX.search(path.rstrip(_STOPS_OF_A_PATH)))
+    ended = path.endswith(tuple(_STOPS_OF_A_PATH)) and named
+    if ended or not rest[:1].isspace():
+        return False
+    for word in rest.partition("\n")[0].split()[:WORDS_OF_A_NAME]:
+        if re.match(_PLACE, word):
+            return False  # another path begins
+        if "\\" in word or (not named and _SUFFIX.search(word.rstrip(_STOPS_OF_A_PATH))):
+            return True
+    return False
 
 
 def look_at_file(path: str, now: float) -> FileFact:
@@ -15458,9 +15515,15 @@ def look_at_file(path: str, now: float) -> FileFact:
 
 
 def _as_text(data: bytes) -> str | None:
-    """The beginning of a text; None if the bytes are none. The last sign may have been cut."""
+    """The beginning of a text; None if the bytes are none. The last sign may have been cut.
+
+    Nor is a text in a code page known: which one is written nowhere.
+    """
     form = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    text = data.decode(form, errors="ignore")
+    try:
+        text = codecs.getincrementaldecoder(form)().decode(data)
+    except UnicodeDecodeError:
+        return None
     if "\0" in text:
         return None
     return text[:FILE_CHARS]
@@ -15560,8 +15623,10 @@ def clean_checks(lines: Iterable[str]) -> list[str]:
 
 
 _LISTED = re.compile(r"[*_ ]{0,4}(?:\d{1,2}[.):]|[-*•])[*_ ]{0,4}(\S.{7,300})")
-_RULED = re.compile(r"\W{0,4}(?:check )?(\d{1,2})\W{1,6}(yes|no)\b[\W_]{0,6}(.{0,300})", re.I)
-_RULED_ALONE = re.compile(r"\W{0,6}(yes|no)\b[\W_]{0,6}(.{0,300})", re.I)
+# "YES or NO" is the question said again, and no answer.
+_VERDICT = r"(yes|no)\b(?!/|\W{1,3}or\W{1,3}(?:yes|no)\b)[\W_]{0,6}(.{0,300})"
+_RULED = re.compile(rf"\W{{0,4}}(?:check )?(\d{{1,2}})\W{{1,6}}{_VERDICT}", re.I)
+_RULED_ALONE = re.compile(rf"\W{{0,6}}{_VERDICT}", re.I)
 
 
 def ask_for_checks(engine: Engine, state: AgentState) -> None:
@@ -15592,10 +15657,10 @@ def listed_checks(said: str) -> list[str]:
 
 def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling] | None:
     """What the verifier said to each check; None unless it answered each, and none in two ways."""
+    found: dict[int, Ruling] = {}
     alone = _RULED_ALONE.match(said)
     if alone and len(checks) == 1:
-        return [_ruling(checks[0], alone[1], alone[2])]
-    found: dict[int, Ruling] = {}
+        found[1] = _ruling(checks[0], alone[1], alone[2])
     for line in said.splitlines():
         match = _RULED.match(line)
         number = int(match[1]) if match else 0
@@ -15704,12 +15769,21 @@ def check_completion(
     if all(ruling.holds for ruling in verdict):
         return Outcome("completed", cut(evidence, 300), verdict), MISSION_COMPLETE
     state.needs_review = True
-    state.not_yet += 1
+    if not may_claim_a_part(engine):
+        state.not_yet += 1
     result = not_confirmed_text(verdict)
     if state.not_yet >= config.not_proven_most:
         times = "once" if state.not_yet == 1 else f"{state.not_yet} times"
         return Outcome("not_proven", f"Claimed to be done {times}, but {result}", verdict), result
     return None, result
+
+
+def may_claim_a_part(engine: Engine) -> bool:
+    """Whether a claim may be about the planner's instruction: a grammar has one word for both.
+
+    Then a refused claim is no false one, and what ends the run is its lack of progress.
+    """
+    return engine.grammar is not None and "planner" in engine.profile.roles
 
 
 def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
@@ -15938,6 +16012,7 @@ def recover_from_loop(engine: Engine, state: AgentState) -> None:
     """Presses the recovery keys."""
     turn = state.turn
     state.memory.mark_recovery(turn)
+    engine.eyes.forget()  # the Start button has its place on a whole picture
     look = engine.eyes.look(turn, f"turn_{turn:04d}_recovery")
     call = ToolCall("recover", {})
     keys = Act("recover", NoArgs(), call)
@@ -15991,17 +16066,22 @@ def native_call(call: GrammarCall) -> ToolCall:
     """The call of this program's tools that a grammar's call comes to.
 
     These grammars have no word for what an act is done to. The risks are told by words, so that the
-    reply's own sentence stands for it. A place that is None is where the mouse is.
+    reply's own sentence stands for it, or how the thought of a silent one ends. A place that is
+    None is where the mouse is.
     """
-    label = cut(call.said, LABEL_CHARS)
+    thought = " ".join(call.thought.split())
+    label = cut(call.said, LABEL_CHARS) or thought[-LABEL_CHARS:]
     arguments = dict(call.arguments)
     keys = arguments.pop("keys", None)
     if keys:
         arguments["key"], *arguments["then"] = keys
+    types_without_click = call.name == "type_text" and "position" not in arguments
     for argument, kind in annotations_of(TOOLS[call.name].args).items():
+        if types_without_click:
+            continue
         if kind is Label:
             arguments[argument] = label
-        elif kind is Coordinate and call.name != "type_text":
+        elif kind is Coordinate:
             arguments.setdefault(argument, None)
     modifiers = arguments.get("modifiers")
     if isinstance(modifiers, list):
@@ -16188,7 +16268,8 @@ def native_messages(
 ) -> list[Message]:
     """The turns whose pictures are shown, the first with the task and the steps before it."""
     grammar = native.grammar
-    room = room_of_steps(engine, native, look)
+    notes = native_notes(state, engine.config)
+    room = room_of_steps(engine, native, look, task + notes)
     steps = native_steps(state, room)
     number = len(steps) - len(native.shown)
     told = steps[:number]
@@ -16201,7 +16282,6 @@ def native_messages(
         words = ""
         messages.append(message)
         messages.append(Message("assistant", turn.reply))
-    notes = native_notes(state, engine.config)
     words = f"{words}\n\n{notes}".strip()
     last = native_message(grammar, words, look.base64)
     return [*messages, last]
@@ -16214,18 +16294,26 @@ def native_message(grammar: Grammar, words: str, image: bytes) -> Message:
     return Message("user", "", image, before=words)
 
 
-def room_of_steps(engine: Engine, native: Native, look: Look) -> int:
-    """The characters for the lines of earlier steps; pictures for which there is no room go."""
+def room_of_steps(engine: Engine, native: Native, look: Look, words: str) -> int:
+    """The characters for the lines of earlier steps; pictures for which there is no room go.
+
+    `words` are what else is said in the request.
+    """
     context = engine.voice.model.context_length or CONTEXT_USUAL
     picture = picture_of(look)
     manner = native_manner(native.grammar, engine.config, picture)
-    system = len(manner.system) // CHARACTERS_OF_A_TOKEN
+    said = len(manner.system + words) // CHARACTERS_OF_A_TOKEN
     reply = _number(manner.settings.get("max_tokens")) or 0
     cost = picture.pixels // native.grammar.picture.factor**2
-    free = context - system - int(reply) - cost
-    while native.shown and free - len(native.shown) * cost < STEPS_TOKENS_LEAST:
-        native.shown.popleft()
-    free -= len(native.shown) * cost
+    free = context - said - int(reply) - cost
+    shown = deque[NativeTurn]()
+    for turn in reversed(native.shown):
+        left = free - cost - len(turn.reply) // CHARACTERS_OF_A_TOKEN
+        if left < STEPS_TOKENS_LEAST:
+            break
+        free = left
+        shown.appendleft(turn)
+    native.shown = shown
     return max(free, STEPS_TOKENS_LEAST) * CHARACTERS_OF_A_TOKEN
 
 
@@ -17602,7 +17690,11 @@ def wait_for_likeness(
         raise AgentError(f"{playback.folder} has no record of {name}, on which {act} was done.")
     begin = engine.clock.now()
     share = 1.0
+    part = Rect(*recorded.part)
     while engine.clock.now() - begin <= engine.config.replay_patience:
+        if part.width:  # the act's places are on the grid of that part
+            middle = part.moved(part.width // 2, part.height // 2)
+            engine.eyes.zoom(Point(middle.left, middle.top))
         look = engine.eyes.look(state.turn)
         share = differing_share(engine.config, look.frame, act, playback.folder, recorded)
         if share <= engine.config.replay_tolerance:

@@ -407,7 +407,8 @@ class Meanings(NativeCase):
 
     def test_what_a_tool_does_in_several_steps_is_left_to_it(self) -> None:
         written = {"text": "hi", "position": [1, 2], "clear": True, "submit": True}
-        self.assertEqual(self.given("type_text", **written), written)
+        labelled = {**written, "element_name": "Do it"}  # what is clicked first
+        self.assertEqual(self.given("type_text", **written), labelled)
         self.assertEqual(self.given("open_app", name="Notepad"), {"name": "Notepad"})
         keys = self.given("press_key", keys=["ctrl+a", "delete"])
         self.assertEqual(keys, {"key": "ctrl+a", "then": ["delete"]})
