@@ -37,9 +37,7 @@ VOCABULARY_ROWS = {
 }
 
 # What the demo's model must know to use the tool: its name in every vocabulary, and when.
-DEMO_TOOL = (
-    'DemoTool("quadruple click", "^quadruple_click", "quadruple_click_element", ("x1", "y1", "label")),'
-)
+DEMO_TOOL = 'DemoTool("quadruple click", "^quadruple_click", "quadruple_click_element", ("x1", "y1", "label")),'
 DEMO_STEP = 'DemoStep("quadruple click", "It can be tried", "Notes icon", sees=("Notes icon",)),'
 
 # A copied row of PROFILES, changed: one profile's roles and settings with another one's words.

@@ -272,9 +272,8 @@ class ErringModel:
         self, truth: Any, claims: bool, task: Any, ways: Any, sights: Any, lines: Any
     ) -> DemoStep:
         if claims and "no picture" not in sights:
-            return DemoStep(
-                "finish", "All that the task asks for has been carried out and is there"
-            )
+            said = f"All that the task asks for is done, {self.random.choice(SURE)}"
+            return DemoStep("finish", said)
         state, wanted = self.desktop.state, self.goal.note
         wrong = wanted and state.text and state.text != wanted and "text area" in sights
         if wrong and not (state.menu or state.program):
@@ -359,7 +358,7 @@ class Result:
         return self.outcome.kind == "completed"
 
 
-BEFORE = {"derive_checks": False, "task_files": False}
+BEFORE = {"derive_checks": False, "task_files": False, "second_opinion": False}
 
 
 def run(
