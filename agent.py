@@ -12043,7 +12043,7 @@ def verifier_text(
     return "\n\n".join(parts)
 
 
-def asked_again(question: str, refused: int) -> str:
+def question_again(question: str, refused: int) -> str:
     """A question to the verifier after so many refusals, which it need not repeat."""
     if not refused:
         return question
@@ -14538,11 +14538,11 @@ def judge(
         look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}{again or ''}")
         files = file_facts(engine, state.task)
         refused = state.not_yet + again
-        question = asked_again(IS_IT_DONE, refused)
+        question = question_again(IS_IT_DONE, refused)
         verdict = ask_about(engine, state, look, files, evidence, question)
         if not engine.config.second_opinion or not all_hold(verdict):
             break
-        question = asked_again(WHAT_IS_MISSING, refused)
+        question = question_again(WHAT_IS_MISSING, refused)
         verdict = ask_about(engine, state, look, files, "", question)
         if all_hold(verdict):
             break
