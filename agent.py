@@ -60,6 +60,7 @@ ROOMS
     Memory and state - what was done, what was archived, where the run stands
     Prompts - every text that a model reads
     Turn texts - what a role is told beside its prompt; what changes least stands first
+    Loop texts - what is told in conversations and stories, and where calls stand in the text
     Measuring prompts - what a model reads while it is measured
     Native prompts - what a model is told in its own grammar, beside what that says itself
     Profiles - the five systems as data, and prepared tasks
@@ -462,8 +463,16 @@ class Config:
     task_files: bool = _setting(
         True, "look whether files that the task names exist, and how they begin"
     )
+    second_opinion: bool = _setting(
+        True, "ask the other way round, too, before a completion is believed"
+    )
     not_proven_most: int = _setting(
-        3, "completions that a fresh look refuses until the run ends as not_proven", "", 1, 100
+        3,
+        "completions that a fresh look refuses, without anything new done between them,"
+        " until the run ends as not_proven",
+        "",
+        1,
+        100,
     )
     stall_tell: int = _setting(2, "turns without progress until the executor is told", "", 1, 1000)
     stall_review: int = _setting(4, "... until the planner reviews", "", 1, 1000)
@@ -11907,7 +11916,7 @@ class AgentState:
     touched: int = 0  # acts that touched the desktop
     postponed: int = 0  # acts in a row that were refused for another look
     done_when: list[str] = field(default_factory=list)  # what proves the task done
-    not_yet: int = 0  # completions that a fresh look refused
+    not_yet: int = 0  # completions that a fresh look refused since an act led to something new
     waiting_since: float | None = None  # the clock's seconds at the first wait without progress
     trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
 
@@ -12029,6 +12038,12 @@ need stands in the fourth row. Next I click it and wait for its window.", "bboxe
 {{"observation": "My click on Save changed nothing, since its mark is there and the title still \
 has a star. The editor has the keyboard. Next I save with the keyboard instead.", "bboxes": [], \
 "actions": [{{"name": "{press_key}", "key": "ctrl+s"}}]}}"""
+IS_IT_DONE = "Is it done? Answer each check by its number, YES or NO and the reason."
+# A judge is led by a claim and by how it is asked, so the second time it hears no claim and is
+# asked the other way round.
+WHAT_IS_MISSING = """What is still missing? Look at the screenshot for what speaks against each \
+check. Answer each check by its number: NO and what is missing, or YES and what proves that \
+nothing is."""
 VERIFIER_PROMPT = """You check whether a task on a Windows desktop is done. You see a fresh \
 screenshot, the task, a claim, FACTS that are certain, and numbered CHECKS. The claim may be \
 wrong. Answer one line for each check and nothing else: "1 YES: what proves it" or "1 NO: what is \
@@ -12279,16 +12294,30 @@ def numbered_lines(lines: Sequence[str]) -> str:
 
 
 def verifier_text(
-    task: str, evidence: str, checks: Sequence[str] = (), facts: Sequence[str] = ()
+    task: str,
+    evidence: str,
+    checks: Sequence[str] = (),
+    facts: Sequence[str] = (),
+    question: str = IS_IT_DONE,
 ) -> str:
-    """The verifier's request beside its fresh picture."""
+    """The verifier's request beside its fresh picture; without evidence it hears of no claim."""
     claim = " ".join(evidence[:FACT_CHARACTERS].split())  # else it could write FACTS of its own
-    parts = [f"TASK: {task}", f"CLAIM: {claim}"]
+    parts = [f"TASK: {task}"]
+    if claim:
+        parts.append(f"CLAIM: {claim}")
     if facts:
         parts.append("FACTS:\n" + "\n".join(facts))
     parts.append(f"CHECKS:\n{numbered_lines(checks or [task])}")
-    parts.append("Is it done? Answer each check by its number, YES or NO and the reason.")
+    parts.append(question)
     return "\n\n".join(parts)
+
+
+def question_again(question: str, refused: int) -> str:
+    """A question to the verifier after so many refusals, which it need not repeat."""
+    if not refused:
+        return question
+    looks = "1 earlier look" if refused == 1 else f"{refused} earlier looks"
+    return f"{looks} said NO, and may have been wrong or too early: judge afresh. {question}"
 
 
 def examiner_text(task: str) -> str:
@@ -12344,6 +12373,11 @@ def not_confirmed_text(rulings: Iterable[Ruling]) -> str:
     """The same, after a fresh look: what is missing."""
     missing = [f"{ruling.check} ({ruling.why})" for ruling in rulings if not ruling.holds]
     return NOT_YET + cut("; ".join(missing), 400)
+
+
+####################################################################################################
+# Loop texts - what is told in conversations and stories, and where calls stand in the text
+####################################################################################################
 
 
 def chat_task_text(state: AgentState, config: Config) -> str:
@@ -15682,24 +15716,55 @@ def _ruling(check: str, word: str, why: str) -> Ruling:
 def judge(
     engine: Engine, state: AgentState, evidence: str, name: str = "check"
 ) -> tuple[Ruling, ...]:
-    """Whether each check holds, by a fresh look and by facts; a fact stands above every word."""
+    """Whether each check holds, by a fresh look and by facts; a fact stands above every word.
+
+    A verdict that ends the run is asked for twice, and believed only when both agree. Where they
+    do not, both are asked once more, about another look.
+    """
     ask_for_checks(engine, state)
-    engine.eyes.forget()
-    look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}")
-    files = file_facts(engine, state.task)
+    verdict: list[Ruling] = []
+    for again in range(2):
+        engine.eyes.forget()
+        look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}{again or ''}")
+        files = file_facts(engine, state.task)
+        refused = state.not_yet + again
+        question = question_again(IS_IT_DONE, refused)
+        verdict = ask_about(engine, state, look, files, evidence, question)
+        if not engine.config.second_opinion or not all_hold(verdict):
+            break
+        question = question_again(WHAT_IS_MISSING, refused)
+        verdict = ask_about(engine, state, look, files, "", question)
+        if all_hold(verdict):
+            break
+    record_verdict(engine, verdict)
+    return tuple(verdict)
+
+
+def all_hold(verdict: Iterable[Ruling]) -> bool:
+    """Whether every check holds."""
+    return all(ruling.holds for ruling in verdict)
+
+
+def ask_about(
+    engine: Engine,
+    state: AgentState,
+    look: Look,
+    files: Sequence[FileFact],
+    evidence: str,
+    question: str,
+) -> list[Ruling]:
+    """What the verifier says to a question about each check, as far as no fact contradicts it."""
     facts = known_facts(engine, files)
     if not engine.config.vision:
         listed = engine.controls.listed(look)
         facts.append(listed)
-    text = verifier_text(state.task, evidence, state.done_when, facts)
+    text = verifier_text(state.task, evidence, state.done_when, facts, question)
+    message = Message("user", text, picture_for(engine, look))
     verdict = []
-    question = Message("user", text, picture_for(engine, look))
-    for ruling in ask_verifier(engine, state.done_when, question):
+    for ruling in ask_verifier(engine, state.done_when, message):
         by_facts = ruling_by_facts(ruling.check, files)
         verdict.append(by_facts or ruling)
-    verdict += rulings_on_files(state.task, files)
-    record_verdict(engine, verdict)
-    return tuple(verdict)
+    return verdict + rulings_on_files(state.task, files)
 
 
 def picture_for(engine: Engine, look: Look) -> bytes:
@@ -15749,11 +15814,13 @@ def check_completion(
     engine: Engine,
     state: AgentState,
     evidence: str,
+    counts: bool = True,
 ) -> tuple[Outcome | None, str]:
     """The outcome and the result of a completion report.
 
     It counts with enough evidence, and if a fresh look and the facts confirm every check.
-    Otherwise the planner hears what is missing; `not_proven_most` such reports end the run.
+    Otherwise the planner hears what is missing; `not_proven_most` such reports end the run, if
+    they count.
     """
     config = engine.config
     length = len(evidence.strip())
@@ -15766,10 +15833,10 @@ def check_completion(
     if not config.verify_completion:
         return Outcome("completed", cut(evidence, 300)), MISSION_COMPLETE
     verdict = judge(engine, state, evidence)
-    if all(ruling.holds for ruling in verdict):
+    if all_hold(verdict):
         return Outcome("completed", cut(evidence, 300), verdict), MISSION_COMPLETE
     state.needs_review = True
-    if not may_claim_a_part(engine):
+    if counts and not may_claim_a_part(engine):
         state.not_yet += 1
     result = not_confirmed_text(verdict)
     if state.not_yet >= config.not_proven_most:
@@ -15802,7 +15869,7 @@ def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
     except (ModelError, Win32Error) as error:  # the run has its end without them
         engine.say(f"warning: {error}")
         return outcome
-    if all(ruling.holds for ruling in verdict):
+    if all_hold(verdict):
         return Outcome("completed", verdict[0].why or verdict[0].check, verdict)
     return outcome._replace(checks=verdict)
 
@@ -15868,6 +15935,7 @@ def perform_act(engine: Engine, state: AgentState, act: Act, look: Look) -> tupl
         deed = replace(deed, changed=None)
     if progress:
         state.waiting_since = None
+        state.not_yet = 0  # what was refused before was claimed of another screen
     return deed, progress
 
 
@@ -16732,6 +16800,7 @@ class Conversation:
     screenshots: int = 0  # taken so far
     frame: Frame | None = None  # of the last one
     silent: int = 0  # replies without a call in a row
+    refused: bool = False  # whether the last reply was words that no fresh look confirmed
     base_tokens: int = 0  # of a request without its pictures and steps, once that is known
     step_tokens: int = STEP_TOKENS  # of a step without its picture, on average
     _numbers: Iterator[int] = field(default_factory=partial(count, 1))  # of the calls
@@ -16880,6 +16949,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         return final_answer(engine, state, chat, reply, said)
     if step.error == "no_acts_left":
         return Outcome("max_steps", f"Not completed within {state.touched} acts on the desktop.")
+    chat.refused = False
     if step.error:
         reason = step.record.result
         engine.logger.record(NoCallRecord(error=step.error, text=reason))
@@ -16899,13 +16969,17 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
 def final_answer(
     engine: Engine, state: AgentState, chat: Conversation, reply: Reply, said: str
 ) -> Outcome | None:
-    """Words without a call end the run if a fresh look confirms them; else the model goes on."""
-    outcome, result = check_completion(engine, state, said)
+    """Words without a call end the run if a fresh look confirms them; else the model goes on.
+
+    A small model often says what it is about to do, so that only words after words are a claim.
+    """
+    outcome, result = check_completion(engine, state, said, counts=chat.refused)
     if outcome and outcome.kind == "completed":
         note_action(engine, state, ActionRecord(state.turn, "final_answer", result=said))
         return outcome
     note_action(engine, state, ActionRecord(state.turn, "final_answer", said, result))
     chat.silent = 0
+    chat.refused = True
     chat.messages.append(Message("assistant", _without_calls(said[:2000]) or NO_CALL))
     chat.messages.append(Message("user", result))
     make_room(engine, state, chat, reply)

@@ -225,6 +225,7 @@ class EngineCase(unittest.TestCase):
             "dump_dir": str(self.folder / "dumps"),
             "last_look": False,  # one request more, at the end of most scripts
             "derive_checks": False,  # and another one
+            "second_opinion": False,  # and another one
             "verify_completion": agent.PROFILES[profile].loop
             != "chat",  # most scripts end in words
         }

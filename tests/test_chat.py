@@ -895,7 +895,7 @@ class WholeRuns(ServerLog):
         )
         raw, human = self.logs()
         self.assertNotIn("before", raw)
-        self.assertEqual(raw.count("/v1/chat/completions"), 13)
+        self.assertEqual(raw.count("/v1/chat/completions"), 14)
         self.assertIn("LM Studio's log of this run copied", human)
 
     def test_a_stopped_run_keeps_the_log_too(self) -> None:

@@ -1,0 +1,92 @@
+"""A model that errs: a completion is believed when two answers agree, and no file says otherwise."""
+
+from __future__ import annotations
+
+import unittest
+from dataclasses import replace
+from typing import Any
+
+import agent
+from tests.bench import erring
+from tests.scripted import call, text
+from tests.test_proof import CHECKS, DONE, Judged, role
+
+YES = "1 YES: a\n2 YES: b"
+NO = "1 YES: a\n2 NO: a star"
+LIAR = replace(erring.FULL, claim=0.5, verifier=1)  # and one who believes it
+MISSING = agent.WHAT_IS_MISSING[:24]
+
+
+class SecondOpinion(Judged):
+    def opinions(self, *verdicts: str, **settings: Any) -> agent.Outcome:
+        return self.claims(*verdicts, second_opinion=True, **settings)
+
+    def test_a_completion_is_believed_only_when_both_questions_are_answered_so(self) -> None:
+        self.assertEqual(self.opinions(YES, YES).kind, "completed")
+        first, second = self.asked("verifier")
+        self.assertIn("CLAIM", first)
+        self.assertNotIn("CLAIM", second)  # by which a judge is led
+        self.assertIn(MISSING, second)
+        self.assertIn("2. The title bar has no star.", second)
+
+    def test_where_they_disagree_both_are_asked_once_more_and_told_of_it(self) -> None:
+        self.assertEqual(self.opinions(YES, NO, YES, YES).kind, "completed")
+        self.assertIn("1 earlier look said NO", self.asked("verifier")[2])
+        outcome = self.opinions(YES, NO, YES, NO, not_proven_most=1)
+        self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 4))
+        self.assertIn("a star", outcome.text)
+
+    def test_a_refusal_needs_no_second_answer(self) -> None:
+        self.opinions(NO, not_proven_most=1)
+        self.assertEqual(len(self.asked("verifier")), 1)
+
+
+class WhatCounts(Judged):
+    def test_refusals_between_which_something_new_was_done_do_not_end_the_run(self) -> None:
+        clicks = iter(range(1, 100))
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            who = role(request)
+            if who == "planner":
+                return call("update_execution_plan", instructions="Go.", done_when=list(CHECKS))
+            if who == "verifier":
+                return text(NO)
+            if next(clicks) % 2:
+                return DONE
+            return call("click_screen_element", element_name="Button", position=[500, 500])
+
+        engine, state = self.engine(decide, max_steps=20)
+        self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
+
+    def test_in_a_conversation_words_are_a_claim_only_after_words(self) -> None:
+        answers = iter(range(100))
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            if role(request) == "verifier":
+                return text("NO: it is not")
+            if next(answers) % 2:
+                return call("observe_screen")
+            return text("I will press the button now.")
+
+        engine, state = self.engine(decide, "chat", verify_completion=True, stall_stop=8)
+        self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
+        self.assertEqual(state.not_yet, 0)
+
+
+class ErringModels(unittest.TestCase):
+    def test_a_run_ends_and_a_file_that_is_not_there_is_never_believed(self) -> None:
+        for number, profile in enumerate(erring.PROFILES):
+            with self.subTest(profile):
+                result = erring.run(
+                    profile, number % 2, 5, LIAR, settings={"max_steps": 6, "not_proven_most": 1}
+                )
+                self.assertNotEqual(result.outcome.kind, "error", result.outcome.text)
+                self.assertFalse(result.completed and not result.done)
+
+    def test_a_model_that_does_not_err_completes(self) -> None:
+        result = erring.run("native", 2, 1, erring.RATES["none"]("native"))
+        self.assertTrue(result.completed and result.done)
+
+
+if __name__ == "__main__":
+    unittest.main()
