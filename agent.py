@@ -12069,6 +12069,8 @@ LEFT_OUT = "(left out)"  # stands for an old thought
 OLD_SCREENSHOT = "(An earlier screenshot, left out.)"
 DRY_RUN = """DRY RUN: actions are checked but not carried out, so the screen stays as it is. Go on \
 as if each had worked."""
+CLOSER_PICTURE = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
+positions are on its own grid. After one action it shows all again."""
 RECOVERED_IN_CHAT = "The program pressed Escape and opened the Start menu; look again."
 RECOVERED_IN_STORY = " The program pressed Escape and Start."
 
@@ -12527,8 +12529,6 @@ ONE_CALL_ONLY = "Only the first call of a reply is carried out."
 STORY_BEGINS = "I look."  # the model's words before its first own ones
 WAITED = "Waited"
 ZOOMED = "Zoomed in for the next action"
-CLOSER_PICTURE = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
-positions are on its own grid. After one action it shows all again."""
 
 
 def waited_text(seconds: float, changed: bool) -> str:
