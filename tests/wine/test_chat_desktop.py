@@ -71,6 +71,13 @@ def mind(scenario: str) -> Any:
     class Mind(pm.PixelModel):  # type: ignore[misc]
         opened: dict[str, Any] = {}
 
+        def reply_to(self, kind: str, body: Any) -> Any:
+            """Whether its claim is true, too, as far as it has asked the windows."""
+            if kind == "verification" and not pm.asked_marks(body):
+                verdict = "YES: the windows say so." if self.opened else "NO: nothing is open."
+                return pm.Step("verify"), pm._said(verdict)
+            return super().reply_to(kind, body)
+
         def executor_reply(self, body: Any) -> Any:
             words = next(
                 v for marker, v in pm.VOCABULARIES.items() if marker in pm.tool_names(body)
