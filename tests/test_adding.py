@@ -149,7 +149,7 @@ class ATool(AddingCase):
         results = [record["result"] for record in records if record["kind"] == "result"]
         self.assertEqual(acts[0]["tool"], "quadruple_click", said)
         self.assertEqual(acts[0]["args"]["element_name"], "Notes icon")
-        self.assertEqual(results[0], "Clicked four times 'Notes' (list item)")
+        self.assertEqual(results[0], "Clicked four times: Notes icon")
 
     def test_a_vocabulary_without_the_tool_does_not_offer_it(self) -> None:
         self.insert(from_the_readme('Tool("quadruple_click"'), TOOLS_ROW)

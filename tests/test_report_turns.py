@@ -40,7 +40,8 @@ class Profiles(CommandLineCase):
     def test_a_turn_has_its_replies_as_they_came_and_the_plan_it_made(self) -> None:
         _, turns = self.report("planner")
         self.assertEqual(
-            [reply["role"] for reply in turns[-1]["replies"]], ["executor", "examiner", "verifier"]
+            [reply["role"] for reply in turns[-1]["replies"]],
+            ["executor", "examiner", "verifier", "verifier"],
         )
         for turn in turns:
             for reply in turn["replies"]:

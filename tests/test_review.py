@@ -212,7 +212,7 @@ class Repeats(Turns):
         self.begin(engine)
         engine.eyes.desktop.move(agent.Point(5, 5))
         agent.perform_act(engine, state, clicked, engine.eyes.look(1))
-        (repeated, _) = agent.recording_of(engine.logger.folder).acts()[0]
+        repeated, *_ = agent.recording_of(engine.logger.folder).acts()[0]
         self.assertEqual(repeated.args, clicked.args)
 
 

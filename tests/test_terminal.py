@@ -208,7 +208,7 @@ class Loudness(CommandLineCase):
         self.assertRegex(
             out.splitlines()[-1],
             r"^6 turns, 4 acts, 0 refused, \d+\.\d s, of it \d+\.\d s model and \d+\.\d s program,"
-            r" 8 requests, \d+ tokens; see .*run_0001.report\.html$",
+            r" 9 requests, \d+ tokens; see .*run_0001.report\.html$",
         )
 
     def test_a_pipe_gets_no_escape_sequence(self) -> None:

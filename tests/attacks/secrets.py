@@ -84,7 +84,7 @@ class Stage:
     """An engine in front of the page, and what the model gets to see."""
 
     def __init__(self, case: EngineCase, old: Path | None = None, page: Page | None = None) -> None:
-        with mock.patch("tests.scripted.PlainDesktop", lambda clock: page or Page(clock)):
+        with mock.patch.object(case, "desktop_type", lambda clock: page or Page(clock)):
             self.engine, self.state = case.engine(
                 lambda request: text("-"),
                 old=old,
