@@ -72,6 +72,10 @@ def tokens_of(server: LlamaServer, *parts: Json) -> int:
     return int(answer["usage"]["prompt_tokens"])
 
 
+# How the prompts of those begin who judge a completion, for which no tools are offered.
+JUDGES = ("You say how one can see", "You check whether")
+
+
 class Accepted(unittest.TestCase):
     """Each profile's whole run in front of one server."""
 
@@ -143,8 +147,9 @@ class Accepted(unittest.TestCase):
         for profile in ("planner", "commander", "story"):
             asked = [one for one in self.runs[profile][1] if one.role == "verifier"]
             with self.subTest(profile):
-                self.assertEqual(len(asked), 1)
-                self.assertLess(asked[0].computed, PICTURE_TOKENS + 200)
+                self.assertEqual(len(asked), 2)  # the second opinion is about the same picture
+                self.assertLess(asked[0].computed, PICTURE_TOKENS + 250)
+                self.assertGreater(asked[1].reused, PICTURE_TOKENS)
 
     def test_the_list_of_models_tells_vision_and_context(self) -> None:
         listed = self.server.ask("/v1/models")[1]
@@ -340,7 +345,9 @@ class ToolChoice(unittest.TestCase):
         for exchange in exchanges:
             self.assertEqual(exchange.status, 200, exchange.answer)
             self.assertNotIn("tools", exchange.request)
-            self.assertIn("<tool_call>", exchange.request["messages"][0]["content"])
+            system = exchange.request["messages"][0]["content"]
+            if not system.startswith(JUDGES):
+                self.assertIn("<tool_call>", system)
 
 
 class Restart(unittest.TestCase):
@@ -378,7 +385,9 @@ class Restart(unittest.TestCase):
         self.assertEqual(self.log.count("listening http"), 2)
 
     def test_a_call_that_the_server_made_is_read_and_carried_out(self) -> None:
-        for reply in self.done.records("reply"):
+        acting = [one for one in self.done.records("reply") if one["role"] == "chat"]
+        self.assertGreater(len(acting), 1)
+        for reply in acting:
             self.assertEqual(reply["finish_reason"], "tool_calls")
             self.assertEqual(len(reply["message"]["tool_calls"]), 1)
         self.assertEqual(len(self.done.records("result")), 1)
