@@ -14525,6 +14525,19 @@ def _fit_from_json(value: object) -> AxisFit:
     return fit
 
 
+# While another program has a file open, Windows refuses to open or replace it; that is over within
+# a few milliseconds, and a try takes a tenth of one.
+BUSY_TRIES = 1000
+
+
+def patiently(do: Callable[[], Any]) -> Any:
+    """What `do` gives; tried again for a moment where it raises PermissionError."""
+    for _ in range(BUSY_TRIES):
+        with suppress(PermissionError):
+            return do()
+    return do()
+
+
 class CalibrationBook:
     """The calibrations in a folder of runs. Nothing in it is needed: what is damaged is ignored."""
 
@@ -14535,7 +14548,7 @@ class CalibrationBook:
     def entries(self) -> list[Calibration]:
         """All that are kept; one sentence to `notice` if the file cannot be read."""
         try:
-            with open(self.path, "rb", opener=open_ordinary) as stream:
+            with patiently(partial(open, self.path, "rb", opener=open_ordinary)) as stream:
                 data = stream.read(CALIBRATION_BYTES_MOST)
             listed = json_list(json_object(strict_json(data)).get("calibrations"))
             return [calibration_from_json(entry) for entry in listed]
@@ -14571,7 +14584,7 @@ class CalibrationBook:
                 stream.write(text)
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.replace(beside, self.path)
+            patiently(partial(os.replace, beside, self.path))
         except OSError as error:
             with suppress(OSError):
                 beside.unlink()

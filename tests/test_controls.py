@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import io
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -647,6 +648,7 @@ class TheProcess(unittest.TestCase):
         self.assertEqual([sorted(entry)[0] for entry in entries], ["ready", "control", "done"])
         self.assertTrue(all(line.isascii() and line.endswith("\n") for line in written))
 
+    @unittest.skipIf(os.name == "nt", "there is Windows, and the process goes on")
     def test_a_real_child_process_of_this_file_ends_at_once_where_there_is_no_windows(self) -> None:
         source = agent.ControlsWorker(FakeWin32().api)
         self.addCleanup(source.close)

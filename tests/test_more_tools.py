@@ -702,8 +702,9 @@ class WhatWindowsLists(unittest.TestCase):
             "PROGRAMDATA": str(self.folder / "all"),
             "PATH": os.pathsep.join([str(tool.parent), "", relative, str(self.folder / "no")]),
         }
-        self.assertEqual(
-            agent.known_programs(environment),
+        listed = agent.known_programs(environment)
+        self.assertEqual(  # rank 1 is what the machine's own App Paths name
+            [program for program in listed if program.rank != 1],
             [
                 Program("Mine", str(own), ("mine.exe",)),
                 Program("Go", str(deep), ("go.exe",)),
