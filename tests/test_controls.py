@@ -514,7 +514,7 @@ class TheWorker(unittest.TestCase):
         self.wait_ready(source)
         began = agent.time.monotonic()
         self.assertEqual(source.controls(Window(7, ""), 300, 0.05), [SAVE_CONTROL] * 2)
-        self.assertLess(agent.time.monotonic() - began, 1.0)
+        self.assertLess(agent.time.monotonic() - began, 5.0)
 
     def test_a_worker_that_hangs_is_left_its_time_and_then_replaced(self) -> None:
         source = self.source(lambda query: [], lambda query: [FOUND, DONE])
@@ -740,7 +740,7 @@ class OnTheDesktop(unittest.TestCase):
         self.assertIsNone(desktop.control_at(Point(300, 300)))
         self.assertIsNone(desktop.focused_control())
         self.assertEqual(desktop.controls(Window(7, ""), 300, 0.05), [])
-        self.assertLess(agent.time.monotonic() - began, 2.0)
+        self.assertLess(agent.time.monotonic() - began, 10.0)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ from tests.servers import (
 KEY = "sk-secret-4711"
 GOOD = answer(200, reply())
 
+SOON_S = 3.0  # tells what takes milliseconds from what hangs, on a busy machine, too
+
 
 def model_server(
     url: str, clock: VirtualClock | None = None, stop: agent.Stop | None = None, **settings: Any
@@ -467,7 +469,7 @@ class FaultTests(unittest.TestCase):
                 client = model_server(server.url, lmstudio_timeout=0.15)
                 begin = time.monotonic()
                 error = self.failure(client)
-                self.assertLess(time.monotonic() - begin, 0.15 + 0.3)
+                self.assertLess(time.monotonic() - begin, 0.15 + SOON_S)
                 self.assertEqual(
                     (error.kind, error.retry, len(server.requests)), ("timeout", False, 1)
                 )
@@ -514,11 +516,11 @@ class FaultTests(unittest.TestCase):
                 threading.Timer(0.05, press).start()
                 with self.assertRaises(agent.Stopped):
                     client.complete(b"{}")
-                self.assertLess(time.monotonic() - pressed[0], 0.3)
+                self.assertLess(time.monotonic() - pressed[0], SOON_S)
                 self.assert_no_worker()
 
     def assert_no_worker(self) -> None:
-        end = time.monotonic() + 0.5
+        end = time.monotonic() + SOON_S
         while any(thread.name == "model exchange" for thread in threading.enumerate()):
             self.assertLess(time.monotonic(), end, "the worker is still there")
             time.sleep(0.005)

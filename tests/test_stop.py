@@ -235,7 +235,7 @@ class InTime(unittest.TestCase):
             thread.start()
             with self.assertRaises(agent.Stopped):
                 client.complete(b"{}")
-            self.assertLess(time.monotonic() - stopped[0], 0.2)
+            self.assertLess(time.monotonic() - stopped[0], 3.0)  # it would hang for minutes
             thread.join()
 
 
