@@ -162,7 +162,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, count, islice
+from itertools import chain, count, islice, product
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -13570,6 +13570,15 @@ class NoInbox:
         return None
 
 
+def tool_choice(config: Config, model: ModelInfo, loop: str) -> str:
+    """Whether the reply must hold a call; a conversation has to end in words."""
+    if config.tool_choice != "discovered":
+        return config.tool_choice
+    if model.llama_cpp and loop in ("two_agent", "native"):
+        return "required"
+    return "auto"
+
+
 class Manner(NamedTuple):
     """What is the same in all requests to a role, beside the messages."""
 
@@ -13705,7 +13714,7 @@ class Voice:
             messages = [message.in_words() for message in messages]
         elif tools:
             settings["tools"] = tools
-            settings["tool_choice"] = self._tool_choice()
+            settings["tool_choice"] = tool_choice(self.config, self.model, self.profile.loop)
         settings["temperature"] = getattr(self.config, role.temperature)
         settings["max_tokens"] = getattr(self.config, role.max_tokens)
         for name in SAMPLING_IF_SET:
@@ -13716,14 +13725,6 @@ class Voice:
         if prompt:  # some models know no system role
             messages = [Message("system", prompt), *messages]
         return request_body(settings, messages)
-
-    def _tool_choice(self) -> str:
-        """Whether the reply must hold a call; a conversation has to end in words."""
-        if self.config.tool_choice != "discovered":
-            return str(self.config.tool_choice)
-        if self.model.llama_cpp and self.profile.loop in ("two_agent", "native"):
-            return "required"
-        return "auto"
 
     def _await_call(self, reply: Reply) -> None:
         """Counts the replies before the first call; after too many the tools leave their list."""
@@ -14321,12 +14322,12 @@ def _least_squares(pairs: Sequence[Pair]) -> AxisFit:
     mean_truth = _mean([pair.truth for pair in pairs])
     mean_answer = _mean([pair.answer for pair in pairs])
     spread = 0.0
-    product = 0.0
+    together = 0.0
     for pair in pairs:
         away = pair.truth - mean_truth
         spread += away * away
-        product += away * (pair.answer - mean_answer)
-    scale = product / spread
+        together += away * (pair.answer - mean_answer)
+    scale = together / spread
     rise = scale * (mean_truth - GRID_MIDDLE)
     line = Line(scale, mean_answer - GRID_MIDDLE - rise)
     squares = sum(line.miss(pair) ** 2 for pair in pairs)
@@ -23198,10 +23199,10 @@ CALL_TASKS = (
 BENCH_GRAMMARS = ("tools", "text")
 
 
-def calling_items(number: int) -> list[BenchItem]:
+def calling_items(number: int, grammars: Iterable[str] = BENCH_GRAMMARS) -> list[BenchItem]:
     """Orders that one certain tool carries out, in each grammar."""
     items: list[BenchItem] = []
-    for grammar in BENCH_GRAMMARS:
+    for grammar in grammars:
         for place in range(number):
             task = CALL_TASKS[place % len(CALL_TASKS)]
             item = BenchItem(
@@ -23216,20 +23217,24 @@ def calling_items(number: int) -> list[BenchItem]:
     return items
 
 
-def task_items(profiles: Iterable[str]) -> list[BenchItem]:
-    """The demo's tasks, each with the whole loop of each of these profiles."""
+def cost_items() -> list[BenchItem]:
+    """The words of the reading part without a picture: what it has more is what a picture costs."""
+    return [BenchItem(part="cost", name="cost 1", question=READING_QUESTION, scene=None)]
+
+
+def task_items(profiles: Iterable[str], runs: int = 1) -> list[BenchItem]:
+    """The demo's tasks, each so many times with the whole loop of each of these profiles."""
     items: list[BenchItem] = []
-    for profile in profiles:
-        for task in DEMO_TASKS:
-            item = BenchItem(
-                part="tasks",
-                name=f"tasks {profile} {task.name}",
-                question=task.text,
-                scene=None,
-                expected=task.name,
-                kind=profile,
-            )
-            items.append(item)
+    for profile, task, run in product(profiles, DEMO_TASKS, range(1, runs + 1)):
+        item = BenchItem(
+            part="tasks",
+            name=f"tasks {profile} {task.name} {run}",
+            question=task.text,
+            scene=None,
+            expected=task.name,
+            kind=profile,
+        )
+        items.append(item)
     return items
 
 
@@ -23385,7 +23390,7 @@ def _draw_reading(canvas: Canvas, text: BenchText) -> None:
 # Bench - what is asked of a model to measure it, and what its replies are worth
 ####################################################################################################
 
-BENCH_PARTS = ("pointing", "calling", "judging", "reading", "tasks")
+BENCH_PARTS = ("pointing", "calling", "judging", "reading", "cost", "tasks")
 BENCH_TASK_REQUESTS = 15  # of a demo task, to tell how long it may take
 BENCH_SECONDS = 5.0  # a request, until the first ones tell better
 BENCH_CORRECTIONS = 2  # after a reply without a usable call, as in a run
@@ -23401,22 +23406,28 @@ class BenchPlan(NamedTuple):
 
 
 BENCH_WHOLE = BenchPlan(60, 10, 20, 20)
-BENCH_QUICK = BenchPlan(22, 4, 6, 6)  # 48 requests, 4 minutes at 5 s
+BENCH_QUICK = BenchPlan(21, 3, 6, 6)  # 46 requests, 4 minutes at 5 s
 
 
-def bench_items(plan: BenchPlan, seed: int, whole: Rect) -> list[BenchItem]:
-    """All requests, in their order."""
+def bench_items(
+    plan: BenchPlan, seed: int, whole: Rect, grammars: Iterable[str] = BENCH_GRAMMARS
+) -> list[BenchItem]:
+    """All requests, in their order; calling is asked in each of these grammars."""
     return [
         *pointing_items(seed, plan.pointing, whole),
-        *calling_items(plan.calling),
+        *calling_items(plan.calling, grammars),
         *judging_items(seed, plan.judging),
         *reading_items(seed, plan.reading, whole),
+        *cost_items(),
     ]
 
 
 @dataclass(frozen=True)
 class BenchLine:
-    """What one request came to: a line of bench.jsonl. Places are on the grid, tokens counted."""
+    """What one item came to: a line of bench.jsonl. Places are on the grid.
+
+    Seconds and tokens are those of all its requests: the first one and the corrections.
+    """
 
     part: str
     name: str
@@ -23433,6 +23444,7 @@ class BenchLine:
     pixels_off: float = -1.0
     expected: str = ""
     said: str = ""
+    requests: int = 0  # that were answered
     seconds: float = 0.0
     prompt: int = 0
     completion: int = 0
@@ -23476,8 +23488,56 @@ def _line_for(item: BenchItem) -> BenchLine:
     )
 
 
-# Asks one request: the messages, and whether tools stand in the list, in the text, or nowhere.
+# Asks one request: the messages, and the grammar in which a call is wanted, or nothing.
 BenchAsk = Callable[[BenchItem, Sequence[Message], str], Reply]
+
+
+class BenchWay(NamedTuple):
+    """How a call is asked for in a grammar, how its reply is read, and what a bad one is told."""
+
+    message: Callable[[str, bytes], Message]  # of the words and the picture
+    read: Callable[[Reply], Act]  # raises ToolError
+    correct: Callable[[ToolError], str]
+
+
+BENCH_TOOLS = PLANNER_WORDS.schemas(["click", "type_text", "press_key"])
+
+
+def bench_way(grammar: str, size: Size) -> BenchWay:
+    """The way of a grammar for pictures of that size: tools, text, or one of a model's own."""
+    native = native_grammar(grammar)
+    if native:
+        return BenchWay(
+            message=partial(native_message, native),
+            read=partial(_read_native_act, native, size),
+            correct=native.correction,
+        )
+    return BenchWay(
+        message=partial(Message, "user"),
+        read=_read_tool_act,
+        correct=lambda error: correction(error, BENCH_TOOLS),
+    )
+
+
+def native_grammar(name: str) -> Grammar | None:
+    """The grammar of that name that models were trained in; None for tools, listed or in words."""
+    if name in BENCH_GRAMMARS:
+        return None
+    return GRAMMARS[name]
+
+
+def _read_tool_act(reply: Reply) -> Act:
+    """The act of a reply in the words of the tools; raises ToolError."""
+    call = read_call(reply.message, reply.finish_reason, BENCH_TOOLS)
+    return PLANNER_WORDS.parse(call)
+
+
+def _read_native_act(grammar: Grammar, size: Size, reply: Reply) -> Act:
+    """The act of a reply, read as a run reads it; raises ToolError."""
+    call, _ = read_any(reply.message, reply.finish_reason, size, grammar.name)
+    if call.name not in TOOLS:
+        raise ReplyError(f"{call.name} is not what was asked for.", "another_act")
+    return CANONICAL.parse(native_call(call))
 
 
 @dataclass
@@ -23489,11 +23549,6 @@ class Bench:
     grammar: str  # in which pointing is asked
     draws: bool = True
     play: Callable[[BenchItem], BenchLine] = _line_for  # a whole task
-
-    @property
-    def tools(self) -> list[JsonDict]:
-        """What a pointing or calling request offers."""
-        return PLANNER_WORDS.schemas(["click", "type_text", "press_key"])
 
     def measure(self, item: BenchItem) -> BenchLine:
         """One request with its corrections; raises Stopped, and ModelError where none can be asked.
@@ -23511,48 +23566,61 @@ class Bench:
         """The same; every ModelError is raised."""
         if item.part == "tasks":
             return self.play(item)
-        image = b""
-        if item.scene and self.draws:
-            image = bench_picture(item.scene, self.whole)
-        message = Message("user", item.question, image)
-        line = _line_for(item)
-        if item.scene:
-            line = replace(line, image=self.whole.width * self.whole.height // PATCH**2)
         if item.part in ("pointing", "calling"):
-            return self._call(item, line, message)
-        reply = self.ask(item, [message], "")
-        line = _with_cost(line, reply)
+            return self._call(item)
+        reply = self.ask(item, [Message("user", item.question, self._picture(item.scene))], "")
+        line = _with_cost(self._line(item, item.scene), reply)
         said = strip_end_tokens(strip_think(reply.text)).strip()
         return _JUDGED[item.part](replace(line, said=cut(said, 300)), said)
 
-    def _call(self, item: BenchItem, line: BenchLine, message: Message) -> BenchLine:
-        """A request that needs a call, and what the call is worth."""
-        grammar = item.kind if item.part == "calling" else self.grammar
-        messages = [message]
-        for corrections in range(BENCH_CORRECTIONS + 1):
+    def _picture(self, scene: BenchScene | None) -> bytes:
+        """The drawn screen, if there is one and anybody looks at it."""
+        if scene and self.draws:
+            return bench_picture(scene, self.whole)
+        return b""
+
+    def _line(self, item: BenchItem, scene: BenchScene | None) -> BenchLine:
+        """A line that knows what its picture should cost."""
+        line = _line_for(item)
+        if not scene:
+            return line
+        native = native_grammar(self.grammar)
+        patch = native.picture.factor if native else PATCH
+        return replace(line, image=self.whole.width * self.whole.height // patch**2)
+
+    def _call(self, item: BenchItem) -> BenchLine:
+        """A request that needs a call, and what the call is worth; only calling is corrected."""
+        is_calling = item.part == "calling"
+        grammar = item.kind if is_calling else self.grammar
+        scene = item.scene
+        if native_grammar(grammar):
+            scene = scene or BenchScene()  # such models are never asked without a picture
+        way = bench_way(grammar, Size(self.whole.width, self.whole.height))
+        messages = [way.message(item.question, self._picture(scene))]
+        line = self._line(item, scene)
+        corrections = BENCH_CORRECTIONS if is_calling else 0
+        for number in range(corrections + 1):
             reply = self.ask(item, messages, grammar)
-            if corrections == 0:
-                line = _with_cost(line, reply)
+            line = _with_cost(line, reply)
             try:
-                call = read_call(reply.message, reply.finish_reason, self.tools)
-                act = PLANNER_WORDS.parse(call)
+                act = way.read(reply)
             except ToolError as error:
                 # The first kind tells more than what a correction came to.
-                line = replace(line, error=line.error or error.kind)
+                line = replace(line, error=line.error or error.kind, corrections=number + 1)
                 messages.append(Message("assistant", NO_CALL))
-                messages.append(Message("user", correction(error, self.tools)))
+                messages.append(Message("user", way.correct(error)))
                 continue
-            line = replace(line, corrections=corrections, said=cut(str(act), 300))
-            if item.part == "calling":
+            line = replace(line, corrections=number, said=cut(str(act), 300))
+            if is_calling:
                 return replace(line, right=act.name == item.expected)
             return self._pointed(item, line, act)
-        return replace(line, corrections=BENCH_CORRECTIONS + 1)
+        return line
 
     def _pointed(self, item: BenchItem, line: BenchLine, act: Act) -> BenchLine:
         """What a click would have hit."""
         places = values_of(act.args, Coordinate)
-        if not places:
-            return replace(line, error=line.error or "no_place")
+        if len(places) != 1 or act.name not in POINTING_ACTS:
+            return replace(line, error=line.error or "another_act")
         (said,) = places
         point = to_point(said, self.whole)
         target = item.target
@@ -23570,21 +23638,24 @@ class Bench:
         )
 
 
+# What a request to click may be answered with.
+POINTING_ACTS = ("click", "double_click")
 # Faults of a server that are about the one request and the model.
 BENCH_ANSWERED = ("context", "no_vision", "no_tools", "error", "not_json", "server", "timeout")
 
 
 def _with_cost(line: BenchLine, reply: Reply) -> BenchLine:
-    """What the request cost."""
+    """The line with what one more request cost."""
     usage = reply.usage
-    cached = -1
+    cached = line.cached
     if usage.cached_tokens is not None:
-        cached = usage.cached_tokens
+        cached = max(0, cached) + usage.cached_tokens
     return replace(
         line,
-        seconds=reply.seconds,
-        prompt=usage.prompt_tokens or 0,
-        completion=usage.completion_tokens or 0,
+        requests=line.requests + 1,
+        seconds=line.seconds + reply.seconds,
+        prompt=line.prompt + (usage.prompt_tokens or 0),
+        completion=line.completion + (usage.completion_tokens or 0),
         cached=cached,
     )
 
@@ -23608,6 +23679,7 @@ def _judged_verdict(line: BenchLine, said: str) -> BenchLine:
 _JUDGED: Mapping[str, Callable[[BenchLine, str], BenchLine]] = {
     "reading": _judged_reading,
     "judging": _judged_verdict,
+    "cost": lambda line, said: line,
 }
 
 
@@ -23615,27 +23687,37 @@ def bench_body(
     item: BenchItem, messages: Sequence[Message], grammar: str, config: Config, info: ModelInfo
 ) -> bytes:
     """The JSON of one request, built as a run builds it."""
-    prompts = {"judging": VERIFIER_PROMPT, "reading": READING_PROMPT}
-    prompt = prompts.get(item.part, BENCH_PROMPT)
+    prompts = {"judging": VERIFIER_PROMPT, "pointing": BENCH_PROMPT, "calling": BENCH_PROMPT}
+    manner = Manner(prompts.get(item.part, READING_PROMPT))
+    native = native_grammar(grammar) if grammar else None
+    if native:
+        manner = native_manner(native, config, screen_size(config))
+    elif grammar == "text":
+        manner = Manner(BENCH_PROMPT + tools_in_text(BENCH_TOOLS))
+    elif grammar:
+        choice = tool_choice(config, info, "two_agent")
+        manner = Manner(BENCH_PROMPT, BENCH_TOOLS, {"tools": BENCH_TOOLS, "tool_choice": choice})
+    settings: JsonDict = {"model": info.name, **_bench_sampling(config, bool(grammar))}
+    settings |= manner.settings
+    if manner.system:
+        messages = [Message("system", manner.system), *messages]
+    return request_body(settings, messages)
+
+
+def _bench_sampling(config: Config, acting: bool) -> JsonDict:
+    """Temperature, limit and what else a person set: of the role that acts, or of the verifier."""
     settings: JsonDict = {
-        "model": info.name,
         "temperature": config.verifier_temperature,
         "max_tokens": config.verifier_max_tokens,
     }
-    if grammar:
+    if acting:
         settings["temperature"] = config.lmstudio_temperature
         settings["max_tokens"] = config.executor_max_tokens
-    tools = PLANNER_WORDS.schemas(["click", "type_text", "press_key"])
-    if grammar == "text":
-        prompt += tools_in_text(tools)
-    elif grammar:
-        settings["tools"] = tools
-        settings["tool_choice"] = "auto"
     for name in SAMPLING_IF_SET:
         value = getattr(config, name)
         if value is not None:
             settings[name] = value
-    return request_body(settings, [Message("system", prompt), *messages])
+    return settings
 
 
 # -- the journal: one line a request, so that a bench that was killed goes on
@@ -23645,13 +23727,13 @@ BENCH_RESULT = "bench.json"
 BENCH_SETTINGS = "bench_settings.json"
 
 
-def bench_about(config: Config, info: ModelInfo, where: str, plan: BenchPlan) -> JsonDict:
+def bench_about(config: Config, info: ModelInfo, key: CalibrationKey, plan: BenchPlan) -> JsonDict:
     """What is measured, by which a bench that was interrupted is found again."""
-    key = calibration_key(config, info, where)
     return {
         **key._asdict(),
         "build": info.build,
         "calls": config.calls,
+        "thinking": config.thinking,
         "temperature": config.lmstudio_temperature,
         "seed": BENCH_SEED,
         "requests": list(plan),
@@ -23774,8 +23856,11 @@ def minutes_text(seconds: float) -> str:
 ####################################################################################################
 
 VERDICT_LEAST = 10  # answers; with fewer the interval of any share is wider than 40 %
+SIZE_LEAST = 6  # of one size of seven, since its neighbours say the same
 HITS_WANTED = 0.8
 FALSE_YES_MOST = 0.1
+TASKS_WANTED = 0.5
+CALLS_LEAST = 6  # in a grammar
 
 
 @dataclass
@@ -23828,7 +23913,7 @@ def bench_result(about: JsonDict, lines: Sequence[BenchLine]) -> BenchResult:
     read = [line.right for line in by_part["reading"]]
     result.shares["texts read exactly"] = share_of(read)
     _count_tasks(result, by_part["tasks"])
-    single = [line for line in lines if line.part != "tasks"]
+    single = [line for line in lines if line.requests]
     _count_cost(result, single)
     for line in lines:
         if line.error:
@@ -23883,7 +23968,7 @@ def _count_calling(
     lines: Sequence[BenchLine],
 ) -> None:
     """Usable replies in each grammar."""
-    for grammar in BENCH_GRAMMARS:
+    for grammar in dict.fromkeys([*BENCH_GRAMMARS, *(line.kind for line in lines)]):
         usable: list[bool] = []
         right: list[bool] = []
         corrections = 0
@@ -23943,10 +24028,15 @@ def _count_profile(result: BenchResult, profile: str, lines: Sequence[BenchLine]
         wasted += line.wasted
     shares = result.shares
     numbers = result.numbers
-    shares[f"demo tasks done, {profile}"] = share_of(done)
+    shares[done_name(profile)] = share_of(done)
     shares[f"called completed wrongly, {profile}"] = share_of(wrongly)
     numbers[f"turns a demo task, {profile}"] = turns / len(lines)
     numbers[f"of them without a change, {profile}"] = wasted / len(lines)
+
+
+def done_name(profile: str) -> str:
+    """The name of the share of tasks that were carried out."""
+    return f"demo tasks done, {profile}"
 
 
 def _count_cost(
@@ -23958,20 +24048,24 @@ def _count_cost(
         return
     numbers = result.numbers
     seconds: list[float] = []
+    requests = 0
     prompt = 0
     completion = 0
     told = 0  # tokens of prompts of which the server says what it reused
     reused = 0
     for line in lines:
-        seconds.append(line.seconds)
+        seconds.append(line.seconds / line.requests)
+        requests += line.requests
         prompt += line.prompt
         completion += line.completion
         if line.cached >= 0:
             told += line.prompt
             reused += line.cached
-    numbers["requests"] = len(lines)
+    numbers["requests"] = requests
     numbers["seconds a request, median"] = quantile(seconds, 0.5)
     numbers["seconds a request, 90 % within"] = quantile(seconds, 0.9)
+    numbers["prompt tokens a request"] = prompt / requests
+    numbers["reply tokens a request"] = completion / requests
     numbers["prompt tokens in all"] = prompt
     numbers["reply tokens in all"] = completion
     if told:
@@ -23981,19 +24075,16 @@ def _count_cost(
 
 
 def _count_picture(numbers: dict[str, float], lines: Sequence[BenchLine]) -> None:
-    """What a picture costs: a call without one costs the same words, so the rest is the picture."""
-    with_picture: list[int] = []
-    without: list[int] = []
+    """What a picture costs: reading asks with one what the cost part asks without."""
+    by_part: dict[str, list[int]] = {"reading": [], "cost": []}
     expected = 0
     for line in lines:
-        if line.part == "pointing":
-            with_picture.append(line.prompt)
-            expected = line.image
-        elif not line.image:
-            without.append(line.prompt)
-    if with_picture and without:
-        counted = quantile(with_picture, 0.5) - quantile(without, 0.5)
-        numbers["picture tokens, counted"] = counted
+        if line.part in by_part:
+            by_part[line.part].append(line.prompt)
+            expected = max(expected, line.image)
+    if all(by_part.values()):
+        with_picture = quantile(by_part["reading"], 0.5)
+        numbers["picture tokens, counted"] = with_picture - quantile(by_part["cost"], 0.5)
         numbers["picture tokens, expected"] = expected
 
 
@@ -24011,8 +24102,10 @@ def bench_advice(result: BenchResult, info_context: int | None = None) -> list[A
     """What the figures mean; nothing is said of what too few answers tell."""
     found = [
         *_advice_on_sizes(result),
+        *_advice_on_reading(result),
         *_advice_on_grid(result),
         *_advice_on_calls(result),
+        *_advice_on_profiles(result),
         *_advice_on_verdicts(result),
         *_advice_on_cost(result),
     ]
@@ -24038,14 +24131,43 @@ def _advice_on_sizes(result: BenchResult) -> Iterator[Advice]:
     if whole.of >= VERDICT_LEAST and whole.high < HITS_WANTED / 2:
         yield Advice(f"This model cannot point: it hits {whole}. Use another one.")
         return
-    missed = [size for size in BENCH_SIZES if result.shares[size_name(size)].high < HITS_WANTED]
+    missed: list[int] = []
+    for size in BENCH_SIZES:
+        share = result.shares[size_name(size)]
+        if share.of >= SIZE_LEAST and share.high < HITS_WANTED:
+            missed.append(size)
     if missed:
         share = result.shares[size_name(max(missed))]
         text = (
-            f"This model cannot press things of {max(missed)} pixels, it hits {share}:"
-            " use a larger model, a larger picture or keyboard shortcuts."
+            f"This model cannot press things of {max(missed)} pixels, it hits {share}: use zoom,"
+            " keyboard shortcuts, a larger picture or a larger model."
         )
-        yield Advice(text, {"image_tokens": 2048})
+        # The tools that do more have zoom among them.
+        closer = {"extra_tools": True, "auto_zoom": True}
+        yield Advice(text, {**closer, **_larger_picture(result)})
+
+
+LARGER_TOKENS = 2048  # of a picture; grounding has no use for more (DESIGN.md)
+
+
+def _larger_picture(result: BenchResult) -> JsonObject:
+    """The setting for a larger picture than that which was measured, if one is of use."""
+    size = re.fullmatch(r"(\d+)x(\d+)", str(result.about.get("size")))
+    if size and int(size[1]) * int(size[2]) >= LARGER_TOKENS * PATCH**2 * TOKENS_SHARE:
+        return {}
+    return {"image_tokens": LARGER_TOKENS}
+
+
+def _advice_on_reading(result: BenchResult) -> Iterator[Advice]:
+    """Whether letters are too small for the model."""
+    share = result.shares["texts read exactly"]
+    larger = _larger_picture(result)
+    if share.of >= VERDICT_LEAST and share.high < HITS_WANTED and larger:
+        yield Advice(
+            f"Small letters are misread: {share} of texts of 9 to 14 pixels are right."
+            " Use a larger picture, and measure that one, too.",
+            larger,
+        )
 
 
 def _advice_on_grid(result: BenchResult) -> Iterator[Advice]:
@@ -24069,19 +24191,55 @@ def _advice_on_grid(result: BenchResult) -> Iterator[Advice]:
 
 
 def _advice_on_calls(result: BenchResult) -> Iterator[Advice]:
-    """The grammar that is surely better."""
-    tools = result.shares[usable_name("tools")]
-    text = result.shares[usable_name("text")]
-    if text.low > tools.high:
+    """The grammar that is surely better than each other one."""
+    usable: dict[str, Share] = {}
+    for name, share in result.shares.items():
+        grammar = name.removeprefix(usable_name(""))
+        if grammar != name and share.of >= CALLS_LEAST:
+            usable[grammar] = share
+    best = _surely_best(usable)
+    if best is None:
+        return
+    if best == "text":
         yield Advice(
-            f"Calls in the text are usable more often: {text}.",
-            {"calls": "text"},
+            f"Calls in the text are usable more often: {usable[best]}.",
+            {"calls": best},
         )
-    if tools.low > text.high:
+    elif best == "tools":
         yield Advice(
-            f"Calls from the list are usable more often: {tools}.",
-            {"calls": "tools"},
+            f"Calls from the list are usable more often: {usable[best]}.",
+            {"calls": best, "executor_grammar": best},
         )
+    else:
+        yield Advice(
+            f"Calls in the model's own grammar {best} are usable more often: {usable[best]}."
+            " Use --profile native or this setting.",
+            {"executor_grammar": best},
+        )
+
+
+def _surely_best(shares: Mapping[str, Share]) -> str | None:
+    """The name of the share whose interval lies above all others; None for one alone."""
+    for name, share in shares.items():
+        others = [other for known, other in shares.items() if known != name]
+        if others and all(share.low > other.high for other in others):
+            return name
+    return None
+
+
+def _advice_on_profiles(result: BenchResult) -> Iterator[Advice]:
+    """The profile that surely does more of the demo's tasks, and those that surely do few."""
+    done: dict[str, Share] = {}
+    for profile in PROFILES:
+        share = result.shares.get(done_name(profile), Share(0, 0))
+        if share.of >= VERDICT_LEAST:
+            done[profile] = share
+    best = _surely_best(done)
+    if best:
+        yield Advice(f"Use --profile {best}: of the demo's tasks it does {done[best]}.")
+    for profile, share in done.items():
+        if share.high < TASKS_WANTED:
+            yield Advice(f"With profile {profile} it does few of the demo's tasks: {share}.")
 
 
 def _advice_on_verdicts(result: BenchResult) -> Iterator[Advice]:
@@ -24092,7 +24250,7 @@ def _advice_on_verdicts(result: BenchResult) -> Iterator[Advice]:
             f"As a verifier it says YES to unfinished screens: {share}."
             " Name a file in the task, which is looked at, or look at the result yourself."
         )
-        yield Advice(text)
+        yield Advice(text, {"second_opinion": True, "derive_checks": True})
 
 
 THOUGHT_TOKENS = 400.0  # a reply of a call and its five lines is shorter (DESIGN.md)
@@ -24104,7 +24262,11 @@ def _advice_on_cost(result: BenchResult) -> Iterator[Advice]:
     if requests >= VERDICT_LEAST:
         each = result.numbers["reply tokens in all"] / requests
         if each > THOUGHT_TOKENS:
-            yield Advice(f"A reply takes {each:.0f} tokens: switch thinking off in the server.")
+            yield Advice(
+                f"A reply takes {each:.0f} tokens: take the instruct model, or switch thinking off"
+                " in the server where this setting does not.",
+                {"thinking": "off"},
+            )
     counted = result.numbers.get("picture tokens, counted", 0)
     expected = result.numbers.get("picture tokens, expected", 0)
     if 0 < counted < 0.6 * expected:
@@ -25148,26 +25310,31 @@ BENCH_TOLD_EVERY = 10  # requests, where no live line can show each
 
 
 class BenchOrder(NamedTuple):
-    """What --bench asks for."""
+    """What --bench asks for; each task of each profile is carried out `runs` times."""
 
     plan: BenchPlan
     profiles: Sequence[str]
+    runs: int = 1
 
 
 def bench_order(words: Sequence[str]) -> BenchOrder:
     """The order in these words; raises ConfigError for one that it does not know."""
     plan = BENCH_WHOLE
-    profiles: list[str] = []
+    profiles: dict[str, None] = {}
+    runs = 1
     for word in words:
         if word == "quick":
             plan = BENCH_QUICK
         elif word in PROFILES:
-            profiles.append(word)
+            profiles[word] = None
+        elif re.fullmatch("[1-9][0-9]?", word):
+            runs = int(word)
         else:
             raise ConfigError(
-                f"--bench takes quick and profiles ({', '.join(PROFILES)}), not {word[:60]!r}."
+                f"--bench takes quick, profiles ({', '.join(PROFILES)}) and how often each of"
+                f" their tasks is run (1 to 99), not {word[:60]!r}."
             )
-    return BenchOrder(plan, profiles)
+    return BenchOrder(plan, list(profiles), runs)
 
 
 def bench_asking(config: Config, info: ModelInfo, server: ModelServer) -> BenchAsk:
@@ -25179,11 +25346,36 @@ def bench_asking(config: Config, info: ModelInfo, server: ModelServer) -> BenchA
     return ask
 
 
-def bench_grammar(config: Config, info: ModelInfo) -> str:
-    """Whether a run with these settings has its tools in the list or in the text."""
+def bench_grammar(config: Config, profiles: Iterable[str], info: ModelInfo) -> str:
+    """In which grammar a run of one of these profiles asks: tools, text, or one of a model's own.
+
+    Raises ConfigError for a grammar that one of them does not take.
+    """
+    found = [chosen_grammar(config, PROFILES[name], info) for name in profiles]
+    for grammar in found:
+        if grammar:
+            return grammar.name
     if config.calls == "auto":
         return "text" if info.tools is False else "tools"
     return config.calls
+
+
+def called_grammars(asked_in: str, info: ModelInfo) -> list[str]:
+    """In which grammars calling is asked: the tools', the run's, and that of the model's name."""
+    trained_in = grammar_for(info.stored or info.name, info.architecture)
+    grammars = dict.fromkeys([*BENCH_GRAMMARS, asked_in])
+    if GRAMMARS[trained_in].whole_tasks:
+        grammars[trained_in] = None
+    return list(grammars)
+
+
+def as_seen(config: Config, grammar: str) -> Config:
+    """The config with the size of picture that models of the grammar see as it is."""
+    native = native_grammar(grammar)
+    if not native:
+        return config
+    seen = native.picture.seen_size(screen_size(config))
+    return replace(config, screen_capture_w=seen.width, screen_capture_h=seen.height)
 
 
 def measure_model(
@@ -25198,13 +25390,18 @@ def measure_model(
     What was measured until then is kept, told, and not asked again the next time.
     """
     info = server.discover()
-    root = Path(config.dump_dir)
-    about = bench_about(config, info, server.where, order.plan)
-    about["profiles"] = list(order.profiles)
+    grammar = bench_grammar(config, order.profiles or [next(iter(PROFILES))], info)
+    key = calibration_key(config, info, server.where)
+    if native_grammar(grammar):
+        key = key._replace(grammar=grammar)
+    config = as_seen(config, grammar)
+    about = bench_about(config, info, key, order.plan)
+    about |= {"asked in": grammar, "profiles": list(order.profiles), "runs": order.runs}
     whole = Rect(0, 0, *screen_size(config))
-    folder = bench_folder(root, about)
-    tasks = task_items(order.profiles)
-    items = [*bench_items(order.plan, BENCH_SEED, whole), *tasks]
+    folder = bench_folder(Path(config.dump_dir), about)
+    tasks = task_items(order.profiles, order.runs)
+    grammars = called_grammars(grammar, info)
+    items = [*bench_items(order.plan, BENCH_SEED, whole, grammars), *tasks]
     requests = len(items) + len(tasks) * BENCH_TASK_REQUESTS
     lasts = minutes_text(requests * BENCH_SECONDS)
     tell.say(
@@ -25213,11 +25410,7 @@ def measure_model(
         " The desktop is not touched."
         f" Ctrl+C keeps what was measured in {folder}."
     )
-    bench = Bench(
-        ask=bench_asking(config, info, server),
-        whole=whole,
-        grammar=bench_grammar(config, info),
-    )
+    bench = Bench(bench_asking(config, info, server), whole, grammar)
     if player:
         bench.play = player(folder, info)
     lines: list[BenchLine] = []
@@ -25231,7 +25424,7 @@ def measure_model(
         if len(lines) < len(items):
             tell.say(f"{len(lines)} of {len(items)} steps; start it again to go on.")
     keep_result(folder, result, lines, advice)
-    keep_lines(config, info, server.where, result, tell)
+    keep_lines(config, key, info.build, result, tell)
     page = folder / "bench.html"
     tell.say(f"Written: {page}")
     tell.say(f"Settings that follow, for --config: {folder / BENCH_SETTINGS}")
@@ -25324,14 +25517,14 @@ def tell_result(result: BenchResult, advice: Sequence[Advice], tell: Telling) ->
 
 
 def keep_lines(
-    config: Config, info: ModelInfo, where: str, result: BenchResult, tell: Telling
+    config: Config, key: CalibrationKey, build: str, result: BenchResult, tell: Telling
 ) -> None:
     """Keeps where the places lie beside the grid as a calibration, if that was found out."""
     if not result.x or not result.y:
         return
     measured = Calibration(
-        key=calibration_key(config, info, where),
-        build=info.build,
+        key=key,
+        build=build,
         measured=f"{datetime.now():%Y-%m-%d}",
         x=result.x,
         y=result.y,
