@@ -14519,9 +14519,9 @@ def _fit_from_json(value: object) -> AxisFit:
         numbers.append(number)
     scale, shift, scale_error, shift_error, scatter, answers = numbers
     fit = AxisFit(scale, shift, scale_error, shift_error, scatter, int(answers))
-    # What no measurement can give would move every click.
+    # A scale of 0 is that of a model which says the same place whatever it is asked for.
     least = min(fit.scale_error, fit.shift_error, fit.scatter)
-    if least < 0 or fit.answers < FIT_LEAST or fit.scale <= 0:
+    if least < 0 or fit.answers < FIT_LEAST:
         raise ValueError("a line that no measurement gives")
     return fit
 
@@ -24985,7 +24985,8 @@ OPTIONS = (
     Option("--check", "examine desktop, server and model; touches nothing", FLAG),
     Option(
         "--bench",
-        "measure your model on drawn pictures (quick: 5 minutes)",
+        "measure your model on drawn pictures; quick: in 5 minutes; profiles and a number: so often"
+        " on the demo's tasks",
         {"nargs": "*", "metavar": "WORD"},
     ),
     Option("--compare", argparse.SUPPRESS, {"nargs": "+", "metavar": "BENCH", "default": []}),
@@ -25423,8 +25424,8 @@ def measure_model(
         tell_result(result, advice, tell)
         if len(lines) < len(items):
             tell.say(f"{len(lines)} of {len(items)} steps; start it again to go on.")
-    keep_result(folder, result, lines, advice)
     keep_lines(config, key, info.build, result, tell)
+    keep_result(folder, result, lines, advice)
     page = folder / "bench.html"
     tell.say(f"Written: {page}")
     tell.say(f"Settings that follow, for --config: {folder / BENCH_SETTINGS}")
