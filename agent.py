@@ -14416,6 +14416,14 @@ class Correction(NamedTuple):
                 meant[name] = self.place(value)
         return replace(act, args=replace(act.args, **meant))
 
+    def box(self, said: Mapping[str, int]) -> dict[str, int]:
+        """The box that a model means; it is only drawn, so what lies outside is at the edge."""
+        meant: dict[str, int] = {}
+        for corner, place in said.items():
+            axis = self.x if corner.startswith("x") else self.y
+            meant[corner] = min(GRID, max(0, axis.undo(place)))
+        return meant
+
 
 NO_CORRECTION = Correction()
 
@@ -17359,7 +17367,8 @@ def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[Any]) -> Non
         if not box:
             refused.append(number)
             continue
-        drawn.append(box)
+        meant = engine.correction.box(box)
+        drawn.append(meant)
         if at_edge and len(drawn) <= most:
             moved.append(number)
     chapter.boxes = drawn[:most]
@@ -17406,7 +17415,8 @@ def perform_action(
     note_action(engine, state, record)
     became = "done"
     if executed:
-        chapter.done.append(story_mark(act))
+        meant = engine.correction.act(act)
+        chapter.done.append(story_mark(meant))
     else:
         chapter.notes.append(not_executed_text(number, record.result))
     if not executed and chapter.outcome is None:
@@ -17460,10 +17470,13 @@ def perform_story_act(
 
 
 def story_mark(act: Act) -> JsonDict:
-    """An executed act as its mark needs it: the name and the places."""
+    """An executed act as its mark needs it: the name and the places where it truly was done."""
     mark = {"name": act.call.name, **act.call.arguments}
     for name in ("label", "evidence"):
         mark.pop(name, None)
+    for number, place in enumerate(values_of(act.args, Coordinate), 1):
+        mark[f"x{number}"] = place.x
+        mark[f"y{number}"] = place.y
     return mark
 
 
@@ -23771,17 +23784,26 @@ def bench_folder(root: Path, about: JsonDict) -> Path:
         finished = (folder / BENCH_RESULT).exists()
         if not finished and _read_bench(folder).about == about:
             return folder
-    number = max(map(_bench_number, bench_folders(root)), default=0) + 1
-    folder = root / f"bench_{number:04d}"
     try:
         root.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700)
+        folder = _new_bench_folder(root)
         text = json.dumps({"about": about}) + "\n"
         write_run_file(folder, BENCH_JOURNAL, text.encode())
     except OSError as error:
         raise ConfigError(
-            f"The folder {folder} cannot be made ({error.strerror}); choose another dump_dir."
+            f"No folder can be made in {root} ({error.strerror}); choose another dump_dir."
         ) from None
+    return folder
+
+
+def _new_bench_folder(root: Path) -> Path:
+    """The folder of the next number; another bench may take that at the same moment."""
+    first = max(map(_bench_number, bench_folders(root)), default=0) + 1
+    for number in count(first):
+        folder = root / f"bench_{number:04d}"
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+            break
     return folder
 
 

@@ -9,6 +9,7 @@ import unittest
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import agent
 from tests import bench_faults
@@ -156,6 +157,12 @@ class Journals(unittest.TestCase):
         self.assertEqual(
             [path.name for path in agent.bench_folders(self.root)], ["bench_0002", "bench_0001"]
         )
+
+    def test_a_folder_that_another_bench_makes_at_the_same_moment_is_left_to_it(self) -> None:
+        (self.root / "bench_0001").mkdir()
+        with mock.patch.object(agent, "bench_folders", return_value=[]):
+            folder = agent.bench_folder(self.root, {"model": "tiny"})
+        self.assertEqual(folder.name, "bench_0002")
 
     def test_lines_that_somebody_changed_are_asked_again(self) -> None:
         self.lines(Faulty(1), {})
