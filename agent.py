@@ -24328,7 +24328,7 @@ def bench_json(result: BenchResult, advice: Sequence[Advice]) -> JsonDict:
 
 def bench_settings(result: BenchResult, advice: Sequence[Advice]) -> JsonDict:
     """What --config takes, from the advice."""
-    settings: JsonDict = {"lmstudio_model": result.about["model"]}
+    settings: JsonDict = {"lmstudio_model": result.about.get("model", "")}
     for item in advice:
         settings |= item.settings
     return settings
@@ -24357,23 +24357,65 @@ def keep_result(
         ) from None
 
 
-BENCH_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8">
+BENCH_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="color-scheme" content="light dark">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-color: #1b2430; background: #f8fafc }}
-td {{ padding: .1rem 1rem .1rem 0; border-bottom: 1px solid #d3dbe6 }}
-svg {{ background: #fff; border: 1px solid #d3dbe6; margin: .5rem 1rem .5rem 0 }}
-</style><h1>{title}</h1><p>{about}</p>
-<h2>What to do about it</h2><ul>{advice}</ul>
-<h2>Targets hit, by size in pixels</h2>{bars}
-<h2>Where the clicks went, in grid units around the target</h2>{scatter}
-<h2>Figures, with intervals of 95 % (lines: 99 %)</h2><table>{rows}</table></html>
+{colours}
+* {{ box-sizing: border-box; min-width: 0 }}
+body {{ margin: 0; padding: 16px var(--side) 40px; background: var(--ground); color: var(--ink);
+font: 15px/1.5 system-ui; overflow-wrap: break-word }}
+main {{ display: grid; gap: 16px; grid-template-columns: repeat(2, 1fr) }}
+section {{ background: var(--card); border: 1px solid var(--line); border-radius: 10px;
+padding: 12px 16px }}
+.whole {{ grid-column: 1 / -1 }}
+@media (max-width: 800px) {{ section {{ grid-column: 1 / -1 }} }}
+h1 {{ font-size: 22px; margin: 0 0 12px }}
+h2 {{ font-size: 15px; margin: 0 0 8px }}
+ul {{ margin: 0; padding-left: 20px }}
+dl {{ display: flex; flex-wrap: wrap; gap: 4px 20px; margin: 0 }}
+dl div {{ display: flex; gap: 6px }}
+dd {{ margin: 0 }}
+dt, small {{ color: var(--soft) }}
+small {{ display: block; margin-top: 6px }}
+pre {{ overflow-x: auto; margin: 0; font: 13px/1.5 ui-monospace, monospace }}
+table {{ border-collapse: collapse; width: 100% }}
+td {{ padding: 3px 12px 3px 0; border-bottom: 1px solid var(--line); vertical-align: top;
+font-variant-numeric: tabular-nums }}
+svg {{ display: block; width: 100%; max-width: 400px; height: auto; margin: 0 auto }}
+text {{ font-size: 12px; fill: var(--soft); text-anchor: middle }}
+.axis {{ stroke: var(--line); fill: none }}
+.bar {{ fill: var(--blue) }}
+.reach {{ stroke: var(--ink); stroke-width: 2; fill: none }}
+.hit {{ fill: var(--green) }}
+.miss {{ fill: var(--red) }}
+</style></head><body><h1>{title}</h1><main>
+<section class="whole"><dl>{about}</dl></section>
+<section class="whole"><h2>What to do about it</h2><ul>{advice}</ul></section>
+<section><h2>Targets hit, by their size</h2>{bars}
+<small>Pixels of the shorter side; the lines are intervals of 95 %.</small></section>
+<section><h2>Where the clicks went around their targets</h2>{scatter}
+<small>Grid units, {reach:.0f} to each side; what is farther away stands at the rim. Green: hit,
+red: missed.</small></section>
+<section class="whole"><h2>Figures, with intervals of 95 %, lines of 99 %</h2>
+<table>{rows}</table></section>
+<section class="whole"><h2>Settings that follow, for --config</h2><pre>{settings}</pre></section>
+</main></body></html>
 """
-BAR_WIDTH = 60  # pixels, with its gap
+BAR_WIDTH = 60  # units of the drawing, with its gap
 BAR_HEIGHT = 160
+BAR_LEFT = 44  # for the scale
+BAR_TOP = 24  # for the figure of a full bar
 SCATTER_SIDE = 240
 SCATTER_REACH = 40.0  # grid units from the middle to each side
+
+
+def page_colours() -> str:
+    """The colours of the report's page, light and dark."""
+    begin = PAGE.index(":root {")
+    return PAGE[begin : PAGE.index(".good {", begin)]
 
 
 def in_html(value: object) -> str:
@@ -24393,61 +24435,84 @@ def bench_page(result: BenchResult, lines: Sequence[BenchLine], advice: Sequence
     for name, value in result.rows():
         cells = f"<td>{in_html(name)}</td><td>{in_html(value)}</td>"
         rows.append(f"<tr>{cells}</tr>")
-    about: list[str] = []
-    for name, value in result.about.items():
-        about.append(f"{name}: {value}")
+    settings = bench_settings(result, advice)
     return BENCH_PAGE.format(
         title=in_html(f"Bench of {result.about.get('model', '')}"),
-        about=in_html(", ".join(about)),
+        colours=page_colours(),
+        about=_about_list(result.about),
         advice="".join(listed) or "<li>Nothing.</li>",
         bars=_bars(result),
         scatter=_scatter(lines),
+        reach=SCATTER_REACH,
         rows="".join(rows),
+        settings=in_html(json.dumps(settings, indent=1)),
     )
 
 
-def _bars(result: BenchResult) -> str:
-    """A bar for each size, with the line of its interval."""
+def _about_list(about: JsonObject) -> str:
+    """What was measured, as terms and what they are."""
     parts: list[str] = []
+    for name, value in about.items():
+        shown = value
+        if isinstance(value, list):
+            shown = ", ".join(map(str, value))
+        if shown != "":
+            parts.append(f"<div><dt>{in_html(name)}</dt><dd>{in_html(shown)}</dd></div>")
+    return "".join(parts)
+
+
+def _bars(result: BenchResult) -> str:
+    """A bar for each size, with the line of its interval and its figure."""
+    width = BAR_LEFT + BAR_WIDTH * len(BENCH_SIZES)
+    bottom = BAR_TOP + BAR_HEIGHT
+    parts: list[str] = []
+    for percent in (0, 50, 100):
+        y = bottom - BAR_HEIGHT * percent / 100
+        parts.append(f'<path class="axis" d="M{BAR_LEFT} {y:.1f}H{width}"/>')
+        parts.append(f'<text x="{BAR_LEFT / 2:.0f}" y="{y + 4:.1f}">{percent} %</text>')
     for place, size in enumerate(BENCH_SIZES):
         share = result.shares[size_name(size)]
-        left = place * BAR_WIDTH + 12
-        parts.append(_bar(share, left))
-        below = BAR_HEIGHT + 16
-        parts.append(f'<text x="{left + 12}" y="{below}">{size}</text>')
-    width = BAR_WIDTH * len(BENCH_SIZES)
-    height = BAR_HEIGHT + 24
-    return f'<svg width="{width}" height="{height}">{"".join(parts)}</svg>'
+        middle = BAR_LEFT + place * BAR_WIDTH + BAR_WIDTH / 2
+        parts.append(_bar(share, middle))
+        parts.append(f'<text x="{middle:.0f}" y="{bottom + 16}">{size}</text>')
+        parts.append(f'<text x="{middle:.0f}" y="{bottom + 32}">n {share.of}</text>')
+    return _drawing("Targets hit by size", width, bottom + 40, parts)
 
 
-def _bar(share: Share, left: int) -> str:
+def _bar(share: Share, middle: float) -> str:
     """One bar, empty where nothing was measured."""
     if not share.of:
         return ""
+    bottom = BAR_TOP + BAR_HEIGHT
     height = share.rate * BAR_HEIGHT
-    middle = left + 20
-    top = BAR_HEIGHT * (1 - share.high)
-    bottom = BAR_HEIGHT * (1 - share.low)
-    rest = BAR_HEIGHT - height
-    box = f'x="{left}" y="{rest:.1f}" width="40" height="{height:.1f}"'
-    line = f'd="M{middle} {top:.1f}V{bottom:.1f}"'
-    return f'<rect {box} fill="#2457d6"/><path {line} stroke="#b3401f" stroke-width="2"/>'
+    high = bottom - BAR_HEIGHT * share.high
+    low = bottom - BAR_HEIGHT * share.low
+    box = f'x="{middle - 20:.0f}" y="{bottom - height:.1f}" width="40" height="{height:.1f}"'
+    reach = f'd="M{middle:.0f} {high:.1f}V{low:.1f}"'
+    figure = f'<text x="{middle:.0f}" y="{high - 5:.1f}">{100 * share.rate:.0f} %</text>'
+    return f'<rect class="bar" {box}/><path class="reach" {reach}/>{figure}'
+
+
+def _drawing(name: str, width: float, height: float, parts: Iterable[str]) -> str:
+    """A drawing that takes the width that there is."""
+    box = f'viewBox="0 0 {width} {height}"'
+    return f'<svg role="img" aria-label="{name}" {box}>{"".join(parts)}</svg>'
 
 
 def _scatter(lines: Sequence[BenchLine]) -> str:
     """A point for each click; one farther away stands at the rim."""
     side = SCATTER_SIDE
     middle = side / 2
-    cross = f"M{middle} 0V{side}M0 {middle}H{side}"
-    parts = [f'<path d="{cross}" stroke="#d3dbe6"/>']
+    cross = f"M{middle} 0V{side}M0 {middle}H{side}M0 0H{side}V{side}H0Z"
+    parts = [f'<path class="axis" d="{cross}"/>']
     for line in lines:
         if line.part != "pointing" or line.x < 0:
             continue
         x = _scatter_place(line.x - line.true_x)
         y = _scatter_place(line.y - line.true_y)
-        colour = "#2f7d4f" if line.right else "#b3401f"
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
-    return f'<svg width="{side}" height="{side}">{"".join(parts)}</svg>'
+        kind = "hit" if line.right else "miss"
+        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
+    return _drawing("Clicks around their targets", side, side, parts)
 
 
 def _scatter_place(away: float) -> float:
@@ -24479,7 +24544,7 @@ def read_result(root: Path, name: str) -> JsonDict:
         ) from None
 
 
-COMPARED = ("model", "size", "grammar", "calls", "server")  # the head of a column
+COMPARED = ("model", "size", "grammar", "thinking", "server")  # the head of a column
 
 
 def compare_benches(results: Sequence[JsonObject]) -> Iterator[str]:
@@ -25419,7 +25484,7 @@ def measure_model(
         key = key._replace(grammar=grammar)
     config = as_seen(config, grammar)
     about = bench_about(config, info, key, order.plan)
-    about |= {"asked in": grammar, "profiles": list(order.profiles), "runs": order.runs}
+    about |= {"grammar": grammar, "profiles": list(order.profiles), "runs": order.runs}
     whole = Rect(0, 0, *screen_size(config))
     folder = bench_folder(Path(config.dump_dir), about)
     tasks = task_items(order.profiles, order.runs)

@@ -303,6 +303,19 @@ class Whole(unittest.TestCase):
         self.assertNotIn("<img", page)
         self.assertNotIn("<b>", page)
 
+    def test_the_page_has_the_colours_of_the_report_and_a_bar_with_its_figure_for_each_size(
+        self,
+    ) -> None:
+        bench = agent.Bench(Faulty(2, hits=bench_faults.FALLING), WHOLE, "tools", draws=False)
+        lines = [bench.measure(item) for item in agent.bench_items(agent.BENCH_WHOLE, 2, WHOLE)]
+        page = page_of(agent.bench_result({"model": "m", "size": "1536x864"}, lines), lines)
+        self.assertIn("prefers-color-scheme: dark", page)
+        self.assertEqual(page.count('class="bar"'), len(agent.BENCH_SIZES))
+        for size in agent.BENCH_SIZES:
+            self.assertRegex(page, rf'<text x="\d+" y="\d+">{size}</text>')
+        self.assertEqual(page.count("<circle"), 60)
+        self.assertIn("&quot;image_tokens&quot;: 2048", page)
+
     def test_a_line_survives_its_journal(self) -> None:
         bench = agent.Bench(Faulty(1), WHOLE, "tools", draws=False)
         for item in agent.bench_items(PLAN, 1, WHOLE):

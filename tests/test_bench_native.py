@@ -104,7 +104,7 @@ class Native(unittest.TestCase):
                 self.assertEqual(model.left, [])
                 folder = self.root / f"bench_{number:04d}"
                 kept = json.loads((folder / "bench.json").read_text())
-                self.assertEqual(kept["about"]["asked in"], grammar)
+                self.assertEqual(kept["about"]["grammar"], grammar)
                 shares = kept["shares"]
                 self.assertEqual(shares["targets hit"]["hits"], agent.BENCH_QUICK.pointing)
                 name = f"calls usable at once, {grammar}"
