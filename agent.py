@@ -162,7 +162,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, count, islice
+from itertools import chain, count, islice, product
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -13570,6 +13570,15 @@ class NoInbox:
         return None
 
 
+def tool_choice(config: Config, model: ModelInfo, loop: str) -> str:
+    """Whether the reply must hold a call; a conversation has to end in words."""
+    if config.tool_choice != "discovered":
+        return config.tool_choice
+    if model.llama_cpp and loop in ("two_agent", "native"):
+        return "required"
+    return "auto"
+
+
 class Manner(NamedTuple):
     """What is the same in all requests to a role, beside the messages."""
 
@@ -13705,7 +13714,7 @@ class Voice:
             messages = [message.in_words() for message in messages]
         elif tools:
             settings["tools"] = tools
-            settings["tool_choice"] = self._tool_choice()
+            settings["tool_choice"] = tool_choice(self.config, self.model, self.profile.loop)
         settings["temperature"] = getattr(self.config, role.temperature)
         settings["max_tokens"] = getattr(self.config, role.max_tokens)
         for name in SAMPLING_IF_SET:
@@ -13716,14 +13725,6 @@ class Voice:
         if prompt:  # some models know no system role
             messages = [Message("system", prompt), *messages]
         return request_body(settings, messages)
-
-    def _tool_choice(self) -> str:
-        """Whether the reply must hold a call; a conversation has to end in words."""
-        if self.config.tool_choice != "discovered":
-            return str(self.config.tool_choice)
-        if self.model.llama_cpp and self.profile.loop in ("two_agent", "native"):
-            return "required"
-        return "auto"
 
     def _await_call(self, reply: Reply) -> None:
         """Counts the replies before the first call; after too many the tools leave their list."""
@@ -14321,12 +14322,12 @@ def _least_squares(pairs: Sequence[Pair]) -> AxisFit:
     mean_truth = _mean([pair.truth for pair in pairs])
     mean_answer = _mean([pair.answer for pair in pairs])
     spread = 0.0
-    product = 0.0
+    together = 0.0
     for pair in pairs:
         away = pair.truth - mean_truth
         spread += away * away
-        product += away * (pair.answer - mean_answer)
-    scale = product / spread
+        together += away * (pair.answer - mean_answer)
+    scale = together / spread
     rise = scale * (mean_truth - GRID_MIDDLE)
     line = Line(scale, mean_answer - GRID_MIDDLE - rise)
     squares = sum(line.miss(pair) ** 2 for pair in pairs)
@@ -14414,6 +14415,14 @@ class Correction(NamedTuple):
             if kind is Coordinate and value is not None:
                 meant[name] = self.place(value)
         return replace(act, args=replace(act.args, **meant))
+
+    def box(self, said: Mapping[str, int]) -> dict[str, int]:
+        """The box that a model means; it is only drawn, so what lies outside is at the edge."""
+        meant: dict[str, int] = {}
+        for corner, place in said.items():
+            axis = self.x if corner.startswith("x") else self.y
+            meant[corner] = min(GRID, max(0, axis.undo(place)))
+        return meant
 
 
 NO_CORRECTION = Correction()
@@ -14518,9 +14527,9 @@ def _fit_from_json(value: object) -> AxisFit:
         numbers.append(number)
     scale, shift, scale_error, shift_error, scatter, answers = numbers
     fit = AxisFit(scale, shift, scale_error, shift_error, scatter, int(answers))
-    # What no measurement can give would move every click.
+    # A scale of 0 is that of a model which says the same place whatever it is asked for.
     least = min(fit.scale_error, fit.shift_error, fit.scatter)
-    if least < 0 or fit.answers < FIT_LEAST or fit.scale <= 0:
+    if least < 0 or fit.answers < FIT_LEAST:
         raise ValueError("a line that no measurement gives")
     return fit
 
@@ -17358,7 +17367,8 @@ def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[Any]) -> Non
         if not box:
             refused.append(number)
             continue
-        drawn.append(box)
+        meant = engine.correction.box(box)
+        drawn.append(meant)
         if at_edge and len(drawn) <= most:
             moved.append(number)
     chapter.boxes = drawn[:most]
@@ -17405,7 +17415,8 @@ def perform_action(
     note_action(engine, state, record)
     became = "done"
     if executed:
-        chapter.done.append(story_mark(act))
+        meant = engine.correction.act(act)
+        chapter.done.append(story_mark(meant))
     else:
         chapter.notes.append(not_executed_text(number, record.result))
     if not executed and chapter.outcome is None:
@@ -17459,10 +17470,13 @@ def perform_story_act(
 
 
 def story_mark(act: Act) -> JsonDict:
-    """An executed act as its mark needs it: the name and the places."""
+    """An executed act as its mark needs it: the name and the places where it truly was done."""
     mark = {"name": act.call.name, **act.call.arguments}
     for name in ("label", "evidence"):
         mark.pop(name, None)
+    for number, place in enumerate(values_of(act.args, Coordinate), 1):
+        mark[f"x{number}"] = place.x
+        mark[f"y{number}"] = place.y
     return mark
 
 
@@ -23198,10 +23212,10 @@ CALL_TASKS = (
 BENCH_GRAMMARS = ("tools", "text")
 
 
-def calling_items(number: int) -> list[BenchItem]:
+def calling_items(number: int, grammars: Iterable[str] = BENCH_GRAMMARS) -> list[BenchItem]:
     """Orders that one certain tool carries out, in each grammar."""
     items: list[BenchItem] = []
-    for grammar in BENCH_GRAMMARS:
+    for grammar in grammars:
         for place in range(number):
             task = CALL_TASKS[place % len(CALL_TASKS)]
             item = BenchItem(
@@ -23216,20 +23230,24 @@ def calling_items(number: int) -> list[BenchItem]:
     return items
 
 
-def task_items(profiles: Iterable[str]) -> list[BenchItem]:
-    """The demo's tasks, each with the whole loop of each of these profiles."""
+def cost_items() -> list[BenchItem]:
+    """The words of the reading part without a picture: what it has more is what a picture costs."""
+    return [BenchItem(part="cost", name="cost 1", question=READING_QUESTION, scene=None)]
+
+
+def task_items(profiles: Iterable[str], runs: int = 1) -> list[BenchItem]:
+    """The demo's tasks, each so many times with the whole loop of each of these profiles."""
     items: list[BenchItem] = []
-    for profile in profiles:
-        for task in DEMO_TASKS:
-            item = BenchItem(
-                part="tasks",
-                name=f"tasks {profile} {task.name}",
-                question=task.text,
-                scene=None,
-                expected=task.name,
-                kind=profile,
-            )
-            items.append(item)
+    for profile, task, run in product(profiles, DEMO_TASKS, range(1, runs + 1)):
+        item = BenchItem(
+            part="tasks",
+            name=f"tasks {profile} {task.name} {run}",
+            question=task.text,
+            scene=None,
+            expected=task.name,
+            kind=profile,
+        )
+        items.append(item)
     return items
 
 
@@ -23385,7 +23403,7 @@ def _draw_reading(canvas: Canvas, text: BenchText) -> None:
 # Bench - what is asked of a model to measure it, and what its replies are worth
 ####################################################################################################
 
-BENCH_PARTS = ("pointing", "calling", "judging", "reading", "tasks")
+BENCH_PARTS = ("pointing", "calling", "judging", "reading", "cost", "tasks")
 BENCH_TASK_REQUESTS = 15  # of a demo task, to tell how long it may take
 BENCH_SECONDS = 5.0  # a request, until the first ones tell better
 BENCH_CORRECTIONS = 2  # after a reply without a usable call, as in a run
@@ -23401,22 +23419,28 @@ class BenchPlan(NamedTuple):
 
 
 BENCH_WHOLE = BenchPlan(60, 10, 20, 20)
-BENCH_QUICK = BenchPlan(22, 4, 6, 6)  # 48 requests, 4 minutes at 5 s
+BENCH_QUICK = BenchPlan(21, 3, 6, 6)  # 46 requests, 4 minutes at 5 s
 
 
-def bench_items(plan: BenchPlan, seed: int, whole: Rect) -> list[BenchItem]:
-    """All requests, in their order."""
+def bench_items(
+    plan: BenchPlan, seed: int, whole: Rect, grammars: Iterable[str] = BENCH_GRAMMARS
+) -> list[BenchItem]:
+    """All requests, in their order; calling is asked in each of these grammars."""
     return [
         *pointing_items(seed, plan.pointing, whole),
-        *calling_items(plan.calling),
+        *calling_items(plan.calling, grammars),
         *judging_items(seed, plan.judging),
         *reading_items(seed, plan.reading, whole),
+        *cost_items(),
     ]
 
 
 @dataclass(frozen=True)
 class BenchLine:
-    """What one request came to: a line of bench.jsonl. Places are on the grid, tokens counted."""
+    """What one item came to: a line of bench.jsonl. Places are on the grid.
+
+    Seconds and tokens are those of all its requests: the first one and the corrections.
+    """
 
     part: str
     name: str
@@ -23433,6 +23457,7 @@ class BenchLine:
     pixels_off: float = -1.0
     expected: str = ""
     said: str = ""
+    requests: int = 0  # that were answered
     seconds: float = 0.0
     prompt: int = 0
     completion: int = 0
@@ -23476,8 +23501,56 @@ def _line_for(item: BenchItem) -> BenchLine:
     )
 
 
-# Asks one request: the messages, and whether tools stand in the list, in the text, or nowhere.
+# Asks one request: the messages, and the grammar in which a call is wanted, or nothing.
 BenchAsk = Callable[[BenchItem, Sequence[Message], str], Reply]
+
+
+class BenchWay(NamedTuple):
+    """How a call is asked for in a grammar, how its reply is read, and what a bad one is told."""
+
+    message: Callable[[str, bytes], Message]  # of the words and the picture
+    read: Callable[[Reply], Act]  # raises ToolError
+    correct: Callable[[ToolError], str]
+
+
+BENCH_TOOLS = PLANNER_WORDS.schemas(["click", "type_text", "press_key"])
+
+
+def bench_way(grammar: str, size: Size) -> BenchWay:
+    """The way of a grammar for pictures of that size: tools, text, or one of a model's own."""
+    native = native_grammar(grammar)
+    if native:
+        return BenchWay(
+            message=partial(native_message, native),
+            read=partial(_read_native_act, native, size),
+            correct=native.correction,
+        )
+    return BenchWay(
+        message=partial(Message, "user"),
+        read=_read_tool_act,
+        correct=lambda error: correction(error, BENCH_TOOLS),
+    )
+
+
+def native_grammar(name: str) -> Grammar | None:
+    """The grammar of that name that models were trained in; None for tools, listed or in words."""
+    if name in BENCH_GRAMMARS:
+        return None
+    return GRAMMARS[name]
+
+
+def _read_tool_act(reply: Reply) -> Act:
+    """The act of a reply in the words of the tools; raises ToolError."""
+    call = read_call(reply.message, reply.finish_reason, BENCH_TOOLS)
+    return PLANNER_WORDS.parse(call)
+
+
+def _read_native_act(grammar: Grammar, size: Size, reply: Reply) -> Act:
+    """The act of a reply, read as a run reads it; raises ToolError."""
+    call, _ = read_any(reply.message, reply.finish_reason, size, grammar.name)
+    if call.name not in TOOLS:
+        raise ReplyError(f"{call.name} is not what was asked for.", "another_act")
+    return CANONICAL.parse(native_call(call))
 
 
 @dataclass
@@ -23489,11 +23562,6 @@ class Bench:
     grammar: str  # in which pointing is asked
     draws: bool = True
     play: Callable[[BenchItem], BenchLine] = _line_for  # a whole task
-
-    @property
-    def tools(self) -> list[JsonDict]:
-        """What a pointing or calling request offers."""
-        return PLANNER_WORDS.schemas(["click", "type_text", "press_key"])
 
     def measure(self, item: BenchItem) -> BenchLine:
         """One request with its corrections; raises Stopped, and ModelError where none can be asked.
@@ -23511,48 +23579,61 @@ class Bench:
         """The same; every ModelError is raised."""
         if item.part == "tasks":
             return self.play(item)
-        image = b""
-        if item.scene and self.draws:
-            image = bench_picture(item.scene, self.whole)
-        message = Message("user", item.question, image)
-        line = _line_for(item)
-        if item.scene:
-            line = replace(line, image=self.whole.width * self.whole.height // PATCH**2)
         if item.part in ("pointing", "calling"):
-            return self._call(item, line, message)
-        reply = self.ask(item, [message], "")
-        line = _with_cost(line, reply)
+            return self._call(item)
+        reply = self.ask(item, [Message("user", item.question, self._picture(item.scene))], "")
+        line = _with_cost(self._line(item, item.scene), reply)
         said = strip_end_tokens(strip_think(reply.text)).strip()
         return _JUDGED[item.part](replace(line, said=cut(said, 300)), said)
 
-    def _call(self, item: BenchItem, line: BenchLine, message: Message) -> BenchLine:
-        """A request that needs a call, and what the call is worth."""
-        grammar = item.kind if item.part == "calling" else self.grammar
-        messages = [message]
-        for corrections in range(BENCH_CORRECTIONS + 1):
+    def _picture(self, scene: BenchScene | None) -> bytes:
+        """The drawn screen, if there is one and anybody looks at it."""
+        if scene and self.draws:
+            return bench_picture(scene, self.whole)
+        return b""
+
+    def _line(self, item: BenchItem, scene: BenchScene | None) -> BenchLine:
+        """A line that knows what its picture should cost."""
+        line = _line_for(item)
+        if not scene:
+            return line
+        native = native_grammar(self.grammar)
+        patch = native.picture.factor if native else PATCH
+        return replace(line, image=self.whole.width * self.whole.height // patch**2)
+
+    def _call(self, item: BenchItem) -> BenchLine:
+        """A request that needs a call, and what the call is worth; only calling is corrected."""
+        is_calling = item.part == "calling"
+        grammar = item.kind if is_calling else self.grammar
+        scene = item.scene
+        if native_grammar(grammar):
+            scene = scene or BenchScene()  # such models are never asked without a picture
+        way = bench_way(grammar, Size(self.whole.width, self.whole.height))
+        messages = [way.message(item.question, self._picture(scene))]
+        line = self._line(item, scene)
+        corrections = BENCH_CORRECTIONS if is_calling else 0
+        for number in range(corrections + 1):
             reply = self.ask(item, messages, grammar)
-            if corrections == 0:
-                line = _with_cost(line, reply)
+            line = _with_cost(line, reply)
             try:
-                call = read_call(reply.message, reply.finish_reason, self.tools)
-                act = PLANNER_WORDS.parse(call)
+                act = way.read(reply)
             except ToolError as error:
                 # The first kind tells more than what a correction came to.
-                line = replace(line, error=line.error or error.kind)
+                line = replace(line, error=line.error or error.kind, corrections=number + 1)
                 messages.append(Message("assistant", NO_CALL))
-                messages.append(Message("user", correction(error, self.tools)))
+                messages.append(Message("user", way.correct(error)))
                 continue
-            line = replace(line, corrections=corrections, said=cut(str(act), 300))
-            if item.part == "calling":
+            line = replace(line, corrections=number, said=cut(str(act), 300))
+            if is_calling:
                 return replace(line, right=act.name == item.expected)
             return self._pointed(item, line, act)
-        return replace(line, corrections=BENCH_CORRECTIONS + 1)
+        return line
 
     def _pointed(self, item: BenchItem, line: BenchLine, act: Act) -> BenchLine:
         """What a click would have hit."""
         places = values_of(act.args, Coordinate)
-        if not places:
-            return replace(line, error=line.error or "no_place")
+        if len(places) != 1 or act.name not in POINTING_ACTS:
+            return replace(line, error=line.error or "another_act")
         (said,) = places
         point = to_point(said, self.whole)
         target = item.target
@@ -23570,21 +23651,24 @@ class Bench:
         )
 
 
+# What a request to click may be answered with.
+POINTING_ACTS = ("click", "double_click")
 # Faults of a server that are about the one request and the model.
 BENCH_ANSWERED = ("context", "no_vision", "no_tools", "error", "not_json", "server", "timeout")
 
 
 def _with_cost(line: BenchLine, reply: Reply) -> BenchLine:
-    """What the request cost."""
+    """The line with what one more request cost."""
     usage = reply.usage
-    cached = -1
+    cached = line.cached
     if usage.cached_tokens is not None:
-        cached = usage.cached_tokens
+        cached = max(0, cached) + usage.cached_tokens
     return replace(
         line,
-        seconds=reply.seconds,
-        prompt=usage.prompt_tokens or 0,
-        completion=usage.completion_tokens or 0,
+        requests=line.requests + 1,
+        seconds=line.seconds + reply.seconds,
+        prompt=line.prompt + (usage.prompt_tokens or 0),
+        completion=line.completion + (usage.completion_tokens or 0),
         cached=cached,
     )
 
@@ -23608,6 +23692,7 @@ def _judged_verdict(line: BenchLine, said: str) -> BenchLine:
 _JUDGED: Mapping[str, Callable[[BenchLine, str], BenchLine]] = {
     "reading": _judged_reading,
     "judging": _judged_verdict,
+    "cost": lambda line, said: line,
 }
 
 
@@ -23615,27 +23700,37 @@ def bench_body(
     item: BenchItem, messages: Sequence[Message], grammar: str, config: Config, info: ModelInfo
 ) -> bytes:
     """The JSON of one request, built as a run builds it."""
-    prompts = {"judging": VERIFIER_PROMPT, "reading": READING_PROMPT}
-    prompt = prompts.get(item.part, BENCH_PROMPT)
+    prompts = {"judging": VERIFIER_PROMPT, "pointing": BENCH_PROMPT, "calling": BENCH_PROMPT}
+    manner = Manner(prompts.get(item.part, READING_PROMPT))
+    native = native_grammar(grammar) if grammar else None
+    if native:
+        manner = native_manner(native, config, screen_size(config))
+    elif grammar == "text":
+        manner = Manner(BENCH_PROMPT + tools_in_text(BENCH_TOOLS))
+    elif grammar:
+        choice = tool_choice(config, info, "two_agent")
+        manner = Manner(BENCH_PROMPT, BENCH_TOOLS, {"tools": BENCH_TOOLS, "tool_choice": choice})
+    settings: JsonDict = {"model": info.name, **_bench_sampling(config, bool(grammar))}
+    settings |= manner.settings
+    if manner.system:
+        messages = [Message("system", manner.system), *messages]
+    return request_body(settings, messages)
+
+
+def _bench_sampling(config: Config, acting: bool) -> JsonDict:
+    """Temperature, limit and what else a person set: of the role that acts, or of the verifier."""
     settings: JsonDict = {
-        "model": info.name,
         "temperature": config.verifier_temperature,
         "max_tokens": config.verifier_max_tokens,
     }
-    if grammar:
+    if acting:
         settings["temperature"] = config.lmstudio_temperature
         settings["max_tokens"] = config.executor_max_tokens
-    tools = PLANNER_WORDS.schemas(["click", "type_text", "press_key"])
-    if grammar == "text":
-        prompt += tools_in_text(tools)
-    elif grammar:
-        settings["tools"] = tools
-        settings["tool_choice"] = "auto"
     for name in SAMPLING_IF_SET:
         value = getattr(config, name)
         if value is not None:
             settings[name] = value
-    return request_body(settings, [Message("system", prompt), *messages])
+    return settings
 
 
 # -- the journal: one line a request, so that a bench that was killed goes on
@@ -23645,13 +23740,13 @@ BENCH_RESULT = "bench.json"
 BENCH_SETTINGS = "bench_settings.json"
 
 
-def bench_about(config: Config, info: ModelInfo, where: str, plan: BenchPlan) -> JsonDict:
+def bench_about(config: Config, info: ModelInfo, key: CalibrationKey, plan: BenchPlan) -> JsonDict:
     """What is measured, by which a bench that was interrupted is found again."""
-    key = calibration_key(config, info, where)
     return {
         **key._asdict(),
         "build": info.build,
         "calls": config.calls,
+        "thinking": config.thinking,
         "temperature": config.lmstudio_temperature,
         "seed": BENCH_SEED,
         "requests": list(plan),
@@ -23689,17 +23784,26 @@ def bench_folder(root: Path, about: JsonDict) -> Path:
         finished = (folder / BENCH_RESULT).exists()
         if not finished and _read_bench(folder).about == about:
             return folder
-    number = max(map(_bench_number, bench_folders(root)), default=0) + 1
-    folder = root / f"bench_{number:04d}"
     try:
         root.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700)
+        folder = _new_bench_folder(root)
         text = json.dumps({"about": about}) + "\n"
         write_run_file(folder, BENCH_JOURNAL, text.encode())
     except OSError as error:
         raise ConfigError(
-            f"The folder {folder} cannot be made ({error.strerror}); choose another dump_dir."
+            f"No folder can be made in {root} ({error.strerror}); choose another dump_dir."
         ) from None
+    return folder
+
+
+def _new_bench_folder(root: Path) -> Path:
+    """The folder of the next number; another bench may take that at the same moment."""
+    first = max(map(_bench_number, bench_folders(root)), default=0) + 1
+    for number in count(first):
+        folder = root / f"bench_{number:04d}"
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+            break
     return folder
 
 
@@ -23774,8 +23878,11 @@ def minutes_text(seconds: float) -> str:
 ####################################################################################################
 
 VERDICT_LEAST = 10  # answers; with fewer the interval of any share is wider than 40 %
+SIZE_LEAST = 6  # of one size of seven, since its neighbours say the same
 HITS_WANTED = 0.8
 FALSE_YES_MOST = 0.1
+TASKS_WANTED = 0.5
+CALLS_LEAST = 6  # in a grammar
 
 
 @dataclass
@@ -23828,7 +23935,7 @@ def bench_result(about: JsonDict, lines: Sequence[BenchLine]) -> BenchResult:
     read = [line.right for line in by_part["reading"]]
     result.shares["texts read exactly"] = share_of(read)
     _count_tasks(result, by_part["tasks"])
-    single = [line for line in lines if line.part != "tasks"]
+    single = [line for line in lines if line.requests]
     _count_cost(result, single)
     for line in lines:
         if line.error:
@@ -23883,7 +23990,7 @@ def _count_calling(
     lines: Sequence[BenchLine],
 ) -> None:
     """Usable replies in each grammar."""
-    for grammar in BENCH_GRAMMARS:
+    for grammar in dict.fromkeys([*BENCH_GRAMMARS, *(line.kind for line in lines)]):
         usable: list[bool] = []
         right: list[bool] = []
         corrections = 0
@@ -23943,10 +24050,15 @@ def _count_profile(result: BenchResult, profile: str, lines: Sequence[BenchLine]
         wasted += line.wasted
     shares = result.shares
     numbers = result.numbers
-    shares[f"demo tasks done, {profile}"] = share_of(done)
+    shares[done_name(profile)] = share_of(done)
     shares[f"called completed wrongly, {profile}"] = share_of(wrongly)
     numbers[f"turns a demo task, {profile}"] = turns / len(lines)
     numbers[f"of them without a change, {profile}"] = wasted / len(lines)
+
+
+def done_name(profile: str) -> str:
+    """The name of the share of tasks that were carried out."""
+    return f"demo tasks done, {profile}"
 
 
 def _count_cost(
@@ -23958,20 +24070,24 @@ def _count_cost(
         return
     numbers = result.numbers
     seconds: list[float] = []
+    requests = 0
     prompt = 0
     completion = 0
     told = 0  # tokens of prompts of which the server says what it reused
     reused = 0
     for line in lines:
-        seconds.append(line.seconds)
+        seconds.append(line.seconds / line.requests)
+        requests += line.requests
         prompt += line.prompt
         completion += line.completion
         if line.cached >= 0:
             told += line.prompt
             reused += line.cached
-    numbers["requests"] = len(lines)
+    numbers["requests"] = requests
     numbers["seconds a request, median"] = quantile(seconds, 0.5)
     numbers["seconds a request, 90 % within"] = quantile(seconds, 0.9)
+    numbers["prompt tokens a request"] = prompt / requests
+    numbers["reply tokens a request"] = completion / requests
     numbers["prompt tokens in all"] = prompt
     numbers["reply tokens in all"] = completion
     if told:
@@ -23981,19 +24097,16 @@ def _count_cost(
 
 
 def _count_picture(numbers: dict[str, float], lines: Sequence[BenchLine]) -> None:
-    """What a picture costs: a call without one costs the same words, so the rest is the picture."""
-    with_picture: list[int] = []
-    without: list[int] = []
+    """What a picture costs: reading asks with one what the cost part asks without."""
+    by_part: dict[str, list[int]] = {"reading": [], "cost": []}
     expected = 0
     for line in lines:
-        if line.part == "pointing":
-            with_picture.append(line.prompt)
-            expected = line.image
-        elif not line.image:
-            without.append(line.prompt)
-    if with_picture and without:
-        counted = quantile(with_picture, 0.5) - quantile(without, 0.5)
-        numbers["picture tokens, counted"] = counted
+        if line.part in by_part:
+            by_part[line.part].append(line.prompt)
+            expected = max(expected, line.image)
+    if all(by_part.values()):
+        with_picture = quantile(by_part["reading"], 0.5)
+        numbers["picture tokens, counted"] = with_picture - quantile(by_part["cost"], 0.5)
         numbers["picture tokens, expected"] = expected
 
 
@@ -24011,8 +24124,10 @@ def bench_advice(result: BenchResult, info_context: int | None = None) -> list[A
     """What the figures mean; nothing is said of what too few answers tell."""
     found = [
         *_advice_on_sizes(result),
+        *_advice_on_reading(result),
         *_advice_on_grid(result),
         *_advice_on_calls(result),
+        *_advice_on_profiles(result),
         *_advice_on_verdicts(result),
         *_advice_on_cost(result),
     ]
@@ -24038,14 +24153,43 @@ def _advice_on_sizes(result: BenchResult) -> Iterator[Advice]:
     if whole.of >= VERDICT_LEAST and whole.high < HITS_WANTED / 2:
         yield Advice(f"This model cannot point: it hits {whole}. Use another one.")
         return
-    missed = [size for size in BENCH_SIZES if result.shares[size_name(size)].high < HITS_WANTED]
+    missed: list[int] = []
+    for size in BENCH_SIZES:
+        share = result.shares[size_name(size)]
+        if share.of >= SIZE_LEAST and share.high < HITS_WANTED:
+            missed.append(size)
     if missed:
         share = result.shares[size_name(max(missed))]
         text = (
-            f"This model cannot press things of {max(missed)} pixels, it hits {share}:"
-            " use a larger model, a larger picture or keyboard shortcuts."
+            f"This model cannot press things of {max(missed)} pixels, it hits {share}: use zoom,"
+            " keyboard shortcuts, a larger picture or a larger model."
         )
-        yield Advice(text, {"image_tokens": 2048})
+        # The tools that do more have zoom among them.
+        closer = {"extra_tools": True, "auto_zoom": True}
+        yield Advice(text, {**closer, **_larger_picture(result)})
+
+
+LARGER_TOKENS = 2048  # of a picture; grounding has no use for more (DESIGN.md)
+
+
+def _larger_picture(result: BenchResult) -> JsonObject:
+    """The setting for a larger picture than that which was measured, if one is of use."""
+    size = re.fullmatch(r"(\d+)x(\d+)", str(result.about.get("size")))
+    if size and int(size[1]) * int(size[2]) >= LARGER_TOKENS * PATCH**2 * TOKENS_SHARE:
+        return {}
+    return {"image_tokens": LARGER_TOKENS}
+
+
+def _advice_on_reading(result: BenchResult) -> Iterator[Advice]:
+    """Whether letters are too small for the model."""
+    share = result.shares["texts read exactly"]
+    larger = _larger_picture(result)
+    if share.of >= VERDICT_LEAST and share.high < HITS_WANTED and larger:
+        yield Advice(
+            f"Small letters are misread: {share} of texts of 9 to 14 pixels are right."
+            " Use a larger picture, and measure that one, too.",
+            larger,
+        )
 
 
 def _advice_on_grid(result: BenchResult) -> Iterator[Advice]:
@@ -24069,19 +24213,55 @@ def _advice_on_grid(result: BenchResult) -> Iterator[Advice]:
 
 
 def _advice_on_calls(result: BenchResult) -> Iterator[Advice]:
-    """The grammar that is surely better."""
-    tools = result.shares[usable_name("tools")]
-    text = result.shares[usable_name("text")]
-    if text.low > tools.high:
+    """The grammar that is surely better than each other one."""
+    usable: dict[str, Share] = {}
+    for name, share in result.shares.items():
+        grammar = name.removeprefix(usable_name(""))
+        if grammar != name and share.of >= CALLS_LEAST:
+            usable[grammar] = share
+    best = _surely_best(usable)
+    if best is None:
+        return
+    if best == "text":
         yield Advice(
-            f"Calls in the text are usable more often: {text}.",
-            {"calls": "text"},
+            f"Calls in the text are usable more often: {usable[best]}.",
+            {"calls": best},
         )
-    if tools.low > text.high:
+    elif best == "tools":
         yield Advice(
-            f"Calls from the list are usable more often: {tools}.",
-            {"calls": "tools"},
+            f"Calls from the list are usable more often: {usable[best]}.",
+            {"calls": best, "executor_grammar": best},
         )
+    else:
+        yield Advice(
+            f"Calls in the model's own grammar {best} are usable more often: {usable[best]}."
+            " Use --profile native or this setting.",
+            {"executor_grammar": best},
+        )
+
+
+def _surely_best(shares: Mapping[str, Share]) -> str | None:
+    """The name of the share whose interval lies above all others; None for one alone."""
+    for name, share in shares.items():
+        others = [other for known, other in shares.items() if known != name]
+        if others and all(share.low > other.high for other in others):
+            return name
+    return None
+
+
+def _advice_on_profiles(result: BenchResult) -> Iterator[Advice]:
+    """The profile that surely does more of the demo's tasks, and those that surely do few."""
+    done: dict[str, Share] = {}
+    for profile in PROFILES:
+        share = result.shares.get(done_name(profile), Share(0, 0))
+        if share.of >= VERDICT_LEAST:
+            done[profile] = share
+    best = _surely_best(done)
+    if best:
+        yield Advice(f"Use --profile {best}: of the demo's tasks it does {done[best]}.")
+    for profile, share in done.items():
+        if share.high < TASKS_WANTED:
+            yield Advice(f"With profile {profile} it does few of the demo's tasks: {share}.")
 
 
 def _advice_on_verdicts(result: BenchResult) -> Iterator[Advice]:
@@ -24092,7 +24272,7 @@ def _advice_on_verdicts(result: BenchResult) -> Iterator[Advice]:
             f"As a verifier it says YES to unfinished screens: {share}."
             " Name a file in the task, which is looked at, or look at the result yourself."
         )
-        yield Advice(text)
+        yield Advice(text, {"second_opinion": True, "derive_checks": True})
 
 
 THOUGHT_TOKENS = 400.0  # a reply of a call and its five lines is shorter (DESIGN.md)
@@ -24104,7 +24284,11 @@ def _advice_on_cost(result: BenchResult) -> Iterator[Advice]:
     if requests >= VERDICT_LEAST:
         each = result.numbers["reply tokens in all"] / requests
         if each > THOUGHT_TOKENS:
-            yield Advice(f"A reply takes {each:.0f} tokens: switch thinking off in the server.")
+            yield Advice(
+                f"A reply takes {each:.0f} tokens: take the instruct model, or switch thinking off"
+                " in the server where this setting does not.",
+                {"thinking": "off"},
+            )
     counted = result.numbers.get("picture tokens, counted", 0)
     expected = result.numbers.get("picture tokens, expected", 0)
     if 0 < counted < 0.6 * expected:
@@ -24144,7 +24328,7 @@ def bench_json(result: BenchResult, advice: Sequence[Advice]) -> JsonDict:
 
 def bench_settings(result: BenchResult, advice: Sequence[Advice]) -> JsonDict:
     """What --config takes, from the advice."""
-    settings: JsonDict = {"lmstudio_model": result.about["model"]}
+    settings: JsonDict = {"lmstudio_model": result.about.get("model", "")}
     for item in advice:
         settings |= item.settings
     return settings
@@ -24173,23 +24357,65 @@ def keep_result(
         ) from None
 
 
-BENCH_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8">
+BENCH_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="color-scheme" content="light dark">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-color: #1b2430; background: #f8fafc }}
-td {{ padding: .1rem 1rem .1rem 0; border-bottom: 1px solid #d3dbe6 }}
-svg {{ background: #fff; border: 1px solid #d3dbe6; margin: .5rem 1rem .5rem 0 }}
-</style><h1>{title}</h1><p>{about}</p>
-<h2>What to do about it</h2><ul>{advice}</ul>
-<h2>Targets hit, by size in pixels</h2>{bars}
-<h2>Where the clicks went, in grid units around the target</h2>{scatter}
-<h2>Figures, with intervals of 95 % (lines: 99 %)</h2><table>{rows}</table></html>
+{colours}
+* {{ box-sizing: border-box; min-width: 0 }}
+body {{ margin: 0; padding: 16px var(--side) 40px; background: var(--ground); color: var(--ink);
+font: 15px/1.5 system-ui; overflow-wrap: break-word }}
+main {{ display: grid; gap: 16px; grid-template-columns: repeat(2, 1fr) }}
+section {{ background: var(--card); border: 1px solid var(--line); border-radius: 10px;
+padding: 12px 16px }}
+.whole {{ grid-column: 1 / -1 }}
+@media (max-width: 800px) {{ section {{ grid-column: 1 / -1 }} }}
+h1 {{ font-size: 22px; margin: 0 0 12px }}
+h2 {{ font-size: 15px; margin: 0 0 8px }}
+ul {{ margin: 0; padding-left: 20px }}
+dl {{ display: flex; flex-wrap: wrap; gap: 4px 20px; margin: 0 }}
+dl div {{ display: flex; gap: 6px }}
+dd {{ margin: 0 }}
+dt, small {{ color: var(--soft) }}
+small {{ display: block; margin-top: 6px }}
+pre {{ overflow-x: auto; margin: 0; font: 13px/1.5 ui-monospace, monospace }}
+table {{ border-collapse: collapse; width: 100% }}
+td {{ padding: 3px 12px 3px 0; border-bottom: 1px solid var(--line); vertical-align: top;
+font-variant-numeric: tabular-nums }}
+svg {{ display: block; width: 100%; max-width: 400px; height: auto; margin: 0 auto }}
+text {{ font-size: 12px; fill: var(--soft); text-anchor: middle }}
+.axis {{ stroke: var(--line); fill: none }}
+.bar {{ fill: var(--blue) }}
+.reach {{ stroke: var(--ink); stroke-width: 2; fill: none }}
+.hit {{ fill: var(--green) }}
+.miss {{ fill: var(--red) }}
+</style></head><body><h1>{title}</h1><main>
+<section class="whole"><dl>{about}</dl></section>
+<section class="whole"><h2>What to do about it</h2><ul>{advice}</ul></section>
+<section><h2>Targets hit, by their size</h2>{bars}
+<small>Pixels of the shorter side; the lines are intervals of 95 %.</small></section>
+<section><h2>Where the clicks went around their targets</h2>{scatter}
+<small>Grid units, {reach:.0f} to each side; what is farther away stands at the rim. Green: hit,
+red: missed.</small></section>
+<section class="whole"><h2>Figures, with intervals of 95 %, lines of 99 %</h2>
+<table>{rows}</table></section>
+<section class="whole"><h2>Settings that follow, for --config</h2><pre>{settings}</pre></section>
+</main></body></html>
 """
-BAR_WIDTH = 60  # pixels, with its gap
+BAR_WIDTH = 60  # units of the drawing, with its gap
 BAR_HEIGHT = 160
+BAR_LEFT = 44  # for the scale
+BAR_TOP = 24  # for the figure of a full bar
 SCATTER_SIDE = 240
 SCATTER_REACH = 40.0  # grid units from the middle to each side
+
+
+def page_colours() -> str:
+    """The colours of the report's page, light and dark."""
+    begin = PAGE.index(":root {")
+    return PAGE[begin : PAGE.index(".good {", begin)]
 
 
 def in_html(value: object) -> str:
@@ -24209,61 +24435,84 @@ def bench_page(result: BenchResult, lines: Sequence[BenchLine], advice: Sequence
     for name, value in result.rows():
         cells = f"<td>{in_html(name)}</td><td>{in_html(value)}</td>"
         rows.append(f"<tr>{cells}</tr>")
-    about: list[str] = []
-    for name, value in result.about.items():
-        about.append(f"{name}: {value}")
+    settings = bench_settings(result, advice)
     return BENCH_PAGE.format(
         title=in_html(f"Bench of {result.about.get('model', '')}"),
-        about=in_html(", ".join(about)),
+        colours=page_colours(),
+        about=_about_list(result.about),
         advice="".join(listed) or "<li>Nothing.</li>",
         bars=_bars(result),
         scatter=_scatter(lines),
+        reach=SCATTER_REACH,
         rows="".join(rows),
+        settings=in_html(json.dumps(settings, indent=1)),
     )
 
 
-def _bars(result: BenchResult) -> str:
-    """A bar for each size, with the line of its interval."""
+def _about_list(about: JsonObject) -> str:
+    """What was measured, as terms and what they are."""
     parts: list[str] = []
+    for name, value in about.items():
+        shown = value
+        if isinstance(value, list):
+            shown = ", ".join(map(str, value))
+        if shown != "":
+            parts.append(f"<div><dt>{in_html(name)}</dt><dd>{in_html(shown)}</dd></div>")
+    return "".join(parts)
+
+
+def _bars(result: BenchResult) -> str:
+    """A bar for each size, with the line of its interval and its figure."""
+    width = BAR_LEFT + BAR_WIDTH * len(BENCH_SIZES)
+    bottom = BAR_TOP + BAR_HEIGHT
+    parts: list[str] = []
+    for percent in (0, 50, 100):
+        y = bottom - BAR_HEIGHT * percent / 100
+        parts.append(f'<path class="axis" d="M{BAR_LEFT} {y:.1f}H{width}"/>')
+        parts.append(f'<text x="{BAR_LEFT / 2:.0f}" y="{y + 4:.1f}">{percent} %</text>')
     for place, size in enumerate(BENCH_SIZES):
         share = result.shares[size_name(size)]
-        left = place * BAR_WIDTH + 12
-        parts.append(_bar(share, left))
-        below = BAR_HEIGHT + 16
-        parts.append(f'<text x="{left + 12}" y="{below}">{size}</text>')
-    width = BAR_WIDTH * len(BENCH_SIZES)
-    height = BAR_HEIGHT + 24
-    return f'<svg width="{width}" height="{height}">{"".join(parts)}</svg>'
+        middle = BAR_LEFT + place * BAR_WIDTH + BAR_WIDTH / 2
+        parts.append(_bar(share, middle))
+        parts.append(f'<text x="{middle:.0f}" y="{bottom + 16}">{size}</text>')
+        parts.append(f'<text x="{middle:.0f}" y="{bottom + 32}">n {share.of}</text>')
+    return _drawing("Targets hit by size", width, bottom + 40, parts)
 
 
-def _bar(share: Share, left: int) -> str:
+def _bar(share: Share, middle: float) -> str:
     """One bar, empty where nothing was measured."""
     if not share.of:
         return ""
+    bottom = BAR_TOP + BAR_HEIGHT
     height = share.rate * BAR_HEIGHT
-    middle = left + 20
-    top = BAR_HEIGHT * (1 - share.high)
-    bottom = BAR_HEIGHT * (1 - share.low)
-    rest = BAR_HEIGHT - height
-    box = f'x="{left}" y="{rest:.1f}" width="40" height="{height:.1f}"'
-    line = f'd="M{middle} {top:.1f}V{bottom:.1f}"'
-    return f'<rect {box} fill="#2457d6"/><path {line} stroke="#b3401f" stroke-width="2"/>'
+    high = bottom - BAR_HEIGHT * share.high
+    low = bottom - BAR_HEIGHT * share.low
+    box = f'x="{middle - 20:.0f}" y="{bottom - height:.1f}" width="40" height="{height:.1f}"'
+    reach = f'd="M{middle:.0f} {high:.1f}V{low:.1f}"'
+    figure = f'<text x="{middle:.0f}" y="{high - 5:.1f}">{100 * share.rate:.0f} %</text>'
+    return f'<rect class="bar" {box}/><path class="reach" {reach}/>{figure}'
+
+
+def _drawing(name: str, width: float, height: float, parts: Iterable[str]) -> str:
+    """A drawing that takes the width that there is."""
+    box = f'viewBox="0 0 {width} {height}"'
+    return f'<svg role="img" aria-label="{name}" {box}>{"".join(parts)}</svg>'
 
 
 def _scatter(lines: Sequence[BenchLine]) -> str:
     """A point for each click; one farther away stands at the rim."""
     side = SCATTER_SIDE
     middle = side / 2
-    cross = f"M{middle} 0V{side}M0 {middle}H{side}"
-    parts = [f'<path d="{cross}" stroke="#d3dbe6"/>']
+    cross = f"M{middle} 0V{side}M0 {middle}H{side}M0 0H{side}V{side}H0Z"
+    parts = [f'<path class="axis" d="{cross}"/>']
     for line in lines:
         if line.part != "pointing" or line.x < 0:
             continue
         x = _scatter_place(line.x - line.true_x)
         y = _scatter_place(line.y - line.true_y)
-        colour = "#2f7d4f" if line.right else "#b3401f"
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
-    return f'<svg width="{side}" height="{side}">{"".join(parts)}</svg>'
+        kind = "hit" if line.right else "miss"
+        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
+    return _drawing("Clicks around their targets", side, side, parts)
 
 
 def _scatter_place(away: float) -> float:
@@ -24295,7 +24544,7 @@ def read_result(root: Path, name: str) -> JsonDict:
         ) from None
 
 
-COMPARED = ("model", "size", "grammar", "calls", "server")  # the head of a column
+COMPARED = ("model", "size", "grammar", "thinking", "server")  # the head of a column
 
 
 def compare_benches(results: Sequence[JsonObject]) -> Iterator[str]:
@@ -24823,7 +25072,8 @@ OPTIONS = (
     Option("--check", "examine desktop, server and model; touches nothing", FLAG),
     Option(
         "--bench",
-        "measure your model on drawn pictures (quick: 5 minutes)",
+        "measure your model on drawn pictures; quick: in 5 minutes; profiles and a number: so often"
+        " on the demo's tasks",
         {"nargs": "*", "metavar": "WORD"},
     ),
     Option("--compare", argparse.SUPPRESS, {"nargs": "+", "metavar": "BENCH", "default": []}),
@@ -25148,26 +25398,31 @@ BENCH_TOLD_EVERY = 10  # requests, where no live line can show each
 
 
 class BenchOrder(NamedTuple):
-    """What --bench asks for."""
+    """What --bench asks for; each task of each profile is carried out `runs` times."""
 
     plan: BenchPlan
     profiles: Sequence[str]
+    runs: int = 1
 
 
 def bench_order(words: Sequence[str]) -> BenchOrder:
     """The order in these words; raises ConfigError for one that it does not know."""
     plan = BENCH_WHOLE
-    profiles: list[str] = []
+    profiles: dict[str, None] = {}
+    runs = 1
     for word in words:
         if word == "quick":
             plan = BENCH_QUICK
         elif word in PROFILES:
-            profiles.append(word)
+            profiles[word] = None
+        elif re.fullmatch("[1-9][0-9]?", word):
+            runs = int(word)
         else:
             raise ConfigError(
-                f"--bench takes quick and profiles ({', '.join(PROFILES)}), not {word[:60]!r}."
+                f"--bench takes quick, profiles ({', '.join(PROFILES)}) and how often each of"
+                f" their tasks is run (1 to 99), not {word[:60]!r}."
             )
-    return BenchOrder(plan, profiles)
+    return BenchOrder(plan, list(profiles), runs)
 
 
 def bench_asking(config: Config, info: ModelInfo, server: ModelServer) -> BenchAsk:
@@ -25179,11 +25434,36 @@ def bench_asking(config: Config, info: ModelInfo, server: ModelServer) -> BenchA
     return ask
 
 
-def bench_grammar(config: Config, info: ModelInfo) -> str:
-    """Whether a run with these settings has its tools in the list or in the text."""
+def bench_grammar(config: Config, profiles: Iterable[str], info: ModelInfo) -> str:
+    """In which grammar a run of one of these profiles asks: tools, text, or one of a model's own.
+
+    Raises ConfigError for a grammar that one of them does not take.
+    """
+    found = [chosen_grammar(config, PROFILES[name], info) for name in profiles]
+    for grammar in found:
+        if grammar:
+            return grammar.name
     if config.calls == "auto":
         return "text" if info.tools is False else "tools"
     return config.calls
+
+
+def called_grammars(asked_in: str, info: ModelInfo) -> list[str]:
+    """In which grammars calling is asked: the tools', the run's, and that of the model's name."""
+    trained_in = grammar_for(info.stored or info.name, info.architecture)
+    grammars = dict.fromkeys([*BENCH_GRAMMARS, asked_in])
+    if GRAMMARS[trained_in].whole_tasks:
+        grammars[trained_in] = None
+    return list(grammars)
+
+
+def as_seen(config: Config, grammar: str) -> Config:
+    """The config with the size of picture that models of the grammar see as it is."""
+    native = native_grammar(grammar)
+    if not native:
+        return config
+    seen = native.picture.seen_size(screen_size(config))
+    return replace(config, screen_capture_w=seen.width, screen_capture_h=seen.height)
 
 
 def measure_model(
@@ -25198,13 +25478,18 @@ def measure_model(
     What was measured until then is kept, told, and not asked again the next time.
     """
     info = server.discover()
-    root = Path(config.dump_dir)
-    about = bench_about(config, info, server.where, order.plan)
-    about["profiles"] = list(order.profiles)
+    grammar = bench_grammar(config, order.profiles or [next(iter(PROFILES))], info)
+    key = calibration_key(config, info, server.where)
+    if native_grammar(grammar):
+        key = key._replace(grammar=grammar)
+    config = as_seen(config, grammar)
+    about = bench_about(config, info, key, order.plan)
+    about |= {"grammar": grammar, "profiles": list(order.profiles), "runs": order.runs}
     whole = Rect(0, 0, *screen_size(config))
-    folder = bench_folder(root, about)
-    tasks = task_items(order.profiles)
-    items = [*bench_items(order.plan, BENCH_SEED, whole), *tasks]
+    folder = bench_folder(Path(config.dump_dir), about)
+    tasks = task_items(order.profiles, order.runs)
+    grammars = called_grammars(grammar, info)
+    items = [*bench_items(order.plan, BENCH_SEED, whole, grammars), *tasks]
     requests = len(items) + len(tasks) * BENCH_TASK_REQUESTS
     lasts = minutes_text(requests * BENCH_SECONDS)
     tell.say(
@@ -25213,11 +25498,7 @@ def measure_model(
         " The desktop is not touched."
         f" Ctrl+C keeps what was measured in {folder}."
     )
-    bench = Bench(
-        ask=bench_asking(config, info, server),
-        whole=whole,
-        grammar=bench_grammar(config, info),
-    )
+    bench = Bench(bench_asking(config, info, server), whole, grammar)
     if player:
         bench.play = player(folder, info)
     lines: list[BenchLine] = []
@@ -25230,8 +25511,8 @@ def measure_model(
         tell_result(result, advice, tell)
         if len(lines) < len(items):
             tell.say(f"{len(lines)} of {len(items)} steps; start it again to go on.")
+    keep_lines(config, key, info.build, result, tell)
     keep_result(folder, result, lines, advice)
-    keep_lines(config, info, server.where, result, tell)
     page = folder / "bench.html"
     tell.say(f"Written: {page}")
     tell.say(f"Settings that follow, for --config: {folder / BENCH_SETTINGS}")
@@ -25324,14 +25605,14 @@ def tell_result(result: BenchResult, advice: Sequence[Advice], tell: Telling) ->
 
 
 def keep_lines(
-    config: Config, info: ModelInfo, where: str, result: BenchResult, tell: Telling
+    config: Config, key: CalibrationKey, build: str, result: BenchResult, tell: Telling
 ) -> None:
     """Keeps where the places lie beside the grid as a calibration, if that was found out."""
     if not result.x or not result.y:
         return
     measured = Calibration(
-        key=calibration_key(config, info, where),
-        build=info.build,
+        key=key,
+        build=build,
         measured=f"{datetime.now():%Y-%m-%d}",
         x=result.x,
         y=result.y,

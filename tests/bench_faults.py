@@ -46,6 +46,7 @@ class Faulty:
             "calling": self.call,
             "judging": self.judge,
             "reading": self.read,
+            "cost": self.read,
         }
         message = parts[item.part](item, grammar)
         return agent.Reply(message, "stop", agent.Usage(1500, 40, 300), "faulty", 2.0, 1)

@@ -94,7 +94,7 @@ class Kept(unittest.TestCase):
         for text in (
             "{",
             "[" * 9000,
-            json.dumps({"calibrations": [{**whole, "x": {**whole["x"], "scale": -1}}]}),
+            json.dumps({"calibrations": [{**whole, "x": {**whole["x"], "scatter": -1}}]}),
             json.dumps({"calibrations": [{**whole, "model": 5}]}),
             json.dumps({"calibrations": [{**whole, "y": None}]}),
             json.dumps({"calibrations": [whole]})[:-9],
@@ -118,6 +118,16 @@ class Kept(unittest.TestCase):
         self.book.keep(measured(fit(0.8)))
         with self.assertRaisesRegex(agent.ConfigError, "scale 0.80.*calibration=off"):
             agent.correction_for(self.book, KEY, "b1")
+
+    def test_a_model_that_always_says_the_same_place_is_refused_and_spoils_no_other_entry(
+        self,
+    ) -> None:
+        other = replace(measured(fit(1.02)), key=KEY._replace(model="other"))
+        self.book.keep(other)
+        self.book.keep(measured(fit(0.0), fit(0.0)))
+        with self.assertRaisesRegex(agent.ConfigError, "scale 0.00"):
+            agent.correction_for(self.book, KEY, "b1")
+        self.assertEqual((self.book.of(other.key), self.said), (other, []))
 
     def test_programs_that_write_at_once_leave_a_whole_file(self) -> None:
         program = """

@@ -38,6 +38,7 @@ def parameters() -> xllamacpp.CommonParams:
     found.cpuparams.n_threads = options.threads
     found.cpuparams_batch.n_threads = options.threads
     found.endpoint_slots = True
+    found.endpoint_metrics = True
     if options.template:
         found.chat_template = options.template.read_text("utf-8")
     return found
