@@ -389,7 +389,7 @@ class Meanings(NativeCase):
 
     def test_a_long_sentence_is_cut(self) -> None:
         call = agent.native_call(agent.GrammarCall("click", {}, said="x" * 500))
-        self.assertEqual(len(call.arguments["element_name"]), 120)
+        self.assertEqual(len(call.arguments["element_name"]), agent.LABEL_CHARS)
 
     def test_every_canonical_act_is_one_that_the_actuator_knows(self) -> None:
         place = {"position": [1, 2]}
