@@ -11485,7 +11485,7 @@ class Grammar:
     matches: re.Pattern[str] = _NO_MODEL  # in the names of models that speak it, in lower case
     # Turns that keep their picture, the present one among them, as the models' documents advise.
     screenshots: int = 1
-    image_first: bool = False  # the picture stands before the text of its turn
+    text_apart: bool = False  # a turn's text is a message of its own, before that of its picture
     whole_tasks: bool = True  # it can do more than find a place
     thinking_off: JsonDict = field(default_factory=dict)  # of a request, where there is a switch
 
@@ -11556,7 +11556,8 @@ _TARS2_EXAMPLE = """Answer with one call in this form:
 _BOX_EXAMPLE = "Answer in this form:\nThought: ...\nAction: click(start_box='(x,y)')"
 _POINT_EXAMPLE = "Answer in this form:\nThought: ...\nAction: click(point='<point>x y</point>')"
 _COLD: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens": 2048}
-_OWL_SAMPLING = {**_COLD, "repetition_penalty": 1.05}
+# vLLM knows it by the first name, LM Studio and llama.cpp by the second.
+_OWL_SAMPLING = {**_COLD, "repetition_penalty": 1.05, "repeat_penalty": 1.05}
 _TARS_SAMPLING = {"temperature": 0, "top_p": 0.7, "max_tokens": 1000}
 _QWEN2_PICTURE = PictureRule(28, 3_136, 12_845_056)
 _TARS_PICTURE = PictureRule(28, 100 * 28**2, 16384 * 28**2)
@@ -11625,6 +11626,7 @@ _ROWS = (
         read_verb,
         partial(plain_frame, ""),
         question=TARS_POINT_QUESTION,
+        text_apart=True,
         example=_POINT_EXAMPLE,
         picture=_TARS_PICTURE,
         sampling=_TARS_SAMPLING,
@@ -11637,6 +11639,7 @@ _ROWS = (
         read_verb,
         partial(plain_frame, ""),
         question=TARS_BOX_QUESTION,
+        text_apart=True,
         example=_BOX_EXAMPLE,
         space=RESIZED,
         picture=_TARS_PICTURE,
@@ -11661,6 +11664,7 @@ _ROWS = (
         read_verb,
         partial(plain_frame, ""),
         question=TARS_BOX_QUESTION,
+        text_apart=True,
         example=_BOX_EXAMPLE,
         picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
         sampling=_TARS_SAMPLING,
@@ -16384,20 +16388,18 @@ def native_messages(
         words += earlier_steps_text(told)
     messages: list[Message] = []
     for turn in native.shown:
-        message = native_message(grammar, words, turn.image)
+        messages += shown_to(grammar, words, turn.image)
         words = ""
-        messages.append(message)
         messages.append(Message("assistant", turn.reply))
     words = f"{words}\n\n{notes}".strip()
-    last = native_message(grammar, words, look.base64)
-    return [*messages, last]
+    return messages + shown_to(grammar, words, look.base64)
 
 
-def native_message(grammar: Grammar, words: str, image: bytes) -> Message:
-    """A turn's text and picture in the grammar's order."""
-    if grammar.image_first:
-        return Message("user", words, image)
-    return Message("user", "", image, before=words)
+def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
+    """A turn's text and picture, in one message or in two, as the grammar has it."""
+    if words and grammar.text_apart:
+        return [Message("user", words), Message("user", "", image)]
+    return [Message("user", "", image, before=words)]
 
 
 def room_of_steps(engine: Engine, native: Native, look: Look, words: str) -> int:
@@ -21176,7 +21178,7 @@ def _check_native_call(
     manner = native_manner(grammar, config, size)
     words = grammar.first_text("Press the key escape.", [])
     picture = _calibration_picture(Rect(0, 0, *size), {})
-    messages = [native_message(grammar, words, picture)]
+    messages = shown_to(grammar, words, picture)
     if manner.system:
         messages.insert(0, Message("system", manner.system))
     settings = {"model": info.name, **manner.settings}

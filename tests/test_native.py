@@ -326,7 +326,7 @@ class Grammars(NativeCase):
         self.assertIn("Step 1: I click\nStep 2: I click", words_of(self.asked(engine)[2]))
         engine, _, _ = self.play(*replies, done, grammar=grammar.name)
         roles = [message["role"] for message in self.asked(engine)[2]["messages"]]
-        self.assertEqual(roles, ["user", "assistant", "user", "assistant", "user"])
+        self.assertEqual(roles, ["user", "user", "assistant", "user", "assistant", "user"])
 
     def test_three_replies_in_another_grammar_make_the_run_switch(self) -> None:
         other = agent.GRAMMARS["ui-tars-point"]
