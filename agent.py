@@ -1627,7 +1627,10 @@ class LookRecord(Record):
 
 @dataclass(frozen=True)
 class ReplyRecord(Record):
-    """A model replied. `tokens` has prompt, completion and cached, each None if it was not said."""
+    """A model replied. `tokens` has prompt, completion and cached, each None if it was not said.
+
+    It has thought, too: about so many of the completion were not meant for anybody.
+    """
 
     kind: ClassVar[str] = "reply"
     call: int = 0  # number of the request in this run
@@ -11482,7 +11485,7 @@ class Grammar:
     matches: re.Pattern[str] = _NO_MODEL  # in the names of models that speak it, in lower case
     # Turns that keep their picture, the present one among them, as the models' documents advise.
     screenshots: int = 1
-    image_first: bool = False  # the picture stands before the text of its turn
+    text_apart: bool = False  # a turn's text is a message of its own, before that of its picture
     whole_tasks: bool = True  # it can do more than find a place
     thinking_off: JsonDict = field(default_factory=dict)  # of a request, where there is a switch
 
@@ -11553,7 +11556,8 @@ _TARS2_EXAMPLE = """Answer with one call in this form:
 _BOX_EXAMPLE = "Answer in this form:\nThought: ...\nAction: click(start_box='(x,y)')"
 _POINT_EXAMPLE = "Answer in this form:\nThought: ...\nAction: click(point='<point>x y</point>')"
 _COLD: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens": 2048}
-_OWL_SAMPLING = {**_COLD, "repetition_penalty": 1.05}
+# vLLM knows it by the first name, LM Studio and llama.cpp by the second.
+_OWL_SAMPLING = {**_COLD, "repetition_penalty": 1.05, "repeat_penalty": 1.05}
 _TARS_SAMPLING = {"temperature": 0, "top_p": 0.7, "max_tokens": 1000}
 _QWEN2_PICTURE = PictureRule(28, 3_136, 12_845_056)
 _TARS_PICTURE = PictureRule(28, 100 * 28**2, 16384 * 28**2)
@@ -11622,6 +11626,7 @@ _ROWS = (
         read_verb,
         partial(plain_frame, ""),
         question=TARS_POINT_QUESTION,
+        text_apart=True,
         example=_POINT_EXAMPLE,
         picture=_TARS_PICTURE,
         sampling=_TARS_SAMPLING,
@@ -11634,6 +11639,7 @@ _ROWS = (
         read_verb,
         partial(plain_frame, ""),
         question=TARS_BOX_QUESTION,
+        text_apart=True,
         example=_BOX_EXAMPLE,
         space=RESIZED,
         picture=_TARS_PICTURE,
@@ -11658,6 +11664,7 @@ _ROWS = (
         read_verb,
         partial(plain_frame, ""),
         question=TARS_BOX_QUESTION,
+        text_apart=True,
         example=_BOX_EXAMPLE,
         picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
         sampling=_TARS_SAMPLING,
@@ -12071,7 +12078,7 @@ DRY_RUN = """DRY RUN: actions are checked but not carried out, so the screen sta
 as if each had worked."""
 CLOSER_PICTURE = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
 positions are on its own grid. After one action it shows all again."""
-RECOVERED_IN_CHAT = "The program pressed Escape and opened the Start menu; look again."
+RECOVERED = "The program pressed Escape and opened the Start menu; look again."
 RECOVERED_IN_STORY = " The program pressed Escape and Start."
 
 
@@ -12635,13 +12642,15 @@ def earlier_steps_text(steps: Sequence[str]) -> str:
 
 
 def native_notes(state: AgentState, config: Config) -> str:
-    """What the picture does not tell: the last thought, a dry run, a lack of progress."""
+    """What the picture does not tell: a dry run, the last thought, what the program itself did."""
     lines = []
     last = state.memory.get_last_action_for_validation()
     if config.dry_run:
         lines.append(DRY_RUN)
     if last and last.reasoning:
         lines.append(f"Your last thought: {cut(last.reasoning, THOUGHT_CHARS)}")
+    if last and state.memory.last_recovery_turn == last.turn:
+        lines.append(RECOVERED)
     if state.stalled >= config.stall_tell:
         lines.append(stalled_text(state, "steps"))
     return "\n".join(lines)
@@ -13442,6 +13451,7 @@ def _byte_count(data: re.Match[bytes]) -> bytes:
 ####################################################################################################
 
 
+CHARACTERS_OF_A_TOKEN = 4  # about, where a server does not count
 OTHER_CONTROL = "other_control"  # the kind of error of a click on another control than was named
 SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text
 # Settings that a request has only if a person gave them.
@@ -13585,6 +13595,7 @@ class Manner(NamedTuple):
     system: str
     tools: Sequence[JsonDict] = ()
     settings: Mapping[str, object] = {}  # of the request; they go before what Config says
+    thoughts: Callable[[JsonObject], str] = thoughts  # what of a reply was only thought
 
 
 @dataclass
@@ -13666,7 +13677,8 @@ class Voice:
         if acting:
             self._hints = []
         self._log_reply(messages, reply, manner)
-        self._record(role, reply, waited)
+        thought = len(manner.thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
+        self._record(role, reply, waited, thought)
         if manner.tools and not self._called:
             self._await_call(reply)
         return reply
@@ -13793,14 +13805,15 @@ class Voice:
                 self._warned[kind] = warning.tokens
                 self.say(f"warning: {warning.text}")
 
-    def _record(self, role: Role, reply: Reply, waited_s: float) -> None:
+    def _record(self, role: Role, reply: Reply, waited_s: float, thought: int) -> None:
         tokens = {
             "prompt": reply.usage.prompt_tokens,
             "completion": reply.usage.completion_tokens,
             "cached": reply.usage.cached_tokens,
+            "thought": thought,
         }
         self.tokens += (tokens["prompt"] or 0) + (tokens["completion"] or 0)
-        self.thought_tokens += len(thoughts(reply.message)) // 4  # characters of a token
+        self.thought_tokens += thought
         self.logger.record(
             ReplyRecord(
                 call=self.requests,
@@ -15961,7 +15974,7 @@ def perform_act(engine: Engine, state: AgentState, act: Act, look: Look) -> tupl
     return deed, progress
 
 
-def wait_a_while(engine: Engine, state: AgentState, look: Look, seconds: int) -> tuple[str, bool]:
+def wait_a_while(engine: Engine, state: AgentState, look: Look, seconds: float) -> tuple[str, bool]:
     """Waits as the model asked for; what it is told, and whether that counts as progress."""
     begin = engine.clock.now()
     changed = engine.eyes.watch(look.frame, seconds)
@@ -16147,9 +16160,18 @@ def resume(engine: Engine, state: AgentState) -> None:
 
 # What each tool is called where a call names it by its own name, as journals and replays do.
 CANONICAL = Vocabulary({name: name for name in TOOLS})
-LABEL_CHARS = 120
+LABEL_CHARS = 300  # of a sentence: what it risks may stand at its end
+THOUGHT_END_CHARS = 120  # of the end of a thought, which says what is done now
 WAIT_MOST_S = 60.0  # of one call; the screen may need another look by then
 ENDING_ACTS = {"finished": "report_complete", "answer": "answer", "failed": "failed"}
+
+
+def end_of(text: str, most: int) -> str:
+    """The end of a text on one line of so many characters, with an ellipsis before what is cut."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    return "..." + line[3 - most :]
 
 
 def native_call(call: GrammarCall) -> ToolCall:
@@ -16159,8 +16181,7 @@ def native_call(call: GrammarCall) -> ToolCall:
     reply's own sentence stands for it, or how the thought of a silent one ends. A place that is
     None is where the mouse is.
     """
-    thought = " ".join(call.thought.split())
-    label = cut(call.said, LABEL_CHARS) or thought[-LABEL_CHARS:]
+    label = cut(call.said, LABEL_CHARS) or end_of(call.thought, THOUGHT_END_CHARS)
     arguments = dict(call.arguments)
     keys = arguments.pop("keys", None)
     if keys:
@@ -16226,7 +16247,15 @@ def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
         if value != DEFAULTS[setting]:
             settings[name] = value
     settings |= thinking_switch(grammar, config.thinking)
-    return Manner(system, tools, settings)
+    return Manner(system, tools, settings, partial(thought_in, grammar))
+
+
+def thought_in(grammar: Grammar, message: JsonObject) -> str:
+    """What of a reply was only thought, as the grammar marks it; else as all models do."""
+    try:
+        return grammar.reader(message, None).thought
+    except (ReplyError, RecursionError, ValueError):
+        return thoughts(message)
 
 
 # What a request calls these settings.
@@ -16272,7 +16301,6 @@ def native_steps(state: AgentState, room_chars: int) -> list[str]:
 
 FOREIGN_MOST = 3  # replies in another grammar until that is spoken
 CONTEXT_USUAL = 32_768  # tokens, where the server does not tell
-CHARACTERS_OF_A_TOKEN = 4
 STEPS_TOKENS_LEAST = 500  # of the lines of earlier steps, however small the context is
 
 
@@ -16289,6 +16317,7 @@ class Native:
     """What a run in a model's own grammar keeps from turn to turn."""
 
     grammar: Grammar
+    context: int  # tokens that a request and its reply may take
     shown: deque[NativeTurn] = field(default_factory=deque)  # before the present turn
     foreign: Counter[str] = field(default_factory=Counter)  # replies in other grammars
 
@@ -16312,7 +16341,7 @@ def begin_native(engine: Engine) -> Native | None:
     wanted = frame_size(area, config)
     width, height = grammar.picture.seen_size(wanted)
     engine.eyes.config = replace(config, screen_capture_w=width, screen_capture_h=height)
-    return Native(grammar)
+    return Native(grammar, engine.voice.model.context_length or CONTEXT_USUAL)
 
 
 def native_turn(engine: Engine, state: AgentState, native: Native, task: str) -> Outcome | None:
@@ -16368,20 +16397,18 @@ def native_messages(
         words += earlier_steps_text(told)
     messages: list[Message] = []
     for turn in native.shown:
-        message = native_message(grammar, words, turn.image)
+        messages += shown_to(grammar, words, turn.image)
         words = ""
-        messages.append(message)
         messages.append(Message("assistant", turn.reply))
     words = f"{words}\n\n{notes}".strip()
-    last = native_message(grammar, words, look.base64)
-    return [*messages, last]
+    return messages + shown_to(grammar, words, look.base64)
 
 
-def native_message(grammar: Grammar, words: str, image: bytes) -> Message:
-    """A turn's text and picture in the grammar's order."""
-    if grammar.image_first:
-        return Message("user", words, image)
-    return Message("user", "", image, before=words)
+def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
+    """A turn's text and picture, in one message or in two, as the grammar has it."""
+    if words and grammar.text_apart:
+        return [Message("user", words), Message("user", "", image)]
+    return [Message("user", "", image, before=words)]
 
 
 def room_of_steps(engine: Engine, native: Native, look: Look, words: str) -> int:
@@ -16389,13 +16416,12 @@ def room_of_steps(engine: Engine, native: Native, look: Look, words: str) -> int
 
     `words` are what else is said in the request.
     """
-    context = engine.voice.model.context_length or CONTEXT_USUAL
     picture = picture_of(look)
     manner = native_manner(native.grammar, engine.config, picture)
     said = len(manner.system + words) // CHARACTERS_OF_A_TOKEN
     reply = _number(manner.settings.get("max_tokens")) or 0
     cost = picture.pixels // native.grammar.picture.factor**2
-    free = context - said - int(reply) - cost
+    free = native.context - said - int(reply) - cost
     shown = deque[NativeTurn]()
     for turn in reversed(native.shown):
         left = free - cost - len(turn.reply) // CHARACTERS_OF_A_TOKEN
@@ -16417,10 +16443,11 @@ def ask_native(
 ) -> NativeAnswer:
     """Asks until an act can be read, with so many short corrections in the grammar's own form."""
     picture = picture_of(look)
-    messages = native_messages(engine, state, native, look, task)
+    written = partial(native_messages, engine, state, native, look, task)
+    messages = written()
     manner = native_manner(native.grammar, engine.config, picture)
     for _ in range(engine.config.reply_corrections + 1):
-        reply = engine.voice.ask(engine.executor, messages, manner=manner)
+        reply = send_native(engine, native, messages, manner, written)
         if isinstance(reply, ModelError):
             break
         try:
@@ -16436,14 +16463,35 @@ def ask_native(
     return NativeAnswer(None)
 
 
+def send_native(
+    engine: Engine,
+    native: Native,
+    messages: list[Message],
+    manner: Manner,
+    written: Callable[[], list[Message]],
+) -> Reply | ModelError:
+    """One request; if it is too long for the model, once more without the pictures before.
+
+    `written` writes the `messages` anew; from then on there is room for half as much.
+    """
+    reply = engine.voice.ask(engine.executor, messages, shrinks=True, manner=manner)
+    if not isinstance(reply, ModelError) or reply.kind != "context":
+        return reply
+    tokens = engine.voice.text_chars(manner, messages) // CHARACTERS_OF_A_TOKEN
+    for message in messages:
+        tokens += message.image_tokens
+    native.context = tokens // 2
+    native.shown.clear()
+    messages[:] = written()
+    return engine.voice.ask(engine.executor, messages, manner=manner)
+
+
 def read_native(engine: Engine, native: Native, reply: Reply, picture: Size) -> NativeAnswer:
     """The act of a reply, in whatever grammar it is certain; raises ReplyError."""
     message = reply.message
     asked_in = native.grammar.name
     call, name = read_any(message, reply.finish_reason, picture, asked_in)
     note_grammar(engine, native, name)
-    if not thoughts(message):  # else they are counted already
-        engine.voice.thought_tokens += len(call.thought) // CHARACTERS_OF_A_TOKEN
     return NativeAnswer(call, reply_as_it_was(reply))
 
 
@@ -16502,13 +16550,12 @@ def follow_native(
         engine.actuator.count_act()
     if call.name == "wait":
         seconds = min(call.arguments.get("seconds", 1), WAIT_MOST_S)
-        engine.clock.sleep(seconds)
-        progress = may_wait(engine, state)
+        result, progress = wait_a_while(engine, state, look, seconds)
         record = replace(
             record,
             tool="wait",
             args=f"{seconds:g} s",
-            result=WAITED,
+            result=result,
         )
     elif call.name == "screenshot":
         progress = is_watching(engine, state, look)
@@ -16982,7 +17029,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     note_action(engine, state, record)
     outcome = escalate(engine, state, step.progress, step.deed)
     if state.memory.last_recovery_turn == state.turn:
-        recovered = Message("user", RECOVERED_IN_CHAT)
+        recovered = Message("user", RECOVERED)
         chat.messages.append(recovered)
     make_room(engine, state, chat, reply)
     return outcome
@@ -17949,6 +17996,7 @@ COUNTS = {  # figures that are counted, as they are called towards people
     "requests": "requests",
     "prompt": "prompt tokens",
     "completion": "completion tokens",
+    "thought": "of them thought, about",
 }
 EXPORT_WIDTH = 1000  # most pixels of a picture in a shared report: text stays legible, a turn
 # costs some 50 KB
@@ -17971,6 +18019,7 @@ class Sums:
     requests: int = 0
     prompt: int = 0
     completion: int = 0
+    thought: int = 0  # of the completion, about so many for what was only thought
     encode: float = 0.0
     request: float = 0.0
     model: float = 0.0
@@ -18197,6 +18246,7 @@ def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
         request=record.request,
         prompt=tokens.get("prompt") or 0,
         completion=tokens.get("completion") or 0,
+        thought=tokens.get("thought") or 0,
     )
     asked_again = [kind for kind, _ in turn.notes].count("correction")
     if asked_again > turn.sums.corrections:
@@ -19376,7 +19426,8 @@ PAGE = r"""<!doctype html>
         else if (turn.changed !== null) add(top, "span", "chip", "unchanged");
         for (const kind of kinds) add(top, "span", "chip " + (NOTE_TONES[kind] || ""), kind);
         const tokens = turn.prompt ? `, ${turn.prompt} + ${turn.completion} tokens` : "";
-        add(top, "span", "cost", duration(turn.seconds) + tokens);
+        const thought = turn.thought ? `, about ${turn.thought} thought` : "";
+        add(top, "span", "cost", duration(turn.seconds) + tokens + thought);
       }
 
       // Of each picture on which something was done: it with its marks, and the next one with what
@@ -19519,7 +19570,7 @@ PAGE = r"""<!doctype html>
       }
 
       function factsOf(reply) {
-        const { prompt, completion, cached } = reply.tokens;
+        const { prompt, completion, cached, thought } = reply.tokens;
         const ended = new Date(reply.time * 1000);
         const began = new Date((reply.time - reply.seconds) * 1000);
         const facts = [
@@ -19529,6 +19580,7 @@ PAGE = r"""<!doctype html>
           prompt !== null &&
             `${prompt} prompt tokens` + (cached ? `, ${cached} of them cached` : ""),
           completion !== null && `${completion} completion tokens`,
+          thought && `about ${thought} of them thought`,
           reply.finish_reason && `finish_reason ${reply.finish_reason}`,
           reply.tries > 1 && `${reply.tries} tries, ${reply.request.toFixed(1)} s lost`,
         ];
@@ -21140,7 +21192,7 @@ def _check_native_call(
     manner = native_manner(grammar, config, size)
     words = grammar.first_text("Press the key escape.", [])
     picture = _calibration_picture(Rect(0, 0, *size), {})
-    messages = [native_message(grammar, words, picture)]
+    messages = shown_to(grammar, words, picture)
     if manner.system:
         messages.insert(0, Message("system", manner.system))
     settings = {"model": info.name, **manner.settings}

@@ -326,7 +326,7 @@ class Grammars(NativeCase):
         self.assertIn("Step 1: I click\nStep 2: I click", words_of(self.asked(engine)[2]))
         engine, _, _ = self.play(*replies, done, grammar=grammar.name)
         roles = [message["role"] for message in self.asked(engine)[2]["messages"]]
-        self.assertEqual(roles, ["user", "assistant", "user", "assistant", "user"])
+        self.assertEqual(roles, ["user", "user", "assistant", "user", "assistant", "user"])
 
     def test_three_replies_in_another_grammar_make_the_run_switch(self) -> None:
         other = agent.GRAMMARS["ui-tars-point"]
@@ -389,7 +389,7 @@ class Meanings(NativeCase):
 
     def test_a_long_sentence_is_cut(self) -> None:
         call = agent.native_call(agent.GrammarCall("click", {}, said="x" * 500))
-        self.assertEqual(len(call.arguments["element_name"]), 120)
+        self.assertEqual(len(call.arguments["element_name"]), agent.LABEL_CHARS)
 
     def test_every_canonical_act_is_one_that_the_actuator_knows(self) -> None:
         place = {"position": [1, 2]}

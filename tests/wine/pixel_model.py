@@ -795,6 +795,9 @@ class Exchange:
 class PixelModel:
     """The model's mind: what to answer to a chat request. One request at a time."""
 
+    model = MODEL  # as the server names it ...
+    architecture = "qwen3vl"  # ... and its kind
+
     def __init__(
         self,
         task: Task = Task(),
@@ -1004,7 +1007,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path == "/v1/models":
-            model = {"id": MODEL, "object": "model", "owned_by": "organization_owner"}
+            mind = self.server.mind
+            model = {"id": mind.model, "object": "model", "owned_by": "organization_owner"}
             self.send(200, {"object": "list", "data": [model]})
         elif self.path == "/api/v0/models":
             self.send(
@@ -1013,11 +1017,11 @@ class Handler(BaseHTTPRequestHandler):
                     "object": "list",
                     "data": [
                         {
-                            "id": MODEL,
+                            "id": self.server.mind.model,
                             "object": "model",
                             "type": "vlm",
                             "publisher": "qwen",
-                            "arch": "qwen3vl",
+                            "arch": self.server.mind.architecture,
                             "compatibility_type": "gguf",
                             "quantization": "Q4_K_M",
                             "state": "loaded",
@@ -1057,7 +1061,7 @@ class Handler(BaseHTTPRequestHandler):
                     {"error": {"message": "The model has crashed without additional information."}},
                 )
             else:
-                self.send(200, completion(exchange))
+                self.send(200, completion(exchange, mind.model))
 
     def unknown(self) -> None:
         self.send(404, {"error": f"Unexpected endpoint or method. ({self.command} {self.path})"})
@@ -1071,7 +1075,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-def completion(exchange: Exchange) -> Json:
+def completion(exchange: Exchange, model: str = MODEL) -> Json:
     reply = exchange.reply
     prompt = len(request_text(exchange.body)) // 4 + 1296 * _json(exchange.body).count(
         " bytes, sha256 "
@@ -1080,7 +1084,7 @@ def completion(exchange: Exchange) -> Json:
         "id": f"chatcmpl-{exchange.number:024d}",
         "object": "chat.completion",
         "created": int(time.time()),
-        "model": MODEL,
+        "model": model,
         "choices": [
             {
                 "index": 0,
@@ -1095,7 +1099,7 @@ def completion(exchange: Exchange) -> Json:
             "total_tokens": prompt + spoken,
         },
         "stats": {},
-        "system_fingerprint": MODEL,
+        "system_fingerprint": model,
     }
 
 

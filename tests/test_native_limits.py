@@ -1,0 +1,149 @@
+"""What a model in its own grammar is spared and told: waits, full contexts, recovery keys, what its thoughts cost."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.scripted import text
+from tests.test_native import (
+    CLICK,
+    DONE,
+    Message,
+    NativeCase,
+    answers,
+    is_verifier,
+    said,
+    spoken,
+    words_of,
+)
+
+THOUGHT = "The button is grey, and grey buttons are pressed. "
+
+
+class Waits(NativeCase):
+    def test_a_wait_ends_as_soon_as_the_screen_has_changed_and_come_to_rest(self) -> None:
+        replies = answers(said("wait", time=40), DONE)
+        engine, state = self.engine(replies, "native", executor_grammar="qwen3-vl")
+        desktop = engine.eyes.desktop
+        # Something is painted 3 seconds into the wait.
+        paint = [("painted",)] * 3
+        began = engine.clock.now()
+        engine.clock.at(3, lambda: desktop.inputs.extend(paint))
+        self.assertEqual(agent.run_agent(engine, state).kind, "completed")
+        waited = state.memory.active_history[0]
+        self.assertRegex(waited.result, r"^Waited \d s; the screen changed$")
+        self.assertLess(engine.clock.now() - began, 20)
+
+    def test_a_wait_in_which_nothing_changes_takes_its_time_and_says_so(self) -> None:
+        engine, state, _ = self.play(said("wait", time=7), DONE, native_screenshots=1)
+        waited = state.memory.active_history[0]
+        self.assertEqual(waited.result, "Waited 7 s; the screen did not change")
+        self.assertIn("(Waited 7 s; the screen did not change)", words_of(self.asked(engine)[1]))
+
+
+class FullContexts(NativeCase):
+    """A server with a smaller context than it told."""
+
+    def full(self, most_pictures: int) -> tuple[agent.Engine, agent.Outcome | agent.ModelError]:
+        def decide(request: dict[str, Any]) -> Message:
+            if is_verifier(request):
+                return text("YES: it is")
+            if str(request["messages"]).count("image_url'") > 2 * most_pictures:
+                raise agent.ModelError("The context is full.", "context")
+            return left.pop(0)
+
+        left = [CLICK, CLICK, CLICK, CLICK, DONE]
+        engine, state = self.engine(decide, "native", executor_grammar="qwen3-vl")
+        try:
+            return engine, agent.run_agent(engine, state)
+        except agent.ModelError as error:
+            return engine, error
+
+    def test_older_pictures_go_and_the_request_is_sent_once_more(self) -> None:
+        engine, outcome = self.full(most_pictures=2)
+        self.assertEqual(getattr(outcome, "kind", ""), "completed")
+        asked = self.asked(engine)
+        images = [str(request["messages"]).count("image/png") for request in asked]
+        self.assertEqual(images[:4], [1, 2, 3, 1])
+        again = words_of(asked[3])
+        self.assertIn("Step 1: Click the button\nStep 2: Click the button", again)
+        tools = [record["tool"] for record in self.records(engine, "action")]
+        self.assertNotIn("no_call", tools)
+
+    def test_what_does_not_fit_even_then_ends_the_run_at_once(self) -> None:
+        engine, error = self.full(most_pictures=0)
+        self.assertEqual(getattr(error, "kind", ""), "context")
+        self.assertEqual(len(self.asked(engine)), 2)
+
+
+class RecoveryKeys(NativeCase):
+    def test_the_model_is_told_once_of_keys_that_it_did_not_press(self) -> None:
+        engine, state = self.engine(answers(CLICK), "native", executor_grammar="qwen3-vl")
+        engine.eyes.desktop.dead = True
+        agent.run_agent(engine, state)
+        told = [agent.RECOVERED in words_of(request) for request in self.asked(engine)]
+        recovery = engine.config.stall_recover  # turns without progress until then
+        self.assertEqual(told.index(True), recovery)
+        self.assertEqual(told.count(True), 1)
+
+
+class Labels(unittest.TestCase):
+    def label(self, **words: str) -> str:
+        call = agent.native_call(agent.GrammarCall("click", {}, **words))
+        return str(call.arguments["element_name"])
+
+    def test_a_sentence_that_is_cut_ends_with_a_sign_of_it(self) -> None:
+        label = self.label(said="word " * 200)
+        self.assertEqual(len(label), agent.LABEL_CHARS)
+        self.assertTrue(label.endswith("..."))
+
+    def test_a_risk_at_the_end_of_a_long_sentence_stays_in_sight(self) -> None:
+        sentence = "Click the button in the lower right corner of the window, " * 3
+        self.assertIn("Delete", self.label(said=sentence + "which is Delete all"))
+
+    def test_a_thought_that_is_cut_begins_with_a_sign_of_it(self) -> None:
+        label = self.label(thought="I look. " * 50 + "Now I click Delete.")
+        self.assertEqual(len(label), agent.THOUGHT_END_CHARS)
+        self.assertTrue(label.startswith("..."))
+        self.assertTrue(label.endswith("Now I click Delete."))
+        self.assertEqual(self.label(thought="I click Delete."), "I click Delete.")
+
+
+class Thoughts(NativeCase):
+    def cost(self, reply: Message, grammar: str, done: Message) -> agent.Book:
+        """The book of a run whose first reply is that one."""
+        engine, _, outcome = self.play(reply, done, grammar=grammar)
+        self.assertEqual(outcome.kind, "completed")
+        folder = engine.logger.folder
+        engine.logger.close()
+        book = agent.book_of(folder)
+        self.assertEqual(book.run.sums.thought, engine.voice.thought_tokens)
+        return book
+
+    def test_statistics_and_page_say_what_the_thoughts_of_a_turn_cost(self) -> None:
+        thinking = {**CLICK, "reasoning_content": THOUGHT * 4}
+        book = self.cost(thinking, "qwen3-vl", DONE)
+        tokens = len((THOUGHT * 4).strip()) // agent.CHARACTERS_OF_A_TOKEN
+        self.assertEqual(book.run.sums.thought, tokens)
+        self.assertEqual(dict(book.figures())["of them thought, about"], str(tokens))
+        items = [book.turn_item(turn)["thought"] for turn in book.turns if turn.turn]
+        self.assertEqual(items[0], tokens)
+        self.assertIn("turn.thought", agent.PAGE)
+
+    def test_the_thought_of_a_grammar_that_has_a_place_for_it_counts_too(self) -> None:
+        owl = agent.GRAMMARS["gui-owl-1.0"]
+        thinking = spoken(owl, "click", position=[500, 500]).replace("I click", THOUGHT * 4, 1)
+        book = self.cost(text(thinking), owl.name, text(spoken(owl, "finished")))
+        self.assertGreater(book.run.sums.thought, len(THOUGHT) * 3 // 4)
+
+    def test_an_older_journal_without_thoughts_counts_none(self) -> None:
+        record = agent.ReplyRecord(1, tokens={"prompt": 5, "completion": 2, "cached": None})
+        entry = agent.TurnEntry(1, 0.0)
+        self.assertEqual(agent._enter_reply(mock.Mock(), entry, record).thought, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
