@@ -234,11 +234,12 @@ class Words(Judged):
 
     def test_else_the_model_is_told_what_is_missing_and_goes_on_at_most_three_times(self) -> None:
         outcome = self.chat("NO: the title has a star")
-        self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 4))
+        self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 5))
         executor = [r for r in self.run_engine.voice.server.requests if role(r) == "executor"]
         last = executor[1]["messages"][-1]
         self.assertEqual(last["role"], "user")
         self.assertIn("the title has a star", str(last["content"]))
+        self.assertIn("by one tool call", str(last["content"]))
         self.assertEqual(self.chat("NO: no", "YES: now").kind, "completed")
 
 
