@@ -15502,6 +15502,11 @@ TAKING = (
     "delet remov move moving renam erase cancel losch verschieb umbenenn supprim elimin borr deplac"
 )
 NEGATIONS = frozenset("no not none never without gone kein keine nicht ohne sin sans pas".split())
+# Whole words of a check that asks for no more than what a file holds.
+SAYING_WHAT_IT_HOLDS = frozenset(
+    "the a file contains holds has says reads with content text line is in it and"
+    " die datei der den das enthalt text zeile inhalt mit und ist".split()
+)
 HOLDING = "contain hold say read text content line enthal steh inhalt conten"
 
 
@@ -15642,9 +15647,10 @@ def known_facts(engine: Engine, files: Sequence[FileFact]) -> list[str]:
 
 
 def ruling_by_facts(check: str, files: Sequence[FileFact]) -> Ruling | None:
-    """NO for a check about a file that contradicts it; None if nothing does."""
+    """NO for a check that a file contradicts, YES for one that it proves; None for all others."""
     for file in files:
-        name = fold(re.split(r"[\\/]", file.path)[-1])
+        own_name = re.split(r"[\\/]", file.path)[-1]
+        name = fold(own_name)
         if not name or name not in fold(check):
             continue
         said = check.replace(file.path, " ")
@@ -15655,7 +15661,23 @@ def ruling_by_facts(check: str, files: Sequence[FileFact]) -> Ruling | None:
         missing = _missing_text(said, file)
         if missing:
             return Ruling(check, False, f"the file does not hold {missing!r}")
+        if is_proven_by(said.replace(own_name, " "), file):
+            return Ruling(check, True, "the file holds it")
     return None
+
+
+def is_proven_by(said: str, file: FileFact) -> bool:
+    """Whether a check, without the file's name, says no more than that a file holds what it holds.
+
+    Exactly so, letter by letter; a word that may ask for more leaves it to the verifier.
+    """
+    quoted = [match[1] for match in _QUOTED_TEXT.finditer(said)]
+    if not quoted or not file.whole:
+        return False
+    rest = _words(_QUOTED_TEXT.sub(" ", said))
+    held = file.begins or ""
+    says_no_more = all(word in SAYING_WHAT_IT_HOLDS for word in rest)
+    return says_no_more and all(text in held for text in quoted)
 
 
 def _missing_text(check: str, file: FileFact) -> str:
