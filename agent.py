@@ -7195,6 +7195,10 @@ _ROLE_WORDS = (
     " кнопка значок поле флажок ссылка вкладка пункт меню ввода"
     " 按钮 图标 菜单 复选框 ボタン アイコン"
 )
+# Those of them that alone say that it takes text.
+_FIELD_WORDS = (
+    "field input entry textbox text eingabefeld textfeld feld champ zone campo pole поле ввода"
+)
 # Words that stand for one another; the first one of each line is what they are taken for.
 _SAME_WORDS = (
     "close x schließen fermer cerrar zamknij закрыть",
@@ -7236,6 +7240,19 @@ def name_words(name: str) -> tuple[str, ...]:
     words = re.findall(r"\w+", fold_label(_SHORTCUT.sub(" ", text)))
     same = _same_words()
     return tuple(same.get(word, word) for word in words if word not in _role_words())
+
+
+def says_only_field(said: str) -> bool:
+    """Whether a name says that it takes text and not which of its kind it is, as "text area"."""
+    words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
+    if name_words(said):
+        return False
+    return not _field_words().isdisjoint(words)
+
+
+@lru_cache
+def _field_words() -> frozenset[str]:
+    return frozenset(fold(_FIELD_WORDS).split())
 
 
 def names_agree(said: str, name: str) -> bool:
@@ -12072,6 +12089,7 @@ MISSION_COMPLETE = "Mission complete"
 NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken
 # call that is sent back
 NOT_YET = "Completion not confirmed by a fresh look, not yet: "
+GO_ON_BY_A_CALL = "Do the next step for it now, by one tool call."
 LEFT_OUT = "(left out)"  # stands for an old thought
 OLD_SCREENSHOT = "(An earlier screenshot, left out.)"
 DRY_RUN = """DRY RUN: actions are checked but not carried out, so the screen stays as it is. Go on \
@@ -12485,8 +12503,8 @@ def _uselessness(control: Control) -> tuple[bool, bool, int]:
 def other_control_text(place: Coordinate, hit: Control, meant: Control, at: Coordinate) -> str:
     """What is told instead of a click where another control is than the one that was named."""
     there = plain_line(hit.name, 60)
-    wanted = plain_line(meant.name, 60)
-    return f"At {_spot(place)} is {there!r}. {wanted!r} is at {_spot(at)}. Nothing was done."
+    wanted = repr(plain_line(meant.name, 60)) if meant.name else f"The {meant.role} field"
+    return f"At {_spot(place)} is {there!r}. {wanted} is at {_spot(at)}. Nothing was done."
 
 
 def _spot(place: Coordinate) -> str:
@@ -14978,6 +14996,8 @@ def _glance_size(frame: Frame) -> tuple[int, int]:
 LIST_MOST = 300  # controls of a window that are looked through
 # Acts whose result names what they hit.
 HITS = frozenset("click double_click triple_click right_click middle_click click_here".split())
+# What text can be typed into.
+TEXT_ROLES = frozenset(("edit", "document"))
 # What can have the keyboard and takes no text.
 TEXTLESS = frozenset("button, checkbox, radio button, link, tab, slider, menu item".split(", "))
 
@@ -15040,15 +15060,21 @@ class ControlCheck:
             self._ahead.exception()  # waits for it, since one query is answered at a time
         said = label_of(act)
         places = values_of(act.args, Coordinate)
-        if not places or not name_words(said):
+        wants_a_field = says_only_field(said)
+        if not places or not (wants_a_field or name_words(said)):
             return ""
         area = look.frame.area
         listed = self.known(look)
         point = to_point(places[0], area)
         hit = self.desktop.control_at(point)
-        if hit is None or _is_called(hit, said):
+        if hit is None:
             return ""
-        meant = self._meant(said, point, listed, area)
+        if wants_a_field:
+            meant = _only_field(listed, area) if hit.role in TEXTLESS else None
+        elif _is_called(hit, said):
+            return ""
+        else:
+            meant = self._meant(said, point, listed, area)
         key = (fold_label(said), hit.rect)
         if meant is None or key in self._told:
             return ""
@@ -15142,6 +15168,15 @@ class ControlCheck:
         is_whole = len(value) < TEXT_MOST - 1
         right = _packed(text) in _packed(value)
         return holds_text(self.hide(value), right or not is_whole)
+
+
+def _only_field(listed: Iterable[Control], area: Rect) -> Control | None:
+    """The one field that takes text, if no other is visible."""
+    found = []
+    for control in listed:
+        if control.role in TEXT_ROLES and area.contains(middle_of(control.rect)):
+            found.append(control)
+    return found[0] if len(found) == 1 else None
 
 
 def _packed(text: str) -> str:
@@ -15489,6 +15524,11 @@ TAKING = (
     "delet remov move moving renam erase cancel losch verschieb umbenenn supprim elimin borr deplac"
 )
 NEGATIONS = frozenset("no not none never without gone kein keine nicht ohne sin sans pas".split())
+# Whole words of a check that asks for no more than what a file holds.
+SAYING_WHAT_IT_HOLDS = frozenset(
+    "the a file contains holds has says reads with content text line is in it and"
+    " die datei der den das enthalt text zeile inhalt mit und ist".split()
+)
 HOLDING = "contain hold say read text content line enthal steh inhalt conten"
 
 
@@ -15629,9 +15669,10 @@ def known_facts(engine: Engine, files: Sequence[FileFact]) -> list[str]:
 
 
 def ruling_by_facts(check: str, files: Sequence[FileFact]) -> Ruling | None:
-    """NO for a check about a file that contradicts it; None if nothing does."""
+    """NO for a check that a file contradicts, YES for one that it proves; None for all others."""
     for file in files:
-        name = fold(re.split(r"[\\/]", file.path)[-1])
+        own_name = re.split(r"[\\/]", file.path)[-1]
+        name = fold(own_name)
         if not name or name not in fold(check):
             continue
         said = check.replace(file.path, " ")
@@ -15642,7 +15683,23 @@ def ruling_by_facts(check: str, files: Sequence[FileFact]) -> Ruling | None:
         missing = _missing_text(said, file)
         if missing:
             return Ruling(check, False, f"the file does not hold {missing!r}")
+        if is_proven_by(said.replace(own_name, " "), file):
+            return Ruling(check, True, "the file holds it")
     return None
+
+
+def is_proven_by(said: str, file: FileFact) -> bool:
+    """Whether a check, without the file's name, says no more than that a file holds what it holds.
+
+    Exactly so, letter by letter; a word that may ask for more leaves it to the verifier.
+    """
+    quoted = [match[1] for match in _QUOTED_TEXT.finditer(said)]
+    if not quoted or not file.whole:
+        return False
+    rest = _words(_QUOTED_TEXT.sub(" ", said))
+    held = file.begins or ""
+    says_no_more = all(word in SAYING_WHAT_IT_HOLDS for word in rest)
+    return says_no_more and all(text in held for text in quoted)
 
 
 def _missing_text(check: str, file: FileFact) -> str:
@@ -15889,13 +15946,13 @@ def may_claim_a_part(engine: Engine) -> bool:
 
 
 def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
-    """The outcome of a run that has got stuck or used up its turns, after a fresh look at the task.
+    """The outcome of a run that did not come to its end, after a fresh look at the task.
 
-    Its last turns may have been repeats after the task was done. A run that never touched the
-    desktop did nothing that could be completed.
+    Its last turns may have been repeats after the task was done, and refusals may have been wrong.
+    A run that never touched the desktop did nothing that could be completed.
     """
     config = engine.config
-    given_up = outcome.kind in ("stuck", "max_steps")
+    given_up = outcome.kind in ("stuck", "max_steps", "not_proven")
     may_ask = config.last_look and config.verify_completion
     if not given_up or not may_ask or not state.touched or config.dry_run:
         return outcome
@@ -16869,7 +16926,7 @@ class Conversation:
     screenshots: int = 0  # taken so far
     frame: Frame | None = None  # of the last one
     silent: int = 0  # replies without a call in a row
-    refused: bool = False  # whether the last reply was words that no fresh look confirmed
+    refused: int = 0  # replies in a row that were words which no fresh look confirmed
     base_tokens: int = 0  # of a request without its pictures and steps, once that is known
     step_tokens: int = STEP_TOKENS  # of a step without its picture, on average
     _numbers: Iterator[int] = field(default_factory=partial(count, 1))  # of the calls
@@ -17018,7 +17075,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         return final_answer(engine, state, chat, reply, said)
     if step.error == "no_acts_left":
         return Outcome("max_steps", f"Not completed within {state.touched} acts on the desktop.")
-    chat.refused = False
+    chat.refused = 0
     if step.error:
         reason = step.record.result
         engine.logger.record(NoCallRecord(error=step.error, text=reason))
@@ -17035,22 +17092,27 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     return outcome
 
 
+WORDS_BEFORE_A_CLAIM = 2  # replies in a row without a call that were refused
+
+
 def final_answer(
     engine: Engine, state: AgentState, chat: Conversation, reply: Reply, said: str
 ) -> Outcome | None:
     """Words without a call end the run if a fresh look confirms them; else the model goes on.
 
-    A small model often says what it is about to do, so that only words after words are a claim.
+    A small model often says what it is about to do, and after a refusal the same once more, so
+    that only words after WORDS_BEFORE_A_CLAIM such replies are a claim.
     """
-    outcome, result = check_completion(engine, state, said, counts=chat.refused)
+    stands_by_it = chat.refused >= WORDS_BEFORE_A_CLAIM
+    outcome, result = check_completion(engine, state, said, counts=stands_by_it)
     if outcome and outcome.kind == "completed":
         note_action(engine, state, ActionRecord(state.turn, "final_answer", result=said))
         return outcome
     note_action(engine, state, ActionRecord(state.turn, "final_answer", said, result))
     chat.silent = 0
-    chat.refused = True
+    chat.refused += 1
     chat.messages.append(Message("assistant", _without_calls(said[:2000]) or NO_CALL))
-    chat.messages.append(Message("user", result))
+    chat.messages.append(Message("user", f"{result} {GO_ON_BY_A_CALL}"))
     make_room(engine, state, chat, reply)
     return outcome or escalate(engine, state, progress=False)
 

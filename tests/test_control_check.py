@@ -102,6 +102,20 @@ class TheCheckBeforeAClick(ControlCase):
                 result = state.memory.active_history[-1].result
                 self.assertEqual(result, "Clicked 'Cancel' (button), not 'Save'")
 
+    def test_a_text_area_that_would_be_a_button_is_told_where_the_only_field_is(self) -> None:
+        page = Control("", "edit", Rect(0, 12, 64, 24), window=1)
+        replies = [click("text area", ON_CANCEL), click("text area", [500, 700])]
+        engine, _, requests = self.run_turn(replies, [page, SAVE, CANCEL])
+        said = requests[1]["messages"][-1]["content"]
+        self.assertEqual(
+            said, "At [600, 100] is 'Cancel'. The edit field is at [508, 686]. Nothing was done."
+        )
+        self.assertEqual(len(self.pressed(engine)), 1)
+        other = Control("", "edit", Rect(0, 30, 10, 6), window=1)
+        for known in ([CANCEL], [page, other, CANCEL]):  # no field, or one of two
+            _, _, requests = self.run_turn([click("text area", ON_CANCEL)], known)
+            self.assertEqual(len(requests), 1)
+
     def test_a_control_without_a_name_is_no_reason_to_ask(self) -> None:
         nameless = Control("", "button", CANCEL.rect, window=1)
         _, state, requests = self.run_turn([click("Save", ON_CANCEL)], [SAVE, nameless])

@@ -8,7 +8,7 @@ from typing import Any
 
 import agent
 from tests.bench import erring
-from tests.scripted import call, text
+from tests.scripted import call, text, user_text
 from tests.test_proof import CHECKS, DONE, Judged, role
 
 YES = "1 YES: a\n2 YES: b"
@@ -58,19 +58,36 @@ class WhatCounts(Judged):
         engine, state = self.engine(decide, max_steps=20)
         self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
 
-    def test_in_a_conversation_words_are_a_claim_only_after_words(self) -> None:
+    def test_in_a_conversation_words_and_the_same_words_again_are_no_claims_yet(self) -> None:
         answers = iter(range(100))
 
         def decide(request: dict[str, Any]) -> dict[str, Any]:
             if role(request) == "verifier":
                 return text("NO: it is not")
-            if next(answers) % 2:
+            if next(answers) % 3 == 2:
                 return call("observe_screen")
             return text("I will press the button now.")
 
         engine, state = self.engine(decide, "chat", verify_completion=True, stall_stop=8)
         self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
         self.assertEqual(state.not_yet, 0)
+
+    def test_refusals_that_end_a_run_are_looked_into_once_more(self) -> None:
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            who = role(request)
+            if who == "planner":
+                return call("update_execution_plan", instructions="Go.", done_when=list(CHECKS))
+            if who == "verifier":
+                return text(YES if agent.NO_CLAIM in user_text(request) else NO)
+            if not clicked:
+                clicked.append(True)
+                return call("click_screen_element", element_name="Button", position=[500, 500])
+            return DONE
+
+        for last_look, kind in ((True, "completed"), (False, "not_proven")):
+            clicked: list[bool] = []
+            engine, state = self.engine(decide, last_look=last_look)
+            self.assertEqual(agent.run_agent(engine, state).kind, kind)
 
 
 class ErringModels(unittest.TestCase):

@@ -145,6 +145,20 @@ class Facts(Judged):
         self.assertEqual(self.judged(task, 'note.txt contains "hello"').kind, "not_proven")
         self.assertEqual(self.judged(task, 'note.txt contains "Hullo."').kind, "completed")
 
+    def test_a_check_that_asks_for_no_more_than_a_file_holds_is_a_yes(self) -> None:
+        path = self.folder / "note.txt"
+        path.write_text("hello\r\n", encoding="utf-8")
+        task = f"Save hello as {path}"
+        for check, kind in (
+            ('note.txt contains "hello".', "completed"),
+            (f'The file {path} holds the text "hello".', "completed"),
+            ('note.txt contains "Hello".', "not_proven"),
+            ('note.txt contains only "hello".', "not_proven"),
+            ('note.txt contains "hello" and is closed.', "not_proven"),
+        ):
+            outcome = self.claims("1 NO: unseen", task=task, checks=(check,), not_proven_most=1)
+            self.assertEqual(outcome.kind, kind, check)
+
     def test_what_may_be_wanted_away_is_not_judged_by_words(self) -> None:
         task = f"Delete {self.folder / 'note.txt'} and save the list"
         self.assertEqual(self.judged(task, "note.txt is no longer there").kind, "completed")
@@ -234,11 +248,12 @@ class Words(Judged):
 
     def test_else_the_model_is_told_what_is_missing_and_goes_on_at_most_three_times(self) -> None:
         outcome = self.chat("NO: the title has a star")
-        self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 4))
+        self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 5))
         executor = [r for r in self.run_engine.voice.server.requests if role(r) == "executor"]
         last = executor[1]["messages"][-1]
         self.assertEqual(last["role"], "user")
         self.assertIn("the title has a star", str(last["content"]))
+        self.assertIn("by one tool call", str(last["content"]))
         self.assertEqual(self.chat("NO: no", "YES: now").kind, "completed")
 
 
