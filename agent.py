@@ -23622,7 +23622,7 @@ BenchAsk = Callable[[BenchItem, Sequence[Message], str], Reply]
 class BenchWay(NamedTuple):
     """How a call is asked for in a grammar, how its reply is read, and what a bad one is told."""
 
-    message: Callable[[str, bytes], Message]  # of the words and the picture
+    asked: Callable[[str, bytes], list[Message]]  # of the words and the picture
     read: Callable[[Reply], Act]  # raises ToolError
     correct: Callable[[ToolError], str]
 
@@ -23635,12 +23635,12 @@ def bench_way(grammar: str, size: Size) -> BenchWay:
     native = native_grammar(grammar)
     if native:
         return BenchWay(
-            message=partial(native_message, native),
+            asked=partial(shown_to, native),
             read=partial(_read_native_act, native, size),
             correct=native.correction,
         )
     return BenchWay(
-        message=partial(Message, "user"),
+        asked=lambda words, image: [Message("user", words, image)],
         read=_read_tool_act,
         correct=lambda error: correction(error, BENCH_TOOLS),
     )
@@ -23723,7 +23723,7 @@ class Bench:
         if native_grammar(grammar):
             scene = scene or BenchScene()  # such models are never asked without a picture
         way = bench_way(grammar, Size(self.whole.width, self.whole.height))
-        messages = [way.message(item.question, self._picture(scene))]
+        messages = way.asked(item.question, self._picture(scene))
         line = self._line(item, scene)
         corrections = BENCH_CORRECTIONS if is_calling else 0
         for number in range(corrections + 1):
