@@ -719,9 +719,25 @@ def taken_words(spec: Field[Any]) -> str:
     return _KIND_WORDS[str(spec.type)]
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that is most like a wrong one."""
-    return difflib.get_close_matches(word.lower(), list(known), 1, 0.0)[0]
+LIKENESS_LEAST = 0.6  # of difflib's ratio; below it another word helps nobody
+LIKENESS_OF_A_PART = 0.8  # the same of one part of a name, which has fewer letters to differ in
+
+
+def nearest(word: str, known: Iterable[str], lister: str) -> str:
+    """Where to look instead of a wrong word: the known one most like it, and what lists all.
+
+    Another word is like it, too, if a part of it is, as lmstudio_timeout is like timeout.
+    """
+    wanted = word.lower().strip(" -")
+    names = list(known)
+    close = difflib.get_close_matches(word.lower(), names, 1, LIKENESS_LEAST)
+    for name in names:
+        parts = re.split("[_-]", name)
+        if difflib.get_close_matches(wanted, parts, 1, LIKENESS_OF_A_PART):
+            close.append(name)
+    for name in close:
+        return f"the nearest is {name}, and {lister} lists all"
+    return f"{lister} lists all"
 
 
 def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
@@ -736,8 +752,8 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
         for name, value in layer.items():
             if name not in known:
                 raise ConfigError(
-                    f"{where}: there is no setting {name[:60]!r}; the nearest is"
-                    f" {nearest(name, known)}, and --settings lists all."
+                    f"{where}: there is no setting {name[:60]!r};"
+                    f" {nearest(name, known, '--settings')}."
                 )
             values[name] = _convert(name, str(known[name].type), value, where)
             if values[name] is not None:
@@ -11867,7 +11883,8 @@ class Ruling(NamedTuple):
 
     def __str__(self) -> str:
         verdict = "YES" if self.holds else "NO"
-        why = f" ({self.why})" if self.why else ""
+        says_more = self.why.strip(" .").lower() != self.check.strip(" .").lower()
+        why = f" ({self.why})" if self.why and says_more else ""
         return f"{verdict}: {self.check}{why}"
 
 
@@ -20452,6 +20469,7 @@ def _picture_url(folder: Path, name: str) -> str:
 
 PANEL_SECONDS = 10.0  # for a whole request and its answer
 PANEL_CONNECTIONS = 64  # at once; with more, the oldest has to go
+PANEL_GONE = 2.0  # seconds in which a page that lost the program asks again
 PANEL_REPLY_MOST = 4 << 20  # bytes of a reply that is handed in
 PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 PANEL_PAGE_POLICY = (
@@ -20582,6 +20600,8 @@ class PanelRequest(BaseHTTPRequestHandler):
                 return
         body = self.rfile.read(int(head.length))
         self.server.seen = time.monotonic()
+        if head.path == "/state":
+            self.server.polled = self.server.seen
         if head.path == "/events":
             self._send_events()
         elif head.path == "/":
@@ -20665,6 +20685,7 @@ class PanelServer(ThreadingTCPServer):
     def __init__(self, port: int, source: PanelSource) -> None:
         self.source = source
         self.seen = 0.0  # when the page asked last, on the monotonic clock
+        self.polled = -math.inf  # when /state was asked for last
         self.open: dict[socket.socket, float] = {}  # connection: its deadline, or inf for a page
         self._closing = False
         try:
@@ -20694,14 +20715,18 @@ class PanelServer(ThreadingTCPServer):
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)  # wakes up its thread
 
-    def watched(self) -> bool:
-        """Whether a page is open."""
+    def listened_to(self) -> bool:
+        """Whether a page hears of events."""
         return math.inf in list(self.open.values())
+
+    def watched(self) -> bool:
+        """Whether a page is open: it hears of events, or asks for the state again and again."""
+        return self.listened_to() or time.monotonic() - self.polled < PANEL_GONE
 
     def close(self) -> None:
         """Gives open pages a second to hear how it ended, then hangs up on everybody."""
         end = time.monotonic() + 1
-        while self.watched() and time.monotonic() < end:
+        while self.listened_to() and time.monotonic() < end:
             time.sleep(0.01)
         self.shutdown()
         self._closing = True
@@ -20715,7 +20740,6 @@ class PanelServer(ThreadingTCPServer):
 
 PANEL_TURNS = 300  # the latest ones, which the page gets
 PANEL_TRAIL = 8  # of them may leave marks on the picture, more than ever are drawn
-PANEL_GONE = 2.0  # seconds in which a page that lost the program asks again
 PANEL_HINT_MOST = 2000  # characters of a hint
 PANEL_QUEUE_MOST = 100  # hints or replies that wait to be taken
 PANEL_PIXELS_MOST = 1 << 28  # bytes to which the pixels of an annotated picture may unpack
@@ -21484,6 +21508,7 @@ def demo_task_in(text: str) -> DemoTask:
 
 
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
+DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)  # all icons, pins and windows of the tasks
 
 
 class DemoProgram(NamedTuple):
@@ -24654,7 +24679,8 @@ def read_result(root: Path, name: str) -> JsonDict:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(
-            f"{path} is no result of --bench ({reason}); give a number, a folder or a bench.json."
+            f"There is no result of --bench at {path} ({reason});"
+            " give its number, its folder or its bench.json."
         ) from None
 
 
@@ -24698,6 +24724,11 @@ def say(text: str) -> None:
     """One line on the terminal, whatever its code page; a closed pipe must not end the run."""
     with suppress(OSError, ValueError):
         print(printable(text), flush=True)
+
+
+def count_of(number: int, what: str) -> str:
+    """A number of things: 1 act, 2 acts."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 GREEN = 32
@@ -24795,16 +24826,16 @@ class Terminal:
                 self._doing = NOTHING_GOES_ON
             self._write(line, "")
 
-    def ask(self, question: str) -> None:
-        """A question, always shown; its rows fit a terminal, and in a pipe its lines stay whole."""
+    def tell(self, text: str) -> None:
+        """A text always shown; its rows fit a terminal, and in a pipe its lines stay whole."""
         if not sys.stdout or not sys.stdout.isatty():
-            self.say(question, 0)
+            self.say(text, 0)
             return
         columns = self.columns() - len(FURTHER_LINE)
         rows = []
         # Hidden before it is broken, since a secret in two rows would not be found.
-        for line in self.hide(question).split("\n"):
-            rows += textwrap.wrap(line, columns)
+        for line in self.hide(text).split("\n"):
+            rows += textwrap.wrap(line, columns, break_on_hyphens=False)
         self.say("\n".join(rows), 0)
 
     def take(self, item: Item) -> None:
@@ -24889,8 +24920,15 @@ def demo_task(wanted: str | None) -> str:
     task = demo_task_called(wanted)
     if task:
         return task.text
-    known = "; ".join(task.text.rstrip(".") for task in DEMO_TASKS)
+    known = ", ".join(f"--demo {task.name} ({task.text.rstrip('.')})" for task in DEMO_TASKS)
     raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}.")
+
+
+def demo_task_asked(options: argparse.Namespace) -> str:
+    """What the demo is asked for: a task, its name, nothing, or a recording, which has one."""
+    if options.recording:
+        return book_of(Path(options.recording.folder)).run.task
+    return options.task or ""
 
 
 def _entered_task() -> str:
@@ -25051,11 +25089,14 @@ HELP_TOPICS = {
   agent_run_DATE.log        for people: the exchange with the model, without JSON and pictures
   lmstudio_raw.log          what LM Studio's own log on this machine says of the run
   lmstudio_clean.log        the same without pictures
+
 Of older runs the latest are kept: keep_runs, keep_megabytes.""",
     "models": f"""Without --model the program uses the one loaded vision model, else one of the
-families {", ".join(FAMILIES)} in this order, else it asks. To get one: {DOWNLOAD_WORDS}.
+families {", ".join(FAMILIES)} in this order, else it asks. If there is none, {DOWNLOAD_WORDS}.
+
 `lms load NAME --context-length 8192` loads it, `lms server start` starts the server.
 Other servers: --endpoint http://127.0.0.1:11434/v1/chat/completions --model NAME.
+
 With --profile native a model is asked in the words of its training. Of OSWorld-Verified, by their
 makers' own figures (huggingface.co/mPLUG/GUI-Owl-1.5-2B-Instruct, arxiv.org/abs/2602.16855),
 GUI-Owl-1.5 finishes 43.5 % with 2B, 48.2 % with 4B and 52.3 % with 8B, and Qwen3-VL-8B-Thinking
@@ -25084,8 +25125,11 @@ def help_on(topic: str) -> str:
         topics = ["settings", *HELP_TOPICS]
         raise ConfigError(f"There is no help on {topic[:60]!r}, only on {', '.join(topics)}.")
     lines = []
-    for line in HELP_TOPICS[topic].splitlines():
-        lines += textwrap.wrap(line, HELP_WIDTH, break_on_hyphens=False)
+    for paragraph in HELP_TOPICS[topic].split("\n\n"):
+        is_table = "\n " in paragraph
+        # Other lines are broken anew, since names are put into them.
+        fitted = textwrap.fill(paragraph, HELP_WIDTH, break_on_hyphens=False)
+        lines.append(paragraph if is_table else fitted)
     return "\n".join(lines)
 
 
@@ -25120,8 +25164,8 @@ def settings_table(word: str) -> Iterator[str]:
     if not found:
         names = [spec.name for spec in fields(Config)]
         raise ConfigError(
-            f"No setting has {word[:60]!r} in its name or meaning; the nearest is"
-            f" {nearest(word, names)}."
+            f"No setting has {word[:60]!r} in its name or meaning;"
+            f" {nearest(word, names, '--settings alone')}."
         )
 
 
@@ -25129,7 +25173,7 @@ def _shown_default(value: object) -> str:
     """A default as --set takes it; an empty text is told as such."""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value) if value != "" else "(empty)"
+    return str(value) if value not in ("", None) else "(empty)"
 
 
 def _defaults_of_profiles(name: str) -> list[str]:
@@ -25180,17 +25224,21 @@ OPTIONS = (
     Option(
         "--profile",
         f"{', '.join(PROFILES)} (default planner)",
-        {"choices": PROFILES, "metavar": "NAME"},
+        {"metavar": "NAME"},
     ),
     Option("--demo", "run against a drawn desktop and a built-in model server", FLAG),
     Option("--check", "examine desktop, server and model; touches nothing", FLAG),
     Option(
         "--bench",
-        "measure your model on drawn pictures; quick: in 5 minutes; profiles and a number: so often"
-        " on the demo's tasks",
+        "measure your model on drawn pictures; quick: 4 minutes at 5 s a request;"
+        " profiles and a number: so often on the demo's tasks",
         {"nargs": "*", "metavar": "WORD"},
     ),
-    Option("--compare", argparse.SUPPRESS, {"nargs": "+", "metavar": "BENCH", "default": []}),
+    Option(
+        "--compare",
+        "results of --bench side by side, by number, folder or bench.json",
+        {"nargs": "+", "metavar": "BENCH", "default": []},
+    ),
     Option(
         "--scenario",
         "a prepared task, by name or by its profile's number; --scenarios lists them",
@@ -25203,7 +25251,7 @@ OPTIONS = (
     Option("--dry-run", "move and press nothing", {"action": "store_const", "const": True}),
     Option(
         "--area",
-        "primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels, or X1,Y1,X2,Y2 as fractions (0.0 to 1.0)",
+        "primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels or X1,Y1,X2,Y2 in 0.0 to 1.0",
         _metavar("AREA"),
     ),
     Option(
@@ -25219,7 +25267,7 @@ OPTIONS = (
     ),
     Option(
         "--grammar",
-        "words of the role that acts, such as qwen3-vl; profile native goes by the model's name",
+        "words of the role that acts, such as qwen3-vl (native: by the model's name)",
         _metavar("NAME", "executor_grammar"),
     ),
     Option("--max-steps", "most turns; chat, pointer: most acts on the desktop", _metavar("N")),
@@ -25285,15 +25333,16 @@ def read_options(
     if wrong:
         name = wrong.partition("=")[0]
         names = " ".join(option.names for option in OPTIONS).split()
-        raise ConfigError(
-            f"There is no option {name[:60]}; the nearest is {nearest(name, names)},"
-            " and --help lists all."
-        )
+        raise ConfigError(f"There is no option {name[:60]}; {nearest(name, names, '--help')}.")
     if rest:
         task = " ".join([str(options.task), *rest])
         raise ConfigError(f'The task has to stand in quotes: python agent.py "{task[:200]}"')
     if options.task is not None and not options.task.strip():
         raise ConfigError(f"The task is empty; say what to do, as in {TASK_EXAMPLE}.")
+    if options.profile and options.profile not in PROFILES:
+        raise ConfigError(
+            f"There is no profile {options.profile[:60]!r}; there are {', '.join(PROFILES)}."
+        )
     if options.quiet and options.verbose:
         raise ConfigError("-q says less and -v says more; give one of them.")
     return options
@@ -25328,6 +25377,7 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     if options.config:
         layers |= file_layer(options.config)
     if options.demo:
+        refuse_own_server(options)
         layers["demo"] = DEMO_SETTINGS
     if options.demo and options.panel:
         layers["demo with a panel"] = {"turn_delay": DEMO_PACE_S}
@@ -25343,6 +25393,29 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
             raise ConfigError(f"--set takes FIELD=VALUE such as max_steps=30, not {item[:60]!r}.")
         layers[f"--set {name}"] = {name.strip(): value}
     return load_config(layers)
+
+
+def fit_for_demo(config: Config, desktop: Desktop) -> Config:
+    """The config itself; raises ConfigError for one with which the demo's model can do no task."""
+    if not config.vision:
+        raise ConfigError("The demo's model goes by the pixels it sees; leave out --no-vision.")
+    area = resolve_area(config.area, desktop)
+    if area.intersection(DEMO_AREA_LEAST) != DEMO_AREA_LEAST:
+        raise ConfigError(
+            f"The demo's tasks reach beyond the area {area} of its drawn screen {DEMO_SCREEN};"
+            f" leave out --area, or give {DEMO_AREA_LEAST} or more."
+        )
+    return config
+
+
+def refuse_own_server(options: argparse.Namespace) -> None:
+    """Raises ConfigError if a demo, which brings its own server, is to ask another one."""
+    named = [item.partition("=")[0].strip() for item in options.set]
+    if options.lmstudio_endpoint or "lmstudio_endpoint" in named:
+        raise ConfigError(
+            "The demo brings its own model server; leave out --endpoint, or leave out --demo:"
+            " --bench measures your model without touching the desktop."
+        )
 
 
 DEMO_PACE_S = 1.5  # seconds between two turns of a demo that somebody watches
@@ -25461,8 +25534,12 @@ def list_runs(root: Path) -> Iterator[str]:
         "    time",
         " task",
     ]
+    folders = old_runs(root)
+    if not folders:
+        yield f"There is no run in {root} yet; give a task to begin one."
+        return
     yield " ".join(columns)
-    for folder in reversed(old_runs(root)):
+    for folder in reversed(folders):
         try:
             book = book_of(folder)
         except AgentError as error:
@@ -25825,13 +25902,6 @@ def controls_worker(clock: Clock) -> int:
     return 0
 
 
-def demo_task_asked(options: argparse.Namespace) -> str:
-    """What the demo is asked for: a task, its name, nothing, or a recording, which has one."""
-    if options.recording:
-        return book_of(Path(options.recording.folder)).run.task
-    return options.task or ""
-
-
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
     """Prints the lines of --check, each as soon as it is known; 0 if everything is fine, else 3."""
     all_fine = True
@@ -25955,8 +26025,10 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     if options.replay is not None:
         folder = find_run(Path(config.dump_dir), options.replay)
         if not config.dry_run:
-            refuse_demo_on_a_desktop(options, folder)
+            refuse_wrong_desktop(options, folder, "repeat it", f" --replay {options.replay}")
         options.recording = recording_of(folder)
+    elif options.recording and not config.dry_run:
+        refuse_wrong_desktop(options, Path(options.recording.folder), "repeat it", "")
     lines = list(look_back(options, config))
     if lines:
         say("\n".join(lines))
@@ -25966,6 +26038,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     old = None
     if options.resume is not None:
         old = find_resumed(options, Path(config.dump_dir))
+        refuse_wrong_desktop(options, old, "go on with it", f" --resume {options.resume}".rstrip())
     config = read_config(options, os.environ)  # once more: profile or recording are known now
     with ExitStack() as undo:
         session = open_session(options, config, old, stop, clock, undo)
@@ -25977,13 +26050,20 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         return code
 
 
-def refuse_demo_on_a_desktop(options: argparse.Namespace, folder: Path) -> None:
-    """Raises ConfigError if the acts of a demo would be repeated anywhere but on its desktop."""
+def refuse_wrong_desktop(
+    options: argparse.Namespace, folder: Path, advice: str, option: str
+) -> None:
+    """Raises ConfigError if a run would go on, or be repeated, on another desktop than its own."""
     model = run_of(read_journal(folder), folder).config.get("lmstudio_model")
-    if model == DEMO_SETTINGS["lmstudio_model"] and not options.demo:
+    was_demo = model == DEMO_SETTINGS["lmstudio_model"]
+    if was_demo and not options.demo:
         raise ConfigError(
             f"{folder.name} is a run of the demo, whose desktop is drawn;"
-            f" repeat it with --demo --replay {options.replay}."
+            f" {advice} with --demo{option}."
+        )
+    if options.demo and not was_demo:
+        raise ConfigError(
+            f"{folder.name} is no run of the demo, whose desktop is drawn; {advice} without --demo."
         )
 
 
@@ -26005,7 +26085,7 @@ def open_session(
     try_screen(desktop, config)
     recording: Recording | None = options.recording
     if options.demo and not recording:
-        config = with_demo_model(config, options.profile, undo)
+        config = with_demo_model(fit_for_demo(config, desktop), options.profile, undo)
     key = os.environ.get("LMSTUDIO_API_KEY", "")
     server = ModelServer(config, clock, stop, key, terminal.say, hide=secrets.hide)
     server.choose = choose_model
@@ -26022,7 +26102,7 @@ def open_session(
     book = keep_book(logger, old, undo)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
-    ask = console_confirm(config, clock, terminal.ask)
+    ask = console_confirm(config, clock, terminal.tell)
     actuator = Actuator(
         desktop,
         config,
@@ -26240,25 +26320,22 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
             logger.section("MISSION COMPLETE")
         logger.section("DEBRIEF")
         logger.log(session.book.debrief())
-    session.terminal.say(f"{outcome.kind}: {outcome.text}", 0)
+    session.terminal.tell(f"{outcome.kind}: {outcome.text}")
     for number, ruling in enumerate(outcome.checks, 1):
-        session.terminal.say(f"  check {number} {ruling}", 0)
+        session.terminal.tell(f"  check {number} {ruling}")
     last = session.terminal.last_turn
     if outcome.kind != "completed" and last and session.terminal.level == 0:
         # With -q no turn was shown: how the last one went tells why.
-        session.terminal.say(f"last: {cut(last.done, 100)}: {cut(last.effect, REASON_MOST)}", 0)
+        session.terminal.tell(f"last: {cut(last.done, 100)}: {cut(last.effect, REASON_MOST)}")
     page = logger.folder / "report.html"
-    session.terminal.say(f"{end_figures(session)}; see {page}", 0)
-
-
-def count_of(number: int, what: str) -> str:
-    """A number of things: 1 act, 2 acts."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    session.terminal.tell(f"{end_figures(session)}; see {page}")
 
 
 def end_figures(session: Session) -> str:
     """What the run cost, on one line."""
+    # All from the records: of a resumed run they hold what earlier processes did, too.
     figures = dict(session.book.figures())
+    sums = session.book.run.sums
     voice = session.engine.voice
     parts = [
         count_of(session.state.turn, "turn"),
@@ -26266,8 +26343,8 @@ def end_figures(session: Session) -> str:
         f"{figures['refused']} refused",
         figures["time"],
         f"of it {figures['model']} model and {figures['in the program']} program",
-        count_of(voice.requests, "request"),
-        count_of(voice.tokens, "token"),
+        count_of(sums.requests, "request"),
+        count_of(sums.prompt + sums.completion, "token"),
     ]
     if voice.thought_tokens:
         parts.append(f"of them about {voice.thought_tokens} thought")

@@ -245,7 +245,7 @@ class Rows(CommandLineCase):
         self,
     ) -> None:
         question = "not allowed: " + ("click the button " * 20)[:240] + " my secret is here: risk"
-        lines = self.shown(lambda terminal: terminal.ask(question + "\n    y allows it."))
+        lines = self.shown(lambda terminal: terminal.tell(question + "\n    y allows it."))
         self.assertLessEqual(max(map(len, lines)), 59)
         whole = " ".join(line.removeprefix(agent.FURTHER_LINE) for line in lines)
         self.assertIn("{{S}}", whole)
@@ -357,9 +357,13 @@ class WrongUse(CommandLineCase):
         self.assertIn(
             "the nearest is max_steps, and --settings lists all", self.said("--set", "max_stpes=3")
         )
-        self.assertRegex(
-            self.said("--set", "nonsense=1"), "there is no setting 'nonsense'; the nearest is"
-        )
+        for argv, words in (
+            (("--set", "nonsense=1"), "there is no setting 'nonsense'; --settings lists all."),
+            (("--mcp",), "There is no option --mcp; --help lists all."),
+            (("--set", "timeout=3"), "the nearest is lmstudio_timeout, and --settings lists all."),
+            (("--set", "stpes=3"), "the nearest is drag_steps, and --settings lists all."),
+        ):
+            self.assertTrue(self.said(*argv).endswith(words), argv)
         self.assertIn(
             "FIELD=VALUE such as max_steps=30, not 'max_steps'", self.said("--set", "max_steps")
         )
@@ -423,7 +427,7 @@ class WrongUse(CommandLineCase):
 
     def test_the_demo_names_the_tasks_that_it_knows(self) -> None:
         said = self.said("--demo", "Open the calculator")
-        self.assertIn("knows no other task than: Open Notes, write", said)
+        self.assertIn("knows no other task than: --demo note (Open Notes, write", said)
         code, _, _ = self.main("--demo", agent.DEMO_TASK, "--max-steps", "1")
         self.assertEqual((code, self.records()[0]["task"]), (1, agent.DEMO_TASK))
 
@@ -437,7 +441,7 @@ class WrongUse(CommandLineCase):
         )
 
     def test_what_argparse_refuses_is_one_sentence_too(self) -> None:
-        for argv in (("--stats",), ("--profile", "nobody"), ("--s", "3")):
+        for argv in (("--stats",), ("--replay",), ("--s", "3")):
             said = self.said(*argv)
             self.assertRegex(said, r"; (--help shows how options are used|use it as in --\w+ )")
 
@@ -464,7 +468,11 @@ class Reference(CommandLineCase):
         self.assertEqual(
             [line.split()[0] for line in out.splitlines()[::2]], ["stop_hotkey", "pause_hotkey"]
         )
-        self.assertIn("the nearest is", self.main("--settings", "zzz")[2])
+        self.assertIn("; --settings alone lists all.", self.main("--settings", "zzz")[2])
+        self.assertIn("the nearest is confirm,", self.main("--settings", "comfirm")[2])
+
+    def test_a_setting_without_a_default_is_shown_as_empty(self) -> None:
+        self.assertIn("top_p = (empty)\n", self.main("--settings", "top_p")[1])
 
     def test_help_has_topics(self) -> None:
         for topic in agent.HELP_TOPICS:

@@ -224,6 +224,8 @@ class Loudness(CommandLineCase):
             mock.patch.object(
                 agent.shutil, "get_terminal_size", lambda: os.terminal_size((111, 30))
             ),
+            # The lines of the end are whole in a pipe, and broken to fit on a terminal.
+            mock.patch.object(agent.Terminal, "tell", lambda self, text: self.say(text, 0)),
             mock.patch.object(io, "StringIO", lambda: screen),
             mock.patch.object(agent.sys, "platform", "linux"),
         ):

@@ -1,0 +1,122 @@
+"""What made a newcomer stumble: options that were ignored, runs on the wrong desktop, lines said twice."""
+
+from __future__ import annotations
+
+import json
+import unittest
+import urllib.request
+from unittest import mock
+
+import agent
+from tests.test_main import CommandLineCase
+
+LEFT_HALF = "0.0,0.0,0.5,1.0"
+
+
+class UseOfTheDemo(CommandLineCase):
+    def refused(self, *argv: str) -> str:
+        code, out, err = self.main(*argv)
+        self.assertEqual((code, out), (2, ""), err)
+        self.assertEqual(len(err.splitlines()), 1, err)
+        return err
+
+    def test_a_server_of_ones_own_is_not_silently_ignored(self) -> None:
+        url = "http://127.0.0.1:9/v1"
+        for argv in (("--endpoint", url), ("--set", f"lmstudio_endpoint={url}")):
+            self.assertIn("The demo brings its own model server;", self.refused("--demo", *argv))
+        # Where somebody set it for all runs, it is not meant for the demo.
+        code, out, _ = self.main("--demo", environ={"LMSTUDIO_ENDPOINT": url})
+        self.assertEqual(code, 0, out)
+
+    def test_an_area_in_which_no_task_can_be_done_is_refused_with_one_that_is_enough(self) -> None:
+        said = self.refused("--demo", "--area", LEFT_HALF)
+        self.assertIn("leave out --area, or give 10,28,1020,687 or more.", said)
+        code, out, _ = self.main("--demo", "--area", "10,28,1020,687")
+        self.assertEqual(code, 0, out)
+
+    def test_the_area_of_the_tasks_holds_all_places_of_the_drawn_desktop(self) -> None:
+        least = agent.DEMO_AREA_LEAST
+        for program in ("", "Settings", "Contacts"):
+            state = agent.DemoState(opened=True, menu=True, more_programs=True, program=program)
+            for name, place in state.places().items():
+                if name != "desktop":
+                    self.assertEqual(place.intersection(least), place, name)
+
+    def test_the_demo_without_pictures_is_refused(self) -> None:
+        self.assertIn("goes by the pixels it sees", self.refused("--demo", "--no-vision"))
+
+    def test_a_demo_is_not_resumed_on_a_real_desktop(self) -> None:
+        self.main("--demo", "--max-steps", "2")
+        advice = "whose desktop is drawn; go on with it with --demo --resume"
+        self.assertIn(f"{advice}.", self.refused("--resume"))
+        self.assertIn(f"{advice} 1.", self.refused("--resume", "1"))
+
+    def test_a_run_on_a_real_desktop_is_not_resumed_in_the_demo(self) -> None:
+        self.main("--demo", "--max-steps", "2")
+        path = self.run_folder() / "turns.jsonl"
+        real = path.read_text("utf-8").replace(
+            '"lmstudio_model": "demo-model"', '"lmstudio_model": ""'
+        )
+        path.write_text(real, "utf-8")
+        self.assertIn("is no run of the demo", self.refused("--demo", "--resume"))
+
+    def test_the_script_of_a_demo_says_with_what_it_is_started(self) -> None:
+        self.main("--demo")
+        self.main("--save-script", "1")
+        recording = agent.Recording(str(self.folder / "dumps" / "run_0001_recording"), [])
+        with mock.patch("sys.stderr") as err:
+            self.assertEqual(agent.main([], recording), 2)
+        said = "".join(call.args[0] for call in err.write.call_args_list)
+        self.assertIn("is a run of the demo, whose desktop is drawn; repeat it with --demo.", said)
+
+
+class WhatIsSaid(CommandLineCase):
+    def test_without_runs_there_is_a_sentence_instead_of_an_empty_table(self) -> None:
+        _, out, _ = self.main("--runs")
+        self.assertRegex(out, "^There is no run in .* yet; give a task to begin one.\n$")
+
+    def test_a_check_and_what_shows_it_are_not_the_same_words_twice(self) -> None:
+        _, out, _ = self.main("--demo")
+        self.assertIn("  check 1 YES: the green mark says Saved.\n", out)
+        self.assertEqual(
+            str(agent.Ruling("A file is there.", False, "no file")),
+            "NO: A file is there. (no file)",
+        )
+
+    def test_a_resumed_run_counts_the_requests_of_its_whole_life(self) -> None:
+        self.main("--demo", "--max-steps", "2")
+        _, out, _ = self.main("--demo", "--resume", "--max-steps", "50")
+        last = out.splitlines()[-1]
+        asked = [record for record in self.records() if record["kind"] == "reply"]
+        tokens = sum(
+            record["tokens"]["prompt"] + record["tokens"]["completion"] for record in asked
+        )
+        self.assertIn(f", {len(asked)} requests, {tokens} tokens; see", last)
+
+    def test_help_names_compare_and_its_own_topics_are_filled(self) -> None:
+        _, out, _ = self.main("--help")
+        self.assertIn("--compare BENCH", out)
+        for topic in agent.HELP_TOPICS:
+            lines = agent.help_on(topic).splitlines()
+            self.assertLessEqual(max(map(len, lines)), agent.HELP_WIDTH)
+        self.assertGreater(min(map(len, agent.help_on("cache").splitlines()[:-1])), 80)
+
+
+class PolledPanel(unittest.TestCase):
+    def test_a_page_that_only_asks_for_the_state_is_one_until_it_stops_asking(self) -> None:
+        source = mock.Mock(answer=lambda path, body: (200, "{}"))
+        server = agent.PanelServer(0, source)
+        self.addCleanup(server.close)
+        self.assertFalse(server.watched())
+        headers = {"Authorization": server.bearer.decode()}
+        request = urllib.request.Request(f"http://{server.host}/state", headers=headers)
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with direct.open(request, timeout=10) as answer:
+            self.assertEqual(json.load(answer), {})
+        self.assertTrue(server.watched())
+        server.polled -= agent.PANEL_GONE
+        self.assertFalse(server.watched())
+
+
+if __name__ == "__main__":
+    unittest.main()
