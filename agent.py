@@ -10277,28 +10277,6 @@ class PictureRule:
             height = math.ceil(sent.height * grow / self.factor) * self.factor
         return Size(width, height)
 
-    def size_to_send(self, area: Size, tokens: int) -> Size:
-        """The size of the picture for an area: as large as the limits allow, never enlarged.
-
-        Both sides are multiples of the factor, so that the server leaves the picture as it is; one
-        token is a square of so many pixels a side. Only an area smaller than the model's least
-        picture is enlarged.
-        """
-        most = min(self.most_pixels, tokens * self.factor**2)
-        scale = min(1, math.sqrt(most / area.pixels))
-        width = self._multiple(area.width * scale)
-        height = self._multiple(area.height * scale)
-        if width * height > most:  # one side is a single multiple, which was rounded up
-            width = min(width, self._multiple(most / height))
-            height = min(height, self._multiple(most / width))
-        if width * height < self.least_pixels:
-            return self.seen_size(Size(width, height))
-        return Size(width, height)
-
-    def _multiple(self, side: float) -> int:
-        """The largest multiple of the factor that is no longer than a side, at least one."""
-        return max(1, math.floor(side / self.factor)) * self.factor
-
     def _nearest(self, side: int) -> int:
         """The multiple of the factor that is nearest to a side, at least one."""
         return max(1, round(side / self.factor)) * self.factor
