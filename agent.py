@@ -4663,7 +4663,8 @@ def _size_of(control: Control) -> int:
 
 # The share of a query's time that the worker takes; the rest is for its answer to arrive.
 WORKER_SHARE = 0.8
-
+# What a source calls a control of which it knows no more than that it is a window.
+VAGUE_ROLE = "pane"
 
 SOURCE_NAMES = (UIAutomation.name, ActiveAccessibility.name, WindowHandles.name)
 
@@ -4726,14 +4727,19 @@ class ControlAnswers:
         """Sends what one source knows; true if that is enough, so that no other one is asked."""
         if query["ask"] == "list":
             return self._tell_list(source, query, budget)
-        if query["ask"] == "at":
-            control = source.at(Point(query["x"], query["y"]))
-        else:
-            control = source.focused()
+        control = _asked_for(source, query)
         if control is None:
             return False
         self._send_control(query, control)
+        if control.role == VAGUE_ROLE and not query.get("source"):
+            self._tell_class(query)
         return _tells(control)
+
+    def _tell_class(self, query: JsonDict) -> None:
+        """Sends what a control is by its window's class, which a source may not have looked at."""
+        control = _asked_for(WindowHandles(self.api), query)
+        if control and control.role != VAGUE_ROLE:
+            self._send_control(query, control)
 
     def _tell_list(self, source: Source, query: JsonDict, budget: Budget) -> bool:
         """Sends what can be seen and has something to say, of a window and its pop-ups."""
@@ -4757,6 +4763,13 @@ class ControlAnswers:
 
     def _send_control(self, query: JsonDict, control: Control) -> None:
         self.send({"id": query["id"], "control": control.to_json()})
+
+
+def _asked_for(source: Source, query: JsonDict) -> Control | None:
+    """The one control that a query is about."""
+    if query["ask"] == "at":
+        return source.at(Point(query["x"], query["y"]))
+    return source.focused()
 
 
 def _tells(control: Control) -> bool:
@@ -5104,8 +5117,9 @@ def _hear(pipes: Pipes, said: SimpleQueue[str]) -> None:
 
 
 def _last(answer: ControlAnswer) -> Control | None:
-    """What the last source that was asked knows: one that tells nothing comes before others."""
-    best = [control for control in answer.controls if _tells(control)] or answer.controls
+    """What is known best: sources that tell nothing, or nothing special, come before others."""
+    telling = [control for control in answer.controls if _tells(control)] or answer.controls
+    best = [control for control in telling if control.role != VAGUE_ROLE] or telling
     return best[0] if best else None
 
 
@@ -10312,28 +10326,6 @@ class PictureRule:
             width = math.ceil(sent.width * grow / self.factor) * self.factor
             height = math.ceil(sent.height * grow / self.factor) * self.factor
         return Size(width, height)
-
-    def size_to_send(self, area: Size, tokens: int) -> Size:
-        """The size of the picture for an area: as large as the limits allow, never enlarged.
-
-        Both sides are multiples of the factor, so that the server leaves the picture as it is; one
-        token is a square of so many pixels a side. Only an area smaller than the model's least
-        picture is enlarged.
-        """
-        most = min(self.most_pixels, tokens * self.factor**2)
-        scale = min(1, math.sqrt(most / area.pixels))
-        width = self._multiple(area.width * scale)
-        height = self._multiple(area.height * scale)
-        if width * height > most:  # one side is a single multiple, which was rounded up
-            width = min(width, self._multiple(most / height))
-            height = min(height, self._multiple(most / width))
-        if width * height < self.least_pixels:
-            return self.seen_size(Size(width, height))
-        return Size(width, height)
-
-    def _multiple(self, side: float) -> int:
-        """The largest multiple of the factor that is no longer than a side, at least one."""
-        return max(1, math.floor(side / self.factor)) * self.factor
 
     def _nearest(self, side: int) -> int:
         """The multiple of the factor that is nearest to a side, at least one."""

@@ -204,7 +204,8 @@ def page_items(book: agent.Book) -> list[dict[str, Any]]:
 class EngineCase(unittest.TestCase):
     """Builds engines in a temporary folder that goes away with the test."""
 
-    desktop_type = PlainDesktop
+    desktop_type: Callable[[agent.Clock], Any] = PlainDesktop
+    clock_type: Callable[[agent.Stop], Any] = VirtualClock
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -231,7 +232,7 @@ class EngineCase(unittest.TestCase):
         }
         layers = {"profile": agent.PROFILES[profile].settings, "test": {**base, **settings}}
         config, stop = agent.load_config(layers), agent.Stop()
-        clock = VirtualClock(stop)
+        clock = self.clock_type(stop)
         desktop, self.lines = self.desktop_type(clock), []
         logger = agent.ExecutionLogger(config.dump_dir, old=old)
         self.addCleanup(logger.close)

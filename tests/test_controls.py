@@ -251,6 +251,19 @@ class WhatActiveAccessibilityTells(unittest.TestCase):
             )
         world.verify()
 
+    def test_what_it_knows_as_a_window_only_is_told_by_its_class_as_well(self) -> None:
+        node = Node("Read only", rect=MIDDLE, role=10)
+        box = Win(12, "Button", "Read only", MIDDLE, parent=7, style=0x50000000 | 3, check=1)
+        world = FakeControls([dialog(node), box], automation=False)
+        controls, _ = world.ask(ask="at", x=101, y=101)
+        self.assertEqual(
+            [(control.role, control.checked) for control in controls],
+            [("pane", None), ("checkbox", True)],
+        )
+        controls, _ = world.ask(ask="at", x=101, y=101, source="Active Accessibility")
+        self.assertEqual([control.role for control in controls], ["pane"])
+        world.verify()
+
     def test_nothing_has_a_name_there_and_that_is_no_failure(self) -> None:
         world = FakeControls(
             [dialog(Node(None, rect=MIDDLE, role=42, value="x"))], automation=False
@@ -508,6 +521,14 @@ class TheWorker(unittest.TestCase):
         mute = {"control": Control("", "pane", MIDDLE).to_json()}
         source = self.source(lambda query: [mute, FOUND, DONE])
         self.assertEqual(source.control_at(Point(101, 101)), SAVE_CONTROL)
+
+    def test_what_is_known_by_its_class_is_taken_before_a_pane(self) -> None:
+        pane = {"control": Control("Match case", "pane", MIDDLE).to_json()}
+        box = Control("Match case", "checkbox", MIDDLE, checked=True)
+        source = self.source(lambda query: [pane, {"control": box.to_json()}, DONE])
+        self.assertEqual(source.control_at(Point(101, 101)), box)
+        source = self.source(lambda query: [pane, DONE])
+        self.assertEqual(source.control_at(Point(101, 101)).role, "pane")
 
     def test_a_list_that_hangs_gives_what_it_had_within_its_deadline(self) -> None:
         source = self.source(lambda query: [FOUND, FOUND] if query["ask"] == "list" else [DONE])

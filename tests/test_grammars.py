@@ -534,33 +534,6 @@ class Pictures(unittest.TestCase):
             with self.assertRaises(ReplyError):
                 rule.seen_size(Size(*size))
 
-    def test_what_is_sent_is_what_is_seen(self) -> None:
-        for grammar in GRAMMARS.values():
-            for area in (
-                (1920, 1080),
-                (2560, 1440),
-                (1366, 768),
-                (800, 600),
-                (3440, 1440),
-                (1080, 1920),
-            ):
-                for tokens in (300, 1296, 4000):
-                    rule = grammar.picture
-                    size = rule.size_to_send(Size(*area), tokens)
-                    with self.subTest(grammar.name, area=area, tokens=tokens):
-                        self.assertEqual(rule.seen_size(size), size)
-                        fits = (
-                            size.pixels <= tokens * rule.factor**2
-                            or size.pixels <= 2 * rule.least_pixels
-                        )
-                        self.assertTrue(fits)
-                        self.assertLessEqual(size.width, max(area[0], rule.factor))
-
-    def test_a_strip_and_a_spot_have_a_picture_too(self) -> None:
-        rule = GRAMMARS["qwen3-vl"].picture
-        self.assertEqual(rule.size_to_send(Size(3000, 20), 10), (320, 32))
-        self.assertGreaterEqual(rule.size_to_send(Size(10, 10), 1000).pixels, rule.least_pixels)
-
 
 class Announcing(unittest.TestCase):
     def function(self, name: str, picture: tuple[int, int] = PICTURE) -> Any:

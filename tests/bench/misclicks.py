@@ -4,7 +4,8 @@
 
 A drawn window has 30 named buttons, ten of them small. A model is to press one after the other, and misses 20 % of
 its clicks onto a neighbour; of what it is told it takes the place, with the same aim. Prints, for each setting of
-`controls`, the wrong presses, and the turns and requests that all of it took.
+`controls`, the wrong presses, and the turns and requests that all of it took. tests/wine/buttons.py does the same with
+real buttons on a real Win32 desktop.
 """
 
 from __future__ import annotations
@@ -58,21 +59,23 @@ class ButtonWindow(PlainDesktop):
 
 
 class Model:
-    """Presses the buttons it is asked for, but now and then a neighbour."""
+    """Presses the buttons that it is asked for, but now and then a neighbour; `placed` are where `area` shows them."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, placed: list[agent.Control], area: agent.Rect) -> None:
         self.chance = random.Random(seed)
+        self.placed = placed
+        self.area = area
         self.wanted = ""
 
     def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
-        target = next(button for button in buttons() if button.name == self.wanted)
-        place = centre(target)
+        target = next(button for button in self.placed if button.name == self.wanted)
+        place = self.centre(target)
         last = str(request["messages"][-1]["content"])
         told = re.search(rf"'{self.wanted}' is at \[(\d+), (\d+)\]", last)
         if told:
             place = agent.Coordinate(int(told[1]), int(told[2]))
         if self.chance.random() < MISSES:
-            place = centre(self.chance.choice(neighbours(target)))
+            place = self.centre(self.chance.choice(self.neighbours(target)))
         return call(
             "click_screen_element",
             element_name=self.wanted,
@@ -80,20 +83,17 @@ class Model:
             reasoning="next",
         )
 
+    def centre(self, button: agent.Control) -> agent.Coordinate:
+        return agent.to_grid(agent.middle_of(button.rect), self.area)
 
-def centre(button: agent.Control) -> agent.Coordinate:
-    return agent.to_grid(agent.middle_of(button.rect), agent.Rect(0, 0, 640, 360))
-
-
-def neighbours(target: agent.Control) -> list[agent.Control]:
-    """The buttons beside, above and below."""
-    every = buttons()
-    at = every.index(target)
-    column = at % COLUMNS
-    places = [at - COLUMNS, at + COLUMNS]
-    places += [at - 1] if column else []
-    places += [at + 1] if column < COLUMNS - 1 else []
-    return [every[place] for place in places if 0 <= place < len(every)]
+    def neighbours(self, target: agent.Control) -> list[agent.Control]:
+        """The buttons beside, above and below."""
+        at = self.placed.index(target)
+        column = at % COLUMNS
+        places = [at - COLUMNS, at + COLUMNS]
+        places += [at - 1] if column else []
+        places += [at + 1] if column < COLUMNS - 1 else []
+        return [self.placed[place] for place in places if 0 <= place < len(self.placed)]
 
 
 class Figures(NamedTuple):
@@ -102,6 +102,30 @@ class Figures(NamedTuple):
     wrong: int
     turns: int
     requests: int
+
+
+SETTINGS = {"confirm": "never", "max_steps": 100_000, "auto_zoom": False}
+
+
+def press_all(
+    engine: agent.Engine,
+    state: agent.AgentState,
+    model: Model,
+    pressed: list[str],
+    presses: int,
+) -> Figures:
+    """So many buttons, chosen by chance, each until it was pressed or another one was; `pressed` grows with each."""
+    wrong = 0
+    state.execution_instructions = "Press the buttons."
+    for _ in range(presses):
+        model.wanted = model.chance.choice(NAMES)
+        before = len(pressed)
+        while len(pressed) == before:
+            state.increment_turn()
+            state.mode = agent.EXECUTION
+            agent.execute_turn(engine, state)
+        wrong += pressed[-1] != model.wanted
+    return Figures(wrong, state.turn, engine.voice.requests)
 
 
 class Bench(EngineCase):
@@ -113,24 +137,33 @@ class Bench(EngineCase):
         """Nothing: the bench calls `measure`."""
 
     def measure(self, controls: str, presses: int, seed: int) -> Figures:
-        """So many buttons, chosen by chance, each until it was pressed or another one was."""
-        model = Model(seed)
-        engine, state = self.engine(
-            model, controls=controls, confirm="never", max_steps=100_000, auto_zoom=False
-        )
+        """The figures of one setting on the drawn window."""
+        model = Model(seed, buttons(), agent.Rect(0, 0, 640, 360))
+        engine, state = self.engine(model, controls=controls, **SETTINGS)
         desktop = engine.eyes.desktop
         assert isinstance(desktop, ButtonWindow)
-        wrong = 0
-        state.execution_instructions = "Press the buttons."
-        for _ in range(presses):
-            model.wanted = model.chance.choice(NAMES)
-            before = len(desktop.pressed)
-            while len(desktop.pressed) == before:
-                state.increment_turn()
-                state.mode = agent.EXECUTION
-                agent.execute_turn(engine, state)
-            wrong += desktop.pressed[-1] != model.wanted
-        return Figures(wrong, state.turn, engine.voice.requests)
+        return press_all(engine, state, model, desktop.pressed, presses)
+
+
+def measure(self, controls: str, presses: int, seed: int) -> Figures:
+    """So many buttons, chosen by chance, each until it was pressed or another one was."""
+    model = Model(seed)
+    engine, state = self.engine(
+        model, controls=controls, confirm="never", max_steps=100_000, auto_zoom=False
+    )
+    desktop = engine.eyes.desktop
+    assert isinstance(desktop, ButtonWindow)
+    wrong = 0
+    state.execution_instructions = "Press the buttons."
+    for _ in range(presses):
+        model.wanted = model.chance.choice(NAMES)
+        before = len(desktop.pressed)
+        while len(desktop.pressed) == before:
+            state.increment_turn()
+            state.mode = agent.EXECUTION
+            agent.execute_turn(engine, state)
+        wrong += desktop.pressed[-1] != model.wanted
+    return Figures(wrong, state.turn, engine.voice.requests)
 
 
 def measure(controls: str, presses: int, seed: int) -> Figures:
@@ -143,12 +176,17 @@ def measure(controls: str, presses: int, seed: int) -> Figures:
         bench.doCleanups()
 
 
+def line(controls: str, presses: int, found: Figures) -> str:
+    """The figures of one setting as a line."""
+    return (
+        f"controls={controls}: {found.wrong} of {presses} presses wrong,"
+        f" {found.turns} turns, {found.requests} requests"
+    )
+
+
 if __name__ == "__main__":
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     first = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     for setting in ("off", "check"):
         found = measure(setting, number, first)
-        print(
-            f"controls={setting}: {found.wrong} of {number} presses wrong,"
-            f" {found.turns} turns, {found.requests} requests"
-        )
+        print(line(setting, number, found))

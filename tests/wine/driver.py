@@ -251,8 +251,8 @@ def bitmaps_left() -> int:
     return len(handles)
 
 
-def main() -> int:
-    driver = Driver(load(sys.argv[1]))
+def serve(driver: object) -> int:
+    """Answers each line of standard input by what the driver's method of that command gives."""
     for line in sys.stdin:
         request = json.loads(line)
         try:
@@ -264,4 +264,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(Driver(load(sys.argv[1]))))

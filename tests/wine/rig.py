@@ -27,6 +27,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 AGENT = ROOT / "agent.py"
 SCREEN = (1920, 1080)
+FORM_RECT = [120, 80, 700, 320]
 
 
 @cache
@@ -239,10 +240,11 @@ def run_notepad(
 
 
 class Driver:
-    """The program driver.py on the desktop: one JSON object a line to it, one back."""
+    """The program driver.py, or another one like it, on the desktop: one JSON object a line to it, one back."""
 
-    def __init__(self, desktop: Desktop) -> None:
-        self.process = desktop.start(windows_path(HERE / "driver.py"), windows_path(AGENT))
+    def __init__(self, desktop: Desktop, program: str = "driver.py") -> None:
+        self.program = program
+        self.process = desktop.start(windows_path(HERE / program), windows_path(AGENT))
 
     def ask(self, command: str, timeout: float = 200, **values: Any) -> dict[str, Any]:
         assert self.process.stdin and self.process.stdout
@@ -256,15 +258,37 @@ class Driver:
             if answer.get("ok") is not True:
                 rest = b"" if line else self.process.stdout.read()
                 raise AssertionError(
-                    f"driver.py, {command}: {answer.get('error') or rest.decode() or 'it ended'}"
+                    f"{self.program}, {command}: {answer.get('error') or rest.decode() or 'it ended'}"
                 )
             return answer
         except ValueError:
             raise AssertionError(
-                f"driver.py, {command}: {line!r} {self.process.stdout.read()!r}"
+                f"{self.program}, {command}: {line!r} {self.process.stdout.read()!r}"
             ) from None
         finally:
             limit.cancel()
+
+
+class Form:
+    """The program form_window.py on the desktop: its items by name, with their rectangles on the screen."""
+
+    def __init__(self, desktop: Desktop, title: str, items: list[dict[str, Any]]) -> None:
+        self.log = desktop.folder / f"{title}.jsonl"
+        layout = desktop.folder / f"{title}.json"
+        planned = {"title": title, "rect": FORM_RECT, "items": items}
+        layout.write_text(json.dumps(planned), encoding="utf-8")
+        desktop.start(windows_path(HERE / "form_window.py"), layout.name, self.log.name)
+        until("the form opens", lambda: json_lines(self.log), 60)
+        self.items: dict[str, list[int]] = json_lines(self.log)[0]["items"]
+
+    def middle(self, name: str) -> list[int]:
+        """The pixel in the middle of an item."""
+        left, top, width, height = self.items[name]
+        return [left + width // 2, top + height // 2]
+
+    def pressed(self) -> list[dict[str, Any]]:
+        """The clicks that it told of."""
+        return json_lines(self.log)[1:]
 
 
 class Target:

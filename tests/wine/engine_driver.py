@@ -1,0 +1,148 @@
+"""The program's turn engine on a real desktop, told what to call: run by the Windows Python, see rig.Driver.
+
+python.exe engine_driver.py AGENT_PY    then one JSON object a line on standard input; the answers are on standard output
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+import agent
+from driver import serve
+from tests.bench.misclicks import SETTINGS, Model, press_all
+from tests.scripted import EngineCase
+
+PRESSED_S = 5.0  # within which a window tells that it was clicked
+PICTURE = {"screen_capture_w": 640, "screen_capture_h": 360}  # nobody looks at it
+
+
+class Hands(agent.WindowsDesktop):
+    """The desktop with its controls; `pressed` are the items of a form_window.py that were clicked."""
+
+    def __init__(self, clock: agent.Clock) -> None:
+        super().__init__(agent.load_win32(), clock)
+        self.init_dpi()
+        self.log = Path()
+        self.pressed: list[str] = []
+
+    def button(self, name: str, down: bool) -> None:
+        super().button(name, down)
+        if not down and self.log.name:
+            self.wait_for_press()
+
+    def wait_for_press(self) -> None:
+        """Until the window has told of a click: a busy machine lets it tell late."""
+        end = time.monotonic() + PRESSED_S
+        before = len(self.pressed)
+        while len(self.pressed) == before and time.monotonic() < end:
+            entries = map(json.loads, self.log.read_text(encoding="utf-8").splitlines())
+            pressed = [entry["name"] for entry in entries if entry["message"] == "PRESSED"]
+            self.pressed += pressed[before:]
+            time.sleep(0.01)
+
+
+class Case(EngineCase):
+    """Wires an engine to this desktop and to the real clock."""
+
+    desktop_type = Hands
+    clock_type = agent.SystemClock
+
+    def runTest(self) -> None:
+        """Nothing: it is used for its engine."""
+
+
+class EngineDriver:
+    """An engine that was told which `controls` to use, and what is called on it."""
+
+    def __init__(self) -> None:
+        self.case = Case()
+        self.engine: Any = None
+        self.state: Any = None
+        self.model: Any = None
+
+    def begin(self, controls: str) -> dict[str, Any]:
+        """A fresh engine, as a run begins with it, the process that knows the controls being ready."""
+        self.case.doCleanups()
+        self.case.setUp()
+        # Nobody sits here; Wine takes a window that appears under the pointer for the mouse's doing.
+        settings = {**SETTINGS, **PICTURE, "controls": controls, "takeover_quiet": 0}
+        self.engine, self.state = self.case.engine(self.reply, **settings)
+        desktop = self.engine.eyes.desktop
+        if controls != "off":
+            source = desktop.control_source = agent.ControlsWorker(desktop.api)
+            self.case.addCleanup(source.close)
+            next(source.report(desktop.foreground()))  # waits for it
+        return {}
+
+    def reply(self, request: dict[str, Any]) -> dict[str, Any]:
+        message: dict[str, Any] = self.model(request)
+        return message
+
+    def press(self, log: str, presses: int, seed: int) -> dict[str, Any]:
+        """Has a model press the buttons of a form_window.py; see tests/bench/misclicks.py."""
+        desktop = self.engine.eyes.desktop
+        desktop.log = Path(log)
+        items = json.loads(desktop.log.read_text(encoding="utf-8").splitlines()[0])["items"]
+        placed = [agent.Control(name, "button", agent.Rect(*at)) for name, at in items.items()]
+        self.model = Model(seed, placed, desktop.screen())
+        began = time.monotonic()
+        figures = press_all(self.engine, self.state, self.model, desktop.pressed, presses)
+        return {**figures._asdict(), "seconds": time.monotonic() - began}
+
+    def do(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """One call in the planner profile's words, its position being a pixel, and what a model is told of it."""
+        look = self.engine.eyes.look(1)
+        self.engine.controls.begin(look)
+        if "position" in arguments:
+            place = agent.to_grid(agent.Point(*arguments["position"]), look.frame.area)
+            arguments["position"] = [place.x, place.y]
+        act = agent.PLANNER_WORDS.parse(agent.ToolCall(tool, arguments))
+        deed = self.engine.perform(act, look, 1)
+        return {
+            "result": deed.result,
+            "refused": deed.refused,
+            "known": deed.known,
+            "facts": self.engine.controls.facts(),
+        }
+
+    def listed(self) -> dict[str, Any]:
+        """The controls in front: [name, role, left, top, width, height] of each."""
+        desktop = self.engine.eyes.desktop
+        front = desktop.foreground()
+        known = desktop.controls(front, 300, 1.0)
+        rows = [[control.name, control.role, *control.rect] for control in known]
+        return {"title": front.title, "controls": rows}
+
+    def probe(self, position):
+        src = self.engine.eyes.desktop.control_source
+        import time
+
+        out = []
+        for k in ("", "UI Automation", "MSAA"):
+            b = time.monotonic()
+            q = {"ask": "at", "x": position[0], "y": position[1]}
+            a = src.ask(q, 0, 2.0)
+            out.append(
+                [
+                    [c.to_json() for c in a.controls],
+                    a.problems,
+                    a.complete,
+                    round(time.monotonic() - b, 3),
+                ]
+            )
+            break
+        return {"p": out}
+
+    def end(self) -> dict[str, Any]:
+        self.case.doCleanups()
+        return {}
+
+
+if __name__ == "__main__":
+    sys.exit(serve(EngineDriver()))
