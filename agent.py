@@ -39,6 +39,7 @@ ROOMS
     Tools - what a model can call, declared once; vocabularies only rename
     Steps - an act that takes several, as the acts that it takes
     Facts - what is known of an act and of the windows it reaches, in letters that can be compared
+    Risk words - the labels, titles and commands by which risks are told, in many languages
     Risks - what a person has to allow first: a table over the facts
     Names - programs and windows by what a model calls them
     Control names - whether what a model calls a control and what Windows calls it are the same
@@ -3506,7 +3507,10 @@ class Desktop(ControlSource, Protocol):
 SHORTCUT_BYTES = 100_000
 PROGRAMS_MOST = 20_000
 # What a shortcut names, in either of its encodings.
-_PROGRAM_FILE = re.compile(r"[^\\/:*?\"<>|\x00-\x1f]{1,80}?\.exe\b", re.IGNORECASE)
+_PROGRAM_FILE = re.compile(
+    r"[^\\/:*?\"<>|\x00-\x1f]{1,80}?\.(?:exe|bat|cmd|ps1|vbs|vbe|jse|wsf|hta|scr|msi|msc|reg)\b",
+    re.IGNORECASE,
+)
 _APP_PATHS = "SOFTWARE\\Microsoft\\Windows\\CurrentVersion\\App Paths"
 # Window classes of the shell itself, which are visible and titled, and no window to anybody.
 SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
@@ -6261,8 +6265,15 @@ _LOOK_ALIKES = {
     "օսհո": "ouhn",
     "łđøıɑɡ": "ldoiag",
     "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ": "abcdefghijklmnoprstuvwyz",
+    # Lisu and Cherokee.
+    "ꓮꓐꓚꓓꓰꓝꓖꓧꓲꓙꓗꓡꓟꓠꓳꓑꓣꓢꓔꓴꓦꓪꓫꓬꓜ": "abcdefghijklmnoprstuvwxyz",
+    "ᎪᏴᏟᎠᎬᎻᎢᎥᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᎽᏃᏀ": "abcdehiijklmprstvwyzg",
     "’‘`´": "''''",
 }
+# Letters in boxes, in circles and as flags, from A to Z each.
+_ALPHABETS = (0x1F150, 0x1F170, 0x1F1E6)
+# Digits and signs that stand for letters within a word.
+_DISGUISES = str.maketrans("01345789$@!|", "oleastbgsail")
 # Letters that nobody sees: fillers of Hangul, and the blank of Braille.
 _UNSEEN = "\u115f\u1160\u2800"
 # Format characters, marks above and below letters, and control characters.
@@ -6274,6 +6285,9 @@ def _letters() -> dict[int, str | None]:
     table: dict[int, str | None] = dict.fromkeys(map(ord, _UNSEEN))
     for letters, latin in _LOOK_ALIKES.items():
         table.update(zip(map(ord, letters), latin, strict=True))
+    for first in _ALPHABETS:
+        alphabet = map(chr, range(ord("a"), ord("z") + 1))
+        table.update(enumerate(alphabet, first))
     return table
 
 
@@ -6305,6 +6319,19 @@ def fold_label(label: str) -> str:
     label = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label[:FACT_CHARACTERS])
     label = re.sub("[&~]", "", label)
     return fold(label.replace("_", " "))
+
+
+# Letters that stand alone, with what keeps them apart: d e l e t e, d.e.l.e.t.e.
+_APART = re.compile(r"\b([^\W\d_])[ .*-](?=[^\W\d_]\b)")
+
+
+def undisguised(label: str) -> str:
+    """A folded label with letters that stand apart together, and digits in words as letters."""
+    words = []
+    for word in _APART.sub(r"\1", label).split():
+        letters = any(char.isalpha() for char in word)
+        words.append(word.translate(_DISGUISES) if letters else word)
+    return " ".join(words)
 
 
 def plain_line(text: str, most: int) -> str:
@@ -6411,7 +6438,41 @@ def step_words(act: Act) -> str:
     if keys:  # a key that is held opens the same menus as one that is pressed
         return f"press_key {keys[:100]}"
     said = fold(text_of(act)) or fold_label(label_of(act))
-    return f"{act.name} {said[:100]}"
+    return f"{act.name} {said}"
+
+
+# Acts that only move the mouse or turn its wheel.
+MOVES = frozenset("move scroll hscroll scroll_up scroll_down scroll_at scroll_here".split())
+
+
+class ActsBefore:
+    """The two acts before the present one, in words, as far as they bear upon what a key means.
+
+    What only moves the mouse or a selection leaves open what was opened, so that it is no act
+    here; and what adds to a text is one act, however many pieces it comes in.
+    """
+
+    def __init__(self) -> None:
+        self.words: deque[str] = deque(maxlen=2)
+        self._was_typing = False
+
+    def take(self, act: Act) -> None:
+        """Notes an act that was begun."""
+        if act.name in MOVES or keys_of(act) in KEYS_THAT_MOVE:
+            return
+        if isinstance(act.args, LetGoArgs):  # the end of the act that held them
+            return
+        typing = is_typing(act)
+        if typing and self._was_typing:
+            self.words.pop()
+        self._was_typing = typing
+        self.words.append(step_words(act))
+
+
+def is_typing(act: Act) -> bool:
+    """Whether the act changes a line that is being typed, and does not enter it."""
+    keys = keys_of(act).removeprefix("shift+")
+    return (bool(text_of(act)) and not enters(act)) or len(keys) == 1 or keys in KEYS_THAT_EDIT
 
 
 def enters(act: Act) -> bool:
@@ -6423,6 +6484,7 @@ def enters(act: Act) -> bool:
 SELECTED = "\x01"
 UNKNOWN = "\x02"
 KEYS_THAT_TYPE_NOTHING = frozenset("shift ctrl alt win capslock numlock printscreen".split())
+KEYS_THAT_EDIT = frozenset("space backspace delete insert ctrl+a ctrl+v ctrl+x".split())
 KEYS_THAT_MOVE = frozenset("left right up down home end tab shift+tab pageup pagedown".split())
 # Acts that press what is under the mouse, and so may enter what was typed.
 CLICKS = frozenset("click double_click triple_click click_here mouse_down mouse_up".split())
@@ -6501,7 +6563,8 @@ def with_owners(windows: Iterable[Window]) -> list[Window]:
 def labels_of(attempt: Attempt) -> list[str]:
     """What the act is done to, as the model calls it and as Windows does, folded."""
     said = attempt.program.name if attempt.program else label_of(attempt.act)
-    labels = map(fold_label, [said, *true_names(attempt.controls)])
+    labels = [fold_label(name) for name in (said, *true_names(attempt.controls))]
+    labels += [undisguised(label) for label in labels]
     return list(dict.fromkeys(labels))
 
 
@@ -6549,13 +6612,19 @@ def facts_of_window(window: Window) -> Facts:
 def _typed(line: str, piece: str, act: Act) -> str:
     """The line so far with what the act adds, and that alone; empty if it neither adds nor enters.
 
-    Nobody knows for sure what became of the line since, so that each must be free of risks.
+    Nobody knows for sure what became of the line since, so that each must be free of risks; where
+    the caret was moved, the addition may stand in front.
     """
     letter = keys_of(act).removeprefix("shift+")
     if not piece and not enters(act) and len(letter) != 1:
         return ""
     text = piece or (letter if len(letter) == 1 else "")
-    return f"{_unquoted(line[-500:] + text)}\n{_unquoted(text)}"
+    line = line[-500:]
+    earlier, moved, since = line.rpartition(UNKNOWN)
+    told = [line + text, text]
+    if moved:
+        told.append(since + text + earlier)
+    return "\n".join(map(_unquoted, told))
 
 
 def _unquoted(text: str) -> str:
@@ -6564,7 +6633,7 @@ def _unquoted(text: str) -> str:
 
 
 ####################################################################################################
-# Risks - what a person has to allow first: a table over the facts
+# Risk words - the labels, titles and commands by which risks are told, in many languages
 ####################################################################################################
 
 # Of a rule every pattern must be found in its fact.
@@ -6591,10 +6660,14 @@ MAIL_TITLES = whole_words(
 EXPLORER = r"^explorer\.exe$"
 # A dialog whose class is known is no window with a folder's or a page's name in its title.
 DIALOG = r"^(#32770|operationstatuswindow)?$"
-CONTEXT_MENU = r"^right_click |^press_key ((shift\+)?apps|shift\+f10)$"  # apps: the menu key
+# A context menu (apps is its key) or the menu bar was opened; Alt+D is the address bar.
+MENU = r"^(right_click .*|press_key ((shift\+)?apps|shift\+f10|alt|f10|alt\+[a-ce-z]))$"
+MENU_IS_OPEN = rf"{MENU}(?!\n)"
+WINDOW_MENU = r"^press_key alt\+space$(?!\n)"
 NOT_CANCELLED = {
     "act": rf"^({'|'.join(sorted(CLICKS))}|press_key|key_down|type_text)$",
-    "label": r"^(?!.*\b(cancel|no|abbrechen|nein|annuler|non|cancelar|anuluj|nie|отмена|нет)\b)",
+    "label": r"^(?!.*\b(cancel|no|abbrechen|nein|annuler|non|cancelar|anuluj|nie|отмена|нет)\b)"
+    r"|\b(yes|ok|ja|oui|sí|sim|tak|да)\b",
     "keys": r"^(?!(escape|tab|shift\+tab)$)",
 }
 DELETE_WORDS = (
@@ -6607,10 +6680,13 @@ DELETE_WORDS = (
         "eliminar|borrar|vaciar|descartar|(?<!fecha de )eliminación|limpiar (el )?historial",
         "excluir|esvaziar|remover|elimina|svuota|rimuovi|cancella",
         "usuń|usunąć|skasuj|opróżnij|oczyść|do kosza|usuwanie",
-        "удалить|удаление|(?<!дата )удаления|очистить|опустошить|стереть",
+        "удалить|удаление|(?<!дата )удаления|очистить|опустошить|стереть|видалити|видалення",
+        "verwijderen|ta bort|slett|slet|radera|poista|smazat|odstranit|törlés|törölje",
+        "șterge|διαγραφή|hapus|xóa|shred|purge|trash it",
     )
     + r"|^в корзину|^переместить\b.*\bв корзину"
     + r"|(?<![已未])[删刪]除(?!日期|时间)|清空|移除|移至已删除|丢弃|抹掉|擦除|削除"
+    + r"|^(sil|حذف|מחק|हटाएं|ลบ)$|삭제(?!됨| 날짜)|휴지통으로|휴지통 비우기|ゴミ箱(に|へ|を空)"
     + r"|^(?=.*\b(move|send|put|drag)\b).*\b(recycle bin|trash)\b|\bformat [a-z]:"
 )
 PAY_WORDS = (
@@ -6624,9 +6700,11 @@ PAY_WORDS = (
         "pagar|comprar|transferir|donar|reservar|(enviar|hacer|realizar) (el |otro |un )?pedido",
         "acquista|compra|paga|ordina ora|prenota ora|finalizar (compra|pedido)|doar",
         "kup|kupuję|zapłać|płatność|zamawiam|przelew|(złóż|potwierdź) zamówienie",
-        "купить|оплатить|заказать|оформить (заказ|покупку)|перевести деньги",
+        "купить|оплатить|заказать|оформить (заказ|покупку)|перевести деньги|купити|оплатити",
+        "betalen|betala|betal|kopen|köp nu|kjøp|zaplatit|koupit|satın al|ödeme yap|fizetés|πληρωμή",
     )
-    + r"|^(transfer|order|kasse)$|购买|付款|支付|结账|结算|下单|提交订单|转账|購入|支払"
+    + r"|^(transfer|order|kasse)$|购买|付款|支付|结账|结算|下单|提交订单|转账|購入(?!履歴)|支払"
+    + "|注文を確定|^osta$|구매하기|구매$|결제(?! 내역)|주문하기"
 )
 # A yes beside a price.
 PAY_PRICE = (
@@ -6642,10 +6720,12 @@ SEND_WORDS = (
         "envoyer|renvoyer|téléverser|publier|soumettre|partager avec",
         "enviar|publicar|compartir con|subir (archivo|foto)|compartilhar",
         "invia|pubblica|condividi|wyślij|prześlij|opublikuj|udostępnij",
-        "отправить|опубликовать|публиковать|поделиться",
+        "отправить|опубликовать|публиковать|поделиться|надіслати",
+        "verzenden|versturen|skicka|odeslat|gönder|lähetä|küldés|αποστολή|trimite|kirim",
     )
     + r"|^(share|post|reply|teilen|freigeben|partager|compartir)$"
-    + r"|(?<!已)发送(?!日期|时间|者|人|到$)|上传|重发|发布|发表|分享|送信|投稿"
+    + r"|(?<!已)发送(?!日期|时间|者|人|到$)|上传|重发|发布|发表|分享|送信(?!済|日|者)|投稿"
+    + "|보내기|전송"
 )
 INSTALL_WORDS = (
     whole_words(
@@ -6659,9 +6739,11 @@ INSTALL_WORDS = (
         "installa|disinstalla|consenti|accetto|accetta|aceito|executar como",
         "instaluj|zainstaluj|odinstaluj|dezinstalacja|zezwól|akceptuję|uruchom (z innym|jako)",
         r"установить(?! (флаг|как|по)\b)|разрешить|принимаю|принять|согласен",
-        "запустить (как|от имени)|запускать (с|от)",
+        "запустить (как|от имени)|запускать (с|от)|встановити|дозволити",
+        "installeren|installera|installér|nainstalovat|yükle|telepítés|toestaan|tillåt|izin ver",
     )
     + r"|安装|卸载|允许|同意|接受|信任|以管理员|运行作为|启用(宏|内容|编辑)"
+    + r"|설치(?! 날짜|됨)|インストール(?!日|済)|許可|허용"
 )
 POWER_WORDS = (
     whole_words(
@@ -6671,19 +6753,22 @@ POWER_WORDS = (
         "apagar|reiniciar|cerrar sesión|spegni|arresta|riavvia|disconnetti|desligar",
         "wyloguj|uruchom ponownie|zamknij system|wyłącz komputer|zrestartuj",
         r"перезагрузить|перезагрузка|завершение работы|завершить работу|выключить(?! звук)",
-        "выключение|(выход|выйти) из системы",
+        "выключение|(выход|выйти) из системы|вимкнути комп'ютер|перезавантажити",
+        "afsluiten en opnieuw|opnieuw opstarten|stäng av datorn|starta om|vypnout (počítač|systém)",
+        "restartovat|bilgisayarı kapat|yeniden başlat",
     )
     + r"|^ausschalten$|关机|重启|重新启动|注销|登出|シャットダウン|再起動"
+    + "|시스템 종료|다시 시작|로그아웃"
 )
 PASSWORD_WORDS = (
     whole_words(
         r"passwor[dt]\w*|passworter|passcode|passphrase|kennwort\w*|kennwörter|mots? de passe",
         "contraseñas?|hasło|hasła|senha|пароль|пароли|cv[vc]2?|security code",
         r"kreditkarte\w*|credit card|carte (bancaire|de crédit)|tarjeta de crédito|numer karty",
-        "номер карты",
+        r"номер карты|wachtwoord\w*|lösenord\w*|heslo|palavra-passe|jelszó|şifre|salasana",
         "pin (code|number|eingeben|entry|field)|(enter|your|new|old|confirm|change|card) pin",
     )
-    + r"|^pin:?$|密码|密碼|信用卡|パスワード"
+    + r"|^(pin|parola):?$|密码|密碼|信用卡|パスワード|비밀번호"
 )
 COMMANDS = (
     r"\b(rm|del|erase|rd|rmdir|deltree) ?[-/]|\b(rd|rmdir|del|erase) [\w.*~%$\"]*[\\*:]"
@@ -6691,7 +6776,10 @@ COMMANDS = (
     r"|\b(shutdown|logoff|powershell|pwsh|certutil|bitsadmin|mshta|rundll32|regsvr32|schtasks)\b"
     r"|\b(cmd|command) ?/|\bcmd\.exe|\breg (add|delete|import)|\bnet (user|localgroup)\b"
     r"|\b(iex|iwr|irm|invoke-\w+|start-process|set-executionpolicy|wscript|cscript|wmic)\b"
-    r"|\b(vssadmin|bcdedit|takeown|icacls|taskkill|msiexec)\b|^(?=.*\b(curl|wget)\b).*\|"
+    r"|\b(vssadmin|bcdedit|takeown|icacls|taskkill|msiexec)\b|^(?=.*\b(curl|wget)\b).*[|;]"
+    r"|^ri -|\b(sc|net) (stop|start|delete|create|config) |%comspec%|\bsudo |\bdd if=|\bchmod -r"
+    r"|\b(ba|z|k|da)?sh (-[a-z]|<\()|\bpython[\d.]* -c|\bfind .* -(delete|exec)|\bfsutil "
+    r"|\bstart \\\\|\brobocopy .*/mir|\bgit (push .*--?f|reset --hard|clean -)|:\|: ?&"
 )
 TERMINALS = (
     r"^(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl\w*|bash|sh|mintty|"
@@ -6716,7 +6804,21 @@ RUN_FIELD: Rule = {
         "открыть|отмена|обзор",
     )
 }
-RUNNABLE = r"\.(exe|msi|msix|appx|bat|cmd|ps1|vbs|vbe|js|jse|wsf|scr|hta|lnk|reg|jar|cpl)\b"
+RUNNABLE = (
+    r"\.(exe|msi|msp|msix|appx|appinstaller|application|pif|bat|cmd|ps1|vbs|vbe|js|jse|jar|py|pyw"
+    r"|wsf|wsh|scr|hta|lnk|url|reg|inf|cpl|msc|chm)\b"
+)
+# What of a file's context menu runs it.
+OPEN_WORDS = (
+    r"^(open|run|öffnen|ausführen|ouvrir|exécuter|abrir|ejecutar|apri|esegui|executar|otwórz"
+    r"|uruchom|открыть|запустить|выполнить)\b(?! with| file location| mit| mappe)"
+    r"|^(打开|运行|開く|実行|열기|실행)"
+)
+
+
+####################################################################################################
+# Risks - what a person has to allow first: a table over the facts
+####################################################################################################
 
 # Where what is typed gets run, told by class and owner, and by title where those are unknown.
 RUN_DIALOG: Sequence[Rule] = (
@@ -6732,13 +6834,14 @@ START_SEARCH: Sequence[Rule] = (
     {"program": rf"^({'|'.join(sorted(START_PROGRAMS))})$"},
     {
         "program": r"^(explorer\.exe)?$",
-        "before": r"^press_key (win|ctrl\+escape)(\n(type_text .*|press_key [a-z\d]))?$(?!\n)",
+        "before": r"^press_key (win(\+[sq])?|ctrl\+escape)(\n.*)?$(?!\n)",
     },
 )
 ADDRESS_BAR: Sequence[Rule] = (
     {
         "program": EXPLORER,
-        "before": r"^(press_key (alt\+d|ctrl\+l|f4)$|\w+ (?=.*\b(address|adress|adres)))",
+        "before": r"^(press_key (alt\+d|ctrl\+l|f4|f6)$|\w+ (?=.*\b(address|adress|adres|адрес"
+        r"|direcciones|indirizz|endereço)|.*(地址|アドレス|주소)))",
     },
 )
 
@@ -6753,10 +6856,13 @@ RISKS: Mapping[str, Sequence[Rule]] = {
             "label": r"recycle|trash|papierkorb|corbeille|papelera|kosz|корзин|回收站",
         },
         {"keys": r"\bshift\b.*\b(delete|numdecimal)$"},
-        {"keys": r"^(ctrl\+)?delete$|^ctrl\+d$", "program": EXPLORER},
-        {"keys": r"^(ctrl\+|shift\+)?delete$|^ctrl\+d$", "program": MAILS},
-        {"keys": "^[a-z]$", "program": EXPLORER, "before": CONTEXT_MENU},
-        {"text": "^[a-z]$", "program": EXPLORER, "before": CONTEXT_MENU},
+        {"keys": r"^(ctrl\+)?(delete|numdecimal)$|^ctrl\+d$", "program": EXPLORER},
+        {"keys": r"^(ctrl\+|shift\+)?(delete|numdecimal)$|^ctrl\+d$", "program": MAILS},
+        {"keys": "^[a-z]$", "program": EXPLORER, "before": MENU},
+        {"text": "^[a-z]$", "program": EXPLORER, "before": MENU},
+        {"text": "^[a-z]{1,3}$", "program": EXPLORER, "before": MENU_IS_OPEN},
+        {"keys": "^space$", "program": EXPLORER, "before": MENU_IS_OPEN},
+        {"enters": "enter", "program": EXPLORER, "before": MENU_IS_OPEN},
         {"class": DIALOG, "window": rf"^(?!.* [-–—|] )(?=.*({DELETE_WORDS}))", **NOT_CANCELLED},
     ),
     "pay": ({"label": PAY_WORDS}, {"label": PAY_PRICE}),
@@ -6771,15 +6877,21 @@ RISKS: Mapping[str, Sequence[Rule]] = {
     "power": (
         {"label": POWER_WORDS},
         {"label": "^arrêter$", "program": r"^(explorer|startmenuexperiencehost)\.exe$"},
-        {"keys": "^[a-z]$", "before": r"^press_key win\+x$"},
+        {"keys": "^([a-z]|space)$", "before": r"^press_key win\+x$"},
         {"text": "^[a-z]{1,3}$", "before": r"^press_key win\+x$"},
+        {"enters": "enter", "before": r"^press_key win\+x$"},
         {
             "class": DIALOG,
             "window": rf"^(?=.*\b(windows|system)\b)(?=.*({POWER_WORDS}|arrêt|zamykanie))",
             **NOT_CANCELLED,
         },
     ),
-    "close": ({"keys": r"\balt\b.*\bf4$"},),
+    "close": (
+        {"keys": r"\balt\b.*\bf4$"},
+        {"keys": "^([a-z]|space)$", "before": WINDOW_MENU},
+        {"text": "^[a-z]{1,3}$", "before": WINDOW_MENU},
+        {"enters": "enter", "before": WINDOW_MENU},
+    ),
     "password": ({"label": PASSWORD_WORDS}, {"window": PASSWORD_WORDS}),
     "secret": ({"text": r"\{\{ ?\w+ ?\}\}"},),
     "admin prompt": (
@@ -6787,11 +6899,17 @@ RISKS: Mapping[str, Sequence[Rule]] = {
         {"window": "^(contrôle de compte|control de cuentas|kontrola konta|контроль учетных)"},
         {"program": "^(consent|cred)"},
     ),
-    "run": ({"entered": "."}, {"act": "^(double|triple)_click$", "label": RUNNABLE}),
+    "run": (
+        {"entered": "."},
+        {"act": "^(double|triple)_click$", "label": RUNNABLE},
+        {"enters": "enter", "program": EXPLORER, "before": rf"click .*{RUNNABLE}.*$(?!\n)"},
+        {"label": OPEN_WORDS, "program": EXPLORER, "before": rf"^right_click .*{RUNNABLE}"},
+    ),
     "terminal": ({"program": TERMINALS}, {"window": TERMINAL_TITLES}),
     "command": ({"typed": COMMANDS},),
     # With sticky keys on, a modifier that is tapped is held for the next key.
     "sticky keys": (
+        {"keys": r"^alt\+shift\+(printscreen|numlock)$"},
         {"keys": "^shift$", "before": r"^press_key shift\npress_key shift$"},
         {"keys": r"^([a-z\d]|delete)$", "before": r"^press_key (win|ctrl)$(?!\n)"},
         {"keys": "^(f4|delete)$", "before": r"^press_key (alt|shift)$(?!\n)"},
@@ -7591,13 +7709,20 @@ class Hands:
 
     def hold_button(self, args: HoldButtonArgs) -> None:
         """Presses a mouse button that stays down for the next acts."""
+        button = args.button
+        point = self._point_of(args.position)
+        self._keep_clicks_apart(point, button)
         self.move(args.position)
-        self.hold(self.desktop.button, args.button)
+        now = self.clock.now()
+        self._last_click = LastClick(now, point, button)
+        switch = self.desktop.button
+        self.hold(switch, button)
 
     def let_go_of_button(self, args: HoldButtonArgs) -> None:
         """Releases it, where `args` say."""
         self.move(args.position)
-        self.let_go(self.desktop.button, args.button)
+        switch = self.desktop.button
+        self.let_go(switch, args.button)
 
     def _keep_clicks_apart(self, point: Point, button: str) -> None:
         """Waits where a click now would make a double click of the last one.
@@ -7818,7 +7943,7 @@ class Actuator(Hands):
         self.approval: Approval | None = None  # the last yes, until its act is performed
         self.task = ""  # a program that it names literally may be started
         self.lines = TypedLines()
-        self.before: deque[str] = deque(maxlen=2)  # the last acts, in words
+        self.before = ActsBefore()
 
     def perform(self, act: Act, frame: Frame) -> Performed:
         """What became of an act: through all gates, then by its hands; raises Stopped, no refusal.
@@ -7850,14 +7975,13 @@ class Actuator(Hands):
     def _attempt(self, act: Act, frame: Frame) -> Attempt:
         """An act with what was done before it, and with the places that it clicks unnamed."""
         also = self.recovery_click() if act.name == "recover" else ()
-        before = tuple(self.before)
+        before = tuple(self.before.words)
         act = with_held(act, self.held_keys)
         return Attempt(act, frame, before=before, lines=self.lines, task=self.task, also=also)
 
     def _remember(self, attempt: Attempt) -> None:
         """Notes an act that was begun, for the rules that look at what came before."""
-        if not isinstance(attempt.act.args, LetGoArgs):  # the end of the act that held them
-            self.before.append(step_words(attempt.act))
+        self.before.take(attempt.act)
         clicked = attempt.reached[0] if attempt.reached else None
         self.lines.take(attempt.front if attempt.types else clicked, attempt.act)
 
@@ -7955,14 +8079,17 @@ def gate_blocked_chords(actuator: Actuator, attempt: Attempt) -> None:
         refuse_chord(keys, actuator.blocked)
 
 
-def gate_start_menu(actuator: Actuator, attempt: Attempt) -> None:
-    """No text while the Windows key is held: it is let go of first, which opens the Start menu.
+def gate_menu_keys(actuator: Actuator, attempt: Attempt) -> None:
+    """No text while the Windows key or Alt is held: let go of first, it opens a menu.
 
-    The text would go there, and was judged for the window that is in front now.
+    The text would go there, and was judged for what has the keyboard now.
     """
     held = chord_codes(actuator.held_keys)
-    if values_of(attempt.act.args, Text) and VK_MAP["win"] in held:
-        raise ToolError("The Windows key was held, and is up now; look before typing.", "held_key")
+    if not values_of(attempt.act.args, Text):
+        return
+    for name in ("win", "alt"):
+        if VK_MAP[name] in held:
+            raise ToolError(f"{name} was held, and is up now; look before typing.", "held_key")
 
 
 def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
@@ -8165,7 +8292,7 @@ GATES: tuple[Gate, ...] = (
     gate_single_step,
     gate_text_length,
     gate_blocked_chords,
-    gate_start_menu,
+    gate_menu_keys,
     gate_acts_per_minute,
     gate_person,
     gate_names,

@@ -9,7 +9,7 @@ from typing import Any
 
 import agent
 from agent import Rect
-from tests.attacks import gates, patterns
+from tests.attacks import gates, patterns, variants
 from tests.fakes import Foreground
 from tests.test_actuator import Stage, act
 
@@ -18,12 +18,12 @@ SPOT = gates.SPOT
 
 class Attacks(unittest.TestCase):
     def test_each_attack_is_asked_about_or_refused(self) -> None:
-        for number, name, result in gates.attacks():
+        for number, name, result in (*gates.attacks(), *variants.attacks()):
             with self.subTest(number=number, name=name):
                 self.assertIn(result, ("asked", "refused"))
 
     def test_nobody_is_asked_about_what_is_harmless(self) -> None:
-        for number, name, result in gates.harmless():
+        for number, name, result in (*gates.harmless(), *variants.harmless()):
             with self.subTest(number=number, name=name):
                 self.assertEqual(result, "passed")
 

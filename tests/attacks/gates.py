@@ -10,7 +10,7 @@ done unasked. The program ends with 1 if an attack passes, or if one of the harm
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -329,21 +329,25 @@ def harmless() -> Iterator[tuple[str, str, str]]:
         yield case.number, case.name, outcome(case)
 
 
-def main() -> int:
+Rows = Iterable[tuple[str, str, str]]
+
+
+def report(found: Rows, ordinary: Rows) -> int:
+    """Prints attacks and what is harmless; 1 if an attack passes, or anything harmless does not."""
     wrong = 0
     for title, rows, good in (
-        ("attacks", attacks(), {"asked", "refused"}),
-        ("harmless", harmless(), {"passed"}),
+        ("attacks", found, {"asked", "refused"}),
+        ("harmless", ordinary, {"passed"}),
     ):
         counted = 0
         for number, name, result in rows:
             mark = " " if result in good else "!"
-            wrong += mark == "!"
             counted += mark == "!"
             print(f"{mark} {number:6} {name.encode('unicode_escape').decode()[:70]:70} {result}")
         print(f"{title}: {counted} wrong")
+        wrong += counted
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report(attacks(), harmless()))
