@@ -105,11 +105,23 @@ def start(folder: Path, number: int, names: list[str]) -> subprocess.Popen[bytes
         return subprocess.Popen(
             [sys.executable, "-m", "tests", "--work", str(folder), *names],
             cwd=ROOT,
-            env={**os.environ, "PYTHONUTF8": str(sys.flags.utf8_mode)},
+            env=environment(folder),
             stdin=subprocess.DEVNULL,
             stdout=printed,
             stderr=subprocess.STDOUT,
         )
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The environment of the processes, in which what is compiled is kept.
+
+    Many tests start the program, and to compile it takes longer than most of what they try. Where
+    nothing may be written beside the sources, it is kept in the folder, and goes away with it.
+    """
+    variables = {**os.environ, "PYTHONUTF8": str(sys.flags.utf8_mode)}
+    if variables.pop("PYTHONDONTWRITEBYTECODE", ""):
+        variables["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
+    return variables
 
 
 def results(
