@@ -16215,9 +16215,8 @@ def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
     """How a model is asked in its grammar, with its sampling where no setting says otherwise."""
     system, tools = grammar.announce(picture)
     settings: JsonDict = dict(grammar.sampling)
-    chosen = asdict(config)
     for name, setting in SAMPLING_SETTINGS.items():
-        value = chosen[setting]
+        value = getattr(config, setting)
         if value != DEFAULTS[setting]:
             settings[name] = value
     settings |= thinking_switch(grammar, config.thinking)
