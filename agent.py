@@ -14093,14 +14093,19 @@ def _differing_bands(before: bytes, after: bytes, width: int) -> list[Band]:
         new = after[begin:end]
         if old == new:
             continue
-        left, right = _differing_columns(old, new)
-        top = y
-        if bands and bands[-1].bottom == y:
-            above = bands.pop()
-            left = min(above.left, left)
-            right = max(above.right, right)
-            top = above.top
-        bands.append(Band(left, top, right, y + 1))
+        if not bands or bands[-1].bottom < y:
+            left, right = _differing_columns(old, new)
+            bands.append(Band(left, y, right, y + 1))
+            continue
+        band = bands.pop()
+        left = band.left
+        right = band.right
+        # Rows of one thing mostly differ between the same columns, which is quickly seen.
+        if old[: left * 4] != new[: left * 4] or old[right * 4 :] != new[right * 4 :]:
+            own_left, own_right = _differing_columns(old, new)
+            left = min(left, own_left)
+            right = max(right, own_right)
+        bands.append(Band(left, band.top, right, y + 1))
     return bands
 
 
@@ -16438,9 +16443,8 @@ def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
     """How a model is asked in its grammar, with its sampling where no setting says otherwise."""
     system, tools = grammar.announce(picture)
     settings: JsonDict = dict(grammar.sampling)
-    chosen = asdict(config)
     for name, setting in SAMPLING_SETTINGS.items():
-        value = chosen[setting]
+        value = getattr(config, setting)
         if value != DEFAULTS[setting]:
             settings[name] = value
     settings |= thinking_switch(grammar, config.thinking)

@@ -1,9 +1,10 @@
 """The whole test suite on every processor, one module after the other in a few processes.
 
-    python -m tests [MODULE ...]
+    python -m tests [--times] [MODULE ...]
 
 It takes the modules that `python -m unittest` takes, and tests.attacks.check_patterns. Each process takes the next
 module that nobody has begun, the longest first. What fails is printed in full, and the end reads as unittest's does.
+With --times a table of what each module took comes before the end.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ LOG_SHOWN = 20_000  # characters of what a process printed before it died
 # The modules that take longest, so that none of them is begun when the others have ended.
 LONGEST = (
     "attacks.check_patterns",
-    *"test_actuator test_attacks test_replay test_journals test_story test_resume test_adding".split(),
-    *"test_demo_tasks test_report test_chat test_shape test_progress test_demo test_replies".split(),
+    *"test_replay test_attacks test_adding test_journals test_resume test_demo_tasks test_shape".split(),
+    *"test_story test_actuator test_native test_report test_chat test_progress test_secrets".split(),
+    *"test_controls test_proof test_compare test_panel test_stop test_terminal".split(),
 )
 
 # Its times are those of the processor, which Windows counts too coarsely for two processes side by side; patterns are
@@ -38,13 +40,18 @@ PATTERNS = () if os.name == "nt" else ("tests.attacks.check_patterns",)
 
 
 class Result(NamedTuple):
-    """What became of one module: `words` are unittest's, where a test failed."""
+    """What became of one module: `words` are unittest's, where a test failed.
+
+    `processor` are the processor's seconds, those of the programs that it started included; Windows
+    does not tell those. They hardly depend on what else the machine does, as `seconds` do.
+    """
 
     module: str
     tests: int
     skipped: int
     failed: int
     seconds: float
+    processor: float
     words: str
 
 
@@ -83,6 +90,7 @@ def run(name: str) -> Result:
     """The tests of one module, in this process."""
     words = io.StringIO()
     begin = time.perf_counter()
+    before = processor_seconds()
     suite = unittest.defaultTestLoader.loadTestsFromName(name)
     outcome = unittest.TextTestRunner(words).run(suite)
     return Result(
@@ -91,8 +99,14 @@ def run(name: str) -> Result:
         skipped=len(outcome.skipped),
         failed=0 if outcome.wasSuccessful() else 1,
         seconds=time.perf_counter() - begin,
+        processor=processor_seconds() - before,
         words="" if outcome.wasSuccessful() else words.getvalue(),
     )
+
+
+def processor_seconds() -> float:
+    """What this process, and those that it started and that have ended, took of the processor."""
+    return sum(os.times()[:4])
 
 
 # -- the process that starts them
@@ -105,11 +119,23 @@ def start(folder: Path, number: int, names: list[str]) -> subprocess.Popen[bytes
         return subprocess.Popen(
             [sys.executable, "-m", "tests", "--work", str(folder), *names],
             cwd=ROOT,
-            env={**os.environ, "PYTHONUTF8": str(sys.flags.utf8_mode)},
+            env=environment(folder),
             stdin=subprocess.DEVNULL,
             stdout=printed,
             stderr=subprocess.STDOUT,
         )
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The environment of the processes, in which what is compiled is kept.
+
+    Many tests start the program, and to compile it takes longer than most of what they try. Where
+    nothing may be written beside the sources, it is kept in the folder, and goes away with it.
+    """
+    variables = {**os.environ, "PYTHONUTF8": str(sys.flags.utf8_mode)}
+    if variables.pop("PYTHONDONTWRITEBYTECODE", ""):
+        variables["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
+    return variables
 
 
 def results(
@@ -128,7 +154,7 @@ def results(
             break
         time.sleep(POLL_S)
     for name in awaited:
-        yield Result(name, 0, 0, 1, 0.0, f"{name}: the process that ran it ended.\n")
+        yield Result(name, 0, 0, 1, 0.0, 0.0, f"{name}: the process that ran it ended.\n")
 
 
 def logs(folder: Path) -> str:
@@ -138,7 +164,7 @@ def logs(folder: Path) -> str:
     return "\n".join(text[-LOG_SHOWN:] for text in texts)
 
 
-def run_all(names: list[str]) -> int:
+def run_all(names: list[str], times: bool) -> int:
     """Prints a line for each module, then what failed and the end; gives the exit code."""
     begin = time.perf_counter()
     done: list[Result] = []
@@ -160,7 +186,21 @@ def run_all(names: list[str]) -> int:
             print(f"\n== {result.module}\n{result.words}")
         if any(process.returncode for process in processes):
             print(logs(folder))
+    if times:
+        print_times(done)
     return ending(done, time.perf_counter() - begin)
+
+
+def print_times(done: list[Result]) -> None:
+    """What each module took, the longest first, and all of them."""
+    print(f"\n{'tests':>6} {'seconds':>9} {'processor':>10}  module")
+    for result in sorted(done, key=lambda result: -result.processor):
+        figures = f"{result.tests:6} {result.seconds:9.1f} {result.processor:10.1f}"
+        print(f"{figures}  {result.module}")
+    tests = sum(result.tests for result in done)
+    seconds = sum(result.seconds for result in done)
+    processor = sum(result.processor for result in done)
+    print(f"{tests:6} {seconds:9.1f} {processor:10.1f}  all\n")
 
 
 def ending(done: list[Result], seconds: float) -> int:
@@ -183,7 +223,9 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--work"]:
         work(Path(arguments[1]), arguments[2:])
         return 0
-    return run_all(arguments or modules())
+    times = "--times" in arguments
+    names = [name for name in arguments if name != "--times"]
+    return run_all(names or modules(), times)
 
 
 if __name__ == "__main__":

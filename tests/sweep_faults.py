@@ -24,7 +24,7 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.fakes import NEVER_FAIL, RELEASES, FakeWin32, VirtualClock
+from tests.fakes import NEVER_FAIL, RELEASES, EndedProcess, FakeWin32, VirtualClock
 from tests.scripted import PLAN, PROOF, call, role_of, text
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply, reset
 
@@ -205,6 +205,7 @@ def whole_run(
             (agent, "load_win32", lambda: world.api),
             (sys, "stdin", None),
             (agent, "lmstudio_logs", dict),
+            (agent, "PipedProcess", EndedProcess),
         ):
             stack.enter_context(mock.patch.object(target, name, value))
         stack.enter_context(contextlib.redirect_stdout(out))

@@ -518,6 +518,12 @@ class NothingHeld(unittest.TestCase):
 
     CONFIG = {"drag_steps": 3, "text_batch_events": 4, "scroll_ticks": 2}
 
+    def setUp(self) -> None:
+        # A program that shows no window is looked for again and again, with the same calls.
+        patience = mock.patch.object(agent, "OLD_S", 3 * agent.FRONT_POLL_S)
+        patience.start()
+        self.addCleanup(patience.stop)
+
     def prepared(
         self, name: str, swapped: bool = False
     ) -> tuple[Stage, Callable[[], agent.Performed]]:

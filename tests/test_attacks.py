@@ -17,7 +17,7 @@ from tests.scripted import EngineCase
 
 
 class Patterns(unittest.TestCase):
-    """Some patterns only; tests/attacks/check_patterns.py tries all, which takes half a minute."""
+    """Some patterns only; tests/attacks/check_patterns.py tries all."""
 
     def test_every_pattern_of_the_program_is_found(self) -> None:
         self.assertGreater(len(patterns.uses(patterns.SOURCE)), 80)

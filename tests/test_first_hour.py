@@ -12,12 +12,12 @@ import sys
 import threading
 import unittest
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import agent
 from tests.fakes import STDOUT, FakeWin32, VirtualClock
+from tests.starting import environment
 from tests.test_main import CommandLineCase
 from tests.test_model import (
     LMS_OTHER,
@@ -30,18 +30,16 @@ from tests.test_model import (
 )
 from tests.test_terminal import Screen
 
-SOURCE = Path(agent.__file__)
-
 
 class UnfitPython(unittest.TestCase):
-    """The file is run as a program whose Python is made to look unfit first."""
+    """The file is imported by a program whose Python is made to look unfit first."""
 
     def started(
         self, program: str, python: str = sys.executable
     ) -> subprocess.CompletedProcess[str]:
-        run = f"exec(compile(open({str(SOURCE)!r}, encoding='utf-8').read(), 'agent.py', 'exec'))"
         return subprocess.run(
-            [python, "-B", "-c", f"{program}\n__name__ = 'agent'\n{run}"],
+            [python, "-c", f"{program}\nimport agent"],
+            env=environment(),
             capture_output=True,
             text=True,
             timeout=60,

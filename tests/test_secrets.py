@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.fakes import FakeWin32, Foreground, VirtualClock
+from tests.fakes import EndedProcess, FakeWin32, Foreground, VirtualClock
 from tests.scripted import PROOF, EngineCase, call, role_of, text
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply
 from tests.test_actuator import Stage
@@ -260,6 +260,7 @@ class Canary(unittest.TestCase):
                 (sys, "stdin", None),
                 (agent, "SystemClock", lambda _stop: clock),
                 (agent, "lmstudio_logs", dict),
+                (agent, "PipedProcess", EndedProcess),
             ):
                 stack.enter_context(mock.patch.object(target, name, value))
             stack.enter_context(mock.patch.dict(os.environ, environ))

@@ -15,11 +15,11 @@ from tests import shape
 
 TEXT = shape.SOURCE.read_text(encoding="utf-8")
 
-# Preloads what agent.py imports, so that only its own deeds are seen: files, sockets, processes, threads, DLLs.
+# Preloads what agent.py imports, all of it above the first room, so that only its own deeds are seen: files, sockets, processes, threads, DLLs.
 WATCHED_IMPORT = """
 import ast, importlib, pathlib, sys
-source = pathlib.Path("agent.py")
-for node in ast.parse(source.read_text(encoding="utf-8")).body:
+head = pathlib.Path("agent.py").read_text(encoding="utf-8").partition("\\n####")[0]
+for node in ast.parse(head).body:
     if isinstance(node, ast.Try):
         node = node.body[0]
     if isinstance(node, ast.Import):

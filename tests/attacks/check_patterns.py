@@ -1,4 +1,4 @@
-"""Every pattern of agent.py against texts grown from it, which takes half a minute and a quiet machine.
+"""Every pattern of agent.py against texts grown from it, which takes some seconds.
 
 python3 -m unittest tests.attacks.check_patterns
 """

@@ -20,16 +20,21 @@ from pathlib import Path
 from unittest import mock
 
 import agent
+from tests.starting import PROGRAM, environment
 
 MARK = "c4nary-of-the-outside"
 
 
 def main_of(*arguments: str, seconds: float = 20.0) -> tuple[int, str]:
     """Exit code and output of the program in a process of its own; -1 if it hangs."""
-    command = [sys.executable, agent.__file__, *arguments]
     try:
         done = subprocess.run(
-            command, capture_output=True, timeout=seconds, text=True, stdin=subprocess.DEVNULL
+            [*PROGRAM, *arguments],
+            env=environment(),
+            capture_output=True,
+            timeout=seconds,
+            text=True,
+            stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
         return -1, "hangs"

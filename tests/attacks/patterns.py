@@ -34,9 +34,9 @@ with warnings.catch_warnings():
 SOURCE = Path(__file__).resolve().parents[2] / "agent.py"
 METHODS = set("search match fullmatch sub split findall finditer".split())
 JOINS = {"join", "escape", "map"}  # the calls that put a pattern together
-MEASURABLE_S = 0.001
+MEASURABLE_S = 0.000_06
 CHARS_LEAST = 1_000
-CHARS_MOST = 16_000
+CHARS_MOST = 4_000
 TIMES_MOST = 2.5
 AGAIN = 12  # measurements at most before a pattern counts as slow
 ENDS = ("", "\0")
@@ -90,8 +90,11 @@ def calls(tree: ast.Module) -> Iterator[tuple[ast.AST | None, ast.Call]]:
 def uses_of_call(module: ModuleType, function: ast.AST | None, node: ast.Call) -> list[Use]:
     """The patterns of `re.search(pattern, ...)`, of `COMPILED.search(...)` and of a compiled one in a table."""
     method, owner = node.func.attr, node.func.value
+    of_re = isinstance(owner, ast.Name) and owner.id == "re"
+    if not of_re and method not in METHODS:
+        return []
     known = names_in(module, function)
-    if isinstance(owner, ast.Name) and owner.id == "re":
+    if of_re:
         if method not in METHODS and (method != "compile" or function is None):
             return []  # what the file compiles at its top is found by its value
         value = evaluated(node.args[0], known)
@@ -107,7 +110,7 @@ def uses_of_call(module: ModuleType, function: ast.AST | None, node: ast.Call) -
         method = "search" if method == "compile" else method
         return [Use(text, flags, method, node.lineno) for text in texts]
     value = evaluated(owner, known)
-    if method in METHODS and isinstance(value, re.Pattern):
+    if isinstance(value, re.Pattern):
         return [Use(value.pattern, value.flags & ~re.UNICODE, method, node.lineno)]
     return []
 
@@ -131,10 +134,11 @@ def names_in(module: ModuleType, function: ast.AST | None) -> dict[str, Any]:
         arguments = function.args
         for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
             known[argument.arg] = argument.arg  # a word such as any other
-        given = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
-        for node in ast.walk(function):
+        nodes = list(ast.walk(function))
+        for node in nodes:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 known[node.id] = None
+        given = [node for node in nodes if isinstance(node, ast.Assign)]
         for node in given:
             if isinstance(node.targets[0], ast.Name):
                 known[node.targets[0].id] = evaluated(node.value, known)
