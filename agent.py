@@ -10768,9 +10768,15 @@ def _read_part(part: Part, value: object, sides: Sides) -> JsonDict:
         found = kind.read(value, sides)
     except ToolError as error:
         raise ReplyError(str(error), error.kind) from None
+    if found is None and part.kind in ("place", "box"):
+        width, height = sides
+        raise ReplyError(
+            f"{part.given} must be {kind.wanted}, x from 0 to {width} and y from 0 to {height},"
+            f" not {value!r:.60}.",
+            "invalid_box",
+        )
     if found is None:
-        error_kind = "invalid_box" if part.kind in ("place", "box") else "invalid_args"
-        raise ReplyError(f"{part.given} must be {kind.wanted}, not {value!r:.60}.", error_kind)
+        raise ReplyError(f"{part.given} must be {kind.wanted}, not {value!r:.60}.")
     return found if isinstance(found, dict) else {part.name: found}
 
 

@@ -90,6 +90,21 @@ class RecoveryKeys(NativeCase):
         self.assertEqual(told.count(True), 1)
 
 
+class Corrections(unittest.TestCase):
+    def told(self, grammar: str, reply: Message) -> str:
+        try:
+            agent.GRAMMARS[grammar].read(reply, "stop", (1536, 864))
+        except agent.ReplyError as error:
+            return agent.GRAMMARS[grammar].correction(error)
+        raise AssertionError("it was read")
+
+    def test_a_place_beyond_its_space_is_refused_with_the_space_that_was_announced(self) -> None:
+        on_grid = self.told("qwen3-vl", said("left_click", coordinate=[1290, 540]))
+        self.assertIn("x from 0 to 1000 and y from 0 to 1000, not [1290, 540]", on_grid)
+        beyond = text("Thought: It is there.\nAction: click(start_box='(1700,2)')")
+        self.assertIn("x from 0 to 1540 and y from 0 to 868", self.told("ui-tars-1.5", beyond))
+
+
 class Labels(unittest.TestCase):
     def label(self, **words: str) -> str:
         call = agent.native_call(agent.GrammarCall("click", {}, **words))

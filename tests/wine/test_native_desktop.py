@@ -22,7 +22,7 @@ from pixel_model import (
 from rig import run_notepad
 
 TASK = Task('Grüße, Åse Øß! 5 € @ "home" & 100 % – {fertig} ~^|', r"C:\greetings for Åse.txt")
-SECONDS_MOST = 60  # of one run on a machine that does nothing else
+SECONDS_MOST = 150  # of one run; it takes 22 on a machine that does nothing else
 
 # What a model says for each action of a step. $x and $y are in its own space, $text and $why are quoted in its own way.
 COMPUTER_USE = {
