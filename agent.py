@@ -3355,7 +3355,7 @@ WIN32: dict[str, Row] = {
     "GetClipboardData": Row("user32", HANDLE, [UINT], is_handle),
     "GlobalLock": Row("kernel32", LPVOID, [HANDLE], is_handle),
     "GlobalUnlock": Row("kernel32", BOOL, [HANDLE], NO_CHECK),  # 0: nobody has it locked any more
-    "lstrlenW": Row("kernel32", INT, [LPVOID], NO_CHECK),
+    "lstrlenW": Row("kernel32", INT, [LPVOID], NO_CHECK),  # 0: an empty text
     # Hotkeys.
     "RegisterHotKey": Row("user32", BOOL, [HWND, INT, UINT, UINT], nonzero),
     "PeekMessageW": Row("user32", BOOL, [LPMSG, HWND, UINT, UINT, UINT], NO_CHECK),  # 0: none
@@ -15680,7 +15680,7 @@ def goes_on_behind(path: str, rest: str) -> bool:
     for word in rest.partition("\n")[0].split()[:WORDS_OF_A_NAME]:
         if re.match(_PLACE, word):
             return False  # another path begins
-        if "\\" in word or (not named and _SUFFIX.search(word.rstrip(_STOPS_OF_A_PATH))):
+        if "\\" in word or (not named and _SUFFIX.search(word.rstrip(_STOPS_OF_A_PATH + ",;"))):
             return True
     return False
 

@@ -80,6 +80,7 @@ class Paths(EngineCase):
             r"C:\v1.2 files\note.txt",
         ):
             self.assertEqual(agent.named_paths(f"Save it as {path}."), [], path)
+            self.assertEqual(agent.named_paths(f"Save it as {path}, then go on"), [], path)
             self.assertEqual(agent.named_paths(f'Save it as "{path}".'), [path])
         for task in (
             r"Save C:\a.txt as D:\b.txt and close it",

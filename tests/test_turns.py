@@ -155,6 +155,12 @@ class Clipboard(Judged):
         known = {**usual, **answers}
         return SimpleNamespace(**{name: function(name, answer) for name, answer in known.items()})
 
+    def test_windows_tells_the_length(self) -> None:
+        stage = Stage()
+        self.assertEqual(stage.desktop.clipboard_length(), 0)
+        stage.world.clipboard = "secret"
+        self.assertEqual(stage.desktop.clipboard_length(), 6)
+
     def test_it_is_closed_again_whatever_happens(self) -> None:
         calls: list[str] = []
         self.assertEqual(agent.clipboard_text_length(self.api(calls)), 5)

@@ -228,8 +228,8 @@ JOBS = {
         f"Open Notepad, write the line {FIRST.text!r} and save it as {FIRST.path}", begin_notepad
     ),
     "two files": Job(
-        f"Write {FIRST.text!r} in Notepad and save it as {FIRST.path}, then write {SECOND.text!r}"
-        f" into a new file and save that as {SECOND.path}",
+        f'Write {FIRST.text!r} in Notepad and save it as "{FIRST.path}", then write {SECOND.text!r}'
+        f' into a new file and save that as "{SECOND.path}"',
         begin_two_files,
     ),
     "program": Job("Open WineMine", begin_program),
