@@ -17,7 +17,8 @@ ROOMS
     Errors - what can go wrong, told apart by who has to do something about it
     Config - every number and name that can be changed, with its unit and reason
     Layers - how a Config comes from defaults, profile, file, environment and command line
-    Values - grid and pixels, frames and windows, and the seams for time and stopping
+    Values - grid and pixels, frames and windows
+    Seams - stopping, secrets and time, and texts as they may be shown
     Control - one control of the screen as a value, and who can tell of it
     Events - what happened, as values: a call, an act, a look, a deed
     Records - the lines of turns.jsonl, and what those who watch a live run get
@@ -176,6 +177,7 @@ from typing import (
     NoReturn,
     Protocol,
     TextIO,
+    TypeVar,
     cast,
     get_args,
     get_type_hints,
@@ -842,7 +844,7 @@ USUAL_STYLE = mark_style(Config())
 
 
 ####################################################################################################
-# Values - grid and pixels, frames and windows, and the seams for time and stopping
+# Values - grid and pixels, frames and windows
 ####################################################################################################
 
 # Qwen3-VL answers on a grid of 0..1000 for both axes, whatever the size of the image.
@@ -1148,6 +1150,11 @@ class Frame:
         return self.clean == first_pixel * (self.width * self.height)
 
 
+####################################################################################################
+# Seams - stopping, secrets and time, and texts as they may be shown
+####################################################################################################
+
+
 class Stop:
     """The one flag that ends a run.
 
@@ -1334,6 +1341,32 @@ def printable(text: str) -> str:
         char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
     )
     return "".join(shown)
+
+
+Taken = TypeVar("Taken")
+
+
+def taken_within(seconds: float, items: Iterator[Taken]) -> list[Taken]:
+    """What an iterator gives in so many seconds, in its order; it may hang for ever.
+
+    Raises what the iterator raises.
+    """
+    taken: list[Taken] = []
+    failed: list[Exception] = []
+
+    def take() -> None:
+        try:
+            for item in items:
+                taken.append(item)
+        except Exception as error:
+            failed.append(error)
+
+    taker = threading.Thread(target=take, daemon=True)
+    taker.start()
+    taker.join(seconds)
+    if failed:
+        raise failed[0]
+    return list(taken)
 
 
 ####################################################################################################
@@ -3165,6 +3198,10 @@ def _virtual_keys() -> dict[str, int]:
 
 
 VK_MAP = _virtual_keys()
+# A code that no keyboard sends and no program takes, and what it is called here; no model can.
+VK_UNASSIGNED = 0xE8
+NEUTRAL_KEY = "neutral key"
+CF_UNICODETEXT = 13
 # Keys whose scan code carries the E0 prefix; without it Windows takes them for their numpad twins.
 EXTENDED_KEYS = frozenset(
     """
@@ -3334,6 +3371,15 @@ WIN32: dict[str, Row] = {
     "GetDoubleClickTime": Row("user32", UINT, [], nonzero),
     "GetLastInputInfo": Row("user32", BOOL, [LPLASTINPUTINFO], nonzero),
     "GetTickCount": Row("kernel32", DWORD, [], NO_CHECK),  # 0 is a time: it wraps every 49 days
+    # The clipboard, of which only the length of its text is asked.
+    "IsClipboardFormatAvailable": Row("user32", BOOL, [UINT], NO_CHECK),  # 0: it holds no such
+    "GetClipboardOwner": Row("user32", HWND, [], NO_CHECK),  # null: nobody
+    "OpenClipboard": Row("user32", BOOL, [HWND], nonzero),
+    "CloseClipboard": Row("user32", BOOL, [], nonzero),
+    "GetClipboardData": Row("user32", HANDLE, [UINT], is_handle),
+    "GlobalLock": Row("kernel32", LPVOID, [HANDLE], is_handle),
+    "GlobalUnlock": Row("kernel32", BOOL, [HANDLE], NO_CHECK),  # 0: nobody has it locked any more
+    "lstrlenW": Row("kernel32", INT, [LPVOID], NO_CHECK),  # 0: an empty text
     # Hotkeys.
     "RegisterHotKey": Row("user32", BOOL, [HWND, INT, UINT, UINT], nonzero),
     "PeekMessageW": Row("user32", BOOL, [LPMSG, HWND, UINT, UINT, UINT], NO_CHECK),  # 0: none
@@ -3475,6 +3521,9 @@ class Desktop(ControlSource, Protocol):
     def programs(self) -> list[Program]:
         """Everything that can be started by a name."""
 
+    def clipboard_length(self) -> int | None:
+        """UTF-16 units of the clipboard's text, 0 if it holds none; None if nobody can tell."""
+
     def idle_s(self) -> float:
         """Seconds since anybody last used mouse or keyboard, the program included."""
 
@@ -3510,6 +3559,7 @@ class Desktop(ControlSource, Protocol):
 # A shortcut is some kilobytes; what is larger is not read.
 SHORTCUT_BYTES = 100_000
 PROGRAMS_MOST = 20_000
+SCAN_DEADLINE_S = 5.0  # for Start menu, registry and PATH together
 # What a shortcut names, in either of its encodings.
 _PROGRAM_FILE = re.compile(
     r"[^\\/:*?\"<>|\x00-\x1f]{1,80}?\.(?:exe|bat|cmd|ps1|vbs|vbe|jse|wsf|hta|scr|msi|msc|reg)\b",
@@ -3597,11 +3647,14 @@ def _file_name(path: str) -> str:
 
 
 def known_programs(environment: Mapping[str, str]) -> list[Program]:
-    """Everything that can be started by a name, what is asked first at the beginning."""
+    """Everything that can be started by a name, what is asked first at the beginning.
+
+    A folder of the network may be slow: what is not found within SCAN_DEADLINE_S is left out.
+    """
     menus = chain.from_iterable(map(shortcuts_in, start_menu_folders(environment)))
     found = chain(menus, registered_programs(), programs_on_path(environment))
     there = (program for program in found if program.path)
-    return list(islice(there, PROGRAMS_MOST))
+    return taken_within(SCAN_DEADLINE_S, islice(there, PROGRAMS_MOST))
 
 
 def titled_windows(api: Win32) -> list[int]:
@@ -3632,6 +3685,34 @@ def _is_shown(api: Win32, handle: int) -> bool:
             ctypes.sizeof(cloaked),
         )
     return not cloaked.value
+
+
+def clipboard_text_length(api: Win32) -> int | None:
+    """UTF-16 units of the clipboard's text, which is not read; None if it cannot be asked.
+
+    A program may render its text only now, so one that hangs is not asked.
+    """
+    if not api.IsClipboardFormatAvailable(CF_UNICODETEXT):
+        return 0
+    owner = api.GetClipboardOwner()
+    if owner and api.IsHungAppWindow(owner):
+        return None
+    with suppress(Win32Error):
+        api.OpenClipboard(None)
+        try:
+            return _length_of_text(api, api.GetClipboardData(CF_UNICODETEXT))
+        finally:
+            api.CloseClipboard()
+    return None
+
+
+def _length_of_text(api: Win32, handle: int) -> int:
+    """UTF-16 units up to the end of a text in memory that Windows holds."""
+    text = api.GlobalLock(handle)
+    try:
+        return int(api.lstrlenW(text))
+    finally:
+        api.GlobalUnlock(handle)
 
 
 def ask_for_keyboard(api: Win32, handle: int) -> None:
@@ -5508,6 +5589,9 @@ class WindowsDesktop:
             return control
         return replace(control, program=self._owner(control.process)[0])
 
+    def clipboard_length(self) -> int | None:
+        return clipboard_text_length(self.api)
+
     def idle_s(self) -> float:
         info = LASTINPUTINFO(ctypes.sizeof(LASTINPUTINFO))
         self.api.GetLastInputInfo(ctypes.byref(info))
@@ -5583,7 +5667,7 @@ class WindowsDesktop:
         return events
 
     def _key_event(self, name: str, down: bool) -> INPUT:
-        code = VK_MAP[name]
+        code = VK_UNASSIGNED if name == NEUTRAL_KEY else VK_MAP[name]
         flags = 0
         if name in EXTENDED_KEYS:
             flags |= KEYEVENTF_EXTENDEDKEY
@@ -5948,7 +6032,7 @@ class TypeTextArgs:
     clear: bool = field(default=False, metadata={"description": "replace what is in it"})
     submit: bool = field(default=False, metadata={"description": "press enter after it"})
     reasoning: str = ""
-    element_name: Label | None = field(default=None, metadata=UNSHOWN)  # what is clicked
+    element_name: Label | None = None  # what is clicked
 
 
 @dataclass(frozen=True)
@@ -7600,7 +7684,7 @@ class Hands:
         for _ in range(HELD_TRIES):
             for switch, name in self._not_lasting():
                 with suppress(Win32Error):
-                    self._up(switch, name)
+                    self._let_up(switch, name)
         stuck = self._not_lasting()
         names = " and ".join(name for _, name in reversed(stuck))
         if names:
@@ -7642,7 +7726,7 @@ class Hands:
             raise ToolError(f"{name} is not held.")
         self._ready(None)
         self._lasting.pop((switch, name), None)
-        self._up(switch, name)
+        self._let_up(switch, name)
 
     # -- what an act may do. These raise ToolError and Win32Error.
 
@@ -7696,7 +7780,7 @@ class Hands:
                 keys.append(key)
         yield
         for key in reversed(keys):
-            self._up(switch, key)
+            self._let_up(switch, key)
 
     def hold_keys(self, args: HoldKeyArgs) -> None:
         """Presses keys that stay down for the next acts."""
@@ -7867,6 +7951,18 @@ class Hands:
         switch(name, False)
         self._held.remove((switch, name))
 
+    def _let_up(self, switch: Switch, name: str) -> None:
+        """Releases what was held for other acts; of a Windows key without opening the Start menu.
+
+        That opens where no other key came between, and a key without a meaning is one.
+        """
+        if switch == self.desktop.key and name in ("win", "rwin"):
+            with suppress(Win32Error):
+                switch(NEUTRAL_KEY, True)
+            with suppress(Win32Error):
+                switch(NEUTRAL_KEY, False)
+        self._up(switch, name)
+
     def _ready(self, window: Window | None) -> None:
         """Before each event: no stop, the mouse where the act left it, its window not forbidden."""
         self.stop.check()
@@ -7949,10 +8045,11 @@ class Actuator(Hands):
         self.lines = TypedLines()
         self.before = ActsBefore()
 
-    def perform(self, act: Act, frame: Frame) -> Performed:
+    def perform(self, act: Act, frame: Frame, last: bool = True) -> Performed:
         """What became of an act: through all gates, then by its hands; raises Stopped, no refusal.
 
-        A tool that is not in HANDS does nothing here.
+        A tool that is not in HANDS does nothing here. `last`: no further step of the same act
+        follows, so that what is held is held for one act less.
         """
         if act.name not in HANDS:
             return Performed(self._done(act))
@@ -7967,7 +8064,7 @@ class Actuator(Hands):
             self.release()
             return Performed(str(error), refusal_kind(error))
         try:
-            more = self._use_hands(act)
+            more = self._use_hands(act, last)
         except (ToolError, Win32Error) as error:
             return Performed(str(error), refusal_kind(error), self._sent, acted=True)
         finally:
@@ -8000,7 +8097,7 @@ class Actuator(Hands):
         self._sent = 0
         self.act_times.append(self.clock.now())
 
-    def _use_hands(self, act: Act) -> str:
+    def _use_hands(self, act: Act, last: bool) -> str:
         """Performs the act's input; nothing stays held but what the act is to hold.
 
         Returns what the hands have to say beside the tool's own words.
@@ -8013,7 +8110,10 @@ class Actuator(Hands):
         finally:
             if not done:
                 self.release()
-            self.count_act()
+            if last:
+                self.count_act()
+            else:
+                self.end_act()
             self.last_own = self.clock.now()
 
     def _done(self, act: Act) -> str:
@@ -12885,6 +12985,7 @@ _JUDGES = {"verifier": _VERIFIER, "examiner": _EXAMINER}
 EXTRA_TOOLS = ("open_app", "focus_window", "wait", "zoom")
 _PLAIN_ARGUMENTS: Mapping[str, Mapping[str, Schema]] = {
     "type_text.position": {},
+    "type_text.element_name": {},
     "clear": {},
     "submit": {},
     "then": {},
@@ -15527,7 +15628,7 @@ class Engine:
         course = Course(frame, whole)
         steps = deque(steps_of(act))
         while steps and not course.refused:
-            self._take_step(steps.popleft(), course)
+            self._take_step(steps.popleft(), course, last=not steps)
             if steps and not same_window(course.after.window, frame.window):
                 course.stop("another_window", rest_not_done_text(course.after.window))
         if course.refused and course.refused != "another_window":
@@ -15547,12 +15648,12 @@ class Engine:
             return replace(broken, new=deed.new), times
         return replace(deed, known="; ".join(course.known)), times
 
-    def _take_step(self, step: Act, course: Course) -> None:
+    def _take_step(self, step: Act, course: Course, last: bool) -> None:
         """One step on what the last one led to, and the rest after it."""
         begin = self.clock.now()
         try:
             before = self.eyes.glance(course.whole)
-            performed = self.actuator.perform(step, course.after)
+            performed = self.actuator.perform(step, course.after, last)
             course.begun = course.begun or performed.sent > 0
             self.changed_last = self.changed_last or course.begun  # until it is known
             if performed.refused:
@@ -15653,6 +15754,7 @@ CHECKS_MOST = 5
 FILE_CHARS = 200  # of the beginning of a text file
 FILE_BYTES = 4 * FILE_CHARS
 FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
+CLIPBOARD_PATIENCE_S = 0.5  # nor the program that promised its text
 
 # Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root;
 # in quotes they may hold blanks. No network shares: to ask for one may send the user's name there.
@@ -15691,7 +15793,7 @@ class FileFact:
     exists: bool
     size: int | None = None  # in bytes
     age_s: float = 0.0  # since it was last changed
-    begins: str | None = None  # of a text file
+    begins: str | None = None  # of a text file: more of it than is told, or a secret could be cut
 
     @property
     def whole(self) -> bool:
@@ -15700,7 +15802,8 @@ class FileFact:
             return False
         return (self.size or 0) < FILE_CHARS
 
-    def __str__(self) -> str:
+    def told(self, hide: Callable[[str], str]) -> str:
+        """A sentence for the verifier; `hide` replaces secrets."""
         if not self.exists:
             return f"{self.path} does not exist."
         if self.size is None:
@@ -15708,7 +15811,8 @@ class FileFact:
         text = f"{self.path} exists: {self.size} bytes, last changed {self.age_s:.0f} s ago"
         if self.begins is None:
             return f"{text}."
-        shown = json.dumps(printable(self.begins), ensure_ascii=False)
+        beginning = hide(self.begins)[:FILE_CHARS]
+        shown = json.dumps(printable(beginning), ensure_ascii=False)
         return f"{text}; it {'holds' if self.whole else 'begins'} {shown}."
 
 
@@ -15749,14 +15853,17 @@ def goes_on_behind(path: str, rest: str) -> bool:
     for word in rest.partition("\n")[0].split()[:WORDS_OF_A_NAME]:
         if re.match(_PLACE, word):
             return False  # another path begins
-        if "\\" in word or (not named and _SUFFIX.search(word.rstrip(_STOPS_OF_A_PATH))):
+        if "\\" in word or (not named and _SUFFIX.search(word.rstrip(_STOPS_OF_A_PATH + ",;"))):
             return True
     return False
 
 
 def look_at_file(path: str, now: float) -> FileFact:
     """What is known of a file; `now` is in seconds since 1970. Only a regular file is opened."""
-    place = Path(os.path.expandvars(path))
+    expanded = os.path.expandvars(path)
+    if is_elsewhere(expanded):
+        return FileFact(path, exists=True)
+    place = Path(expanded)
     try:
         known = place.stat()
     except FileNotFoundError:
@@ -15774,6 +15881,16 @@ def look_at_file(path: str, now: float) -> FileFact:
     return replace(fact, begins=_as_text(data))
 
 
+def is_elsewhere(path: str) -> bool:
+    """Whether a path, its variables filled in, may lead to another machine or is none.
+
+    Windows gives the person's name and a proof of the password to whatever machine is asked.
+    """
+    begins_there = path.startswith(("\\\\", "//", "\\/", "/\\"))
+    on_a_drive = re.match(r"[A-Za-z]:[\\/]", path) is not None
+    return begins_there or (os.name == "nt" and not on_a_drive)
+
+
 def _as_text(data: bytes) -> str | None:
     """The beginning of a text; None if the bytes are none. The last sign may have been cut.
 
@@ -15786,23 +15903,25 @@ def _as_text(data: bytes) -> str | None:
         return None
     if "\0" in text:
         return None
-    return text[:FILE_CHARS]
+    return text
 
 
 def file_facts(engine: Engine, task: str) -> list[FileFact]:
     """What is known of the files that the task names, within FILE_PATIENCE_S."""
     paths = named_paths(task) if engine.config.task_files else []
-    found: list[FileFact] = []
-
-    def look() -> None:
-        for path in paths:
-            found.append(look_at_file(path, time.time()))
-
-    looker = threading.Thread(target=look, daemon=True)
-    looker.start()
-    looker.join(FILE_PATIENCE_S)
-    known = list(found)
+    looks = (look_at_file(path, time.time()) for path in paths)
+    known = taken_within(FILE_PATIENCE_S, looks)
     return known + [FileFact(path, exists=True) for path in paths[len(known) :]]
+
+
+def clipboard_facts(engine: Engine) -> list[str]:
+    """How much text the clipboard holds, never which; nothing if it cannot be asked in time."""
+    if not engine.controls.on:
+        return []
+    desktop = engine.eyes.desktop
+    asked = (desktop.clipboard_length() for _ in range(1))
+    lengths = taken_within(CLIPBOARD_PATIENCE_S, asked)
+    return [f"Characters of text on the clipboard: {one}." for one in lengths if one is not None]
 
 
 def known_facts(engine: Engine, files: Sequence[FileFact]) -> list[str]:
@@ -15813,8 +15932,9 @@ def known_facts(engine: Engine, files: Sequence[FileFact]) -> list[str]:
         opened = windows_text(engine.eyes.windows())
         facts.append(f"Open windows: {opened}.")
     facts += engine.controls.facts()
+    facts += clipboard_facts(engine)
     for file in files:
-        facts.append(str(file))
+        facts.append(file.told(engine.logger.hide))
     hidden = map(engine.logger.hide, facts)
     return list(hidden)
 
@@ -22418,6 +22538,9 @@ class DemoDesktop:
             if window.handle in (2, 4):
                 found.append(window)
         return found
+
+    def clipboard_length(self) -> int | None:
+        return None  # there is none
 
     def programs(self) -> list[Program]:
         names = ["Notes"]

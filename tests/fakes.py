@@ -43,7 +43,8 @@ NEVER_FAIL = frozenset(
     "GetSystemMetrics GetForegroundWindow GetWindowTextW MapVirtualKeyW WindowFromPoint GetAncestor GetConsoleWindow"
     " MonitorFromPoint"
     " GetTickCount PeekMessageW WaitForSingleObject IsWindowVisible GetWindowTextLengthW IsIconic IsHungAppWindow"
-    " ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput GetCurrentThreadId".split()
+    " ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput GetCurrentThreadId"
+    " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW".split()
 )
 RELEASES = frozenset(
     "ReleaseDC DeleteDC DeleteObject CloseDesktop CloseHandle SelectObject".split()
@@ -825,6 +826,34 @@ class FakeWin32:
     def _IsHungAppWindow(self, handle: int) -> int:
         shown = self._shown(handle)
         return int(bool(shown and shown.hung))
+
+    # -- the clipboard, of which Windows gives one address
+
+    clipboard: str | None = None
+
+    def _IsClipboardFormatAvailable(self, form: int) -> int:
+        return int(form == 13 and self.clipboard is not None)
+
+    def _GetClipboardOwner(self) -> int:
+        return 0
+
+    def _OpenClipboard(self, window: int) -> int:
+        return 1
+
+    def _GetClipboardData(self, form: int) -> int:
+        return 77 if form == 13 and self.clipboard is not None else 0
+
+    def _GlobalLock(self, memory: int) -> int:
+        return 78 if memory == 77 else 0
+
+    def _lstrlenW(self, text: int) -> int:
+        return len(self.clipboard or "") if text == 78 else 0
+
+    def _GlobalUnlock(self, memory: int) -> int:
+        return 0
+
+    def _CloseClipboard(self) -> int:
+        return 1
 
     def _ShowWindowAsync(self, handle: int, how: int) -> int:
         if how != 9:

@@ -114,6 +114,9 @@ class Recorder:
         self.judge(window.handle in FORBIDDEN, f"{window.title} to the front")
         self.front = window
 
+    def clipboard_length(self) -> int | None:
+        return None
+
     def idle_s(self) -> float:
         return 1e9
 

@@ -33,6 +33,7 @@ class PlainDesktop:
         self.place = agent.Point(0, 0)
         self.title = "Plain"
         self.known = agent.KnownControls()
+        self.copied: int | None = None
 
     def screen(self) -> agent.Rect:
         return agent.Rect(0, 0, 64, 36)
@@ -88,6 +89,9 @@ class PlainDesktop:
 
     def programs(self) -> list[agent.Program]:
         return [agent.Program("Plain", "plain.lnk", ("plain.exe",))]
+
+    def clipboard_length(self) -> int | None:
+        return self.copied
 
     def idle_s(self) -> float:
         return math.inf

@@ -83,7 +83,8 @@ class BlockedChords(GateCase):
                     for key in order:
                         stage.actuator._down(stage.desktop.key, key)
                 stage.actuator.release()
-                self.assertEqual(len(stage.world.events), 2 * (len(chord) - 1))
+                sent = [e for e in stage.world.events if e.value != agent.VK_UNASSIGNED]
+                self.assertEqual(len(sent), 2 * (len(chord) - 1))
                 stage.world.verify()
 
     def test_a_blocked_key_that_does_not_exist_is_said_at_the_start(self) -> None:

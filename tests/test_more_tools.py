@@ -389,9 +389,9 @@ class SeveralSteps(EngineCase):
         used: list[int] = []
         original = agent.Actuator.perform
 
-        def watched(hands: agent.Actuator, step: agent.Act, frame: agent.Frame) -> Any:
+        def watched(hands: agent.Actuator, step: agent.Act, frame: agent.Frame, last: bool) -> Any:
             used.append(frame.number)
-            return original(hands, step, frame)
+            return original(hands, step, frame, last)
 
         with mock.patch.object(agent.Actuator, "perform", watched):
             self.perform("type_text", text="a", position=[1, 1], clear=True, submit=True)

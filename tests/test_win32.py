@@ -58,7 +58,8 @@ OFFSETS = {
     "TOKEN_MANDATORY_LABEL.Attributes": 8,
 }
 HANDLES_RETURNED = """OpenInputDesktop GetDC CreateCompatibleDC CreateDIBSection SelectObject GetForegroundWindow
-    OpenProcess WindowFromPoint MonitorFromPoint GetAncestor GetConsoleWindow CreateMutexW GetStdHandle ShellExecuteW""".split()
+    OpenProcess WindowFromPoint MonitorFromPoint GetAncestor GetConsoleWindow CreateMutexW GetStdHandle ShellExecuteW
+    GetClipboardOwner GetClipboardData GlobalLock""".split()
 # Where each function takes a handle or a pointer; an int there would lose the upper half on 64-bit Windows.
 WIDE_ARGUMENTS = {
     "SetProcessDpiAwarenessContext": [0],
@@ -101,6 +102,10 @@ WIDE_ARGUMENTS = {
     "BringWindowToTop": [0],
     "ShellExecuteW": [0, 1, 2, 3, 4],
     "GetLastInputInfo": [0],
+    "OpenClipboard": [0],
+    "GlobalLock": [0],
+    "GlobalUnlock": [0],
+    "lstrlenW": [0],
     "RegisterHotKey": [0],
     "PeekMessageW": [0, 1],
     "SetConsoleCtrlHandler": [0],

@@ -1,0 +1,209 @@
+"""What several steps of one act share, what is held between acts, and what is asked with a deadline."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import unittest
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.scripted import EngineCase
+from tests.test_actuator import Stage
+from tests.test_proof import Judged
+
+WIN, NEUTRAL, SHIFT = agent.VK_MAP["win"], agent.VK_UNASSIGNED, agent.VK_MAP["shift"]
+
+
+def keys(stage: Stage) -> list[tuple[int, bool]]:
+    return [(event.value, event.down) for event in stage.world.events if event.kind == "key"]
+
+
+class Held(EngineCase):
+    def test_a_windows_key_that_was_held_goes_up_behind_a_key_without_a_meaning(self) -> None:
+        for let_go in ("key_up", "release"):
+            stage = Stage()
+            stage.do("key_down", key="win")
+            if let_go == "key_up":
+                stage.do("key_up", key="win")
+            else:
+                stage.actuator.release()
+            self.assertEqual(
+                keys(stage), [(WIN, True), (NEUTRAL, True), (NEUTRAL, False), (WIN, False)]
+            )
+        stage = Stage()
+        stage.do("press_key", key="win")  # which is to open the Start menu
+        self.assertEqual(keys(stage), [(WIN, True), (WIN, False)])
+
+    def test_no_model_can_press_that_key(self) -> None:
+        with self.assertRaises(agent.ToolError):
+            agent.parse_chord(agent.NEUTRAL_KEY)
+        self.assertNotIn(NEUTRAL, agent.VK_MAP.values())
+
+    def test_an_act_of_several_steps_is_one_of_those_for_which_a_key_stays_held(self) -> None:
+        engine, _ = self.engine(lambda request: {})
+        look = engine.eyes.look(1, "first")
+
+        def perform(name: str, **arguments: Any) -> None:
+            nonlocal look
+            engine.perform(agent.CANONICAL.parse(agent.ToolCall(name, arguments)), look, 1)
+            look = engine.eyes.look(1, "next")
+
+        perform("key_down", key="shift")
+        perform("press_key", key="right", then=["right", "right", "right"])
+        self.assertEqual(engine.actuator.held_keys, ["shift"])
+        perform("press_key", key="right")
+        perform("press_key", key="right")
+        self.assertEqual(engine.actuator.held_keys, [])
+
+
+class TypingAtAPlace(unittest.TestCase):
+    def test_what_is_clicked_is_judged_by_the_name_that_the_model_gives_it(self) -> None:
+        words = agent.PROFILES["planner"].vocabulary
+        (schema,) = words.schemas(["type_text"])
+        self.assertIn("element_name", schema["function"]["parameters"]["properties"])
+        arguments = {"text": "x", "position": [500, 500], "element_name": "Delete all"}
+        act = words.parse(agent.ToolCall("type_text_input", arguments))
+        self.assertEqual(agent.label_of(agent.steps_of(act)[0]), "Delete all")
+
+    def test_the_described_tool_has_no_such_argument(self) -> None:
+        config = agent.Config(extra_tools=False)
+        words = agent.chosen_profile("planner", config).vocabulary
+        (schema,) = words.schemas(["type_text"])
+        self.assertEqual(set(schema["function"]["parameters"]["properties"]), {"text", "reasoning"})
+
+
+class InTime(unittest.TestCase):
+    def test_what_hangs_leaves_what_came_before_it(self) -> None:
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+
+        def items() -> Any:
+            yield 1
+            gate.wait(60)
+            yield 2
+
+        begin = time.monotonic()
+        self.assertEqual(agent.taken_within(0.05, items()), [1])
+        self.assertLess(time.monotonic() - begin, 30)
+
+    def test_what_fails_fails_here(self) -> None:
+        with self.assertRaises(ZeroDivisionError):
+            agent.taken_within(5, (1 // number for number in (1, 0)))
+
+    def test_a_folder_of_programs_that_never_answers_does_not_hang_the_scan(self) -> None:
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        found = agent.Program("Mine", "Mine.lnk")
+
+        def on_path(environment: Any) -> Any:
+            yield found
+            gate.wait(60)
+
+        with (
+            mock.patch.object(agent, "programs_on_path", on_path),
+            mock.patch.object(agent, "registered_programs", lambda: iter(())),
+            mock.patch.object(agent, "SCAN_DEADLINE_S", 0.05),
+        ):
+            self.assertEqual(agent.known_programs({}), [found])
+
+
+class Clipboard(Judged):
+    def told(self, desktop: Any) -> str:
+        self.claims("1 YES: a\n2 YES: b", not_proven_most=1)
+        engine = self.run_engine
+        engine.eyes.desktop.clipboard_length = desktop
+        return "\n".join(agent.known_facts(engine, []))
+
+    def test_the_verifier_is_told_how_much_text_it_holds(self) -> None:
+        self.assertIn("Characters of text on the clipboard: 11.", self.told(lambda: 11))
+        self.assertNotIn("clipboard", self.told(lambda: None))
+
+    def test_a_program_that_never_gives_its_text_hangs_nothing(self) -> None:
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        with mock.patch.object(agent, "CLIPBOARD_PATIENCE_S", 0.05):
+            self.assertNotIn("clipboard", self.told(lambda: gate.wait(60)))
+
+    def api(self, calls: list[str], **answers: Any) -> Any:
+        """Windows' functions, which note that they were called."""
+        usual = {
+            "IsClipboardFormatAvailable": 1,
+            "GetClipboardOwner": 7,
+            "IsHungAppWindow": 0,
+            "OpenClipboard": 1,
+            "GetClipboardData": 9,
+            "GlobalLock": 8,
+            "lstrlenW": 5,
+            "GlobalUnlock": 0,
+            "CloseClipboard": 1,
+        }
+
+        def function(name: str, answer: Any) -> Any:
+            def called(*arguments: Any) -> Any:
+                calls.append(name)
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer
+
+            return called
+
+        known = {**usual, **answers}
+        return SimpleNamespace(**{name: function(name, answer) for name, answer in known.items()})
+
+    def test_windows_tells_the_length(self) -> None:
+        stage = Stage()
+        self.assertEqual(stage.desktop.clipboard_length(), 0)
+        stage.world.clipboard = "secret"
+        self.assertEqual(stage.desktop.clipboard_length(), 6)
+
+    def test_it_is_closed_again_whatever_happens(self) -> None:
+        calls: list[str] = []
+        self.assertEqual(agent.clipboard_text_length(self.api(calls)), 5)
+        self.assertEqual(calls[-3:], ["lstrlenW", "GlobalUnlock", "CloseClipboard"])
+        refused = agent.Win32Error("no", "GetClipboardData")
+        calls.clear()
+        self.assertIsNone(agent.clipboard_text_length(self.api(calls, GetClipboardData=refused)))
+        self.assertEqual(calls[-1], "CloseClipboard")
+        calls.clear()
+        refused = agent.Win32Error("another program has it", "OpenClipboard")
+        self.assertIsNone(agent.clipboard_text_length(self.api(calls, OpenClipboard=refused)))
+        self.assertNotIn("CloseClipboard", calls)
+
+    def test_a_program_that_hangs_is_not_asked_for_its_text(self) -> None:
+        calls: list[str] = []
+        self.assertIsNone(agent.clipboard_text_length(self.api(calls, IsHungAppWindow=1)))
+        self.assertNotIn("OpenClipboard", calls)
+        self.assertEqual(
+            agent.clipboard_text_length(self.api(calls, IsClipboardFormatAvailable=0)), 0
+        )
+
+
+class Files(Judged):
+    def test_a_variable_that_names_another_machine_is_not_followed(self) -> None:
+        with (
+            mock.patch.dict(os.environ, {"LOGONSERVER": "\\\\SERVER"}),
+            mock.patch.object(os.path, "expandvars", lambda path: "\\\\SERVER\\share\\a.txt"),
+            mock.patch.object(agent.Path, "stat", side_effect=AssertionError("it was asked")),
+        ):
+            fact = agent.look_at_file("%LOGONSERVER%\\share\\a.txt", 0)
+        self.assertEqual((fact.exists, fact.size), (True, None))
+        self.assertEqual(agent.named_paths("Save it as \\\\SERVER\\share\\a.txt"), [])
+
+    def test_a_secret_across_the_end_of_what_is_told_leaves_no_part_of_it(self) -> None:
+        path = self.folder / "note.txt"
+        path.write_text("x" * 195 + "4711-4711 and so on", encoding="utf-8")
+        self.hide = lambda value: json.loads(json.dumps(value).replace("4711-4711", "{{PIN}}"))
+        task = f"Look into {path}"
+        self.claims("1 YES: a", task=task, checks=("It is.",), not_proven_most=1)
+        said = self.asked("verifier")[0]
+        self.assertIn("x{{PIN", said)
+        self.assertNotIn("4711", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
