@@ -18,6 +18,7 @@ ROOMS
     Config - every number and name that can be changed, with its unit and reason
     Layers - how a Config comes from defaults, profile, file, environment and command line
     Values - grid and pixels, frames and windows, and the seams for time and stopping
+    Secrets - values that are typed by their names, and hidden wherever they are written
     Control - one control of the screen as a value, and who can tell of it
     Events - what happened, as values: a call, an act, a look, a deed
     Records - the lines of turns.jsonl, and what those who watch a live run get
@@ -1166,6 +1167,96 @@ class Stop:
         self.check()
 
 
+class Clock(Protocol):
+    """Time as the program knows it, so that tests run in virtual time."""
+
+    def now(self) -> float:
+        """Seconds that only go forward, from an arbitrary zero."""
+
+    def sleep(self, seconds: float) -> None:
+        """Returns after that time; raises Stopped once the run is stopped."""
+
+
+class SystemClock:
+    """The real Clock; sleeping ends at once when `stop` is set."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def sleep(self, seconds: float) -> None:
+        self._stop.sleep(seconds)
+
+
+def json_object(value: object) -> JsonDict:
+    """The value if it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def json_list(value: object) -> list[Any]:
+    """The value if it is a JSON list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def server_words(text: str) -> str:
+    """What a server says, for people: one line of at most 120 printable characters."""
+    visible = "".join(char if char.isprintable() else " " for char in text[:1000])
+    line = " ".join(visible.split())
+    return line[:120].rstrip(" .:,;")
+
+
+def message_text(content: object) -> str:
+    """The text of a message's content, which may also come as a list of parts."""
+    parts: list[Any] = content if isinstance(content, list) else [content]
+    texts: list[str] = []
+    for part in parts:
+        is_text_part = isinstance(part, dict) and part.get("type") in (None, "text")
+        text = part.get("text") if is_text_part else part
+        if isinstance(text, str):
+            texts.append(text)
+    return "".join(texts)
+
+
+CUT = "..."  # stands where `cut` left something out
+
+
+def cut(text: str, most: int) -> str:
+    """One line of at most `most` characters, an ellipsis where something is missing."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    return line[: most - len(CUT)] + CUT
+
+
+def _image_note(image: re.Match[str]) -> str:
+    """What stands in a log instead of an image's base64, the match's first group."""
+    data = image[1]
+    digest = hashlib.sha256(data.encode()).hexdigest()
+    return f"<image {len(data)} base64 characters, sha256 {digest[:16]}>"
+
+
+def redact(text: str) -> str:
+    """Image data replaced by its length and SHA-256, so that a log stays readable."""
+    return re.sub(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})", _image_note, text)
+
+
+def printable(text: str) -> str:
+    """Text from outside for a terminal or a log: control characters are shown, not obeyed."""
+    # Nearly every text has none of them, which is seen in a tenth of the time.
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    shown = (
+        char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
+    )
+    return "".join(shown)
+
+
+####################################################################################################
+# Secrets - values that are typed by their names, and hidden wherever they are written
+####################################################################################################
+
 SECRET_CHARS_LEAST = 4
 SECRET_CHARS_SAFE = 8  # a shorter value stands in ordinary texts by chance
 
@@ -1231,93 +1322,20 @@ class Secrets:
         for spelling, finder, name in self._spellings:
             if spelling in value:
                 value = finder.sub(name, value)
-        return value
+        return self._hide_cut(value) if CUT in value else value
+
+    def _hide_cut(self, text: str) -> str:
+        """The text without beginnings of values, which are left where `cut` tore one.
+
+        A shorter one stays: whether it is hidden would tell how a value begins.
+        """
+        for spelling, _, name in self._spellings:
+            for length in range(len(spelling) - 1, SECRET_CHARS_SAFE - 1, -1):
+                text = text.replace(spelling[:length] + CUT, name + CUT)
+        return text
 
     def _hide_key(self, key: object) -> Any:
         return key if key in self._fixed else self.hide(key)
-
-
-class Clock(Protocol):
-    """Time as the program knows it, so that tests run in virtual time."""
-
-    def now(self) -> float:
-        """Seconds that only go forward, from an arbitrary zero."""
-
-    def sleep(self, seconds: float) -> None:
-        """Returns after that time; raises Stopped once the run is stopped."""
-
-
-class SystemClock:
-    """The real Clock; sleeping ends at once when `stop` is set."""
-
-    def __init__(self, stop: Stop) -> None:
-        self._stop = stop
-
-    def now(self) -> float:
-        return time.perf_counter()
-
-    def sleep(self, seconds: float) -> None:
-        self._stop.sleep(seconds)
-
-
-def json_object(value: object) -> JsonDict:
-    """The value if it is a JSON object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def json_list(value: object) -> list[Any]:
-    """The value if it is a JSON list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def server_words(text: str) -> str:
-    """What a server says, for people: one line of at most 120 printable characters."""
-    visible = "".join(char if char.isprintable() else " " for char in text[:1000])
-    line = " ".join(visible.split())
-    return line[:120].rstrip(" .:,;")
-
-
-def message_text(content: object) -> str:
-    """The text of a message's content, which may also come as a list of parts."""
-    parts: list[Any] = content if isinstance(content, list) else [content]
-    texts: list[str] = []
-    for part in parts:
-        is_text_part = isinstance(part, dict) and part.get("type") in (None, "text")
-        text = part.get("text") if is_text_part else part
-        if isinstance(text, str):
-            texts.append(text)
-    return "".join(texts)
-
-
-def cut(text: str, most: int) -> str:
-    """One line of at most `most` characters, an ellipsis where something is missing."""
-    line = " ".join(text.split())
-    if len(line) <= most:
-        return line
-    return line[: most - 3] + "..."
-
-
-def _image_note(image: re.Match[str]) -> str:
-    """What stands in a log instead of an image's base64, the match's first group."""
-    data = image[1]
-    digest = hashlib.sha256(data.encode()).hexdigest()
-    return f"<image {len(data)} base64 characters, sha256 {digest[:16]}>"
-
-
-def redact(text: str) -> str:
-    """Image data replaced by its length and SHA-256, so that a log stays readable."""
-    return re.sub(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})", _image_note, text)
-
-
-def printable(text: str) -> str:
-    """Text from outside for a terminal or a log: control characters are shown, not obeyed."""
-    # Nearly every text has none of them, which is seen in a tenth of the time.
-    if text.replace("\n", "").replace("\t", "").isprintable():
-        return text
-    shown = (
-        char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
-    )
-    return "".join(shown)
 
 
 ####################################################################################################
@@ -6994,6 +7012,34 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     return risks
 
 
+ACT_SHOWN = 80  # characters of a text that a question shows
+
+
+def act_in_question(act: Act) -> str:
+    """An act for the person; of a long text the first part that is risky by itself."""
+    text = text_of(act)
+    if len(text) <= ACT_SHOWN:
+        return str(act)
+    told = text
+    for first in range(0, len(text), ACT_SHOWN // 2):
+        last = first + ACT_SHOWN
+        if is_risky_text(text[first:last]):
+            told = text[first:last]
+            break
+    told = cut(told, ACT_SHOWN)
+    shown = json.dumps(told, ensure_ascii=False)
+    return f"{act.name} of {len(text)} characters, there {shown}"
+
+
+def is_risky_text(text: str) -> bool:
+    """Whether a text is risky wherever it is typed."""
+    facts = {"text": fold(text), "typed": _unquoted(text)}
+    for rule in chain(*RISKS.values()):
+        if rule.keys() <= facts.keys() and holds(rule, facts):
+            return True
+    return False
+
+
 def question_about(risks: Sequence[str], attempt: Attempt) -> str:
     """What the person is asked, in at most 300 characters: the act, where, and the risks."""
     windows = [
@@ -7003,7 +7049,7 @@ def question_about(risks: Sequence[str], attempt: Attempt) -> str:
     also = ""
     if fold_label(true_name) not in (fold_label(label_of(attempt.act)), ""):
         also = f", which is {plain_line(true_name, 40)!r},"
-    act = plain_line(str(attempt.act), 130 - len(also))
+    act = plain_line(act_in_question(attempt.act), 130 - len(also))
     return f"{act}{also} in {cut(' and '.join(windows), 115)}: {cut(', '.join(risks), 45)}"
 
 
@@ -12025,6 +12071,19 @@ class AgentMemory:
         return self.last_recovery_turn == 0 or current_turn - self.last_recovery_turn > cooldown
 
 
+CHECKS_MOST = 5
+
+
+def clean_checks(lines: Iterable[str]) -> list[str]:
+    """Up to CHECKS_MOST checks, each on one line, without empty ones."""
+    checks = []
+    for line in lines:
+        check = " ".join(line.split())
+        if check:
+            checks.append(cut(check, 160))
+    return checks[:CHECKS_MOST]
+
+
 @dataclass
 class AgentState:
     """Where a run stands. Its counters see to it that every turn makes progress or ends the run."""
@@ -12066,6 +12125,7 @@ class AgentState:
             for spec in fields(StateRecord):
                 if spec.name not in ("turn", "time"):
                     setattr(self, spec.name, getattr(record, spec.name))
+            self.done_when = clean_checks(self.done_when)
 
 
 ####################################################################################################
@@ -14479,6 +14539,7 @@ def _least_squares(pairs: Sequence[Pair]) -> AxisFit:
 CALIBRATION_FILE = "calibration.json"
 CALIBRATIONS_MOST = 50  # kept, the latest; the file is read at the start of every run
 CALIBRATION_BYTES_MOST = 100_000
+FIT_MOST = 1e6  # of any figure of a line
 CORRECTED_LEAST = 3.0  # grid units at an edge: one pixel of a small picture makes as much
 CORRECTED_SCALE_MOST = 0.08  # beyond it the model means another space, which no line undoes
 CORRECTED_SHIFT_MOST = 80.0  # grid units, the same share of the grid
@@ -14493,7 +14554,7 @@ class CalibrationKey(NamedTuple):
     grammar: str
 
     def __str__(self) -> str:
-        return f"{self.model} at {self.size}, grammar {self.grammar}"
+        return plain_line(f"{self.model} at {self.size}, grammar {self.grammar}", 200)
 
 
 class AxisCorrection(NamedTuple):
@@ -14597,8 +14658,9 @@ class Calibration:
     @property
     def cause(self) -> str:
         """Why a run is refused that cannot be corrected."""
+        model = plain_line(self.key.model, 100)
         return (
-            f"{self.key.model} points elsewhere than at what it means ({self.figures}), too far to"
+            f"{model} points elsewhere than at what it means ({self.figures}), too far to"
             " be corrected; use another model or server and measure it with --check,"
             " or --set calibration=off"
         )
@@ -14625,6 +14687,7 @@ def calibration_from_json(value: object) -> Calibration:
             raise ValueError(f"{name} must be a text")
         texts.append(text[:300])
     *key, build, measured = texts
+    measured = plain_line(measured, 40)
     return Calibration(
         CalibrationKey(*key),
         build,
@@ -14647,7 +14710,8 @@ def _fit_from_json(value: object) -> AxisFit:
     fit = AxisFit(scale, shift, scale_error, shift_error, scatter, int(answers))
     # What no measurement can give would move every click.
     least = min(fit.scale_error, fit.shift_error, fit.scatter)
-    if least < 0 or fit.answers < FIT_LEAST or fit.scale <= 0:
+    most = max(map(abs, numbers))
+    if least < 0 or fit.answers < FIT_LEAST or fit.scale <= 0 or most > FIT_MOST:
         raise ValueError("a line that no measurement gives")
     return fit
 
@@ -14739,7 +14803,8 @@ def correction_for(book: CalibrationBook, key: CalibrationKey, build: str) -> Co
         return Corrected(
             NO_CORRECTION,
             f"The server was another version when {key} was measured"
-            f" ({known.build or 'unknown'}, now {build or 'unknown'}); --check measures anew.",
+            f" ({plain_line(known.build, 60) or 'unknown'}, now"
+            f" {plain_line(build, 60) or 'unknown'}); --check measures anew.",
         )
     if known.beyond:
         raise ConfigError(f"{known.cause}.")
@@ -15568,7 +15633,6 @@ def _refused(act: Act, kind: str, reason: str, begun: bool) -> Deed:
 ####################################################################################################
 
 
-CHECKS_MOST = 5
 FILE_CHARS = 200  # of the beginning of a text file
 FILE_BYTES = 4 * FILE_CHARS
 FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
@@ -15668,9 +15732,15 @@ def goes_on_behind(path: str, rest: str) -> bool:
     return False
 
 
-def look_at_file(path: str, now: float) -> FileFact:
-    """What is known of a file; `now` is in seconds since 1970. Only a regular file is opened."""
-    place = Path(os.path.expandvars(path))
+def look_at_file(path: str, now: float, hide: Callable[[str], str] = str) -> FileFact:
+    """What is known of a file; `now` is in seconds since 1970. Only a regular file is opened.
+
+    `hide` replaces secrets, before the beginning is cut, or a part of one would be left.
+    """
+    expanded = os.path.expandvars(path)
+    if expanded.replace("/", "\\").startswith("\\\\"):  # a share, as no path may be
+        return FileFact(path, exists=True)
+    place = Path(expanded)
     try:
         known = place.stat()
     except FileNotFoundError:
@@ -15685,7 +15755,10 @@ def look_at_file(path: str, now: float) -> FileFact:
             data = file.read(FILE_BYTES)
     except OSError:
         return fact
-    return replace(fact, begins=_as_text(data))
+    text = _as_text(data)
+    if text is None:
+        return fact
+    return replace(fact, begins=hide(text)[:FILE_CHARS])
 
 
 def _as_text(data: bytes) -> str | None:
@@ -15698,9 +15771,7 @@ def _as_text(data: bytes) -> str | None:
         text = codecs.getincrementaldecoder(form)().decode(data)
     except UnicodeDecodeError:
         return None
-    if "\0" in text:
-        return None
-    return text[:FILE_CHARS]
+    return None if "\0" in text else text
 
 
 def file_facts(engine: Engine, task: str) -> list[FileFact]:
@@ -15710,7 +15781,8 @@ def file_facts(engine: Engine, task: str) -> list[FileFact]:
 
     def look() -> None:
         for path in paths:
-            found.append(look_at_file(path, time.time()))
+            fact = look_at_file(path, time.time(), engine.logger.hide)
+            found.append(fact)
 
     looker = threading.Thread(target=look, daemon=True)
     looker.start()
@@ -15784,16 +15856,6 @@ def rulings_on_files(task: str, files: Sequence[FileFact]) -> list[Ruling]:
         elif file.size is not None:  # else nothing is known of it
             rulings.append(Ruling(check, holds=True, why=f"{file.size} bytes"))
     return rulings
-
-
-def clean_checks(lines: Iterable[str]) -> list[str]:
-    """Up to CHECKS_MOST checks, each on one line, without empty ones."""
-    checks = []
-    for line in lines:
-        check = " ".join(line.split())
-        if check:
-            checks.append(cut(check, 160))
-    return checks[:CHECKS_MOST]
 
 
 _LISTED = re.compile(r"[*_ ]{0,4}(?:\d{1,2}[.):]|[-*•])[*_ ]{0,4}(\S.{7,300})")
