@@ -1312,12 +1312,15 @@ def message_text(content: object) -> str:
     return "".join(texts)
 
 
+CUT = "..."  # stands where `cut` left something out
+
+
 def cut(text: str, most: int) -> str:
     """One line of at most `most` characters, an ellipsis where something is missing."""
     line = " ".join(text.split())
     if len(line) <= most:
         return line
-    return line[: most - 3] + "..."
+    return line[: most - len(CUT)] + CUT
 
 
 def _image_note(image: re.Match[str]) -> str:
@@ -7115,6 +7118,34 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     return risks
 
 
+ACT_SHOWN = 80  # characters of a text that a question shows
+
+
+def act_in_question(act: Act) -> str:
+    """An act for the person; of a long text the first part that is risky by itself."""
+    text = text_of(act)
+    if len(text) <= ACT_SHOWN:
+        return str(act)
+    told = text
+    for first in range(0, len(text), ACT_SHOWN // 2):
+        last = first + ACT_SHOWN
+        if is_risky_text(text[first:last]):
+            told = text[first:last]
+            break
+    told = cut(told, ACT_SHOWN)
+    shown = json.dumps(told, ensure_ascii=False)
+    return f"{act.name} of {len(text)} characters, there {shown}"
+
+
+def is_risky_text(text: str) -> bool:
+    """Whether a text is risky wherever it is typed."""
+    facts = {"text": fold(text), "typed": _unquoted(text)}
+    for rule in chain(*RISKS.values()):
+        if rule.keys() <= facts.keys() and holds(rule, facts):
+            return True
+    return False
+
+
 def question_about(risks: Sequence[str], attempt: Attempt) -> str:
     """What the person is asked, in at most 300 characters: the act, where, and the risks."""
     windows = [
@@ -7124,7 +7155,7 @@ def question_about(risks: Sequence[str], attempt: Attempt) -> str:
     also = ""
     if fold_label(true_name) not in (fold_label(label_of(attempt.act)), ""):
         also = f", which is {plain_line(true_name, 40)!r},"
-    act = plain_line(str(attempt.act), 130 - len(also))
+    act = plain_line(act_in_question(attempt.act), 130 - len(also))
     return f"{act}{also} in {cut(' and '.join(windows), 115)}: {cut(', '.join(risks), 45)}"
 
 
@@ -12168,6 +12199,19 @@ class AgentMemory:
         return self.last_recovery_turn == 0 or current_turn - self.last_recovery_turn > cooldown
 
 
+CHECKS_MOST = 5
+
+
+def clean_checks(lines: Iterable[str]) -> list[str]:
+    """Up to CHECKS_MOST checks, each on one line, without empty ones."""
+    checks = []
+    for line in lines:
+        check = " ".join(line.split())
+        if check:
+            checks.append(cut(check, 160))
+    return checks[:CHECKS_MOST]
+
+
 @dataclass
 class AgentState:
     """Where a run stands. Its counters see to it that every turn makes progress or ends the run."""
@@ -12209,6 +12253,7 @@ class AgentState:
             for spec in fields(StateRecord):
                 if spec.name not in ("turn", "time"):
                     setattr(self, spec.name, getattr(record, spec.name))
+            self.done_when = clean_checks(self.done_when)
 
 
 ####################################################################################################
@@ -14636,6 +14681,7 @@ def _least_squares(pairs: Sequence[Pair]) -> AxisFit:
 CALIBRATION_FILE = "calibration.json"
 CALIBRATIONS_MOST = 50  # kept, the latest; the file is read at the start of every run
 CALIBRATION_BYTES_MOST = 100_000
+FIT_MOST = 1e6  # of any figure of a line
 CORRECTED_LEAST = 3.0  # grid units at an edge: one pixel of a small picture makes as much
 CORRECTED_SCALE_MOST = 0.08  # beyond it the model means another space, which no line undoes
 CORRECTED_SHIFT_MOST = 80.0  # grid units, the same share of the grid
@@ -14650,7 +14696,7 @@ class CalibrationKey(NamedTuple):
     grammar: str
 
     def __str__(self) -> str:
-        return f"{self.model} at {self.size}, grammar {self.grammar}"
+        return plain_line(f"{self.model} at {self.size}, grammar {self.grammar}", 200)
 
 
 class AxisCorrection(NamedTuple):
@@ -14762,8 +14808,9 @@ class Calibration:
     @property
     def cause(self) -> str:
         """Why a run is refused that cannot be corrected."""
+        model = plain_line(self.key.model, 100)
         return (
-            f"{self.key.model} points elsewhere than at what it means ({self.figures}), too far to"
+            f"{model} points elsewhere than at what it means ({self.figures}), too far to"
             " be corrected; use another model or server and measure it with --check,"
             " or --set calibration=off"
         )
@@ -14790,6 +14837,7 @@ def calibration_from_json(value: object) -> Calibration:
             raise ValueError(f"{name} must be a text")
         texts.append(text[:300])
     *key, build, measured = texts
+    measured = plain_line(measured, 40)
     return Calibration(
         CalibrationKey(*key),
         build,
@@ -14812,7 +14860,8 @@ def _fit_from_json(value: object) -> AxisFit:
     fit = AxisFit(scale, shift, scale_error, shift_error, scatter, int(answers))
     # A scale of 0 is that of a model which says the same place whatever it is asked for.
     least = min(fit.scale_error, fit.shift_error, fit.scatter)
-    if least < 0 or fit.answers < FIT_LEAST:
+    most = max(map(abs, numbers))
+    if least < 0 or fit.answers < FIT_LEAST or most > FIT_MOST:
         raise ValueError("a line that no measurement gives")
     return fit
 
@@ -14904,7 +14953,8 @@ def correction_for(book: CalibrationBook, key: CalibrationKey, build: str) -> Co
         return Corrected(
             NO_CORRECTION,
             f"The server was another version when {key} was measured"
-            f" ({known.build or 'unknown'}, now {build or 'unknown'}); --check measures anew.",
+            f" ({plain_line(known.build, 60) or 'unknown'}, now"
+            f" {plain_line(build, 60) or 'unknown'}); --check measures anew.",
         )
     if known.beyond:
         raise ConfigError(f"{known.cause}.")
@@ -15750,7 +15800,6 @@ def _refused(act: Act, kind: str, reason: str, begun: bool) -> Deed:
 ####################################################################################################
 
 
-CHECKS_MOST = 5
 FILE_CHARS = 200  # of the beginning of a text file
 FILE_BYTES = 4 * FILE_CHARS
 FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
@@ -16007,16 +16056,6 @@ def rulings_on_files(task: str, files: Sequence[FileFact]) -> list[Ruling]:
         elif file.size is not None:  # else nothing is known of it
             rulings.append(Ruling(check, holds=True, why=f"{file.size} bytes"))
     return rulings
-
-
-def clean_checks(lines: Iterable[str]) -> list[str]:
-    """Up to CHECKS_MOST checks, each on one line, without empty ones."""
-    checks = []
-    for line in lines:
-        check = " ".join(line.split())
-        if check:
-            checks.append(cut(check, 160))
-    return checks[:CHECKS_MOST]
 
 
 _LISTED = re.compile(r"[*_ ]{0,4}(?:\d{1,2}[.):]|[-*•])[*_ ]{0,4}(\S.{7,300})")

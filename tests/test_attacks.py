@@ -12,7 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 import agent
-from tests.attacks import folders, patterns, secrets, server
+from tests.attacks import folders, outside, patterns, secrets, server
 from tests.scripted import EngineCase
 
 
@@ -79,6 +79,13 @@ class Folders(unittest.TestCase):
     ) -> None:
         for attack in folders.ATTACKS:
             self.assertFalse(folders.gets_through(attack), attack.__name__)
+
+
+class Outside(unittest.TestCase):
+    @unittest.skipIf(os.name == "nt", "links and pipes take rights on Windows")
+    def test_no_file_name_or_number_from_outside_gets_through(self) -> None:
+        for _number, attack in outside.ATTACKS:
+            self.assertFalse(outside.gets_through(attack), attack.__name__)
 
 
 class Servers(unittest.TestCase):

@@ -306,11 +306,26 @@ def dialog_of_a_blocked_window() -> str:
     return "refused" if stage.attempt("press_key", key="a").refused else "passed"
 
 
+def recovery_over_a_blocked_window() -> str:
+    bank = replace(Foreground(), title="My bank", handle=0x70002, rect=Rect(0, 1000, 60, 80))
+    stage = Stage(config={"blocked_windows": "*bank*"})
+    stage.world.others = [bank]
+    return "refused" if stage.attempt("recover").refused else "passed"
+
+
+def recovery_in_an_area() -> str:
+    stage = Stage(Rect(100, 100, 400, 300), config={"area": "100,100,400,300"})
+    stage.attempt("recover")
+    return "passed" if any(event.kind == "button" for event in stage.world.events) else "refused"
+
+
 SCENES: list[tuple[str, str, Callable[[], str]]] = [
     ("15.4", "a yes of an hour ago", lambda: after_a_stale_yes(an_hour_later)),
     ("15.4", "a yes in another window", lambda: after_a_stale_yes(in_another_window)),
     ("15.4", "a yes on another picture", lambda: after_a_stale_yes(on_another_picture)),
     ("15.5", "a click on what came during 55 s of waiting", click_after_the_screen_changed),
+    ("15.21", "the recovery keys' click on a blocked window", recovery_over_a_blocked_window),
+    ("15.21", "the recovery keys' click in an area's corner", recovery_in_an_area),
     ("15.22", "a dialog of a blocked window", dialog_of_a_blocked_window),
 ]
 
