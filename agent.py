@@ -12591,6 +12591,11 @@ def pointing_text(kind: str, words: str, which: str) -> str:
 MARKS_PROMPT = "You find things in pictures."
 
 
+def click_mark_text(name: str) -> str:
+    """The task to click one of the squares of a picture."""
+    return f"Click the middle of the {name} square."
+
+
 def marks_question(names: Iterable[str]) -> str:
     """The request for the places of squares of these colours, beside their picture."""
     form = json.dumps(dict.fromkeys(names, ["x", "y"]))
@@ -21058,7 +21063,7 @@ def check_model(
         # Where the server does not say whether its model sees, the picture tells.
         if info.vision is not False:
             waiting(f"{info.name} to find four squares in a picture, {most}")
-            yield from check_calibration(config, info, server)
+            yield from check_calibration(config, info, server, grammar)
         waiting(f"{info.name} to call a tool, {most}")
         if grammar:
             yield _check_native_call(grammar, config, info, server)
@@ -21137,17 +21142,25 @@ def _check_native_call(
 ) -> Finding:
     """Has the model press a key in its grammar, which nobody carries out; raises ReplyError."""
     size = grammar.picture.seen_size(screen_size(config))
-    manner = native_manner(grammar, config, size)
-    words = grammar.first_text("Press the key escape.", [])
     picture = _calibration_picture(Rect(0, 0, *size), {})
-    messages = [native_message(grammar, words, picture)]
-    if manner.system:
-        messages.insert(0, Message("system", manner.system))
-    settings = {"model": info.name, **manner.settings}
-    reply = server.complete(request_body(settings, messages))
+    asked = _native_question(grammar, config, info, "Press the key escape.", picture)
+    reply = server.complete(asked)
     call = grammar.read(reply.message, reply.finish_reason, size)
     text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
     return Finding("tool calls", True, text)
+
+
+def _native_question(
+    grammar: Grammar, config: Config, info: ModelInfo, task: str, picture: bytes
+) -> bytes:
+    """The request for the first act of a task, as a run in the grammar makes it."""
+    size = grammar.picture.seen_size(screen_size(config))
+    manner = native_manner(grammar, config, size)
+    words = grammar.first_text(task, [])
+    messages = [native_message(grammar, words, picture)]
+    if manner.system:
+        messages.insert(0, Message("system", manner.system))
+    return request_body({"model": info.name, **manner.settings}, messages)
 
 
 MARK_COLOURS = {"red": 0xE02020, "green": 0x20A040, "blue": 0x2040E0, "orange": 0xF09010}
@@ -21168,29 +21181,90 @@ class Aim(NamedTuple):
     y: float
 
 
-def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
+class Marked(NamedTuple):
+    """The places that were said of a picture's squares, the last reply, and its question's text."""
+
+    aims: list[Aim]
+    reply: Reply
+    text_chars: int
+
+
+# Asks where the squares of a picture are.
+MarkAsk = Callable[[bytes, Mapping[str, Coordinate]], Marked]
+
+
+def check_calibration(
+    config: Config, info: ModelInfo, server: ModelServer, grammar: Grammar | None = None
+) -> Iterator[Finding]:
     """Asks where the squares of made-up pictures are, and keeps what their places tell.
 
-    That tells what a screenshot costs, whether it was shrunk, and what space the answers are in.
+    That tells what a screenshot costs, whether it was shrunk, and what space the answers are in. In
+    a `grammar` of its own a model clicks one square a request.
     """
-    whole = Rect(0, 0, *screen_size(config))
+    size = screen_size(config)
+    ask: MarkAsk = partial(_ask_for_marks, info, server)
+    if grammar:
+        size = grammar.picture.seen_size(size)
+        ask = partial(_ask_for_clicks, grammar, config, info, server)
+    whole = Rect(0, 0, *size)
     aims: list[Aim] = []
     for number, places in enumerate(MARK_PLACES):
         wanted = dict(zip(MARK_COLOURS, places, strict=True))
-        question = marks_question(wanted)
-        image = _calibration_picture(whole, wanted)
-        messages = [Message("system", MARKS_PROMPT), Message("user", question, image)]
-        settings = {"model": info.name, "temperature": 0, "max_tokens": 300}
-        reply = server.complete(request_body(settings, messages))
+        picture = _calibration_picture(whole, wanted)
+        marked = ask(picture, wanted)
         if number == 0:
-            yield _check_cost(reply, info, whole, len(MARKS_PROMPT + question))
-        aims += _calibration_aims(reply.text, wanted)
+            yield _check_cost(marked.reply, info, whole, marked.text_chars)
+        aims += marked.aims
         if not aims:
             break  # who finds none in one picture finds none in the next
-    yield judge_aims(config, info, server.where, aims)
+    key = calibration_key(config, info, server.where)
+    key = key._replace(grammar=grammar_name(grammar))
+    yield judge_aims(config, key, info.build, aims)
 
 
-def judge_aims(config: Config, info: ModelInfo, where: str, aims: Sequence[Aim]) -> Finding:
+def _ask_for_marks(
+    info: ModelInfo, server: ModelServer, picture: bytes, wanted: Mapping[str, Coordinate]
+) -> Marked:
+    """All squares by one request."""
+    question = marks_question(wanted)
+    messages = [
+        Message("system", MARKS_PROMPT),
+        Message("user", question, picture),
+    ]
+    settings = {
+        "model": info.name,
+        "temperature": 0,
+        "max_tokens": 300,
+    }
+    reply = server.complete(request_body(settings, messages))
+    aims = _calibration_aims(reply.text, wanted)
+    return Marked(aims, reply, len(MARKS_PROMPT + question))
+
+
+def _ask_for_clicks(
+    grammar: Grammar,
+    config: Config,
+    info: ModelInfo,
+    server: ModelServer,
+    picture: bytes,
+    wanted: Mapping[str, Coordinate],
+) -> Marked:
+    """Each square by a request of its own, in the model's grammar; one that is no click is none."""
+    size = grammar.picture.seen_size(screen_size(config))
+    aims: list[Aim] = []
+    for name, truth in wanted.items():
+        task = click_mark_text(name)
+        asked = _native_question(grammar, config, info, task, picture)
+        reply = server.complete(asked)
+        with suppress(ReplyError):
+            call = grammar.read(reply.message, reply.finish_reason, size)
+            place = json_list(call.arguments.get("position"))
+            if len(place) == 2:
+                aims.append(Aim(truth, *place))
+    return Marked(aims, reply, len(asked) - len(picture))
+
+
+def judge_aims(config: Config, key: CalibrationKey, build: str, aims: Sequence[Aim]) -> Finding:
     """Whether the answers lie on the grid, or can be corrected so; a line is kept."""
     x = fit_axis([Pair(aim.truth.x, aim.x) for aim in aims])
     y = fit_axis([Pair(aim.truth.y, aim.y) for aim in aims])
@@ -21199,7 +21273,11 @@ def judge_aims(config: Config, info: ModelInfo, where: str, aims: Sequence[Aim])
         return Finding("calibration", False, text)
     whole = Rect(0, 0, *screen_size(config))
     measured = Calibration(
-        calibration_key(config, info, where), info.build, f"{datetime.now():%Y-%m-%d}", x, y
+        key=key,
+        build=build,
+        measured=f"{datetime.now():%Y-%m-%d}",
+        x=x,
+        y=y,
     )
     notices: list[str] = []
     CalibrationBook(Path(config.dump_dir), notices.append).keep(measured)
