@@ -23858,7 +23858,7 @@ def bench_folder(root: Path, about: JsonDict) -> Path:
 
     Raises ConfigError if none can be made.
     """
-    for folder in bench_folders(root)[:1]:
+    for folder in bench_folders(root):
         finished = (folder / BENCH_RESULT).exists()
         if not finished and _read_bench(folder).about == about:
             return folder
@@ -23926,16 +23926,27 @@ def run_bench(
     wanted = {item.name for item in items}
     yield from (line for name, line in kept.items() if name in wanted)
     left = [item for item in items if item.name not in kept]
+    requests = requests_of(left)
     seconds: list[float] = []
     with closing(open_log(folder / BENCH_JOURNAL)) as stream:
         stream.truncate(journal.size)
-        for place, item in enumerate(left):
-            progress(progress_of_bench(item, len(left) - place, seconds))
+        for item in left:
+            progress(progress_of_bench(item, requests, seconds))
             line = bench.measure(item)
-            seconds.append(line.seconds)
+            taken = requests_of([item])
+            requests -= taken
+            seconds.append(line.seconds / taken)
             stream.write(json.dumps(asdict(line)) + "\n")
             stream.flush()
             yield line
+
+
+def requests_of(items: Iterable[BenchItem]) -> int:
+    """About how many requests these take, if none has to be corrected."""
+    total = 0
+    for item in items:
+        total += BENCH_TASK_REQUESTS if item.part == "tasks" else 1
+    return total
 
 
 def progress_of_bench(item: BenchItem, left: int, seconds: Sequence[float]) -> str:
@@ -24487,6 +24498,7 @@ BAR_HEIGHT = 160
 BAR_LEFT = 44  # for the scale
 BAR_TOP = 24  # for the figure of a full bar
 SCATTER_SIDE = 240
+SCATTER_POINT = 3  # the radius of a point
 SCATTER_REACH = 40.0  # grid units from the middle to each side
 
 
@@ -24589,15 +24601,17 @@ def _scatter(lines: Sequence[BenchLine]) -> str:
         x = _scatter_place(line.x - line.true_x)
         y = _scatter_place(line.y - line.true_y)
         kind = "hit" if line.right else "miss"
-        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
+        radius = SCATTER_POINT
+        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>')
     return _drawing("Clicks around their targets", side, side, parts)
 
 
 def _scatter_place(away: float) -> float:
-    """Where on the scatter a distance along one axis stands."""
+    """Where on the scatter a distance along one axis stands; a point at the rim is seen whole."""
     reach = max(away, -SCATTER_REACH)
     reach = min(reach, SCATTER_REACH)
-    return SCATTER_SIDE / 2 * (1 + reach / SCATTER_REACH)
+    middle = SCATTER_SIDE / 2
+    return middle + (middle - SCATTER_POINT) * reach / SCATTER_REACH
 
 
 # -- comparison
@@ -25568,7 +25582,7 @@ def measure_model(
     tasks = task_items(order.profiles, order.runs)
     grammars = called_grammars(grammar, info)
     items = [*bench_items(order.plan, BENCH_SEED, whole, grammars), *tasks]
-    requests = len(items) + len(tasks) * BENCH_TASK_REQUESTS
+    requests = requests_of(items)
     lasts = minutes_text(requests * BENCH_SECONDS)
     tell.say(
         f"Measuring {info.name} with some {requests} requests on drawn pictures,"

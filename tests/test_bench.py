@@ -151,6 +151,12 @@ class Journals(unittest.TestCase):
         self.assertEqual(model.asked, len(self.items))
         self.assertIn(f"{len(self.items) - 5} requests left", "".join(self.said))
 
+    def test_a_task_counts_as_the_requests_that_it_takes_in_the_time_that_is_left(self) -> None:
+        items = [*agent.task_items(["planner"], 2), *agent.cost_items()]
+        self.assertEqual(agent.requests_of(items), 6 * agent.BENCH_TASK_REQUESTS + 1)
+        told = agent.progress_of_bench(items[0], 91, [2.0, 4.0, 3.0])
+        self.assertIn("91 requests left, about 5 min", told)
+
     def test_another_model_begins_a_folder_of_its_own(self) -> None:
         self.lines(Faulty(1), {"model": "one"})
         self.lines(Faulty(1), {"model": "two"})
@@ -163,6 +169,11 @@ class Journals(unittest.TestCase):
         with mock.patch.object(agent, "bench_folders", return_value=[]):
             folder = agent.bench_folder(self.root, {"model": "tiny"})
         self.assertEqual(folder.name, "bench_0002")
+
+    def test_an_unfinished_bench_is_gone_on_with_after_another_one_was_begun(self) -> None:
+        for model in ("one", "two"):
+            agent.bench_folder(self.root, {"model": model})
+        self.assertEqual(agent.bench_folder(self.root, {"model": "one"}).name, "bench_0001")
 
     def test_lines_that_somebody_changed_are_asked_again(self) -> None:
         self.lines(Faulty(1), {})
