@@ -25051,6 +25051,17 @@ turn's two pictures go.""",
 before it cuts down to 2, as each cut makes the server read the rest anew. A run's report and
 --stats tell how much of the prompts the server took from its cache, if it counts that. See
 keep_last_screenshots, prune_screenshots_at and keep_last_thinks.""",
+    "bench": """--bench measures your model on drawn pictures and touches no desktop:
+  --bench quick             in 5 minutes at 5 s a request; without quick it is surer
+  --bench --grammar NAME    asked in that grammar, such as qwen3-vl
+  --bench planner chat      the demo's tasks, too, with each of these profiles
+  --bench native 4          the same 4 times, asked in the grammar of the model's name
+  --bench --compare 1 2     two or more of them side by side, by number, folder or bench.json
+What it leaves is in dumps/bench_0001 and so on: bench.html for people, bench.json for programs, and
+bench_settings.json with the settings that follow, which --config takes. Ctrl+C or a crash loses
+nothing: started again with the same words it goes on. Where the places of a model lie beside the
+grid, --bench and --check keep that in dumps/calibration.json for this server, model, size of
+picture and grammar, and runs correct it; --set calibration=off leaves them as they are.""",
 }
 
 
@@ -25164,8 +25175,7 @@ OPTIONS = (
     Option("--check", "examine desktop, server and model; touches nothing", FLAG),
     Option(
         "--bench",
-        "measure your model on drawn pictures; quick: in 5 minutes; profiles and a number: so often"
-        " on the demo's tasks",
+        "measure your model on drawn pictures (quick: 5 minutes)",
         {"nargs": "*", "metavar": "WORD"},
     ),
     Option("--compare", argparse.SUPPRESS, {"nargs": "+", "metavar": "BENCH", "default": []}),
