@@ -55,6 +55,23 @@ class Faults(unittest.TestCase):
         self.assertEqual((settings["lmstudio_model"], settings["calibration"]), ("tiny", True))
         agent.load_config({"bench": settings})
 
+    def test_what_a_swollen_picture_costs_of_small_targets_its_calibration_gives_back(self) -> None:
+        model = Faulty(6, scale=1.0106, noise=0.0)
+        bench = agent.Bench(model, WHOLE, "tools", draws=False)
+        items = agent.pointing_items(6, 60, WHOLE)
+        lines = [bench.measure(item) for item in items]
+        result = agent.bench_result({}, lines)
+        assert result.x and result.y
+        key = agent.CalibrationKey("", "", "", "")
+        correction = agent.Calibration(key, "", "", result.x, result.y).correction
+        missed = corrected = 0
+        for item, line in zip(items, lines, strict=True):
+            meant = correction.place(agent.Coordinate(int(line.x), int(line.y)))
+            missed += not line.right
+            corrected += item.target.contains(agent.to_point(meant, WHOLE))
+        self.assertGreaterEqual(missed, 5)
+        self.assertEqual(corrected, 60)
+
     def test_a_model_whose_places_mean_nothing_is_not_said_to_be_corrected(self) -> None:
         result = measured(Faulty(4, scale=0.5))
         (told,) = [item for item in agent.bench_advice(result) if "refused" in item.text]
