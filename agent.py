@@ -12907,6 +12907,11 @@ def pointing_text(kind: str, words: str, which: str) -> str:
 MARKS_PROMPT = "You find things in pictures."
 
 
+def click_mark_text(name: str) -> str:
+    """The task to click one of the squares of a picture."""
+    return f"Click the middle of the {name} square."
+
+
 def marks_question(names: Iterable[str]) -> str:
     """The request for the places of squares of these colours, beside their picture."""
     form = json.dumps(dict.fromkeys(names, ["x", "y"]))
@@ -21488,7 +21493,7 @@ def check_model(
         # Where the server does not say whether its model sees, the picture tells.
         if info.vision is not False:
             waiting(f"{info.name} to find four squares in a picture, {most}")
-            yield from check_calibration(config, info, server)
+            yield from check_calibration(config, info, server, grammar)
         waiting(f"{info.name} to call a tool, {most}")
         if grammar:
             yield _check_native_call(grammar, config, info, server)
@@ -21567,17 +21572,25 @@ def _check_native_call(
 ) -> Finding:
     """Has the model press a key in its grammar, which nobody carries out; raises ReplyError."""
     size = grammar.picture.seen_size(screen_size(config))
-    manner = native_manner(grammar, config, size)
-    words = grammar.first_text("Press the key escape.", [])
     picture = _calibration_picture(Rect(0, 0, *size), {})
-    messages = shown_to(grammar, words, picture)
-    if manner.system:
-        messages.insert(0, Message("system", manner.system))
-    settings = {"model": info.name, **manner.settings}
-    reply = server.complete(request_body(settings, messages))
+    asked = _native_question(grammar, config, info, "Press the key escape.", picture)
+    reply = server.complete(asked)
     call = grammar.read(reply.message, reply.finish_reason, size)
     text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
     return Finding("tool calls", True, text)
+
+
+def _native_question(
+    grammar: Grammar, config: Config, info: ModelInfo, task: str, picture: bytes
+) -> bytes:
+    """The request for the first act of a task, as a run in the grammar makes it."""
+    size = grammar.picture.seen_size(screen_size(config))
+    manner = native_manner(grammar, config, size)
+    words = grammar.first_text(task, [])
+    messages = shown_to(grammar, words, picture)
+    if manner.system:
+        messages.insert(0, Message("system", manner.system))
+    return request_body({"model": info.name, **manner.settings}, messages)
 
 
 MARK_COLOURS = {"red": 0xE02020, "green": 0x20A040, "blue": 0x2040E0, "orange": 0xF09010}
@@ -21598,29 +21611,90 @@ class Aim(NamedTuple):
     y: float
 
 
-def check_calibration(config: Config, info: ModelInfo, server: ModelServer) -> Iterator[Finding]:
+class Marked(NamedTuple):
+    """The places that were said of a picture's squares, the last reply, and its question's text."""
+
+    aims: list[Aim]
+    reply: Reply
+    text_chars: int
+
+
+# Asks where the squares of a picture are.
+MarkAsk = Callable[[bytes, Mapping[str, Coordinate]], Marked]
+
+
+def check_calibration(
+    config: Config, info: ModelInfo, server: ModelServer, grammar: Grammar | None = None
+) -> Iterator[Finding]:
     """Asks where the squares of made-up pictures are, and keeps what their places tell.
 
-    That tells what a screenshot costs, whether it was shrunk, and what space the answers are in.
+    That tells what a screenshot costs, whether it was shrunk, and what space the answers are in. In
+    a `grammar` of its own a model clicks one square a request.
     """
-    whole = Rect(0, 0, *screen_size(config))
+    size = screen_size(config)
+    ask: MarkAsk = partial(_ask_for_marks, info, server)
+    if grammar:
+        size = grammar.picture.seen_size(size)
+        ask = partial(_ask_for_clicks, grammar, config, info, server)
+    whole = Rect(0, 0, *size)
     aims: list[Aim] = []
     for number, places in enumerate(MARK_PLACES):
         wanted = dict(zip(MARK_COLOURS, places, strict=True))
-        question = marks_question(wanted)
-        image = _calibration_picture(whole, wanted)
-        messages = [Message("system", MARKS_PROMPT), Message("user", question, image)]
-        settings = {"model": info.name, "temperature": 0, "max_tokens": 300}
-        reply = server.complete(request_body(settings, messages))
+        picture = _calibration_picture(whole, wanted)
+        marked = ask(picture, wanted)
         if number == 0:
-            yield _check_cost(reply, info, whole, len(MARKS_PROMPT + question))
-        aims += _calibration_aims(reply.text, wanted)
+            yield _check_cost(marked.reply, info, whole, marked.text_chars)
+        aims += marked.aims
         if not aims:
             break  # who finds none in one picture finds none in the next
-    yield judge_aims(config, info, server.where, aims)
+    key = calibration_key(config, info, server.where)
+    key = key._replace(grammar=grammar_name(grammar))
+    yield judge_aims(config, key, info.build, aims)
 
 
-def judge_aims(config: Config, info: ModelInfo, where: str, aims: Sequence[Aim]) -> Finding:
+def _ask_for_marks(
+    info: ModelInfo, server: ModelServer, picture: bytes, wanted: Mapping[str, Coordinate]
+) -> Marked:
+    """All squares by one request."""
+    question = marks_question(wanted)
+    messages = [
+        Message("system", MARKS_PROMPT),
+        Message("user", question, picture),
+    ]
+    settings = {
+        "model": info.name,
+        "temperature": 0,
+        "max_tokens": 300,
+    }
+    reply = server.complete(request_body(settings, messages))
+    aims = _calibration_aims(reply.text, wanted)
+    return Marked(aims, reply, len(MARKS_PROMPT + question))
+
+
+def _ask_for_clicks(
+    grammar: Grammar,
+    config: Config,
+    info: ModelInfo,
+    server: ModelServer,
+    picture: bytes,
+    wanted: Mapping[str, Coordinate],
+) -> Marked:
+    """Each square by a request of its own, in the model's grammar; one that is no click is none."""
+    size = grammar.picture.seen_size(screen_size(config))
+    aims: list[Aim] = []
+    for name, truth in wanted.items():
+        task = click_mark_text(name)
+        asked = _native_question(grammar, config, info, task, picture)
+        reply = server.complete(asked)
+        with suppress(ReplyError):
+            call = grammar.read(reply.message, reply.finish_reason, size)
+            place = json_list(call.arguments.get("position"))
+            if len(place) == 2:
+                aims.append(Aim(truth, *place))
+    return Marked(aims, reply, len(asked) - len(picture))
+
+
+def judge_aims(config: Config, key: CalibrationKey, build: str, aims: Sequence[Aim]) -> Finding:
     """Whether the answers lie on the grid, or can be corrected so; a line is kept."""
     x = fit_axis([Pair(aim.truth.x, aim.x) for aim in aims])
     y = fit_axis([Pair(aim.truth.y, aim.y) for aim in aims])
@@ -21629,7 +21703,11 @@ def judge_aims(config: Config, info: ModelInfo, where: str, aims: Sequence[Aim])
         return Finding("calibration", False, text)
     whole = Rect(0, 0, *screen_size(config))
     measured = Calibration(
-        calibration_key(config, info, where), info.build, f"{datetime.now():%Y-%m-%d}", x, y
+        key=key,
+        build=build,
+        measured=f"{datetime.now():%Y-%m-%d}",
+        x=x,
+        y=y,
     )
     notices: list[str] = []
     CalibrationBook(Path(config.dump_dir), notices.append).keep(measured)
@@ -24214,7 +24292,7 @@ def bench_folder(root: Path, about: JsonDict) -> Path:
 
     Raises ConfigError if none can be made.
     """
-    for folder in bench_folders(root)[:1]:
+    for folder in bench_folders(root):
         finished = (folder / BENCH_RESULT).exists()
         if not finished and _read_bench(folder).about == about:
             return folder
@@ -24282,16 +24360,27 @@ def run_bench(
     wanted = {item.name for item in items}
     yield from (line for name, line in kept.items() if name in wanted)
     left = [item for item in items if item.name not in kept]
+    requests = requests_of(left)
     seconds: list[float] = []
     with closing(open_log(folder / BENCH_JOURNAL)) as stream:
         stream.truncate(journal.size)
-        for place, item in enumerate(left):
-            progress(progress_of_bench(item, len(left) - place, seconds))
+        for item in left:
+            progress(progress_of_bench(item, requests, seconds))
             line = bench.measure(item)
-            seconds.append(line.seconds)
+            taken = requests_of([item])
+            requests -= taken
+            seconds.append(line.seconds / taken)
             stream.write(json.dumps(asdict(line)) + "\n")
             stream.flush()
             yield line
+
+
+def requests_of(items: Iterable[BenchItem]) -> int:
+    """About how many requests these take, if none has to be corrected."""
+    total = 0
+    for item in items:
+        total += BENCH_TASK_REQUESTS if item.part == "tasks" else 1
+    return total
 
 
 def progress_of_bench(item: BenchItem, left: int, seconds: Sequence[float]) -> str:
@@ -24843,6 +24932,7 @@ BAR_HEIGHT = 160
 BAR_LEFT = 44  # for the scale
 BAR_TOP = 24  # for the figure of a full bar
 SCATTER_SIDE = 240
+SCATTER_POINT = 3  # the radius of a point
 SCATTER_REACH = 40.0  # grid units from the middle to each side
 
 
@@ -24945,15 +25035,17 @@ def _scatter(lines: Sequence[BenchLine]) -> str:
         x = _scatter_place(line.x - line.true_x)
         y = _scatter_place(line.y - line.true_y)
         kind = "hit" if line.right else "miss"
-        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
+        radius = SCATTER_POINT
+        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>')
     return _drawing("Clicks around their targets", side, side, parts)
 
 
 def _scatter_place(away: float) -> float:
-    """Where on the scatter a distance along one axis stands."""
+    """Where on the scatter a distance along one axis stands; a point at the rim is seen whole."""
     reach = max(away, -SCATTER_REACH)
     reach = min(reach, SCATTER_REACH)
-    return SCATTER_SIDE / 2 * (1 + reach / SCATTER_REACH)
+    middle = SCATTER_SIDE / 2
+    return middle + (middle - SCATTER_POINT) * reach / SCATTER_REACH
 
 
 # -- comparison
@@ -25409,6 +25501,17 @@ turn's two pictures go.""",
 before it cuts down to 2, as each cut makes the server read the rest anew. A run's report and
 --stats tell how much of the prompts the server took from its cache, if it counts that. See
 keep_last_screenshots, prune_screenshots_at and keep_last_thinks.""",
+    "bench": """--bench measures your model on drawn pictures and touches no desktop:
+  --bench quick             in 5 minutes at 5 s a request; without quick it is surer
+  --bench --grammar NAME    asked in that grammar, such as qwen3-vl
+  --bench planner chat      the demo's tasks, too, with each of these profiles
+  --bench native 4          the same 4 times, asked in the grammar of the model's name
+  --bench --compare 1 2     two or more of them side by side, by number, folder or bench.json
+What it leaves is in dumps/bench_0001 and so on: bench.html for people, bench.json for programs, and
+bench_settings.json with the settings that follow, which --config takes. Ctrl+C or a crash loses
+nothing: started again with the same words it goes on. Where the places of a model lie beside the
+grid, --bench and --check keep that in dumps/calibration.json for this server, model, size of
+picture and grammar, and runs correct it; --set calibration=off leaves them as they are.""",
 }
 
 
@@ -25525,8 +25628,7 @@ OPTIONS = (
     Option("--check", "examine desktop, server and model; touches nothing", FLAG),
     Option(
         "--bench",
-        "measure your model on drawn pictures; quick: 4 minutes at 5 s a request;"
-        " profiles and a number: so often on the demo's tasks",
+        "measure your model on drawn pictures (quick: 4 minutes at 5 s a request; --help bench)",
         {"nargs": "*", "metavar": "WORD"},
     ),
     Option(
@@ -25976,7 +26078,7 @@ def measure_model(
     tasks = task_items(order.profiles, order.runs)
     grammars = called_grammars(grammar, info)
     items = [*bench_items(order.plan, BENCH_SEED, whole, grammars), *tasks]
-    requests = len(items) + len(tasks) * BENCH_TASK_REQUESTS
+    requests = requests_of(items)
     lasts = minutes_text(requests * BENCH_SECONDS)
     tell.say(
         f"Measuring {info.name} with some {requests} requests on drawn pictures,"

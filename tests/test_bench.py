@@ -55,6 +55,23 @@ class Faults(unittest.TestCase):
         self.assertEqual((settings["lmstudio_model"], settings["calibration"]), ("tiny", True))
         agent.load_config({"bench": settings})
 
+    def test_what_a_swollen_picture_costs_of_small_targets_its_calibration_gives_back(self) -> None:
+        model = Faulty(6, scale=1.0106, noise=0.0)
+        bench = agent.Bench(model, WHOLE, "tools", draws=False)
+        items = agent.pointing_items(6, 60, WHOLE)
+        lines = [bench.measure(item) for item in items]
+        result = agent.bench_result({}, lines)
+        assert result.x and result.y
+        key = agent.CalibrationKey("", "", "", "")
+        correction = agent.Calibration(key, "", "", result.x, result.y).correction
+        missed = corrected = 0
+        for item, line in zip(items, lines, strict=True):
+            meant = correction.place(agent.Coordinate(int(line.x), int(line.y)))
+            missed += not line.right
+            corrected += item.target.contains(agent.to_point(meant, WHOLE))
+        self.assertGreaterEqual(missed, 5)
+        self.assertEqual(corrected, 60)
+
     def test_a_model_whose_places_mean_nothing_is_not_said_to_be_corrected(self) -> None:
         result = measured(Faulty(4, scale=0.5))
         (told,) = [item for item in agent.bench_advice(result) if "refused" in item.text]
@@ -151,6 +168,12 @@ class Journals(unittest.TestCase):
         self.assertEqual(model.asked, len(self.items))
         self.assertIn(f"{len(self.items) - 5} requests left", "".join(self.said))
 
+    def test_a_task_counts_as_the_requests_that_it_takes_in_the_time_that_is_left(self) -> None:
+        items = [*agent.task_items(["planner"], 2), *agent.cost_items()]
+        self.assertEqual(agent.requests_of(items), 6 * agent.BENCH_TASK_REQUESTS + 1)
+        told = agent.progress_of_bench(items[0], 91, [2.0, 4.0, 3.0])
+        self.assertIn("91 requests left, about 5 min", told)
+
     def test_another_model_begins_a_folder_of_its_own(self) -> None:
         self.lines(Faulty(1), {"model": "one"})
         self.lines(Faulty(1), {"model": "two"})
@@ -163,6 +186,11 @@ class Journals(unittest.TestCase):
         with mock.patch.object(agent, "bench_folders", return_value=[]):
             folder = agent.bench_folder(self.root, {"model": "tiny"})
         self.assertEqual(folder.name, "bench_0002")
+
+    def test_an_unfinished_bench_is_gone_on_with_after_another_one_was_begun(self) -> None:
+        for model in ("one", "two"):
+            agent.bench_folder(self.root, {"model": model})
+        self.assertEqual(agent.bench_folder(self.root, {"model": "one"}).name, "bench_0001")
 
     def test_lines_that_somebody_changed_are_asked_again(self) -> None:
         self.lines(Faulty(1), {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -141,6 +142,20 @@ class Native(unittest.TestCase):
             corrected.append(found.correction != agent.NO_CORRECTION)
         self.assertEqual(corrected, [True, False])
 
+    def test_check_has_such_a_model_click_the_squares_and_keeps_that_for_its_grammar(self) -> None:
+        for grammar in SAID:
+            with self.subTest(grammar):
+                model: Any = Clicking(grammar, agent.Size(1280, 720), 0.98)
+                spoken = agent.GRAMMARS[grammar]
+                found = list(
+                    agent.check_calibration(self.config(), model.discover(), model, spoken)
+                )
+                self.assertEqual([finding.fine for finding in found], [True, True], found)
+                self.assertIn("corrected from now on: scale 0.98", found[1].text)
+                self.assertEqual(len(model.requests), 12)
+                known = agent.CalibrationBook(self.root).entries()
+                self.assertEqual(known[0].key.grammar, grammar)
+
     def test_a_model_that_was_trained_in_another_grammar_is_advised_it(self) -> None:
         config = self.config()
         lines = []
@@ -154,6 +169,31 @@ class Native(unittest.TestCase):
         self.assertEqual(settings["executor_grammar"], "qwen3-vl")
         agent.load_config({"bench": settings})
         self.assertEqual(config.executor_grammar, "")
+
+
+class Clicking(Trained):
+    """The same before pictures with squares: it clicks the one that is asked for."""
+
+    def complete(self, body: bytes) -> agent.Reply:
+        request = json.loads(body)
+        self.requests.append(request)
+        words, png = "", b""
+        for part in request["messages"][-1]["content"]:
+            words += part.get("text", "")
+            if "image_url" in part:
+                png = agent.base64.b64decode(part["image_url"]["url"].partition(",")[2])
+        (name,) = re.findall(r"the middle of the (\w+) square", words)
+        rgb, width, _ = agent.png_to_rgb(png)
+        colour = agent.MARK_COLOURS[name].to_bytes(3, "big")
+        first, last = rgb.find(colour * 2) // 3, rgb.rfind(colour * 2) // 3 + 1
+        x, y = (first % width + last % width) / 2, (first // width + last // width) / 2
+        item = agent.BenchItem("pointing", name, "", None)
+        left, top = round(x), round(y)
+        thing = agent.BenchThing("icon", agent.Rect(left, top, 1, 1), name)
+        item = agent.replace(item, scene=agent.BenchScene(things=[thing]))
+        content = self.said("click") % self.place(item)
+        message = {"role": "assistant", "content": content}
+        return agent.Reply(message, "stop", agent.Usage(None, None, None), "", 1.0, 1)
 
 
 class Plain:

@@ -62,11 +62,15 @@ def run_task(scale: float, *options: str, check: bool) -> tuple[Run, str]:
         ), said
 
 
-def acts(run: Run) -> list[Any]:
-    """What was done, without the waits."""
+# What the model does only where a busy machine shows late what came of an act: it waits, or tries once more.
+TRIES = ("shift", "escape", "Open field", "Notepad page")
+
+
+def steps(run: Run) -> list[Any]:
+    """What was done, each once: on a busy machine a perfect model, too, does some of it twice."""
     done = [entry["args"] for entry in run.journal if entry["kind"] == "intent"]
     named = [args.get("element_name") or args.get("text") or args.get("key") for args in done]
-    return [name for name in named if name != "shift"]
+    return [name for name in dict.fromkeys(named) if name not in TRIES]
 
 
 class TheShiftedModel(unittest.TestCase):
@@ -81,7 +85,7 @@ class TheShiftedModel(unittest.TestCase):
         self.assertIn(f"corrected from now on: scale {SCALE}", said)
         self.assertIn("Places are corrected as measured", corrected.output)
         self.assertTrue(corrected.completed, str(corrected))
-        self.assertEqual(acts(corrected), acts(perfect))
+        self.assertEqual(steps(corrected), steps(perfect))
 
     def test_a_calibration_that_is_switched_off_corrects_nothing(self) -> None:
         run, said = run_task(SCALE, "--set", "calibration=off", check=True)
