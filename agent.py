@@ -10566,6 +10566,12 @@ class PictureRule:
     factor: int  # both sides are multiples of it, in pixels
     least_pixels: int
     most_pixels: int
+    token_side: int = 0  # pixels of the square that is one token; 0: as many as the factor
+
+    def tokens(self, size: Size) -> int:
+        """What a picture of that size costs."""
+        side = self.token_side or self.factor
+        return size.pixels // side**2
 
     def seen_size(self, sent: Size) -> Size:
         """The size to which the server brings a picture before the model sees it.
@@ -11896,7 +11902,8 @@ _ROWS = (
         partial(json_frame, "", ACTION_FORMAT),
         also=OWL15_ALSO,
         example=_CALL_EXAMPLE,
-        picture=PictureRule(16, 3_136, 10_035_200),
+        # It is made of Qwen3-VL, whose token is 32 x 32 pixels (QwenLM/Qwen3-VL, README.md).
+        picture=PictureRule(16, 3_136, 10_035_200, token_side=32),
         sampling=_OWL_SAMPLING,
         screenshots=5,
         matches=re.compile(r"gui-?owl-?1[.-]5|gui-?plus"),
@@ -16791,7 +16798,7 @@ def room_of_steps(engine: Engine, native: Native, look: Look, words: str) -> int
     manner = native_manner(native.grammar, engine.config, picture)
     said = len(manner.system + words) // CHARACTERS_OF_A_TOKEN
     reply = _number(manner.settings.get("max_tokens")) or 0
-    cost = picture.pixels // native.grammar.picture.factor**2
+    cost = native.grammar.picture.tokens(picture)
     free = native.context - said - int(reply) - cost
     shown = deque[NativeTurn]()
     for turn in reversed(native.shown):

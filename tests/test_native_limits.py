@@ -79,6 +79,14 @@ class FullContexts(NativeCase):
         self.assertEqual(len(self.asked(engine)), 2)
 
 
+class SmallContexts(NativeCase):
+    def test_a_picture_costs_what_the_model_makes_of_it(self) -> None:
+        wanted = {"qwen3-vl": 3600, "gui-owl-1.5": 3600, "ui-tars-1.5": 4702}
+        for name, tokens in wanted.items():
+            rule = agent.GRAMMARS[name].picture
+            self.assertEqual(rule.tokens(agent.Size(2560, 1440)), tokens)
+
+
 class RecoveryKeys(NativeCase):
     def test_the_model_is_told_once_of_keys_that_it_did_not_press(self) -> None:
         engine, state = self.engine(answers(CLICK), "native", executor_grammar="qwen3-vl")
