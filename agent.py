@@ -1254,7 +1254,17 @@ class Secrets:
         for spelling, finder, name in self._spellings:
             if spelling in value:
                 value = finder.sub(name, value)
-        return value
+        return self._hide_cut(value) if CUT in value else value
+
+    def _hide_cut(self, text: str) -> str:
+        """The text without beginnings of values, which are left where `cut` tore one.
+
+        A shorter one stays: whether it is hidden would tell how a value begins.
+        """
+        for spelling, _, name in self._spellings:
+            for length in range(len(spelling) - 1, SECRET_CHARS_SAFE - 1, -1):
+                text = text.replace(spelling[:length] + CUT, name + CUT)
+        return text
 
     def _hide_key(self, key: object) -> Any:
         return key if key in self._fixed else self.hide(key)
@@ -1487,6 +1497,18 @@ class KnownControls:
 Region = tuple[int, int, int, int]  # left, top, right, bottom on the grid
 PLANNING = "PLANNING"  # the two modes of a run with a planner
 EXECUTION = "EXECUTION"
+
+
+def on_grid(box: Rect, frame: Frame) -> Region:
+    """A box in a frame's pixels as places on the grid."""
+    x = GRID / frame.width
+    y = GRID / frame.height
+    return (
+        round(box.left * x),
+        round(box.top * y),
+        round(box.right * x),
+        round(box.bottom * y),
+    )
 
 
 class Args(Protocol):
@@ -14229,7 +14251,10 @@ def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> R
     if before == after:
         return None
     bands = _differing_bands(before, after, width)
-    carets = [band for band in bands if _is_caret(band, scale)]
+    carets = []
+    for band in bands:
+        if _is_caret(band, scale):
+            carets.append(band)
     if len(carets) == 1:
         bands.remove(carets[0])
     region: Rect | None = None
@@ -14240,9 +14265,8 @@ def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> R
 
 
 def _is_caret(band: Band, scale: int) -> bool:
-    box = Rect.between(*band)
-    width = box.width * scale
-    height = box.height * scale
+    width = (band.right - band.left) * scale
+    height = (band.bottom - band.top) * scale
     narrow = width <= CARET_WIDTH
     return narrow and height in CARET_HEIGHT
 
@@ -14252,25 +14276,35 @@ def _differing_bands(before: bytes, after: bytes, width: int) -> list[Band]:
     bands: list[Band] = []
     stride = width * 4
     for y, begin in enumerate(range(0, len(after), stride)):
-        end = begin + stride
-        old = before[begin:end]
-        new = after[begin:end]
+        row = slice(begin, begin + stride)
+        old = before[row]
+        new = after[row]
         if old == new:
             continue
-        if not bands or bands[-1].bottom < y:
+        if bands and bands[-1].bottom == y:
+            band = _with_row(bands.pop(), old, new)
+        else:
             left, right = _differing_columns(old, new)
-            bands.append(Band(left, y, right, y + 1))
-            continue
-        band = bands.pop()
-        left = band.left
-        right = band.right
-        # Rows of one thing mostly differ between the same columns, which is quickly seen.
-        if old[: left * 4] != new[: left * 4] or old[right * 4 :] != new[right * 4 :]:
-            own_left, own_right = _differing_columns(old, new)
-            left = min(left, own_left)
-            right = max(right, own_right)
-        bands.append(Band(left, band.top, right, y + 1))
+            band = Band(left, y, right, y + 1)
+        bands.append(band)
     return bands
+
+
+def _with_row(band: Band, old: bytes, new: bytes) -> Band:
+    """The band and the row below it, between the columns in which either differs."""
+    bottom = band.bottom + 1
+    before_it = slice(band.left * 4)
+    behind_it = slice(band.right * 4, None)
+    # Rows of one thing mostly differ between the same columns, which is quickly seen.
+    if old[before_it] == new[before_it] and old[behind_it] == new[behind_it]:
+        return band._replace(bottom=bottom)
+    left, right = _differing_columns(old, new)
+    return Band(
+        left=min(band.left, left),
+        top=band.top,
+        right=max(band.right, right),
+        bottom=bottom,
+    )
 
 
 def _differing_columns(old: bytes, new: bytes) -> tuple[int, int]:
@@ -14290,26 +14324,11 @@ def _differing_columns(old: bytes, new: bytes) -> tuple[int, int]:
 def part_of(pixels: bytes, width: int, box: Rect) -> tuple[bytes, ...]:
     """The rows of a box in a picture of `width` pixels a row; the box lies inside of it."""
     rows = []
-    length = box.width * 4
     for y in range(box.top, box.bottom):
-        first = (y * width + box.left) * 4
-        row = pixels[first : first + length]
-        rows.append(row)
+        row = y * width
+        columns = slice((row + box.left) * 4, (row + box.right) * 4)
+        rows.append(pixels[columns])
     return tuple(rows)
-
-
-def on_grid(box: Rect, frame: Frame) -> Region:
-    """A box in a frame's pixels as places on the grid."""
-    x = GRID / frame.width
-    y = GRID / frame.height
-    right = box.left + box.width
-    bottom = box.top + box.height
-    return (
-        round(box.left * x),
-        round(box.top * y),
-        round(right * x),
-        round(bottom * y),
-    )
 
 
 def window_box(frame: Frame) -> Rect:
@@ -14328,8 +14347,7 @@ def window_box(frame: Frame) -> Rect:
 
 def _sides(box: Rect) -> Region:
     """The box as four plain numbers: left, top, width, height."""
-    left, top, width, height = box
-    return left, top, width, height
+    return box[:]
 
 
 def window_program(frame: Frame) -> str:
