@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pixel_model import VOCABULARIES, PixelModel, Step, Task
-from rig import Desktop, Driver, run_notepad
+from rig import AGENT, Desktop, Driver, run_notepad, windows_path
 
 TASK = Task("Grüße from open_app: 5 € & more", r"C:\in fewer turns.txt")
 
@@ -39,7 +39,40 @@ class FewerTurns(PixelModel):
         return super().patient(step)
 
 
+CLIPBOARD = """
+import ctypes, sys
+sys.path.insert(0, sys.argv[1])
+import agent
+api = agent.load_win32()
+lengths = [agent.clipboard_text_length(api)]
+user = ctypes.WinDLL("user32")
+kernel = ctypes.WinDLL("kernel32")
+kernel.GlobalAlloc.restype = kernel.GlobalLock.restype = ctypes.c_void_p
+kernel.GlobalAlloc.argtypes = [ctypes.c_uint32, ctypes.c_size_t]
+kernel.GlobalLock.argtypes = kernel.GlobalUnlock.argtypes = [ctypes.c_void_p]
+user.SetClipboardData.argtypes = [ctypes.c_uint32, ctypes.c_void_p]
+memory = kernel.GlobalAlloc(2, 26)
+ctypes.memmove(kernel.GlobalLock(memory), "Hello, Zoë!!\\0".encode("utf-16-le"), 26)
+kernel.GlobalUnlock(memory)
+user.OpenClipboard(None)
+user.EmptyClipboard()
+user.SetClipboardData(13, memory)
+lengths.append(agent.clipboard_text_length(api))  # while it is open: nobody can tell
+user.CloseClipboard()
+lengths.append(agent.clipboard_text_length(api))
+print(lengths)
+"""
+
+
 class MoreTools(unittest.TestCase):
+    def test_the_length_of_the_clipboards_text_is_known(self) -> None:
+        with Desktop() as desktop:
+            folder = windows_path(AGENT.parent)
+            code, output = desktop.run("-c", CLIPBOARD, folder, timeout=60)
+        self.assertIn("12]", output)
+        self.assertTrue(output.startswith("[0, "), output)
+        self.assertEqual(code, 0, output)
+
     def test_programs_are_opened_by_name_and_windows_changed_by_title(self) -> None:
         with Desktop() as desktop:
             driver = Driver(desktop)
