@@ -93,7 +93,7 @@ class Settling(EngineCase):
         look = engine.eyes.look(1)
         performed = engine.actuator.perform
 
-        def perform(act, seen):
+        def perform(act, seen, last=True):
             result = performed(act, seen)
             began[0] = clock.now()
             return result
