@@ -1322,7 +1322,9 @@ class Secrets:
         for spelling, finder, name in self._spellings:
             if spelling in value:
                 value = finder.sub(name, value)
-        return self._hide_cut(value) if CUT in value else value
+        if CUT in value:
+            value = self._hide_cut(value)
+        return value
 
     def _hide_cut(self, text: str) -> str:
         """The text without beginnings of values, which are left where `cut` tore one.
@@ -1330,12 +1332,16 @@ class Secrets:
         A shorter one stays: whether it is hidden would tell how a value begins.
         """
         for spelling, _, name in self._spellings:
+            hidden = name + CUT
             for length in range(len(spelling) - 1, SECRET_CHARS_SAFE - 1, -1):
-                text = text.replace(spelling[:length] + CUT, name + CUT)
+                torn = spelling[:length] + CUT
+                text = text.replace(torn, hidden)
         return text
 
     def _hide_key(self, key: object) -> Any:
-        return key if key in self._fixed else self.hide(key)
+        if key in self._fixed:
+            return key
+        return self.hide(key)
 
 
 ####################################################################################################
@@ -6279,6 +6285,7 @@ def _letters() -> dict[int, str | None]:
 _LETTERS = _letters()
 
 
+@lru_cache(maxsize=256)  # the same titles and labels come again and again
 def fold_letters(text: str) -> str:
     """The text with each letter as the plain Latin one that it looks like, if there is one.
 
