@@ -6407,6 +6407,7 @@ def _letters() -> dict[int, str | None]:
 _LETTERS = _letters()
 
 
+@lru_cache(maxsize=256)  # the same titles and labels come again and again
 def fold_letters(text: str) -> str:
     """The text with each letter as the plain Latin one that it looks like, if there is one.
 
@@ -6891,8 +6892,8 @@ COMMANDS = (
     r"|\b(iex|iwr|irm|invoke-\w+|start-process|set-executionpolicy|wscript|cscript|wmic)\b"
     r"|\b(vssadmin|bcdedit|takeown|icacls|taskkill|msiexec)\b|^(?=.*\b(curl|wget)\b).*[|;]"
     r"|^ri -|\b(sc|net) (stop|start|delete|create|config) |%comspec%|\bsudo |\bdd if=|\bchmod -r"
-    r"|\b(ba|z|k|da)?sh (-[a-z]|<\()|\bpython[\d.]* -c|\bfind .* -(delete|exec)|\bfsutil "
-    r"|\bstart \\\\|\brobocopy .*/mir|\bgit (push .*--?f|reset --hard|clean -)|:\|: ?&"
+    r"|\b(ba|z|k|da)?sh (-[a-z]|<\()|\bpython[\d.]* -c|\bfind .{0,80} -(delete|exec)|\bfsutil "
+    r"|\bstart \\\\|\brobocopy .{0,80}/mir|\bgit (push .{0,80}--?f|reset --hard|clean -)|:\|: ?&"
 )
 TERMINALS = (
     r"^(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl\w*|bash|sh|mintty|"
@@ -7015,7 +7016,7 @@ RISKS: Mapping[str, Sequence[Rule]] = {
     "run": (
         {"entered": "."},
         {"act": "^(double|triple)_click$", "label": RUNNABLE},
-        {"enters": "enter", "program": EXPLORER, "before": rf"click .*{RUNNABLE}.*$(?!\n)"},
+        {"enters": "enter", "program": EXPLORER, "before": rf"^\w*click (?!.*\n).*{RUNNABLE}"},
         {"label": OPEN_WORDS, "program": EXPLORER, "before": rf"^right_click .*{RUNNABLE}"},
     ),
     "terminal": ({"program": TERMINALS}, {"window": TERMINAL_TITLES}),

@@ -1,9 +1,11 @@
 """Random chords, coordinates, drags and texts against the gates: python -m tests.fuzz_gates 1000000 [SEED]
 
-Each act goes through Actuator.perform on a plain recording desktop. What arrives is judged by rules written here anew,
-without the program's own tables: no event outside the working area, none to a forbidden window, no blocked chord down,
-no text over the limit, nothing held afterwards, nothing at all from a refused act, and nothing from a risky one without
-a yes of the last minute to this act in this window, on a screen that still looks as in the model's picture.
+Each act goes through Actuator.perform on a plain recording desktop, one of several steps step by step as the turn engine
+takes it. What arrives is judged by rules written here anew, without the program's own tables: no event outside the
+working area, none to a forbidden window, no blocked chord down, no text over the limit or while a key is down, nothing
+held afterwards but what key_down and mouse_down may hold for three further acts, nothing pressed by a refused act, no
+program started that is not on the list, and nothing from a risky act without a yes of the last minute to this act in
+this window, on a screen that still looks as in the model's picture. Keys that earlier acts hold count for a chord.
 """
 
 from __future__ import annotations
@@ -40,6 +42,24 @@ RISKY_LABELS = [
 LABELS = [*RISKY_LABELS, "x", "Save", "Pin to taskbar", "Order by name", "Format menu"]
 RISKY_TEXTS = ["rm -rf /", "rd/s/q c:\\", "a\n{{PIN}}"]
 RISKY_CHORDS = [{"shift", "delete"}, {"alt", "f4"}]
+PROGRAMS = [
+    agent.Program("Notepad", "n.lnk", ("notepad.exe",)),
+    agent.Program("Command Prompt", "c.lnk", ("cmd.exe",)),
+    agent.Program("My Bank", "b.lnk", ("bank.exe",)),
+    agent.Program("Paint", "p.lnk", ("evil.bat",)),
+]
+RISKY_PROGRAMS = ["Command Prompt", "cmd", "ＣＭＤ", "Paint"]
+PROGRAM_NAMES = [
+    *RISKY_PROGRAMS,
+    "Notepad",
+    "notepad.exe",
+    "My B\u0430nk",
+    "C:\\x\\notepad.exe",
+    "cmd /c x",
+]
+TITLES = ["Editor", "My BANK - Browser", "Task Manager", "cmd", "Desktop", "e", "nothing"]
+HOLDING_TOOLS = ("key_down", "mouse_down")
+HELD_FOR = 3  # further acts
 YES_S = 60
 SIDES = [
     ("ctrl", "lctrl", "rctrl", "Control", "STRG", "lcontrol"),
@@ -74,6 +94,7 @@ class Recorder:
         self.clock, self.place, self.front = clock, Point(0, 100), WINDOWS[0]
         self.down, self.wrong, self.events = set[tuple[str, str]](), list[str](), 0
         self.grey = 0  # of the whole screen
+        self.tapped = False  # a key that opens a menu was let go of last, by the present act
 
     def capture(self, area: Rect, width: int, height: int) -> agent.Frame:
         return self.look(0, self.front)
@@ -108,7 +129,11 @@ class Recorder:
         return [self.front, *WINDOWS]
 
     def programs(self) -> list[agent.Program]:
-        return []
+        return PROGRAMS
+
+    def start_program(self, program: agent.Program) -> None:
+        self.judge(program not in PROGRAMS or "Bank" in program.name, f"start of {program.name}")
+        self.front = agent.Window(6, program.name, "x.exe", Rect(0, 60, 400, 300))
 
     def bring_to_front(self, window: agent.Window) -> None:
         self.judge(window.handle in FORBIDDEN, f"{window.title} to the front")
@@ -138,10 +163,9 @@ class Recorder:
 
     def button(self, name: str, down: bool) -> None:
         window = self.window_at(self.place)
-        self.judge(
-            down and (window.handle in FORBIDDEN or not AREA.contains(self.place)),
-            f"{name} on {window.title}",
-        )
+        if down:  # to let go of something is no harm anywhere
+            bad = window.handle in FORBIDDEN or not AREA.contains(self.place)
+            self.judge(bad, f"{name} on {window.title}")
         self.hold("button", name, down)
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
@@ -149,52 +173,85 @@ class Recorder:
 
     def key(self, name: str, down: bool) -> None:
         self.hold("key", name, down)
-        held = set[str]().union(*(plain(key) for kind, key in self.down if kind == "key"))
-        bad = any(chord <= held for chord in BLOCKED) or self.front.handle in FORBIDDEN
-        self.judge(down and bad, f"keys {sorted(held)} to {self.front.title}")
+        self.tapped = not down and bool(plain(name) & {"win", "alt"})
+        if down:
+            held = self.held_keys()
+            bad = any(chord <= held for chord in BLOCKED) or self.front.handle in FORBIDDEN
+            self.judge(bad, f"keys {sorted(held)} to {self.front.title}")
+
+    def held_keys(self) -> set[str]:
+        """The keys that are down, sides aside."""
+        return set[str]().union(*(plain(key) for kind, key in self.down if kind == "key"))
 
     def text(self, text: str) -> None:
-        bad = self.front.handle in FORBIDDEN or len(text) > TEXT_MOST
-        self.judge(bad, f"text of {len(text)} to {self.front.title}")
+        keys = self.held_keys()
+        bad = self.front.handle in FORBIDDEN or len(text) > TEXT_MOST or bool(keys)
+        self.judge(bad, f"text of {len(text)} to {self.front.title} with {keys} down")
+        self.note(self.tapped, "a text for the menu that a held key opened")
 
     def hold(self, kind: str, name: str, down: bool) -> None:
         (self.down.add if down else self.down.discard)((kind, name))
 
 
+KINDS = """press_key press_key press_key click double_click right_click drag drag type_text type_text scroll_down
+key_down key_down key_up mouse_down mouse_up open_app focus_window scroll move""".split()
+
+
+def random_chord(rng: random.Random, sides: int = 3) -> str:
+    keys = [rng.choice(side) for side in rng.sample(SIDES, rng.randint(0, sides))]
+    keys += rng.sample(PLAIN, rng.randint(0, 1))
+    rng.shuffle(keys)
+    return rng.choice(("+", " + ", "+")).join(keys) or "a"
+
+
+def random_typing(rng: random.Random, place: list[int]) -> dict[str, Any]:
+    """A text, with whatever it may take before and after it."""
+    text = "".join(rng.choices("ab\n\tß😀 ", k=rng.randint(1, 2 * TEXT_MOST)))
+    given: dict[str, Any] = {"text": rng.choice([text, text, text, *RISKY_TEXTS])}
+    more = {"position": place, "clear": True, "submit": True}
+    return given | {name: more[name] for name in more if rng.random() < 0.2}
+
+
 def random_call(rng: random.Random) -> ToolCall:
     """One call as a model might make it; coordinates a little beyond the grid, too."""
-    kind = rng.choice(
-        "press_key press_key click double_click right_click drag drag type_text scroll_down".split()
-    )
-    if kind == "press_key":
-        keys = [rng.choice(side) for side in rng.sample(SIDES, rng.randint(0, 3))]
-        keys += rng.sample(PLAIN, rng.randint(0, 1))
-        rng.shuffle(keys)
-        return ToolCall(kind, {"key": rng.choice(("+", " + ", "+")).join(keys) or "a"})
-    if kind == "type_text":
-        text = "".join(rng.choices("ab\n\tß😀 ", k=rng.randint(1, 2 * TEXT_MOST)))
-        return ToolCall(kind, {"text": rng.choice([text, text, text, *RISKY_TEXTS])})
+    kind = rng.choice(KINDS)
     places = [[rng.randint(-20, 1020) for _ in range(2)] for _ in range(2)]
-    if kind == "drag":
-        return ToolCall(
-            kind, {"element_name": rng.choice(LABELS), "start": places[0], "end": places[1]}
-        )
-    return ToolCall(
-        kind,
-        {}
-        if kind == "scroll_down"
-        else {"element_name": rng.choice(LABELS), "position": places[0]},
-    )
+    label = {"element_name": rng.choice(LABELS)}
+    if kind == "press_key":
+        then = [random_chord(rng) for _ in range(rng.choice((0, 0, 0, 1, 3)))]
+        given: dict[str, Any] = {"key": random_chord(rng)} | ({"then": then} if then else {})
+    elif kind in ("key_down", "key_up"):
+        held = rng.choice(("shift", "RShift", "lalt", "win", "ctrl", random_chord(rng, 1)))
+        given = {"key": held}
+    elif kind == "type_text":
+        given = random_typing(rng, places[0])
+    elif kind == "drag":
+        given = label | {"start": places[0], "end": places[1]}
+    elif kind == "open_app":
+        given = {"name": rng.choice(PROGRAM_NAMES)}
+    elif kind == "focus_window":
+        given = {"title": rng.choice(TITLES)}
+    elif kind == "scroll":
+        given = {"ticks": rng.choice((-1, 2)), "position": places[0]}
+    elif kind == "scroll_down":
+        given = {}
+    else:
+        given = {"position": places[0]} | (label if kind != "move" else {})
+    return ToolCall(kind, given)
 
 
-def is_risky(act: agent.Act) -> bool:
-    """Whether an act is one of the few that are certainly risky, by its plain words alone."""
+def is_risky(act: agent.Act, held: set[str]) -> bool:
+    """Whether an act is one of the few that are certainly risky, by its plain words and the keys that are held."""
     values = vars(act.args)
-    keys = set[str]().union(*(plain(key) for key in str(values.get("key", "")).split("+")))
+    keys = set[str]()
+    if act.name != "key_up" and values.get("key"):
+        keys = set[str]().union(*(plain(key) for key in str(values["key"]).split("+")))
+    chords = [chord for chord in RISKY_CHORDS if chord - {"shift", "alt"} <= keys]
     return (
         values.get("element_name") in RISKY_LABELS
         or values.get("text") in RISKY_TEXTS
-        or any(chord <= keys for chord in RISKY_CHORDS)
+        or values.get("name") in RISKY_PROGRAMS
+        or any(chord <= keys | held for chord in chords)
     )
 
 
@@ -208,6 +265,8 @@ class Person:
 
     def windows(self) -> list[int]:
         """Which windows the act reaches: those under its places, or the one in front."""
+        if self.act and self.act.name == "open_app":
+            return [0]
         values = vars(self.act.args).values() if self.act else []
         places = [agent.to_point(at, AREA) for at in values if isinstance(at, agent.Coordinate)]
         found = [self.desktop.window_at(place) for place in places] or [self.desktop.front]
@@ -246,57 +305,139 @@ def separate_presses(actuator: agent.Actuator, desktop: Recorder, rng: random.Ra
         actuator.release()
 
 
+class Held:
+    """What may still be down, as the judge counts it: for how many further acts."""
+
+    def __init__(self) -> None:
+        self.acts: dict[tuple[str, str], int] = {}
+
+    def after(self, act: agent.Act, performed: agent.Performed, down: set[tuple[str, str]]) -> None:
+        """One act is over."""
+        if performed.refused:
+            self.acts.clear()
+            return
+        self.acts = {
+            what: acts - 1 for what, acts in self.acts.items() if acts > 1 and what in down
+        }
+        if act.name in HOLDING_TOOLS:
+            kind = "key" if act.name == "key_down" else "button"
+            self.acts |= {what: HELD_FOR for what in down if what[0] == kind}
+
+
+class Trial:
+    """The actuator, the person, and what is known of both."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng, clock = random.Random(seed), VirtualClock(look_s=1.0)
+        self.counts, self.held, self.number = Counter[str](), Held(), 0
+        self.desktop = Recorder(clock)
+        settings = {
+            "blocked_windows": "*bank*",
+            "text_chars_most": TEXT_MOST,
+            "minutes_most": 0,
+            "acts_per_minute": 10000,
+            "drag_steps": 4,
+        }
+        config = agent.load_config({"fuzz": settings})
+        self.person = Person(self.rng, self.desktop)
+        self.actuator = agent.Actuator(
+            self.desktop, config, clock, agent.Stop(), confirm=self.person.answer
+        )
+        self.last: agent.Act | None = None
+
+    def change(self) -> None:
+        """The screen goes its own ways."""
+        if not self.held.acts or self.rng.random() < 0.3:  # held keys are tried in one window
+            self.desktop.front = self.rng.choice(WINDOWS)
+        if self.rng.random() < 0.05:
+            self.desktop.grey = self.rng.choice((0, 100, 200))
+
+    def separate_presses(self) -> None:
+        """Keys pressed one by one by a tool that holds them."""
+        self.number += 1
+        self.change()
+        self.actuator.area, self.actuator._place = AREA, None
+        try:
+            separate_presses(self.actuator, self.desktop, self.rng)
+        except agent.ToolError as error:
+            self.counts[error.kind] += 1
+        else:
+            self.counts["done"] += 1
+        self.held.acts.clear()
+        self.judge_held()
+
+    def act(self) -> None:
+        """A random act, step by step until one is refused or leads to another window."""
+        self.change()
+        front, seen = self.desktop.front, self.desktop.front
+        if self.rng.random() < 0.1:
+            seen = self.rng.choice(WINDOWS)
+        again = not self.held.acts and self.rng.random() < 0.3
+        try:
+            act = self.last if again and self.last else WORDS.parse(self.call())
+        except agent.ToolError as error:  # a call that cannot be read
+            self.number += 1
+            self.counts["outside" if "outside" in str(error) else error.kind] += 1
+            return
+        self.last = act
+        for step in agent.steps_of(act):
+            if self.step(step, seen) or self.desktop.front != front:
+                break
+
+    def call(self) -> ToolCall:
+        """A random call; while keys are held often one that they make another of."""
+        if self.held.acts and self.rng.random() < 0.8:
+            if self.rng.random() < 0.3:
+                return ToolCall("type_text", {"text": "a"})
+            return ToolCall("press_key", {"key": self.rng.choice("delete Del f4 F4 l".split())})
+        return random_call(self.rng)
+
+    def step(self, act: agent.Act, seen: agent.Window) -> bool:
+        """Whether one step was refused."""
+        self.number += 1
+        desktop, person = self.desktop, self.person
+        frame = desktop.look(self.number, seen)
+        if self.rng.random() < 0.03:
+            desktop.grey = self.rng.choice((0, 100, 200))
+        events, person.act, risky = desktop.events, act, is_risky(act, desktop.held_keys())
+        desktop.tapped = False
+        performed = self.actuator.perform(act, frame)
+        if risky and desktop.events != events and performed.acted:
+            changed = frame.clean[0] != desktop.grey and act.name != "open_app"  # done to no place
+            desktop.note(changed, f"{act} on a changed screen")
+            desktop.note(not person.allowed(), f"{act} without a yes")
+            self.counts["risky, allowed"] += 1
+            person.yes = None
+        if performed.refused and performed.sent == 0 and desktop.events != events:
+            desktop.wrong.append(f"events of a refused act: {performed.result}")
+        self.held.after(act, performed, desktop.down)
+        self.judge_held()
+        self.counts[
+            "outside" if "outside" in performed.result else performed.refused or "done"
+        ] += 1
+        return bool(performed.refused)
+
+    def judge_held(self) -> None:
+        """Nothing is down but what an act was to hold, and not for long."""
+        stuck = self.desktop.down - self.held.acts.keys()
+        if stuck:
+            self.desktop.wrong.append(f"held: {stuck}")
+            self.desktop.down -= stuck
+
+
 def fuzz(count: int, seed: int = 0) -> Counter[str]:
     """Counts what became of `count` random acts; `violations` is what should be 0."""
-    rng, clock, counts = random.Random(seed), VirtualClock(look_s=1.0), Counter[str]()
-    desktop = Recorder(clock)
-    settings = {
-        "blocked_windows": "*bank*",
-        "text_chars_most": TEXT_MOST,
-        "minutes_most": 0,
-        "acts_per_minute": 10000,
-        "drag_steps": 4,
-    }
-    config = agent.load_config({"fuzz": settings})
-    person = Person(rng, desktop)
-    actuator = agent.Actuator(desktop, config, clock, agent.Stop(), confirm=person.answer)
-    last: agent.Act | None = None
-    for number in range(1, count + 1):
-        desktop.front = rng.choice(WINDOWS)
-        seen = rng.choice(WINDOWS) if rng.random() < 0.1 else desktop.front
-        frame = desktop.look(number, seen)
-        if rng.random() < 0.05:
-            desktop.grey = rng.choice((0, 100, 200))
-        events = desktop.events
-        try:
-            if rng.random() < 0.1:
-                actuator.area, actuator._place = AREA, None
-                separate_presses(actuator, desktop, rng)
-                performed = agent.Performed("")
-            else:
-                again = last is not None and rng.random() < 0.3
-                act = last if again and last else WORDS.parse(random_call(rng))
-                person.act = last = act
-                performed = actuator.perform(act, frame)
-                if is_risky(act) and desktop.events != events and performed.acted:
-                    grey = frame.clean[0]
-                    desktop.note(grey != desktop.grey, f"{act} on a changed screen")
-                    desktop.note(not person.allowed(), f"{act} without a yes")
-                    counts["risky, allowed"] += 1
-                    person.yes = None
-                if performed.refused and performed.sent == 0 and desktop.events != events:
-                    desktop.wrong.append(f"events of a refused act: {performed.result}")
-        except agent.ToolError as error:  # a call that cannot be read, or keys pressed one by one
-            performed = agent.Performed(str(error), error.kind)
-        outcome = "outside" if "outside" in performed.result else performed.refused
-        counts[outcome or "done"] += 1
-        if desktop.down:
-            desktop.wrong.append(f"held: {desktop.down}")
-            desktop.down.clear()
-    counts["violations"], counts["events"] = len(desktop.wrong), desktop.events
-    for wrong in desktop.wrong[:10]:
-        print("VIOLATION", wrong, file=sys.stderr)
-    return counts
+    trial = Trial(seed)
+    while trial.number < count:
+        if not trial.held.acts and trial.rng.random() < 0.1:
+            trial.separate_presses()
+        else:
+            trial.act()
+    wrong = trial.desktop.wrong
+    trial.counts["violations"], trial.counts["events"] = len(wrong), trial.desktop.events
+    for what in wrong[:10]:
+        print("VIOLATION", what, file=sys.stderr)
+    return trial.counts
 
 
 if __name__ == "__main__":

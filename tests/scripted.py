@@ -181,7 +181,7 @@ def reused(before: dict[str, Any], after: dict[str, Any]) -> float:
     return same / sum(tokens for _, tokens in read)
 
 
-def call(name: str, **arguments: Any) -> Message:
+def call(name: str, /, **arguments: Any) -> Message:
     """An assistant message with one native tool call."""
     function = {"name": name, "arguments": json.dumps(arguments)}
     return {

@@ -1,7 +1,8 @@
 """Fails every call of a whole run in turn: python -m tests.sweep_faults [win32] [files] [http] [--step N]
 
 The run is the program's own `start` on a simulated Windows with a real model server on the loopback, a real folder and
-virtual time; it clicks, double-clicks, drags, types, presses a chord, scrolls, and reports. Fault number N is the Nth
+virtual time; it clicks, double-clicks, drags, types into a field, presses chords, starts a program, brings a window to
+the front, scrolls, and reports. Fault number N is the Nth
 Win32 call, file call or HTTP exchange, once alone and once with all that follow, N = 1, 2, ... until a run meets none.
 Each run must end with one of the program's exit codes, hold nothing, leave no handle open, do nothing after its journal
 could not be written, and leave a journal that can be read.
@@ -24,7 +25,7 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.fakes import NEVER_FAIL, RELEASES, EndedProcess, FakeWin32, VirtualClock
+from tests.fakes import NEVER_FAIL, RELEASES, EndedProcess, FakeWin32, Foreground, VirtualClock
 from tests.scripted import PLAN, PROOF, call, role_of, text
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply, reset
 
@@ -32,8 +33,10 @@ ACTS = [
     call("click_screen_element", element_name="field", position=[300, 400]),
     call("double_click_screen_element", element_name="word", position=[320, 420]),
     call("drag_screen_element", element_name="bar", start=[300, 300], end=[340, 360]),
-    call("type_text_input", text="Grüße 😀\n"),
-    call("press_keyboard_key", key="ctrl+s"),
+    call("type_text_input", text="Grüße 😀", position=[300, 400], clear=True, submit=True),
+    call("press_keyboard_key", key="ctrl+s", then=["escape"]),
+    call("open_app", name="Notepad"),
+    call("focus_window", title="Untitled"),
     call("scroll_screen_down"),
     call("right_click_screen_element", element_name="word", position=[310, 410]),
 ]
@@ -47,6 +50,7 @@ MODELS = {
         }
     ]
 }
+NOTEPAD = agent.Program("Notepad", "C:\\notepad.lnk", ("notepad.exe",))
 SETTINGS = """screen_capture_w=64 screen_capture_h=64 drag_steps=3 scroll_ticks=1 settle_patience_ms=50 blind_patience=1
     request_retries=1 model_failures=1 stall_stop=12 stall_recover=100 confirm=never""".split()
 HTTP_FAULTS: dict[str, Step] = {
@@ -193,6 +197,7 @@ def whole_run(
     stop = agent.Stop()
     clock = VirtualClock(stop)
     world = SweptWin32(win32, thread, clock=clock)
+    world.opens = Foreground("Letter - Notepad", handle=0x40002)
     files.note = lambda: len(world.events)
     out, folder = io.StringIO(), tempfile.TemporaryDirectory()
     settings = [
@@ -206,6 +211,7 @@ def whole_run(
             (sys, "stdin", None),
             (agent, "lmstudio_logs", dict),
             (agent, "PipedProcess", EndedProcess),
+            (agent, "known_programs", lambda environment: [NOTEPAD]),
         ):
             stack.enter_context(mock.patch.object(target, name, value))
         stack.enter_context(contextlib.redirect_stdout(out))
@@ -238,10 +244,12 @@ def whole_run(
         event.down for event in world.events[files.noted :]
     ):
         wrong.append("acted after its journal could not be written")
-    if not (win32.failed or files.failed or exchanges.failed) and (code, len(world.clicks)) != (
-        0,
-        5,
-    ):
+    if not (win32.failed or files.failed or exchanges.failed) and (
+        code,
+        len(world.clicks),
+        len(world.programs_opened),
+        world.window.title,
+    ) != (0, 6, 1, "Untitled - Notepad"):
         wrong.append(
             f"a run without faults ended with {code} and {len(world.clicks)} clicks: {out.getvalue()}"
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import sys
 import threading
@@ -730,9 +732,22 @@ class Fuzz(unittest.TestCase):
     def test_thousands_of_random_acts_let_nothing_through_that_a_rule_forbids(self) -> None:
         counts = fuzz(5_000, seed=6)
         self.assertEqual(counts["violations"], 0)
-        self.assertGreater(
-            min(counts[key] for key in ("done", "blocked_key", "forbidden_window", "outside")), 20
-        )
+        kinds = "done blocked_key forbidden_window outside no_program no_window not_allowed".split()
+        self.assertGreater(min(counts[key] for key in kinds), 20)
+        self.assertGreater(counts["held_key"], 0)
+
+    def test_the_judge_sees_each_gate_that_is_left_out(self) -> None:
+        left_out: dict[str, list[mock._patch[Any]]] = {
+            name: [
+                mock.patch.object(agent, "GATES", [g for g in agent.GATES if g.__name__ != name])
+            ]
+            for name in ("gate_windows", "gate_confirm", "gate_menu_keys", "gate_text_length")
+        }
+        left_out["held keys"] = [mock.patch.object(agent, "with_held", lambda act, held: act)]
+        left_out["held for long"] = [mock.patch.object(agent, "HELD_ACTS_MOST", 6)]
+        for name, patches in left_out.items():
+            with contextlib.redirect_stderr(io.StringIO()), patches[0]:
+                self.assertGreater(fuzz(3_000, seed=1)["violations"], 0, name)
 
 
 if __name__ == "__main__":
