@@ -26,6 +26,8 @@ def comes_true(condition: Callable[[], object]) -> bool:
     """Whether it comes true, for which it is looked at again and again."""
     end = time.monotonic() + HANGS_S
     tick = threading.Event()
-    while not condition() and time.monotonic() < end:
+    while time.monotonic() < end:
+        if condition():
+            return True
         tick.wait(0.005)
-    return bool(condition())
+    return False
