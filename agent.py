@@ -13925,20 +13925,31 @@ def _differing_bands(before: bytes, after: bytes, width: int) -> list[Band]:
         new = after[begin:end]
         if old == new:
             continue
-        if not bands or bands[-1].bottom < y:
-            left, right = _differing_columns(old, new)
-            bands.append(Band(left, y, right, y + 1))
-            continue
-        band = bands.pop()
-        left = band.left
-        right = band.right
+        above = None
+        if bands and bands[-1].bottom == y:
+            above = bands.pop()
         # Rows of one thing mostly differ between the same columns, which is quickly seen.
-        if old[: left * 4] != new[: left * 4] or old[right * 4 :] != new[right * 4 :]:
-            own_left, own_right = _differing_columns(old, new)
-            left = min(left, own_left)
-            right = max(right, own_right)
-        bands.append(Band(left, band.top, right, y + 1))
+        if above and _differ_within(above, old, new):
+            band = above._replace(bottom=y + 1)
+            bands.append(band)
+            continue
+        left, right = _differing_columns(old, new)
+        top = y
+        if above:
+            left = min(above.left, left)
+            right = max(above.right, right)
+            top = above.top
+        bands.append(Band(left, top, right, y + 1))
     return bands
+
+
+def _differ_within(band: Band, old: bytes, new: bytes) -> bool:
+    """Whether two rows are the same outside of the columns of a band."""
+    left = band.left * 4
+    right = band.right * 4
+    same_before = old[:left] == new[:left]
+    same_behind = old[right:] == new[right:]
+    return same_before and same_behind
 
 
 def _differing_columns(old: bytes, new: bytes) -> tuple[int, int]:
