@@ -13,12 +13,13 @@ from typing import Any
 from unittest import mock
 
 import agent
+from tests.fakes import VirtualClock
 from tests.starting import environment
 from tests.test_main import CommandLineCase, copy_folder
 
 
 class ReplayCase(CommandLineCase):
-    """Every test begins with a copy of one recorded demo."""
+    """Every test begins with a copy of one recorded demo, and lives in virtual time."""
 
     recorded: Path
 
@@ -30,6 +31,9 @@ class ReplayCase(CommandLineCase):
 
     def setUp(self) -> None:
         super().setUp()
+        clock = mock.patch.object(agent, "SystemClock", VirtualClock)
+        clock.start()
+        self.addCleanup(clock.stop)
         dumps = self.folder / "dumps"
         if self.recorded.exists():
             copy_folder(self.recorded, dumps)
