@@ -231,13 +231,16 @@ class UnknownTools(unittest.TestCase):
     def test_the_model_bears_tools_that_it_does_not_know_in_every_state_and_task(self) -> None:
         strange = {"scroll_up": {}, "scroll_sideways": {"x": {}}, "dance": {"": {}}}
         box = {"scroll_at_position": {"position": XY}}
+        seen = []
+        for state in (DemoState(), *WhatTheModelSees.STATES.values()):
+            desktop = make_desktop()
+            desktop.state = state
+            seen.append(screenshot(desktop))
         for tools in ({}, strange, {**CHAT, **box, **strange}, {**POINTER, **strange}):
             for task in DEMO_TASKS:
-                for state in (DemoState(), *WhatTheModelSees.STATES.values()):
-                    desktop = make_desktop()
-                    desktop.state = state
+                for picture in seen:
                     request = {
-                        "messages": [user(f"TASK: {task.text}", screenshot(desktop))],
+                        "messages": [user(f"TASK: {task.text}", picture)],
                         "tools": schemas(tools),
                     }
                     message = agent.demo_reply(json.loads(json.dumps(request)))

@@ -6,24 +6,41 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import agent
+from tests.fakes import VirtualClock
+from tests.starting import environment
 from tests.test_main import CommandLineCase, copy_folder
-
-SOURCE = Path(agent.__file__).resolve().parent
 
 
 class ReplayCase(CommandLineCase):
-    """Every test begins with a recorded demo."""
+    """Every test begins with a copy of one recorded demo, and lives in virtual time."""
+
+    recorded: Path
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.recorded = Path(folder.name) / "dumps"
 
     def setUp(self) -> None:
         super().setUp()
-        code, out, _ = self.main("--demo")
-        self.assertEqual(code, 0, out)
+        clock = mock.patch.object(agent, "SystemClock", VirtualClock)
+        clock.start()
+        self.addCleanup(clock.stop)
+        dumps = self.folder / "dumps"
+        if self.recorded.exists():
+            copy_folder(self.recorded, dumps)
+        else:
+            code, out, _ = self.main("--demo")
+            self.assertEqual(code, 0, out)
+            copy_folder(dumps, self.recorded)
         self.desktops: list[agent.DemoDesktop] = []
 
     def replay(self, *argv: str, change: Any = None) -> tuple[int, str, str]:
@@ -307,7 +324,7 @@ class Script(ReplayCase):
         command = [sys.executable, str(target), "--demo", "--dry-run"]
         done = subprocess.run(
             command,
-            env={"PYTHONPATH": str(SOURCE)},
+            env=environment(),
             capture_output=True,
             text=True,
             timeout=60,
@@ -336,7 +353,7 @@ class Script(ReplayCase):
         ]
         done = subprocess.run(
             command,
-            env={"PYTHONPATH": str(SOURCE)},
+            env=environment(),
             capture_output=True,
             text=True,
             timeout=60,
@@ -346,7 +363,7 @@ class Script(ReplayCase):
         self.assertIn("Repeated 4 acts", done.stdout)
         shown = subprocess.run(
             [*command, "--dry-run"],
-            env={"PYTHONPATH": str(SOURCE)},
+            env=environment(),
             capture_output=True,
             text=True,
             timeout=60,

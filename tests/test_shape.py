@@ -26,7 +26,9 @@ for node in ast.parse(head).body:
         for alias in node.names:
             importlib.import_module(alias.name)
     elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
-        importlib.import_module(node.module)
+        module = importlib.import_module(node.module)
+        for alias in node.names:  # some modules import what they hand on when it is asked for
+            getattr(module, alias.name)
 
 def watch(event, arguments):
     reads_source = event == "open" and str(arguments[0]).endswith(("agent.py", ".pyc"))
