@@ -25658,7 +25658,7 @@ OPTIONS = (
     Option("--check", "examine desktop, server and model; touches nothing", FLAG),
     Option(
         "--bench",
-        "measure your model on drawn pictures (quick: 4 minutes at 5 s a request; --help bench)",
+        "measure your model on drawn pictures (quick: 4 minutes; --help bench)",
         {"nargs": "*", "metavar": "WORD"},
     ),
     Option(

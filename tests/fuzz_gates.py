@@ -172,6 +172,9 @@ class Recorder:
         self.judge(self.window_at(self.place).handle in FORBIDDEN, "wheel")
 
     def key(self, name: str, down: bool) -> None:
+        if name == "neutral key":  # means nothing to any window; it comes before Win is let go of
+            self.note("win" not in self.held_keys(), "the neutral key without Win")
+            return
         self.hold("key", name, down)
         self.tapped = not down and bool(plain(name) & {"win", "alt"})
         if down:

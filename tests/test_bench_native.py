@@ -29,6 +29,15 @@ SAID = {
 }
 
 
+def parts_of(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a request says and shows, whether in one message or in two."""
+    parts = list[dict[str, Any]]()
+    for message in request["messages"]:
+        content = message["content"]
+        parts += [{"text": content}] if isinstance(content, str) else content
+    return parts
+
+
 class Trained:
     """A server whose model does right in its own grammar, and knows no other; it scales its places."""
 
@@ -126,8 +135,8 @@ class Native(unittest.TestCase):
 
     def test_pictures_have_the_size_that_the_models_processor_leaves_alone(self) -> None:
         model = self.measure("ui-tars-1.5")
-        content = model.requests[0]["messages"][0]["content"]
-        image = next(part for part in content if "image_url" in part)["image_url"]["url"]
+        parts = parts_of(model.requests[0])
+        image = next(part for part in parts if "image_url" in part)["image_url"]["url"]
         png = agent.base64.b64decode(image.partition(",")[2])
         _, width, height = agent.png_to_rgb(png)
         self.assertEqual((width % 28, height % 28), (0, 0))
@@ -178,7 +187,7 @@ class Clicking(Trained):
         request = json.loads(body)
         self.requests.append(request)
         words, png = "", b""
-        for part in request["messages"][-1]["content"]:
+        for part in parts_of(request):
             words += part.get("text", "")
             if "image_url" in part:
                 png = agent.base64.b64decode(part["image_url"]["url"].partition(",")[2])

@@ -186,7 +186,7 @@ class Replay(ReplayCase):
         self.assertEqual((code, len(out.splitlines())), (0, 5))
         self.assertRegex(
             out.splitlines()[2],
-            r'^   3  type_text "Hello from agent\.py"  screenshots/turn_0004\.png$',
+            r'^   3  type_text "Hello from agent\.py" "text area"  screenshots/turn_0004\.png$',
         )
 
     def test_acts_that_were_refused_or_not_finished_are_not_repeated(self) -> None:

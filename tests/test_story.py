@@ -335,8 +335,8 @@ class Acting(StoryCase):
             lambda request: told(actions=[CLICK, {"name": "key", "key": "a"}]), "story", max_steps=2
         )
         perform = engine.actuator.perform
-        engine.actuator.perform = lambda act, frame: (
-            frames.append(frame.number) or perform(act, frame)
+        engine.actuator.perform = lambda act, frame, last=True: (
+            frames.append(frame.number) or perform(act, frame, last)
         )
         agent.run_agent(engine, state)
         self.assertEqual((len(frames), len(set(frames))), (2, 2))
