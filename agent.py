@@ -1511,6 +1511,19 @@ def on_grid(box: Rect, frame: Frame) -> Region:
     )
 
 
+def box_on_grid(rect: Rect, area: Rect) -> Region:
+    """What lies within an area of a rectangle in the screen's pixels, on the area's grid."""
+    grid = Rect(0, 0, GRID, GRID)
+    inside = rect.intersection(area)
+    box = inside.scaled(area, grid)
+    return (
+        box.left,
+        box.top,
+        box.right,
+        box.bottom,
+    )
+
+
 class Args(Protocol):
     """The arguments of a tool: a frozen dataclass of its own."""
 
@@ -1759,6 +1772,8 @@ class ResultRecord(Record):
     seconds: float = 0.0
     # Of a control that was known at a place of the act, what Control.to_json gives.
     targets: list[JsonDict] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    # Where each of them was on the picture that the act was meant for.
+    boxes: list[Region] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
 
 
 @dataclass(frozen=True)
@@ -1944,6 +1959,7 @@ _FIELD_TYPES: dict[str, tuple[type, ...]] = {
     "list[Any]": (list,),
     "list[str]": (list,),
     "list[JsonDict]": (list,),
+    "list[Region]": (list,),
     "list[list[JsonDict]]": (list,),
     "JsonDict": (dict,),
     "dict[str, int | None]": (dict,),
@@ -1964,6 +1980,8 @@ def _read_field(value: Any, annotation: str) -> Any:
     if fits and form in ("Region", "tuple[int, ...]"):
         fits = all(type(item) is int for item in value) and (form != "Region" or len(value) == 4)
         value = tuple(value)
+    if fits and form == "list[Region]":
+        value = [_read_field(item, "Region") for item in value]
     if fits and form in _ITEM_TYPES:
         fits = all(isinstance(item, _ITEM_TYPES[form]) for item in value)
     if fits and form == "list[list[JsonDict]]":
@@ -15723,6 +15741,8 @@ class Engine:
         }
         if course.targets:
             times["targets"] = [control.to_json() for control in course.targets]
+            rects = [control.rect for control in course.targets]
+            times["boxes"] = [box_on_grid(rect, frame.area) for rect in rects]
         deed = self._seen_deed(act, course.said, whole, course.after)
         if course.refused:
             broken = _refused(act, course.refused, course.said, course.begun)
@@ -18453,6 +18473,7 @@ class ActEntry:
     changed: bool | None = None
     settle: float = 0.0  # seconds
     region: Region | None = None
+    hits: list[JsonDict] = field(default_factory=list)  # as in _hits_of
 
 
 @dataclass
@@ -18693,6 +18714,7 @@ def _enter_result(run: RunEntry, turn: TurnEntry, record: ResultRecord) -> Sums:
         entry.settle = settle
         entry.changed = record.changed
         entry.region = record.region
+        entry.hits = _hits_of(record)
     if record.refused:
         # A pause, or a screen that had changed meanwhile: nobody forbade anything.
         kind = "held up" if record.refused == "stale_frame" else "refused"
@@ -18703,6 +18725,17 @@ def _enter_result(run: RunEntry, turn: TurnEntry, record: ResultRecord) -> Sums:
         act=record.act or 0.0,
         settle=settle,
     )
+
+
+def _hits_of(record: ResultRecord) -> list[JsonDict]:
+    """{name, role, box} of each control that an act hit; what holds others is not what was hit."""
+    hits: list[JsonDict] = []
+    for target, box in zip(record.targets or (), record.boxes or (), strict=False):
+        role = str(target.get("role"))
+        if role not in HOLDERS:
+            name = str(target.get("name"))
+            hits.append({"name": name, "role": role, "box": box})
+    return hits
 
 
 def _enter_action(run: RunEntry, turn: TurnEntry, record: ActionRecord) -> Sums:
@@ -19229,7 +19262,11 @@ PAGE = r"""<!doctype html>
       .region {
         stroke: var(--region);
       }
-      .region.halo {
+      .hit {
+        stroke: var(--blue);
+      }
+      .region.halo,
+      .hit.halo {
         stroke: var(--mark-halo);
       }
       .off:not(.halo),
@@ -19770,11 +19807,18 @@ PAGE = r"""<!doctype html>
         addMark(svg, "path", { d: line }, kind);
       }
 
-      // An act in words, as "double click: Notes icon".
+      // An act in words, as "double click: Notes icon, hit 'Notes' (list item)".
       function nameOf(act) {
         const { text, key, element_name } = act.args;
         const words = [act.tool.replaceAll("_", " "), text || key || element_name];
-        return words.filter(Boolean).join(": ").slice(0, 120);
+        const said = words.filter(Boolean).join(": ").slice(0, 120);
+        const hits = hitsOf(act).map(({ name, role }) => `'${name.slice(0, 60)}' (${role})`);
+        return hits.length ? `${said}, hit ${hits.join(" and ")}` : said;
+      }
+
+      // The controls that an act was known to hit; acts of the live screen have none.
+      function hitsOf(act) {
+        return act.hits || [];
       }
 
       // -- turns
@@ -19917,8 +19961,12 @@ PAGE = r"""<!doctype html>
 
       function markView(svg, view) {
         for (const act of view.acts) {
-          if (view.kind === "after") act.region && markRegion(svg, act.region, "region");
-          else markAct(svg, act);
+          if (view.kind === "after") {
+            if (act.region) markRegion(svg, act.region, "region");
+            continue;
+          }
+          for (const hit of hitsOf(act)) markRegion(svg, hit.box, "hit");
+          markAct(svg, act);
         }
       }
 

@@ -145,27 +145,6 @@ class Bench(EngineCase):
         return press_all(engine, state, model, desktop.pressed, presses)
 
 
-def measure(self, controls: str, presses: int, seed: int) -> Figures:
-    """So many buttons, chosen by chance, each until it was pressed or another one was."""
-    model = Model(seed)
-    engine, state = self.engine(
-        model, controls=controls, confirm="never", max_steps=100_000, auto_zoom=False
-    )
-    desktop = engine.eyes.desktop
-    assert isinstance(desktop, ButtonWindow)
-    wrong = 0
-    state.execution_instructions = "Press the buttons."
-    for _ in range(presses):
-        model.wanted = model.chance.choice(NAMES)
-        before = len(desktop.pressed)
-        while len(desktop.pressed) == before:
-            state.increment_turn()
-            state.mode = agent.EXECUTION
-            agent.execute_turn(engine, state)
-        wrong += desktop.pressed[-1] != model.wanted
-    return Figures(wrong, state.turn, engine.voice.requests)
-
-
 def measure(controls: str, presses: int, seed: int) -> Figures:
     """The figures of one setting, in a folder that goes away."""
     bench = Bench()

@@ -13,8 +13,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-import agent
 from driver import serve
+
+import agent
 from tests.bench.misclicks import SETTINGS, Model, press_all
 from tests.scripted import EngineCase
 
@@ -118,26 +119,6 @@ class EngineDriver:
         known = desktop.controls(front, 300, 1.0)
         rows = [[control.name, control.role, *control.rect] for control in known]
         return {"title": front.title, "controls": rows}
-
-    def probe(self, position):
-        src = self.engine.eyes.desktop.control_source
-        import time
-
-        out = []
-        for k in ("", "UI Automation", "MSAA"):
-            b = time.monotonic()
-            q = {"ask": "at", "x": position[0], "y": position[1]}
-            a = src.ask(q, 0, 2.0)
-            out.append(
-                [
-                    [c.to_json() for c in a.controls],
-                    a.problems,
-                    a.complete,
-                    round(time.monotonic() - b, 3),
-                ]
-            )
-            break
-        return {"p": out}
 
     def end(self) -> dict[str, Any]:
         self.case.doCleanups()

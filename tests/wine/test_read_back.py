@@ -70,42 +70,48 @@ class TheDialog(Told):
         self.bring("Find")
 
     def test_a_checkbox_tells_its_name_and_what_it_is_now(self) -> None:
-        self.assertEqual(self.click("&Match case", "Match case"), "")
-        self.assertEqual(self.click("&Match case", "Match case"), "")
+        name = "&Match case"
+        hit = "Clicked 'Match case' (checkbox)"
+        self.assertEqual(self.click(name, "Match case"), f"{hit}; it is checked now")
+        self.assertEqual(self.click(name, "Match case"), f"{hit}; it is not checked now")
 
     def test_of_the_radio_buttons_the_one_that_was_clicked_is_on(self) -> None:
-        self.assertEqual(self.click("U&p", "Up"), "")
-        self.assertEqual(self.click("&Down", "Down"), "")
+        for name in ("Up", "Down"):
+            item = {"Up": "U&p", "Down": "&Down"}[name]
+            told = self.click(item, name)
+            self.assertEqual(told, f"Clicked '{name}' (radio button); it is checked now")
 
-    def test_a_button_tells_its_name(self) -> None:
-        self.assertEqual(self.click("&Find Next", "Find next"), "")
+    def test_a_button_tells_its_name_and_where_the_model_was_wrong(self) -> None:
+        told = self.click("&Find Next", "the search button")
+        self.assertEqual(told, "Clicked 'Find Next' (button), not 'the search button'")
 
     def test_a_field_tells_what_it_holds(self) -> None:
-        self.click("Name", "the field for the name")
+        self.click("Name", "Name")
         told = self.type("Zoë & Åse, 5 €")
-        self.assertEqual(told["result"], "")
-        self.assertEqual(told["facts"], "")
+        self.assertIn('; the field now holds "Zoë & Åse, 5 €"', told["result"])
+        self.assertIn('which holds "Zoë & Åse, 5 €"', told["facts"][0])
 
-    def test_of_a_password_nothing_is_told(self) -> None:
-        self.click("PIN", "PIN field")
+    def test_a_password_is_refused_and_nothing_of_it_told(self) -> None:
+        self.click("PIN", "PIN")
         told = self.type("4711")
-        self.assertEqual(str(told), "")
+        self.assertEqual((told["refused"], told["facts"]), ("password_field", []))
 
 
-class Notepad(Told):
-    def test_typing_and_saving_are_told(self) -> None:
+class InNotepad(Told):
+    def test_typing_is_told_and_the_save_dialogs_field_and_button(self) -> None:
         self.do("open_app", name="notepad")
         self.front("Notepad")
         told = self.type("A line with ümläuts")
-        print(told)
-        print(self.do("press_keyboard_key", key="ctrl+s"))
-        for row in self.front("Save"):
-            print(row)
-        print(self.type("C:\\a note.txt"))
-        for row in self.front("Save"):
-            if row[1] in ("button", "combo box", "edit"):
-                print(row)
-        self.fail()
+        self.assertIn('; the field now holds "A line with ümläuts"', told["result"])
+        self.do("press_keyboard_key", key="ctrl+s")
+        self.front("Save")
+        told = self.type("C:\\a note.txt")
+        self.assertIn("the field now holds", told["result"])
+        (cancel,) = [row for row in self.front("Save") if row[:2] == ["Cancel", "button"]]
+        left, top, width, height = cancel[2:]
+        place = [left + width // 2, top + height // 2]
+        told = self.do("click_screen_element", element_name="Cancel", position=place)
+        self.assertEqual(told["result"], "Clicked 'Cancel' (button)")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,57 @@
+"""The report tells which control an act hit, and where that was."""
+
+from __future__ import annotations
+
+import unittest
+from pathlib import Path
+from typing import Any
+
+import agent
+from tests.scripted import PLAN, EngineCase, PlainDesktop, call
+
+SAVE = agent.Control("Save", "button", agent.Rect(16, 9, 32, 18), window=1)
+WINDOW = agent.Control("Plain", "window", agent.Rect(0, 0, 64, 36), window=1)
+
+
+class HitControls(EngineCase):
+    def book(self, *known: agent.Control) -> agent.Book:
+        """The book of a run with one click in the middle, where those controls are."""
+        click = call("click_screen_element", element_name="Save", position=[500, 500])
+        answers = iter([PLAN, click])
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            return next(answers)
+
+        engine, state = self.engine(decide, max_steps=2)
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, PlainDesktop)
+        desktop.known = agent.KnownControls(known)
+        self.begin(engine)
+        agent.run_agent(engine, state)
+        engine.logger.record(agent.EndRecord(2, "max_steps"))
+        self.kept: Path = engine.logger.folder
+        return agent.book_of(engine.logger.folder)
+
+    def test_an_act_has_the_name_and_the_box_of_what_it_hit(self) -> None:
+        (hit,) = self.book(SAVE, WINDOW).turns[-1].acts[0].hits
+        self.assertEqual((hit["name"], hit["role"]), ("Save", "button"))
+        self.assertEqual(hit["box"], (250, 250, 750, 750))
+
+    def test_a_window_is_not_what_was_hit(self) -> None:
+        self.assertEqual(self.book(WINDOW).turns[-1].acts[0].hits, [])
+
+    def test_of_a_control_that_reaches_out_of_the_picture_the_box_ends_there(self) -> None:
+        wide = agent.Control("Wide", "button", agent.Rect(-100, -100, 300, 300), window=1)
+        (hit,) = self.book(wide).turns[-1].acts[0].hits
+        self.assertEqual(hit["box"], (0, 0, 1000, 1000))
+
+    def test_boxes_that_are_none_are_left_out_of_what_is_read_back(self) -> None:
+        entry = {"kind": "result", "turn": 1, "boxes": [[1, 2, 3]]}
+        record, ignored = agent.from_json(entry)
+        self.assertEqual(ignored, ["result.boxes"])
+        assert isinstance(record, agent.ResultRecord)
+        self.assertIsNone(record.boxes)
+
+
+if __name__ == "__main__":
+    unittest.main()
