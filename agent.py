@@ -5838,6 +5838,9 @@ def _chord_parts(text: str) -> list[str]:
     return parts or [""]
 
 
+KEY_NAME_MOST = 40  # characters that a refusal repeats of a name that no key has
+
+
 def parse_chord(text: str) -> tuple[str, ...]:
     """`S+Ctrl` -> ("ctrl", "s"): modifiers first, then at most one key.
 
@@ -5851,8 +5854,11 @@ def parse_chord(text: str) -> tuple[str, ...]:
     for part in _chord_parts(text):
         key = key_name(part)
         if key is None:
+            named = part or text
+            if len(named) > KEY_NAME_MOST:
+                named = cut(named, KEY_NAME_MOST)
             advice = "use names such as enter, tab, ctrl+s, f5"
-            raise ToolError(f"There is no key {part or text!r}; {advice}.", "invalid_key")
+            raise ToolError(f"There is no key {named!r}; {advice}.", "invalid_key")
         if key in MODIFIERS:
             modifiers.append(key)
         else:

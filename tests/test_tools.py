@@ -151,6 +151,11 @@ class Chords(unittest.TestCase):
         }.items():
             self.assertIn(f"no key {wrong};", refused(self, "invalid_key", agent.parse_chord, text))
 
+    def test_of_an_endless_name_the_refusal_repeats_the_beginning(self) -> None:
+        said = refused(self, "invalid_key", agent.parse_chord, "e" + "[" * 2000)
+        self.assertIn("no key 'e[[[", said)
+        self.assertLess(len(said), 120)
+
     def test_two_keys_at_once_are_refused(self) -> None:
         for text in ("a+b", "ctrl+k+c", "enter+tab", "up up"):
             self.assertIn(
