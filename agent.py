@@ -12610,6 +12610,11 @@ def title_text(window: Window | None) -> str:
     return json.dumps(printable(cut(window.title, 120)), ensure_ascii=False)
 
 
+def listed_text(lines: str) -> str:
+    """The lines of the controls with what stands in them."""
+    return f"CONTROLS (name · role · x,y):\n{lines}"
+
+
 def executor_question(
     state: AgentState,
     window: Window | None,
@@ -12624,7 +12629,7 @@ def executor_question(
     if closer:
         lines.append(CLOSER_PICTURE)
     if listed:
-        lines.append(f"CONTROLS (name · role · x,y):\n{listed}")
+        lines.append(listed_text(listed))
     behind = [other for other in windows if not same_window(other, window)]
     if behind:
         lines.append(f"BEHIND IT: {windows_text(behind)}")
@@ -12809,6 +12814,7 @@ def call_in_text(name: str, arguments: str) -> str:
 
 
 NO_PICTURE = "There is no picture: these lines are all that can be known of the screen."
+ON_GRID: Sides = (GRID, GRID)
 LINES_MOST = 40  # of controls that a model is told
 LINES_CHARS = 1500
 # What a model may want to use comes first; all that stands in no line here, last.
@@ -12820,14 +12826,20 @@ USEFUL_ROLES = (
 )
 
 
-def controls_text(known: Iterable[Control], area: Rect) -> str:
-    """Lines `name · role · x,y` of the controls in an area, the most useful ones first."""
+def controls_text(known: Iterable[Control], area: Rect, most: Sides = ON_GRID) -> str:
+    """Lines `name · role · x,y` of the controls in an area, the most useful ones first.
+
+    `most` are the largest x and y that the model can mean.
+    """
+    most_x, most_y = most
     seen = [one for one in known if one.name and area.contains(middle_of(one.rect))]
     lines: list[str] = []
     left = LINES_CHARS
     for control in sorted(seen, key=_uselessness):
         at = to_grid(middle_of(control.rect), area)
-        line = f"{plain_line(control.name, 50)} · {control.role} · {at.x},{at.y}"
+        x = round(at.x * most_x / GRID)
+        y = round(at.y * most_y / GRID)
+        line = f"{plain_line(control.name, 50)} · {control.role} · {x},{y}"
         left -= len(line) + 1
         if left < 0 or len(lines) == LINES_MOST:
             break
@@ -15389,12 +15401,12 @@ class ControlCheck:
             self._frame = look.frame.number
             self._ahead = ask_ahead(self.desktop, look.window, LIST_MOST)
 
-    def listed(self, look: Look) -> str:
+    def listed(self, look: Look, most: Sides = ON_GRID) -> str:
         """The controls in front as lines for a model, the most useful first; "" if unwanted."""
         if self.config.vision and self.config.controls != "list":
             return ""
         known = self.known(look)
-        listed = self.hide(controls_text(known, look.frame.area))
+        listed = self.hide(controls_text(known, look.frame.area, most))
         return listed if self.config.vision else f"{NO_PICTURE}\n{listed}"
 
     def known(self, look: Look) -> list[Control]:
@@ -16811,6 +16823,9 @@ def native_messages(
     """The turns whose pictures are shown, the first with the task and the steps before it."""
     grammar = native.grammar
     notes = native_notes(state, engine.config)
+    listed = engine.controls.listed(look, grammar.sides(picture_of(look)))
+    if listed:
+        notes = f"{notes}\n{listed_text(listed)}".strip()
     room = room_of_steps(engine, native, look, task + notes)
     steps = native_steps(state, room)
     number = len(steps) - len(native.shown)
@@ -23245,6 +23260,17 @@ DEMO_STEPS = (
         task="contacts",
     ),
 )
+
+
+def refuse_blind_demo(config: Config) -> None:
+    """Raises ConfigError where the model of the demo would get no pictures."""
+    if not config.vision:
+        raise ConfigError(
+            "The model of the demo goes by its pictures; leave --no-vision away, which is for a"
+            " model of yours that reads text only."
+        )
+
+
 DEMO_STUCK = DemoStep("give up", "None of the known controls can be seen")
 
 
@@ -26637,6 +26663,7 @@ def with_demo_model(config: Config, profile: str, undo: ExitStack) -> Config:
 
     It speaks every grammar, so that its name tells none: without --grammar it is the first.
     """
+    refuse_blind_demo(config)
     if PROFILES[profile].loop == "native" and not config.executor_grammar:
         config = replace(config, executor_grammar=next(iter(GRAMMARS)))
     grammar = chosen_grammar(config, PROFILES[profile], ModelInfo("demo-model"))

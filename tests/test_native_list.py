@@ -1,0 +1,56 @@
+"""The list of controls for a model that is asked in its own grammar, with places as that grammar says them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import unittest
+
+import agent
+from tests.scripted import PlainDesktop
+from tests.test_native import CLICK, DONE, NativeCase, answers, words_of
+
+SAVE = agent.Control("Save", "button", agent.Rect(16, 9, 32, 18), window=1)
+
+
+class Lists(NativeCase):
+    def words(self, grammar: str, controls: str) -> list[str]:
+        """What the model is told in two turns beside its pictures, a Save button being known."""
+        engine, state = self.engine(
+            answers(CLICK, DONE), "native", executor_grammar=grammar, controls=controls, max_steps=2
+        )
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, PlainDesktop)
+        desktop.known = agent.KnownControls([SAVE])
+        self.begin(engine)
+        agent.run_agent(engine, state)
+        return [words_of(request) for request in self.asked(engine)[:2]]
+
+    def test_the_controls_in_front_are_told_with_each_picture(self) -> None:
+        for words in self.words("qwen3-vl", "list"):
+            self.assertEqual(words.count("CONTROLS (name · role · x,y):\nSave · button · "), 1)
+
+    def test_nothing_is_listed_unless_it_is_wanted(self) -> None:
+        for words in self.words("qwen3-vl", "check"):
+            self.assertNotIn("CONTROLS", words)
+
+    def test_places_are_those_that_the_grammar_says(self) -> None:
+        area = agent.Rect(0, 0, 1920, 1080)
+        middle = agent.Control("Save", "button", agent.Rect(900, 500, 120, 80))
+        on_grid = agent.controls_text([middle], area)
+        in_pixels = agent.controls_text([middle], area, (1036, 784))
+        self.assertEqual(on_grid, "Save · button · 500,500")
+        self.assertEqual(in_pixels, "Save · button · 518,392")
+
+
+class DemoWithoutPictures(unittest.TestCase):
+    def test_the_demo_says_that_its_model_needs_them(self) -> None:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            code = agent.main(["--demo", "--no-vision"])
+        self.assertEqual(code, 2)
+        self.assertIn("The model of the demo goes by its pictures", said.getvalue())
+
+
+if __name__ == "__main__":
+    unittest.main()
