@@ -64,8 +64,8 @@ class Figures(NamedTuple):
         return self.nodes / max(1, self.code_lines)
 
 
-# Every rule asks for the same texts: the file, and in the tests a small one or two of its own.
-TEXTS_KEPT = 16
+# Every rule asks for the file, and the tests for a small text or some more between two rules.
+TEXTS_KEPT = 128
 
 
 @lru_cache(maxsize=TEXTS_KEPT)

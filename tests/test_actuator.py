@@ -6,6 +6,7 @@ import sys
 import unittest
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 from unittest import mock
 
@@ -69,14 +70,15 @@ class Stage:
         self.stop, self.area, self.number = self.clock.stop, area, 0
         self.desktop._programs = [NOTEPAD]
         self.desktop.programs = lambda: self.desktop._programs
-        self.config = agent.load_config({"test": config or {}})
+        self.config = config_of(*(config or {}).items())
         self.actuator = agent.Actuator(self.desktop, self.config, self.clock, self.stop)
 
-    def look(self) -> agent.Frame:
+    def look(self, seen: bytes | None = None) -> agent.Frame:
+        """A look that shows this picture, or what the screen shows."""
         self.number += 1
         shown = self.world.window
         window = agent.Window(shown.handle, shown.title, "", shown.rect) if shown else None
-        seen = self.desktop.glance(self.area, 8, 4)
+        seen = seen or self.desktop.glance(self.area, 8, 4)
         return agent.Frame(
             self.number, 8, 4, seen, seen, self.area, self.world.screen(), self.clock.now(), window
         )
@@ -93,6 +95,11 @@ class Stage:
         if performed.refused:
             raise AssertionError(f"{name} was refused: {performed}")
         return performed.result
+
+
+@cache
+def config_of(*settings: tuple[str, Any]) -> agent.Config:
+    return agent.load_config({"test": dict(settings)})
 
 
 def act(name: str, /, **arguments: Any) -> agent.Act:
@@ -436,14 +443,22 @@ class Wheel(unittest.TestCase):
 
 
 class Typing(unittest.TestCase):
-    def long_text(self) -> str:
-        lines = [f"{i}\t{script}\n" for i, script in enumerate(SCRIPTS * 12)]
+    """In batches of a few events the scripts are typed fewer times than in those of the program.
+
+    `python -m tests.sweep_acts` types the whole text in batches of each size.
+    """
+
+    WHOLE, FEW = 12, 2  # times
+
+    def long_text(self, batch: int = 100) -> str:
+        times = self.WHOLE if batch == 100 else self.FEW
+        lines = [f"{i}\t{script}\n" for i, script in enumerate(SCRIPTS * times)]
         return "".join(lines)
 
     def test_five_thousand_characters_of_many_scripts_arrive_exactly(self) -> None:
-        text = self.long_text()
-        self.assertGreater(len(text), 5000)
+        self.assertGreater(len(self.long_text()), 5000)
         for most in (4, 5, 100):
+            text = self.long_text(most)
             stage = Stage(config={"text_batch_events": most})
             stage.do("type_text", text=text)
             self.assertEqual(stage.world.typed, text)
@@ -451,8 +466,8 @@ class Typing(unittest.TestCase):
             stage.world.verify()
 
     def test_batches_are_full_and_never_cut_a_pair(self) -> None:
-        text = self.long_text()
         for most in (4, 6, 7, 100):
+            text = self.long_text(most)
             batches = self.batches(text, most)
             self.assertEqual("".join(batches), text)
             costs = [sum(4 if ord(c) > 0xFFFF else 2 for c in batch) for batch in batches]
@@ -514,8 +529,12 @@ class Typing(unittest.TestCase):
 
 
 class NothingHeld(unittest.TestCase):
-    """Every call of every tool fails in turn, or the run is stopped between any two events."""
+    """Every call of every tool fails in turn, or the run is stopped between any two events.
 
+    Of the tools with the most calls every third fails; `python -m tests.sweep_acts` has every one.
+    """
+
+    EVERY = 3
     CONFIG = {"drag_steps": 3, "text_batch_events": 4, "scroll_ticks": 2}
 
     def setUp(self) -> None:
@@ -523,12 +542,13 @@ class NothingHeld(unittest.TestCase):
         patience = mock.patch.object(agent, "OLD_S", 3 * agent.FRONT_POLL_S)
         patience.start()
         self.addCleanup(patience.stop)
+        self.seen = Stage().look().pixels  # the same before every act
 
     def prepared(
         self, name: str, swapped: bool = False
     ) -> tuple[Stage, Callable[[], agent.Performed]]:
         stage = Stage(config=self.CONFIG, swapped=swapped)
-        frame, wanted = stage.look(), act(name)
+        frame, wanted = stage.look(self.seen), act(name)
         stage.world.arm()
         return stage, lambda: stage.actuator.perform(wanted, frame)
 
@@ -543,11 +563,16 @@ class NothingHeld(unittest.TestCase):
             self.assertRegex(performed.result, r"^[A-Z(][^\n]*\.$")
         return performed.refused
 
-    def failing(self, name: str, **fault: Any) -> Iterator[tuple[Stage, str]]:
-        """One stage for each call of the tool, with its outcome; `at` or `onwards` counts up."""
+    def failing(
+        self, name: str, first: int = 1, every: int = 1, **fault: Any
+    ) -> Iterator[tuple[Stage, str]]:
+        """One stage for each call of the tool, with its outcome; `at` or `onwards` counts up.
+
+        It counts from the first call in steps of `every`.
+        """
         which = "onwards" if fault.pop("onwards", False) else "at"
         swapped = fault.pop("swapped", False)
-        for number in range(1, 1000):
+        for number in range(first, 1000, every):
             stage, perform = self.prepared(name, swapped)
             stage.world.arm(**{which: number}, **fault)
             outcome = self.outcome(perform)
@@ -559,10 +584,11 @@ class NothingHeld(unittest.TestCase):
     def test_one_failing_call_is_an_error_and_leaves_nothing_held(self) -> None:
         for name in HANDS:
             count = 0
-            for swapped, inserts in ((False, 0), (True, 1), (False, 3))[
-                : 3 if name in ("drag", "type_text") else 1
-            ]:
-                for stage, outcome in self.failing(name, swapped=swapped, inserts=inserts):
+            several = name in ("drag", "type_text")
+            ways = ((False, 0), (True, 1), (False, 3))[: 3 if several else 1]
+            for number, (swapped, inserts) in enumerate(ways, 1):  # all calls, each in one way
+                every = {"first": number, "every": self.EVERY} if several and self.EVERY > 1 else {}
+                for stage, outcome in self.failing(name, swapped=swapped, inserts=inserts, **every):
                     first = stage.world.failed[0]
                     self.assertEqual(stage.world.held(), [], f"{name}: {first} failed")
                     self.assertEqual(stage.world.leaks(), [])
@@ -576,7 +602,7 @@ class NothingHeld(unittest.TestCase):
         self,
     ) -> None:
         for name in ("double_click", "drag", "type_text", "press_key"):
-            for stage, outcome in self.failing(name, onwards=True):
+            for stage, outcome in self.failing(name, onwards=True, every=self.EVERY):
                 if set(stage.world.failed) - NEVER_FAIL:
                     self.assertNotEqual(outcome, "")
                 stage.world.arm()
@@ -603,7 +629,7 @@ class NothingHeld(unittest.TestCase):
         for name in ("double_click", "drag", "type_text", "press_key"):
             whole, perform = self.prepared(name)
             perform()
-            for number in range(1, len(whole.world.calls) + 1):
+            for number in range(1, len(whole.world.calls) + 1, self.EVERY):
                 stage, perform = self.prepared(name)
                 stage.world.arm(onwards=number, times=3)
                 self.outcome(perform)
