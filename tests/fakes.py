@@ -15,11 +15,12 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import threading
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -197,6 +198,25 @@ STDOUT = 0x7F00_0000_0004
 STOCK_BITMAP = 0x7F00_0000_0001
 
 
+class Entered(threading.local):
+    """What answers the calls that this thread is in; one may be made while another is answered."""
+
+    def __init__(self) -> None:
+        self.answers: list[Callable[..., Any]] = []
+
+
+ENTERED = Entered()
+
+
+@cache
+def crossing_of(restype: Any, *argtypes: Any) -> Callable[..., Any]:
+    """The way through ctypes for all functions of these types.
+
+    To make one for each function of each simulated Windows would take longer than to use it.
+    """
+    return ctypes.CFUNCTYPE(restype, *argtypes)(lambda *given: ENTERED.answers[-1](*given))
+
+
 class FakeWin32:
     """A simulated Windows. `api` is agent's Win32 bound to it; state is in plain attributes that a test sets and reads.
 
@@ -298,7 +318,7 @@ class FakeWin32:
                 self.problems.append(f"{name}{arguments}: {type(error).__name__}: {error}")
                 return 0
 
-        crossing = ctypes.CFUNCTYPE(restype, *argtypes)(answer)
+        crossing = crossing_of(restype, *argtypes)
 
         def function(*arguments: Any) -> Any:
             if len(arguments) != len(
@@ -307,7 +327,12 @@ class FakeWin32:
                 self.problems.append(
                     f"{name} got {len(arguments)} arguments, declared are {len(argtypes)}"
                 )
-            return crossing(*arguments)
+            answers = ENTERED.answers
+            answers.append(answer)
+            try:
+                return crossing(*arguments)
+            finally:
+                answers.pop()
 
         return function
 

@@ -428,10 +428,13 @@ class Trial:
             self.desktop.down -= stuck
 
 
-def fuzz(count: int, seed: int = 0) -> Counter[str]:
-    """Counts what became of `count` random acts; `violations` is what should be 0."""
+def fuzz(count: int, seed: int = 0, to_the_first: bool = False) -> Counter[str]:
+    """Counts what became of `count` random acts; `violations` is what should be 0.
+
+    It may end at the first of them, which is enough to know that there is one.
+    """
     trial = Trial(seed)
-    while trial.number < count:
+    while trial.number < count and not (to_the_first and trial.desktop.wrong):
         if not trial.held.acts and trial.rng.random() < 0.1:
             trial.separate_presses()
         else:

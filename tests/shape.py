@@ -64,14 +64,54 @@ class Figures(NamedTuple):
         return self.nodes / max(1, self.code_lines)
 
 
-@lru_cache(maxsize=4)
+# Every rule asks for the file, and the tests for a small text or some more between two rules.
+TEXTS_KEPT = 128
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
 def parsed(text: str) -> ast.Module:
-    return ast.parse(text)
+    """The tree of a text, in which each node has below it what `below` looks up."""
+    tree = ast.parse(text)
+    number_nodes(tree, [])
+    return tree
 
 
-@lru_cache(maxsize=4)
-def walked(text: str) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(parsed(text)))
+def number_nodes(node: ast.AST, nodes: list[ast.AST]) -> None:
+    """Appends a node and all below it, and leaves the list and its part of it with the node.
+
+    Python itself has one object for all places that only tell load from store: they have nothing
+    below them and get no part.
+    """
+    first = len(nodes)
+    nodes.append(node)
+    for name in node._fields:
+        value = getattr(node, name, None)
+        for child in value if isinstance(value, list) else (value,):
+            if isinstance(child, ast.AST):
+                number_nodes(child, nodes)
+    if len(nodes) > first + 1:
+        vars(node)[BELOW] = (nodes, first, len(nodes))
+
+
+BELOW = "_below"
+
+
+def below(node: ast.AST) -> list[ast.AST]:
+    """A node and all below it, as `ast.walk` gives them, but in the order of the text."""
+    if BELOW not in vars(node):
+        return list(ast.walk(node))
+    nodes, first, end = vars(node)[BELOW]
+    part: list[ast.AST] = nodes[first:end]
+    return part
+
+
+def walked(text: str) -> list[ast.AST]:
+    return below(parsed(text))
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def lines_of(text: str) -> tuple[str, ...]:
+    return tuple(text.splitlines())
 
 
 def found(node: ast.AST, what: str) -> str:
@@ -88,7 +128,7 @@ def in_order(breaches: Iterable[str]) -> list[str]:
 
 def rooms(text: str) -> list[Room]:
     """The rooms by their banners: three lines, a bar of 100 #, `# Name - what it holds`, and the bar again."""
-    lines = text.splitlines()
+    lines = lines_of(text)
     banners = []
     for index in range(1, len(lines) - 1):
         match = BANNER.fullmatch(lines[index])
@@ -119,10 +159,10 @@ def map_differs_from_banners(text: str) -> list[str]:
 
 
 def figures(text: str, room: Room) -> Figures:
-    lines = text.splitlines()[room.first - 1 : room.last]
+    lines = lines_of(text)[room.first - 1 : room.last]
     code = [line for line in lines if line.strip() and not line.strip().startswith("#")]
     inside = [node for node in parsed(text).body if room.first <= node.lineno <= room.last]
-    return Figures(len(lines), len(code), sum(len(list(ast.walk(node))) for node in inside))
+    return Figures(len(lines), len(code), sum(len(below(node)) for node in inside))
 
 
 def whole_file(text: str) -> Room:
@@ -169,7 +209,7 @@ def defined_names(node: ast.stmt) -> list[str]:
     return [
         name.id
         for target in targets
-        for name in ast.walk(target)
+        for name in below(target)
         if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
     ]
 
@@ -178,7 +218,7 @@ def top_level_names(text: str) -> set[str]:
     """Every name of the file's own top level, imports included."""
     names = set[str]()
     for node in parsed(text).body:
-        for child in ast.walk(node) if isinstance(node, ast.Try) else (node,):
+        for child in below(node) if isinstance(node, ast.Try) else (node,):
             if isinstance(child, (ast.Import, ast.ImportFrom)):
                 names.update(given_names(child))
         names.update(defined_names(node))
@@ -187,7 +227,7 @@ def top_level_names(text: str) -> set[str]:
 
 def annotations(node: ast.AST) -> Iterator[ast.expr]:
     """Every annotation below a node, and the types that `cast` is given."""
-    for child in ast.walk(node):
+    for child in below(node):
         if isinstance(child, (ast.arg, ast.AnnAssign)) and child.annotation:
             yield child.annotation
         elif isinstance(child, FUNCTIONS) and child.returns:
@@ -203,11 +243,11 @@ def used_names(node: ast.AST) -> set[str]:
     """
     names = {
         child.id
-        for child in ast.walk(node)
+        for child in below(node)
         if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load)
     }
     for annotation in annotations(node):
-        for child in ast.walk(annotation):
+        for child in below(annotation):
             if isinstance(child, ast.Constant) and isinstance(child.value, str):
                 names.update(names_in_text(child.value))
     return names
@@ -299,7 +339,7 @@ def long_lines(text: str) -> list[str]:
     """No line has over 100 columns."""
     return [
         f"{number}: {len(line)} columns"
-        for number, line in enumerate(text.splitlines(), 1)
+        for number, line in enumerate(lines_of(text), 1)
         if len(line) > COLUMNS_MOST
     ]
 
@@ -308,7 +348,7 @@ def unformatted_parts(text: str) -> list[str]:
     """The formatter is switched off for two or three tables at most."""
     places = [
         number
-        for number, line in enumerate(text.splitlines(), 1)
+        for number, line in enumerate(lines_of(text), 1)
         if re.search(r"# fmt: (skip|off)", line)
     ]
     return [f"{line}: one part more without the formatter" for line in places[FORMAT_SKIPS_MOST:]]
@@ -369,7 +409,7 @@ def truth_functions(text: str) -> set[str]:
 def truth_locals(function: ast.AST) -> set[str]:
     """The parameters of a function that are declared as bool, and its locals that hold a comparison."""
     names = set()
-    for node in ast.walk(function):
+    for node in below(function):
         if isinstance(node, ast.arg) and declared_bool(node.annotation):
             names.add(node.arg)
         elif isinstance(node, ast.Assign) and is_comparison(node.value):
@@ -414,9 +454,9 @@ def multiplied_conditions(text: str) -> list[str]:
         return isinstance(node, ast.Name) and node.id in flags
 
     for top in parsed(text).body:
-        for scope in [top, *(node for node in ast.walk(top) if isinstance(node, FUNCTIONS))]:
+        for scope in [top, *(node for node in below(top) if isinstance(node, FUNCTIONS))]:
             flags = truth_locals(scope) if isinstance(scope, FUNCTIONS) else set[str]()
-            for node in ast.walk(scope):
+            for node in below(scope):
                 for one, other in factors(node):
                     if is_condition(other, flags):
                         breaches.add(found(node, f"a condition is multiplied: {ast.unparse(node)}"))
@@ -477,7 +517,7 @@ def nested_conditionals(text: str) -> list[str]:
     breaches = []
     for node in walked(text):
         if isinstance(node, ast.IfExp):
-            inside = [child for part in ast.iter_child_nodes(node) for child in ast.walk(part)]
+            inside = [child for part in ast.iter_child_nodes(node) for child in below(part)]
             if any(isinstance(child, ast.IfExp) for child in inside):
                 breaches.append(found(node, "a conditional expression holds another"))
     return in_order(breaches)
@@ -487,11 +527,11 @@ def local_names(function: ast.AST) -> Iterator[tuple[ast.AST, str]]:
     """Every name that a function or lambda gives to something of its own, with where it does."""
     shared = {
         name
-        for node in ast.walk(function)
+        for node in below(function)
         if isinstance(node, (ast.Global, ast.Nonlocal))
         for name in node.names
     }
-    for node in ast.walk(function):
+    for node in below(function):
         for name in given_names(node) if node is not function else ():
             if name not in shared:
                 yield node, name
@@ -552,7 +592,7 @@ def is_start_guard(node: ast.stmt) -> bool:
     """
     if isinstance(node, ast.If):
         asked = {
-            ast.unparse(child) for child in ast.walk(node.test) if isinstance(child, ast.Attribute)
+            ast.unparse(child) for child in below(node.test) if isinstance(child, ast.Attribute)
         }
         return asked <= {"sys.version_info", "sys.maxsize"} and bool(asked) and only_ends(node.body)
     if isinstance(node, ast.Try):
@@ -636,7 +676,7 @@ def table(text: str) -> Iterator[str]:
         yield f"{room.name:<24}{counted}{of_room.nodes_a_line:>8.2f}"
     lengths = function_lengths(text).values()
     yield f"functions {len(lengths)}, median {statistics.median(lengths):.0f}, longest {max(lengths)}"
-    over = sum(len(line) >= COLUMNS_MOST for line in text.splitlines())
+    over = sum(len(line) >= COLUMNS_MOST for line in lines_of(text))
     yield f"lines of {COLUMNS_MOST} columns or more: {over}"
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 from unittest import mock
 
@@ -33,6 +34,7 @@ PLAIN_TEXTS = {
     agent.ProgramName: "notepad",
     agent.WindowTitle: "Untitled",
 }
+HARMLESS = NEVER_FAIL | COURTESY | RELEASES
 NOTEPAD = agent.Program("Notepad", r"C:\Menu\Notepad.lnk", ("notepad.exe",))
 # Every script that people are likely to type, with signs of one, two, three and four bytes.
 SCRIPTS = [
@@ -69,14 +71,15 @@ class Stage:
         self.stop, self.area, self.number = self.clock.stop, area, 0
         self.desktop._programs = [NOTEPAD]
         self.desktop.programs = lambda: self.desktop._programs
-        self.config = agent.load_config({"test": config or {}})
+        self.config = config_of(*(config or {}).items())
         self.actuator = agent.Actuator(self.desktop, self.config, self.clock, self.stop)
 
-    def look(self) -> agent.Frame:
+    def look(self, seen: bytes | None = None) -> agent.Frame:
+        """A look that shows this picture, or what the screen shows."""
         self.number += 1
         shown = self.world.window
         window = agent.Window(shown.handle, shown.title, "", shown.rect) if shown else None
-        seen = self.desktop.glance(self.area, 8, 4)
+        seen = seen or self.desktop.glance(self.area, 8, 4)
         return agent.Frame(
             self.number, 8, 4, seen, seen, self.area, self.world.screen(), self.clock.now(), window
         )
@@ -93,6 +96,11 @@ class Stage:
         if performed.refused:
             raise AssertionError(f"{name} was refused: {performed}")
         return performed.result
+
+
+@cache
+def config_of(*settings: tuple[str, Any]) -> agent.Config:
+    return agent.load_config({"test": dict(settings)})
 
 
 def act(name: str, /, **arguments: Any) -> agent.Act:
@@ -436,14 +444,22 @@ class Wheel(unittest.TestCase):
 
 
 class Typing(unittest.TestCase):
-    def long_text(self) -> str:
-        lines = [f"{i}\t{script}\n" for i, script in enumerate(SCRIPTS * 12)]
+    """In batches of a few events the scripts are typed fewer times than in those of the program.
+
+    `python -m tests.sweep_acts` types the whole text in batches of each size.
+    """
+
+    WHOLE, FEW = 12, 2  # times
+
+    def long_text(self, batch: int = 100) -> str:
+        times = self.WHOLE if batch == 100 else self.FEW
+        lines = [f"{i}\t{script}\n" for i, script in enumerate(SCRIPTS * times)]
         return "".join(lines)
 
     def test_five_thousand_characters_of_many_scripts_arrive_exactly(self) -> None:
-        text = self.long_text()
-        self.assertGreater(len(text), 5000)
+        self.assertGreater(len(self.long_text()), 5000)
         for most in (4, 5, 100):
+            text = self.long_text(most)
             stage = Stage(config={"text_batch_events": most})
             stage.do("type_text", text=text)
             self.assertEqual(stage.world.typed, text)
@@ -451,8 +467,8 @@ class Typing(unittest.TestCase):
             stage.world.verify()
 
     def test_batches_are_full_and_never_cut_a_pair(self) -> None:
-        text = self.long_text()
         for most in (4, 6, 7, 100):
+            text = self.long_text(most)
             batches = self.batches(text, most)
             self.assertEqual("".join(batches), text)
             costs = [sum(4 if ord(c) > 0xFFFF else 2 for c in batch) for batch in batches]
@@ -514,8 +530,13 @@ class Typing(unittest.TestCase):
 
 
 class NothingHeld(unittest.TestCase):
-    """Every call of every tool fails in turn, or the run is stopped between any two events."""
+    """Every call of every tool fails in turn, or the run is stopped between any two events.
 
+    Of the calls that may fail without harm it is every third here; `python -m tests.sweep_acts`
+    has every one.
+    """
+
+    EVERY = 3
     CONFIG = {"drag_steps": 3, "text_batch_events": 4, "scroll_ticks": 2}
 
     def setUp(self) -> None:
@@ -523,12 +544,13 @@ class NothingHeld(unittest.TestCase):
         patience = mock.patch.object(agent, "OLD_S", 3 * agent.FRONT_POLL_S)
         patience.start()
         self.addCleanup(patience.stop)
+        self.seen = Stage().look().pixels  # the same before every act
 
     def prepared(
         self, name: str, swapped: bool = False
     ) -> tuple[Stage, Callable[[], agent.Performed]]:
         stage = Stage(config=self.CONFIG, swapped=swapped)
-        frame, wanted = stage.look(), act(name)
+        frame, wanted = stage.look(self.seen), act(name)
         stage.world.arm()
         return stage, lambda: stage.actuator.perform(wanted, frame)
 
@@ -543,11 +565,26 @@ class NothingHeld(unittest.TestCase):
             self.assertRegex(performed.result, r"^[A-Z(][^\n]*\.$")
         return performed.refused
 
-    def failing(self, name: str, **fault: Any) -> Iterator[tuple[Stage, str]]:
-        """One stage for each call of the tool, with its outcome; `at` or `onwards` counts up."""
+    def chosen(self, name: str, swapped: bool) -> list[int]:
+        """The calls of an act that are to fail: all that must not, and every third of the others."""
+        whole, perform = self.prepared(name, swapped)
+        perform()
+        return [
+            number
+            for number, call in enumerate(whole.world.calls, 1)
+            if call not in HARMLESS or number % self.EVERY == 0
+        ]
+
+    def failing(
+        self, name: str, numbers: Iterable[int], **fault: Any
+    ) -> Iterator[tuple[Stage, str]]:
+        """One stage for each of these calls of the tool, with its outcome, until there is none.
+
+        It is `at` or `onwards` that is given the number.
+        """
         which = "onwards" if fault.pop("onwards", False) else "at"
         swapped = fault.pop("swapped", False)
-        for number in range(1, 1000):
+        for number in numbers:
             stage, perform = self.prepared(name, swapped)
             stage.world.arm(**{which: number}, **fault)
             outcome = self.outcome(perform)
@@ -559,14 +596,17 @@ class NothingHeld(unittest.TestCase):
     def test_one_failing_call_is_an_error_and_leaves_nothing_held(self) -> None:
         for name in HANDS:
             count = 0
-            for swapped, inserts in ((False, 0), (True, 1), (False, 3))[
-                : 3 if name in ("drag", "type_text") else 1
-            ]:
-                for stage, outcome in self.failing(name, swapped=swapped, inserts=inserts):
+            ways = ((False, 0), (True, 1), (False, 3))[: 3 if name in ("drag", "type_text") else 1]
+            for swapped, inserts in ways:
+                numbers, fault = (
+                    self.chosen(name, swapped),
+                    {"swapped": swapped, "inserts": inserts},
+                )
+                for stage, outcome in self.failing(name, numbers, **fault):
                     first = stage.world.failed[0]
                     self.assertEqual(stage.world.held(), [], f"{name}: {first} failed")
                     self.assertEqual(stage.world.leaks(), [])
-                    if first in NEVER_FAIL | COURTESY | RELEASES:
+                    if first in HARMLESS:
                         continue
                     self.assertEqual(outcome, "windows", f"{name}: {first} failed")
                     count += 1
@@ -576,7 +616,7 @@ class NothingHeld(unittest.TestCase):
         self,
     ) -> None:
         for name in ("double_click", "drag", "type_text", "press_key"):
-            for stage, outcome in self.failing(name, onwards=True):
+            for stage, outcome in self.failing(name, range(1, 1000, self.EVERY), onwards=True):
                 if set(stage.world.failed) - NEVER_FAIL:
                     self.assertNotEqual(outcome, "")
                 stage.world.arm()
@@ -603,7 +643,7 @@ class NothingHeld(unittest.TestCase):
         for name in ("double_click", "drag", "type_text", "press_key"):
             whole, perform = self.prepared(name)
             perform()
-            for number in range(1, len(whole.world.calls) + 1):
+            for number in range(1, len(whole.world.calls) + 1, self.EVERY):
                 stage, perform = self.prepared(name)
                 stage.world.arm(onwards=number, times=3)
                 self.outcome(perform)

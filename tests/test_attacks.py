@@ -73,6 +73,9 @@ class Secrets(EngineCase):
 
 
 class Folders(unittest.TestCase):
+    def setUp(self) -> None:
+        self.addCleanup(folders.WARM.end)
+
     @unittest.skipIf(os.name == "nt", "links and pipes take rights on Windows")
     def test_nothing_in_a_run_folder_reaches_outside_of_it_hangs_or_breaks_the_program(
         self,

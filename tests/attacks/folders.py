@@ -5,6 +5,7 @@ python -m tests.attacks.folders
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import json
@@ -20,25 +21,19 @@ from pathlib import Path
 from unittest import mock
 
 import agent
-from tests.starting import PROGRAM, environment
+from tests.starting import Warm
 
 MARK = "c4nary-of-the-outside"
+WARM = Warm()
+atexit.register(WARM.end)
 
 
 def main_of(*arguments: str, seconds: float = 20.0) -> tuple[int, str]:
     """Exit code and output of the program in a process of its own; -1 if it hangs."""
     try:
-        done = subprocess.run(
-            [*PROGRAM, *arguments],
-            env=environment(),
-            capture_output=True,
-            timeout=seconds,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
+        return WARM.run(*arguments, seconds=seconds)
     except subprocess.TimeoutExpired:
         return -1, "hangs"
-    return done.returncode, done.stdout + done.stderr
 
 
 def run_of(root: Path, number: int = 1, *records: object) -> Path:
