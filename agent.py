@@ -2121,6 +2121,12 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
     return rgb
 
 
+@lru_cache(maxsize=1)  # a screen often shows the same at the next look, too
+def small_png(pixels: bytes, width: int, height: int) -> bytes:
+    """BGRX pixels as the reference encoder writes them, slowly and mostly in the fewest bytes."""
+    return rgb_to_png(bgrx_to_rgb(pixels), width, height)
+
+
 class PngPiece(NamedTuple):
     """Bytes of a PNG, for the journal, with their base64, for the request."""
 
@@ -13716,7 +13722,7 @@ class ExecutionLogger:
         def write() -> None:
             kept = png
             if frame:
-                slow = rgb_to_png(bgrx_to_rgb(frame.pixels), frame.width, frame.height)
+                slow = small_png(frame.pixels, frame.width, frame.height)
                 kept = min(png, slow, key=len)
             try:
                 (self.folder / path).parent.mkdir(exist_ok=True)
@@ -14334,7 +14340,12 @@ def _with_row(band: Band, old: bytes, new: bytes) -> Band:
     behind_it = slice(band.right * 4, None)
     # Rows of one thing mostly differ between the same columns, which is quickly seen.
     if old[before_it] == new[before_it] and old[behind_it] == new[behind_it]:
-        return band._replace(bottom=bottom)
+        return Band(
+            left=band.left,
+            top=band.top,
+            right=band.right,
+            bottom=bottom,
+        )
     left, right = _differing_columns(old, new)
     return Band(
         left=min(band.left, left),
@@ -14366,6 +14377,16 @@ def part_of(pixels: bytes, width: int, box: Rect) -> tuple[bytes, ...]:
         columns = slice((row + box.left) * 4, (row + box.right) * 4)
         rows.append(pixels[columns])
     return tuple(rows)
+
+
+def cropped(pixels: bytes, width: int, box: Rect) -> bytes:
+    """The same rows as a picture of their own."""
+    if box.width == width:
+        stride = width * 4
+        first = box.top * stride
+        end = box.bottom * stride
+        return pixels[first:end]
+    return b"".join(part_of(pixels, width, box))
 
 
 def window_box(frame: Frame) -> Rect:
@@ -14462,9 +14483,9 @@ def _changed_part(before: Frame, after: Frame, window: Rect) -> Rect | None:
         return box
     if not box.width:
         return None
-    old = part_of(before.clean, before.width, box)
-    new = part_of(after.clean, after.width, box)
-    changed = changed_region(b"".join(old), b"".join(new), box.width)
+    old = cropped(before.clean, before.width, box)
+    new = cropped(after.clean, after.width, box)
+    changed = changed_region(old, new, box.width)
     return changed.moved(box.left, box.top) if changed else None
 
 
@@ -15624,12 +15645,12 @@ class Screens:
 
         What changes by itself elsewhere, such as a clock, does not make it new.
         """
-        shown = b"".join(part_of(frame.clean, frame.width, box))
+        shown = cropped(frame.clean, frame.width, box)
         for width, packed in self._kept:
             seen = zlib.decompress(packed)
             if width != frame.width or len(seen) != len(frame.clean):
                 continue
-            if changed_region(b"".join(part_of(seen, width, box)), shown, box.width) is None:
+            if changed_region(cropped(seen, width, box), shown, box.width) is None:
                 return False
         return True
 
@@ -18650,17 +18671,23 @@ class Book:
         return f"{middle:.2f} s, 95 % {most:.2f} s"
 
     def run_item(self) -> JsonDict:
-        """The run as the page takes it: turn -1."""
+        """The run as the page takes it: turn -1; what it holds is the book's own, to be read."""
         item: JsonDict = {"turn": -1, "name": self.name}
-        item |= asdict(self.run)
+        item |= vars(self.run)
+        item["sums"] = vars(self.run.sums)
         item["begun"] = self.run.begun
         item["figures"] = self.figures()
         return item
 
     def turn_item(self, turn: TurnEntry) -> JsonDict:
-        """A turn as the page takes it."""
-        item = asdict(turn)
-        item |= item.pop("sums")
+        """A turn as the page takes it; what it holds is the book's own, to be read at once.
+
+        It is asked for after every record, and copies of all replies would cost more than the rest.
+        """
+        item = {**vars(turn), **vars(turn.sums)}
+        del item["sums"]
+        item["acts"] = [vars(act) for act in turn.acts]
+        item["replies"] = [vars(reply) for reply in turn.replies]
         return item
 
 
@@ -22311,7 +22338,7 @@ def demo_picture(state: DemoState) -> bytes:
     return bytes(canvas.pixels)
 
 
-@lru_cache(maxsize=4)  # while the screen settles, the same look is taken again and again
+@lru_cache(maxsize=16)  # while the screen settles, the same look is taken again and again
 def demo_look(state: DemoState, area: Rect, width: int, height: int) -> bytes:
     """A part of a state's picture at width*height, as BGRX, without the pointer."""
     picture = demo_picture(state)
@@ -23385,7 +23412,7 @@ def _demo_reading(messages: Sequence[Mapping[str, Any]], looks: bool) -> tuple[l
     return lines, png
 
 
-@lru_cache(maxsize=8)  # two roles, and a role that is corrected, look at the same screenshot
+@lru_cache(maxsize=64)  # two roles, a corrected role and the next run look at the same picture
 def demo_sights(png: bytes) -> Mapping[str, Coordinate]:
     """What a screenshot shows: sign -> the middle between its first and its last pixel."""
     rgb, width, height = png_to_rgb(png)

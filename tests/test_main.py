@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import itertools
 import json
@@ -24,6 +25,9 @@ QUICK = {
     "AGENT_IMAGE_W": "768",
     "AGENT_IMAGE_H": "432",
 }  # the demo's model finds its controls at any size
+
+# A run keeps the last screen that it packed; here one keeps those of all the demos, which look alike.
+SMALL_PNG = functools.lru_cache(maxsize=32)(agent.small_png.__wrapped__)
 
 
 def copy_folder(source: Path, target: Path) -> None:
@@ -55,6 +59,7 @@ class CommandLineCase(unittest.TestCase):
         with (
             mock.patch.dict(os.environ, environ),
             mock.patch.object(sys, "stdin", source),
+            mock.patch.object(agent, "small_png", SMALL_PNG),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
         ):
