@@ -23289,15 +23289,6 @@ DEMO_STEPS = (
 )
 
 
-def refuse_blind_demo(config: Config) -> None:
-    """Raises ConfigError where the model of the demo would get no pictures."""
-    if not config.vision:
-        raise ConfigError(
-            "The model of the demo goes by its pictures; leave --no-vision away, which is for a"
-            " model of yours that reads text only."
-        )
-
-
 DEMO_STUCK = DemoStep("give up", "None of the known controls can be seen")
 
 
@@ -26690,7 +26681,6 @@ def with_demo_model(config: Config, profile: str, undo: ExitStack) -> Config:
 
     It speaks every grammar, so that its name tells none: without --grammar it is the first.
     """
-    refuse_blind_demo(config)
     if PROFILES[profile].loop == "native" and not config.executor_grammar:
         config = replace(config, executor_grammar=next(iter(GRAMMARS)))
     grammar = chosen_grammar(config, PROFILES[profile], ModelInfo("demo-model"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import unittest
 
 import agent
@@ -41,15 +39,6 @@ class Lists(NativeCase):
         in_pixels = agent.controls_text([middle], area, (1036, 784))
         self.assertEqual(on_grid, "Save · button · 500,500")
         self.assertEqual(in_pixels, "Save · button · 518,392")
-
-
-class DemoWithoutPictures(unittest.TestCase):
-    def test_the_demo_says_that_its_model_needs_them(self) -> None:
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            code = agent.main(["--demo", "--no-vision"])
-        self.assertEqual(code, 2)
-        self.assertIn("The model of the demo goes by its pictures", said.getvalue())
 
 
 if __name__ == "__main__":
