@@ -7964,11 +7964,16 @@ class Hands:
             self.clock.sleep(self.config.char_input_delay)
 
     def press(self, keys: Sequence[str]) -> None:
-        """Presses keys of VK_MAP one after the other and releases them in reverse."""
-        for key in keys:
-            self._down(self.desktop.key, key)
-        for key in reversed(keys):
-            self._up(self.desktop.key, key)
+        """Presses keys of VK_MAP one after the other and releases them in reverse.
+
+        A modifier that an act before this one holds stays down, as it is that act's.
+        """
+        switch = self.desktop.key
+        own = [key for key in keys if key not in MODIFIERS or (switch, key) not in self._held]
+        for key in own:
+            self._down(switch, key)
+        for key in reversed(own):
+            self._up(switch, key)
 
     def open_app(self) -> str:
         """Starts the program that the gates know; says which window is in front then."""

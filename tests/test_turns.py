@@ -39,6 +39,14 @@ class Held(EngineCase):
         stage.do("press_key", key="win")  # which is to open the Start menu
         self.assertEqual(keys(stage), [(WIN, True), (WIN, False)])
 
+    def test_a_chord_leaves_the_key_down_that_an_act_before_it_holds(self) -> None:
+        stage = Stage()
+        stage.do("key_down", key="win")
+        stage.do("press_key", key="win+right")
+        right = agent.VK_MAP["right"]
+        self.assertEqual(keys(stage), [(WIN, True), (right, True), (right, False)])
+        self.assertEqual(stage.actuator.held_keys, ["win"])
+
     def test_no_model_can_press_that_key(self) -> None:
         with self.assertRaises(agent.ToolError):
             agent.parse_chord(agent.NEUTRAL_KEY)
