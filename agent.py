@@ -1556,8 +1556,12 @@ class Act:
     @property
     def shown(self) -> str:
         """The arguments on one line, as logs, memory and the terminal show them."""
+        return self.shown_in(self.given)
+
+    def shown_in(self, names: Iterable[str]) -> str:
+        """The arguments of these names on one line, in their order."""
         words = []
-        for name in self.given:
+        for name in names:
             value = getattr(self.args, name)
             if name == "reasoning" or value is None:
                 continue
@@ -17044,13 +17048,23 @@ def perform_native(
     deed, progress = perform_act(engine, state, act, look)
     record = replace(
         record,
-        args=act.shown,
+        args=place_before_words(act),
         result=deed.result,
         changed=deed.changed,
         region=deed.region,
         known=deed.known,
     )
     return deed, progress, record
+
+
+def place_before_words(act: Act) -> str:
+    """The arguments on one line; a row that is too narrow for all loses the end of the sentence.
+
+    What stands for the label is a whole sentence here, see native_call.
+    """
+    kinds = annotations_of(type(act.args))
+    names = sorted(act.given, key=lambda name: kinds[name] is Label)
+    return act.shown_in(names)
 
 
 def end_native(
@@ -25938,6 +25952,17 @@ def fit_for_demo(config: Config, desktop: Desktop) -> Config:
     return config
 
 
+def refuse_questions_to_nobody(config: Config) -> None:
+    """Raises ConfigError if each act would wait for a yes that nobody can give."""
+    if config.confirm != "always" or config.dry_run or config.allow_risky:
+        return
+    if not _person_is_there():
+        raise ConfigError(
+            "With --confirm always each act needs a yes, and nobody can be asked here (a pipe,"
+            " no console): run it in a console, or with --confirm risky or never, or --dry-run."
+        )
+
+
 def refuse_own_server(options: argparse.Namespace) -> None:
     """Raises ConfigError if a demo, which brings its own server, is to ask another one."""
     named = [item.partition("=")[0].strip() for item in options.set]
@@ -26570,6 +26595,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         old = find_resumed(options, Path(config.dump_dir))
         refuse_wrong_desktop(options, old, "go on with it", f" --resume {options.resume}".rstrip())
     config = read_config(options, os.environ)  # once more: profile or recording are known now
+    refuse_questions_to_nobody(config)
     with ExitStack() as undo:
         session = open_session(options, config, old, stop, clock, undo)
         if old:

@@ -171,6 +171,9 @@ class ModelChoice(CommandLineCase):
         self.assertEqual((code, self.records()[0]["model"]), (1, "pixtral"), out)
 
 
+ICONS_ARE_RISKY = ("--set", "risky_words=icon")  # the demo's first act is done to one
+
+
 class NobodyThere(CommandLineCase):
     """Standard input that no person types into."""
 
@@ -194,13 +197,26 @@ class NobodyThere(CommandLineCase):
     def test_a_risky_act_is_refused_at_once_and_the_model_hears_that_nobody_can_be_asked(
         self,
     ) -> None:
-        _, out, _ = self.main("--demo", "--confirm", "always", "--max-steps", "3")
+        _, out, _ = self.main("--demo", *ICONS_ARE_RISKY, "--max-steps", "3")
         self.assertIn("nobody can be asked, so use --confirm never or allow_risky", out)
         results = [record["result"] for record in self.records() if record["kind"] == "result"]
         self.assertRegex(
-            results[0], r"Nobody can be asked to allow this \(double_click .*: any act\); do it"
+            results[0], r"Nobody can be asked to allow this \(double_click .*: icon\); do it"
         )
         self.assertNotIn("person did not", str(self.records()))
+
+    def test_a_run_in_which_nobody_could_allow_any_act_is_not_begun(self) -> None:
+        code, out, err = self.main("--demo", "--confirm", "always")
+        self.assertEqual((code, out, len(err.splitlines())), (2, "", 1), err)
+        self.assertIn("each act needs a yes, and nobody can be asked here", err)
+        self.assertFalse(self.run_folder().exists())
+
+    def test_a_dry_run_and_acts_allowed_in_advance_need_no_yes(self) -> None:
+        always = ("--demo", "--confirm", "always", "--max-steps", "2")
+        _, out, _ = self.main(*always, "--dry-run")
+        self.assertIn("Dry run: would double click", out)
+        _, out, _ = self.main(*always, "--set", "allow_risky=any act")
+        self.assertIn("changed", out)
 
     def test_a_program_without_stdin_has_nobody_to_ask(self) -> None:
         with mock.patch.object(sys, "stdin", None):
@@ -269,15 +285,15 @@ class Rows(CommandLineCase):
         return screen.getvalue().splitlines()
 
     def test_quiet_says_why_it_was_not_completed(self) -> None:
-        _, out, _ = self.main("--demo", "-q", "--confirm", "always", "--max-steps", "2")
+        _, out, _ = self.main("--demo", "-q", *ICONS_ARE_RISKY, "--max-steps", "2")
         first, *middle = out.splitlines()
-        self.assertRegex(first, "^not allowed: double_click .*: any act; nobody can be asked")
+        self.assertRegex(first, "^not allowed: double_click .*: icon; nobody can be asked")
         self.assertIn("max_steps: Not completed within 2 turns.", middle)
         self.assertRegex(out, r"(?m)^last: double_click\S* .*: Not done: Nobody can be asked")
 
     def test_no_word_stands_twice_and_one_is_no_plural(self) -> None:
         _, out, _ = self.main(
-            "--demo", "--max-steps", "2", "--set", "stall_stop=1", "--confirm", "always"
+            "--demo", "--max-steps", "2", "--set", "stall_stop=1", *ICONS_ARE_RISKY
         )
         self.assertIn("stuck: 1 turn made no progress.", out)
         self.assertRegex(out, r"(?m)^\d turns?, 0 acts, 1 refused")

@@ -431,6 +431,19 @@ class Checked(NativeCase):
         self.assertIn("trained in qwen3-vl", text)
 
 
+class Rows(NativeCase):
+    def test_the_place_stands_before_the_sentence_whose_end_a_narrow_row_loses(self) -> None:
+        sentence = "The desktop shows the Notes icon and no window, so that I open it with a click"
+        click = said("left_click", sentence, coordinate=[500, 500])
+        _, state, _ = self.play(click, DONE)
+        first = state.memory.active_history[0]
+        self.assertRegex(first.args, r'^\(500, 500\) "The desktop shows .*"$')
+        row = agent.turn_rows(
+            agent.TurnLine(1, "model", f"{first.tool} {first.args}", "changed", 0.8, 1693), 99
+        )
+        self.assertIn("click (500, 500)", row[0])
+
+
 class People(NativeCase):
     def test_a_call_for_the_person_is_a_turn_and_the_run_goes_on(self) -> None:
         wish = said("interact", text="close the dialog")

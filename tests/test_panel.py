@@ -810,7 +810,10 @@ class Wired(CommandLineCase):
         def confirm(*_: Any) -> Any:
             return lambda question: seen.append(self.panels[0]._state.error) or True
 
-        with mock.patch.object(agent, "console_confirm", confirm):
+        with (
+            mock.patch.object(agent, "console_confirm", confirm),
+            mock.patch.object(agent, "_person_is_there", lambda: True),
+        ):
             self.assertEqual(self.run_with(person, "--confirm", "always")[0], 0)
         self.assertEqual(seen.count(""), 1)
         self.assertIn("It waits for a yes at the terminal: double_click", seen[0])
