@@ -14316,7 +14316,28 @@ def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> R
     return region
 
 
-def _is_caret(band: Band, scale: int) -> bool:
+def are_alike(before: Iterable[bytes], after: Iterable[bytes]) -> bool:
+    """Whether the rows of two pictures of one size differ in a single caret at most.
+
+    It is `changed_region` without the region: what is no caret ends the comparison.
+    """
+    band: Band | None = None
+    for y, (old, new) in enumerate(zip(before, after, strict=True)):
+        if old == new:
+            continue
+        if not band:
+            left, right = _differing_columns(old, new)
+            band = Band(left, y, right, y + 1)
+        elif band.bottom == y:
+            band = _with_row(band, old, new)
+        else:
+            return False
+        if band.right - band.left > CARET_WIDTH:
+            return False
+    return band is None or _is_caret(band)
+
+
+def _is_caret(band: Band, scale: int = 1) -> bool:
     width = (band.right - band.left) * scale
     height = (band.bottom - band.top) * scale
     narrow = width <= CARET_WIDTH
@@ -14378,14 +14399,12 @@ def _differing_columns(old: bytes, new: bytes) -> tuple[int, int]:
     return left, right
 
 
-def part_of(pixels: bytes, width: int, box: Rect) -> tuple[bytes, ...]:
+def rows_of(pixels: bytes, width: int, box: Rect) -> Iterator[bytes]:
     """The rows of a box in a picture of `width` pixels a row; the box lies inside of it."""
-    rows = []
     for y in range(box.top, box.bottom):
         row = y * width
         columns = slice((row + box.left) * 4, (row + box.right) * 4)
-        rows.append(pixels[columns])
-    return tuple(rows)
+        yield pixels[columns]
 
 
 def cropped(pixels: bytes, width: int, box: Rect) -> bytes:
@@ -14395,7 +14414,7 @@ def cropped(pixels: bytes, width: int, box: Rect) -> bytes:
         first = box.top * stride
         end = box.bottom * stride
         return pixels[first:end]
-    return b"".join(part_of(pixels, width, box))
+    return b"".join(rows_of(pixels, width, box))
 
 
 def window_box(frame: Frame) -> Rect:
@@ -14467,7 +14486,7 @@ def followed_secret(
     area = frame.area
     inside = place.box.intersection(area)
     box = inside.moved(-area.left, -area.top)
-    rows = part_of(screen, area.width, box)
+    rows = tuple(rows_of(screen, area.width, box))
     if not place.patch:
         return replace(place, patch=rows, moved=False)
     moved = rows != place.patch and shows_rows_of(place.patch, screen)
@@ -15633,33 +15652,32 @@ SCREENS_KEPT = 12  # more than the turns without progress that end a run
 
 @dataclass
 class Screens:
-    """The last screens, from which a new one is told apart; all but the latest are packed."""
+    """The last screens, from which a new one is told apart.
+
+    They stay unpacked, 64 MB at most: to pack and unpack them would take up to 0.1 s a turn.
+    """
 
     _kept: deque[tuple[int, bytes]] = field(
         default_factory=partial(deque, maxlen=SCREENS_KEPT)
-    )  # the width of each, and its pixels
-    _latest: bytes = b""
+    )  # the width of each, and its pixels without the mouse pointer
 
     def keep(self, frame: Frame) -> None:
         """Adds a screen, unless it is the latest one anyway."""
-        if frame.clean == self._latest:
-            return
-        self._latest = frame.clean
-        # Level 1 takes some 15 ms for a 1536x864 screen of text and leaves 5 % of its 5 MB, but
-        # 75 ms and 35 % for a photo.
-        self._kept.append((frame.width, zlib.compress(frame.clean, 1)))
+        screen = (frame.width, frame.clean)
+        if not self._kept or self._kept[-1] != screen:
+            self._kept.append(screen)
 
     def is_new(self, frame: Frame, box: Rect) -> bool:
         """Whether none of them looked there as this frame does, a single caret aside.
 
         What changes by itself elsewhere, such as a clock, does not make it new.
         """
-        shown = cropped(frame.clean, frame.width, box)
-        for width, packed in self._kept:
-            seen = zlib.decompress(packed)
+        for width, seen in self._kept:
             if width != frame.width or len(seen) != len(frame.clean):
                 continue
-            if changed_region(cropped(seen, width, box), shown, box.width) is None:
+            before = rows_of(seen, width, box)
+            after = rows_of(frame.clean, width, box)
+            if are_alike(before, after):
                 return False
         return True
 

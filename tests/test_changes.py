@@ -44,6 +44,27 @@ class Bands(unittest.TestCase):
             self.assertEqual(found, bands(before, after, width))
 
 
+class Alike(unittest.TestCase):
+    def test_two_pictures_are_alike_where_no_region_changed(self) -> None:
+        chance = random.Random(14)
+        found = set()
+        for _ in range(300):
+            before = bytes(20 * 60 * 4)
+            after = bytearray(before)
+            for _ in range(chance.randint(0, 2)):
+                x, y = chance.randrange(16), chance.randrange(10)
+                for row in range(y, y + chance.randint(5, 50)):
+                    at = (row * 20 + x) * 4
+                    width = chance.choice((1, 3, 4)) if row % 9 else chance.choice((1, 5))
+                    after[at : at + width * 4] = b"\xff" * width * 4
+            region = agent.changed_region(before, bytes(after), 20)
+            rows = (agent._rows(picture, 80) for picture in (before, bytes(after)))
+            alike = agent.are_alike(*rows)
+            self.assertIs(alike, region is None)
+            found.add((alike, before == after))
+        self.assertEqual(found, {(True, True), (True, False), (False, False)})
+
+
 class Shares(unittest.TestCase):
     def test_a_replay_counts_the_pixels_of_a_box_that_differ(self) -> None:
         one = bytes(300 * 200 * 3)
