@@ -25645,11 +25645,12 @@ boot_vlm_output is the first reply; left empty, the run waits for one handed in 
 action "done" counts when a fresh look confirms it. log_layout (flat, turn_dirs) says where each
 turn's two pictures go.""",
     "cache": """A conversation keeps its last 2 screenshots and thoughts. It lets them grow to 4
-before it cuts down to 2, as each cut makes the server read the rest anew. A run's report and
+before it cuts down to 2, as each cut makes the server read the rest anew; in a small context it
+keeps fewer screenshots and condenses its older steps. A run's report and
 --stats tell how much of the prompts the server took from its cache, if it counts that. See
 keep_last_screenshots, prune_screenshots_at and keep_last_thinks.""",
     "bench": """--bench measures your model on drawn pictures and touches no desktop:
-  --bench quick             in 5 minutes at 5 s a request; without quick it is surer
+  --bench quick             in 4 minutes at 5 s a request; without quick it is surer
   --bench --grammar NAME    asked in that grammar, such as qwen3-vl
   --bench planner chat      the demo's tasks, too, with each of these profiles
   --bench native 4          the same 4 times, asked in the grammar of the model's name
