@@ -16400,7 +16400,8 @@ def run_turns(
             return outcome
         logger.record(state.record())
         engine.clock.sleep(config.turn_delay)
-    return Outcome("max_steps", f"Not completed within {most} turns.")
+    turns = "1 turn" if most == 1 else f"{most} turns"
+    return Outcome("max_steps", f"Not completed within {turns}.")
 
 
 def most_turns(engine: Engine) -> int:
@@ -17495,7 +17496,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     if step.error == "no_call" and _is_final(engine, chat, said):
         return final_answer(engine, state, chat, reply, said)
     if step.error == "no_acts_left":
-        return Outcome("max_steps", f"Not completed within {state.touched} acts on the desktop.")
+        acts = "1 act" if state.touched == 1 else f"{state.touched} acts"
+        return Outcome("max_steps", f"Not completed within {acts} on the desktop.")
     chat.refused = 0
     if step.error:
         reason = step.record.result
