@@ -25628,7 +25628,8 @@ HELP_TOPICS = {
 
 Of older runs the latest are kept: keep_runs, keep_megabytes.""",
     "models": f"""Without --model the program uses the one loaded vision model, else one of the
-families {", ".join(FAMILIES)} in this order, else it asks. If there is none, {DOWNLOAD_WORDS}.
+families {", ".join(FAMILIES)} in this order, else it asks; profile chat first looks for
+{PROFILES["chat"].settings["lmstudio_model"]}. If there is none, {DOWNLOAD_WORDS}.
 
 `lms load NAME --context-length 8192` loads it, `lms server start` starts the server.
 Other servers: --endpoint http://127.0.0.1:11434/v1/chat/completions --model NAME.

@@ -56,6 +56,7 @@ STATED = (
     ("| {} | pauses; again: goes on |", CONFIG.pause_hotkey.title()),
     ("--endpoint {} --model NAME", "http://127.0.0.1:11434/v1/chat/completions"),
     ("listens on {} and answers nobody", "127.0.0.1"),
+    ("which waits {} for the page", "a minute" if CONFIG.demo_page_wait == 60 else "otherwise"),
 )  # fmt: skip
 
 # The words behind each exit code, and what ends with it.
