@@ -16433,7 +16433,8 @@ def run_turns(
             return outcome
         logger.record(state.record())
         engine.clock.sleep(config.turn_delay)
-    return Outcome("max_steps", f"Not completed within {most} turns.")
+    turns = "1 turn" if most == 1 else f"{most} turns"
+    return Outcome("max_steps", f"Not completed within {turns}.")
 
 
 def most_turns(engine: Engine) -> int:
@@ -17528,7 +17529,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     if step.error == "no_call" and _is_final(engine, chat, said):
         return final_answer(engine, state, chat, reply, said)
     if step.error == "no_acts_left":
-        return Outcome("max_steps", f"Not completed within {state.touched} acts on the desktop.")
+        acts = "1 act" if state.touched == 1 else f"{state.touched} acts"
+        return Outcome("max_steps", f"Not completed within {acts} on the desktop.")
     chat.refused = 0
     if step.error:
         reason = step.record.result
@@ -25659,7 +25661,8 @@ HELP_TOPICS = {
 
 Of older runs the latest are kept: keep_runs, keep_megabytes.""",
     "models": f"""Without --model the program uses the one loaded vision model, else one of the
-families {", ".join(FAMILIES)} in this order, else it asks. If there is none, {DOWNLOAD_WORDS}.
+families {", ".join(FAMILIES)} in this order, else it asks; profile chat first looks for
+{PROFILES["chat"].settings["lmstudio_model"]}. If there is none, {DOWNLOAD_WORDS}.
 
 `lms load NAME --context-length 8192` loads it, `lms server start` starts the server.
 Other servers: --endpoint http://127.0.0.1:11434/v1/chat/completions --model NAME.
@@ -25678,11 +25681,12 @@ boot_vlm_output is the first reply; left empty, the run waits for one handed in 
 action "done" counts when a fresh look confirms it. log_layout (flat, turn_dirs) says where each
 turn's two pictures go.""",
     "cache": """A conversation keeps its last 2 screenshots and thoughts. It lets them grow to 4
-before it cuts down to 2, as each cut makes the server read the rest anew. A run's report and
+before it cuts down to 2, as each cut makes the server read the rest anew; in a small context it
+keeps fewer screenshots and condenses its older steps. A run's report and
 --stats tell how much of the prompts the server took from its cache, if it counts that. See
 keep_last_screenshots, prune_screenshots_at and keep_last_thinks.""",
     "bench": """--bench measures your model on drawn pictures and touches no desktop:
-  --bench quick             in 5 minutes at 5 s a request; without quick it is surer
+  --bench quick             in 4 minutes at 5 s a request; without quick it is surer
   --bench --grammar NAME    asked in that grammar, such as qwen3-vl
   --bench planner chat      the demo's tasks, too, with each of these profiles
   --bench native 4          the same 4 times, asked in the grammar of the model's name

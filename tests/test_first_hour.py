@@ -442,8 +442,9 @@ class WrongUse(CommandLineCase):
     def test_the_demo_names_the_tasks_that_it_knows(self) -> None:
         said = self.said("--demo", "Open the calculator")
         self.assertIn("knows no other task than: --demo note (Open Notes, write", said)
-        code, _, _ = self.main("--demo", agent.DEMO_TASK, "--max-steps", "1")
+        code, out, _ = self.main("--demo", agent.DEMO_TASK, "--max-steps", "1")
         self.assertEqual((code, self.records()[0]["task"]), (1, agent.DEMO_TASK))
+        self.assertIn("Not completed within 1 turn.", out)
 
     def test_the_run_of_a_demo_is_not_repeated_on_a_real_desktop(self) -> None:
         self.main("--demo")

@@ -1,0 +1,184 @@
+"""What the README states of the program, held against the program: options, settings, figures, profiles, files.
+
+A sentence with a figure stands in STATED with the figure left out, which the program fills in: whoever changes a
+default finds the sentence that tells it, and whoever changes the sentence the row. What is proven by other tests is not
+repeated here; `from_the_readme` of tests/test_adding.py carries out its recipe.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import unittest
+from pathlib import Path
+
+import agent
+from tests.attacks.__main__ import BEFORE
+
+ROOT = Path(agent.__file__).resolve().parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+WORDS = " ".join(README.split())  # a sentence goes on over the ends of lines
+CONFIG = agent.Config()
+NUMBERS = ("no", "one", "two", "three", "four", "five")
+# What is written in backquotes with underlines but is no setting: the names of tools, results, files and tables.
+OTHER_NAMES = (
+    "not_proven",
+    "open_app",
+    "focus_window",
+    "quadruple_click_element",
+    "quadruple_click",
+)
+FOREIGN_OPTIONS = ("--context-length",)  # of LM Studio's `lms`
+
+
+def number_of(setting: float) -> str:
+    return f"{setting:,g}" if setting < 10_000 else f"{setting:,}"
+
+
+# Each is a sentence, or the part of one that holds a figure, and the figures.
+STATED = (
+    ("at most {} short corrections (`reply_corrections`)", NUMBERS[CONFIG.reply_corrections]),
+    ("{} refused claims without anything new done end the run", NUMBERS[CONFIG.not_proven_most]),
+    ("fewer `image_tokens` ({},", CONFIG.image_tokens),
+    ("it waits {} s (`blind_patience`)", number_of(CONFIG.blind_patience)),
+    ("at most {} acts a minute and", CONFIG.acts_per_minute),
+    ("acts a minute and {} minutes", number_of(CONFIG.minutes_most)),
+    ("The latest {} runs", CONFIG.keep_runs),
+    ("runs and {} MB are kept", number_of(CONFIG.keep_megabytes)),
+    ("a fresh look after {} quiet seconds", number_of(CONFIG.takeover_quiet)),
+    ("on this picture, for {} seconds;", number_of(agent.APPROVAL_S)),
+    ("no answer within {} seconds is a no", number_of(CONFIG.confirm_wait)),
+    ("`--confirm {}`, the default", CONFIG.confirm),
+    ("The value ({} characters or more,", agent.SECRET_CHARS_LEAST),
+    ("less than {} tokens cannot hold a turn", number_of(agent.CONTEXT_LEAST)),
+    ("| **{}**, anywhere |", CONFIG.stop_hotkey.title()),
+    ("| {} | pauses; again: goes on |", CONFIG.pause_hotkey.title()),
+    ("--endpoint {} --model NAME", "http://127.0.0.1:11434/v1/chat/completions"),
+    ("listens on {} and answers nobody", "127.0.0.1"),
+    ("which waits {} for the page", "a minute" if CONFIG.demo_page_wait == 60 else "otherwise"),
+)  # fmt: skip
+
+# The words behind each exit code, and what ends with it.
+EXIT_CODES = {
+    "1 not completed": agent.AgentError,
+    "2 wrong usage": agent.ConfigError,
+    "3 no server or no desktop": agent.ModelError,
+    "130 stopped": agent.Stopped,
+}
+
+
+def blocks() -> list[str]:
+    """The lines of the blocks of commands."""
+    return [
+        line for block in re.findall(r"```\n(.*?)```", README, re.S) for line in block.split("\n")
+    ]
+
+
+def profile_rows() -> dict[str, tuple[int, str]]:
+    """Of each profile in the table: its limit and what that counts."""
+    rows = re.findall(r"^\| `(\w+)`(?: \(default\))? \|.*\| (?:(\d+) )?([a-z ]+) \|$", README, re.M)
+    return {name: (int(most or 0), unit) for name, most, unit in rows}
+
+
+class Statements(unittest.TestCase):
+    def test_each_figure_is_that_of_the_program(self) -> None:
+        for sentence, figure in STATED:
+            with self.subTest(sentence):
+                self.assertTrue(sentence.format(figure) in WORDS, figure)
+
+    def test_the_sizes_of_models_are_those_of_the_help(self) -> None:
+        for model in ("2B", "4B", "8B"):
+            sizes = re.findall(rf"{model} \((\d\.\d GB)\)", README)
+            self.assertEqual(len(sizes), 1)
+            self.assertRegex(agent.DOWNLOAD_WORDS, rf"qwen3-vl-{model.lower()}`,? \(?{sizes[0]}")
+            self.assertIn(f"qwen3-vl-{model.lower()}", README)
+
+    def test_a_quick_bench_takes_the_minutes_that_are_said_everywhere(self) -> None:
+        items = agent.bench_items(agent.BENCH_QUICK, 1, agent.DEMO_SCREEN)
+        said = f"{round(len(items) * agent.BENCH_SECONDS / 60)} minutes"
+        self.assertIn(f"({said} at {agent.BENCH_SECONDS:g} s a request)", WORDS)
+        self.assertIn(f"in {said} at", agent.HELP_TOPICS["bench"])
+        self.assertIn(f"quick: {said};", agent.command_line().format_help())
+
+    def test_the_attacks_are_counted(self) -> None:
+        """`python -m tests.attacks` carries them out, and what became of each before is recorded."""
+        known = json.loads(BEFORE.read_text(encoding="utf-8"))
+        self.assertEqual(re.findall(r"carries out (\d+) known tricks", WORDS), [str(len(known))])
+
+    def test_each_exit_code_is_that_of_its_errors(self) -> None:
+        for words, error in EXIT_CODES.items():
+            self.assertTrue(words.startswith(f"{error.exit_code} "))
+            self.assertTrue(words in WORDS, words)
+            self.assertIn(words, " ".join(agent.EXAMPLES.split()))
+        self.assertEqual(agent.Win32Error.exit_code, agent.ModelError.exit_code)
+
+    def test_each_profile_stands_in_the_table_with_its_limit(self) -> None:
+        rows = profile_rows()
+        self.assertEqual(set(rows), set(agent.PROFILES))
+        for name, (most, unit) in rows.items():
+            profile = agent.PROFILES[name]
+            config = agent.load_config({name: profile.settings})
+            acts = profile.loop == "chat"
+            if unit == "until done or stopped":
+                self.assertGreaterEqual(config.max_steps, 100_000)
+            else:
+                self.assertEqual(
+                    (most, unit), (config.max_steps, "acts" if acts else "turns"), name
+                )
+        self.assertIn("| `planner` (default) |", README)
+
+
+class Names(unittest.TestCase):
+    def test_each_command_is_understood(self) -> None:
+        commands = [line for line in blocks() if line.startswith("python agent.py")]
+        self.assertGreater(len(commands), 10)
+        for line in commands:
+            words = shlex.split(re.split(r" {3,}", line)[0])[2:]
+            with self.subTest(line):
+                agent.command_line().parse_args(words)
+
+    def test_each_option_exists(self) -> None:
+        known = {name for option in agent.OPTIONS for name in option.names.split()}
+        for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)) - set(FOREIGN_OPTIONS):
+            self.assertIn(option, known)
+
+    def test_each_setting_exists_and_takes_what_it_is_set_to(self) -> None:
+        known = {spec.name for spec in agent.fields(agent.Config)}
+        for name, value in re.findall(r"--set \"?(\w+)=([^`\"]+)", README):
+            agent.load_config({"README": {name: value}})
+        for name in set(re.findall(r"`([a-z]+_[a-z_]+)`", README)) - set(OTHER_NAMES):
+            self.assertIn(name, known)
+        for part in re.findall(r"--settings (\w+)", README):
+            self.assertTrue(any(name.startswith(part) for name in known), part)
+
+    def test_each_tool_topic_task_and_risk_exists(self) -> None:
+        for tool in ("open_app", "focus_window", "wait", "zoom"):
+            self.assertIn(f"`{tool}`", README)
+            self.assertIn(tool, agent.TOOLS)
+        for topic in agent.HELP_TOPICS:
+            self.assertIn(f"`{topic}`", README)
+        for task in re.findall(r"--demo ([a-z]+)`", README):
+            self.assertIn(task, [known.name for known in agent.DEMO_TASKS])
+        allowed = re.findall(r"allow_risky=(\w+)", README)
+        self.assertLessEqual(set(allowed), set(agent.RISKS))
+
+    def test_each_file_room_and_table_exists(self) -> None:
+        files = re.findall(r"[(`](tests/[\w./]+)[)`]", README)
+        self.assertGreater(len(files), 10)
+        for name in (*files, ".ci/run"):
+            self.assertTrue((ROOT / name).exists(), name)
+        source = (ROOT / "agent.py").read_text(encoding="utf-8")
+        for room in ("Tools", "Hands", "Profiles", "Risks", "Risk words", "Facts"):
+            self.assertIn(f'"{room}"', README)
+            self.assertIn(f"\n# {room} - ", source)
+        for table in ("TOOLS", "HANDS", "PROFILES", "WIN32", "GRAMMARS"):
+            self.assertIn(f"`{table}`", README)
+            self.assertTrue(hasattr(agent, table), table)
+
+    def test_it_stays_under_200_lines(self) -> None:
+        self.assertLess(len(README.splitlines()), 200)
+
+
+if __name__ == "__main__":
+    unittest.main()
