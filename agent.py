@@ -1428,15 +1428,20 @@ class Control:
         sides = json_list(values.pop("rect", None))
         if [type(side) for side in sides] != [int] * 4:
             raise ValueError(f"This is no rectangle: {sides!r:.80}")
-        for name, hint in get_type_hints(cls).items():
-            if name in values:
-                allowed = get_args(hint) or (hint,)
-                if type(values[name]) not in allowed:
-                    raise ValueError(f"A control's {name} is not {values[name]!r:.80}")
+        for name, allowed in control_types().items():
+            if name in values and type(values[name]) not in allowed:
+                raise ValueError(f"A control's {name} is not {values[name]!r:.80}")
         try:
             return cls(rect=Rect(*sides), **values)
         except TypeError as error:
             raise ValueError(f"This is no control: {error}") from None
+
+
+@lru_cache(maxsize=1)
+def control_types() -> dict[str, tuple[type, ...]]:
+    """The types that each field of a control may have."""
+    hints = get_type_hints(Control)
+    return {name: get_args(hint) or (hint,) for name, hint in hints.items()}
 
 
 def middle_of(rect: Rect) -> Point:
