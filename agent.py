@@ -21185,6 +21185,7 @@ class PanelServer(ThreadingTCPServer):
 # Panel - what a page is shown of the run, and what the person says to it there
 ####################################################################################################
 
+PANEL_NEWS_S = 0.5  # after which a page hears that there is nothing new
 PANEL_TURNS = 300  # the latest ones, which the page gets
 PANEL_TRAIL = 8  # of them may leave marks on the picture, more than ever are drawn
 PANEL_HINT_MOST = 2000  # characters of a hint
@@ -21426,11 +21427,11 @@ class Panel:
     def news(self, since: int) -> tuple[int, str]:
         """(version, JSON) of the state without its picture, and of the turns newer than `since`.
 
-        Waits half a second for another version than that one.
+        Waits PANEL_NEWS_S for another version than that one.
         """
         with self._changed:
             if not self._closed and self._version == since:
-                self._changed.wait(0.5)
+                self._changed.wait(PANEL_NEWS_S)
             if self._state.paused != self.stop.paused:
                 self.update(paused=self.stop.paused)
             # The turns are JSON already: they are not packed again for every page and change.
@@ -25291,6 +25292,7 @@ class Doing(NamedTuple):
 NOTHING_GOES_ON = Doing("", 0.0)
 
 
+LIVE_EVERY_S = 0.2  # the live line is written anew
 # Columns of a turn's row. What matters least gives way first: the tokens, the seconds, and the end
 # of what was done. What came of it is whole, if need be in lines of its own.
 PIPE_COLUMNS = 110
@@ -25399,8 +25401,8 @@ class Terminal:
         return line
 
     def _tick(self) -> None:
-        """Writes the live line anew, five times a second, until the end."""
-        while not self._end.wait(0.2):
+        """Writes the live line anew, many times a second, until the end."""
+        while not self._end.wait(LIVE_EVERY_S):
             doing = self._doing
             seconds = self.clock.now() - doing.since
             line = f"      {doing.text}, {seconds:.0f} s   {self.watch()}"
