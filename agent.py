@@ -1428,15 +1428,20 @@ class Control:
         sides = json_list(values.pop("rect", None))
         if [type(side) for side in sides] != [int] * 4:
             raise ValueError(f"This is no rectangle: {sides!r:.80}")
-        for name, hint in get_type_hints(cls).items():
-            if name in values:
-                allowed = get_args(hint) or (hint,)
-                if type(values[name]) not in allowed:
-                    raise ValueError(f"A control's {name} is not {values[name]!r:.80}")
+        for name, allowed in control_types().items():
+            if name in values and type(values[name]) not in allowed:
+                raise ValueError(f"A control's {name} is not {values[name]!r:.80}")
         try:
             return cls(rect=Rect(*sides), **values)
         except TypeError as error:
             raise ValueError(f"This is no control: {error}") from None
+
+
+@lru_cache(maxsize=1)
+def control_types() -> dict[str, tuple[type, ...]]:
+    """The types that each field of a control may have."""
+    hints = get_type_hints(Control)
+    return {name: get_args(hint) or (hint,) for name, hint in hints.items()}
 
 
 def middle_of(rect: Rect) -> Point:
@@ -21215,6 +21220,7 @@ class PanelServer(ThreadingTCPServer):
 # Panel - what a page is shown of the run, and what the person says to it there
 ####################################################################################################
 
+PANEL_NEWS_S = 0.5  # after which a page hears that there is nothing new
 PANEL_TURNS = 300  # the latest ones, which the page gets
 PANEL_TRAIL = 8  # of them may leave marks on the picture, more than ever are drawn
 PANEL_HINT_MOST = 2000  # characters of a hint
@@ -21456,11 +21462,11 @@ class Panel:
     def news(self, since: int) -> tuple[int, str]:
         """(version, JSON) of the state without its picture, and of the turns newer than `since`.
 
-        Waits half a second for another version than that one.
+        Waits PANEL_NEWS_S for another version than that one.
         """
         with self._changed:
             if not self._closed and self._version == since:
-                self._changed.wait(0.5)
+                self._changed.wait(PANEL_NEWS_S)
             if self._state.paused != self.stop.paused:
                 self.update(paused=self.stop.paused)
             # The turns are JSON already: they are not packed again for every page and change.
@@ -25321,6 +25327,7 @@ class Doing(NamedTuple):
 NOTHING_GOES_ON = Doing("", 0.0)
 
 
+LIVE_EVERY_S = 0.2  # the live line is written anew
 # Columns of a turn's row. What matters least gives way first: the tokens, the seconds, and the end
 # of what was done. What came of it is whole, if need be in lines of its own.
 PIPE_COLUMNS = 110
@@ -25429,8 +25436,8 @@ class Terminal:
         return line
 
     def _tick(self) -> None:
-        """Writes the live line anew, five times a second, until the end."""
-        while not self._end.wait(0.2):
+        """Writes the live line anew, many times a second, until the end."""
+        while not self._end.wait(LIVE_EVERY_S):
             doing = self._doing
             seconds = self.clock.now() - doing.since
             line = f"      {doing.text}, {seconds:.0f} s   {self.watch()}"

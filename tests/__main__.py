@@ -1,10 +1,11 @@
 """The whole test suite on every processor, one module after the other in a few processes.
 
-    python -m tests [--times] [MODULE ...]
+    python -m tests [--times] [--whole] [MODULE ...]
 
 It takes the modules that `python -m unittest` takes, and tests.attacks.check_patterns. Each process takes the next
 module that nobody has begun, the longest first. What fails is printed in full, and the end reads as unittest's does.
-With --times a table of what each module took comes before the end.
+With --times a table of what each module took comes before the end. With --whole those proofs are tried whole of which
+the suite has a part (tests/samples.py); without a module these are the modules that have one.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import unittest
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from tests import samples
 
 ROOT = Path(__file__).resolve().parents[1]
 POLL_S = 0.05
@@ -61,6 +64,15 @@ def modules() -> list[str]:
     names = [*PATTERNS, *(f"tests.{file.stem}" for file in files)]
     ranks = {f"tests.{name}": rank for rank, name in enumerate(LONGEST)}
     return sorted(names, key=lambda name: ranks.get(name, len(ranks)))
+
+
+def sampled() -> list[str]:
+    """The modules that try a part of something long."""
+    return [name for name in modules() if "sample(" in source_of(name)]
+
+
+def source_of(module: str) -> str:
+    return (ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
 
 
 # -- one of the processes
@@ -224,7 +236,10 @@ def main(arguments: list[str]) -> int:
         work(Path(arguments[1]), arguments[2:])
         return 0
     times = "--times" in arguments
-    names = [name for name in arguments if name != "--times"]
+    names = [name for name in arguments if not name.startswith("--")]
+    if "--whole" in arguments:
+        os.environ[samples.VARIABLE] = "1"
+        names = names or sampled()
     return run_all(names or modules(), times)
 
 

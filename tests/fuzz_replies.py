@@ -168,14 +168,16 @@ def check_cuts(read, message, reason, tools, whole, ends):
     return count
 
 
-def cut_everywhere(case, vocabularies, read=read_call):
-    """Cuts one good reply at every byte; returns how many replies were read."""
+def cut_everywhere(case, vocabularies, read=read_call, places=(0, 1)):
+    """Cuts one good reply at every byte, or from one on at every so-manyth; returns how many replies were read."""
     message, tools = copy.deepcopy(case["message"]), vocabularies[case["tools"]]
     place, whole = place_of_text(message), reading(read, message, case["finish_reason"], tools)
     if not place or whole is None:
         return 0
     size = len(place[0][place[1]].encode("utf-8", "surrogatepass"))
-    return check_cuts(read, message, case["finish_reason"], tools, whole, range(size))
+    return check_cuts(
+        read, message, case["finish_reason"], tools, whole, range(places[0], size, places[1])
+    )
 
 
 def mutated(rng, text):

@@ -6,30 +6,12 @@ Folders is the slow one, since most of its attacks start the program anew.
 from __future__ import annotations
 
 import os
-import tempfile
 import unittest
-from pathlib import Path
 from unittest import mock
 
 import agent
-from tests.attacks import folders, outside, patterns, secrets, server
+from tests.attacks import folders, outside, secrets, server
 from tests.scripted import EngineCase
-
-
-class Patterns(unittest.TestCase):
-    """Some patterns only; tests/attacks/check_patterns.py tries all."""
-
-    def test_every_pattern_of_the_program_is_found(self) -> None:
-        self.assertGreater(len(patterns.uses(patterns.SOURCE)), 80)
-
-    def test_a_slow_pattern_is_told_from_a_quick_one(self) -> None:
-        for pattern, slow in ((r"\s*\s*\Z", 1), (r"\A[a-z]+\Z", 0)):
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "module.py"
-                path.write_text(
-                    f'import re\nP = re.compile(r"{pattern}")\ndef f(t): return P.match(t)'
-                )
-                self.assertEqual(len(patterns.slow(path)), slow, pattern)
 
 
 class Secrets(EngineCase):

@@ -9,7 +9,7 @@ from typing import Any
 
 import agent
 from agent import Rect
-from tests.attacks import gates, patterns, variants
+from tests.attacks import gates, variants
 from tests.fakes import Foreground
 from tests.test_actuator import Stage, act
 
@@ -35,14 +35,6 @@ class Folding(unittest.TestCase):
         for pattern in agent.folded_patterns():
             self.assertNotRegex(pattern, r"(?<!\\)\\[A-Z]")
             re.compile(agent.fold_letters(pattern))
-
-    def test_no_pattern_asks_for_a_backslash_where_it_means_a_class_of_letters(self) -> None:
-        doubled = re.compile(r"(?<!\\)(\\\\)+[wdsbWDSB]")
-        for use in patterns.uses(patterns.SOURCE):
-            text = use.pattern if isinstance(use.pattern, str) else use.pattern.decode("latin-1")
-            self.assertNotRegex(text, doubled, use.line)
-        for pattern in agent.folded_patterns():
-            self.assertNotRegex(pattern, doubled)
 
     def test_a_word_of_another_alphabet_still_fits_itself(self) -> None:
         for word in ("Удалить", "Łódź", "ΔΙΑΓΡΑΦΗ", "删除", "ゴミ箱", "삭제", "Größe"):

@@ -15,6 +15,7 @@ import agent
 from tests import bench_faults
 from tests.bench_faults import WHOLE, Faulty, measured
 from tests.fakes import VirtualClock
+from tests.samples import sample
 from tests.scripted import ScriptedServer, text
 
 PLAN = agent.BenchPlan(8, 3, 4, 3)
@@ -27,8 +28,9 @@ def page_of(result: agent.BenchResult, lines: list[agent.BenchLine]) -> str:
 
 class Faults(unittest.TestCase):
     def test_known_faults_are_given_back_within_their_intervals(self) -> None:
-        for name, found in bench_faults.counts(4):
-            self.assertGreaterEqual(found, 3, name)
+        runs = sample(20, 2)
+        for name, found in bench_faults.counts(runs):
+            self.assertGreaterEqual(found, 0.75 * runs, name)
 
     def test_a_perfect_model_is_told_nothing_but_praise(self) -> None:
         result = measured(Faulty(1, noise=0.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import tempfile
 import threading
 import unittest
@@ -23,13 +24,10 @@ def marks_in(request: dict[str, Any]) -> dict[str, tuple[float, float]]:
     rgb, width, height = agent.png_to_rgb(base64.b64decode(url.partition(",")[2]))
     found: dict[str, tuple[float, float]] = {}
     for name, colour in agent.MARK_COLOURS.items():
-        wanted = colour.to_bytes(3, "big")
-        places = [
-            (i // 3 % width, i // 3 // width)
-            for i in range(0, len(rgb), 3)
-            if rgb[i : i + 3] == wanted
-        ]
-        xs, ys = [x for x, _ in places], [y for _, y in places]
+        wanted = re.escape(colour.to_bytes(3, "big"))
+        begins = [match.start() for match in re.finditer(b"(?=%b)" % wanted, rgb)]
+        pixels = [begin // 3 for begin in begins if begin % 3 == 0]
+        xs, ys = [pixel % width for pixel in pixels], [pixel // width for pixel in pixels]
         found[name] = ((min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2)
     return found
 

@@ -95,7 +95,7 @@ class ErringModels(unittest.TestCase):
         for number, profile in enumerate(erring.PROFILES):
             with self.subTest(profile):
                 result = erring.run(
-                    profile, number % 2, 5, LIAR, settings={"max_steps": 6, "not_proven_most": 1}
+                    profile, number % 2, 5, LIAR, settings={"max_steps": 4, "not_proven_most": 1}
                 )
                 self.assertNotEqual(result.outcome.kind, "error", result.outcome.text)
                 self.assertFalse(result.completed and not result.done)

@@ -16,6 +16,7 @@ import agent
 from agent import Point, Rect, ToolError
 from tests.fakes import Foreground, VirtualClock
 from tests.fuzz_gates import fuzz
+from tests.samples import sample
 from tests.scripted import EngineCase, call, role_of, user_text
 from tests.test_actuator import Stage
 
@@ -722,7 +723,7 @@ class ThroughTheEngine(EngineCase):
         self.assertEqual((outcome.kind, engine.eyes.desktop.inputs), ("stuck", []))
 
     def test_a_run_over_its_minutes_is_stopped(self) -> None:
-        engine, state = self.engine(self.clicks, max_steps=1000, minutes_most=1)
+        engine, state = self.engine(self.clicks, max_steps=1000, minutes_most=1, turn_delay=1)
         with self.assertRaisesRegex(agent.Stopped, "lasted its 1 minutes"):
             agent.run_agent(engine, state)
         self.assertLess(state.turn, 500)
@@ -730,10 +731,12 @@ class ThroughTheEngine(EngineCase):
 
 class Fuzz(unittest.TestCase):
     def test_thousands_of_random_acts_let_nothing_through_that_a_rule_forbids(self) -> None:
-        counts = fuzz(2_000, seed=6)  # python -m tests.fuzz_gates tries as many as it is told
+        counts = fuzz(
+            sample(20_000, 1_200), seed=6
+        )  # python -m tests.fuzz_gates tries as many as it is told
         self.assertEqual(counts["violations"], 0)
         kinds = "done blocked_key forbidden_window outside no_program no_window not_allowed".split()
-        self.assertGreater(min(counts[key] for key in kinds), 20)
+        self.assertGreater(min(counts[key] for key in kinds), 10)
         self.assertGreater(counts["held_key"], 0)
 
     def test_the_judge_sees_each_gate_that_is_left_out(self) -> None:

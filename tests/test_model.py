@@ -18,6 +18,7 @@ from unittest import mock
 import agent
 from tests.fakes import VirtualClock
 from tests.growth import MOST, growth
+from tests.samples import sample
 from tests.servers import (
     RoutedServer,
     ScriptedServer,
@@ -445,12 +446,16 @@ class FaultTests(unittest.TestCase):
         self.assert_one_sentence(str(error))
 
     def test_a_reply_cut_at_any_byte_is_never_taken_for_whole(self) -> None:
+        """In the suite at every sixth byte, at each about the end of the head, and the last ones."""
         for sized in (True, False):
             whole = http(200, reply("é"), sized=sized)
-            cuts = [raw(whole[:end]) for end in range(len(whole))]
+            body = whole.index(b"\r\n\r\n")
+            ends = {*range(0, len(whole), sample(1, 6)), *range(body, body + 6)}
+            ends |= {len(whole) - 2, len(whole) - 1}
+            cuts = [raw(whole[:end]) for end in sorted(ends)]
             with ScriptedServer(*cuts, raw(whole)) as server:
                 client = model_server(server.url, request_retries=0)
-                for end in range(len(whole)):
+                for end in sorted(ends):
                     with self.subTest(end=end, sized=sized):
                         error = self.failure(client)
                         self.assertIn(error.kind, ("incomplete",))

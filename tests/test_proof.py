@@ -11,6 +11,7 @@ from typing import Any
 from unittest import mock
 
 import agent
+from tests.samples import sample
 from tests.scripted import PROOF, EngineCase, call, text, user_text
 
 DONE = call("report_mission_complete", evidence=PROOF)
@@ -199,8 +200,9 @@ class Facts(Judged):
         self,
     ) -> None:
         believed = {True: 0, False: 0}
+        runs = sample(40, 10)
         for facts in (True, False):
-            for seed in range(40):
+            for seed in range(runs):
                 rng = random.Random(seed)
                 path = self.folder / f"{facts}{seed}.txt"
 
@@ -222,8 +224,8 @@ class Facts(Judged):
                 outcome = agent.run_agent(engine, state)
                 believed[facts] += outcome.kind == "completed" and not path.exists()
                 engine.logger.close()
-        self.assertLessEqual(believed[True], 1)
-        self.assertGreater(believed[False], 10)
+        self.assertLessEqual(believed[True], sample(1, 0))
+        self.assertGreater(believed[False], runs // 4)
 
 
 class Words(Judged):

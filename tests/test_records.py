@@ -215,6 +215,7 @@ class StoryFates(StoryCase):
         self.assertIn(f"action: {json.dumps(self.GOOD)} -> done", log)
         self.assertIn(f"action: {json.dumps(self.BAD)} -> refused: ", log)
 
+    @mock.patch.object(agent, "PANEL_GONE", 0.05)
     def test_the_panel_gets_them_with_the_picture(self) -> None:
         engine, state = self.engine(lambda request: told(actions=[self.BAD]), "story", max_steps=2)
         panel = agent.Panel(

@@ -18,6 +18,7 @@ from agent import (
 )
 from tests import fuzz_replies
 from tests.growth import MOST, growth
+from tests.samples import sample
 
 FOLDER = Path(__file__).parent / "replies"
 TOOLS = json.loads((FOLDER / "tools.json").read_text("utf-8"))
@@ -107,11 +108,17 @@ class CaseFiles(unittest.TestCase):
 
 class Cutting(unittest.TestCase):
     def test_no_case_cut_at_any_byte_gives_another_call(self):
-        cuts = sum(fuzz_replies.cut_everywhere(case, TOOLS) for case in CASES if "call" in case)
-        self.assertGreater(cuts, 20_000)
+        """In the suite at every fifth byte, which of the many cases are others."""
+        every = sample(1, 5)
+        cuts = 0
+        for number, case in enumerate(CASES):
+            if "call" in case:
+                cuts += fuzz_replies.cut_everywhere(case, TOOLS, places=(number % every, every))
+        self.assertGreater(cuts, 20_000 // every)
 
-    def test_20_000_mutated_replies_give_a_call_or_a_reply_error(self):
-        self.assertGreaterEqual(fuzz_replies.run(20_000, seed=3), 20_000)
+    def test_thousands_of_mutated_replies_give_a_call_or_a_reply_error(self):
+        count = sample(20_000, 5_000)
+        self.assertGreaterEqual(fuzz_replies.run(count, seed=3), count)
 
     def test_the_fuzzer_notices_a_reader_that_closes_strings(self):
         def closing(message, finish_reason, tools):
@@ -257,7 +264,7 @@ class Hostile(unittest.TestCase):
             "<tool_call>{'a': '",
             '{"name": "press_keyboard_key", "arguments": {"key": [',
         )
-        size = 8_000
+        size = sample(8_000, 3_000)
         for start in starts:
             for piece in pieces:
                 with self.subTest(start=start, piece=piece):

@@ -36,7 +36,8 @@ class WatchCase(unittest.TestCase):
     def watched(self, **config: Any) -> Iterator[Stage]:
         """A simulated Windows whose watcher has begun its rounds."""
         stage = Stage(config=config)
-        with agent.watched(stage.world.api, stage.actuator):
+        pause = mock.patch.object(agent, "WATCH_PAUSE_S", 0.01)
+        with pause, agent.watched(stage.world.api, stage.actuator):
             rounds = len(stage.world.calls)
             self.assertTrue(until(lambda: len(stage.world.calls) > rounds + 6))
             yield stage

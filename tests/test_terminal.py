@@ -28,10 +28,10 @@ class Screen(io.StringIO):
     def seen(self, text: str, seconds: float = 5.0) -> bool:
         """Whether `text` appears within that time."""
         waiting = threading.Event()
-        for _ in range(int(seconds / 0.02)):
+        for _ in range(int(seconds / 0.005)):
             if text in self.getvalue():
                 return True
-            waiting.wait(0.02)
+            waiting.wait(0.005)
         return False
 
 
@@ -57,6 +57,7 @@ class Live(unittest.TestCase):
         )
         self.enter(mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1", **environ}))
         self.enter(mock.patch.object(agent.sys, "platform", "linux"))
+        self.enter(mock.patch.object(agent, "LIVE_EVERY_S", 0.01))
         terminal = agent.Terminal(VirtualClock(agent.Stop()), 1, str, undo)
         self.close = undo.close
         self.addCleanup(undo.close)
@@ -81,7 +82,7 @@ class Live(unittest.TestCase):
         terminal.take(agent.Phase("doing click"))
         self.assertTrue(screen.seen("doing click"))
         terminal.say("Allow this?", 0)
-        screen.seen("never", 0.5)
+        screen.seen("never", 0.2)
         self.assertEqual(shown(screen.getvalue()), ["Allow this?", ""])
         terminal.take(agent.Phase("waiting"))
         self.assertTrue(screen.seen("waiting"))
@@ -109,7 +110,7 @@ class Live(unittest.TestCase):
     def test_a_question_at_the_prompt_is_not_wiped_while_nothing_goes_on(self) -> None:
         terminal, screen = self.terminal()
         print("Task: ", end="")
-        screen.seen("never", 0.5)
+        screen.seen("never", 0.2)
         self.close()
         self.assertEqual(screen.getvalue(), "Task: ")
 
