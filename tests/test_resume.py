@@ -32,7 +32,7 @@ def facts(state: agent.AgentState) -> dict[str, Any]:
 class Journals(EngineCase):
     """A scripted run of many turns, cut off at every line of its journal."""
 
-    def long_run(self, **settings: Any) -> tuple[agent.Engine, list[tuple[int, dict[str, Any]]]]:
+    def long_run(self) -> tuple[agent.Engine, list[tuple[int, dict[str, Any]]]]:
         """The engine, and after each turn the number of journal lines and what the state was."""
         places, seen = itertools.count(), []
 
@@ -53,7 +53,7 @@ class Journals(EngineCase):
             )
 
         engine, state = self.engine(
-            decide, max_steps=40, review_interval=5, memory_compression_threshold=8, **settings
+            decide, max_steps=24, review_interval=4, memory_compression_threshold=5
         )
         record = engine.logger.record
 
@@ -83,7 +83,7 @@ class Journals(EngineCase):
     def test_a_run_goes_on_with_the_plan_memory_archives_and_counts_that_it_had(self) -> None:
         engine, seen = self.long_run()
         lines = (engine.logger.folder / "turns.jsonl").read_text().splitlines(keepends=True)
-        self.assertGreater(len(seen), 30)
+        self.assertGreater(len(seen), 20)
         self.assertTrue(any(state["snapshots"] for _, state in seen))
         for count, state in seen:
             restored, _, _ = self.resumed(engine.logger.folder, lines[:count])
@@ -92,7 +92,7 @@ class Journals(EngineCase):
     def test_cut_off_anywhere_it_goes_on_no_earlier_than_its_last_act(self) -> None:
         engine, _ = self.long_run()
         lines = (engine.logger.folder / "turns.jsonl").read_text().splitlines(keepends=True)
-        for count in range(1, len(lines), 8):
+        for count in range(1, len(lines), 5):
             entries = [json.loads(line) for line in lines[:count]]
             intents = [entry["turn"] for entry in entries if entry["kind"] == "intent"]
             state, _, _ = self.resumed(
@@ -211,7 +211,8 @@ class CommandLine(CommandLineCase):
     def test_the_latest_run_is_meant_if_none_is_named(self) -> None:
         for _ in range(2):
             self.main("--demo", "--max-steps", "2")
-        self.assertIn("Going on with run_0002 after turn 2.", self.main("--demo", "--resume")[1])
+        _, out, _ = self.main("--demo", "--resume", "--max-steps", "3")
+        self.assertIn("Going on with run_0002 after turn 2.", out)
 
     def test_what_cannot_be_resumed_is_said_in_one_line(self) -> None:
         folder = self.folder / "dumps" / "run_0003"
