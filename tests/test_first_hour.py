@@ -446,7 +446,7 @@ class WrongUse(CommandLineCase):
         self.assertEqual((code, self.records()[0]["task"]), (1, agent.DEMO_TASK))
 
     def test_the_run_of_a_demo_is_not_repeated_on_a_real_desktop(self) -> None:
-        self.main("--demo")
+        self.recorded()
         code, _, err = self.main("--replay", "1")
         self.assertEqual(code, 2)
         self.assertIn(

@@ -61,7 +61,7 @@ class UseOfTheDemo(CommandLineCase):
         self.assertIn("is no run of the demo", self.refused("--demo", "--resume"))
 
     def test_the_script_of_a_demo_says_with_what_it_is_started(self) -> None:
-        self.main("--demo")
+        self.recorded()
         self.main("--save-script", "1")
         recording = agent.Recording(str(self.folder / "dumps" / "run_0001_recording"), [])
         with mock.patch("sys.stderr") as err:
@@ -76,7 +76,7 @@ class WhatIsSaid(CommandLineCase):
         self.assertRegex(out, "^There is no run in .* yet; give a task to begin one.\n$")
 
     def test_a_check_and_what_shows_it_are_not_the_same_words_twice(self) -> None:
-        _, out, _ = self.main("--demo")
+        _, out, _ = self.recorded()
         self.assertIn("  check 1 YES: the green mark says Saved.\n", out)
         self.assertEqual(
             str(agent.Ruling("A file is there.", False, "no file")),

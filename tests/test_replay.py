@@ -9,10 +9,7 @@ import runpy
 import shutil
 import subprocess
 import sys
-import tempfile
-import unittest
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,15 +22,6 @@ from tests.test_main import CommandLineCase, copy_folder
 SMALL_BOX = "--set", "replay_box=20"
 
 
-@cache
-def recorded() -> Path:
-    """Where the one recorded demo is kept, once there is one."""
-    folder = tempfile.TemporaryDirectory()
-    unittest.addModuleCleanup(recorded.cache_clear)
-    unittest.addModuleCleanup(folder.cleanup)
-    return Path(folder.name) / "dumps"
-
-
 class ReplayCase(CommandLineCase):
     """Every test begins with a copy of one recorded demo, and lives in virtual time."""
 
@@ -42,13 +30,8 @@ class ReplayCase(CommandLineCase):
         clock = mock.patch.object(agent, "SystemClock", VirtualClock)
         clock.start()
         self.addCleanup(clock.stop)
-        dumps = self.folder / "dumps"
-        if recorded().exists():
-            copy_folder(recorded(), dumps)
-        else:
-            code, out, _ = self.main("--demo")
-            self.assertEqual(code, 0, out)
-            copy_folder(dumps, recorded())
+        code, out, _ = self.recorded()
+        self.assertEqual(code, 0, out)
         self.desktops: list[agent.DemoDesktop] = []
 
     def replay(self, *argv: str, change: Any = None) -> tuple[int, str, str]:
@@ -225,8 +208,9 @@ class Replay(ReplayCase):
             self.assertFalse(any(act.startswith("button") for act in self.desktops[-1].acts))
 
     def test_a_story_is_repeated_too(self) -> None:
-        self.assertEqual(self.main("--demo", "--profile", "story")[0], 0)
-        code, out, _ = self.main("--replay", "2", "--demo")
+        shutil.rmtree(self.folder / "dumps")
+        self.assertEqual(self.recorded("--profile", "story")[0], 0)
+        code, out, _ = self.main("--replay", "1", "--demo")
         self.assertEqual(code, 0, out)
         self.assertIn("Repeated 4 acts", out)
 
