@@ -46,13 +46,13 @@ class UseOfTheDemo(CommandLineCase):
         self.assertIn("goes by the pixels it sees", self.refused("--demo", "--no-vision"))
 
     def test_a_demo_is_not_resumed_on_a_real_desktop(self) -> None:
-        self.main("--demo", "--max-steps", "2")
+        self.recorded("--max-steps", "2")
         advice = "whose desktop is drawn; go on with it with --demo --resume"
         self.assertIn(f"{advice}.", self.refused("--resume"))
         self.assertIn(f"{advice} 1.", self.refused("--resume", "1"))
 
     def test_a_run_on_a_real_desktop_is_not_resumed_in_the_demo(self) -> None:
-        self.main("--demo", "--max-steps", "2")
+        self.recorded("--max-steps", "2")
         path = self.run_folder() / "turns.jsonl"
         real = path.read_text("utf-8").replace(
             '"lmstudio_model": "demo-model"', '"lmstudio_model": ""'
@@ -84,7 +84,7 @@ class WhatIsSaid(CommandLineCase):
         )
 
     def test_a_resumed_run_counts_the_requests_of_its_whole_life(self) -> None:
-        self.main("--demo", "--max-steps", "2")
+        self.recorded("--max-steps", "2")
         _, out, _ = self.main("--demo", "--resume", "--max-steps", "50")
         last = out.splitlines()[-1]
         asked = [record for record in self.records() if record["kind"] == "reply"]

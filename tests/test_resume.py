@@ -169,7 +169,7 @@ class Journals(EngineCase):
 class CommandLine(CommandLineCase):
     def test_a_run_that_ran_out_of_turns_is_resumed_and_completed_in_its_own_folder(self) -> None:
         for how in ([], ["run_0001"]):
-            self.main("--demo", "--max-steps", "3", "--profile", "commander")
+            self.recorded("--max-steps", "3", "--profile", "commander")
             code, out, _ = self.main("--demo", "--resume", *how)
             self.assertEqual(code, 0, out)
             self.assertIn("Going on with run_0001 after turn 3.", out)
@@ -200,7 +200,7 @@ class CommandLine(CommandLineCase):
     def test_a_run_with_a_lost_line_in_its_journal_is_resumed_to_its_end_and_summed_up(
         self,
     ) -> None:
-        self.main("--demo", "--max-steps", "3")
+        self.recorded("--max-steps", "3")
         journal = self.run_folder() / "turns.jsonl"
         lines = journal.read_text().splitlines(keepends=True)
         journal.write_text("".join(line if '"intent"' not in line else "{torn\n" for line in lines))
@@ -209,8 +209,8 @@ class CommandLine(CommandLineCase):
         self.assertIn("turns, ", out.splitlines()[-1])
 
     def test_the_latest_run_is_meant_if_none_is_named(self) -> None:
-        for _ in range(2):
-            self.main("--demo", "--max-steps", "2")
+        self.recorded("--max-steps", "2")
+        self.main("--demo", "--max-steps", "2")
         _, out, _ = self.main("--demo", "--resume", "--max-steps", "3")
         self.assertIn("Going on with run_0002 after turn 2.", out)
 
