@@ -7,9 +7,9 @@ The server is scripted: its model points 2 % too near to the middle and speaks i
 
 from __future__ import annotations
 
+import atexit
 import json
 import random
-import subprocess
 import sys
 import tempfile
 import threading
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import agent
+from tests.starting import Child, ColdChild, Warm
 
-HOME = Path(agent.__file__).parent
 WIDTH, HEIGHT = 640, 352
 WHOLE = agent.Rect(0, 0, WIDTH, HEIGHT)
 # A run of a demo task costs a few requests, and no wait.
@@ -33,6 +33,15 @@ SETTINGS += [f"screen_capture_w={WIDTH}", f"screen_capture_h={HEIGHT}"]
 Moment = tuple[int, float]
 NEVER: Moment = (0, 0.0)
 
+WARM = Warm()
+# To draw and to pack the pictures takes most of a bench; the server does not look at them.
+BLANK_PICTURES = """
+import base64
+blank = base64.b64encode(agent.rgb_to_png(bytes(3), 1, 1))
+agent.bench_picture = lambda scene, whole: blank
+"""
+atexit.register(WARM.end)
+
 
 class Server:
     """Answers; `moment` is when it kills `process`."""
@@ -42,7 +51,7 @@ class Server:
         self.targets = {item.question: item.target for item in items if item.part == "pointing"}
         self.asked = 0
         self.moment = NEVER
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Child | ColdChild | None = None
         self.lock = threading.Lock()
         owner = self
 
@@ -107,19 +116,12 @@ class Server:
         return agent.call_in_text("click_screen_element", said)
 
 
-def begin(server: Server, folder: Path, *words: str) -> subprocess.Popen[bytes]:
+def begin(server: Server, folder: Path, *words: str) -> Child | ColdChild:
     """A bench in a process of its own."""
-    program = "import sys, agent; sys.exit(agent.main(sys.argv[1:]))"
-    command = [sys.executable, "-c", program, "--bench", *words, "--endpoint", server.url]
+    arguments = ["--bench", *words, "--endpoint", server.url]
     for setting in (*SETTINGS, f"dump_dir={folder}"):
-        command += ["--set", setting]
-    return subprocess.Popen(
-        command,
-        cwd=HOME,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+        arguments += ["--set", setting]
+    return WARM.start(*arguments)
 
 
 def journal_lines(folder: Path) -> list[dict[str, Any]]:
@@ -142,11 +144,11 @@ def killed_at(moments: Sequence[Moment], *words: str) -> dict[str, Any]:
                 break  # it was done before the kill
             server.asked, server.moment = 0, moment
             with server.lock:  # no request is looked at before its process is known
-                server.process = begin(server, folder, *words)
-            output, _ = server.process.communicate(timeout=300)
-            killed = server.process.returncode in (-9, 1) and moment != NEVER
-            assert killed or server.process.returncode == 0, output.decode()
-            assert b"Traceback" not in output, output.decode()
+                process = server.process = begin(server, folder, *words)
+            code, output = process.end(seconds=300)
+            killed = code in (-9, 1) and moment != NEVER
+            assert killed or code == 0, output
+            assert "Traceback" not in output, output
             asked += server.asked
             kills += killed
         names = [line["name"] for line in journal_lines(folder)]

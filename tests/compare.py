@@ -135,13 +135,15 @@ class Demo(NamedTuple):
     files: dict[str, str]  # a file's name and, of a picture, its hash
 
 
-def run_demo(checkout: Path, profile: str) -> Demo:
+def run_demo(checkout: Path, profile: str, *settings: str) -> Demo:
     """Runs one profile's demo of a checkout, in a folder that goes away."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         requests = folder / "requests.jsonl"
         requests.touch()
-        arguments = ("--profile", profile, "--set", f"dump_dir={folder / 'dumps'}")
+        arguments = ["--profile", profile]
+        for setting in (*settings, f"dump_dir={folder / 'dumps'}"):
+            arguments += ["--set", setting]
         done = subprocess.run(
             [sys.executable, "-B", "-c", RUNNER, str(checkout), str(requests), *arguments],
             cwd=folder,

@@ -187,11 +187,46 @@ class Handle:
         self.pending: list[Callable[[Any], None]] = []  # GDI batches drawing until GdiFlush
 
 
+@lru_cache(maxsize=64)
+def colours_of_columns(across: range) -> bytes:
+    """One row of BGRX in which every pixel has a colour that no other place of the row has."""
+    return array("I", [(x >> 8 & 15) << 16 | x & 255 for x in across]).tobytes()
+
+
 @lru_cache(maxsize=4096)  # a screen's rows are the same in thousands of simulated Windows
 def own_colours(across: range, y: int) -> bytes:
-    """One row of BGRX in which every pixel has a colour that no other place of the screen has."""
-    high = (y >> 8 & 15) << 20 | (y & 255) << 8
-    return array("I", [high | (x >> 8 & 15) << 16 | x & 255 for x in across]).tobytes()
+    """The same of the screen: the green is the row's, and the upper half of the red."""
+    row = bytearray(colours_of_columns(across))
+    row[1::4] = bytes([y & 255]) * len(across)
+    upper = (y >> 8 & 15) << 4
+    row[2::4] = row[2::4].translate(bytes(red | upper for red in range(16)) + bytes(240))
+    return bytes(row)
+
+
+@lru_cache(maxsize=16)  # most tests look at the same small part again and again
+def own_sample(screen: Rect, area: Rect, width: int, height: int) -> bytes:
+    """The area of a screen of its own colours, as `sample` gives it."""
+    across = range(screen.left, screen.left + screen.width)
+    return sample(screen, lambda y: array("I", own_colours(across, y)), area, width, height)
+
+
+def sample(screen: Rect, row: Callable[[int], Any], area: Rect, width: int, height: int) -> bytes:
+    """The screen's `area` scaled by nearest sampling, BGRX; black beyond the screen."""
+    columns = [
+        area.left + (2 * i + 1) * area.width // (2 * width) - screen.left for i in range(width)
+    ]
+    inside = [column for column in columns if 0 <= column < screen.width]
+    before, after = sum(c < 0 for c in columns), sum(c >= screen.width for c in columns)
+    pick = itemgetter(*inside, inside[-1]) if inside else None
+    rows = []
+    for j in range(height):
+        y = area.top + (2 * j + 1) * area.height // (2 * height)
+        if pick and screen.top <= y < screen.top + screen.height:
+            middle = array("I", pick(row(y))[:-1])
+        else:
+            middle = array("I", [0]) * len(inside)
+        rows.append(bytes(4 * before) + middle.tobytes() + bytes(4 * after))
+    return b"".join(rows)
 
 
 STDOUT = 0x7F00_0000_0004
@@ -697,23 +732,10 @@ class FakeWin32:
         return 1
 
     def _sample(self, area: Rect, width: int, height: int) -> bytes:
-        """The screen's `area` scaled by nearest sampling, BGRX; black beyond the screen."""
-        screen = self.screen()
-        columns = [
-            area.left + (2 * i + 1) * area.width // (2 * width) - screen.left for i in range(width)
-        ]
-        inside = [column for column in columns if 0 <= column < screen.width]
-        before, after = sum(c < 0 for c in columns), sum(c >= screen.width for c in columns)
-        pick = itemgetter(*inside, inside[-1]) if inside else None
-        rows = []
-        for j in range(height):
-            y = area.top + (2 * j + 1) * area.height // (2 * height)
-            if pick and screen.top <= y < screen.top + screen.height:
-                middle = array("I", pick(self._row(y))[:-1])
-            else:
-                middle = array("I", [0]) * len(inside)
-            rows.append(bytes(4 * before) + middle.tobytes() + bytes(4 * after))
-        return b"".join(rows)
+        """What is seen of the area, black beyond the screen."""
+        if self.picture or self._paint:
+            return sample(self.screen(), self._row, area, width, height)
+        return own_sample(self.screen(), area, width, height)
 
     def _GdiFlush(self) -> int:
         for handle in self.handles.values():

@@ -68,12 +68,31 @@ class Figures(NamedTuple):
 TEXTS_KEPT = 128
 
 
+class Parsed(NamedTuple):
+    """The tree of a text, in which each node has below it what `below` looks up.
+
+    `too_new` is what Python 3.8 has against the text.
+    """
+
+    tree: ast.Module
+    too_new: list[str]
+
+
 @lru_cache(maxsize=TEXTS_KEPT)
-def parsed(text: str) -> ast.Module:
-    """The tree of a text, in which each node has below it what `below` looks up."""
-    tree = ast.parse(text)
+def parsed_for_3_8(text: str) -> Parsed:
+    """To parse the file takes most of a second, so that what an old Python can read is read once."""
+    too_new = []
+    try:
+        tree = ast.parse(text, feature_version=(3, 8))
+    except SyntaxError as error:
+        too_new = [f"{error.lineno or 0}: {error.msg}"]
+        tree = ast.parse(text)
     number_nodes(tree, [])
-    return tree
+    return Parsed(tree, too_new)
+
+
+def parsed(text: str) -> ast.Module:
+    return parsed_for_3_8(text).tree
 
 
 def number_nodes(node: ast.AST, nodes: list[ast.AST]) -> None:
@@ -615,11 +634,7 @@ def only_ends(body: list[ast.stmt]) -> bool:
 
 def syntax_too_new(text: str) -> list[str]:
     """Python 3.8 can parse the file, so that its guard can say which Python is needed."""
-    try:
-        ast.parse(text, feature_version=(3, 8))
-    except SyntaxError as error:
-        return [f"{error.lineno or 0}: {error.msg}"]
-    return []
+    return list(parsed_for_3_8(text).too_new)
 
 
 def deeds_at_import(text: str) -> list[str]:

@@ -1,25 +1,27 @@
 """Adding a tool, a profile and a Win32 function, as the README says, to a copy of the file that is then run.
 
 The rows are taken from the README where it gives them, and put in beside a row that stands there already. What is
-not said by a recipe must not be needed: nothing else is changed. Two copies have all rows, since each is compiled anew;
-no recipe touches a table of another one.
+not said by a recipe must not be needed: nothing else is changed. One copy has all rows, since to compile it takes longer
+than all that is tried with it; no recipe touches a table of another one.
 """
 
 from __future__ import annotations
 
-import json
+import importlib.util
 import re
-import subprocess
+import shutil
 import sys
 import tempfile
 import unittest
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import agent
-from tests.starting import environment
-from tests.test_main import QUICK
+from tests import test_main
+from tests.fakes import VirtualClock
 
 CHECKOUT = Path(agent.__file__).resolve().parent
 README = CHECKOUT / "README.md"
@@ -37,36 +39,19 @@ VOCABULARY_ROWS = {
     "story": '"type_text": "type",',
 }
 
-# What the demo's model must know to use the tool: its name in every vocabulary, and when.
+# What the demo's model must know to use the tool: its name in every vocabulary, and when. It would do nothing else, so
+# that one task has the step, and the others are for what else is added.
 DEMO_TOOL = 'DemoTool("quadruple click", "^quadruple_click", "quadruple_click_element", ("x1", "y1", "label")),'
-DEMO_STEP = 'DemoStep("quadruple click", "It can be tried", "Notes icon", sees=("Notes icon",)),'
+DEMO_STEP = 'DemoStep("quadruple click", "It can be tried", "Notes icon", sees=("Notes icon",), task="settings"),'
+TASK_OF_THE_TOOL, OTHER_TASK = "settings", "note"
 
-# The demo waits for nothing.
-HASTY = "settle_floor_ms=0 settle_interval_ms=1 settle_patience_ms=0 demo_page_wait=0".split()
+# A profile whose vocabulary stays without the tool.
+WITHOUT_THE_TOOL = "pointer"
 
 # A copied row of PROFILES, changed: one profile's roles and settings with another one's words.
 COPIED_PROFILE, ITS_WORDS, OTHER_WORDS = "commander", "COMMANDER_WORDS", "PLANNER_WORDS"
 
 WIN32_FUNCTION = '"GetCaretBlinkTime": Row("user32", UINT, [], nonzero),'
-WIN32_PROGRAM = """
-import json
-import agent
-
-asked = []
-
-def resolve(dll, name, restype, argtypes):
-    asked.append([dll, name, restype.__name__, list(argtypes)])
-    return lambda: answers.pop()
-
-answers = [0, 530]
-api = agent.Win32(resolve, lambda: 5)
-found = [api.GetCaretBlinkTime()]
-try:
-    api.GetCaretBlinkTime()
-except agent.Win32Error as error:
-    found += [error.function, error.code]
-print(json.dumps([asked, found]))
-"""
 
 
 def from_the_readme(beginning: str) -> str:
@@ -132,70 +117,54 @@ class Copy:
         lines.insert(last, copied.replace(ITS_WORDS, OTHER_WORDS))
         self.source = "\n".join(lines) + "\n"
 
-    def write(self) -> Path:
-        (self.folder / "agent.py").write_text(self.source, encoding="utf-8")
-        return self.folder
+    def load(self) -> ModuleType:
+        """The copy as a module beside the agent of the tests."""
+        path = self.folder / "agent.py"
+        path.write_text(self.source, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location("agent_with_rows", path)
+        if spec is None or spec.loader is None:
+            raise AssertionError(f"{path} must be a module")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module.__name__] = module
+        unittest.addModuleCleanup(sys.modules.pop, module.__name__)
+        spec.loader.exec_module(module)
+        return module
 
 
 @cache
-def with_the_tool() -> Path:
-    """The folder of a copy in which every vocabulary has the tool, with a function of Win32."""
+def with_all_rows() -> ModuleType:
+    """A copy with the tool, named in each vocabulary of the list, a sixth profile and a function of Win32."""
     copy = Copy()
     copy.insert_tool(*VOCABULARY_ROWS)
     copy.insert(DEMO_TOOL, DEMO_TOOLS_ROW)
     copy.insert(DEMO_STEP, DEMO_STEPS_ROW)
     copy.insert(WIN32_FUNCTION, WIN32_ROW)
-    return copy.write()
-
-
-@cache
-def with_a_profile() -> Path:
-    """The folder of a copy with a sixth profile, in which only the vocabulary of chat has the tool."""
-    copy = Copy()
-    copy.insert_tool("chat")
     copy.copy_profile()
-    return copy.write()
+    return copy.load()
 
 
-class AddingCase(unittest.TestCase):
-    def run_copy(self, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Runs Python on the copy in a folder, in that folder."""
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=folder,
-            env=environment(folder, **QUICK, PYTHONUTF8="1"),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=120,
-        )
+class AddingCase(test_main.CommandLineCase):
+    def main_of_the_copy(self, *arguments: str) -> tuple[int, str]:
+        """(exit code, what was said) of a command line of the copy."""
+        copy = with_all_rows()
+        with (
+            mock.patch.object(test_main, "agent", copy),
+            mock.patch.object(copy, "SystemClock", VirtualClock),
+        ):
+            code, out, err = self.main(*arguments)
+        return code, out + err
 
-    def demo(
-        self, folder: Path, profile: str, *arguments: str
-    ) -> tuple[int, str, list[dict[str, Any]]]:
-        """(exit code, what was said, the journal) of a demo of the copy."""
-        dumps = folder / f"dumps_{profile}"
-        settings = [f"--set={setting}" for setting in (*HASTY, f"dump_dir={dumps}")]
-        done = self.run_copy(
-            folder, "-m", "agent", "--demo", "--profile", profile, *settings, *arguments
-        )
-        journal = dumps / "run_0001" / "turns.jsonl"
-        self.assertTrue(journal.exists(), done.stderr)
-        lines = journal.read_text(encoding="utf-8").splitlines()
-        return done.returncode, done.stdout + done.stderr, [json.loads(line) for line in lines]
+    def demo(self, task: str, profile: str, *more: str) -> tuple[int, str, list[dict[str, Any]]]:
+        """(exit code, what was said, the journal) of a demo of the copy, the only one of a test."""
+        code, said = self.main_of_the_copy("--demo", task, "--profile", profile, *more)
+        self.assertTrue((self.run_folder() / "turns.jsonl").exists(), said)
+        return code, said, self.records()
 
 
 class ATool(AddingCase):
-    def test_a_tool_by_the_recipe_is_used_by_the_demos_model_in_each_profile_that_names_it(
-        self,
-    ) -> None:
-        for profile in VOCABULARY_ROWS:
-            with self.subTest(profile):
-                self.check_acts(*self.demo(with_the_tool(), profile, "--max-steps", "3"))
-
-    def check_acts(self, code: int, said: str, records: list[dict[str, Any]]) -> None:
-        """It was carried out on the Notes icon; nothing comes of it, so the run ends at its last turn."""
+    def check_acts(self, profile: str) -> None:
+        """It is carried out on the Notes icon; nothing comes of it, so the run ends at its last turn."""
+        code, said, records = self.demo(TASK_OF_THE_TOOL, profile, "--max-steps", "3")
         self.assertEqual(code, 1, said)
         self.assertIn("max_steps", said)
         acts = [record for record in records if record["kind"] == "intent"]
@@ -204,15 +173,23 @@ class ATool(AddingCase):
         self.assertEqual(acts[0]["args"]["element_name"], "Notes icon")
         self.assertEqual(results[0], "Clicked four times: Notes icon")
 
+    def test_a_tool_by_the_recipe_is_used_by_the_demos_model_in_each_profile_that_names_it(
+        self,
+    ) -> None:
+        for profile in VOCABULARY_ROWS:
+            with self.subTest(profile):
+                self.check_acts(profile)
+                shutil.rmtree(self.run_folder())
+
     def test_a_vocabulary_without_the_tool_does_not_offer_it(self) -> None:
-        code, said, records = self.demo(with_a_profile(), "commander")
+        code, said, records = self.demo(TASK_OF_THE_TOOL, WITHOUT_THE_TOOL)
         self.assertEqual(code, 0, said)
         self.assertNotIn("quadruple_click", str(records))
 
 
 class AProfile(AddingCase):
     def test_a_sixth_profile_is_a_row_of_data(self) -> None:
-        code, said, records = self.demo(with_a_profile(), "sixth")
+        code, said, records = self.demo(OTHER_TASK, "sixth")
         self.assertEqual(code, 0, said)
         self.assertEqual(records[0]["profile"], "sixth")
         words = agent.PROFILES["planner"].vocabulary.tools
@@ -221,23 +198,35 @@ class AProfile(AddingCase):
         self.assertEqual(records[-1]["outcome"], "completed")
 
     def test_it_is_named_where_the_profiles_are_listed(self) -> None:
-        shown = self.run_copy(with_a_profile(), "-m", "agent", "--help")
-        self.assertEqual(shown.returncode, 0, shown.stderr)
-        self.assertIn("sixth", shown.stdout)
+        code, said = self.main_of_the_copy("--help")
+        self.assertEqual(code, 0, said)
+        self.assertIn("sixth", said)
 
 
 class AWin32Function(AddingCase):
+    def called(self, module: ModuleType) -> tuple[list[Any], list[Any]]:
+        """What was asked of the system, and what came of a call that succeeds and one that fails."""
+        asked: list[Any] = []
+        answers = [0, 530]
+
+        def resolve(*signature: Any) -> Any:
+            asked.append(signature)
+            return answers.pop
+
+        api = module.Win32(resolve, lambda: 5)
+        found = [api.GetCaretBlinkTime()]
+        with self.assertRaises(module.Win32Error) as failed:
+            api.GetCaretBlinkTime()
+        return asked, [*found, failed.exception.function, failed.exception.code]
+
     def test_a_function_is_a_row_and_can_be_called_and_checked(self) -> None:
-        done = self.run_copy(with_the_tool(), "-c", WIN32_PROGRAM)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        asked, found = json.loads(done.stdout)
-        self.assertEqual(asked, [["user32", "GetCaretBlinkTime", agent.DWORD.__name__, []]])
+        asked, found = self.called(with_all_rows())
+        self.assertEqual(asked, [("user32", "GetCaretBlinkTime", agent.DWORD, [])])
         self.assertEqual(found, [530, "GetCaretBlinkTime", 5])
 
     def test_without_its_row_it_is_asked_for_by_name(self) -> None:
-        done = self.run_copy(CHECKOUT, "-c", WIN32_PROGRAM)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("GetCaretBlinkTime", done.stderr.splitlines()[-1])
+        with self.assertRaisesRegex(AttributeError, "GetCaretBlinkTime"):
+            self.called(agent)
 
 
 if __name__ == "__main__":

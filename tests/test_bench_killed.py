@@ -9,10 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import agent
-from tests.bench_killed import Server, begin, killed_at
+from tests.bench_killed import BLANK_PICTURES, WARM, Server, begin, killed_at
 
 # Before the first answer; within the corrections of a call; after a kept line; in a demo task; at the end.
 MOMENTS = [(1, -1.0), (23, -1.0), (9, 0.003), (29, -1.0), (2, -1.0), (3, 0.0)]
+
+
+def setUpModule() -> None:
+    WARM.first = BLANK_PICTURES
+
+
+def tearDownModule() -> None:
+    WARM.end()
 
 
 class Killed(unittest.TestCase):
@@ -32,8 +40,8 @@ class Killed(unittest.TestCase):
             folder = Path(name)
             both = [begin(server, folder, "quick") for _ in range(2)]
             for process in both:
-                output, _ = process.communicate(timeout=300)
-                self.assertEqual(process.returncode, 0, output.decode())
+                code, output = process.end(seconds=300)
+                self.assertEqual(code, 0, output)
             for bench in agent.bench_folders(folder):
                 result: dict[str, Any] = json.loads((bench / "bench.json").read_text("utf-8"))
                 self.assertEqual(result["shares"]["targets hit"]["of"], agent.BENCH_QUICK.pointing)

@@ -13,6 +13,27 @@ from tests import compare
 
 CHECKOUT = Path(agent.__file__).resolve().parent
 WORD, OTHER_WORD = "You are the Computer Task Executor", "You are the Computer Job Executor"
+# The demo waits for nothing, and its pictures are small.
+SETTINGS = "settle_floor_ms=0 settle_interval_ms=1 settle_patience_ms=0".split()
+SETTINGS += "demo_page_wait=0 screen_capture_w=768 screen_capture_h=432".split()
+
+# The agent.py of a checkout that has one word other than another checkout has. It takes what is compiled already of the
+# other one, since to compile the file takes longer than its demo.
+PLANTED = """
+import sys
+from importlib.machinery import SourceFileLoader
+
+def planted(value):
+    if isinstance(value, str):
+        return value.replace({old!r}, {new!r})
+    if isinstance(value, tuple):
+        return tuple(map(planted, value))
+    if hasattr(value, "co_consts"):
+        return value.replace(co_consts=planted(value.co_consts))
+    return value
+
+exec(planted(SourceFileLoader("agent", {path!r}).get_code("agent")))
+"""
 
 
 def demo(**changes: Any) -> compare.Demo:
@@ -148,11 +169,14 @@ class Comparing(unittest.TestCase):
 
     def test_a_planted_word_is_found_in_real_demos_and_the_same_file_is_the_same(self) -> None:
         with tempfile.TemporaryDirectory() as name:
-            source = (CHECKOUT / "agent.py").read_text(encoding="utf-8")
-            self.assertIn(WORD, source)
-            planted = Path(name) / "agent.py"
-            planted.write_text(source.replace(WORD, OTHER_WORD), encoding="utf-8")
-            old, new = (compare.run_demo(path, "planner") for path in (CHECKOUT, Path(name)))
+            path = CHECKOUT / "agent.py"
+            self.assertIn(WORD, path.read_text(encoding="utf-8"))
+            planted = PLANTED.format(old=WORD, new=OTHER_WORD, path=str(path))
+            (Path(name) / "agent.py").write_text(planted, encoding="utf-8")
+            old, new = (
+                compare.run_demo(checkout, "planner", *SETTINGS)
+                for checkout in (CHECKOUT, Path(name))
+            )
         self.assertEqual(list(compare.differences(old, old, set())), [])
         self.assertRegex(next(compare.differences(old, new, set())), "Task Executor.*Job Executor")
 

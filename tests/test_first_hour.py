@@ -447,7 +447,7 @@ class WrongUse(CommandLineCase):
         self.assertIn("Not completed within 1 turn.", out)
 
     def test_the_run_of_a_demo_is_not_repeated_on_a_real_desktop(self) -> None:
-        self.main("--demo")
+        self.recorded()
         code, _, err = self.main("--replay", "1")
         self.assertEqual(code, 2)
         self.assertIn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import io
@@ -15,7 +16,7 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import agent
@@ -35,11 +36,38 @@ def copy_folder(source: Path, target: Path) -> None:
     shutil.copytree(source, target, copy_function=shutil.copyfile)
 
 
+class Kept(NamedTuple):
+    """A demo that was carried out: what `CommandLineCase.main` gave, and the folder of its files."""
+
+    said: tuple[int, str, str]
+    folder: Path
+
+
+# The demos that tests ask for again and again, by their arguments.
+KEPT: dict[tuple[str, ...], Kept] = {}
+
+
 class CommandLineCase(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
+
+    def recorded(self, *argv: str) -> tuple[int, str, str]:
+        """As `main("--demo", *argv)`, for the first run of a test that only looks at what is left.
+
+        The demo is carried out once in a process; each test gets a copy of its files.
+        """
+        if argv not in KEPT:
+            folder = tempfile.TemporaryDirectory()
+            atexit.register(folder.cleanup)
+            mine, self.folder = self.folder, Path(folder.name)
+            KEPT[argv] = Kept(self.main("--demo", *argv), self.folder)
+            self.folder = mine
+        (code, out, err), kept = KEPT[argv]
+        copy_folder(kept / "dumps", self.folder / "dumps")
+        out, err = (words.replace(str(kept), str(self.folder)) for words in (out, err))
+        return code, out, err
 
     def main(
         self, *argv: str, stdin: bytes = b"", environ: dict[str, str] | None = None
@@ -98,7 +126,7 @@ class Demo(CommandLineCase):
             )
 
     def test_each_turn_leaves_one_line_with_turn_role_action_seconds_and_tokens(self) -> None:
-        _, out, _ = self.main("--demo")
+        _, out, _ = self.recorded()
         self.assertRegex(
             out,
             r"(?m)^ +2  executor  double_click_screen_element .* changed +\d+\.\d s +\d+ tokens$",

@@ -46,13 +46,13 @@ class UseOfTheDemo(CommandLineCase):
         self.assertIn("goes by the pixels it sees", self.refused("--demo", "--no-vision"))
 
     def test_a_demo_is_not_resumed_on_a_real_desktop(self) -> None:
-        self.main("--demo", "--max-steps", "2")
+        self.recorded("--max-steps", "2")
         advice = "whose desktop is drawn; go on with it with --demo --resume"
         self.assertIn(f"{advice}.", self.refused("--resume"))
         self.assertIn(f"{advice} 1.", self.refused("--resume", "1"))
 
     def test_a_run_on_a_real_desktop_is_not_resumed_in_the_demo(self) -> None:
-        self.main("--demo", "--max-steps", "2")
+        self.recorded("--max-steps", "2")
         path = self.run_folder() / "turns.jsonl"
         real = path.read_text("utf-8").replace(
             '"lmstudio_model": "demo-model"', '"lmstudio_model": ""'
@@ -61,7 +61,7 @@ class UseOfTheDemo(CommandLineCase):
         self.assertIn("is no run of the demo", self.refused("--demo", "--resume"))
 
     def test_the_script_of_a_demo_says_with_what_it_is_started(self) -> None:
-        self.main("--demo")
+        self.recorded()
         self.main("--save-script", "1")
         recording = agent.Recording(str(self.folder / "dumps" / "run_0001_recording"), [])
         with mock.patch("sys.stderr") as err:
@@ -76,7 +76,7 @@ class WhatIsSaid(CommandLineCase):
         self.assertRegex(out, "^There is no run in .* yet; give a task to begin one.\n$")
 
     def test_a_check_and_what_shows_it_are_not_the_same_words_twice(self) -> None:
-        _, out, _ = self.main("--demo")
+        _, out, _ = self.recorded()
         self.assertIn("  check 1 YES: the green mark says Saved.\n", out)
         self.assertEqual(
             str(agent.Ruling("A file is there.", False, "no file")),
@@ -84,7 +84,7 @@ class WhatIsSaid(CommandLineCase):
         )
 
     def test_a_resumed_run_counts_the_requests_of_its_whole_life(self) -> None:
-        self.main("--demo", "--max-steps", "2")
+        self.recorded("--max-steps", "2")
         _, out, _ = self.main("--demo", "--resume", "--max-steps", "50")
         last = out.splitlines()[-1]
         asked = [record for record in self.records() if record["kind"] == "reply"]

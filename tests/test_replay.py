@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import runpy
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,33 +16,22 @@ from unittest import mock
 
 import agent
 from tests.fakes import VirtualClock
-from tests.starting import environment
 from tests.test_main import CommandLineCase, copy_folder
+
+# To compare screens that differ pixel by pixel takes long; a small part around the target shows it as well.
+SMALL_BOX = "--set", "replay_box=20"
 
 
 class ReplayCase(CommandLineCase):
     """Every test begins with a copy of one recorded demo, and lives in virtual time."""
-
-    recorded: Path
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.recorded = Path(folder.name) / "dumps"
 
     def setUp(self) -> None:
         super().setUp()
         clock = mock.patch.object(agent, "SystemClock", VirtualClock)
         clock.start()
         self.addCleanup(clock.stop)
-        dumps = self.folder / "dumps"
-        if self.recorded.exists():
-            copy_folder(self.recorded, dumps)
-        else:
-            code, out, _ = self.main("--demo")
-            self.assertEqual(code, 0, out)
-            copy_folder(dumps, self.recorded)
+        code, out, _ = self.recorded()
+        self.assertEqual(code, 0, out)
         self.desktops: list[agent.DemoDesktop] = []
 
     def replay(self, *argv: str, change: Any = None) -> tuple[int, str, str]:
@@ -104,7 +95,7 @@ class Replay(ReplayCase):
             return bytes(canvas.pixels)
 
         with mock.patch.object(agent.DemoDesktop, "glance", covered):
-            code, out, _ = self.replay("--set", "replay_patience=0.5")
+            code, out, _ = self.replay("--set", "replay_patience=0.5", *SMALL_BOX)
         self.assertEqual(code, 1)
         self.assertRegex(
             out,
@@ -136,7 +127,7 @@ class Replay(ReplayCase):
                 desktop.state = state
 
         with mock.patch.object(agent.DemoDesktop, "glance", slow):
-            code, out, _ = self.replay()
+            code, out, _ = self.replay(*SMALL_BOX)
         self.assertEqual(code, 0, out)
 
     def test_another_program_with_the_keyboard_stops_a_typed_text(self) -> None:
@@ -217,8 +208,9 @@ class Replay(ReplayCase):
             self.assertFalse(any(act.startswith("button") for act in self.desktops[-1].acts))
 
     def test_a_story_is_repeated_too(self) -> None:
-        self.assertEqual(self.main("--demo", "--profile", "story")[0], 0)
-        code, out, _ = self.main("--replay", "2", "--demo")
+        shutil.rmtree(self.folder / "dumps")
+        self.assertEqual(self.recorded("--profile", "story")[0], 0)
+        code, out, _ = self.main("--replay", "1", "--demo")
         self.assertEqual(code, 0, out)
         self.assertIn("Repeated 4 acts", out)
 
@@ -247,23 +239,31 @@ class Replay(ReplayCase):
 
 
 class Script(ReplayCase):
+    def arguments(self, *argv: str) -> list[str]:
+        return ["--demo", "--set", f"dump_dir={self.folder / 'again'}", *argv]
+
     def started(self, script: Path, *argv: str) -> subprocess.CompletedProcess[str]:
         """The script as a person starts it, from anywhere and with nothing set up for it."""
         return subprocess.run(
-            [
-                sys.executable,
-                "-B",
-                str(script),
-                "--demo",
-                "--set",
-                f"dump_dir={self.folder / 'again'}",
-                *argv,
-            ],
+            [sys.executable, "-B", str(script), *self.arguments(*argv)],
             capture_output=True,
             text=True,
             timeout=60,
             cwd="/",
         )
+
+    def run_here(self, script: Path, *argv: str) -> tuple[int, str, str]:
+        """(exit code, stdout, stderr) of the script, in this process as Python would start it."""
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            mock.patch.object(sys, "argv", [str(script), *self.arguments(*argv)]),
+            mock.patch.object(sys, "path", list(sys.path)),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            self.assertRaises(SystemExit) as ended,
+        ):
+            runpy.run_path(str(script), run_name="__main__")
+        return int(ended.exception.code or 0), out.getvalue(), err.getvalue()
 
     def test_without_a_path_it_stands_beside_the_run_and_outlives_it(self) -> None:
         code, out, err = self.main("--save-script", "1")
@@ -289,7 +289,8 @@ class Script(ReplayCase):
             (beside / "agent.py").write_text("raise SystemExit('the near one')", encoding="utf-8")
         for script in (self.folder / "a" / "mine.py", self.folder / "b" / "scripts" / "mine.py"):
             self.assertEqual(self.started(script).stderr, "the near one\n")
-        self.assertEqual(self.started(self.folder / "mine.py").returncode, 0)
+        done = self.started(self.folder / "mine.py", "--dry-run")
+        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 5), done.stderr)
 
     def test_nothing_that_is_there_already_is_overwritten(self) -> None:
         self.main("--save-script", "1")
@@ -307,9 +308,10 @@ class Script(ReplayCase):
         rgb, width, height = agent.png_to_rgb(picture.read_bytes())
         for path in picture.parent.iterdir():
             path.write_bytes(agent.rgb_to_png(bytes(len(rgb)), width, height))
-        done = self.started(self.folder / "dumps" / "run_0001.py", "--set", "replay_patience=0.2")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("differs: double_click", done.stdout)
+        script = self.folder / "dumps" / "run_0001.py"
+        code, out, _ = self.run_here(script, "--set", "replay_patience=0.2", *SMALL_BOX)
+        self.assertEqual(code, 1)
+        self.assertIn("differs: double_click", out)
 
     def test_a_task_that_looks_like_a_coding_cookie_cannot_change_the_script(self) -> None:
         journal = self.run_folder() / "turns.jsonl"
@@ -321,18 +323,10 @@ class Script(ReplayCase):
         journal.write_text("\n".join(map(json.dumps, lines)) + "\n")
         target = self.folder / "again.py"
         self.main("--save-script", "1", str(target))
-        command = [sys.executable, str(target), "--demo", "--dry-run"]
-        done = subprocess.run(
-            command,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            cwd="/",
-        )
-        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-        self.assertNotIn("PWNED", [*done.stdout.split(), done.stdout.splitlines()[0]])
-        self.assertEqual(len(done.stdout.splitlines()), 5)
+        code, out, err = self.run_here(target, "--dry-run")
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertNotIn("PWNED", [*out.split(), out.splitlines()[0]])
+        self.assertEqual(len(out.splitlines()), 5)
 
     def test_a_saved_script_imports_agent_alone_and_repeats_the_run(self) -> None:
         target = self.folder / "again.py"
@@ -344,31 +338,11 @@ class Script(ReplayCase):
             ["import sys", "from pathlib import Path", "import agent"],
         )
         self.assertLess(len(source.splitlines()), 30)
-        command = [
-            sys.executable,
-            str(target),
-            "--demo",
-            "--set",
-            f"dump_dir={self.folder / 'again'}",
-        ]
-        done = subprocess.run(
-            command,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            cwd=self.folder,
-        )
-        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-        self.assertIn("Repeated 4 acts", done.stdout)
-        shown = subprocess.run(
-            [*command, "--dry-run"],
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        self.assertEqual(len(shown.stdout.splitlines()), 5)
+        code, out, err = self.run_here(target)
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn("Repeated 4 acts", out)
+        _, shown, _ = self.run_here(target, "--dry-run")
+        self.assertEqual(len(shown.splitlines()), 5)
 
     def test_a_script_of_a_hostile_task_is_still_that_script(self) -> None:
         journal = self.run_folder() / "turns.jsonl"

@@ -238,7 +238,7 @@ class Report(CommandLineCase):
         return (self.run_folder(number) / "report.html").read_text(encoding="utf-8")
 
     def test_a_run_leaves_the_report_that_report_would_write(self) -> None:
-        self.main("--demo")
+        self.recorded()
         live = {item["turn"]: item for item in blocks(self.page())}
         code, out, _ = self.main("--report", "1")
         again = {item["turn"]: item for item in blocks(self.page())}
@@ -293,7 +293,8 @@ class Report(CommandLineCase):
         )
 
     def test_one_file_holds_the_pictures_at_a_smaller_size(self) -> None:
-        self.main("--demo", environ={"AGENT_IMAGE_W": "1536", "AGENT_IMAGE_H": "864"})
+        size = {"AGENT_IMAGE_W": "1024", "AGENT_IMAGE_H": "576"}  # above EXPORT_WIDTH
+        self.main("--demo", "--max-steps", "3", environ=size)
         code, _, _ = self.main("--export", "1", str(self.folder / "run.html"))
         items = blocks((self.folder / "run.html").read_text(encoding="utf-8"))
         pictures = {item["picture"]: item["data"] for item in items if "picture" in item}
@@ -302,11 +303,11 @@ class Report(CommandLineCase):
         rgb, width, height = agent.png_to_rgb(
             base64.b64decode(pictures["screenshots/turn_0003.png"].split(",")[1])
         )
-        self.assertEqual((width, height), (768, 432))
+        self.assertEqual((width, height), (512, 288))
         self.assertGreater(len(set(rgb)), 50)
 
     def test_a_file_that_is_there_already_is_left_alone(self) -> None:
-        self.main("--demo")
+        self.recorded()
         target = self.folder / "mine.html"
         target.write_text("mine")
         for option in ("--export", "--save-script"):
@@ -314,7 +315,7 @@ class Report(CommandLineCase):
             self.assertEqual((code, len(err.splitlines()), target.read_text()), (2, 1, "mine"))
 
     def test_a_missing_or_foreign_screenshot_is_left_out_of_the_file(self) -> None:
-        self.main("--demo")
+        self.recorded()
         (self.run_folder() / "screenshots" / "turn_0003.png").unlink()
         (self.run_folder() / "screenshots" / "turn_0004.png").write_bytes(b"no picture")
         journal = self.run_folder() / "turns.jsonl"
@@ -351,7 +352,7 @@ class Halved(unittest.TestCase):
 
 class Runs(CommandLineCase):
     def test_the_table_lists_runs_and_says_what_is_wrong_with_damaged_ones(self) -> None:
-        self.main("--demo")
+        self.recorded()
         self.main("--demo", "--max-steps", "2", "--profile", "commander")
         (self.run_folder(3)).mkdir()
         (self.run_folder(4)).mkdir()
@@ -376,7 +377,7 @@ class Runs(CommandLineCase):
             self.assertRegex(line, r"^run_000[5-7]  19(69|70)-\d\d-\d\d .*completed +6 ")
 
     def test_statistics_are_the_figures_of_the_report(self) -> None:
-        self.main("--demo")
+        self.recorded()
         for name in ("1", "run_0001", str(self.run_folder())):
             code, out, _ = self.main("--stats", name)
             figures = blocks((self.run_folder() / "report.html").read_text())[-2]["figures"]

@@ -15,7 +15,7 @@ from tests.test_report import blocks
 class Profiles(CommandLineCase):
     def report(self, profile: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The run and its turns, the latest block of each, as the page of a live run has them."""
-        self.main("--demo", "--profile", profile)
+        self.recorded("--profile", profile)
         page = Path(self.run_folder() / "report.html").read_text(encoding="utf-8")
         book = {block["turn"]: block for block in blocks(page)}
         run = book.pop(-1)
@@ -75,7 +75,7 @@ class Notes(CommandLineCase):
     def test_the_turn_of_a_story_has_its_actions_as_they_were_written_and_what_became_of_each(
         self,
     ) -> None:
-        self.main("--demo", "--profile", "story")
+        self.recorded("--profile", "story")
         book = agent.book_of(self.run_folder())
         asked = [fate for turn in book.turns for fate in book.turn_item(turn)["asked"]]
         self.assertEqual(asked[0]["action"]["name"], "double_click")
@@ -99,7 +99,7 @@ class Resumed(unittest.TestCase):
 
 class TheFirstLook(CommandLineCase):
     def test_a_conversation_is_opened_in_the_seconds_that_this_takes(self) -> None:
-        _, out, _ = self.main("--demo", "--profile", "chat")
+        _, out, _ = self.recorded("--profile", "chat")
         (seconds,) = re.findall(r"^ +0  chat .* ([\d.]+) s ", out, re.M)
         self.assertLess(float(seconds), 60)
 

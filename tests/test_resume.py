@@ -32,7 +32,7 @@ def facts(state: agent.AgentState) -> dict[str, Any]:
 class Journals(EngineCase):
     """A scripted run of many turns, cut off at every line of its journal."""
 
-    def long_run(self, **settings: Any) -> tuple[agent.Engine, list[tuple[int, dict[str, Any]]]]:
+    def long_run(self) -> tuple[agent.Engine, list[tuple[int, dict[str, Any]]]]:
         """The engine, and after each turn the number of journal lines and what the state was."""
         places, seen = itertools.count(), []
 
@@ -53,7 +53,7 @@ class Journals(EngineCase):
             )
 
         engine, state = self.engine(
-            decide, max_steps=40, review_interval=5, memory_compression_threshold=8, **settings
+            decide, max_steps=24, review_interval=4, memory_compression_threshold=5
         )
         record = engine.logger.record
 
@@ -83,7 +83,7 @@ class Journals(EngineCase):
     def test_a_run_goes_on_with_the_plan_memory_archives_and_counts_that_it_had(self) -> None:
         engine, seen = self.long_run()
         lines = (engine.logger.folder / "turns.jsonl").read_text().splitlines(keepends=True)
-        self.assertGreater(len(seen), 30)
+        self.assertGreater(len(seen), 20)
         self.assertTrue(any(state["snapshots"] for _, state in seen))
         for count, state in seen:
             restored, _, _ = self.resumed(engine.logger.folder, lines[:count])
@@ -92,7 +92,7 @@ class Journals(EngineCase):
     def test_cut_off_anywhere_it_goes_on_no_earlier_than_its_last_act(self) -> None:
         engine, _ = self.long_run()
         lines = (engine.logger.folder / "turns.jsonl").read_text().splitlines(keepends=True)
-        for count in range(1, len(lines), 8):
+        for count in range(1, len(lines), 5):
             entries = [json.loads(line) for line in lines[:count]]
             intents = [entry["turn"] for entry in entries if entry["kind"] == "intent"]
             state, _, _ = self.resumed(
@@ -169,7 +169,7 @@ class Journals(EngineCase):
 class CommandLine(CommandLineCase):
     def test_a_run_that_ran_out_of_turns_is_resumed_and_completed_in_its_own_folder(self) -> None:
         for how in ([], ["run_0001"]):
-            self.main("--demo", "--max-steps", "3", "--profile", "commander")
+            self.recorded("--max-steps", "3", "--profile", "commander")
             code, out, _ = self.main("--demo", "--resume", *how)
             self.assertEqual(code, 0, out)
             self.assertIn("Going on with run_0001 after turn 3.", out)
@@ -200,7 +200,7 @@ class CommandLine(CommandLineCase):
     def test_a_run_with_a_lost_line_in_its_journal_is_resumed_to_its_end_and_summed_up(
         self,
     ) -> None:
-        self.main("--demo", "--max-steps", "3")
+        self.recorded("--max-steps", "3")
         journal = self.run_folder() / "turns.jsonl"
         lines = journal.read_text().splitlines(keepends=True)
         journal.write_text("".join(line if '"intent"' not in line else "{torn\n" for line in lines))
@@ -209,9 +209,10 @@ class CommandLine(CommandLineCase):
         self.assertIn("turns, ", out.splitlines()[-1])
 
     def test_the_latest_run_is_meant_if_none_is_named(self) -> None:
-        for _ in range(2):
-            self.main("--demo", "--max-steps", "2")
-        self.assertIn("Going on with run_0002 after turn 2.", self.main("--demo", "--resume")[1])
+        self.recorded("--max-steps", "2")
+        self.main("--demo", "--max-steps", "2")
+        _, out, _ = self.main("--demo", "--resume", "--max-steps", "3")
+        self.assertIn("Going on with run_0002 after turn 2.", out)
 
     def test_what_cannot_be_resumed_is_said_in_one_line(self) -> None:
         folder = self.folder / "dumps" / "run_0003"
@@ -338,8 +339,9 @@ class Unwritable(CommandLineCase):
 
 class Faults(EngineCase):
     def test_some_faults_of_windows_and_files_end_as_they_should(self) -> None:
-        for kind, step in (("win32", 901), ("files", 701)):  # HTTP faults: test_faults.py
-            counts = sweep(kind, step, first=3)
+        # HTTP faults: test_faults.py. A run that meets no fault, since it has fewer calls, shows nothing here.
+        for kind, step, most in (("win32", 1301, 2700), ("files", 40, 80)):
+            counts = sweep(kind, step, first=3, most=most)
             self.assertGreater(counts["tried"], 0, kind)
             self.assertEqual(counts["wrong"], 0, kind)
 

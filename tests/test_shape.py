@@ -37,7 +37,6 @@ def watch(event, arguments):
         print(event, arguments)
 
 sys.addaudithook(watch)
-import agent
 """
 
 
@@ -375,15 +374,15 @@ class Importing(ShapeCase):
             self.assertTrue(shape.syntax_too_new(text), text)
 
     def test_importing_the_file_prints_and_opens_nothing(self) -> None:
-        self.assertEqual(self.import_in("", WATCHED_IMPORT), (0, "", ""))
+        self.assertEqual(self.watched("import agent"), (0, "", ""))
 
     def test_a_file_that_is_opened_at_import_would_be_noticed(self) -> None:
-        self.assertIn("open", self.import_in("open('dumps')", WATCHED_IMPORT)[1])
+        self.assertIn("open", self.watched("open('dumps')")[1])
 
-    def import_in(self, deed: str, program: str) -> tuple[int, str, str]:
-        """(exit code, stdout, stderr) of a program that imports agent.py, with a deed put behind the import."""
+    def watched(self, deed: str) -> tuple[int, str, str]:
+        """(exit code, stdout, stderr) of a program that does this once what agent.py imports is there."""
         done = subprocess.run(
-            [sys.executable, "-B", "-c", f"{program}\n{deed}"],
+            [sys.executable, "-B", "-c", f"{WATCHED_IMPORT}\n{deed}"],
             cwd=shape.SOURCE.parent,
             capture_output=True,
             timeout=60,

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import sys
 import threading
 import unittest
@@ -180,23 +181,21 @@ class Console(unittest.TestCase):
 
 class Loudness(CommandLineCase):
     def test_quiet_says_only_how_it_ended_and_verbose_what_was_said(self) -> None:
-        _, quiet, _ = self.main("--demo", "-q")
+        _, quiet, _ = self.recorded("-q")
         self.assertEqual(
             [line.split()[0] for line in quiet.splitlines()], ["completed:", "check", "6"]
         )
-        _, verbose, _ = self.main("--demo", "-v")
+        shutil.rmtree(self.folder / "dumps")
+        _, verbose, _ = self.recorded("-v")
         self.assertIn("SCREEN_SHOWS", verbose)
 
     def test_what_a_person_was_told_stands_in_the_log_too_and_only_once_on_the_terminal(
         self,
     ) -> None:
         for options in ((), ("-q",), ("-v",)):
-            _, out, _ = self.main("--demo", *options)
-            log = (
-                sorted((self.folder / "dumps").glob("run_*"))[-1]
-                .joinpath("execution_log.txt")
-                .read_text(encoding="utf-8")
-            )
+            shutil.rmtree(self.folder / "dumps", ignore_errors=True)
+            _, out, _ = self.recorded(*options)
+            log = (self.run_folder() / "execution_log.txt").read_text(encoding="utf-8")
             line = '2  executor  double_click_screen_element "Notes icon"'
             entry = ' 2 executor: double_click_screen_element "Notes icon"'
             self.assertEqual((log.count(entry), out.count(entry)), (1, 0))
@@ -205,7 +204,7 @@ class Loudness(CommandLineCase):
     def test_the_last_line_counts_turns_acts_refusals_time_and_tokens_and_names_the_report(
         self,
     ) -> None:
-        _, out, _ = self.main("--demo")
+        _, out, _ = self.recorded()
         self.assertRegex(
             out.splitlines()[-1],
             r"^6 turns, 4 acts, 0 refused, \d+\.\d s, of it \d+\.\d s model and \d+\.\d s program,"
@@ -213,12 +212,12 @@ class Loudness(CommandLineCase):
         )
 
     def test_a_pipe_gets_no_escape_sequence(self) -> None:
-        _, out, _ = self.main("--demo")
+        _, out, _ = self.recorded()
         self.assertNotIn("\x1b", out)
         self.assertNotIn("\r", out)
 
     def test_a_run_on_a_terminal_leaves_the_same_lines_as_in_a_pipe(self) -> None:
-        _, plain, _ = self.main("--demo")
+        _, plain, _ = self.recorded()
         screen = Screen()
         with (
             mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1"}),
