@@ -752,7 +752,9 @@ class Hostile(unittest.TestCase):
             "```python\n",
             "<point>",
         )
-        for name, grammar in GRAMMARS.items():
+        one_of_each = {grammar.reader: name for name, grammar in GRAMMARS.items()}
+        for name in one_of_each.values():
+            grammar = GRAMMARS[name]
             for piece in pieces:
                 text = piece * (50_000 // len(piece))
                 with self.subTest(name, piece=piece), self.assertRaises(ReplyError):

@@ -110,8 +110,9 @@ class Cutting(unittest.TestCase):
         cuts = sum(fuzz_replies.cut_everywhere(case, TOOLS) for case in CASES if "call" in case)
         self.assertGreater(cuts, 20_000)
 
-    def test_20_000_mutated_replies_give_a_call_or_a_reply_error(self):
-        self.assertGreaterEqual(fuzz_replies.run(20_000, seed=3), 20_000)
+    def test_6000_mutated_replies_give_a_call_or_a_reply_error(self):
+        # python tests/fuzz_replies.py tries as many as it is told.
+        self.assertGreaterEqual(fuzz_replies.run(6_000, seed=3), 6_000)
 
     def test_the_fuzzer_notices_a_reader_that_closes_strings(self):
         def closing(message, finish_reason, tools):
