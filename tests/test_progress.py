@@ -201,7 +201,7 @@ class Recovery(ProgressCase):
 
     def test_whatever_a_model_does_they_never_follow_a_change_nor_reach_typed_text(self) -> None:
         pressed = 0
-        for seed in range(8):
+        for seed in range(4):
             chance = random.Random(seed)
             choice = [OPEN_RUN, TYPE, MENU, BUTTON, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE]
             self.drawn(
@@ -233,7 +233,7 @@ class Waiting(ProgressCase):
 
     def test_ten_waits_of_a_story_are_progress_and_no_more_minutes_than_allowed(self) -> None:
         self.assertEqual(agent.Config().wait_minutes, 10)
-        for minutes, least in ((2.0, 120), (0.5, 30)):
+        for minutes, least in ((1.0, 60), (0.5, 30)):
             self.drawn(lambda r: self.WAIT, "story", escalation=True, wait_minutes=minutes)
             self.desktop.dead = True
             outcome = agent.run_agent(self.run_engine, self.run_state)
@@ -265,10 +265,10 @@ class Waiting(ProgressCase):
             "report_goal_status", goal_identifier="g", completion_status="IN_PROGRESS", evidence=""
         )
         for profile, look in (("planner", report), ("chat", LOOK)):
-            outcome = self.watch(profile, look, 20, max_steps=500, wait_minutes=8)
+            outcome = self.watch(profile, look, 20, max_steps=500, wait_minutes=4)
             self.assertEqual(outcome.kind, "stuck")
             minutes = (self.run_engine.clock.now() - 1000) / 60
-            self.assertTrue(8 <= minutes <= 14, (profile, minutes))
+            self.assertTrue(4 <= minutes <= 10, (profile, minutes))
 
     def test_watching_a_still_screen_is_stuck_as_before(self) -> None:
         self.assertEqual(self.watch("chat", LOOK, 0).kind, "stuck")

@@ -216,7 +216,9 @@ class StoryFates(StoryCase):
         self.assertIn(f"action: {json.dumps(self.BAD)} -> refused: ", log)
 
     def test_the_panel_gets_them_with_the_picture(self) -> None:
-        engine, state = self.engine(lambda request: told(actions=[self.BAD]), "story", max_steps=2)
+        engine, state = self.engine(
+            lambda request: told(actions=[self.BAD]), "story", max_steps=2, panel_patience=0.1
+        )
         panel = agent.Panel(
             agent.replace(engine.config, panel_patience=0.1),
             engine.actuator.stop,

@@ -305,7 +305,7 @@ class Schemas(unittest.TestCase):
 class Conversations(EngineCase):
     """A hundred steps of a conversation, with a server that counts as a real one does."""
 
-    def converse(self, context: int) -> tuple[list[Request], int]:
+    def converse(self, context: int, steps: int = 50) -> tuple[list[Request], int]:
         """The requests, and how often the conversation was condensed."""
         numbers = itertools.count()
 
@@ -315,7 +315,7 @@ class Conversations(EngineCase):
             act = call("type_text", text=f"{number} is a line of the list. ")
             return {**(call("observe_screen") if number % 2 else act), "content": said}
 
-        engine, state = self.engine(decide, "chat", max_steps=50)
+        engine, state = self.engine(decide, "chat", max_steps=steps)
         engine.voice.model = agent.ModelInfo("scripted", True, True, context)
         plain = engine.voice.server.complete
 
@@ -346,15 +346,15 @@ class Conversations(EngineCase):
         self.assertFalse([line for line in self.lines if "is small for a conversation" in line])
 
     def test_with_more_room_more_screenshots_are_kept(self) -> None:
-        few = self.converse(8192)[0]
-        many = self.converse(16384)[0]
+        few = self.converse(8192, 8)[0]
+        many = self.converse(16384, 8)[0]
         pictures = [max(json.dumps(r).count('"image_url":') for r in one) for one in (few, many)]
         self.assertEqual(pictures, [2, 4])
 
     def test_a_context_that_is_too_small_is_told_at_the_start_with_the_size_that_would_do(
         self,
     ) -> None:
-        self.converse(6144)
+        self.converse(6144, 5)
         told = [line for line in self.lines if "is small for a conversation" in line]
         self.assertEqual(len(told), 1)
         self.assertRegex(told[0], "context of 6144 tokens .* with 8192 or more")

@@ -258,16 +258,16 @@ class Reading(unittest.TestCase):
         read = [agent.read_box(box) for box in written]
         self.assertEqual(read, [({}, False)] * 7 + [(boxes[-1], False)])
 
-    def test_a_megabyte_is_read_soon(self) -> None:
+    def test_200_kilobytes_are_read_soon(self) -> None:
         for said in (
-            "{" * 1_000_000,
-            '{"observation": "' + "x" * 1_000_000 + '"}',
-            "x " * 500_000,
-            "[{" * 500_000,
+            "{" * 200_000,
+            '{"observation": "' + "x" * 200_000 + '"}',
+            "x " * 100_000,
+            "[{" * 100_000,
         ):
             begun = time.process_time()  # not the clock's, which runs while others work
             agent.cut(agent.cut_repetition(agent.read_story(text(said))[0]), 1500)
-            self.assertLess(time.process_time() - begun, 5, said[:20])
+            self.assertLess(time.process_time() - begun, 1.5, said[:20])
 
 
 class Acting(StoryCase):
@@ -373,14 +373,17 @@ class Acting(StoryCase):
             ({"name": {"a": 1}}, "There is no tool"),
             ({"name": "click_screen_element", "x1": 1, "y1": 1}, "no tool"),
         )
-        for action, words in cases:
+        replies = [told(actions=[action]) for action, _ in cases]
+        engine, _ = self.story(*replies, told())
+        self.assertEqual(engine.eyes.desktop.inputs, [])
+        for number, (action, words) in enumerate(cases, 1):
             with self.subTest(action=action):
-                engine, _ = self.story(told(actions=[action]), told())
-                self.assertEqual((engine.eyes.desktop.inputs, self.drawn(engine)[1]), ([], []))
-                note = engine.voice.server.requests[1]["messages"][-1]["content"][1]["text"]
+                self.assertEqual(self.drawn(engine)[number], [])
+                request = engine.voice.server.requests[number]
+                note = request["messages"][-1]["content"][1]["text"]
                 self.assertIn("Action 1 was not executed: ", note)
                 self.assertIn(words, note)
-                rgb, width, height = picture(engine.voice.server.requests[1])
+                rgb, width, height = picture(request)
                 self.assertFalse(
                     any(orange(rgb, width, x, y) for x in range(width) for y in range(0, height, 5))
                 )
@@ -619,11 +622,11 @@ class Hostile(StoryCase):
                 self.assertNotIn("<script>alert", page)
                 self.assertEqual(len(self.drawn(engine)[1]), 1)
 
-    def test_a_million_actions_and_boxes_are_cut_to_their_limits(self) -> None:
+    def test_thousands_of_actions_and_boxes_are_cut_to_their_limits(self) -> None:
         many = {
             "observation": "x",
-            "bboxes": [{"x1": 1, "y1": 1, "x2": 2, "y2": 2}] * 20_000,
-            "actions": [CLICK] * 20_000,
+            "bboxes": [{"x1": 1, "y1": 1, "x2": 2, "y2": 2}] * 4_000,
+            "actions": [CLICK] * 4_000,
         }
         engine, _ = self.story(text(json.dumps(many)), told())
         self.assertEqual(
@@ -865,14 +868,14 @@ class Ending(StoryCase):
         )
         sleep = engine.clock.sleep
         engine.clock.sleep = lambda seconds: (
-            engine.actuator.stop.set("enough") if state.turn > 80 else None,
+            engine.actuator.stop.set("enough") if state.turn > 30 else None,
             sleep(seconds),
         )
         with self.assertRaises(agent.Stopped):
             agent.run_agent(engine, state)
         held = [entry for entry in engine.eyes.desktop.inputs if entry[0] == "button"]
         self.assertEqual(sum(1 if entry[2] else -1 for entry in held), 0)
-        self.assertGreaterEqual(state.turn, 80)
+        self.assertGreaterEqual(state.turn, 30)
 
 
 class GoingOn(StoryCase):
