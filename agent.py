@@ -1440,8 +1440,10 @@ class Control:
 @lru_cache(maxsize=1)
 def control_types() -> dict[str, tuple[type, ...]]:
     """The types that each field of a control may have."""
-    hints = get_type_hints(Control)
-    return {name: get_args(hint) or (hint,) for name, hint in hints.items()}
+    types: dict[str, tuple[type, ...]] = {}
+    for name, hint in get_type_hints(Control).items():
+        types[name] = get_args(hint) or (hint,)
+    return types
 
 
 def middle_of(rect: Rect) -> Point:
@@ -1459,7 +1461,11 @@ HOLDERS = frozenset(
 
 def true_names(controls: Iterable[Control]) -> list[str]:
     """The names of controls that tell what a click on them does."""
-    return [control.name for control in controls if control.name and control.role not in HOLDERS]
+    names = []
+    for control in controls:
+        if control.role not in HOLDERS:
+            names.append(control.name)
+    return [name for name in names if name]
 
 
 class ControlSource(Protocol):
