@@ -3177,6 +3177,7 @@ PM_NOREMOVE = 0
 PM_REMOVE = 1
 # Codes of alt, ctrl, shift and win, and what RegisterHotKey calls them (MOD_ALT and so on).
 MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}
+MOD_NOREPEAT = 0x4000
 
 # Screen and drawing.
 SM_CXSCREEN = 0
@@ -8223,22 +8224,26 @@ class Actuator(Hands):
             self.last_own = self.clock.now()
 
     def rest(self) -> bool:
-        """Waits as long as the run is paused, and says so once; whether it was.
+        """Waits as long as the run is paused, and says once why; whether it was.
 
         Raises Stopped after a stop, and after the last minute that the run may take.
         """
         self._stop_after_the_last_minute()
         self.stop.check()
-        if not self.stop.paused:
+        reason = self.stop.paused
+        if not reason:
             return False
         self.release()  # mouse and keyboard are the person's now
-        self.notice(f"paused: {self.stop.paused}")
-        while self.stop.paused:
+        said = ""
+        while reason:
+            if reason != said:
+                self.notice(f"paused: {reason}")
+                said = reason
             self.clock.sleep(0.1)
-            if self.stop.paused != IN_USE:
-                continue  # until the person goes on
-            if self.desktop.idle_s() >= self.config.takeover_quiet:
-                self.stop.paused = ""
+            reason = self.stop.paused
+            if reason == IN_USE and self.desktop.idle_s() >= self.config.takeover_quiet:
+                reason = ""  # any other one ends when the person goes on
+                self.stop.paused = reason
         self.last_own = self.clock.now()
         self.notice("going on")
         return True
@@ -8520,7 +8525,8 @@ def _register_hotkeys(api: Win32, config: Config) -> None:
     api.PeekMessageW(ctypes.byref(MSG()), None, 0, 0, PM_NOREMOVE)
     for number, chord in ((STOP_HOTKEY, config.stop_hotkey), (PAUSE_HOTKEY, config.pause_hotkey)):
         codes = chord_codes(parse_chord(chord))
-        modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
+        # Else a pause hotkey that is held would pause and go on as fast as its keys repeat.
+        modifiers = MOD_NOREPEAT | sum(MOD_KEYS.get(code, 0) for code in codes)
         # At most one key is no modifier; a chord of modifiers alone has none.
         key_code = max(codes - MOD_KEYS.keys(), default=0)
         api.RegisterHotKey(None, number, modifiers, key_code)
@@ -8532,9 +8538,9 @@ def _obey_hotkeys(api: Win32, stop: Stop, config: Config) -> None:
     while api.PeekMessageW(ctypes.byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
         if message.wParam == STOP_HOTKEY:
             stop.set(config.stop_hotkey)
-        elif stop.paused:
+        elif stop.paused not in ("", IN_USE):
             stop.paused = ""
-        else:
+        else:  # a pause that would end by itself becomes the person's, too
             stop.paused = f"until {config.pause_hotkey} is pressed again"
 
 

@@ -20,6 +20,7 @@ from tests.sweep_faults import Faults, whole_run
 from tests.test_actuator import Stage
 from tests.timing import least
 
+NO_REPEAT = 0x4000  # MOD_NOREPEAT: keys that stay down are one press
 MOST_S = 5.0  # a watcher that does not react within that is broken
 
 
@@ -53,9 +54,11 @@ class WatchCase(unittest.TestCase):
 class Hotkeys(WatchCase):
     def test_the_chords_of_the_config_are_registered(self) -> None:
         with self.watched() as stage:
-            self.assertEqual(stage.world.hotkeys, {0: (3, ord("Q")), 1: (3, ord("P"))})
+            self.assertEqual(
+                stage.world.hotkeys, {0: (NO_REPEAT | 3, ord("Q")), 1: (NO_REPEAT | 3, ord("P"))}
+            )
         with self.watched(stop_hotkey="Shift+Win+Esc", pause_hotkey="F9") as stage:
-            self.assertEqual(stage.world.hotkeys, {0: (12, 0x1B), 1: (0, 0x78)})
+            self.assertEqual(stage.world.hotkeys, {0: (NO_REPEAT | 12, 0x1B), 1: (NO_REPEAT, 0x78)})
 
     def test_the_stop_hotkey_stops_and_says_which_it_was(self) -> None:
         with self.watched() as stage:
@@ -72,6 +75,31 @@ class Hotkeys(WatchCase):
             self.press(stage, 1)
             self.assertTrue(until(lambda: not stage.stop.paused))
         self.assertEqual(stage.stop.reason, "")
+
+    def test_the_pause_hotkey_keeps_a_pause_that_would_have_ended_by_itself(self) -> None:
+        said: list[str] = []
+        stage = Stage()
+        stage.actuator.notice = said.append
+        stage.clock.advance(5)
+        stage.world.person()
+
+        def press() -> None:
+            stage.world.messages.append(agent.PAUSE_HOTKEY)
+            agent._obey_hotkeys(stage.world.api, stage.stop, stage.config)
+
+        for seconds in (1, 100):
+            stage.clock.at(seconds, press)
+        start = stage.clock.now()
+        self.assertEqual(stage.attempt("click").refused, "stale_frame")
+        self.assertGreaterEqual(stage.clock.now() - start, 99)
+        self.assertEqual(
+            said,
+            [
+                f"paused: {agent.IN_USE}",
+                "paused: until ctrl+alt+p is pressed again",
+                "going on",
+            ],
+        )
 
     def test_a_hotkey_between_any_two_events_of_an_act_ends_it_with_nothing_held(self) -> None:
         for name in ("type_text", "drag", "press_key", "scroll_down", "double_click"):
@@ -104,7 +132,7 @@ class Hotkeys(WatchCase):
 
     def test_a_chord_that_another_program_has_ends_the_run_before_anything_is_done(self) -> None:
         stage = Stage()
-        stage.world.hotkeys[9] = (3, ord("Q"))
+        stage.world.hotkeys[9] = (NO_REPEAT | 3, ord("Q"))
         refused = self.assertRaisesRegex(
             agent.Stopped, r"ctrl\+alt\+q.*another program uses them \(error 1409\)"
         )
