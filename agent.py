@@ -1155,37 +1155,40 @@ class Frame:
 ####################################################################################################
 
 
+STOP_SLICE_S = 0.02  # nothing wakes a thread that sleeps, so it does so in slices
+
+
 class Stop:
     """The one flag that ends a run.
 
-    It is set from a signal handler or any thread, and looked at between single events of input.
+    It is set from a signal handler or any thread, and looked at between single events of input. So
+    it is a plain value: a lock may be held by the very thread that a signal handler interrupts.
     """
 
     def __init__(self) -> None:
-        self._event = threading.Event()
         self.reason = ""
+        self._is_set = False
         # The reason for a pause, if there is one: acts wait then, and go on with a fresh frame.
         self.paused = ""
 
     def set(self, reason: str) -> None:
         """Ends the run; only the first reason is kept."""
         self.reason = self.reason or reason
-        self._event.set()
+        self._is_set = True
 
     def check(self) -> None:
         """Raises Stopped once the flag is set."""
-        if self._event.is_set():
+        if self._is_set:
             raise Stopped(f"Stopped: {self.reason}.")
 
     def sleep(self, seconds: float) -> None:
         """Waits that long; raises Stopped as soon as the flag is set."""
-        end = time.monotonic() + seconds
-        while not self._event.is_set():
-            left = end - time.monotonic()
+        end = time.perf_counter() + seconds
+        while not self._is_set:
+            left = end - time.perf_counter()
             if left <= 0:
                 break
-            # A wait on Windows does not wake up for Ctrl+C, so it is taken in slices.
-            self._event.wait(min(0.05, left))
+            time.sleep(min(STOP_SLICE_S, left))
         self.check()
 
 

@@ -6,6 +6,7 @@ The watcher is a real thread, so these tests wait for what it does, at most a fe
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 import unittest
@@ -270,6 +271,34 @@ class InTime(unittest.TestCase):
                 client.complete(b"{}")
             self.assertLess(time.monotonic() - stopped[0], 3.0)  # it would hang for minutes
             thread.join()
+
+
+class Signals(unittest.TestCase):
+    def test_a_signal_at_any_line_of_a_wait_ends_it(self) -> None:
+        for number in range(1, 40):
+            waiter = threading.Thread(target=self.wait_with_signal, args=(number,), daemon=True)
+            waiter.start()
+            waiter.join(MOST_S)
+            self.assertFalse(waiter.is_alive(), f"it hangs after a signal at line {number}")
+
+    def wait_with_signal(self, number: int) -> None:
+        """A wait in which the flag is set as a signal handler does it, before so many lines."""
+        stop = agent.Stop()
+        lines = 0
+
+        def trace(_frame: Any, event: str, _: object) -> Any:
+            nonlocal lines
+            lines += event == "line"
+            if lines == number:
+                stop.set("Ctrl+C")
+            return trace
+
+        sys.settrace(trace)
+        try:
+            with contextlib.suppress(agent.Stopped):
+                stop.sleep(0.06)
+        finally:
+            sys.settrace(None)
 
 
 class SecondAgent(unittest.TestCase):
