@@ -8586,15 +8586,19 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
 
 
 @contextmanager
-def _close_button(api: Win32, stop: Stop, leave: threading.Event) -> Iterator[None]:
-    """Makes closing the console stop the run and wait until it leaves."""
+def close_button(api: Win32, stop: Stop) -> Iterator[None]:
+    """Makes closing the console stop the run, and Windows wait until the `with` block is left.
+
+    So the block holds all that a run writes at its end.
+    """
+    left = threading.Event()
 
     def closed(event: int) -> bool:
         """Windows calls it in a thread of its own and ends the program when it returns true."""
         if event <= CTRL_BREAK_EVENT:
             return False
         stop.set("the console was closed")
-        leave.wait(CLOSING_S)
+        left.wait(CLOSING_S)
         return True
 
     # It must live as long as Windows may call it.
@@ -8606,28 +8610,28 @@ def _close_button(api: Win32, stop: Stop, leave: threading.Event) -> Iterator[No
     try:
         yield
     finally:
+        left.set()
         with suppress(Win32Error):
             api.SetConsoleCtrlHandler(address, False)
 
 
 @contextmanager
 def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
-    """Lets hotkeys, the mouse thrown into the corner and the console's close button stop the run.
+    """Lets hotkeys and the mouse thrown into the corner stop the run.
 
     Returns once the hotkeys work; raises Stopped if they cannot be had.
     """
     leave = threading.Event()
     ready = threading.Event()
     thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
-    with _close_button(api, actuator.stop, leave):
-        thread.start()
-        ready.wait()
-        try:
-            actuator.stop.check()
-            yield
-        finally:
-            leave.set()
-            thread.join()
+    thread.start()
+    ready.wait()
+    try:
+        actuator.stop.check()
+        yield
+    finally:
+        leave.set()
+        thread.join()
 
 
 ####################################################################################################
@@ -26646,6 +26650,7 @@ def open_session(
     desktop = open_desktop(options, clock)
     if isinstance(desktop, WindowsDesktop):
         refuse_second_program(desktop.api)
+        undo.enter_context(close_button(desktop.api, stop))
         begin_controls(desktop.control_source, config, undo)
     try_screen(desktop, config)
     recording: Recording | None = options.recording
@@ -26667,14 +26672,13 @@ def open_session(
     book = keep_book(logger, old, undo)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
-    ask = console_confirm(config, clock, terminal.tell)
     actuator = Actuator(
         desktop,
         config,
         clock,
         stop,
         notice,
-        announced(ask, logger),
+        announced(console_confirm(config, clock, terminal.tell), logger),
         secrets,
     )
     actuator.task = task

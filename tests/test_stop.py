@@ -16,6 +16,7 @@ from unittest import mock
 
 import agent
 from agent import Point
+from tests.fakes import FakeWin32
 from tests.servers import ScriptedServer, stall
 from tests.sweep_faults import Faults, whole_run
 from tests.test_actuator import Stage
@@ -31,6 +32,17 @@ def until(condition: Callable[[], Any]) -> bool:
     while not condition() and time.monotonic() < end:
         tick.wait(0.005)
     return bool(condition())
+
+
+def noted(worlds: list[Any]) -> Callable[..., None]:
+    """The beginning of a simulated Windows, which is noted there."""
+    begin = FakeWin32.__init__
+
+    def begin_noted(world: FakeWin32, *arguments: Any, **named: Any) -> None:
+        worlds.append(world)
+        begin(world, *arguments, **named)
+
+    return begin_noted
 
 
 class WatchCase(unittest.TestCase):
@@ -198,7 +210,8 @@ class Corner(WatchCase):
 class Console(WatchCase):
     def test_the_close_button_stops_and_waits_until_the_run_has_ended(self) -> None:
         answers: list[int] = []
-        with self.watched() as stage:
+        stage = Stage()
+        with agent.close_button(stage.world.api, stage.stop):
             closing = stage.world.on_close
             thread = threading.Thread(target=lambda: answers.append(closing(2)))
             thread.start()
@@ -209,16 +222,32 @@ class Console(WatchCase):
         self.assertIsNone(stage.world.on_close)
 
     def test_ctrl_c_and_ctrl_break_are_left_to_the_signals(self) -> None:
-        with self.watched() as stage:
+        stage = Stage()
+        with agent.close_button(stage.world.api, stage.stop):
             self.assertEqual([stage.world.on_close(event) for event in (0, 1)], [0, 0])
             self.assertEqual(stage.stop.reason, "")
 
-    def test_a_program_without_a_console_is_watched_all_the_same(self) -> None:
+    def test_windows_waits_with_the_end_until_the_run_has_written_all_it_writes(self) -> None:
+        open_then: list[str] = []
+        close = agent.ReportFile.close
+
+        def closing(page: agent.ReportFile) -> None:
+            open_then.append("the console is watched" if worlds[0].on_close else "nobody waits")
+            close(page)
+
+        worlds: list[Any] = []
+        with (
+            mock.patch.object(agent.ReportFile, "close", closing),
+            mock.patch("tests.fakes.FakeWin32.__init__", noted(worlds)),
+        ):
+            self.assertEqual(whole_run(Faults(), Faults(), Faults()), [])
+        self.assertEqual(open_then, ["the console is watched"])
+
+    def test_a_program_without_a_console_runs_all_the_same(self) -> None:
         stage = Stage()
         stage.world.fail_names = {"SetConsoleCtrlHandler"}
-        with agent.watched(stage.world.api, stage.actuator):
-            self.press(stage, 0)
-            self.assertTrue(until(lambda: stage.stop.reason))
+        with agent.close_button(stage.world.api, stage.stop):
+            stage.do("click")
 
 
 class InTime(unittest.TestCase):
