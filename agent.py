@@ -8435,6 +8435,12 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
         )
 
 
+def gate_still_in_front(actuator: Actuator, attempt: Attempt) -> None:
+    """No window came to the front while other programs were asked for their controls."""
+    gate_unlocked(actuator, attempt)
+    gate_same_window(actuator, attempt)
+
+
 def gate_dry_run(actuator: Actuator, attempt: Attempt) -> str | None:
     """--dry-run: everything but the act itself, and but the question to the person."""
     if not actuator.config.dry_run:
@@ -8491,6 +8497,7 @@ GATES_OF_THE_LOOK: tuple[Gate, ...] = (
     gate_windows,
     gate_controls,
     gate_password_field,
+    gate_still_in_front,
 )
 # The wait for the next minute and for the person come before what looks at the frame.
 GATES: tuple[Gate, ...] = (

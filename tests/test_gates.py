@@ -26,6 +26,7 @@ INSIDE, MAIL_SPOT = (
     [300, 400],
     [20, 900],
 )  # on the grid: inside Notepad; on Mail when it lies at the bottom left
+OVER = [100, 100]  # on both, so that it is Mail's once that is in front
 
 
 class GateCase(unittest.TestCase):
@@ -208,13 +209,31 @@ class BlindActs(GateCase):
                     **arguments,
                 )
 
+    def test_a_window_that_comes_to_the_front_while_controls_are_asked_for_gets_no_input(
+        self,
+    ) -> None:
+        for name, arguments in {
+            "type_text": KEYS["type_text"],
+            "click": {"position": OVER},
+        }.items():
+            stage = Stage()
+            source = mock.Mock(spec=agent.KnownControls())
+
+            def pops_up(*_: Any, stage: Stage = stage) -> None:
+                stage.world.others, stage.world.window = [NOTEPAD], MAIL
+
+            source.control_at.side_effect = pops_up
+            source.focused_control.side_effect = pops_up
+            stage.desktop.control_source = source
+            self.refused(stage, "stale_frame", "come to the front.*Inbox - Mail", name, **arguments)
+
     def test_a_click_is_refused_where_a_new_window_has_come_to_the_front_and_made_elsewhere(
         self,
     ) -> None:
         stage = Stage()
         frame = stage.look()
         stage.world.others, stage.world.window = [NOTEPAD], MAIL
-        self.refused(stage, "stale_frame", "Inbox - Mail", "click", frame, position=[100, 100])
+        self.refused(stage, "stale_frame", "Inbox - Mail", "click", frame, position=OVER)
         stage.do("click", frame, position=[400, 500])
 
     def test_nothing_is_sent_to_a_desktop_that_was_locked_since_the_look(self) -> None:
