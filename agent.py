@@ -3397,6 +3397,7 @@ WIN32: dict[str, Row] = {
     "GetForegroundWindow": Row("user32", HWND, [], NO_CHECK),  # null: none has the keyboard
     "WindowFromPoint": Row("user32", HWND, [POINT], NO_CHECK),  # null: there is none
     "GetAncestor": Row("user32", HWND, [HWND, UINT], NO_CHECK),  # null: it was just closed
+    "FindWindowExW": Row("user32", HWND, [HWND, HWND, LPCWSTR, LPCWSTR], NO_CHECK),  # null: none
     "GetWindowTextW": Row("user32", INT, [HWND, LPWSTR, INT], NO_CHECK),  # 0: an empty title
     "GetClassNameW": Row("user32", INT, [HWND, LPWSTR, INT], nonzero),
     "GetWindowRect": Row("user32", BOOL, [HWND, LPRECT], nonzero),
@@ -3776,13 +3777,14 @@ def ask_for_keyboard(api: Win32, handle: int) -> None:
     """Asks Windows to bring a window to the front; whether it did is to be seen afterwards.
 
     Windows lets only the program in front give the keyboard away. A thread that is attached to
-    that program's input counts as part of it; one that hangs is not attached to.
+    that program's input counts as part of it. Neither may hang: the program in front, which is
+    attached to, nor the window, which has to answer before BringWindowToTop returns.
     """
     if api.IsIconic(handle):
         api.ShowWindowAsync(handle, SW_RESTORE)
     api.SetForegroundWindow(handle)
     front = api.GetForegroundWindow()
-    if front in (handle, None) or api.IsHungAppWindow(front):
+    if front in (handle, None) or any(map(api.IsHungAppWindow, (front, handle))):
         return
     ours = api.GetCurrentThreadId()
     theirs = api.GetWindowThreadProcessId(front, None)
@@ -5315,6 +5317,9 @@ LABEL_BYTES = 128
 SID_LEVEL_OFFSET = 8
 # The integrity level of a process that does not let us ask: more than any that does.
 OUT_OF_REACH = 1 << 16
+# The class of a frame that Windows puts around an app of its Store, and of the app's window in it.
+FRAME_CLASS = "ApplicationFrameWindow"
+APP_CLASS = "Windows.UI.Core.CoreWindow"
 # Ways to make pixels mean pixels on scaled monitors, the newest first: function and arguments.
 _DPI_WAYS: dict[str, list[int]] = {
     "SetProcessDpiAwarenessContext": [DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2],
@@ -5544,10 +5549,12 @@ class WindowsDesktop:
         title = ctypes.create_unicode_buffer(TITLE_CHARACTERS)
         rect = RECT()
         process_id = DWORD()
+        class_name = self._class_name(handle)
         try:
             self.api.GetWindowTextW(handle, title, TITLE_CHARACTERS)
             self.api.GetWindowRect(handle, ctypes.byref(rect))
-            self.api.GetWindowThreadProcessId(handle, ctypes.byref(process_id))
+            inner = self._framed(handle, class_name)
+            self.api.GetWindowThreadProcessId(inner, ctypes.byref(process_id))
         except Win32Error:
             return None  # it was closed in this very moment
         program, rights = self._owner(process_id.value)
@@ -5558,9 +5565,18 @@ class WindowsDesktop:
             rect=Rect(rect.left, rect.top, rect.right - rect.left, rect.bottom - rect.top),
             elevated=rights > self._rights_of_ours(),
             own=handle in self._own_windows,
-            class_name=self._class_name(handle),
+            class_name=class_name,
             owner=self._owner_window(handle) if with_owner else None,
         )
+
+    def _framed(self, handle: int, class_name: str) -> int:
+        """The app's window inside a frame; any other window itself, and an empty frame.
+
+        All frames are of one program of Windows, by which no app is known.
+        """
+        if class_name != FRAME_CLASS:
+            return handle
+        return int(self.api.FindWindowExW(handle, None, APP_CLASS, None) or handle)
 
     def _class_name(self, handle: int) -> str:
         """The class of a window; empty if Windows does not tell."""

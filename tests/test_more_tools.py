@@ -7,6 +7,7 @@ import os
 import random
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -260,6 +261,12 @@ class FocusWindow(unittest.TestCase):
         self.assertEqual(performed.refused, "not_in_front")
         self.assertIn('Open windows: "Untitled - Notepad"', performed.result)
         self.assertFalse(self.world.attached)
+
+    def test_a_window_that_hangs_is_not_waited_for(self) -> None:
+        self.world.others = [replace(other, hung=True) for other in self.world.others]
+        self.world.keeps_front = True
+        self.assertEqual(focused(self.made, "bücher").refused, "not_in_front")
+        self.assertNotIn("BringWindowToTop", self.world.calls)
 
     def test_a_program_that_hangs_is_not_attached_to(self) -> None:
         self.world.window = Foreground(hung=True)
