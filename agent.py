@@ -7664,10 +7664,28 @@ def why_forbidden(window: Window, config: Config) -> str:
 def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     """The codes of each chord that may not be pressed, and how it is written.
 
-    The hotkeys of the person are among them. Raises ToolError for a key that does not exist.
+    The hotkeys of the person are among them. Raises ConfigError for a key that does not exist, and
+    for a hotkey of modifiers alone, which Windows may take and never tell of.
     """
-    chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
-    return {chord_codes(parse_chord(chord)): chord for chord in chords}
+    blocked = {}
+    for chord in split_list(config.blocked_keys):
+        keys = _keys_of_setting("blocked_keys", chord)
+        blocked[chord_codes(keys)] = chord
+    for name in ("stop_hotkey", "pause_hotkey"):
+        chord = getattr(config, name)
+        keys = _keys_of_setting(name, chord)
+        if MODIFIERS.issuperset(keys):
+            raise ConfigError(f"{name} takes a key, such as ctrl+alt+q, not {chord!r} alone.")
+        blocked[chord_codes(keys)] = chord
+    return blocked
+
+
+def _keys_of_setting(name: str, chord: str) -> tuple[str, ...]:
+    """The keys of a chord that a setting names; raises ConfigError."""
+    try:
+        return parse_chord(chord)
+    except ToolError as error:
+        raise ConfigError(f"{name}: {error}") from None
 
 
 def refuse_chord(keys: Sequence[str], blocked: Mapping[frozenset[int], str]) -> None:
@@ -8553,8 +8571,7 @@ def _register_hotkeys(api: Win32, config: Config) -> None:
         codes = chord_codes(parse_chord(chord))
         # Else a pause hotkey that is held would pause and go on as fast as its keys repeat.
         modifiers = MOD_NOREPEAT | sum(MOD_KEYS.get(code, 0) for code in codes)
-        # At most one key is no modifier; a chord of modifiers alone has none.
-        key_code = max(codes - MOD_KEYS.keys(), default=0)
+        (key_code,) = codes - MOD_KEYS.keys()  # as blocked_chords sees to
         api.RegisterHotKey(None, number, modifiers, key_code)
 
 

@@ -69,6 +69,15 @@ class BlockedChords(GateCase):
             stage.do("press_key", key=text)
             self.assertEqual(len(stage.world.chords), 1, text)
 
+    def test_a_setting_that_names_no_key_is_refused_by_its_name(self) -> None:
+        for name, chord, words in (
+            ("blocked_keys", "win+l; foo", "blocked_keys: There is no key 'foo'; use names"),
+            ("stop_hotkey", "", "stop_hotkey: There is no key ''; use names"),
+            ("pause_hotkey", "ctrl+alt", "pause_hotkey takes a key, such as .*, not 'ctrl.alt'"),
+        ):
+            with self.assertRaisesRegex(agent.ConfigError, words):
+                Stage(config={name: chord})
+
     def test_the_list_is_the_configs_and_its_spelling_does_not_matter_either(self) -> None:
         stage = Stage(config={"blocked_keys": " F5 ; Strg+Return "})
         self.refused(stage, "blocked_key", "f5 is blocked", "press_key", key="f5")
