@@ -1650,8 +1650,8 @@ class Performed:
 # Records - the lines of turns.jsonl, and what those who watch a live run get
 ####################################################################################################
 
-# Each subclass is one kind, and each field has a default, so
-# that the journal of an older version can be read
+# Each subclass is one kind, and each field has a default, so that the journal of an older version
+# can be read.
 
 LEFT_OUT_IF_NONE = {"left_out_if_none": True}
 
@@ -1724,7 +1724,7 @@ class LookRecord(Record):
 class ReplyRecord(Record):
     """A model replied. `tokens` has prompt, completion and cached, each None if it was not said.
 
-    It has thought, too: about so many of the completion were not meant for anybody.
+    Where the model thought aloud it has `thought`, too: about so many of the completion.
     """
 
     kind: ClassVar[str] = "reply"
@@ -5130,9 +5130,12 @@ class ControlsWorker:
             self._drop("The run is over.")
 
     def ask(self, query: JsonDict, window: int, deadline_s: float) -> ControlAnswer:
-        """What the worker answers within the deadline; `window` is what it is asked about."""
+        """What the worker answers within the deadline; `window` is what it is asked about.
+
+        0 is no window, so that nothing is held against it.
+        """
         budget = Budget(deadline_s)
-        if self._misses[window] >= MISSES_MOST:
+        if window and self._misses[window] >= MISSES_MOST:
             return ControlAnswer([], ["This window was too slow before."])
         if not self._lock.acquire(timeout=max(0.0, deadline_s)):
             return ControlAnswer([], ["Another query is under way."])
