@@ -5320,6 +5320,8 @@ LABEL_BYTES = 128
 SID_LEVEL_OFFSET = 8
 # The integrity level of a process that does not let us ask: more than any that does.
 OUT_OF_REACH = 1 << 16
+# A program whose file lies in a sleeping network takes some seconds to be started.
+START_PROGRAM_S = 5.0
 # The class of a frame that Windows puts around an app of its Store, and of the app's window in it.
 FRAME_CLASS = "ApplicationFrameWindow"
 APP_CLASS = "Windows.UI.Core.CoreWindow"
@@ -5722,10 +5724,18 @@ class WindowsDesktop:
         self._send(events)
 
     def start_program(self, program: Program) -> None:
-        """Starts its file or shortcut through the shell's own function, which takes no command."""
+        """Starts its file or shortcut through the shell's own function, which takes no command.
+
+        While Windows asks the person something, as for an administrator's rights, that function
+        does not return: it is left behind, and what is in front tells what goes on.
+        """
         if program not in self._programs:
             raise Win32Error(f"{program.name} is none of the programs that Windows lists.")
-        self.api.ShellExecuteW(None, "open", program.path, None, None, SW_SHOWNORMAL)
+
+        def started_by_the_shell() -> Iterator[int]:
+            yield self.api.ShellExecuteW(None, "open", program.path, None, None, SW_SHOWNORMAL)
+
+        taken_within(START_PROGRAM_S, started_by_the_shell())
 
     def bring_to_front(self, window: Window) -> None:
         ask_for_keyboard(self.api, window.handle)

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import tempfile
+import threading
 import unittest
 from dataclasses import replace
 from pathlib import Path
@@ -115,6 +116,23 @@ class OpenApp(unittest.TestCase):
         self.assertEqual(performed.result, 'Opened: notepad; in front: "Fresh - Notepad"')
         self.assertTrue(performed.acted)
         made.world.verify()
+
+    def test_a_shell_that_asks_the_person_first_is_not_waited_for(self) -> None:
+        made = stage()
+        answered = threading.Event()
+        self.addCleanup(answered.set)
+        returned: list[bool] = []
+
+        def asks(*_: Any) -> int:
+            returned.append(answered.wait(5))
+            return 42
+
+        made.world._ShellExecuteW = asks  # type: ignore[method-assign]
+        made.world.window = Foreground(path="C:\\other.exe", title="Else")
+        with mock.patch.object(agent, "START_PROGRAM_S", 0.05):
+            performed = opened(made, "notepad")
+        self.assertEqual(returned, [])
+        self.assertIn("no window of it is in front", performed.result)
 
     def test_a_program_without_a_window_is_waited_for_ten_seconds(self) -> None:
         made = stage()
