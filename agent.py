@@ -3620,7 +3620,8 @@ PROGRAMS_MOST = 20_000
 SCAN_DEADLINE_S = 5.0  # for Start menu, registry and PATH together
 # What a shortcut names, in either of its encodings.
 _PROGRAM_FILE = re.compile(
-    r"[^\\/:*?\"<>|\x00-\x1f]{1,80}?\.(?:exe|bat|cmd|ps1|vbs|vbe|jse|wsf|hta|scr|msi|msc|reg)\b",
+    r"[^\\/:*?\"<>|\x00-\x1f]{1,80}?\.(?:exe|bat|cmd|ps1|vbs|vbe|js|jse|jar|wsf|wsh|hta|scr|pif"
+    r"|msi|msc|cpl|chm|reg|pyw?)\b",
     re.IGNORECASE,
 )
 _APP_PATHS = "SOFTWARE\\Microsoft\\Windows\\CurrentVersion\\App Paths"

@@ -743,6 +743,14 @@ class WhatWindowsLists(unittest.TestCase):
             files = agent.files_in_shortcut(self.file("s.lnk", data=pad + data))
             self.assertLessEqual({"harm.exe", "cmd.exe"}, set(files))
 
+    def test_each_kind_of_file_that_runs_when_it_is_opened_is_seen_in_a_shortcut(self) -> None:
+        for (
+            ending
+        ) in "exe bat cmd ps1 vbs vbe js jse jar wsf wsh hta scr pif msi cpl chm pyw".split():
+            data = f"C:\\x\\Notes.{ending}\0".encode("utf-16-le")
+            files = agent.files_in_shortcut(self.file("Notepad.lnk", data=data))
+            self.assertEqual(files, (f"notes.{ending}",))
+
     def test_a_large_or_missing_shortcut_names_nothing_that_would_take_long(self) -> None:
         self.assertEqual(agent.files_in_shortcut(self.folder / "none.lnk"), ())
         huge = self.file("huge.lnk", data=b"a" * 5_000_000)
