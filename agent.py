@@ -5555,15 +5555,16 @@ class WindowsDesktop:
         title = ctypes.create_unicode_buffer(TITLE_CHARACTERS)
         rect = RECT()
         process_id = DWORD()
-        class_name = self._class_name(handle)
         try:
             self.api.GetWindowTextW(handle, title, TITLE_CHARACTERS)
             self.api.GetWindowRect(handle, ctypes.byref(rect))
-            inner = self._framed(handle, class_name)
-            self.api.GetWindowThreadProcessId(inner, ctypes.byref(process_id))
+            self.api.GetWindowThreadProcessId(handle, ctypes.byref(process_id))
         except Win32Error:
             return None  # it was closed in this very moment
         program, rights = self._owner(process_id.value)
+        class_name = self._class_name(handle)
+        if class_name == FRAME_CLASS:
+            program = self._program_in_frame(handle) or program
         return Window(
             handle=handle,
             title=title.value,
@@ -5575,14 +5576,14 @@ class WindowsDesktop:
             owner=self._owner_window(handle) if with_owner else None,
         )
 
-    def _framed(self, handle: int, class_name: str) -> int:
-        """The app's window inside a frame; any other window itself, and an empty frame.
+    def _program_in_frame(self, frame: int) -> str:
+        """The file name of the app in a frame; empty if there is none, or it is not told.
 
         All frames are of one program of Windows, by which no app is known.
         """
-        if class_name != FRAME_CLASS:
-            return handle
-        return int(self.api.FindWindowExW(handle, None, APP_CLASS, None) or handle)
+        app = self.api.FindWindowExW(frame, None, APP_CLASS, None)
+        program, _ = self._owner(window_process(self.api, app)) if app else ("", 0)
+        return program
 
     def _class_name(self, handle: int) -> str:
         """The class of a window; empty if Windows does not tell."""
