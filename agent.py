@@ -8467,14 +8467,21 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
             refuse_control(control, actuator.config)
 
 
+# The keys of a sign whose name is longer than that.
+LONG_NAMES_OF_SIGNS = frozenset(
+    "space num0 num1 num2 num3 num4 num5 num6 num7 num8 num9"
+    " nummultiply numadd numsubtract numdecimal numdivide".split()
+)
+
+
 def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
     """A password field takes secrets by their names only, unless the person allows `password`."""
     field_there = attempt.focused
     if not field_there or not field_there.password:
         return
     typed = re.sub(r"\{\{ ?\w+ ?\}\}", "", text_of(attempt.act)).strip("\r\n")
-    letter = keys_of(attempt.act).removeprefix("shift+")
-    if not typed and len(letter) != 1:
+    key = keys_of(attempt.act).removeprefix("shift+")
+    if not typed and len(key) != 1 and key not in LONG_NAMES_OF_SIGNS:
         return
     if not is_allowed(["password"], attempt, actuator.config):
         raise ToolError(
