@@ -1155,37 +1155,40 @@ class Frame:
 ####################################################################################################
 
 
+STOP_SLICE_S = 0.02  # nothing wakes a thread that sleeps, so it does so in slices
+
+
 class Stop:
     """The one flag that ends a run.
 
-    It is set from a signal handler or any thread, and looked at between single events of input.
+    It is set from a signal handler or any thread, and looked at between single events of input. So
+    it is a plain value: a lock may be held by the very thread that a signal handler interrupts.
     """
 
     def __init__(self) -> None:
-        self._event = threading.Event()
         self.reason = ""
+        self._is_set = False
         # The reason for a pause, if there is one: acts wait then, and go on with a fresh frame.
         self.paused = ""
 
     def set(self, reason: str) -> None:
         """Ends the run; only the first reason is kept."""
         self.reason = self.reason or reason
-        self._event.set()
+        self._is_set = True
 
     def check(self) -> None:
         """Raises Stopped once the flag is set."""
-        if self._event.is_set():
+        if self._is_set:
             raise Stopped(f"Stopped: {self.reason}.")
 
     def sleep(self, seconds: float) -> None:
         """Waits that long; raises Stopped as soon as the flag is set."""
-        end = time.monotonic() + seconds
-        while not self._event.is_set():
-            left = end - time.monotonic()
+        end = time.perf_counter() + seconds
+        while not self._is_set:
+            left = end - time.perf_counter()
             if left <= 0:
                 break
-            # A wait on Windows does not wake up for Ctrl+C, so it is taken in slices.
-            self._event.wait(min(0.05, left))
+            time.sleep(min(STOP_SLICE_S, left))
         self.check()
 
 
@@ -1658,8 +1661,8 @@ class Performed:
 # Records - the lines of turns.jsonl, and what those who watch a live run get
 ####################################################################################################
 
-# Each subclass is one kind, and each field has a default, so
-# that the journal of an older version can be read
+# Each subclass is one kind, and each field has a default, so that the journal of an older version
+# can be read.
 
 LEFT_OUT_IF_NONE = {"left_out_if_none": True}
 
@@ -1732,7 +1735,7 @@ class LookRecord(Record):
 class ReplyRecord(Record):
     """A model replied. `tokens` has prompt, completion and cached, each None if it was not said.
 
-    It has thought, too: about so many of the completion were not meant for anybody.
+    Where the model thought aloud it has `thought`, too: about so many of the completion.
     """
 
     kind: ClassVar[str] = "reply"
@@ -3203,6 +3206,7 @@ PM_NOREMOVE = 0
 PM_REMOVE = 1
 # Codes of alt, ctrl, shift and win, and what RegisterHotKey calls them (MOD_ALT and so on).
 MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}
+MOD_NOREPEAT = 0x4000
 
 # Screen and drawing.
 SM_CXSCREEN = 0
@@ -3419,6 +3423,7 @@ WIN32: dict[str, Row] = {
     "GetForegroundWindow": Row("user32", HWND, [], NO_CHECK),  # null: none has the keyboard
     "WindowFromPoint": Row("user32", HWND, [POINT], NO_CHECK),  # null: there is none
     "GetAncestor": Row("user32", HWND, [HWND, UINT], NO_CHECK),  # null: it was just closed
+    "FindWindowExW": Row("user32", HWND, [HWND, HWND, LPCWSTR, LPCWSTR], NO_CHECK),  # null: none
     "GetWindowTextW": Row("user32", INT, [HWND, LPWSTR, INT], NO_CHECK),  # 0: an empty title
     "GetClassNameW": Row("user32", INT, [HWND, LPWSTR, INT], nonzero),
     "GetWindowRect": Row("user32", BOOL, [HWND, LPRECT], nonzero),
@@ -3641,7 +3646,8 @@ PROGRAMS_MOST = 20_000
 SCAN_DEADLINE_S = 5.0  # for Start menu, registry and PATH together
 # What a shortcut names, in either of its encodings.
 _PROGRAM_FILE = re.compile(
-    r"[^\\/:*?\"<>|\x00-\x1f]{1,80}?\.(?:exe|bat|cmd|ps1|vbs|vbe|jse|wsf|hta|scr|msi|msc|reg)\b",
+    r"[^\\/:*?\"<>|\x00-\x1f]{1,80}?\.(?:exe|bat|cmd|ps1|vbs|vbe|js|jse|jar|wsf|wsh|hta|scr|pif"
+    r"|msi|msc|cpl|chm|reg|pyw?)\b",
     re.IGNORECASE,
 )
 _APP_PATHS = "SOFTWARE\\Microsoft\\Windows\\CurrentVersion\\App Paths"
@@ -3798,13 +3804,14 @@ def ask_for_keyboard(api: Win32, handle: int) -> None:
     """Asks Windows to bring a window to the front; whether it did is to be seen afterwards.
 
     Windows lets only the program in front give the keyboard away. A thread that is attached to
-    that program's input counts as part of it; one that hangs is not attached to.
+    that program's input counts as part of it. Neither may hang: the program in front, which is
+    attached to, nor the window, which has to answer before BringWindowToTop returns.
     """
     if api.IsIconic(handle):
         api.ShowWindowAsync(handle, SW_RESTORE)
     api.SetForegroundWindow(handle)
     front = api.GetForegroundWindow()
-    if front in (handle, None) or api.IsHungAppWindow(front):
+    if front in (handle, None) or any(map(api.IsHungAppWindow, (front, handle))):
         return
     ours = api.GetCurrentThreadId()
     theirs = api.GetWindowThreadProcessId(front, None)
@@ -5150,9 +5157,12 @@ class ControlsWorker:
             self._drop("The run is over.")
 
     def ask(self, query: JsonDict, window: int, deadline_s: float) -> ControlAnswer:
-        """What the worker answers within the deadline; `window` is what it is asked about."""
+        """What the worker answers within the deadline; `window` is what it is asked about.
+
+        0 is no window, so that nothing is held against it.
+        """
         budget = Budget(deadline_s)
-        if self._misses[window] >= MISSES_MOST:
+        if window and self._misses[window] >= MISSES_MOST:
             return ControlAnswer([], ["This window was too slow before."])
         if not self._lock.acquire(timeout=max(0.0, deadline_s)):
             return ControlAnswer([], ["Another query is under way."])
@@ -5337,6 +5347,11 @@ LABEL_BYTES = 128
 SID_LEVEL_OFFSET = 8
 # The integrity level of a process that does not let us ask: more than any that does.
 OUT_OF_REACH = 1 << 16
+# A program whose file lies in a sleeping network takes some seconds to be started.
+START_PROGRAM_S = 5.0
+# The class of a frame that Windows puts around an app of its Store, and of the app's window in it.
+FRAME_CLASS = "ApplicationFrameWindow"
+APP_CLASS = "Windows.UI.Core.CoreWindow"
 # Ways to make pixels mean pixels on scaled monitors, the newest first: function and arguments.
 _DPI_WAYS: dict[str, list[int]] = {
     "SetProcessDpiAwarenessContext": [DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2],
@@ -5573,6 +5588,9 @@ class WindowsDesktop:
         except Win32Error:
             return None  # it was closed in this very moment
         program, rights = self._owner(process_id.value)
+        class_name = self._class_name(handle)
+        if class_name == FRAME_CLASS:
+            program = self._program_in_frame(handle) or program
         return Window(
             handle=handle,
             title=title.value,
@@ -5580,9 +5598,18 @@ class WindowsDesktop:
             rect=Rect(rect.left, rect.top, rect.right - rect.left, rect.bottom - rect.top),
             elevated=rights > self._rights_of_ours(),
             own=handle in self._own_windows,
-            class_name=self._class_name(handle),
+            class_name=class_name,
             owner=self._owner_window(handle) if with_owner else None,
         )
+
+    def _program_in_frame(self, frame: int) -> str:
+        """The file name of the app in a frame; empty if there is none, or it is not told.
+
+        All frames are of one program of Windows, by which no app is known.
+        """
+        app = self.api.FindWindowExW(frame, None, APP_CLASS, None)
+        program, _ = self._owner(window_process(self.api, app)) if app else ("", 0)
+        return program
 
     def _class_name(self, handle: int) -> str:
         """The class of a window; empty if Windows does not tell."""
@@ -5725,10 +5752,18 @@ class WindowsDesktop:
         self._send(events)
 
     def start_program(self, program: Program) -> None:
-        """Starts its file or shortcut through the shell's own function, which takes no command."""
+        """Starts its file or shortcut through the shell's own function, which takes no command.
+
+        While Windows asks the person something, as for an administrator's rights, that function
+        does not return: it is left behind, and what is in front tells what goes on.
+        """
         if program not in self._programs:
             raise Win32Error(f"{program.name} is none of the programs that Windows lists.")
-        self.api.ShellExecuteW(None, "open", program.path, None, None, SW_SHOWNORMAL)
+
+        def started_by_the_shell() -> Iterator[int]:
+            yield self.api.ShellExecuteW(None, "open", program.path, None, None, SW_SHOWNORMAL)
+
+        taken_within(START_PROGRAM_S, started_by_the_shell())
 
     def bring_to_front(self, window: Window) -> None:
         ask_for_keyboard(self.api, window.handle)
@@ -7670,10 +7705,28 @@ def why_forbidden(window: Window, config: Config) -> str:
 def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     """The codes of each chord that may not be pressed, and how it is written.
 
-    The hotkeys of the person are among them. Raises ToolError for a key that does not exist.
+    The hotkeys of the person are among them. Raises ConfigError for a key that does not exist, and
+    for a hotkey of modifiers alone, which Windows may take and never tell of.
     """
-    chords = [*split_list(config.blocked_keys), config.stop_hotkey, config.pause_hotkey]
-    return {chord_codes(parse_chord(chord)): chord for chord in chords}
+    blocked = {}
+    for chord in split_list(config.blocked_keys):
+        keys = _keys_of_setting("blocked_keys", chord)
+        blocked[chord_codes(keys)] = chord
+    for name in ("stop_hotkey", "pause_hotkey"):
+        chord = getattr(config, name)
+        keys = _keys_of_setting(name, chord)
+        if MODIFIERS.issuperset(keys):
+            raise ConfigError(f"{name} takes a key, such as ctrl+alt+q, not {chord!r} alone.")
+        blocked[chord_codes(keys)] = chord
+    return blocked
+
+
+def _keys_of_setting(name: str, chord: str) -> tuple[str, ...]:
+    """The keys of a chord that a setting names; raises ConfigError."""
+    try:
+        return parse_chord(chord)
+    except ToolError as error:
+        raise ConfigError(f"{name}: {error}") from None
 
 
 def refuse_chord(keys: Sequence[str], blocked: Mapping[frozenset[int], str]) -> None:
@@ -8249,22 +8302,26 @@ class Actuator(Hands):
             self.last_own = self.clock.now()
 
     def rest(self) -> bool:
-        """Waits as long as the run is paused, and says so once; whether it was.
+        """Waits as long as the run is paused, and says once why; whether it was.
 
         Raises Stopped after a stop, and after the last minute that the run may take.
         """
         self._stop_after_the_last_minute()
         self.stop.check()
-        if not self.stop.paused:
+        reason = self.stop.paused
+        if not reason:
             return False
         self.release()  # mouse and keyboard are the person's now
-        self.notice(f"paused: {self.stop.paused}")
-        while self.stop.paused:
+        said = ""
+        while reason:
+            if reason != said:
+                self.notice(f"paused: {reason}")
+                said = reason
             self.clock.sleep(0.1)
-            if self.stop.paused != IN_USE:
-                continue  # until the person goes on
-            if self.desktop.idle_s() >= self.config.takeover_quiet:
-                self.stop.paused = ""
+            reason = self.stop.paused
+            if reason == IN_USE and self.desktop.idle_s() >= self.config.takeover_quiet:
+                reason = ""  # any other one ends when the person goes on
+                self.stop.paused = reason
         self.last_own = self.clock.now()
         self.notice("going on")
         return True
@@ -8436,14 +8493,21 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
             refuse_control(control, actuator.config)
 
 
+# The keys of a sign whose name is longer than that.
+LONG_NAMES_OF_SIGNS = frozenset(
+    "space num0 num1 num2 num3 num4 num5 num6 num7 num8 num9"
+    " nummultiply numadd numsubtract numdecimal numdivide".split()
+)
+
+
 def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
     """A password field takes secrets by their names only, unless the person allows `password`."""
     field_there = attempt.focused
     if not field_there or not field_there.password:
         return
     typed = re.sub(r"\{\{ ?\w+ ?\}\}", "", text_of(attempt.act)).strip("\r\n")
-    letter = keys_of(attempt.act).removeprefix("shift+")
-    if not typed and len(letter) != 1:
+    key = keys_of(attempt.act).removeprefix("shift+")
+    if not typed and len(key) != 1 and key not in LONG_NAMES_OF_SIGNS:
         return
     if not is_allowed(["password"], attempt, actuator.config):
         raise ToolError(
@@ -8451,6 +8515,12 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
             " name in two braces; leave it to the person or report BLOCKED.",
             "password_field",
         )
+
+
+def gate_still_in_front(actuator: Actuator, attempt: Attempt) -> None:
+    """No window came to the front while other programs were asked for their controls."""
+    gate_unlocked(actuator, attempt)
+    gate_same_window(actuator, attempt)
 
 
 def gate_dry_run(actuator: Actuator, attempt: Attempt) -> str | None:
@@ -8509,6 +8579,7 @@ GATES_OF_THE_LOOK: tuple[Gate, ...] = (
     gate_windows,
     gate_controls,
     gate_password_field,
+    gate_still_in_front,
 )
 # The wait for the next minute and for the person come before what looks at the frame.
 GATES: tuple[Gate, ...] = (
@@ -8546,9 +8617,9 @@ def _register_hotkeys(api: Win32, config: Config) -> None:
     api.PeekMessageW(ctypes.byref(MSG()), None, 0, 0, PM_NOREMOVE)
     for number, chord in ((STOP_HOTKEY, config.stop_hotkey), (PAUSE_HOTKEY, config.pause_hotkey)):
         codes = chord_codes(parse_chord(chord))
-        modifiers = sum(MOD_KEYS.get(code, 0) for code in codes)
-        # At most one key is no modifier; a chord of modifiers alone has none.
-        key_code = max(codes - MOD_KEYS.keys(), default=0)
+        # Else a pause hotkey that is held would pause and go on as fast as its keys repeat.
+        modifiers = MOD_NOREPEAT | sum(MOD_KEYS.get(code, 0) for code in codes)
+        (key_code,) = codes - MOD_KEYS.keys()  # as blocked_chords sees to
         api.RegisterHotKey(None, number, modifiers, key_code)
 
 
@@ -8558,9 +8629,9 @@ def _obey_hotkeys(api: Win32, stop: Stop, config: Config) -> None:
     while api.PeekMessageW(ctypes.byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
         if message.wParam == STOP_HOTKEY:
             stop.set(config.stop_hotkey)
-        elif stop.paused:
+        elif stop.paused not in ("", IN_USE):
             stop.paused = ""
-        else:
+        else:  # a pause that would end by itself becomes the person's, too
             stop.paused = f"until {config.pause_hotkey} is pressed again"
 
 
@@ -8603,15 +8674,19 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
 
 
 @contextmanager
-def _close_button(api: Win32, stop: Stop, leave: threading.Event) -> Iterator[None]:
-    """Makes closing the console stop the run and wait until it leaves."""
+def close_button(api: Win32, stop: Stop) -> Iterator[None]:
+    """Makes closing the console stop the run, and Windows wait until the `with` block is left.
+
+    So the block holds all that a run writes at its end.
+    """
+    left = threading.Event()
 
     def closed(event: int) -> bool:
         """Windows calls it in a thread of its own and ends the program when it returns true."""
         if event <= CTRL_BREAK_EVENT:
             return False
         stop.set("the console was closed")
-        leave.wait(CLOSING_S)
+        left.wait(CLOSING_S)
         return True
 
     # It must live as long as Windows may call it.
@@ -8623,28 +8698,28 @@ def _close_button(api: Win32, stop: Stop, leave: threading.Event) -> Iterator[No
     try:
         yield
     finally:
+        left.set()
         with suppress(Win32Error):
             api.SetConsoleCtrlHandler(address, False)
 
 
 @contextmanager
 def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
-    """Lets hotkeys, the mouse thrown into the corner and the console's close button stop the run.
+    """Lets hotkeys and the mouse thrown into the corner stop the run.
 
     Returns once the hotkeys work; raises Stopped if they cannot be had.
     """
     leave = threading.Event()
     ready = threading.Event()
     thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
-    with _close_button(api, actuator.stop, leave):
-        thread.start()
-        ready.wait()
-        try:
-            actuator.stop.check()
-            yield
-        finally:
-            leave.set()
-            thread.join()
+    thread.start()
+    ready.wait()
+    try:
+        actuator.stop.check()
+        yield
+    finally:
+        leave.set()
+        thread.join()
 
 
 ####################################################################################################
@@ -26687,6 +26762,7 @@ def open_session(
     desktop = open_desktop(options, clock)
     if isinstance(desktop, WindowsDesktop):
         refuse_second_program(desktop.api)
+        undo.enter_context(close_button(desktop.api, stop))
         begin_controls(desktop.control_source, config, undo)
     try_screen(desktop, config)
     recording: Recording | None = options.recording
@@ -26708,14 +26784,13 @@ def open_session(
     book = keep_book(logger, old, undo)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
-    ask = console_confirm(config, clock, terminal.tell)
     actuator = Actuator(
         desktop,
         config,
         clock,
         stop,
         notice,
-        announced(ask, logger),
+        announced(console_confirm(config, clock, terminal.tell), logger),
         secrets,
     )
     actuator.task = task

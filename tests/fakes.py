@@ -42,7 +42,7 @@ COURTESY = frozenset(
 # Functions without a failure answer: a 0 of theirs is a plain value.
 NEVER_FAIL = frozenset(
     "GetSystemMetrics GetForegroundWindow GetWindowTextW MapVirtualKeyW WindowFromPoint GetAncestor GetConsoleWindow"
-    " MonitorFromPoint"
+    " MonitorFromPoint FindWindowExW"
     " GetTickCount PeekMessageW WaitForSingleObject IsWindowVisible GetWindowTextLengthW IsIconic IsHungAppWindow"
     " ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput GetCurrentThreadId"
     " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW".split()
@@ -968,6 +968,15 @@ class FakeWin32:
             shown = self._shown(handle)
             return shown.owner or handle if shown else 0
         return handle - 1
+
+    def _FindWindowExW(self, parent: int, after: int, class_name: str, title: str) -> int:
+        """What lies in a frame is one of the others that is not visible by itself."""
+        if after or title:
+            self.problems.append("FindWindowExW is asked for more than a class")
+        for window in self.others:
+            if (window.owner, window.class_name, window.visible) == (parent, class_name, False):
+                return window.handle
+        return 0
 
     def _GetClassNameW(self, handle: int, into: int, room: int) -> int:
         window = self._shown(handle)

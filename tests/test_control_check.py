@@ -256,8 +256,9 @@ class TheGates(ControlCase):
         edit = Control("Word", "edit", Rect(0, 20, 60, 10), focused=True, password=True, window=1)
         deed = self.perform([edit], "type_text_input", text="hunter2")
         self.assertEqual((deed.refused, deed.begun), ("password_field", False))
-        deed = self.perform([edit], "press_keyboard_key", key="h")
-        self.assertEqual(deed.refused, "password_field")
+        for key in ("h", "shift+h", "num7", "numpad0", "space", "numadd"):
+            deed = self.perform([edit], "press_keyboard_key", key=key)
+            self.assertEqual(deed.refused, "password_field", key)
         allowed = {"allow_risky": "secret"}
         deed = self.perform([edit], "type_text_input", text="{{PASS}}", settings=allowed)
         self.assertEqual(deed.refused, "")

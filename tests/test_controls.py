@@ -574,6 +574,13 @@ class TheWorker(unittest.TestCase):
             source.controls(Window(7, ""), 300, 5.0)
         self.assertEqual(source.controls(Window(7, ""), 300, 5.0), [])
         self.assertEqual(sum(len(worker.asked) for worker in self.workers), agent.MISSES_MOST)
+
+    def test_queries_about_no_window_are_asked_however_many_missed_their_deadline(self) -> None:
+        """As those of the doctor, who wants to hear of every source."""
+        source = self.source(lambda query: [FOUND, DIES])
+        for _ in range(agent.MISSES_MOST + 1):
+            source.ask({"ask": "focused"}, 0, 5.0)
+        self.assertEqual(sum(len(worker.asked) for worker in self.workers), agent.MISSES_MOST + 1)
         self.assertEqual(source.control_at(Point(101, 101)), SAVE_CONTROL)
 
     def test_a_window_that_answers_now_and_then_is_asked_on(self) -> None:

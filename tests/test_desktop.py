@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import unittest
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import agent
@@ -180,6 +181,21 @@ class Capture(unittest.TestCase):
         self.assertEqual(
             window, agent.Window(77, "Büro – 日本", "Ünï.exe", rect, class_name="Notepad")
         )
+        world.verify()
+
+    def test_an_app_of_the_store_is_known_by_its_own_program_and_not_by_that_of_its_frame(
+        self,
+    ) -> None:
+        host = r"C:\Windows\System32\ApplicationFrameHost.exe"
+        frame = Foreground("Inbox", path=host, handle=77, class_name=agent.FRAME_CLASS)
+        world, desktop, _ = windows_desktop(window=frame)
+        window = desktop.foreground()
+        self.assertEqual(window and window.program, "ApplicationFrameHost.exe")
+        path = r"C:\Apps\HxOutlook.exe"
+        app = Foreground("", path=path, handle=78, process=5, owner=77, visible=False)
+        world.others = [replace(app, class_name=agent.APP_CLASS)]
+        window = desktop.foreground()
+        self.assertEqual((window.handle, window.program) if window else None, (77, "HxOutlook.exe"))
         world.verify()
 
     def test_no_window_at_all_is_no_error(self) -> None:

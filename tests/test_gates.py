@@ -27,6 +27,7 @@ INSIDE, MAIL_SPOT = (
     [300, 400],
     [20, 900],
 )  # on the grid: inside Notepad; on Mail when it lies at the bottom left
+OVER = [100, 100]  # on both, so that it is Mail's once that is in front
 
 
 class GateCase(unittest.TestCase):
@@ -68,6 +69,15 @@ class BlockedChords(GateCase):
             stage = Stage()
             stage.do("press_key", key=text)
             self.assertEqual(len(stage.world.chords), 1, text)
+
+    def test_a_setting_that_names_no_key_is_refused_by_its_name(self) -> None:
+        for name, chord, words in (
+            ("blocked_keys", "win+l; foo", "blocked_keys: There is no key 'foo'; use names"),
+            ("stop_hotkey", "", "stop_hotkey: There is no key ''; use names"),
+            ("pause_hotkey", "ctrl+alt", "pause_hotkey takes a key, such as .*, not 'ctrl.alt'"),
+        ):
+            with self.assertRaisesRegex(agent.ConfigError, words):
+                Stage(config={name: chord})
 
     def test_the_list_is_the_configs_and_its_spelling_does_not_matter_either(self) -> None:
         stage = Stage(config={"blocked_keys": " F5 ; Strg+Return "})
@@ -209,13 +219,31 @@ class BlindActs(GateCase):
                     **arguments,
                 )
 
+    def test_a_window_that_comes_to_the_front_while_controls_are_asked_for_gets_no_input(
+        self,
+    ) -> None:
+        for name, arguments in {
+            "type_text": KEYS["type_text"],
+            "click": {"position": OVER},
+        }.items():
+            stage = Stage()
+            source = mock.Mock(spec=agent.KnownControls())
+
+            def pops_up(*_: Any, stage: Stage = stage) -> None:
+                stage.world.others, stage.world.window = [NOTEPAD], MAIL
+
+            source.control_at.side_effect = pops_up
+            source.focused_control.side_effect = pops_up
+            stage.desktop.control_source = source
+            self.refused(stage, "stale_frame", "come to the front.*Inbox - Mail", name, **arguments)
+
     def test_a_click_is_refused_where_a_new_window_has_come_to_the_front_and_made_elsewhere(
         self,
     ) -> None:
         stage = Stage()
         frame = stage.look()
         stage.world.others, stage.world.window = [NOTEPAD], MAIL
-        self.refused(stage, "stale_frame", "Inbox - Mail", "click", frame, position=[100, 100])
+        self.refused(stage, "stale_frame", "Inbox - Mail", "click", frame, position=OVER)
         stage.do("click", frame, position=[400, 500])
 
     def test_nothing_is_sent_to_a_desktop_that_was_locked_since_the_look(self) -> None:

@@ -6,7 +6,9 @@ import json
 import os
 import random
 import tempfile
+import threading
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -114,6 +116,23 @@ class OpenApp(unittest.TestCase):
         self.assertEqual(performed.result, 'Opened: notepad; in front: "Fresh - Notepad"')
         self.assertTrue(performed.acted)
         made.world.verify()
+
+    def test_a_shell_that_asks_the_person_first_is_not_waited_for(self) -> None:
+        made = stage()
+        answered = threading.Event()
+        self.addCleanup(answered.set)
+        returned: list[bool] = []
+
+        def asks(*_: Any) -> int:
+            returned.append(answered.wait(5))
+            return 42
+
+        made.world._ShellExecuteW = asks  # type: ignore[method-assign]
+        made.world.window = Foreground(path="C:\\other.exe", title="Else")
+        with mock.patch.object(agent, "START_PROGRAM_S", 0.05):
+            performed = opened(made, "notepad")
+        self.assertEqual(returned, [])
+        self.assertIn("no window of it is in front", performed.result)
 
     def test_a_program_without_a_window_is_waited_for_ten_seconds(self) -> None:
         made = stage()
@@ -260,6 +279,12 @@ class FocusWindow(unittest.TestCase):
         self.assertEqual(performed.refused, "not_in_front")
         self.assertIn('Open windows: "Untitled - Notepad"', performed.result)
         self.assertFalse(self.world.attached)
+
+    def test_a_window_that_hangs_is_not_waited_for(self) -> None:
+        self.world.others = [replace(other, hung=True) for other in self.world.others]
+        self.world.keeps_front = True
+        self.assertEqual(focused(self.made, "bücher").refused, "not_in_front")
+        self.assertNotIn("BringWindowToTop", self.world.calls)
 
     def test_a_program_that_hangs_is_not_attached_to(self) -> None:
         self.world.window = Foreground(hung=True)
@@ -717,6 +742,14 @@ class WhatWindowsLists(unittest.TestCase):
         for pad in (b"", b"\x07"):
             files = agent.files_in_shortcut(self.file("s.lnk", data=pad + data))
             self.assertLessEqual({"harm.exe", "cmd.exe"}, set(files))
+
+    def test_each_kind_of_file_that_runs_when_it_is_opened_is_seen_in_a_shortcut(self) -> None:
+        for (
+            ending
+        ) in "exe bat cmd ps1 vbs vbe js jse jar wsf wsh hta scr pif msi cpl chm pyw".split():
+            data = f"C:\\x\\Notes.{ending}\0".encode("utf-16-le")
+            files = agent.files_in_shortcut(self.file("Notepad.lnk", data=data))
+            self.assertEqual(files, (f"notes.{ending}",))
 
     def test_a_large_or_missing_shortcut_names_nothing_that_would_take_long(self) -> None:
         self.assertEqual(agent.files_in_shortcut(self.folder / "none.lnk"), ())

@@ -6,6 +6,7 @@ The watcher is a real thread, so these tests wait for what it does, at most a fe
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 import unittest
@@ -15,11 +16,13 @@ from unittest import mock
 
 import agent
 from agent import Point
+from tests.fakes import FakeWin32
 from tests.servers import ScriptedServer, stall
 from tests.sweep_faults import Faults, whole_run
 from tests.test_actuator import Stage
 from tests.timing import least
 
+NO_REPEAT = 0x4000  # MOD_NOREPEAT: keys that stay down are one press
 MOST_S = 5.0  # a watcher that does not react within that is broken
 
 
@@ -29,6 +32,17 @@ def until(condition: Callable[[], Any]) -> bool:
     while not condition() and time.monotonic() < end:
         tick.wait(0.005)
     return bool(condition())
+
+
+def noted(worlds: list[Any]) -> Callable[..., None]:
+    """The beginning of a simulated Windows, which is noted there."""
+    begin = FakeWin32.__init__
+
+    def begin_noted(world: FakeWin32, *arguments: Any, **named: Any) -> None:
+        worlds.append(world)
+        begin(world, *arguments, **named)
+
+    return begin_noted
 
 
 class WatchCase(unittest.TestCase):
@@ -54,9 +68,11 @@ class WatchCase(unittest.TestCase):
 class Hotkeys(WatchCase):
     def test_the_chords_of_the_config_are_registered(self) -> None:
         with self.watched() as stage:
-            self.assertEqual(stage.world.hotkeys, {0: (3, ord("Q")), 1: (3, ord("P"))})
+            self.assertEqual(
+                stage.world.hotkeys, {0: (NO_REPEAT | 3, ord("Q")), 1: (NO_REPEAT | 3, ord("P"))}
+            )
         with self.watched(stop_hotkey="Shift+Win+Esc", pause_hotkey="F9") as stage:
-            self.assertEqual(stage.world.hotkeys, {0: (12, 0x1B), 1: (0, 0x78)})
+            self.assertEqual(stage.world.hotkeys, {0: (NO_REPEAT | 12, 0x1B), 1: (NO_REPEAT, 0x78)})
 
     def test_the_stop_hotkey_stops_and_says_which_it_was(self) -> None:
         with self.watched() as stage:
@@ -73,6 +89,31 @@ class Hotkeys(WatchCase):
             self.press(stage, 1)
             self.assertTrue(until(lambda: not stage.stop.paused))
         self.assertEqual(stage.stop.reason, "")
+
+    def test_the_pause_hotkey_keeps_a_pause_that_would_have_ended_by_itself(self) -> None:
+        said: list[str] = []
+        stage = Stage()
+        stage.actuator.notice = said.append
+        stage.clock.advance(5)
+        stage.world.person()
+
+        def press() -> None:
+            stage.world.messages.append(agent.PAUSE_HOTKEY)
+            agent._obey_hotkeys(stage.world.api, stage.stop, stage.config)
+
+        for seconds in (1, 100):
+            stage.clock.at(seconds, press)
+        start = stage.clock.now()
+        self.assertEqual(stage.attempt("click").refused, "stale_frame")
+        self.assertGreaterEqual(stage.clock.now() - start, 99)
+        self.assertEqual(
+            said,
+            [
+                f"paused: {agent.IN_USE}",
+                "paused: until ctrl+alt+p is pressed again",
+                "going on",
+            ],
+        )
 
     def test_a_hotkey_between_any_two_events_of_an_act_ends_it_with_nothing_held(self) -> None:
         for name in ("type_text", "drag", "press_key", "scroll_down", "double_click"):
@@ -105,7 +146,7 @@ class Hotkeys(WatchCase):
 
     def test_a_chord_that_another_program_has_ends_the_run_before_anything_is_done(self) -> None:
         stage = Stage()
-        stage.world.hotkeys[9] = (3, ord("Q"))
+        stage.world.hotkeys[9] = (NO_REPEAT | 3, ord("Q"))
         refused = self.assertRaisesRegex(
             agent.Stopped, r"ctrl\+alt\+q.*another program uses them \(error 1409\)"
         )
@@ -170,7 +211,8 @@ class Corner(WatchCase):
 class Console(WatchCase):
     def test_the_close_button_stops_and_waits_until_the_run_has_ended(self) -> None:
         answers: list[int] = []
-        with self.watched() as stage:
+        stage = Stage()
+        with agent.close_button(stage.world.api, stage.stop):
             closing = stage.world.on_close
             thread = threading.Thread(target=lambda: answers.append(closing(2)))
             thread.start()
@@ -181,16 +223,32 @@ class Console(WatchCase):
         self.assertIsNone(stage.world.on_close)
 
     def test_ctrl_c_and_ctrl_break_are_left_to_the_signals(self) -> None:
-        with self.watched() as stage:
+        stage = Stage()
+        with agent.close_button(stage.world.api, stage.stop):
             self.assertEqual([stage.world.on_close(event) for event in (0, 1)], [0, 0])
             self.assertEqual(stage.stop.reason, "")
 
-    def test_a_program_without_a_console_is_watched_all_the_same(self) -> None:
+    def test_windows_waits_with_the_end_until_the_run_has_written_all_it_writes(self) -> None:
+        open_then: list[str] = []
+        close = agent.ReportFile.close
+
+        def closing(page: agent.ReportFile) -> None:
+            open_then.append("the console is watched" if worlds[0].on_close else "nobody waits")
+            close(page)
+
+        worlds: list[Any] = []
+        with (
+            mock.patch.object(agent.ReportFile, "close", closing),
+            mock.patch("tests.fakes.FakeWin32.__init__", noted(worlds)),
+        ):
+            self.assertEqual(whole_run(Faults(), Faults(), Faults()), [])
+        self.assertEqual(open_then, ["the console is watched"])
+
+    def test_a_program_without_a_console_runs_all_the_same(self) -> None:
         stage = Stage()
         stage.world.fail_names = {"SetConsoleCtrlHandler"}
-        with agent.watched(stage.world.api, stage.actuator):
-            self.press(stage, 0)
-            self.assertTrue(until(lambda: stage.stop.reason))
+        with agent.close_button(stage.world.api, stage.stop):
+            stage.do("click")
 
 
 class InTime(unittest.TestCase):
@@ -243,6 +301,34 @@ class InTime(unittest.TestCase):
                 client.complete(b"{}")
             self.assertLess(time.monotonic() - stopped[0], 3.0)  # it would hang for minutes
             thread.join()
+
+
+class Signals(unittest.TestCase):
+    def test_a_signal_at_any_line_of_a_wait_ends_it(self) -> None:
+        for number in range(1, 40):
+            waiter = threading.Thread(target=self.wait_with_signal, args=(number,), daemon=True)
+            waiter.start()
+            waiter.join(MOST_S)
+            self.assertFalse(waiter.is_alive(), f"it hangs after a signal at line {number}")
+
+    def wait_with_signal(self, number: int) -> None:
+        """A wait in which the flag is set as a signal handler does it, before so many lines."""
+        stop = agent.Stop()
+        lines = 0
+
+        def trace(_frame: Any, event: str, _: object) -> Any:
+            nonlocal lines
+            lines += event == "line"
+            if lines == number:
+                stop.set("Ctrl+C")
+            return trace
+
+        sys.settrace(trace)
+        try:
+            with contextlib.suppress(agent.Stopped):
+                stop.sleep(0.06)
+        finally:
+            sys.settrace(None)
 
 
 class SecondAgent(unittest.TestCase):

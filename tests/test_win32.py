@@ -59,7 +59,7 @@ OFFSETS = {
 }
 HANDLES_RETURNED = """OpenInputDesktop GetDC CreateCompatibleDC CreateDIBSection SelectObject GetForegroundWindow
     OpenProcess WindowFromPoint MonitorFromPoint GetAncestor GetConsoleWindow CreateMutexW GetStdHandle ShellExecuteW
-    GetClipboardOwner GetClipboardData GlobalLock""".split()
+    GetClipboardOwner GetClipboardData GlobalLock FindWindowExW""".split()
 # Where each function takes a handle or a pointer; an int there would lose the upper half on 64-bit Windows.
 WIDE_ARGUMENTS = {
     "SetProcessDpiAwarenessContext": [0],
@@ -91,6 +91,7 @@ WIDE_ARGUMENTS = {
     "WindowFromPoint": [0],
     "MonitorFromPoint": [0],
     "GetAncestor": [0],
+    "FindWindowExW": [0, 1, 2, 3],
     "EnumWindows": [0, 1],
     "IsWindowVisible": [0],
     "GetWindowTextLengthW": [0],
