@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -103,8 +104,8 @@ def die_at_line(number: int, how: str) -> None:
     agent.ExecutionLogger._write = counted  # type: ignore[method-assign]
 
 
-def main() -> int:
-    KeptDesktop.path, moment, *arguments = sys.argv[1:]
+def main(words: Sequence[str]) -> int:
+    KeptDesktop.path, moment, *arguments = words
     agent.DemoDesktop = KeptDesktop  # type: ignore[misc]
     kind, _, rest = moment.partition(":")
     if kind == "event":
@@ -116,4 +117,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

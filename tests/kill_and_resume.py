@@ -64,14 +64,20 @@ def run(words: list[str], after_s: float | None = None) -> tuple[int, str]:
     return process.returncode, output.decode(errors="replace")
 
 
+Run = Callable[[list[str], float | None], tuple[int, str]]
+
+
 def records(folder: Path) -> list[dict[str, object]]:
     lines = (folder / "dumps" / "run_0001" / "turns.jsonl").read_bytes().decode().split("\n")
     assert lines.pop() == "", "the journal ends in the middle of a line"
     return [json.loads(line) for line in lines]
 
 
-def trial(moment: str, after_s: float | None = None) -> str:
-    """What became of one kill: `ended` if the run was over before it, else where it was resumed; raises AssertionError."""
+def trial(moment: str, after_s: float | None = None, run: Run = run) -> str:
+    """What became of one kill: `ended` if the run was over before it, else where it was resumed; raises AssertionError.
+
+    `run` starts the command in another way.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         code, output = run(command(folder, moment), after_s)
@@ -80,7 +86,7 @@ def trial(moment: str, after_s: float | None = None) -> str:
         assert code in (-9, 137), (code, output)
         journal = folder / "dumps" / "run_0001" / "turns.jsonl"
         begun = journal.exists() and b"\n" in journal.read_bytes()
-        code, output = run(command(folder, "none", *(["--resume"] if begun else [])))
+        code, output = run(command(folder, "none", *(["--resume"] if begun else [])), None)
         if begun and "was completed" in output:
             code, where = 0, "completed already"
         else:

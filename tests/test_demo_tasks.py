@@ -20,8 +20,6 @@ REACHED = {
     "settings": {"night_light": True, "settings_kept": True, "program": ""},
     "contacts": {"picked": "Zoe", "called": "Zoe", "program": "Contacts"},
 }
-# In pictures that are smaller still, the model of the profile "pointer" does not find the arrow.
-SMALL = {"AGENT_IMAGE_W": "512", "AGENT_IMAGE_H": "288"}
 
 
 def with_programs(program: str = "") -> DemoDesktop:
@@ -51,7 +49,7 @@ class EachTaskInEachProfile(CommandLineCase):
             mock.patch.object(agent, "DemoDesktop", drawn),
             mock.patch.object(agent, "SystemClock", VirtualClock),
         ):
-            code, said, errors = self.main("--demo", task, "--profile", profile, environ=SMALL)
+            code, said, errors = self.main("--demo", task, "--profile", profile)
         return code, said + errors, desktops[0].state
 
     def check_task(self, task: agent.DemoTask) -> None:

@@ -21,6 +21,7 @@ from tests.test_main import CommandLineCase, copy_folder
 
 JOURNALS = Path(__file__).resolve().parent / "journals"
 PROFILES = ("planner", "commander", "chat", "pointer", "story")
+SIZE = {"AGENT_IMAGE_W": "768", "AGENT_IMAGE_H": "432"}  # of their pictures
 LAST_TURN_KEPT = 3  # of a journal that is cut
 
 # Fields that a line may lack: how long something took, and what is only more about it.
@@ -86,7 +87,7 @@ class JournalCase(CommandLineCase):
         self.assertEqual(figures["requests"], str(kinds["reply"]))
 
     def check_replay(self) -> None:
-        code, out, err = self.main("--replay", "1", "--demo")
+        code, out, err = self.main("--replay", "1", "--demo", environ=SIZE)
         self.assertEqual((code, err), (0, ""), out)
         self.assertIn(f"completed: Repeated {self.acts_done()} acts.", out)
 

@@ -11,8 +11,9 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.kill_and_resume import trial
+from tests.kill_and_resume import run, trial
 from tests.scripted import PLAN, EngineCase, call, role_of, text
+from tests.starting import Warm
 from tests.sweep_faults import sweep
 from tests.test_main import CommandLineCase
 
@@ -348,8 +349,17 @@ class Faults(EngineCase):
 
 class Killed(EngineCase):
     def test_some_kills_are_survived_with_every_effect_brought_about_once(self) -> None:
+        warm = Warm("import tests.kept_demo as agent")
+        self.addCleanup(warm.end)
+
+        def forked(words: list[str], _: float | None) -> tuple[int, str]:
+            """As `run`, with the program imported already."""
+            arguments = words[words.index("tests.kept_demo") + 1 :]
+            return warm.run(*arguments, seconds=60)
+
+        start = forked if hasattr(os, "fork") else run
         for moment in ("event:9",):
-            self.assertRegex(trial(moment), "^resumed")
+            self.assertRegex(trial(moment, run=start), "^resumed")
 
 
 if __name__ == "__main__":
