@@ -1440,8 +1440,12 @@ class Control:
 @lru_cache(maxsize=1)
 def control_types() -> dict[str, tuple[type, ...]]:
     """The types that each field of a control may have."""
-    hints = get_type_hints(Control)
-    return {name: get_args(hint) or (hint,) for name, hint in hints.items()}
+    allowed = {}
+    for name, hint in get_type_hints(Control).items():
+        # Of a type such as `bool | None` the parts.
+        parts = get_args(hint)
+        allowed[name] = parts or (hint,)
+    return allowed
 
 
 def middle_of(rect: Rect) -> Point:
