@@ -1443,10 +1443,12 @@ class Control:
 @lru_cache(maxsize=1)
 def control_types() -> dict[str, tuple[type, ...]]:
     """The types that each field of a control may have."""
-    types: dict[str, tuple[type, ...]] = {}
+    allowed = {}
     for name, hint in get_type_hints(Control).items():
-        types[name] = get_args(hint) or (hint,)
-    return types
+        # Of a type such as `bool | None` the parts.
+        parts = get_args(hint)
+        allowed[name] = parts or (hint,)
+    return allowed
 
 
 def middle_of(rect: Rect) -> Point:

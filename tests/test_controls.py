@@ -21,6 +21,7 @@ from agent import Control, Point, Rect, Window
 from tests import fake_controls
 from tests.fake_controls import FakeControls, Node, Win
 from tests.fakes import FakeWin32, windows_desktop
+from tests.samples import sample
 
 MIDDLE = Rect(100, 100, 80, 24)
 SAVE = Node("&Save", 50000, MIDDLE, role=43)
@@ -375,7 +376,10 @@ class WhatMayBeAPassword(unittest.TestCase):
 
 
 class EveryCallFailing(unittest.TestCase):
-    """Each call of a query fails once: the query comes to its end, and nothing that was handed out is lost."""
+    """Each call of a query fails once: the query comes to its end, and nothing that was handed out is lost.
+
+    In the suite these are every third call and the first of each function.
+    """
 
     QUERIES = (
         {"ask": "at", "x": 101, "y": 101},
@@ -405,6 +409,8 @@ class EveryCallFailing(unittest.TestCase):
                 whole.ask(**query)
                 calls = list(whole.calls)
                 for number, name in enumerate(calls, 1):
+                    if name in tried and number % sample(1, 3):
+                        continue
                     world = self.world(automation, accessible)
                     world.fail_at = number
                     with self.subTest(query=query, number=number, name=name):

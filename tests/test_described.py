@@ -7,6 +7,7 @@ import json
 import unittest
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import agent
 from tests.scripted import PLAN, PROOF, EngineCase, call, role_of, text
@@ -55,13 +56,7 @@ class WarnedOnce(EngineCase):
         """The warnings of a run whose server counts so many tokens, one request after the other."""
         counted = iter(counts)
         act = call("press_key", key="a")
-        engine, state = self.engine(
-            lambda r: act,
-            "chat",
-            max_steps=len(counts),
-            screen_capture_w=1024,
-            screen_capture_h=1024,
-        )
+        engine, state = self.engine(lambda r: act, "chat", max_steps=len(counts))
         answer = engine.voice.server.complete
 
         def complete(body: bytes) -> agent.Reply:
@@ -69,7 +64,9 @@ class WarnedOnce(EngineCase):
             return replace(answer(body), usage=usage)
 
         engine.voice.server.complete = complete
-        agent.run_agent(engine, state)
+        # Small frames that cost as much as large ones, for the time that those take.
+        with mock.patch.object(agent, "picture_tokens", lambda config: 1024):
+            agent.run_agent(engine, state)
         return [line for line in self.lines if line.startswith("warning: The server counted")]
 
     def test_the_same_warning_with_another_number_comes_once(self) -> None:
