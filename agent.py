@@ -3014,6 +3014,7 @@ HRESULT = ctypes.c_int32
 UINT = ctypes.c_uint32
 DWORD = ctypes.c_uint32
 WORD = ctypes.c_uint16
+SHORT = ctypes.c_int16
 WPARAM = ctypes.c_size_t
 LPARAM = ctypes.c_ssize_t
 ULONG_PTR = ctypes.c_size_t
@@ -3038,6 +3039,7 @@ HINSTANCE = ctypes.c_size_t
 LPVOID = ctypes.c_void_p
 LPBITMAPINFO = LPVOID
 LPCURSORINFO = LPVOID
+LPCONSOLE_SCREEN_BUFFER_INFO = LPVOID
 LPDWORD = LPVOID
 LPHANDLE = LPVOID
 LPICONINFO = LPVOID
@@ -3148,6 +3150,20 @@ class MSG(ctypes.Structure):
         ("lParam", LPARAM),
         ("time", DWORD),
         ("pt", POINT),
+    ]
+
+
+class COORD(ctypes.Structure):
+    _fields_ = [("X", SHORT), ("Y", SHORT)]
+
+
+class CONSOLE_SCREEN_BUFFER_INFO(ctypes.Structure):
+    _fields_ = [
+        ("dwSize", COORD),
+        ("dwCursorPosition", COORD),
+        ("wAttributes", WORD),
+        ("srWindow", SHORT * 4),
+        ("dwMaximumWindowSize", COORD),
     ]
 
 
@@ -3442,6 +3458,10 @@ WIN32: dict[str, Row] = {
     "GetStdHandle": Row("kernel32", HANDLE, [DWORD], is_handle),
     "GetConsoleMode": Row("kernel32", BOOL, [HANDLE, LPDWORD], nonzero),
     "SetConsoleMode": Row("kernel32", BOOL, [HANDLE, DWORD], nonzero),
+    "WriteConsoleW": Row("kernel32", BOOL, [HANDLE, LPCWSTR, DWORD, LPDWORD, LPVOID], nonzero),
+    "GetConsoleScreenBufferInfo": Row(
+        "kernel32", BOOL, [HANDLE, LPCONSOLE_SCREEN_BUFFER_INFO], nonzero
+    ),
     # One agent at a time.
     "CreateMutexW": Row("kernel32", HANDLE, [LPVOID, BOOL, LPCWSTR], is_handle),
     "WaitForSingleObject": Row("kernel32", DWORD, [HANDLE, DWORD], NO_CHECK),  # 0: it is ours
@@ -5303,6 +5323,7 @@ MOVE_HOLD_S = 0.012
 MOVE_TRIES = 20
 # Tried three times, since a key that stays down is worse than any error.
 RELEASE_TRIES = 3
+HARMLESS_SEQUENCE = "\x1b[K"  # nothing stands behind the cursor that it could erase
 TITLE_CHARACTERS = 512
 PATH_CHARACTERS = 1024
 # Room for a TOKEN_MANDATORY_LABEL and the SID behind it, which is 12 bytes long.
@@ -5328,8 +5349,29 @@ def escape_sequences(api: Win32, undo: ExitStack) -> bool:
         api.GetConsoleMode(handle, ctypes.byref(mode))
         api.SetConsoleMode(handle, mode.value | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
         undo.callback(_twice, api.SetConsoleMode, handle, mode.value)
-        return True
+        return _obeys_sequences(api, handle)
     return False
+
+
+def _obeys_sequences(api: Win32, console: int) -> bool:
+    """Whether a sequence moves no cursor; Wine's console takes the mode, and prints them."""
+    before = _cursor_column(api, console)
+    _write_console(api, console, HARMLESS_SEQUENCE)
+    printed = _cursor_column(api, console) - before
+    if printed:
+        back = "\b" * len(HARMLESS_SEQUENCE)
+        _write_console(api, console, back + " " * len(back) + back)
+    return not printed
+
+
+def _cursor_column(api: Win32, console: int) -> int:
+    info = CONSOLE_SCREEN_BUFFER_INFO()
+    api.GetConsoleScreenBufferInfo(console, ctypes.byref(info))
+    return int(info.dwCursorPosition.X)
+
+
+def _write_console(api: Win32, console: int, text: str) -> None:
+    api.WriteConsoleW(console, text, len(text), ctypes.byref(DWORD()), None)
 
 
 def reads_a_console(api: Win32) -> bool:
