@@ -1545,6 +1545,22 @@ def _is_left_out(value: object) -> bool:
     return value is None or value is False or value == ()
 
 
+def shown_args(args: Mapping[str, object]) -> str:
+    """Arguments on one line, of an act or of a journal, where a place is {x, y}."""
+    words = []
+    for name, value in args.items():
+        if name == "reasoning" or value is None:
+            continue
+        if value is True:
+            value = name
+        elif isinstance(value, str):
+            value = json.dumps(value, ensure_ascii=False)
+        elif isinstance(value, dict):
+            value = f"({value.get('x')}, {value.get('y')})"
+        words.append(str(value))
+    return " ".join(words)
+
+
 @dataclass(frozen=True)
 class Act:
     """A call that passed parsing: the tool's canonical name, its arguments, the call as said."""
@@ -1560,17 +1576,7 @@ class Act:
 
     def shown_in(self, names: Iterable[str]) -> str:
         """The arguments of these names on one line, in their order."""
-        words = []
-        for name in names:
-            value = getattr(self.args, name)
-            if name == "reasoning" or value is None:
-                continue
-            if value is True:
-                value = name
-            elif isinstance(value, str):
-                value = json.dumps(value, ensure_ascii=False)
-            words.append(str(value))
-        return " ".join(words)
+        return shown_args({name: getattr(self.args, name) for name in names})
 
     @property
     def given(self) -> JsonDict:
@@ -7675,7 +7681,7 @@ def why_forbidden(window: Window, config: Config) -> str:
     if window.elevated:
         return "runs as administrator, so that Windows keeps input from it"
     if window.own or window.title.startswith(PANEL_TITLE):
-        return "is the agent's own"
+        return "is the agent's own; click the taskbar or another window first, or open a program"
     if any(is_named(reached, blocked) for reached in with_owners([window])):
         return "is blocked"
     if allowed and not any(is_named(reached, allowed) for reached in with_owners([window])):
@@ -16646,7 +16652,7 @@ def resume(engine: Engine, state: AgentState) -> None:
             pending = ActionRecord(
                 record.turn,
                 record.tool,
-                json.dumps(record.args),
+                shown_args(record.args),
                 UNKNOWN_RESULT,
             )
         elif isinstance(record, ActionRecord):

@@ -146,6 +146,7 @@ class Windows(GateCase):
             for name, value in world.items():
                 setattr(stage.world, name, value)
             stage.desktop.own_console(False)
+            self.refused(stage, "forbidden_window", "click the taskbar", "press_key", key="y")
             for name, arguments in {**KEYS, "click": {"position": INSIDE}}.items():
                 self.refused(stage, "forbidden_window", "the agent's own", name, **arguments)
 
