@@ -13650,8 +13650,15 @@ def find_run(root: Path, name: str) -> Path:
     if name and Path(name).is_dir():
         return Path(name)
     if not name:
-        raise ConfigError(f"There is no run in {root} yet; give a task to begin one.")
-    raise ConfigError(f"There is no run {name} in {root}; --runs lists those that are there.")
+        raise ConfigError(no_run_text(root))
+    raise ConfigError(
+        f"There is no run {name} in {root.absolute()}; --runs lists those that are there."
+    )
+
+
+def no_run_text(root: Path) -> str:
+    """The whole path, as a newcomer may stand in another folder than that of the runs."""
+    return f"There is no run in {root.absolute()} yet; give a task to begin one."
 
 
 def _new_run_folder(root: Path) -> Path:
@@ -25365,6 +25372,11 @@ def turn_rows(line: TurnLine, columns: int) -> list[str]:
     return [row.rstrip(), *textwrap.wrap(reason, columns - len(FURTHER_LINE))]
 
 
+def plain_backslashes(text: str) -> str:
+    """A path in quotes as the person knows it: logs and models have each backslash twice."""
+    return text.replace("\\\\", "\\")
+
+
 class Terminal:
     """Lines that stay and, on a capable terminal, a live one below them.
 
@@ -25424,7 +25436,11 @@ class Terminal:
         """What the run publishes: a turn leaves its rows, the live line shows what goes on."""
         if isinstance(item, TurnLine):
             self.last_turn = item
-            self.say("\n".join(turn_rows(item, self.columns())))
+            # Hidden before it is cut and its backslashes are halved: neither part would be found.
+            done = plain_backslashes(self.hide(item.done))
+            effect = plain_backslashes(self.hide(item.effect))
+            rows = turn_rows(replace(item, done=done, effect=effect), self.columns())
+            self.say("\n".join(rows))
         elif isinstance(item, Phase):
             self._doing = Doing(item.text, self.clock.now())
 
@@ -26121,7 +26137,7 @@ def list_acts(recording: Recording) -> Iterator[str]:
     """--replay with --dry-run: the acts that would be done."""
     acts = recording.acts()
     for number, again in enumerate(acts, 1):
-        row = f"{number:>4}  {again.act}  {again.screenshot}"
+        row = f"{number:>4}  {plain_backslashes(str(again.act))}  {again.screenshot}"
         yield row.rstrip()
     yield f"Dry run of {len(acts)} acts."
 
@@ -26139,7 +26155,7 @@ def list_runs(root: Path) -> Iterator[str]:
     ]
     folders = old_runs(root)
     if not folders:
-        yield f"There is no run in {root} yet; give a task to begin one."
+        yield no_run_text(root)
         return
     yield " ".join(columns)
     for folder in reversed(folders):
