@@ -7673,6 +7673,11 @@ def quoted_control(control: Control) -> str:
 PANEL_TITLE = "agent.py panel"  # of the panel's page, and so of the browser's window
 
 
+def is_own(window: Window) -> bool:
+    """Whether it shows what this program says: its console, or the panel's page."""
+    return window.own or window.title.startswith(PANEL_TITLE)
+
+
 def why_forbidden(window: Window, config: Config) -> str:
     """Why input must not reach this window; an empty text if it may."""
     blocked = split_list(config.blocked_windows)
@@ -7680,7 +7685,7 @@ def why_forbidden(window: Window, config: Config) -> str:
 
     if window.elevated:
         return "runs as administrator, so that Windows keeps input from it"
-    if window.own or window.title.startswith(PANEL_TITLE):
+    if is_own(window):
         return "is the agent's own; click the taskbar or another window first, or open a program"
     if any(is_named(reached, blocked) for reached in with_owners([window])):
         return "is blocked"
@@ -15376,6 +15381,18 @@ class Eyes:
             ]
         return []
 
+    def shows_own_words(self, box: Rect, frame: Frame) -> bool:
+        """Whether a part of a frame lies in the program's console or panel.
+
+        What changes there are its own rows of the turns: no act has done that.
+        """
+        place = box.scaled(frame.rect, frame.area)
+        corners = product((place.left, place.right - 1), (place.top, place.bottom - 1))
+        with suppress(Win32Error):
+            windows = [self.desktop.window_at(Point(x, y)) for x, y in corners]
+            return all(window is not None and is_own(window) for window in windows)
+        return False
+
     def glance(self, frame: Frame) -> bytes:
         """A quick small look at a frame's area, to be compared with another one."""
         width, height = _glance_size(frame)
@@ -15891,6 +15908,8 @@ class Engine:
         self._reached.keep(frame)
         deed = Deed(act, result, changed=False, begun=True)
         box = changed_region(frame.clean, after.clean, frame.width)
+        if box and self.eyes.shows_own_words(box, frame):
+            box = None
         if box:
             new = self._reached.is_new(after, box)
             deed = replace(deed, changed=True, region=on_grid(box, frame), new=new)

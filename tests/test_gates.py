@@ -662,7 +662,7 @@ class ThroughTheEngine(EngineCase):
     def test_a_postponed_act_is_no_stall_and_the_next_turn_looks_again(self) -> None:
         engine, state = self.engine(self.clicks, max_steps=12, stall_stop=4)
         desktop = engine.eyes.desktop
-        fronts = itertools.cycle([1, 1, 2])  # every third look meets another window in front
+        fronts = itertools.cycle([1, 1, 2, 1, 1, 1, 2])  # now and then another one is in front
         desktop.foreground = lambda: agent.Window(
             next(fronts), "Plain", "plain.exe", desktop.screen()
         )
