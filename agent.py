@@ -25625,6 +25625,9 @@ def fixed_words() -> frozenset[str]:
     return frozenset(words)
 
 
+TYPED_BEFORE_S = 0.2  # in which a new reader has read the lines that were typed before it
+
+
 def console_confirm(
     config: Config, clock: Clock, tell: Callable[[str], None]
 ) -> Callable[[str], bool]:
@@ -25650,6 +25653,7 @@ def console_confirm(
         # It reads on between questions, so that nothing typed before one can answer it.
         if not reader.ident:
             reader.start()
+            clock.sleep(TYPED_BEFORE_S)
         while not lines.empty():
             lines.get()
         tell(

@@ -588,12 +588,15 @@ class Terminal:
         self.lines = lines
 
     def __iter__(self) -> Any:
-        return iter(self.lines)
+        while self.lines:
+            yield self.lines.pop(0)
 
 
 class AtTheConsole(unittest.TestCase):
-    def ask(self, lines: list[str], tty: bool = True) -> tuple[bool | str, list[str], float]:
-        """The answer, what was said, and how long it took."""
+    def ask(
+        self, lines: list[str], tty: bool = True, early: bool = False
+    ) -> tuple[bool | str, list[str], float]:
+        """The answer, what was said, and how long it took; `early` lines were typed before."""
         clock, said = VirtualClock(), list[str]()
         start = clock.now()
         # Windows asks its console, not sys.stdin, whether somebody is there.
@@ -607,7 +610,12 @@ class AtTheConsole(unittest.TestCase):
             # the reader is a thread: what it reads before the question does not count, so it starts reading late
             with mock.patch.object(threading.Thread, "start", lambda thread: None):
                 late = mock.patch.object(
-                    clock, "sleep", lambda s, sleep=clock.sleep: (sleep(s), read_late(confirm))
+                    clock,
+                    "sleep",
+                    lambda s, sleep=clock.sleep: (
+                        sleep(s),
+                        (said or early) and read_late(confirm),
+                    ),
                 )
                 with late:
                     try:
@@ -628,10 +636,13 @@ class AtTheConsole(unittest.TestCase):
         ):
             self.assertEqual(self.ask([line + "\n"])[0], yes, line)
 
+    def test_a_yes_typed_before_the_first_question_is_no_answer_to_it(self) -> None:
+        self.assertFalse(self.ask(["y\n"], early=True)[0])
+
     def test_no_answer_in_time_is_a_no(self) -> None:
         answer, said, seconds = self.ask([])
         self.assertFalse(answer)
-        self.assertAlmostEqual(seconds, 30, delta=0.2)
+        self.assertAlmostEqual(seconds, 30, delta=0.3)
         self.assertIn("send: click Send", said[0])
 
     def test_without_a_terminal_it_is_refused_at_once_and_said_what_would_allow_it(self) -> None:
