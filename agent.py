@@ -1561,6 +1561,22 @@ def _is_left_out(value: object) -> bool:
     return value is None or value is False or value == ()
 
 
+def shown_args(args: Mapping[str, object]) -> str:
+    """Arguments on one line, of an act or of a journal, where a place is {x, y}."""
+    words = []
+    for name, value in args.items():
+        if name == "reasoning" or value is None:
+            continue
+        if value is True:
+            value = name
+        elif isinstance(value, str):
+            value = json.dumps(value, ensure_ascii=False)
+        elif isinstance(value, dict):
+            value = f"({value.get('x')}, {value.get('y')})"
+        words.append(str(value))
+    return " ".join(words)
+
+
 @dataclass(frozen=True)
 class Act:
     """A call that passed parsing: the tool's canonical name, its arguments, the call as said."""
@@ -1576,17 +1592,7 @@ class Act:
 
     def shown_in(self, names: Iterable[str]) -> str:
         """The arguments of these names on one line, in their order."""
-        words = []
-        for name in names:
-            value = getattr(self.args, name)
-            if name == "reasoning" or value is None:
-                continue
-            if value is True:
-                value = name
-            elif isinstance(value, str):
-                value = json.dumps(value, ensure_ascii=False)
-            words.append(str(value))
-        return " ".join(words)
+        return shown_args({name: getattr(self.args, name) for name in names})
 
     @property
     def given(self) -> JsonDict:
@@ -3045,6 +3051,7 @@ HRESULT = ctypes.c_int32
 UINT = ctypes.c_uint32
 DWORD = ctypes.c_uint32
 WORD = ctypes.c_uint16
+SHORT = ctypes.c_int16
 WPARAM = ctypes.c_size_t
 LPARAM = ctypes.c_ssize_t
 ULONG_PTR = ctypes.c_size_t
@@ -3069,6 +3076,7 @@ HINSTANCE = ctypes.c_size_t
 LPVOID = ctypes.c_void_p
 LPBITMAPINFO = LPVOID
 LPCURSORINFO = LPVOID
+LPCONSOLE_SCREEN_BUFFER_INFO = LPVOID
 LPDWORD = LPVOID
 LPHANDLE = LPVOID
 LPICONINFO = LPVOID
@@ -3179,6 +3187,20 @@ class MSG(ctypes.Structure):
         ("lParam", LPARAM),
         ("time", DWORD),
         ("pt", POINT),
+    ]
+
+
+class COORD(ctypes.Structure):
+    _fields_ = [("X", SHORT), ("Y", SHORT)]
+
+
+class CONSOLE_SCREEN_BUFFER_INFO(ctypes.Structure):
+    _fields_ = [
+        ("dwSize", COORD),
+        ("dwCursorPosition", COORD),
+        ("wAttributes", WORD),
+        ("srWindow", SHORT * 4),
+        ("dwMaximumWindowSize", COORD),
     ]
 
 
@@ -3475,6 +3497,10 @@ WIN32: dict[str, Row] = {
     "GetStdHandle": Row("kernel32", HANDLE, [DWORD], is_handle),
     "GetConsoleMode": Row("kernel32", BOOL, [HANDLE, LPDWORD], nonzero),
     "SetConsoleMode": Row("kernel32", BOOL, [HANDLE, DWORD], nonzero),
+    "WriteConsoleW": Row("kernel32", BOOL, [HANDLE, LPCWSTR, DWORD, LPDWORD, LPVOID], nonzero),
+    "GetConsoleScreenBufferInfo": Row(
+        "kernel32", BOOL, [HANDLE, LPCONSOLE_SCREEN_BUFFER_INFO], nonzero
+    ),
     # One agent at a time.
     "CreateMutexW": Row("kernel32", HANDLE, [LPVOID, BOOL, LPCWSTR], is_handle),
     "WaitForSingleObject": Row("kernel32", DWORD, [HANDLE, DWORD], NO_CHECK),  # 0: it is ours
@@ -5341,6 +5367,7 @@ MOVE_HOLD_S = 0.012
 MOVE_TRIES = 20
 # Tried three times, since a key that stays down is worse than any error.
 RELEASE_TRIES = 3
+HARMLESS_SEQUENCE = "\x1b[K"  # nothing stands behind the cursor that it could erase
 TITLE_CHARACTERS = 512
 PATH_CHARACTERS = 1024
 # Room for a TOKEN_MANDATORY_LABEL and the SID behind it, which is 12 bytes long.
@@ -5371,8 +5398,29 @@ def escape_sequences(api: Win32, undo: ExitStack) -> bool:
         api.GetConsoleMode(handle, ctypes.byref(mode))
         api.SetConsoleMode(handle, mode.value | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
         undo.callback(_twice, api.SetConsoleMode, handle, mode.value)
-        return True
+        return _obeys_sequences(api, handle)
     return False
+
+
+def _obeys_sequences(api: Win32, console: int) -> bool:
+    """Whether a sequence moves no cursor; Wine's console takes the mode, and prints them."""
+    before = _cursor_column(api, console)
+    _write_console(api, console, HARMLESS_SEQUENCE)
+    printed = _cursor_column(api, console) - before
+    if printed:
+        back = "\b" * len(HARMLESS_SEQUENCE)
+        _write_console(api, console, back + " " * len(back) + back)
+    return not printed
+
+
+def _cursor_column(api: Win32, console: int) -> int:
+    info = CONSOLE_SCREEN_BUFFER_INFO()
+    api.GetConsoleScreenBufferInfo(console, ctypes.byref(info))
+    return int(info.dwCursorPosition.X)
+
+
+def _write_console(api: Win32, console: int, text: str) -> None:
+    api.WriteConsoleW(console, text, len(text), ctypes.byref(DWORD()), None)
 
 
 def reads_a_console(api: Win32) -> bool:
@@ -7688,6 +7736,11 @@ def quoted_control(control: Control) -> str:
 PANEL_TITLE = "agent.py panel"  # of the panel's page, and so of the browser's window
 
 
+def is_own(window: Window) -> bool:
+    """Whether it shows what this program says: its console, or the panel's page."""
+    return window.own or window.title.startswith(PANEL_TITLE)
+
+
 def why_forbidden(window: Window, config: Config) -> str:
     """Why input must not reach this window; an empty text if it may."""
     blocked = split_list(config.blocked_windows)
@@ -7695,8 +7748,8 @@ def why_forbidden(window: Window, config: Config) -> str:
 
     if window.elevated:
         return "runs as administrator, so that Windows keeps input from it"
-    if window.own or window.title.startswith(PANEL_TITLE):
-        return "is the agent's own"
+    if is_own(window):
+        return "is the agent's own; click the taskbar or another window first, or open a program"
     if any(is_named(reached, blocked) for reached in with_owners([window])):
         return "is blocked"
     if allowed and not any(is_named(reached, allowed) for reached in with_owners([window])):
@@ -13705,8 +13758,15 @@ def find_run(root: Path, name: str) -> Path:
     if name and Path(name).is_dir():
         return Path(name)
     if not name:
-        raise ConfigError(f"There is no run in {root} yet; give a task to begin one.")
-    raise ConfigError(f"There is no run {name} in {root}; --runs lists those that are there.")
+        raise ConfigError(no_run_text(root))
+    raise ConfigError(
+        f"There is no run {name} in {root.absolute()}; --runs lists those that are there."
+    )
+
+
+def no_run_text(root: Path) -> str:
+    """The whole path, as a newcomer may stand in another folder than that of the runs."""
+    return f"There is no run in {root.absolute()} yet; give a task to begin one."
 
 
 def _new_run_folder(root: Path) -> Path:
@@ -15443,6 +15503,18 @@ class Eyes:
             ]
         return []
 
+    def shows_own_words(self, box: Rect, frame: Frame) -> bool:
+        """Whether a part of a frame lies in the program's console or panel.
+
+        What changes there are its own rows of the turns: no act has done that.
+        """
+        place = box.scaled(frame.rect, frame.area)
+        corners = product((place.left, place.right - 1), (place.top, place.bottom - 1))
+        with suppress(Win32Error):
+            windows = [self.desktop.window_at(Point(x, y)) for x, y in corners]
+            return all(window is not None and is_own(window) for window in windows)
+        return False
+
     def glance(self, frame: Frame) -> bytes:
         """A quick small look at a frame's area, to be compared with another one."""
         width, height = _glance_size(frame)
@@ -15957,6 +16029,8 @@ class Engine:
         self._reached.keep(frame)
         deed = Deed(act, result, changed=False, begun=True)
         box = changed_region(frame.clean, after.clean, frame.width)
+        if box and self.eyes.shows_own_words(box, frame):
+            box = None
         if box:
             new = self._reached.is_new(after, box)
             deed = replace(deed, changed=True, region=on_grid(box, frame), new=new)
@@ -16726,7 +16800,7 @@ def resume(engine: Engine, state: AgentState) -> None:
             pending = ActionRecord(
                 record.turn,
                 record.tool,
-                json.dumps(record.args),
+                shown_args(record.args),
                 UNKNOWN_RESULT,
             )
         elif isinstance(record, ActionRecord):
@@ -25442,6 +25516,11 @@ def turn_rows(line: TurnLine, columns: int) -> list[str]:
     return [row.rstrip(), *textwrap.wrap(reason, columns - len(FURTHER_LINE))]
 
 
+def plain_backslashes(text: str) -> str:
+    """A path in quotes as the person knows it: logs and models have each backslash twice."""
+    return text.replace("\\\\", "\\")
+
+
 class Terminal:
     """Lines that stay and, on a capable terminal, a live one below them.
 
@@ -25501,7 +25580,11 @@ class Terminal:
         """What the run publishes: a turn leaves its rows, the live line shows what goes on."""
         if isinstance(item, TurnLine):
             self.last_turn = item
-            self.say("\n".join(turn_rows(item, self.columns())))
+            # Hidden before it is cut and its backslashes are halved: neither part would be found.
+            done = plain_backslashes(self.hide(item.done))
+            effect = plain_backslashes(self.hide(item.effect))
+            rows = turn_rows(replace(item, done=done, effect=effect), self.columns())
+            self.say("\n".join(rows))
         elif isinstance(item, Phase):
             self._doing = Doing(item.text, self.clock.now())
 
@@ -25667,6 +25750,9 @@ def fixed_words() -> frozenset[str]:
     return frozenset(words)
 
 
+TYPED_BEFORE_S = 0.2  # in which a new reader has read the lines that were typed before it
+
+
 def console_confirm(
     config: Config, clock: Clock, tell: Callable[[str], None]
 ) -> Callable[[str], bool]:
@@ -25692,6 +25778,7 @@ def console_confirm(
         # It reads on between questions, so that nothing typed before one can answer it.
         if not reader.ident:
             reader.start()
+            clock.sleep(TYPED_BEFORE_S)
         while not lines.empty():
             lines.get()
         tell(
@@ -26200,7 +26287,7 @@ def list_acts(recording: Recording) -> Iterator[str]:
     """--replay with --dry-run: the acts that would be done."""
     acts = recording.acts()
     for number, again in enumerate(acts, 1):
-        row = f"{number:>4}  {again.act}  {again.screenshot}"
+        row = f"{number:>4}  {plain_backslashes(str(again.act))}  {again.screenshot}"
         yield row.rstrip()
     yield f"Dry run of {len(acts)} acts."
 
@@ -26218,7 +26305,7 @@ def list_runs(root: Path) -> Iterator[str]:
     ]
     folders = old_runs(root)
     if not folders:
-        yield f"There is no run in {root} yet; give a task to begin one."
+        yield no_run_text(root)
         return
     yield " ".join(columns)
     for folder in reversed(folders):

@@ -300,6 +300,11 @@ class FakeWin32:
         self.messages = list[int]()  # ids of hotkeys that were pressed
         self.mutex_taken, self.on_close = False, None
         self.old_console = False  # older than Windows 10
+        self.deaf_console = (
+            False  # takes the mode of escape sequences, and prints them all the same
+        )
+        self.console_row = [" "] * 80  # where the console's cursor is
+        self.console_column = 0
         self.stdin = STDOUT  # what standard input is: a console, or another handle
         self.console_mode: int | None = (
             None  # of a console on stdout: 3 or 7 with escape sequences; None is a file
@@ -523,6 +528,24 @@ class FakeWin32:
         if handle != STDOUT or self.console_mode is None or (self.old_console and mode & 4):
             return self.refuse(INVALID_PARAMETER)
         self.console_mode = mode
+        return 1
+
+    def _WriteConsoleW(
+        self, handle: int, text: str, _count: int, written: Any, _reserved: int | None
+    ) -> int:
+        if handle != STDOUT or not written:
+            return self.refuse(6)
+        obeys = bool(self.console_mode and self.console_mode & 4 and not self.deaf_console)
+        for letter in "" if obeys else text:
+            self.console_column += -1 if letter == "\b" else 1
+            if letter != "\b":
+                self.console_row[self.console_column - 1] = letter
+        return 1
+
+    def _GetConsoleScreenBufferInfo(self, handle: int, out: Any) -> int:
+        if handle != STDOUT:
+            return self.refuse(6)
+        ctypes.memmove(out, struct.pack("<11h", 80, 25, self.console_column, *[0] * 8), 22)
         return 1
 
     def _CreateMutexW(self, _security: int | None, _owned: int, name: str) -> int:

@@ -249,6 +249,13 @@ class Rows(CommandLineCase):
             self.assertIn(" Not done", first)
             self.assertEqual(" ".join(" ".join(more).split()), reason)
 
+    def test_a_path_has_each_backslash_once_as_the_person_knows_it(self) -> None:
+        done = r'text "C:\\Töö\\a"'
+        turn = agent.TurnLine(1, "executor", done, r"Not done: 'C:\\cmd.exe' is blocked.", 1, 1)
+        lines = " ".join(self.shown(lambda terminal: terminal.take(turn)))
+        self.assertIn(r'"C:\Töö\a"', lines)
+        self.assertIn(r"'C:\cmd.exe' is blocked.", lines)
+
     def test_a_terminal_of_60_columns_gets_rows_of_59(self) -> None:
         turn = agent.TurnLine(1, "executor", "click " * 20, "Not done: " + "x " * 99, 1, 1)
         lines = self.shown(lambda terminal: terminal.take(turn))

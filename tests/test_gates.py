@@ -157,6 +157,7 @@ class Windows(GateCase):
             for name, value in world.items():
                 setattr(stage.world, name, value)
             stage.desktop.own_console(False)
+            self.refused(stage, "forbidden_window", "click the taskbar", "press_key", key="y")
             for name, arguments in {**KEYS, "click": {"position": INSIDE}}.items():
                 self.refused(stage, "forbidden_window", "the agent's own", name, **arguments)
 
@@ -616,12 +617,15 @@ class Terminal:
         self.lines = lines
 
     def __iter__(self) -> Any:
-        return iter(self.lines)
+        while self.lines:
+            yield self.lines.pop(0)
 
 
 class AtTheConsole(unittest.TestCase):
-    def ask(self, lines: list[str], tty: bool = True) -> tuple[bool | str, list[str], float]:
-        """The answer, what was said, and how long it took."""
+    def ask(
+        self, lines: list[str], tty: bool = True, early: bool = False
+    ) -> tuple[bool | str, list[str], float]:
+        """The answer, what was said, and how long it took; `early` lines were typed before."""
         clock, said = VirtualClock(), list[str]()
         start = clock.now()
         # Windows asks its console, not sys.stdin, whether somebody is there.
@@ -635,7 +639,12 @@ class AtTheConsole(unittest.TestCase):
             # the reader is a thread: what it reads before the question does not count, so it starts reading late
             with mock.patch.object(threading.Thread, "start", lambda thread: None):
                 late = mock.patch.object(
-                    clock, "sleep", lambda s, sleep=clock.sleep: (sleep(s), read_late(confirm))
+                    clock,
+                    "sleep",
+                    lambda s, sleep=clock.sleep: (
+                        sleep(s),
+                        (said or early) and read_late(confirm),
+                    ),
                 )
                 with late:
                     try:
@@ -656,10 +665,13 @@ class AtTheConsole(unittest.TestCase):
         ):
             self.assertEqual(self.ask([line + "\n"])[0], yes, line)
 
+    def test_a_yes_typed_before_the_first_question_is_no_answer_to_it(self) -> None:
+        self.assertFalse(self.ask(["y\n"], early=True)[0])
+
     def test_no_answer_in_time_is_a_no(self) -> None:
         answer, said, seconds = self.ask([])
         self.assertFalse(answer)
-        self.assertAlmostEqual(seconds, 30, delta=0.2)
+        self.assertAlmostEqual(seconds, 30, delta=0.3)
         self.assertIn("send: click Send", said[0])
 
     def test_without_a_terminal_it_is_refused_at_once_and_said_what_would_allow_it(self) -> None:
@@ -690,7 +702,7 @@ class ThroughTheEngine(EngineCase):
     def test_a_postponed_act_is_no_stall_and_the_next_turn_looks_again(self) -> None:
         engine, state = self.engine(self.clicks, max_steps=12, stall_stop=4)
         desktop = engine.eyes.desktop
-        fronts = itertools.cycle([1, 1, 2])  # every third look meets another window in front
+        fronts = itertools.cycle([1, 1, 2, 1, 1, 1, 2])  # now and then another one is in front
         desktop.foreground = lambda: agent.Window(
             next(fronts), "Plain", "plain.exe", desktop.screen()
         )

@@ -600,6 +600,23 @@ class Zooming(Turns):
         clicked = act("click", element_name="it", position=[500, 500])
         self.assertTrue(engine.perform(clicked, look, 1).changed)
 
+    def test_rows_that_appear_in_the_programs_own_console_are_no_effect_of_an_act(self) -> None:
+        console = Rect(10, 10, 200, 200)
+        for new_row, changed in ((Rect(20, 90, 40, 40), False), (Rect(190, 90, 40, 40), True)):
+            engine, _ = self.engine(lambda request: PLAN, area="0,0,640,360")
+            desktop = engine.eyes.desktop = engine.actuator.desktop = Targets(engine.clock)
+            desktop.target = Rect(20, 20, 40, 40)
+            own = agent.Window(9, "cmd.exe", "conhost.exe", console, own=True)
+            other = desktop.foreground()
+            desktop.window_at = lambda point, own=own, other=other: (
+                own if console.contains(point) else other
+            )
+            desktop.button = lambda name, down, at=desktop, row=new_row: setattr(at, "target", row)
+            look = engine.eyes.look(1)
+            clicked = act("click", element_name="it", position=[900, 900])
+            deed = engine.perform(clicked, look, 1)
+            self.assertEqual((deed.refused, deed.changed), ("", changed), new_row)
+
     def test_a_click_that_changed_nothing_is_followed_by_a_closer_picture_once(self) -> None:
         clicks = [self.click(500, 500)] * 3
         requests = self.run_calls(*clicks, dead=True)

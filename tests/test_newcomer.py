@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unittest
 import urllib.request
+from pathlib import Path
 from unittest import mock
 
 import agent
@@ -74,6 +75,9 @@ class WhatIsSaid(CommandLineCase):
     def test_without_runs_there_is_a_sentence_instead_of_an_empty_table(self) -> None:
         _, out, _ = self.main("--runs")
         self.assertRegex(out, "^There is no run in .* yet; give a task to begin one.\n$")
+        _, out, _ = self.main("--runs", "--set", "dump_dir=nowhere")
+        folder = out.removeprefix("There is no run in ").partition(" yet;")[0]
+        self.assertTrue(Path(folder).is_absolute(), out)
 
     def test_a_check_and_what_shows_it_are_not_the_same_words_twice(self) -> None:
         _, out, _ = self.recorded()

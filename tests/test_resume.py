@@ -134,6 +134,12 @@ class Journals(EngineCase):
         self.assertIn("Unknown: the program ended", agent.context_text(state))
         self.assertEqual(agent.read_journal(copy).records[-1].result, record.result)
 
+    def test_an_act_without_a_result_is_shown_as_acts_are_and_not_as_json(self) -> None:
+        args = {"element_name": "Run...", "position": {"x": 16, "y": 972}, "reasoning": "there"}
+        intent = {"kind": "intent", "turn": 3, "tool": "click", "args": args}
+        state, _, _ = self.resumed(self.folder, [json.dumps(intent) + "\n"])
+        self.assertIn('Turn_3: click "Run..." (16, 972) -> Unknown', agent.context_text(state))
+
     def test_a_damaged_middle_is_reported_with_its_lines_and_the_rest_is_used(self) -> None:
         engine, seen = self.long_run()
         lines = (engine.logger.folder / "turns.jsonl").read_text().splitlines(keepends=True)

@@ -26,6 +26,8 @@ SIZES = {
     "INPUT": 40,
     "LASTINPUTINFO": 8,
     "MSG": 48,
+    "COORD": 4,
+    "CONSOLE_SCREEN_BUFFER_INFO": 22,
     "TOKEN_MANDATORY_LABEL": 16,
 }
 OFFSETS = {
@@ -55,6 +57,8 @@ OFFSETS = {
     "MSG.wParam": 16,
     "MSG.time": 32,
     "MSG.pt": 36,
+    "CONSOLE_SCREEN_BUFFER_INFO.dwCursorPosition": 4,
+    "CONSOLE_SCREEN_BUFFER_INFO.dwMaximumWindowSize": 18,
     "TOKEN_MANDATORY_LABEL.Attributes": 8,
 }
 HANDLES_RETURNED = """OpenInputDesktop GetDC CreateCompatibleDC CreateDIBSection SelectObject GetForegroundWindow
@@ -114,6 +118,8 @@ WIDE_ARGUMENTS = {
     "WaitForSingleObject": [0],
     "GetConsoleMode": [0, 1],
     "SetConsoleMode": [0],
+    "WriteConsoleW": [0, 1, 3, 4],
+    "GetConsoleScreenBufferInfo": [0, 1],
 }
 LIBRARIES = {"user32", "gdi32", "kernel32", "shcore", "advapi32", "dwmapi", "shell32"}
 
