@@ -8728,6 +8728,7 @@ _FAULTS = {
         " and check that it is a model server",
     ),
     "loading": Fault(10, "is still loading its model; wait a little and start again"),
+    "unread_call": Fault(0, "could not read the model's call ({})"),
     "server": Fault(
         10,
         "is busy, failed or lost its model ({}); look at its log, the free memory"
@@ -8735,12 +8736,25 @@ _FAULTS = {
     ),
 }
 
+# In a message, what the server said of a call that it could not read and did not pass on.
+UNREAD_CALL = "unread_call"
+
 # What stays as it is, however often and with whatever picture a run asks.
 PERMANENT_FAULTS = ("context", "no_vision", "no_tools")
 
 # What servers say, whatever the status; the first match wins. The words come from the bug trackers
 # and the code of LM Studio, llama.cpp, Ollama and vLLM.
 _SAID = (
+    # First, since the model's own words stand in it. Asked the same, the model may do the same for
+    # ever: llama.cpp#20761, ollama#13710, and #17647, where only the words of Go's JSON are left.
+    (
+        "unread_call",
+        re.compile(
+            r"(?i)failed to parse input at pos"
+            r"|(parse|parsing) ([\w-]+ ){0,2}tool call(?! arguments as json)"
+            r"|unexpected end of json|invalid character .{1,20} (after|in|looking for) "
+        ),
+    ),
     (
         "context",
         re.compile(
@@ -8885,6 +8899,12 @@ def _is_hidden_overflow(reply: Reply, context_length: int | None) -> bool:
         return False
     used = (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
     return used >= context_length
+
+
+def _unread(said: str, seconds: float) -> Reply:
+    """The reply of a model whose call its server could not read."""
+    message: JsonDict = {"role": "assistant", "content": "", UNREAD_CALL: said}
+    return Reply(message, None, Usage(), model="", seconds=seconds, tries=1)
 
 
 def _error_text(value: object) -> str:
@@ -9306,10 +9326,17 @@ class ModelServer:
     def complete(self, body: bytes) -> Reply:
         """Posts a chat completion request, whose JSON is `body`; raises ModelError and Stopped.
 
-        Asking again is safe, since nothing on the desktop changes by it.
+        Asking again is safe, since nothing on the desktop changes by it. A call that the server
+        could not read is a reply without one, so that the model hears of it.
         """
         path = self.url._replace(scheme="", netloc="").geturl()
-        asked = self._ask(path, body)
+        began = self.clock.now()
+        try:
+            asked = self._ask(path, body)
+        except ModelError as error:
+            if error.kind != UNREAD_CALL:
+                raise
+            return _unread(str(error), self.clock.now() - began)
         choice = _first_choice(asked.value)
         reason = choice.get("finish_reason")
         reply = Reply(
@@ -10030,6 +10057,8 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
     a limit has cut it: a cut text may look like another call. The reasoning comes last, and only if
     there is no text.
     """
+    if message.get(UNREAD_CALL):
+        raise ReplyError("The server could not read the call.", "invalid_json")
     native = message.get("tool_calls") or message.get("function_call")
     if isinstance(native, list) and native:
         return native
@@ -13938,11 +13967,12 @@ def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> by
 
 
 def reply_lines(message: JsonDict) -> list[str]:
-    """A reply in words for the log: what it thought, said and called."""
+    """A reply in words for the log: what it thought, said and called, and what was lost of it."""
     said = message_text(message.get("content"))
     parts = [
         ("thinks", thoughts(message)),
         ("says", strip_think(said)),
+        ("lost", str(message.get(UNREAD_CALL, ""))),
     ]
     for call in json_list(message.get("tool_calls")):
         function = json_object(json_object(call).get("function"))
