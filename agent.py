@@ -10094,6 +10094,15 @@ def _call_in_reasoning(message: JsonObject) -> list[object]:
     return _spoken_calls(thought, closable=False)
 
 
+# What looks like the beginning of a call, which no text that is told again may hold.
+_CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|^[^\S\n]*[\[{]", re.MULTILINE)
+
+
+def without_calls(text: str) -> str:
+    """What a reply's text says before anything that may be a call, whole or broken."""
+    return _CALL_BEGINS.split(text, maxsplit=1)[0].strip()
+
+
 def _name_and_arguments(call: object) -> tuple[object, object]:
     """Name and arguments (None if it has none) of a call object in any of its spellings."""
     if not isinstance(call, dict):
@@ -14290,7 +14299,7 @@ class Voice:
             reply = self.ask(role, messages)
             if isinstance(reply, ModelError):
                 return Answer(None, "", number)
-            said = cut_repetition(strip_think(reply.text))
+            said = without_calls(cut_repetition(strip_think(reply.text)))
             try:
                 call = read_call(reply.message, reply.finish_reason, tools)
                 act = self.profile.vocabulary.parse(call)
@@ -17330,8 +17339,6 @@ def follow_executor(
 ROOM_STEPS = 12  # for which one condensing makes room, where the context allows that
 STEP_TOKENS = 150  # of a step without its picture, until the server's counts tell
 
-# A broken call is no call; what looks like the beginning of one is not repeated to the model.
-_CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|^[^\S\n]*[\[{]", re.MULTILINE)
 # The error types that `002_...` describes, for kinds that are told apart more finely here.
 ERROR_TYPES = {
     "cut": "invalid_json",
@@ -17424,12 +17431,12 @@ class Conversation:
             }
             answers.append(Message("tool", content, more=named))
             content = json.dumps(refusal("too_many_tool_calls", ONE_CALL_ONLY))
-        words = _without_calls(said[:2000])
+        words = without_calls(said[:2000])
         step = Message(
             "assistant",
             words,
             more={"tool_calls": shown},
-            thought=_without_calls(thought),
+            thought=without_calls(thought),
         )
         self.messages += [step, *answers]
 
@@ -17478,10 +17485,6 @@ class Conversation:
 def _all_but(messages: list[Message], number: int) -> list[Message]:
     """All but the last `number` of them."""
     return messages[: max(0, len(messages) - number)]
-
-
-def _without_calls(text: str) -> str:
-    return _CALL_BEGINS.split(text)[0].strip()
 
 
 def run_chat(engine: Engine, state: AgentState) -> Outcome:
@@ -17562,7 +17565,7 @@ def final_answer(
     note_action(engine, state, ActionRecord(state.turn, "final_answer", said, result))
     chat.silent = 0
     chat.refused += 1
-    chat.messages.append(Message("assistant", _without_calls(said[:2000]) or NO_CALL))
+    chat.messages.append(Message("assistant", without_calls(said[:2000]) or NO_CALL))
     chat.messages.append(Message("user", f"{result} {GO_ON_BY_A_CALL}"))
     make_room(engine, state, chat, reply)
     return outcome or escalate(engine, state, progress=False)
@@ -18119,9 +18122,16 @@ def run_native(engine: Engine, state: AgentState) -> Outcome:
     """One role with the whole task, in its own grammar, or with tools where that is not known."""
     native = begin_native(engine)
     if native is None:
-        return run_turns(engine, state, partial(execute_turn, engine, state))
+        return run_turns(engine, state, partial(turn_without_planner, engine, state))
     take_turn = partial(native_turn, engine, state, native, state.task)
     return run_turns(engine, state, take_turn)
+
+
+def turn_without_planner(engine: Engine, state: AgentState) -> Outcome | None:
+    """The executor's turn where nobody is asked to archive: it would outgrow the context."""
+    if state.memory.needs_compression:
+        archive_by_itself(engine, state, engine.config.memory_keep_actions)
+    return execute_turn(engine, state)
 
 
 def run_agent(engine: Engine, state: AgentState) -> Outcome:

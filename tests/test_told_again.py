@@ -1,0 +1,53 @@
+"""What of a reply is told again in later requests: its words, never its calls, and not more than fits."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import unittest
+from typing import Any
+
+import agent
+from tests.scripted import EngineCase, role_of, text
+
+Request = dict[str, Any]
+
+
+def said_call(name: str, /, **arguments: Any) -> Request:
+    """A call that its server left in the text, behind a sentence."""
+    return text(f"A sentence.\n{agent.call_in_text(name, json.dumps(arguments))}")
+
+
+class ToldAgain(EngineCase):
+    def test_a_call_in_the_text_is_no_part_of_the_plan_or_of_a_report(self) -> None:
+        def decide(request: Request) -> Request:
+            if role_of(request) == "planner":
+                return said_call("update_execution_plan", instructions="Scroll.")
+            return said_call("scroll_screen_down")
+
+        engine, state = self.engine(decide, max_steps=10)
+        agent.run_agent(engine, state)
+        self.assertEqual(state.plan, "A sentence.")
+        for record in self.records(engine, "action"):
+            self.assertEqual(record["response_text"], "A sentence.")
+        for request in engine.voice.server.requests:
+            self.assertNotIn("<tool_call>", json.dumps(request["messages"]))
+
+    def test_a_model_with_tools_and_no_planner_does_not_outgrow_its_context(self) -> None:
+        places = itertools.count()
+        engine, state = self.engine(
+            lambda r: said_call(
+                "click_screen_element", element_name="x", position=[next(places), 5]
+            ),
+            "native",
+            max_steps=40,
+        )
+        agent.run_agent(engine, state)
+        self.assertLessEqual(len(state.memory.active_history), state.memory.threshold)
+        self.assertTrue(state.memory.all_snapshots)
+        sizes = [len(json.dumps(request)) for request in engine.voice.server.requests]
+        self.assertLess(max(sizes[20:]), 1.3 * max(sizes[:20]))
+
+
+if __name__ == "__main__":
+    unittest.main()
