@@ -5981,6 +5981,7 @@ def _further_chords(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 AXIS: Schema = {"type": "integer", "minimum": 0, "maximum": GRID}
+TEXT_ITEMS: Schema = {"type": "string"}
 KINDS: dict[object, Kind] = {
     str: Kind({"type": "string"}, str),
     Label: Kind({"type": "string"}, str),
@@ -5991,7 +5992,7 @@ KINDS: dict[object, Kind] = {
     ProgramName: Kind({"type": "string"}, str),
     WindowTitle: Kind({"type": "string"}, str),
     Chord: Kind({"type": "string"}, _chord),
-    tuple[Chord, ...]: Kind({"type": "array", "items": {"type": "string"}}, _further_chords),
+    tuple[Chord, ...]: Kind({"type": "array", "items": TEXT_ITEMS}, _further_chords),
     bool: Kind({"type": "boolean"}, bool),
     int: Kind({"type": "integer"}, int),
     # With the numbers of items a server's grammar makes an empty place impossible.
@@ -6002,7 +6003,7 @@ KINDS: dict[object, Kind] = {
     tuple[int, ...]: Kind(
         {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 1}, tuple
     ),
-    tuple[str, ...]: Kind({"type": "array", "items": {"type": "string"}, "maxItems": 5}, tuple),
+    tuple[str, ...]: Kind({"type": "array", "items": TEXT_ITEMS, "maxItems": 5}, tuple),
 }
 KINDS[Coordinate | None] = KINDS[Coordinate]
 
@@ -10050,6 +10051,10 @@ def _spoken_calls(text: str, closable: bool) -> list[object]:
     raise ReplyError("The reply repeats its tags without end.", "repetition")
 
 
+# What shows that words were meant as a call.
+_ATTEMPT = re.compile(r'<tool_call|<function|\[TOOL_REQUEST|"(?:name|arguments|parameters)"\s*:')
+
+
 def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]:
     """All call objects of a reply, in order, as written; ReplyError when there is none.
 
@@ -10070,6 +10075,8 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
     said = message_text(message.get("content"))
     if said.strip():
         calls = _spoken_calls(said, is_whole)
+        if not calls and _ATTEMPT.search(said):
+            raise ReplyError("The call stands among other words; send it alone.", "no_call")
         if not calls:
             raise ReplyError("The reply holds no tool call.", "no_call")
     else:
@@ -10144,8 +10151,9 @@ _FLAGS = {"true": True, "false": False}
 _WANTED = {  # what a property's type takes
     "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
     "array": "a list such as [1, 2]",
-    "integer": "a whole number in its range",
-    "string": "a text of whole characters",
+    "texts": 'a list such as ["one", "two"]',
+    "integer": "a whole number",
+    "string": "a text of whole characters, no list",
     "boolean": "true or false",
 }
 _ADVICE = {  # what to do about a kind of error
@@ -10164,9 +10172,6 @@ _WRITTEN_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
 
 # A name that a history can hold without a server's refusing it.
 _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
-
-# What shows that words were meant as a call.
-_ATTEMPT = re.compile(r'<tool_call|<function|\[TOOL_REQUEST|"(?:name|arguments|parameters)"\s*:')
 
 
 def _decoded_twice(value: object) -> object:
@@ -10350,6 +10355,8 @@ def _read(schema: _Schema, value: object) -> object:
         value = _spelled_list(value)
     if schema["items"] == AXIS:
         return _read_place(value)
+    if isinstance(value, str) and schema["items"] == TEXT_ITEMS:
+        value = [value]  # one text is a list of one
     return _read_list(schema, value)
 
 
@@ -10387,15 +10394,28 @@ def _with_axes(given: _Arguments, properties: _Properties) -> _Arguments:
         return given
     grid = _on_grid(list(axes.values()))
     if not grid:
-        raise _unfit(", ".join(axes), "place", axes)
+        raise _unfit(", ".join(axes), _WANTED["place"], axes)
     read = dict(zip(axes, grid, strict=True))
     return {**given, **read}
 
 
 def _unfit(name: str, wanted: str, value: object) -> ReplyError:
-    """The error for a value that is not what an argument takes (a key of _WANTED)."""
-    kind = "invalid_box" if wanted == "place" else "invalid_args"
-    return ReplyError(f"{name} must be {_WANTED[wanted]}, not {value!r:.60}.", kind)
+    """The error for a value that is not what an argument takes."""
+    kind = "invalid_box" if wanted == _WANTED["place"] else "invalid_args"
+    return ReplyError(f"{name} must be {wanted}, not {value!r:.60}.", kind)
+
+
+def _wanted_by(schema: _Schema) -> str:
+    """What a property takes, in words."""
+    items = schema.get("items")
+    if items == AXIS:
+        return _WANTED["place"]
+    if items == TEXT_ITEMS:
+        return _WANTED["texts"]
+    words = _WANTED[schema["type"]]
+    if "maximum" in schema:
+        words += f" from {schema['minimum']} to {schema['maximum']}"
+    return words
 
 
 def _read_each(given: _Arguments, properties: _Properties) -> _Arguments:
@@ -10404,11 +10424,9 @@ def _read_each(given: _Arguments, properties: _Properties) -> _Arguments:
     for name, schema in properties.items():
         if name in given:
             found[name] = _read(schema, given[name])
-    places = _places_of(properties)
     for name, value in found.items():
         if value is None:
-            wanted = "place" if name in places else properties[name]["type"]
-            raise _unfit(name, wanted, given[name])
+            raise _unfit(name, _wanted_by(properties[name]), given[name])
     return found
 
 
@@ -10429,6 +10447,15 @@ def _checked(given: _Arguments, properties: _Properties) -> _Arguments:
     given = _with_place(given, properties)
     given = _with_axes(given, properties)
     return _read_each(given, properties)
+
+
+def _without_blanks(given: _Arguments, required: Sequence[object]) -> _Arguments:
+    """The arguments but those that may be left out and hold nothing, as "" and [] do."""
+    kept: _Arguments = {}
+    for name, value in given.items():
+        if name in required or value not in ("", []):
+            kept[name] = value
+    return kept
 
 
 def _schemas(tools: ToolList) -> dict[str, _Schema]:
@@ -10467,10 +10494,11 @@ def _certain_call(message: JsonObject, finish_reason: str | None, tools: ToolLis
     name, value = _name_and_arguments(call)
     tool = _tool_named(name, schemas)
     properties = json_object(schemas[tool].get("properties"))
-    given = _arguments(value, tool, properties)
+    required = json_list(schemas[tool].get("required"))
+    given = _without_blanks(_arguments(value, tool, properties), required)
     arguments = _checked(given, properties)
-    for required in json_list(schemas[tool].get("required")):
-        _require(required, arguments)
+    for name_of_argument in required:
+        _require(name_of_argument, arguments)
     identity = json_object(call).get("id")
     if not isinstance(identity, str):
         identity = ""
