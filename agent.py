@@ -9668,6 +9668,19 @@ def cut_repetition(text: str) -> str:
     return "".join(parts)
 
 
+def _texts(message: object) -> Iterator[str]:
+    """Every text in a reply, whatever its shape; without recursion, since it can be that deep."""
+    waiting = [message]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
 def _end_without_token(text: str, end: int) -> int:
     """The place before the template token that ends there, or `end` itself."""
     for token in _TEMPLATE_TOKENS:
@@ -10528,19 +10541,6 @@ def _explained(caught: ReplyError, message: object, finish_reason: str | None) -
     if finish_reason in _CUT_REASONS:
         return ReplyError("The reply was cut before a call was complete.", "cut")
     return caught
-
-
-def _texts(message: object) -> Iterator[str]:
-    """Every text in a reply, whatever its shape; without recursion, since it can be that deep."""
-    waiting = [message]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
 
 
 def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolCall]:
@@ -14068,6 +14068,7 @@ class Answer:
     act: Act | None
     said: str
     requests: int
+    overflow: bool = False  # whether the context was too small for the request
 
 
 @dataclass
@@ -14315,18 +14316,20 @@ class Voice:
         image: bytes,
         corrections: int,
         objection: Callable[[Act], str] = lambda _: "",
+        shrinks: bool = False,
     ) -> Answer:
         """Asks until a call can be read, with so many short corrections on the cached prompt.
 
+        `shrinks` says that the context can be made shorter where the model has no room for it.
         An `objection` to an act, if it is a text, is such a correction, too.
         """
         tools = self.profile.schemas(role)
         messages = [self._placed(context, question, image)]
         said = ""
         for number in range(1, corrections + 2):
-            reply = self.ask(role, messages)
+            reply = self.ask(role, messages, shrinks)
             if isinstance(reply, ModelError):
-                return Answer(None, "", number)
+                return Answer(None, "", number, reply.kind == "context")
             said = without_calls(cut_repetition(strip_think(reply.text)))
             try:
                 call = read_call(reply.message, reply.finish_reason, tools)
@@ -16591,6 +16594,17 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
     return archive(engine, state, summary, patterns, turns)
 
 
+def may_shorten(state: AgentState) -> bool:
+    """Whether archiving would make a request shorter that has no room in the context."""
+    return len(state.memory.active_history) > 1
+
+
+def shorten_memory(engine: Engine, state: AgentState) -> None:
+    """Archives the older half of the active actions."""
+    active = len(state.memory.active_history)
+    archive_by_itself(engine, state, active // 2)
+
+
 def escalate(
     engine: Engine,
     state: AgentState,
@@ -17225,7 +17239,10 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
         planner_question(state, config, form),
         b"",
         max(0, left - 1),
+        shrinks=may_shorten(state),
     )
+    if answer.overflow:
+        shorten_memory(engine, state)
     state.planner_streak += answer.requests
     done = follow_planner(engine, state, answer)
     if archiving and state.memory.needs_compression:
@@ -17303,7 +17320,10 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         picture_for(engine, look),
         config.reply_corrections,
         partial(engine.objection, look),
+        may_shorten(state),
     )
+    if answer.overflow:
+        shorten_memory(engine, state)
     record = ActionRecord(state.turn, screenshot=look.screenshot, response_text=answer.said)
     if answer.act is None:
         lost = replace(record, tool="no_call", result=NO_USABLE_CALL)

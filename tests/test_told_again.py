@@ -48,6 +48,36 @@ class ToldAgain(EngineCase):
         sizes = [len(json.dumps(request)) for request in engine.voice.server.requests]
         self.assertLess(max(sizes[20:]), 1.3 * max(sizes[:20]))
 
+    def test_what_outgrows_the_context_in_the_middle_of_a_run_is_archived(self) -> None:
+        most = 0
+
+        def decide(request: Request) -> Request:
+            size = len(json.dumps(request["messages"]))
+            if size > most > 0:
+                raise agent.ModelError("The context is full.", "context")
+            if role_of(request) == "planner":
+                return said_call("update_execution_plan", instructions="Click them all.")
+            place = [len(engine.voice.server.requests), 5]
+            return said_call("click_screen_element", element_name="x", position=place)
+
+        engine, state = self.engine(decide, max_steps=12, memory_compression_threshold=40)
+        agent.run_agent(engine, state)
+        most = max(len(json.dumps(r["messages"])) for r in engine.voice.server.requests)
+        engine, state = self.engine(decide, max_steps=30, memory_compression_threshold=40)
+        outcome = agent.run_agent(engine, state)
+        self.assertEqual(outcome.kind, "max_steps")
+        self.assertTrue(self.records(engine, "model_failed"))
+        self.assertGreater(len(self.records(engine, "archive")), 1)
+
+    def test_a_context_without_room_for_the_least_ends_the_run(self) -> None:
+        def decide(request: Request) -> Request:
+            raise agent.ModelError("The context is full.", "context")
+
+        engine, state = self.engine(decide, max_steps=30)
+        with self.assertRaises(agent.ModelError):
+            agent.run_agent(engine, state)
+        self.assertEqual(len(engine.voice.server.requests), 1)
+
 
 if __name__ == "__main__":
     unittest.main()
