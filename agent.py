@@ -13085,12 +13085,15 @@ def native_step(record: ActionRecord) -> str:
     """A turn in one line, as the grammars tell earlier steps, and what it failed in."""
     said = record.response_text or f"{record.tool} {record.args}"
     line = cut(" ".join(said.split()), STEP_CHARS)
-    done = record.changed is not None
-    if record.changed is False:
-        line += " (the screen did not change)"
-    elif not done and record.result:
-        line += f" ({cut(record.result, STEP_CHARS)})"
-    return line
+    effect = unseen_effect(record)
+    return f"{line} ({cut(effect, STEP_CHARS)})" if effect else line
+
+
+def unseen_effect(record: ActionRecord) -> str:
+    """What came of a turn, where the picture after it does not show that; or nothing."""
+    if record.changed is None:
+        return record.result
+    return "" if record.changed else "the screen did not change"
 
 
 def earlier_steps_text(steps: Sequence[str]) -> str:
@@ -13103,13 +13106,19 @@ def earlier_steps_text(steps: Sequence[str]) -> str:
 
 
 def native_notes(state: AgentState, config: Config) -> str:
-    """What the picture does not tell: a dry run, the last thought, what the program itself did."""
+    """What the picture does not tell: a dry run, the last thought, what else came of the last step.
+
+    Earlier replies are shown as they were, so that a refused one would be repeated for ever.
+    """
     lines = []
     last = state.memory.get_last_action_for_validation()
     if config.dry_run:
         lines.append(DRY_RUN)
     if last and last.reasoning:
         lines.append(f"Your last thought: {cut(last.reasoning, THOUGHT_CHARS)}")
+    effect = unseen_effect(last) if last else ""
+    if effect:
+        lines.append(f"Your last step: {cut(effect, EVIDENCE_CHARS)}")
     if last and state.memory.last_recovery_turn == last.turn:
         lines.append(RECOVERED)
     if state.stalled >= config.stall_tell:
@@ -16829,9 +16838,9 @@ def _switched(value: object) -> object:
     return not value if isinstance(value, bool) else value
 
 
-def native_steps(state: AgentState, room_chars: int) -> list[str]:
-    """The steps so far, one line each; the oldest give way where there is no room for all."""
-    lines = [native_step(record) for record in state.memory.active_history]
+def native_steps(records: Iterable[ActionRecord], room_chars: int) -> list[str]:
+    """Steps, one line each; the oldest give way where there is no room for all."""
+    lines = [native_step(record) for record in records]
     kept: list[str] = []
     for line in reversed(lines):
         room_chars -= len(line)
@@ -16856,6 +16865,7 @@ class NativeTurn:
 
     image: bytes
     reply: str
+    number: int
 
 
 @dataclass
@@ -16910,7 +16920,7 @@ def native_turn(engine: Engine, state: AgentState, native: Native, task: str) ->
         lost = replace(record, tool="no_call", result=NO_USABLE_CALL)
         note_action(engine, state, lost)
         return escalate(engine, state, progress=False)
-    keep_turn(engine, native, NativeTurn(look.base64, answer.reply))
+    keep_turn(engine, native, NativeTurn(look.base64, answer.reply, state.turn))
     call = answer.call
     record = replace(
         record,
@@ -16938,9 +16948,9 @@ def native_messages(
     if listed:
         notes = f"{notes}\n{listed_text(listed)}".strip()
     room = room_of_steps(engine, native, look, task + notes)
-    steps = native_steps(state, room)
-    number = len(steps) - len(native.shown)
-    told = steps[:number]
+    first_shown = native.shown[0].number if native.shown else state.turn
+    before = [record for record in state.memory.active_history if record.turn < first_shown]
+    told = native_steps(before, room)
     words = grammar.first_text(task, told)
     if told and "{steps}" not in grammar.question:
         words += earlier_steps_text(told)
