@@ -16668,16 +16668,24 @@ def may_recover(engine: Engine, state: AgentState) -> bool:
     return state.memory.should_recover(state.turn, engine.config.loop_recovery_cooldown)
 
 
+RECOVER = "recover"
+
+
 def recover_from_loop(engine: Engine, state: AgentState) -> None:
     """Presses the recovery keys."""
     turn = state.turn
     state.memory.mark_recovery(turn)
     engine.eyes.forget()  # the Start button has its place on a whole picture
     look = engine.eyes.look(turn, f"turn_{turn:04d}_recovery")
-    call = ToolCall("recover", {})
-    keys = Act("recover", NoArgs(), call)
+    call = ToolCall(RECOVER, {})
+    keys = Act(RECOVER, NoArgs(), call)
     deed = engine.perform(keys, look, turn)
     engine.tell_turn(turn, "program", "recovery keys", deed.result)
+
+
+def ends_recovery(pending: ActionRecord | None, record: Record) -> bool:
+    """Whether a record is the end of the recovery keys, which no action of a model follows."""
+    return isinstance(record, ResultRecord) and pending is not None and pending.tool == RECOVER
 
 
 def resume(engine: Engine, state: AgentState) -> None:
@@ -16698,7 +16706,7 @@ def resume(engine: Engine, state: AgentState) -> None:
                 json.dumps(record.args),
                 UNKNOWN_RESULT,
             )
-        elif isinstance(record, ActionRecord):
+        elif isinstance(record, ActionRecord) or ends_recovery(pending, record):
             pending = None
     name = engine.logger.folder.name
     sentences = [f"Going on with {name} after turn {state.turn}."]
@@ -17343,6 +17351,11 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     return follow_executor(engine, state, answer.act, look, record)
 
 
+# How the words begin that a model may give as the status of a goal which it has done or gives up:
+# few servers hold it to the three that its tool lists.
+STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
+
+
 def follow_executor(
     engine: Engine, state: AgentState, act: Act, look: Look, record: ActionRecord
 ) -> Outcome | None:
@@ -17357,7 +17370,7 @@ def follow_executor(
         status = args.completion_status
         result = goal_text(args.goal_identifier, status)
         record = replace(record, evidence=args.evidence)
-        if status.upper().startswith(("DONE", "COMPLETE", "BLOCKED")):
+        if status.upper().startswith(STATUS_FOR_REVIEW):
             state.needs_review = True
         else:
             progress = is_watching(engine, state, look)
