@@ -5758,17 +5758,20 @@ class WindowsDesktop:
 ####################################################################################################
 
 
-# The keys of VK_MAP that people and models also call by other names. (numpad0 to numpad9 and a
-# single blank are added below.)
+# The keys of VK_MAP that people and models also call by other names, such as winleft in pyautogui
+# and Super_L in X11. (numpad0 to numpad9 and a single blank are added below.)
 KEY_SPELLINGS = {
-    "ctrl": "control ctl strg",
+    "shift": "shiftleft shiftl",
+    "rshift": "shiftright shiftr",
+    "ctrl": "control ctl strg ctrlleft controll",
     "lctrl": "lcontrol",
-    "rctrl": "rcontrol",
-    "alt": "option",
-    "ralt": "altgr",
-    "win": "windows super meta cmd command lwin",
+    "rctrl": "rcontrol ctrlright controlr",
+    "alt": "option altleft altl",
+    "ralt": "altgr altright altr",
+    "win": "windows super meta cmd command lwin winleft superl",
+    "rwin": "winright superr",
     "escape": "esc",
-    "enter": "return ret newline",
+    "enter": "return ret newline kpenter",
     "space": "spacebar",
     "backspace": "bksp back",
     "delete": "del",
@@ -5791,7 +5794,7 @@ KEY_SPELLINGS = {
     "numdivide": "divide",
     "numdecimal": "decimal",
     "-": "minus",
-    "=": "equals",
+    "=": "equals equal",
     ",": "comma",
     ".": "period dot",
     "/": "slash",
