@@ -5869,17 +5869,20 @@ class WindowsDesktop:
 ####################################################################################################
 
 
-# The keys of VK_MAP that people and models also call by other names. (numpad0 to numpad9 and a
-# single blank are added below.)
+# The keys of VK_MAP that people and models also call by other names, such as winleft in pyautogui
+# and Super_L in X11. (numpad0 to numpad9 and a single blank are added below.)
 KEY_SPELLINGS = {
-    "ctrl": "control ctl strg",
+    "shift": "shiftleft shiftl",
+    "rshift": "shiftright shiftr",
+    "ctrl": "control ctl strg ctrlleft controll",
     "lctrl": "lcontrol",
-    "rctrl": "rcontrol",
-    "alt": "option",
-    "ralt": "altgr",
-    "win": "windows super meta cmd command lwin",
+    "rctrl": "rcontrol ctrlright controlr",
+    "alt": "option altleft altl",
+    "ralt": "altgr altright altr",
+    "win": "windows super meta cmd command lwin winleft superl",
+    "rwin": "winright superr",
     "escape": "esc",
-    "enter": "return ret newline",
+    "enter": "return ret newline kpenter",
     "space": "spacebar",
     "backspace": "bksp back",
     "delete": "del",
@@ -5902,7 +5905,7 @@ KEY_SPELLINGS = {
     "numdivide": "divide",
     "numdecimal": "decimal",
     "-": "minus",
-    "=": "equals",
+    "=": "equals equal",
     ",": "comma",
     ".": "period dot",
     "/": "slash",
@@ -6092,6 +6095,7 @@ def _further_chords(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 AXIS: Schema = {"type": "integer", "minimum": 0, "maximum": GRID}
+TEXT_ITEMS: Schema = {"type": "string"}
 KINDS: dict[object, Kind] = {
     str: Kind({"type": "string"}, str),
     Label: Kind({"type": "string"}, str),
@@ -6102,7 +6106,7 @@ KINDS: dict[object, Kind] = {
     ProgramName: Kind({"type": "string"}, str),
     WindowTitle: Kind({"type": "string"}, str),
     Chord: Kind({"type": "string"}, _chord),
-    tuple[Chord, ...]: Kind({"type": "array", "items": {"type": "string"}}, _further_chords),
+    tuple[Chord, ...]: Kind({"type": "array", "items": TEXT_ITEMS}, _further_chords),
     bool: Kind({"type": "boolean"}, bool),
     int: Kind({"type": "integer"}, int),
     # With the numbers of items a server's grammar makes an empty place impossible.
@@ -6113,7 +6117,7 @@ KINDS: dict[object, Kind] = {
     tuple[int, ...]: Kind(
         {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 1}, tuple
     ),
-    tuple[str, ...]: Kind({"type": "array", "items": {"type": "string"}, "maxItems": 5}, tuple),
+    tuple[str, ...]: Kind({"type": "array", "items": TEXT_ITEMS, "maxItems": 5}, tuple),
 }
 KINDS[Coordinate | None] = KINDS[Coordinate]
 
@@ -8884,6 +8888,7 @@ _FAULTS = {
         " and check that it is a model server",
     ),
     "loading": Fault(10, "is still loading its model; wait a little and start again"),
+    "unread_call": Fault(0, "could not read the model's call ({})"),
     "server": Fault(
         10,
         "is busy, failed or lost its model ({}); look at its log, the free memory"
@@ -8891,12 +8896,25 @@ _FAULTS = {
     ),
 }
 
+# In a message, what the server said of a call that it could not read and did not pass on.
+UNREAD_CALL = "unread_call"
+
 # What stays as it is, however often and with whatever picture a run asks.
 PERMANENT_FAULTS = ("context", "no_vision", "no_tools")
 
 # What servers say, whatever the status; the first match wins. The words come from the bug trackers
 # and the code of LM Studio, llama.cpp, Ollama and vLLM.
 _SAID = (
+    # First, since the model's own words stand in it. Asked the same, the model may do the same for
+    # ever: llama.cpp#20761, ollama#13710, and #17647, where only the words of Go's JSON are left.
+    (
+        "unread_call",
+        re.compile(
+            r"(?i)failed to parse input at pos"
+            r"|(parse|parsing) ([\w-]+ ){0,2}tool call(?! arguments as json)"
+            r"|unexpected end of json|invalid character .{1,20} (after|in|looking for) "
+        ),
+    ),
     (
         "context",
         re.compile(
@@ -9041,6 +9059,12 @@ def _is_hidden_overflow(reply: Reply, context_length: int | None) -> bool:
         return False
     used = (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
     return used >= context_length
+
+
+def _unread(said: str, seconds: float) -> Reply:
+    """The reply of a model whose call its server could not read."""
+    message: JsonDict = {"role": "assistant", "content": "", UNREAD_CALL: said}
+    return Reply(message, None, Usage(), model="", seconds=seconds, tries=1)
 
 
 def _error_text(value: object) -> str:
@@ -9462,10 +9486,17 @@ class ModelServer:
     def complete(self, body: bytes) -> Reply:
         """Posts a chat completion request, whose JSON is `body`; raises ModelError and Stopped.
 
-        Asking again is safe, since nothing on the desktop changes by it.
+        Asking again is safe, since nothing on the desktop changes by it. A call that the server
+        could not read is a reply without one, so that the model hears of it.
         """
         path = self.url._replace(scheme="", netloc="").geturl()
-        asked = self._ask(path, body)
+        began = self.clock.now()
+        try:
+            asked = self._ask(path, body)
+        except ModelError as error:
+            if error.kind != UNREAD_CALL:
+                raise
+            return _unread(str(error), self.clock.now() - began)
         choice = _first_choice(asked.value)
         reason = choice.get("finish_reason")
         reply = Reply(
@@ -9794,6 +9825,19 @@ def cut_repetition(text: str) -> str:
         place = max(done, place + _STEP_CHARS)
     parts.append(text[done:])
     return "".join(parts)
+
+
+def _texts(message: object) -> Iterator[str]:
+    """Every text in a reply, whatever its shape; without recursion, since it can be that deep."""
+    waiting = [message]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
 
 
 def _end_without_token(text: str, end: int) -> int:
@@ -10179,6 +10223,10 @@ def _spoken_calls(text: str, closable: bool) -> list[object]:
     raise ReplyError("The reply repeats its tags without end.", "repetition")
 
 
+# What shows that words were meant as a call.
+_ATTEMPT = re.compile(r'<tool_call|<function|\[TOOL_REQUEST|"(?:name|arguments|parameters)"\s*:')
+
+
 def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]:
     """All call objects of a reply, in order, as written; ReplyError when there is none.
 
@@ -10186,6 +10234,8 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
     a limit has cut it: a cut text may look like another call. The reasoning comes last, and only if
     there is no text.
     """
+    if message.get(UNREAD_CALL):
+        raise ReplyError("The server could not read the call.", "invalid_json")
     native = message.get("tool_calls") or message.get("function_call")
     if isinstance(native, list) and native:
         return native
@@ -10197,6 +10247,8 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
     said = message_text(message.get("content"))
     if said.strip():
         calls = _spoken_calls(said, is_whole)
+        if not calls and _ATTEMPT.search(said):
+            raise ReplyError("The call stands among other words; send it alone.", "no_call")
         if not calls:
             raise ReplyError("The reply holds no tool call.", "no_call")
     else:
@@ -10219,6 +10271,15 @@ def _call_in_reasoning(message: JsonObject) -> list[object]:
     if not thought.endswith(_CLOSING_TAGS):
         return []
     return _spoken_calls(thought, closable=False)
+
+
+# What looks like the beginning of a call, which no text that is told again may hold.
+_CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|^[^\S\n]*[\[{]", re.MULTILINE)
+
+
+def without_calls(text: str) -> str:
+    """What a reply's text says before anything that may be a call, whole or broken."""
+    return _CALL_BEGINS.split(text, maxsplit=1)[0].strip()
 
 
 def _name_and_arguments(call: object) -> tuple[object, object]:
@@ -10262,8 +10323,9 @@ _FLAGS = {"true": True, "false": False}
 _WANTED = {  # what a property's type takes
     "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
     "array": "a list such as [1, 2]",
-    "integer": "a whole number in its range",
-    "string": "a text of whole characters",
+    "texts": 'a list such as ["one", "two"]',
+    "integer": "a whole number",
+    "string": "a text of whole characters, no list",
     "boolean": "true or false",
 }
 _ADVICE = {  # what to do about a kind of error
@@ -10282,9 +10344,6 @@ _WRITTEN_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
 
 # A name that a history can hold without a server's refusing it.
 _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
-
-# What shows that words were meant as a call.
-_ATTEMPT = re.compile(r'<tool_call|<function|\[TOOL_REQUEST|"(?:name|arguments|parameters)"\s*:')
 
 
 def _decoded_twice(value: object) -> object:
@@ -10468,6 +10527,8 @@ def _read(schema: _Schema, value: object) -> object:
         value = _spelled_list(value)
     if schema["items"] == AXIS:
         return _read_place(value)
+    if isinstance(value, str) and schema["items"] == TEXT_ITEMS:
+        value = [value]  # one text is a list of one
     return _read_list(schema, value)
 
 
@@ -10505,15 +10566,28 @@ def _with_axes(given: _Arguments, properties: _Properties) -> _Arguments:
         return given
     grid = _on_grid(list(axes.values()))
     if not grid:
-        raise _unfit(", ".join(axes), "place", axes)
+        raise _unfit(", ".join(axes), _WANTED["place"], axes)
     read = dict(zip(axes, grid, strict=True))
     return {**given, **read}
 
 
 def _unfit(name: str, wanted: str, value: object) -> ReplyError:
-    """The error for a value that is not what an argument takes (a key of _WANTED)."""
-    kind = "invalid_box" if wanted == "place" else "invalid_args"
-    return ReplyError(f"{name} must be {_WANTED[wanted]}, not {value!r:.60}.", kind)
+    """The error for a value that is not what an argument takes."""
+    kind = "invalid_box" if wanted == _WANTED["place"] else "invalid_args"
+    return ReplyError(f"{name} must be {wanted}, not {value!r:.60}.", kind)
+
+
+def _wanted_by(schema: _Schema) -> str:
+    """What a property takes, in words."""
+    items = schema.get("items")
+    if items == AXIS:
+        return _WANTED["place"]
+    if items == TEXT_ITEMS:
+        return _WANTED["texts"]
+    words = _WANTED[schema["type"]]
+    if "maximum" in schema:
+        words += f" from {schema['minimum']} to {schema['maximum']}"
+    return words
 
 
 def _read_each(given: _Arguments, properties: _Properties) -> _Arguments:
@@ -10522,11 +10596,9 @@ def _read_each(given: _Arguments, properties: _Properties) -> _Arguments:
     for name, schema in properties.items():
         if name in given:
             found[name] = _read(schema, given[name])
-    places = _places_of(properties)
     for name, value in found.items():
         if value is None:
-            wanted = "place" if name in places else properties[name]["type"]
-            raise _unfit(name, wanted, given[name])
+            raise _unfit(name, _wanted_by(properties[name]), given[name])
     return found
 
 
@@ -10547,6 +10619,15 @@ def _checked(given: _Arguments, properties: _Properties) -> _Arguments:
     given = _with_place(given, properties)
     given = _with_axes(given, properties)
     return _read_each(given, properties)
+
+
+def _without_blanks(given: _Arguments, required: Sequence[object]) -> _Arguments:
+    """The arguments but those that may be left out and hold nothing, as "" and [] do."""
+    kept: _Arguments = {}
+    for name, value in given.items():
+        if name in required or value not in ("", []):
+            kept[name] = value
+    return kept
 
 
 def _schemas(tools: ToolList) -> dict[str, _Schema]:
@@ -10585,10 +10666,11 @@ def _certain_call(message: JsonObject, finish_reason: str | None, tools: ToolLis
     name, value = _name_and_arguments(call)
     tool = _tool_named(name, schemas)
     properties = json_object(schemas[tool].get("properties"))
-    given = _arguments(value, tool, properties)
+    required = json_list(schemas[tool].get("required"))
+    given = _without_blanks(_arguments(value, tool, properties), required)
     arguments = _checked(given, properties)
-    for required in json_list(schemas[tool].get("required")):
-        _require(required, arguments)
+    for name_of_argument in required:
+        _require(name_of_argument, arguments)
     identity = json_object(call).get("id")
     if not isinstance(identity, str):
         identity = ""
@@ -10618,19 +10700,6 @@ def _explained(caught: ReplyError, message: object, finish_reason: str | None) -
     if finish_reason in _CUT_REASONS:
         return ReplyError("The reply was cut before a call was complete.", "cut")
     return caught
-
-
-def _texts(message: object) -> Iterator[str]:
-    """Every text in a reply, whatever its shape; without recursion, since it can be that deep."""
-    waiting = [message]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
 
 
 def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolCall]:
@@ -12756,7 +12825,8 @@ def planner_question(state: AgentState, config: Config, form: ReportForm) -> str
         " Give the next instruction."
     )
     if state.memory.needs_compression:
-        turns = [record.turn for record in state.memory.active_history]
+        # Not the last one: the executor is to check what came of it.
+        turns = [record.turn for record in state.memory.active_history[:-1]]
         question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
     elif not state.execution_instructions:
         question = "Analyse the task, make a plan and give the first instruction."
@@ -13175,12 +13245,15 @@ def native_step(record: ActionRecord) -> str:
     """A turn in one line, as the grammars tell earlier steps, and what it failed in."""
     said = record.response_text or f"{record.tool} {record.args}"
     line = cut(" ".join(said.split()), STEP_CHARS)
-    done = record.changed is not None
-    if record.changed is False:
-        line += " (the screen did not change)"
-    elif not done and record.result:
-        line += f" ({cut(record.result, STEP_CHARS)})"
-    return line
+    effect = unseen_effect(record)
+    return f"{line} ({cut(effect, STEP_CHARS)})" if effect else line
+
+
+def unseen_effect(record: ActionRecord) -> str:
+    """What came of a turn, where the picture after it does not show that; or nothing."""
+    if record.changed is None:
+        return record.result
+    return "" if record.changed else "the screen did not change"
 
 
 def earlier_steps_text(steps: Sequence[str]) -> str:
@@ -13193,13 +13266,19 @@ def earlier_steps_text(steps: Sequence[str]) -> str:
 
 
 def native_notes(state: AgentState, config: Config) -> str:
-    """What the picture does not tell: a dry run, the last thought, what the program itself did."""
+    """What the picture does not tell: a dry run, the last thought, what else came of the last step.
+
+    Earlier replies are shown as they were, so that a refused one would be repeated for ever.
+    """
     lines = []
     last = state.memory.get_last_action_for_validation()
     if config.dry_run:
         lines.append(DRY_RUN)
     if last and last.reasoning:
         lines.append(f"Your last thought: {cut(last.reasoning, THOUGHT_CHARS)}")
+    effect = unseen_effect(last) if last else ""
+    if effect:
+        lines.append(f"Your last step: {cut(effect, EVIDENCE_CHARS)}")
     if last and state.memory.last_recovery_turn == last.turn:
         lines.append(RECOVERED)
     if state.stalled >= config.stall_tell:
@@ -14101,11 +14180,12 @@ def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> by
 
 
 def reply_lines(message: JsonDict) -> list[str]:
-    """A reply in words for the log: what it thought, said and called."""
+    """A reply in words for the log: what it thought, said and called, and what was lost of it."""
     said = message_text(message.get("content"))
     parts = [
         ("thinks", thoughts(message)),
         ("says", strip_think(said)),
+        ("lost", str(message.get(UNREAD_CALL, ""))),
     ]
     for call in json_list(message.get("tool_calls")):
         function = json_object(json_object(call).get("function"))
@@ -14164,6 +14244,7 @@ class Answer:
     act: Act | None
     said: str
     requests: int
+    overflow: bool = False  # whether the context was too small for the request
 
 
 @dataclass
@@ -14411,19 +14492,21 @@ class Voice:
         image: bytes,
         corrections: int,
         objection: Callable[[Act], str] = lambda _: "",
+        shrinks: bool = False,
     ) -> Answer:
         """Asks until a call can be read, with so many short corrections on the cached prompt.
 
+        `shrinks` says that the context can be made shorter where the model has no room for it.
         An `objection` to an act, if it is a text, is such a correction, too.
         """
         tools = self.profile.schemas(role)
         messages = [self._placed(context, question, image)]
         said = ""
         for number in range(1, corrections + 2):
-            reply = self.ask(role, messages)
+            reply = self.ask(role, messages, shrinks)
             if isinstance(reply, ModelError):
-                return Answer(None, "", number)
-            said = cut_repetition(strip_think(reply.text))
+                return Answer(None, "", number, reply.kind == "context")
+            said = without_calls(cut_repetition(strip_think(reply.text)))
             try:
                 call = read_call(reply.message, reply.finish_reason, tools)
                 act = self.profile.vocabulary.parse(call)
@@ -16720,6 +16803,17 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
     return archive(engine, state, summary, patterns, turns)
 
 
+def may_shorten(state: AgentState) -> bool:
+    """Whether archiving would make a request shorter that has no room in the context."""
+    return len(state.memory.active_history) > 1
+
+
+def shorten_memory(engine: Engine, state: AgentState) -> None:
+    """Archives the older half of the active actions."""
+    active = len(state.memory.active_history)
+    archive_by_itself(engine, state, active // 2)
+
+
 def escalate(
     engine: Engine,
     state: AgentState,
@@ -16773,16 +16867,24 @@ def may_recover(engine: Engine, state: AgentState) -> bool:
     return state.memory.should_recover(state.turn, engine.config.loop_recovery_cooldown)
 
 
+RECOVER = "recover"
+
+
 def recover_from_loop(engine: Engine, state: AgentState) -> None:
     """Presses the recovery keys."""
     turn = state.turn
     state.memory.mark_recovery(turn)
     engine.eyes.forget()  # the Start button has its place on a whole picture
     look = engine.eyes.look(turn, f"turn_{turn:04d}_recovery")
-    call = ToolCall("recover", {})
-    keys = Act("recover", NoArgs(), call)
+    call = ToolCall(RECOVER, {})
+    keys = Act(RECOVER, NoArgs(), call)
     deed = engine.perform(keys, look, turn)
     engine.tell_turn(turn, "program", "recovery keys", deed.result)
+
+
+def ends_recovery(pending: ActionRecord | None, record: Record) -> bool:
+    """Whether a record is the end of the recovery keys, which no action of a model follows."""
+    return isinstance(record, ResultRecord) and pending is not None and pending.tool == RECOVER
 
 
 def resume(engine: Engine, state: AgentState) -> None:
@@ -16803,7 +16905,7 @@ def resume(engine: Engine, state: AgentState) -> None:
                 shown_args(record.args),
                 UNKNOWN_RESULT,
             )
-        elif isinstance(record, ActionRecord):
+        elif isinstance(record, ActionRecord) or ends_recovery(pending, record):
             pending = None
     name = engine.logger.folder.name
     sentences = [f"Going on with {name} after turn {state.turn}."]
@@ -16944,9 +17046,9 @@ def _switched(value: object) -> object:
     return not value if isinstance(value, bool) else value
 
 
-def native_steps(state: AgentState, room_chars: int) -> list[str]:
-    """The steps so far, one line each; the oldest give way where there is no room for all."""
-    lines = [native_step(record) for record in state.memory.active_history]
+def native_steps(records: Iterable[ActionRecord], room_chars: int) -> list[str]:
+    """Steps, one line each; the oldest give way where there is no room for all."""
+    lines = [native_step(record) for record in records]
     kept: list[str] = []
     for line in reversed(lines):
         room_chars -= len(line)
@@ -16971,6 +17073,7 @@ class NativeTurn:
 
     image: bytes
     reply: str
+    number: int
 
 
 @dataclass
@@ -17025,7 +17128,7 @@ def native_turn(engine: Engine, state: AgentState, native: Native, task: str) ->
         lost = replace(record, tool="no_call", result=NO_USABLE_CALL)
         note_action(engine, state, lost)
         return escalate(engine, state, progress=False)
-    keep_turn(engine, native, NativeTurn(look.base64, answer.reply))
+    keep_turn(engine, native, NativeTurn(look.base64, answer.reply, state.turn))
     call = answer.call
     record = replace(
         record,
@@ -17053,9 +17156,9 @@ def native_messages(
     if listed:
         notes = f"{notes}\n{listed_text(listed)}".strip()
     room = room_of_steps(engine, native, look, task + notes)
-    steps = native_steps(state, room)
-    number = len(steps) - len(native.shown)
-    told = steps[:number]
+    first_shown = native.shown[0].number if native.shown else state.turn
+    before = [record for record in state.memory.active_history if record.turn < first_shown]
+    told = native_steps(before, room)
     words = grammar.first_text(task, told)
     if told and "{steps}" not in grammar.question:
         words += earlier_steps_text(told)
@@ -17354,7 +17457,10 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
         planner_question(state, config, form),
         b"",
         max(0, left - 1),
+        shrinks=may_shorten(state),
     )
+    if answer.overflow:
+        shorten_memory(engine, state)
     state.planner_streak += answer.requests
     done = follow_planner(engine, state, answer)
     if archiving and state.memory.needs_compression:
@@ -17432,13 +17538,21 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         picture_for(engine, look),
         config.reply_corrections,
         partial(engine.objection, look),
+        may_shorten(state),
     )
+    if answer.overflow:
+        shorten_memory(engine, state)
     record = ActionRecord(state.turn, screenshot=look.screenshot, response_text=answer.said)
     if answer.act is None:
         lost = replace(record, tool="no_call", result=NO_USABLE_CALL)
         note_action(engine, state, lost)
         return escalate(engine, state, progress=False)
     return follow_executor(engine, state, answer.act, look, record)
+
+
+# How the words begin that a model may give as the status of a goal which it has done or gives up:
+# few servers hold it to the three that its tool lists.
+STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
 
 
 def follow_executor(
@@ -17455,7 +17569,7 @@ def follow_executor(
         status = args.completion_status
         result = goal_text(args.goal_identifier, status)
         record = replace(record, evidence=args.evidence)
-        if status.upper().startswith(("DONE", "COMPLETE", "BLOCKED")):
+        if status.upper().startswith(STATUS_FOR_REVIEW):
             state.needs_review = True
         else:
             progress = is_watching(engine, state, look)
@@ -17496,8 +17610,6 @@ def follow_executor(
 ROOM_STEPS = 12  # for which one condensing makes room, where the context allows that
 STEP_TOKENS = 150  # of a step without its picture, until the server's counts tell
 
-# A broken call is no call; what looks like the beginning of one is not repeated to the model.
-_CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|^[^\S\n]*[\[{]", re.MULTILINE)
 # The error types that `002_...` describes, for kinds that are told apart more finely here.
 ERROR_TYPES = {
     "cut": "invalid_json",
@@ -17590,12 +17702,12 @@ class Conversation:
             }
             answers.append(Message("tool", content, more=named))
             content = json.dumps(refusal("too_many_tool_calls", ONE_CALL_ONLY))
-        words = _without_calls(said[:2000])
+        words = without_calls(said[:2000])
         step = Message(
             "assistant",
             words,
             more={"tool_calls": shown},
-            thought=_without_calls(thought),
+            thought=without_calls(thought),
         )
         self.messages += [step, *answers]
 
@@ -17644,10 +17756,6 @@ class Conversation:
 def _all_but(messages: list[Message], number: int) -> list[Message]:
     """All but the last `number` of them."""
     return messages[: max(0, len(messages) - number)]
-
-
-def _without_calls(text: str) -> str:
-    return _CALL_BEGINS.split(text)[0].strip()
 
 
 def run_chat(engine: Engine, state: AgentState) -> Outcome:
@@ -17729,7 +17837,7 @@ def final_answer(
     note_action(engine, state, ActionRecord(state.turn, "final_answer", said, result))
     chat.silent = 0
     chat.refused += 1
-    chat.messages.append(Message("assistant", _without_calls(said[:2000]) or NO_CALL))
+    chat.messages.append(Message("assistant", without_calls(said[:2000]) or NO_CALL))
     chat.messages.append(Message("user", f"{result} {GO_ON_BY_A_CALL}"))
     make_room(engine, state, chat, reply)
     return outcome or escalate(engine, state, progress=False)
@@ -18286,9 +18394,16 @@ def run_native(engine: Engine, state: AgentState) -> Outcome:
     """One role with the whole task, in its own grammar, or with tools where that is not known."""
     native = begin_native(engine)
     if native is None:
-        return run_turns(engine, state, partial(execute_turn, engine, state))
+        return run_turns(engine, state, partial(turn_without_planner, engine, state))
     take_turn = partial(native_turn, engine, state, native, state.task)
     return run_turns(engine, state, take_turn)
+
+
+def turn_without_planner(engine: Engine, state: AgentState) -> Outcome | None:
+    """The executor's turn where nobody is asked to archive: it would outgrow the context."""
+    if state.memory.needs_compression:
+        archive_by_itself(engine, state, engine.config.memory_keep_actions)
+    return execute_turn(engine, state)
 
 
 def run_agent(engine: Engine, state: AgentState) -> Outcome:

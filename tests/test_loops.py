@@ -136,6 +136,7 @@ class Reviewing(EngineCase):
             ("DONE", "pepe"),
             ("blocked", "pepe"),
             ("COMPLETED", "pepe"),
+            ("Failed", "pepe"),
             ("IN_PROGRESS", "peee"),
         ):
             with self.subTest(status=status):

@@ -160,7 +160,7 @@ class Room(NativeCase):
         assert native
         alone = agent.room_of_steps(engine, native, look, "")
         self.assertEqual(agent.room_of_steps(engine, native, look, "x" * 4000), alone - 4000)
-        native.shown.append(agent.NativeTurn(look.base64, "y" * 400))
+        native.shown.append(agent.NativeTurn(look.base64, "y" * 400, 1))
         picture = agent.picture_of(look).pixels // native.grammar.picture.factor**2
         room = agent.room_of_steps(engine, native, look, "")
         self.assertEqual(room, alone - 400 - 4 * picture)

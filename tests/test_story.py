@@ -361,7 +361,7 @@ class Acting(StoryCase):
         cases = (
             ({"name": "drag", "x1": 5, "y1": 5, "x2": 5, "y2": 5}, "too close together"),
             ({"name": "drag", "x1": 5, "y1": 5}, "x2 is missing"),
-            ({"name": "click", "x1": 1001, "y1": 5}, "x1 must be a whole number in its range"),
+            ({"name": "click", "x1": 1001, "y1": 5}, "x1 must be a whole number from 0 to 1000"),
             ({"name": "click", "x1": -1, "y1": 5}, "x1 must be"),
             ({"name": "click", "x1": 5.5, "y1": 5}, "x1 must be"),
             ({"name": "click", "x1": "five", "y1": 5}, "x1 must be"),

@@ -1,0 +1,34 @@
+"""A run that ended after its recovery keys goes on without an act that it knows nothing of."""
+
+from __future__ import annotations
+
+import unittest
+
+import agent
+from tests.scripted import PLAN, EngineCase
+
+
+class Recovered(EngineCase):
+    def resumed(self, *records: agent.Record) -> list[agent.ActionRecord]:
+        """The active actions of a run that is resumed after these records."""
+        engine, _ = self.engine(lambda r: PLAN)
+        for record in records:
+            engine.logger.record(record)
+        again, state = self.engine(lambda r: PLAN, old=engine.logger.folder)
+        agent.resume(again, state)
+        return state.memory.active_history
+
+    def test_recovery_keys_with_a_result_are_no_unknown_act(self) -> None:
+        keys = agent.IntentRecord(turn=3, tool=agent.RECOVER)
+        self.assertEqual(self.resumed(keys, agent.ResultRecord(turn=3)), [])
+
+    def test_recovery_keys_without_one_and_any_other_act_are(self) -> None:
+        keys = agent.IntentRecord(turn=3, tool=agent.RECOVER)
+        (unknown,) = self.resumed(keys)
+        self.assertEqual(unknown.result, agent.UNKNOWN_RESULT)
+        click = agent.IntentRecord(turn=3, tool="click")
+        self.assertEqual(len(self.resumed(click, agent.ResultRecord(turn=3))), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
