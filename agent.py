@@ -97,6 +97,7 @@ ROOMS
     Demo model - the model of the demo, which finds its way by the pixels, and its server
     Bench targets - drawn screens with one thing to find, to read or to judge in each
     Bench - what is asked of a model to measure it, and what its replies are worth
+    Bench journal - one line a request, so that a bench that was killed goes on
     Bench result - what the lines of a bench come to: figures, and advice in plain words
     Bench page - the files that a bench leaves, and several of them side by side
     Terminal - what a person sees and says while it runs
@@ -24392,7 +24393,9 @@ def _bench_sampling(config: Config, acting: bool) -> JsonDict:
     return settings
 
 
-# -- the journal: one line a request, so that a bench that was killed goes on
+####################################################################################################
+# Bench journal - one line a request, so that a bench that was killed goes on
+####################################################################################################
 
 BENCH_JOURNAL = "bench.jsonl"
 BENCH_RESULT = "bench.json"
@@ -24440,9 +24443,10 @@ def bench_folder(root: Path, about: JsonDict) -> Path:
     Raises ConfigError if none can be made.
     """
     for folder in bench_folders(root):
-        finished = (folder / BENCH_RESULT).exists()
-        if not finished and _read_bench(folder).about == about:
-            return folder
+        with suppress(OSError):  # what cannot be read is not gone on with
+            finished = (folder / BENCH_RESULT).exists()
+            if not finished and _read_bench(folder).about == about:
+                return folder
     try:
         root.mkdir(parents=True, exist_ok=True)
         folder = _new_bench_folder(root)
@@ -24475,21 +24479,55 @@ class BenchJournal(NamedTuple):
 
 
 def _read_bench(folder: Path) -> BenchJournal:
-    """The journal of a bench; what cannot be read in it is left out, and asked again."""
+    """The journal of a bench; a line that cannot be read is left out, and asked again.
+
+    Raises OSError if the file cannot be read.
+    """
     about: JsonDict = {}
     lines: list[BenchLine] = []
-    size = 0
-    with suppress(OSError):
-        *written, _torn = read_run_file(folder, BENCH_JOURNAL).split(b"\n")
-        size = sum(len(line) + 1 for line in written)
-        for line in written:
-            with suppress(ValueError):
-                entry = json_object(strict_json(line))
-                if "about" in entry:
-                    about = json_object(entry["about"])
-                else:
-                    lines.append(bench_line_of(entry))
+    *written, _torn = read_run_file(folder, BENCH_JOURNAL).split(b"\n")
+    size = sum(len(line) + 1 for line in written)
+    for line in written:
+        with suppress(ValueError):
+            entry = json_object(strict_json(line))
+            if "about" in entry:
+                about = json_object(entry["about"])
+            else:
+                lines.append(bench_line_of(entry))
     return BenchJournal(about, lines, size)
+
+
+@contextmanager
+def _told_of(folder: Path) -> Iterator[None]:
+    """Makes of an OSError with the journal of a bench an AgentError that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise AgentError(
+            f"The measurements in {folder} cannot be kept ({error.strerror}); make sure that there"
+            " is space and start --bench again, which asks nothing twice."
+        ) from None
+
+
+def _trim_bench(folder: Path) -> list[BenchLine]:
+    """The lines that are kept, with a torn last one cut off in the file; raises AgentError.
+
+    A journal that cannot be read now is left as it is, since somebody's measurements are in it.
+    """
+    with _told_of(folder):
+        journal: BenchJournal = patiently(partial(_read_bench, folder))
+        with closing(open_log(folder / BENCH_JOURNAL)) as stream:
+            stream.truncate(journal.size)
+    return journal.lines
+
+
+def _keep_line(folder: Path, line: BenchLine) -> None:
+    """Adds a line to the journal; raises AgentError if it cannot be kept."""
+    with _told_of(folder):
+        # Opened for each line: what a full disk left unwritten must not be tried again at the end.
+        stream: TextIO = patiently(partial(open_log, folder / BENCH_JOURNAL))
+        with closing(stream):
+            stream.write(json.dumps(asdict(line)) + "\n")
 
 
 def run_bench(
@@ -24500,26 +24538,23 @@ def run_bench(
 ) -> Iterator[BenchLine]:
     """The lines of all requests: those that are kept, then each new one as it is measured.
 
-    Raises ModelError and Stopped; what was measured until then is kept.
+    Raises ModelError, Stopped, and AgentError for a full disk; what was measured until then is
+    kept.
     """
-    journal = _read_bench(folder)
-    kept = {line.name: line for line in journal.lines}
+    kept = {line.name: line for line in _trim_bench(folder)}
     wanted = {item.name for item in items}
     yield from (line for name, line in kept.items() if name in wanted)
     left = [item for item in items if item.name not in kept]
     requests = requests_of(left)
     seconds: list[float] = []
-    with closing(open_log(folder / BENCH_JOURNAL)) as stream:
-        stream.truncate(journal.size)
-        for item in left:
-            progress(progress_of_bench(item, requests, seconds))
-            line = bench.measure(item)
-            taken = requests_of([item])
-            requests -= taken
-            seconds.append(line.seconds / taken)
-            stream.write(json.dumps(asdict(line)) + "\n")
-            stream.flush()
-            yield line
+    for item in left:
+        progress(progress_of_bench(item, requests, seconds))
+        line = bench.measure(item)
+        taken = requests_of([item])
+        requests -= taken
+        seconds.append(line.seconds / taken)
+        _keep_line(folder, line)
+        yield line
 
 
 def requests_of(items: Iterable[BenchItem]) -> int:
@@ -25649,7 +25684,7 @@ before it cuts down to 2, as each cut makes the server read the rest anew. A run
 --stats tell how much of the prompts the server took from its cache, if it counts that. See
 keep_last_screenshots, prune_screenshots_at and keep_last_thinks.""",
     "bench": """--bench measures your model on drawn pictures and touches no desktop:
-  --bench quick             in 5 minutes at 5 s a request; without quick it is surer
+  --bench quick             in 4 minutes at 5 s a request; without quick it is surer
   --bench --grammar NAME    asked in that grammar, such as qwen3-vl
   --bench planner chat      the demo's tasks, too, with each of these profiles
   --bench native 4          the same 4 times, asked in the grammar of the model's name
