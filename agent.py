@@ -13600,7 +13600,8 @@ def find_run(root: Path, name: str) -> Path:
     for folder in old_runs(root):
         if not name or str(_run_number(folder)) == number:
             return folder
-    if name and Path(name).is_dir():
+    # Unlike Path.is_dir it answers no for a path that is too long, or that may not be asked for.
+    if name and os.path.isdir(name):
         return Path(name)
     if not name:
         raise ConfigError(f"There is no run in {root} yet; give a task to begin one.")
@@ -25240,7 +25241,7 @@ def read_result(root: Path, name: str) -> JsonDict:
     for folder in bench_folders(root):
         if str(_bench_number(folder)) == number:
             path = folder
-    if path.is_dir():
+    if os.path.isdir(path):  # which raises nothing, unlike Path.is_dir
         path = path / BENCH_RESULT
     try:
         with open(path, "rb", opener=open_ordinary) as stream:
@@ -25508,6 +25509,8 @@ def _entered_task() -> str:
     print("Task:", flush=True)
     if not sys.stdin:
         return ""
+    if not hasattr(sys.stdin, "buffer"):  # a window such as IDLE's, which gives text
+        return sys.stdin.readline()
     return sys.stdin.buffer.readline().decode("utf-8-sig")
 
 
@@ -25616,6 +25619,41 @@ def console_confirm(
         return lines.get().strip().lower() in ("y", "yes")
 
     return confirm
+
+
+def await_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
+    """Waits for the first page of a demo, unless demo_page_wait is 0; raises Stopped."""
+    patience_s = panel.config.demo_page_wait
+    if not patience_s:
+        return
+    terminal.say(f"Open that address in a browser; the demo waits up to {patience_s:g} s for it.")
+    end = clock.now() + patience_s
+    while not panel.watched() and clock.now() < end:
+        clock.sleep(0.1)
+    if not panel.watched():
+        terminal.say("Nobody has opened it; the demo begins without.")
+
+
+def keep_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
+    """Leaves the page of a demo until it is closed, Enter is pressed, or the run is stopped."""
+    if not panel.watched() or not panel.config.demo_page_wait:
+        return
+    terminal.say("The page stays until you close it or press Enter here.")
+    pressed = threading.Event()
+
+    def read_line() -> None:
+        sys.stdin.readline()
+        pressed.set()
+
+    if _person_is_there():
+        threading.Thread(target=read_line, daemon=True).start()
+    seen = clock.now()
+    with suppress(Stopped):
+        # A page that is loaded anew is away for a moment.
+        while not pressed.is_set() and clock.now() - seen < PANEL_GONE:
+            if panel.watched():
+                seen = clock.now()
+            clock.sleep(0.1)
 
 
 # Which of them exist depends on the system.
@@ -25924,7 +25962,32 @@ def read_options(
         )
     if options.quiet and options.verbose:
         raise ConfigError("-q says less and -v says more; give one of them.")
+    refuse_two_deeds(options)
     return options
+
+
+def refuse_two_deeds(options: argparse.Namespace) -> None:
+    """Raises ConfigError for several things to do, all but one of which would be passed over."""
+    if options.help is not None or options.settings is not None or options.scenarios:
+        return  # which come before whatever else there is
+    told = [name for name in LOOK_BACKS if getattr(options, name) not in (None, False, [])]
+    named = {
+        "a task": options.task or options.scenario,
+        "--check": options.check,
+        # With --compare it only says whose results are meant.
+        "--bench": options.bench is not None and not options.compare,
+        "--resume": options.resume is not None,
+        "--replay": options.replay is not None,
+        "the acts of a script": options.recording,
+        **dict.fromkeys([f"--{name.replace('_', '-')}" for name in told[:1]], True),
+    }
+    deeds = [name for name, wanted in named.items() if wanted]
+    if len(deeds) > 1:
+        raise ConfigError(f"{deeds[0]} and {deeds[1]} are two things to do; leave out one of them.")
+
+
+# The options that only tell something; of them several may stand together.
+LOOK_BACKS = ("runs", "stats", "report", "export", "save_script", "compare")
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -26092,11 +26155,15 @@ def save_script(root: Path, words: Sequence[str]) -> Iterator[str]:
     if len(words) > 2:
         raise ConfigError("--save-script takes a run and the name of the script, if any.")
     folder = find_run(root, words[0])
+    if folder.name in ("", ".."):  # where one stands, or above
+        folder = folder.resolve()
     target = folder.with_name(f"{folder.name}.py")
     if len(words) == 2:
         target = Path(words[1])
+    if target.name in ("", ".."):
+        raise ConfigError(f"{words[1]!r} is no name for a script; give one such as again.py.")
     recording = target.with_name(f"{target.stem}_recording")
-    if recording.exists():
+    if os.path.lexists(recording):
         raise ConfigError(f"{recording} is there already; choose another name for the script.")
     text = script_text(folder, recording.name)
     yield write_text(target, text, "x")
@@ -26797,41 +26864,6 @@ def open_panel(engine: Engine, book: Book, stop: Stop, undo: ExitStack) -> Panel
     return panel
 
 
-def await_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
-    """Waits for the first page of a demo, unless demo_page_wait is 0; raises Stopped."""
-    patience_s = panel.config.demo_page_wait
-    if not patience_s:
-        return
-    terminal.say(f"Open that address in a browser; the demo waits up to {patience_s:g} s for it.")
-    end = clock.now() + patience_s
-    while not panel.watched() and clock.now() < end:
-        clock.sleep(0.1)
-    if not panel.watched():
-        terminal.say("Nobody has opened it; the demo begins without.")
-
-
-def keep_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
-    """Leaves the page of a demo until it is closed, Enter is pressed, or the run is stopped."""
-    if not panel.watched() or not panel.config.demo_page_wait:
-        return
-    terminal.say("The page stays until you close it or press Enter here.")
-    pressed = threading.Event()
-
-    def read_line() -> None:
-        sys.stdin.readline()
-        pressed.set()
-
-    if _person_is_there():
-        threading.Thread(target=read_line, daemon=True).start()
-    seen = clock.now()
-    with suppress(Stopped):
-        # A page that is loaded anew is away for a moment.
-        while not pressed.is_set() and clock.now() - seen < PANEL_GONE:
-            if panel.watched():
-                seen = clock.now()
-            clock.sleep(0.1)
-
-
 def progress_text(engine: Engine, state: AgentState) -> str:
     """The end of the live line on the terminal."""
     return f"turn {state.turn} of {most_turns(engine)}, {engine.voice.tokens} tokens"
@@ -26883,6 +26915,9 @@ def finish(session: Session) -> int:
         # Its text stands alone elsewhere; here the kind stands before it.
         outcome = Outcome(kind, str(error).removeprefix("Stopped: "))
         code = error.exit_code
+    except KeyboardInterrupt:
+        outcome = Outcome("stopped", "Ctrl+C, twice.")
+        raise
     except Exception as bug:
         logger.log(traceback.format_exc())
         raise RuntimeError(logger.hide(f"{bug!r}, see execution_log.txt")) from None
