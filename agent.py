@@ -13570,6 +13570,16 @@ def old_runs(root: Path) -> list[Path]:
     return sorted(found, key=_run_number, reverse=True)
 
 
+def known_runs(root: Path) -> list[Path]:
+    """The same; raises ConfigError where the folder cannot be read, as on a drive that is gone."""
+    try:
+        return old_runs(root)
+    except OSError as error:
+        raise ConfigError(
+            f"The folder {root} cannot be read ({error.strerror}); choose another dump_dir."
+        ) from None
+
+
 def _run_number(folder: Path) -> int:
     return int(folder.name.removeprefix("run_"))
 
@@ -13597,7 +13607,7 @@ def delete_old_runs(
 def find_run(root: Path, name: str) -> Path:
     """The folder of a run by its number, name or path, "" for the latest; raises ConfigError."""
     number = name.removeprefix("run_").lstrip("0")
-    for folder in old_runs(root):
+    for folder in known_runs(root):
         if not name or str(_run_number(folder)) == number:
             return folder
     # Unlike Path.is_dir it answers no for a path that is too long, or that may not be asked for.
@@ -13619,8 +13629,8 @@ def _new_run_folder(root: Path) -> Path:
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)  # on Windows it is the profile's own that counts
                 return folder
-    except OSError as error:
-        reason = error.strerror or error
+    except (OSError, ValueError) as error:  # a ValueError for letters that no path has
+        reason = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir."
         ) from None
@@ -24443,21 +24453,29 @@ def bench_folder(root: Path, about: JsonDict) -> Path:
 
     Raises ConfigError if none can be made.
     """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        folder = _unfinished_bench(root, about)
+        if not folder:
+            folder = _new_bench_folder(root)
+            text = json.dumps({"about": about}) + "\n"
+            write_run_file(folder, BENCH_JOURNAL, text.encode())
+    except (OSError, ValueError) as error:  # a ValueError for letters that no path has
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            f"No folder can be made in {root} ({reason}); choose another dump_dir."
+        ) from None
+    return folder
+
+
+def _unfinished_bench(root: Path, about: JsonDict) -> Path | None:
+    """The latest folder of a bench of that, which holds no result yet; raises OSError."""
     for folder in bench_folders(root):
         with suppress(OSError):  # what cannot be read is not gone on with
             finished = (folder / BENCH_RESULT).exists()
             if not finished and _read_bench(folder).about == about:
                 return folder
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        folder = _new_bench_folder(root)
-        text = json.dumps({"about": about}) + "\n"
-        write_run_file(folder, BENCH_JOURNAL, text.encode())
-    except OSError as error:
-        raise ConfigError(
-            f"No folder can be made in {root} ({error.strerror}); choose another dump_dir."
-        ) from None
-    return folder
+    return None
 
 
 def _new_bench_folder(root: Path) -> Path:
@@ -25238,12 +25256,12 @@ def read_result(root: Path, name: str) -> JsonDict:
     """A bench.json by its number, folder or path; raises ConfigError."""
     path = Path(name)
     number = name.removeprefix("bench_").lstrip("0")
-    for folder in bench_folders(root):
-        if str(_bench_number(folder)) == number:
-            path = folder
-    if os.path.isdir(path):  # which raises nothing, unlike Path.is_dir
-        path = path / BENCH_RESULT
     try:
+        for folder in bench_folders(root):
+            if str(_bench_number(folder)) == number:
+                path = folder
+        if path.is_dir():
+            path = path / BENCH_RESULT
         with open(path, "rb", opener=open_ordinary) as stream:
             return json_object(strict_json(stream.read(ANSWER_BYTES_MOST)))
     except (OSError, ValueError) as error:
@@ -25962,8 +25980,20 @@ def read_options(
         )
     if options.quiet and options.verbose:
         raise ConfigError("-q says less and -v says more; give one of them.")
+    refuse_empty_words(options)
     refuse_two_deeds(options)
     return options
+
+
+def refuse_empty_words(options: argparse.Namespace) -> None:
+    """Raises ConfigError for an option with an empty text, as an unset variable leaves one.
+
+    A run without its settings, or the latest one instead of that which is meant, may do harm.
+    """
+    for name in ("profile", "config", "scenario", "scenario_file", "replay", "stats"):
+        if getattr(options, name) == "":
+            shown = name.replace("_", "-")
+            raise ConfigError(f"--{shown} is given an empty text; say which, or leave it out.")
 
 
 def refuse_two_deeds(options: argparse.Namespace) -> None:
@@ -26191,7 +26221,7 @@ def list_runs(root: Path) -> Iterator[str]:
         "    time",
         " task",
     ]
-    folders = old_runs(root)
+    folders = known_runs(root)
     if not folders:
         yield f"There is no run in {root} yet; give a task to begin one."
         return

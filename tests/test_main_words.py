@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import sys
 import unittest
+from pathlib import Path
 from unittest import mock
 
 import agent
@@ -45,6 +47,26 @@ class Names(CommandLineCase):
         for words in (["--stats", LONG], ["--compare", LONG], ["--resume", LONG]):
             code, _, err = self.main(*words)
             self.assertEqual((code, err.count("\n")), (2, 1), err)
+
+    def test_a_folder_that_cannot_be_made_is_told_in_one_sentence(self) -> None:
+        code, _, err = self.main("--demo", "--set", "dump_dir=a\0b")
+        self.assertEqual((code, err.count("\n")), (2, 1), err)
+        with self.assertRaisesRegex(agent.ConfigError, "choose another dump_dir"):
+            agent.bench_folder(Path("a\0b"), {})
+
+    def test_a_folder_on_a_drive_that_is_gone_is_told_in_one_sentence(self) -> None:
+        gone = OSError(errno.EIO, "The network name is no longer available")
+        for words in (["--runs"], ["--stats", "1"], ["--compare", "1"]):
+            with mock.patch.object(Path, "glob", side_effect=gone):
+                code, _, err = self.main(*words)
+            self.assertEqual((code, err.count("\n")), (2, 1), err)
+            self.assertIn("no longer available", err)
+
+    def test_an_empty_text_as_of_an_unset_variable_is_refused(self) -> None:
+        for option in ("profile", "config", "scenario", "scenario-file", "replay", "stats"):
+            code, _, err = self.main("--demo", f"--{option}", "")
+            self.assertEqual(code, 2)
+            self.assertIn(f"--{option} is given an empty text", err)
 
     def test_a_script_needs_a_name_and_the_folder_one_stands_in_gives_one(self) -> None:
         self.main("--demo")
