@@ -97,6 +97,7 @@ ROOMS
     Demo model - the model of the demo, which finds its way by the pixels, and its server
     Bench targets - drawn screens with one thing to find, to read or to judge in each
     Bench - what is asked of a model to measure it, and what its replies are worth
+    Bench journal - one line a request, so that a bench that was killed goes on
     Bench result - what the lines of a bench come to: figures, and advice in plain words
     Bench page - the files that a bench leaves, and several of them side by side
     Terminal - what a person sees and says while it runs
@@ -13804,6 +13805,16 @@ def old_runs(root: Path) -> list[Path]:
     return sorted(found, key=_run_number, reverse=True)
 
 
+def known_runs(root: Path) -> list[Path]:
+    """The same; raises ConfigError where the folder cannot be read, as on a drive that is gone."""
+    try:
+        return old_runs(root)
+    except OSError as error:
+        raise ConfigError(
+            f"The folder {root} cannot be read ({error.strerror}); choose another dump_dir."
+        ) from None
+
+
 def _run_number(folder: Path) -> int:
     return int(folder.name.removeprefix("run_"))
 
@@ -13831,10 +13842,11 @@ def delete_old_runs(
 def find_run(root: Path, name: str) -> Path:
     """The folder of a run by its number, name or path, "" for the latest; raises ConfigError."""
     number = name.removeprefix("run_").lstrip("0")
-    for folder in old_runs(root):
+    for folder in known_runs(root):
         if not name or str(_run_number(folder)) == number:
             return folder
-    if name and Path(name).is_dir():
+    # Unlike Path.is_dir it answers no for a path that is too long, or that may not be asked for.
+    if name and os.path.isdir(name):
         return Path(name)
     if not name:
         raise ConfigError(no_run_text(root))
@@ -13859,8 +13871,8 @@ def _new_run_folder(root: Path) -> Path:
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)  # on Windows it is the profile's own that counts
                 return folder
-    except OSError as error:
-        reason = error.strerror or error
+    except (OSError, ValueError) as error:  # a ValueError for letters that no path has
+        reason = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir."
         ) from None
@@ -24705,7 +24717,9 @@ def _bench_sampling(config: Config, acting: bool) -> JsonDict:
     return settings
 
 
-# -- the journal: one line a request, so that a bench that was killed goes on
+####################################################################################################
+# Bench journal - one line a request, so that a bench that was killed goes on
+####################################################################################################
 
 BENCH_JOURNAL = "bench.jsonl"
 BENCH_RESULT = "bench.json"
@@ -24752,20 +24766,29 @@ def bench_folder(root: Path, about: JsonDict) -> Path:
 
     Raises ConfigError if none can be made.
     """
-    for folder in bench_folders(root):
-        finished = (folder / BENCH_RESULT).exists()
-        if not finished and _read_bench(folder).about == about:
-            return folder
     try:
         root.mkdir(parents=True, exist_ok=True)
-        folder = _new_bench_folder(root)
-        text = json.dumps({"about": about}) + "\n"
-        write_run_file(folder, BENCH_JOURNAL, text.encode())
-    except OSError as error:
+        folder = _unfinished_bench(root, about)
+        if not folder:
+            folder = _new_bench_folder(root)
+            text = json.dumps({"about": about}) + "\n"
+            write_run_file(folder, BENCH_JOURNAL, text.encode())
+    except (OSError, ValueError) as error:  # a ValueError for letters that no path has
+        reason = getattr(error, "strerror", None) or error
         raise ConfigError(
-            f"No folder can be made in {root} ({error.strerror}); choose another dump_dir."
+            f"No folder can be made in {root} ({reason}); choose another dump_dir."
         ) from None
     return folder
+
+
+def _unfinished_bench(root: Path, about: JsonDict) -> Path | None:
+    """The latest folder of a bench of that, which holds no result yet; raises OSError."""
+    for folder in bench_folders(root):
+        with suppress(OSError):  # what cannot be read is not gone on with
+            finished = (folder / BENCH_RESULT).exists()
+            if not finished and _read_bench(folder).about == about:
+                return folder
+    return None
 
 
 def _new_bench_folder(root: Path) -> Path:
@@ -24788,21 +24811,55 @@ class BenchJournal(NamedTuple):
 
 
 def _read_bench(folder: Path) -> BenchJournal:
-    """The journal of a bench; what cannot be read in it is left out, and asked again."""
+    """The journal of a bench; a line that cannot be read is left out, and asked again.
+
+    Raises OSError if the file cannot be read.
+    """
     about: JsonDict = {}
     lines: list[BenchLine] = []
-    size = 0
-    with suppress(OSError):
-        *written, _torn = read_run_file(folder, BENCH_JOURNAL).split(b"\n")
-        size = sum(len(line) + 1 for line in written)
-        for line in written:
-            with suppress(ValueError):
-                entry = json_object(strict_json(line))
-                if "about" in entry:
-                    about = json_object(entry["about"])
-                else:
-                    lines.append(bench_line_of(entry))
+    *written, _torn = read_run_file(folder, BENCH_JOURNAL).split(b"\n")
+    size = sum(len(line) + 1 for line in written)
+    for line in written:
+        with suppress(ValueError):
+            entry = json_object(strict_json(line))
+            if "about" in entry:
+                about = json_object(entry["about"])
+            else:
+                lines.append(bench_line_of(entry))
     return BenchJournal(about, lines, size)
+
+
+@contextmanager
+def _told_of(folder: Path) -> Iterator[None]:
+    """Makes of an OSError with the journal of a bench an AgentError that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise AgentError(
+            f"The measurements in {folder} cannot be kept ({error.strerror}); make sure that there"
+            " is space and start --bench again, which asks nothing twice."
+        ) from None
+
+
+def _trim_bench(folder: Path) -> list[BenchLine]:
+    """The lines that are kept, with a torn last one cut off in the file; raises AgentError.
+
+    A journal that cannot be read now is left as it is, since somebody's measurements are in it.
+    """
+    with _told_of(folder):
+        journal: BenchJournal = patiently(partial(_read_bench, folder))
+        with closing(open_log(folder / BENCH_JOURNAL)) as stream:
+            stream.truncate(journal.size)
+    return journal.lines
+
+
+def _keep_line(folder: Path, line: BenchLine) -> None:
+    """Adds a line to the journal; raises AgentError if it cannot be kept."""
+    with _told_of(folder):
+        # Opened for each line: what a full disk left unwritten must not be tried again at the end.
+        stream: TextIO = patiently(partial(open_log, folder / BENCH_JOURNAL))
+        with closing(stream):
+            stream.write(json.dumps(asdict(line)) + "\n")
 
 
 def run_bench(
@@ -24813,26 +24870,23 @@ def run_bench(
 ) -> Iterator[BenchLine]:
     """The lines of all requests: those that are kept, then each new one as it is measured.
 
-    Raises ModelError and Stopped; what was measured until then is kept.
+    Raises ModelError, Stopped, and AgentError for a full disk; what was measured until then is
+    kept.
     """
-    journal = _read_bench(folder)
-    kept = {line.name: line for line in journal.lines}
+    kept = {line.name: line for line in _trim_bench(folder)}
     wanted = {item.name for item in items}
     yield from (line for name, line in kept.items() if name in wanted)
     left = [item for item in items if item.name not in kept]
     requests = requests_of(left)
     seconds: list[float] = []
-    with closing(open_log(folder / BENCH_JOURNAL)) as stream:
-        stream.truncate(journal.size)
-        for item in left:
-            progress(progress_of_bench(item, requests, seconds))
-            line = bench.measure(item)
-            taken = requests_of([item])
-            requests -= taken
-            seconds.append(line.seconds / taken)
-            stream.write(json.dumps(asdict(line)) + "\n")
-            stream.flush()
-            yield line
+    for item in left:
+        progress(progress_of_bench(item, requests, seconds))
+        line = bench.measure(item)
+        taken = requests_of([item])
+        requests -= taken
+        seconds.append(line.seconds / taken)
+        _keep_line(folder, line)
+        yield line
 
 
 def requests_of(items: Iterable[BenchItem]) -> int:
@@ -25515,12 +25569,12 @@ def read_result(root: Path, name: str) -> JsonDict:
     """A bench.json by its number, folder or path; raises ConfigError."""
     path = Path(name)
     number = name.removeprefix("bench_").lstrip("0")
-    for folder in bench_folders(root):
-        if str(_bench_number(folder)) == number:
-            path = folder
-    if path.is_dir():
-        path = path / BENCH_RESULT
     try:
+        for folder in bench_folders(root):
+            if str(_bench_number(folder)) == number:
+                path = folder
+        if path.is_dir():
+            path = path / BENCH_RESULT
         with open(path, "rb", opener=open_ordinary) as stream:
             return json_object(strict_json(stream.read(ANSWER_BYTES_MOST)))
     except (OSError, ValueError) as error:
@@ -25796,6 +25850,8 @@ def _entered_task() -> str:
     print("Task:", flush=True)
     if not sys.stdin:
         return ""
+    if not hasattr(sys.stdin, "buffer"):  # a window such as IDLE's, which gives text
+        return sys.stdin.readline()
     return sys.stdin.buffer.readline().decode("utf-8-sig")
 
 
@@ -25908,6 +25964,41 @@ def console_confirm(
         return lines.get().strip().lower() in ("y", "yes")
 
     return confirm
+
+
+def await_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
+    """Waits for the first page of a demo, unless demo_page_wait is 0; raises Stopped."""
+    patience_s = panel.config.demo_page_wait
+    if not patience_s:
+        return
+    terminal.say(f"Open that address in a browser; the demo waits up to {patience_s:g} s for it.")
+    end = clock.now() + patience_s
+    while not panel.watched() and clock.now() < end:
+        clock.sleep(0.1)
+    if not panel.watched():
+        terminal.say("Nobody has opened it; the demo begins without.")
+
+
+def keep_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
+    """Leaves the page of a demo until it is closed, Enter is pressed, or the run is stopped."""
+    if not panel.watched() or not panel.config.demo_page_wait:
+        return
+    terminal.say("The page stays until you close it or press Enter here.")
+    pressed = threading.Event()
+
+    def read_line() -> None:
+        sys.stdin.readline()
+        pressed.set()
+
+    if _person_is_there():
+        threading.Thread(target=read_line, daemon=True).start()
+    seen = clock.now()
+    with suppress(Stopped):
+        # A page that is loaded anew is away for a moment.
+        while not pressed.is_set() and clock.now() - seen < PANEL_GONE:
+            if panel.watched():
+                seen = clock.now()
+            clock.sleep(0.1)
 
 
 # Which of them exist depends on the system.
@@ -26218,7 +26309,44 @@ def read_options(
         )
     if options.quiet and options.verbose:
         raise ConfigError("-q says less and -v says more; give one of them.")
+    refuse_empty_words(options)
+    refuse_two_deeds(options)
     return options
+
+
+def refuse_empty_words(options: argparse.Namespace) -> None:
+    """Raises ConfigError for an option with an empty text, as an unset variable leaves one.
+
+    A run without its settings, or the latest one instead of that which is meant, may do harm.
+    """
+    for name in ("profile", "config", "scenario", "scenario_file", "replay", "stats"):
+        if getattr(options, name) == "":
+            shown = name.replace("_", "-")
+            raise ConfigError(f"--{shown} is given an empty text; say which, or leave it out.")
+
+
+def refuse_two_deeds(options: argparse.Namespace) -> None:
+    """Raises ConfigError for several things to do, all but one of which would be passed over."""
+    if options.help is not None or options.settings is not None or options.scenarios:
+        return  # which come before whatever else there is
+    told = [name for name in LOOK_BACKS if getattr(options, name) not in (None, False, [])]
+    named = {
+        "a task": options.task or options.scenario,
+        "--check": options.check,
+        # With --compare it only says whose results are meant.
+        "--bench": options.bench is not None and not options.compare,
+        "--resume": options.resume is not None,
+        "--replay": options.replay is not None,
+        "the acts of a script": options.recording,
+        **dict.fromkeys([f"--{name.replace('_', '-')}" for name in told[:1]], True),
+    }
+    deeds = [name for name, wanted in named.items() if wanted]
+    if len(deeds) > 1:
+        raise ConfigError(f"{deeds[0]} and {deeds[1]} are two things to do; leave out one of them.")
+
+
+# The options that only tell something; of them several may stand together.
+LOOK_BACKS = ("runs", "stats", "report", "export", "save_script", "compare")
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -26386,11 +26514,15 @@ def save_script(root: Path, words: Sequence[str]) -> Iterator[str]:
     if len(words) > 2:
         raise ConfigError("--save-script takes a run and the name of the script, if any.")
     folder = find_run(root, words[0])
+    if folder.name in ("", ".."):  # where one stands, or above
+        folder = folder.resolve()
     target = folder.with_name(f"{folder.name}.py")
     if len(words) == 2:
         target = Path(words[1])
+    if target.name in ("", ".."):
+        raise ConfigError(f"{words[1]!r} is no name for a script; give one such as again.py.")
     recording = target.with_name(f"{target.stem}_recording")
-    if recording.exists():
+    if os.path.lexists(recording):
         raise ConfigError(f"{recording} is there already; choose another name for the script.")
     text = script_text(folder, recording.name)
     yield write_text(target, text, "x")
@@ -26418,7 +26550,7 @@ def list_runs(root: Path) -> Iterator[str]:
         "    time",
         " task",
     ]
-    folders = old_runs(root)
+    folders = known_runs(root)
     if not folders:
         yield no_run_text(root)
         return
@@ -27091,41 +27223,6 @@ def open_panel(engine: Engine, book: Book, stop: Stop, undo: ExitStack) -> Panel
     return panel
 
 
-def await_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
-    """Waits for the first page of a demo, unless demo_page_wait is 0; raises Stopped."""
-    patience_s = panel.config.demo_page_wait
-    if not patience_s:
-        return
-    terminal.say(f"Open that address in a browser; the demo waits up to {patience_s:g} s for it.")
-    end = clock.now() + patience_s
-    while not panel.watched() and clock.now() < end:
-        clock.sleep(0.1)
-    if not panel.watched():
-        terminal.say("Nobody has opened it; the demo begins without.")
-
-
-def keep_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
-    """Leaves the page of a demo until it is closed, Enter is pressed, or the run is stopped."""
-    if not panel.watched() or not panel.config.demo_page_wait:
-        return
-    terminal.say("The page stays until you close it or press Enter here.")
-    pressed = threading.Event()
-
-    def read_line() -> None:
-        sys.stdin.readline()
-        pressed.set()
-
-    if _person_is_there():
-        threading.Thread(target=read_line, daemon=True).start()
-    seen = clock.now()
-    with suppress(Stopped):
-        # A page that is loaded anew is away for a moment.
-        while not pressed.is_set() and clock.now() - seen < PANEL_GONE:
-            if panel.watched():
-                seen = clock.now()
-            clock.sleep(0.1)
-
-
 def progress_text(engine: Engine, state: AgentState) -> str:
     """The end of the live line on the terminal."""
     return f"turn {state.turn} of {most_turns(engine)}, {engine.voice.tokens} tokens"
@@ -27177,6 +27274,9 @@ def finish(session: Session) -> int:
         # Its text stands alone elsewhere; here the kind stands before it.
         outcome = Outcome(kind, str(error).removeprefix("Stopped: "))
         code = error.exit_code
+    except KeyboardInterrupt:
+        outcome = Outcome("stopped", "Ctrl+C, twice.")
+        raise
     except Exception as bug:
         logger.log(traceback.format_exc())
         raise RuntimeError(logger.hide(f"{bug!r}, see execution_log.txt")) from None
