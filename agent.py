@@ -35,6 +35,7 @@ ROOMS
     Window handles - the third source of controls: child windows, their classes, and menus
     Controls - the sources asked in turn, in a process of their own that may hang or die
     Controls worker - the parent's side of that process: deadlines, and a new one for one that fails
+    Windows console - what the console that the program runs in can do
     Windows desktop - Windows' answer to what the program needs
     Keys - the names of keys, the chords of them, and the text that a keyboard can type
     Tools - what a model can call, declared once; vocabularies only rename
@@ -5350,8 +5351,11 @@ def ask_ahead(
 
 
 ####################################################################################################
-# Windows desktop - Windows' answer to what the program needs
+# Windows console - what the console that the program runs in can do
 ####################################################################################################
+
+
+HARMLESS_SEQUENCE = "\x1b[K"  # nothing stands behind the cursor that it could erase
 
 
 def _twice(release: WinFunction, *arguments: object) -> None:
@@ -5360,34 +5364,6 @@ def _twice(release: WinFunction, *arguments: object) -> None:
         release(*arguments)
     except Win32Error:
         release(*arguments)
-
-
-# Remote screens report an old place 2 ms after a move, and a click would go there; with 12 ms none
-# of 200 clicks went astray.
-MOVE_HOLD_S = 0.012
-MOVE_TRIES = 20
-# Tried three times, since a key that stays down is worse than any error.
-RELEASE_TRIES = 3
-HARMLESS_SEQUENCE = "\x1b[K"  # nothing stands behind the cursor that it could erase
-TITLE_CHARACTERS = 512
-PATH_CHARACTERS = 1024
-# Room for a TOKEN_MANDATORY_LABEL and the SID behind it, which is 12 bytes long.
-LABEL_BYTES = 128
-# Where in a SID S-1-16-LEVEL the level lies: behind revision, count and authority.
-SID_LEVEL_OFFSET = 8
-# The integrity level of a process that does not let us ask: more than any that does.
-OUT_OF_REACH = 1 << 16
-# A program whose file lies in a sleeping network takes some seconds to be started.
-START_PROGRAM_S = 5.0
-# The class of a frame that Windows puts around an app of its Store, and of the app's window in it.
-FRAME_CLASS = "ApplicationFrameWindow"
-APP_CLASS = "Windows.UI.Core.CoreWindow"
-# Ways to make pixels mean pixels on scaled monitors, the newest first: function and arguments.
-_DPI_WAYS: dict[str, list[int]] = {
-    "SetProcessDpiAwarenessContext": [DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2],
-    "SetProcessDpiAwareness": [PROCESS_PER_MONITOR_DPI_AWARE],
-    "SetProcessDPIAware": [],
-}
 
 
 def escape_sequences(api: Win32, undo: ExitStack) -> bool:
@@ -5432,6 +5408,38 @@ def reads_a_console(api: Win32) -> bool:
         api.GetConsoleMode(handle, ctypes.byref(mode))
         return True
     return False
+
+
+####################################################################################################
+# Windows desktop - Windows' answer to what the program needs
+####################################################################################################
+
+
+# Remote screens report an old place 2 ms after a move, and a click would go there; with 12 ms none
+# of 200 clicks went astray.
+MOVE_HOLD_S = 0.012
+MOVE_TRIES = 20
+# Tried three times, since a key that stays down is worse than any error.
+RELEASE_TRIES = 3
+TITLE_CHARACTERS = 512
+PATH_CHARACTERS = 1024
+# Room for a TOKEN_MANDATORY_LABEL and the SID behind it, which is 12 bytes long.
+LABEL_BYTES = 128
+# Where in a SID S-1-16-LEVEL the level lies: behind revision, count and authority.
+SID_LEVEL_OFFSET = 8
+# The integrity level of a process that does not let us ask: more than any that does.
+OUT_OF_REACH = 1 << 16
+# A program whose file lies in a sleeping network takes some seconds to be started.
+START_PROGRAM_S = 5.0
+# The class of a frame that Windows puts around an app of its Store, and of the app's window in it.
+FRAME_CLASS = "ApplicationFrameWindow"
+APP_CLASS = "Windows.UI.Core.CoreWindow"
+# Ways to make pixels mean pixels on scaled monitors, the newest first: function and arguments.
+_DPI_WAYS: dict[str, list[int]] = {
+    "SetProcessDpiAwarenessContext": [DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2],
+    "SetProcessDpiAwareness": [PROCESS_PER_MONITOR_DPI_AWARE],
+    "SetProcessDPIAware": [],
+}
 
 
 def _checked_size(screen: Rect) -> Rect:
