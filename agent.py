@@ -17527,7 +17527,9 @@ def final_answer(
     stands_by_it = chat.refused >= WORDS_BEFORE_A_CLAIM
     outcome, result = check_completion(engine, state, said, counts=stands_by_it)
     if outcome and outcome.kind == "completed":
-        note_action(engine, state, ActionRecord(state.turn, "final_answer", result=said))
+        # The words are how the run ends, and are told there: said twice, they look like two things.
+        record = ActionRecord(state.turn, "final_answer", result=result, response_text=said)
+        note_action(engine, state, record)
         return outcome
     note_action(engine, state, ActionRecord(state.turn, "final_answer", said, result))
     chat.silent = 0
@@ -18829,10 +18831,17 @@ def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> Sums:
 
 
 def plan_with_checks(record: PlanRecord) -> str:
-    """The plan as people read it, with what proves the task done."""
+    """The plan as people read it, with what proves the task done.
+
+    A planner may say nothing beside its call, or what only an executor reports: then its
+    instructions are the plan.
+    """
+    plan = record.plan
+    if not plan or report_fields(plan):
+        plan = record.instructions
     if not record.done_when:
-        return record.plan
-    return f"{record.plan}\n\nDone when:\n{numbered_lines(record.done_when)}"
+        return plan
+    return f"{plan}\n\nDone when:\n{numbered_lines(record.done_when)}"
 
 
 def _enter_failure(run: RunEntry, turn: TurnEntry, record: FailureRecord) -> Sums:
@@ -20725,6 +20734,8 @@ PAGE = r"""<!doctype html>
         const planned = back && turns.slice(0, current + 1).findLast((one) => one.plan_text);
         setText(byId("plan"), back ? planned?.plan_text : run.plan);
         setText(byId("instructions"), back ? planned?.instructions : run.instructions);
+        const repeated = byId("plan").textContent.startsWith(byId("instructions").textContent);
+        byId("instructions").parentNode.hidden = repeated;
         const caption = byId("now").querySelector("figcaption");
         const act = turns.findLast((one) => one.acts.length);
         setText(caption);
@@ -23340,7 +23351,7 @@ def demo_reply(request: Mapping[str, Any], grammar: Grammar | None = None) -> di
         return {"role": "assistant", "content": verdict}
     step = _demo_step(task, ways, sights, lines)
     if step.name not in ways:
-        return {"role": "assistant", "content": _demo_words(step)}
+        return {"role": "assistant", "content": f"{step.why}."}
     offer = ways[step.name]
     arguments = _demo_arguments(offer, step, sights, lines)
     if native and grammar:
