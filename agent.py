@@ -2069,7 +2069,14 @@ class Shown:
     asked: list[JsonDict] = field(default_factory=list)
 
 
-Item = Record | Phase | TurnLine | Question | Spoken | Shown
+@dataclass(frozen=True)
+class Settled:
+    """The screen at rest after an act, before anybody looks at it in order to act again."""
+
+    frame: Frame
+
+
+Item = Record | Phase | TurnLine | Question | Spoken | Shown | Settled
 
 
 ####################################################################################################
@@ -15665,6 +15672,8 @@ class Eyes:
             enough = agreed >= (4 if restless else 2)
             if settled and (enough or passed_ms >= config.settle_cap_ms):
                 self._latest = settled
+                if not self._secrets:  # else whoever watches waits for a look, which greys them
+                    self.logger.publish(Settled(settled))
                 return settled
 
 
@@ -17852,7 +17861,9 @@ def final_answer(
     stands_by_it = chat.refused >= WORDS_BEFORE_A_CLAIM
     outcome, result = check_completion(engine, state, said, counts=stands_by_it)
     if outcome and outcome.kind == "completed":
-        note_action(engine, state, ActionRecord(state.turn, "final_answer", result=said))
+        # The words are how the run ends, and are told there: said twice, they look like two things.
+        record = ActionRecord(state.turn, "final_answer", result=result, response_text=said)
+        note_action(engine, state, record)
         return outcome
     note_action(engine, state, ActionRecord(state.turn, "final_answer", said, result))
     chat.silent = 0
@@ -19161,10 +19172,17 @@ def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> Sums:
 
 
 def plan_with_checks(record: PlanRecord) -> str:
-    """The plan as people read it, with what proves the task done."""
+    """The plan as people read it, with what proves the task done.
+
+    A planner may say nothing beside its call, or what only an executor reports: then its
+    instructions are the plan.
+    """
+    plan = record.plan
+    if not plan or report_fields(plan):
+        plan = record.instructions
     if not record.done_when:
-        return record.plan
-    return f"{record.plan}\n\nDone when:\n{numbered_lines(record.done_when)}"
+        return plan
+    return f"{plan}\n\nDone when:\n{numbered_lines(record.done_when)}"
 
 
 def _enter_failure(run: RunEntry, turn: TurnEntry, record: FailureRecord) -> Sums:
@@ -21057,12 +21075,23 @@ PAGE = r"""<!doctype html>
         const planned = back && turns.slice(0, current + 1).findLast((one) => one.plan_text);
         setText(byId("plan"), back ? planned?.plan_text : run.plan);
         setText(byId("instructions"), back ? planned?.instructions : run.instructions);
+        const repeated = byId("plan").textContent.startsWith(byId("instructions").textContent);
+        byId("instructions").parentNode.hidden = repeated;
         const caption = byId("now").querySelector("figcaption");
-        const act = turns.findLast((one) => one.acts.length);
         setText(caption);
         if (shown) add(caption, "b", "", run.outcome ? "the last picture" : "live");
-        if (shown && act) caption.append(" \u00b7 last act: " + plain(doneIn(act)));
+        const told = shown ? toldOfScreen() : "";
+        if (told) caption.append(" \u00b7 " + plain(told));
         if (back) showPast(turn);
+      }
+
+      // What the picture of the screen has to do with the latest act.
+      function toldOfScreen() {
+        const act = turns.findLast((one) => one.acts.length)?.acts.at(-1);
+        if (!act) return "";
+        if (!state.settled) return "last act: " + nameOf(act);
+        const came = act.changed === null ? "" : `, ${cameOf([act])}`;
+        return `after ${nameOf(act)}${came}`;
       }
 
       function wordsNow() {
@@ -21550,6 +21579,7 @@ class PanelState:
     paused: str = ""  # by what
     asked: MarksJson = ()  # each action as the model of a story wrote it, and what became of it
     report: str = ""  # where the run's report is
+    settled: bool = False  # whether the picture is of the screen at rest after the latest act
 
 
 @dataclass(frozen=True)
@@ -21581,9 +21611,9 @@ def saved_picture(folder: Path, name: str) -> bytes:
     return png
 
 
-def _panel_actions(turn: TurnEntry) -> MarksJson:
-    """What was done in a turn, as actions for `marks`."""
-    return [_panel_action(act) for act in turn.acts if act.changed is not None]
+def _panel_actions(acts: Sequence[ActEntry], doing: ActEntry | None = None) -> MarksJson:
+    """What was done, and what is being done, as actions for `marks`."""
+    return [_panel_action(act) for act in acts if act.changed is not None or act is doing]
 
 
 def _panel_action(act: ActEntry) -> dict[str, object]:
@@ -21595,6 +21625,13 @@ def _panel_action(act: ActEntry) -> dict[str, object]:
             number += 1
             action |= {f"x{number}": value["x"], f"y{number}": value["y"]}
     return action
+
+
+def _panel_boxes(act: ActEntry) -> MarksJson:
+    """Where the screen changed by an act, as boxes for `marks`."""
+    if not act.region:
+        return []
+    return [dict(zip(("x1", "y1", "x2", "y2"), act.region, strict=True))]
 
 
 class Panel:
@@ -21616,6 +21653,11 @@ class Panel:
         self._turns: dict[int, tuple[int, str]] = {}  # number: the version it came with, its JSON
         self._known = 0  # the latest turn that was published, which may still grow
         self._marks_follow_acts = True  # until marks are given with a picture
+        self._settled: Frame | None = None  # the picture, until a page asks for it
+        self._encoder = PngEncoder()
+        self._doing: ActEntry | None = None  # what has begun and not ended
+        # Of the turn in which the picture was taken, its number and how many of its acts had begun.
+        self._before = (-1, 0)
         self._size = b""  # width and height of the picture, as its PNG has them
         self._awaited = -1  # the picture that a run waits for with its marks
         self._annotated = b""  # that picture
@@ -21648,8 +21690,11 @@ class Panel:
             self.update(vlm_json=item.text)
         elif isinstance(item, Shown):
             self.show(item)
+        elif isinstance(item, Settled):
+            self._show_settled(item.frame)
         else:
             self._tell_error(item)
+            self._follow_act(item)
             if isinstance(item, EndRecord):
                 self.update(phase=item.outcome)
             self.publish()
@@ -21660,6 +21705,14 @@ class Panel:
             self.update(error=item.text)
         elif isinstance(item, ReplyRecord) and self._state.error:
             self.update(error="")
+
+    def _follow_act(self, item: Item) -> None:
+        """An act is marked while it is done, and not only once its result is known."""
+        if isinstance(item, IntentRecord):
+            begun = [act for turn in self.book.turns[-1:] for act in turn.acts]
+            self._doing = begun[-1] if begun else None
+        elif isinstance(item, ResultRecord):
+            self._doing = None
 
     def update(self, **values: Any) -> None:
         """Changes what the page shows, such as phase="waiting_inject" or error="..."."""
@@ -21675,8 +21728,10 @@ class Panel:
         """
         with self._changed:
             self._size = picture.png[16:24]
-            self._marks_follow_acts = picture.actions is None
+            self._settled = None
+            self._begin_picture(picture.actions is None)
             self.update(
+                settled=False,
                 raw_b64=base64.b64encode(picture.png).decode(),
                 turn=picture.turn,
                 msg_id=self._state.msg_id + 1,
@@ -21686,6 +21741,22 @@ class Panel:
                 observation=picture.observation,
                 asked=picture.asked,
             )
+
+    def _show_settled(self, frame: Frame) -> None:
+        """The picture after an act; it becomes a PNG only if a page asks for it."""
+        with self._changed:
+            self._size = struct.pack(">2I", frame.width, frame.height)
+            self._settled = frame
+            self._begin_picture(marks_follow_acts=True)
+            number = self._state.msg_id + 1
+            self._state = replace(self._state, settled=True, msg_id=number)
+            self._mark_acts()
+
+    def _begin_picture(self, marks_follow_acts: bool) -> None:
+        """What was done so far was done before this picture, and belongs to its trail."""
+        self._marks_follow_acts = marks_follow_acts
+        for turn in self.book.turns[-1:]:
+            self._before = (turn.turn, len(turn.acts))
 
     def publish(self) -> None:
         """Takes over what is new in the book."""
@@ -21697,12 +21768,27 @@ class Panel:
                     self._known = turn.turn
             for number in list(self._turns)[1:-PANEL_TURNS]:
                 del self._turns[number]
-            latest = self.book.turns[-PANEL_TRAIL:]
-            done = [_panel_actions(turn) for turn in reversed(latest)]
-            if done and self._marks_follow_acts:
-                self.update(actions=done[0], trail=done[1:])
-            else:
-                self.update()
+            self._mark_acts()
+
+    def _mark_acts(self) -> None:
+        """Acts since the picture was taken, those before it, and what the last of them changed."""
+        turns = self.book.turns[-PANEL_TRAIL:]
+        if not turns or not self._marks_follow_acts:
+            self.update()
+            return
+        acts = turns[-1].acts
+        number, begun = self._before
+        if turns[-1].turn != number:
+            begun = 0
+        parts = [acts[begun:]]
+        if begun:
+            parts.append(acts[:begun])
+        parts += [turn.acts for turn in reversed(turns[:-1])]
+        actions, *trail = [_panel_actions(part, self._doing) for part in parts]
+        boxes: MarksJson = []
+        if self._state.settled and begun:
+            boxes = _panel_boxes(acts[begun - 1])
+        self.update(actions=actions, trail=trail, bboxes=boxes)
 
     def _enter(self, item: Mapping[str, Any]) -> None:
         """Keeps the run (turn -1) or a turn as JSON, with the version that it comes with."""
@@ -21806,12 +21892,21 @@ class Panel:
 
     def _state_json(self) -> str:
         """The whole state with the picture and its marks, ready to be painted."""
+        self._pack_settled()
         state = self._state
         width, height = struct.unpack(">2I", self._size or bytes(8))
         turn = read_marks(state.actions, state.bboxes, state.trail)
         patches = marks(width, height, turn, self._style)
         shown = {**vars(state), "paused": self.stop.paused, "marks": list(patches)}
         return json.dumps(shown)
+
+    def _pack_settled(self) -> None:
+        """The screen at rest as a PNG: what nobody asks for costs a run nothing."""
+        frame = self._settled
+        if frame:
+            picture = self._encoder.encode(frame.pixels, frame.width, frame.height)
+            self._state = replace(self._state, raw_b64=picture.base64.decode())
+            self._settled = None
 
     def _take(self, path: str, words: PanelWords) -> tuple[int, str]:
         """What the page sent to that path: (HTTP status, what is wrong with it), or raises."""
@@ -23673,7 +23768,7 @@ def demo_reply(request: Mapping[str, Any], grammar: Grammar | None = None) -> di
         return {"role": "assistant", "content": verdict}
     step = _demo_step(task, ways, sights, lines)
     if step.name not in ways:
-        return {"role": "assistant", "content": _demo_words(step)}
+        return {"role": "assistant", "content": f"{step.why}."}
     offer = ways[step.name]
     arguments = _demo_arguments(offer, step, sights, lines)
     if native and grammar:

@@ -555,7 +555,7 @@ class Rows(unittest.TestCase):
         finish = agent.DemoStep("finish", "It is late", "floor", sees=("Notes icon",))
         with mock.patch.object(agent, "DEMO_STEPS", (unknown, finish)):
             message = self.reply(CHAT)
-        self.assertEqual(message["content"], "SCREEN_SHOWS: It is late.\nNEXT_STEP: finish floor")
+        self.assertEqual(message["content"], "It is late.")
 
 
 if __name__ == "__main__":

@@ -49,8 +49,25 @@ class Profiles(CommandLineCase):
                     {"call", "role", "message", "tokens", "finish_reason", "time"}, reply.keys()
                 )
         self.assertIn("Open Notes", turns[0]["instructions"])
+        self.assertTrue(turns[0]["plan_text"].startswith(turns[0]["instructions"]))
         self.assertEqual({turn["plan_text"] for turn in turns[1:]}, {""})
         self.assertEqual(turns[-1]["role"], "executor")
+
+
+class Plans(unittest.TestCase):
+    def plan(self, said: str) -> str:
+        return agent.plan_with_checks(
+            agent.PlanRecord(1, plan=said, instructions="Open Notes.", done_when=["It is saved."])
+        )
+
+    def test_the_plan_is_what_the_planner_said_with_what_proves_the_task_done(self) -> None:
+        self.assertEqual(self.plan("First A."), "First A.\n\nDone when:\n1. It is saved.")
+
+    def test_a_planner_that_said_nothing_or_an_executors_report_has_its_instructions_shown(
+        self,
+    ) -> None:
+        for said in ("", "SCREEN_SHOWS: The task needs steps.\nNEXT_STEP: plan", "**ACT**: go"):
+            self.assertTrue(self.plan(said).startswith("Open Notes.\n"), said)
 
 
 class Roles(unittest.TestCase):
