@@ -2,10 +2,11 @@
 
     python -m tests [--times] [--whole] [MODULE ...]
 
-It takes the modules that `python -m unittest` takes, and tests.attacks.check_patterns. Each process takes the next
+It takes the modules that `python -m unittest` takes. Each process takes the next
 module that nobody has begun, the longest first. What fails is printed in full, and the end reads as unittest's does.
 With --times a table of what each module took comes before the end. With --whole those proofs are tried whole of which
-the suite has a part (tests/samples.py); without a module these are the modules that have one.
+the suite has a part (tests/samples.py); without a module these are the modules that have one, and
+tests.attacks.check_patterns, which the suite leaves out.
 """
 
 from __future__ import annotations
@@ -31,15 +32,10 @@ LOG_SHOWN = 20_000  # characters of what a process printed before it died
 
 # The modules that take longest, so that none of them is begun when the others have ended.
 LONGEST = (
-    "attacks.check_patterns",
-    *"test_replay test_attacks test_adding test_journals test_resume test_demo_tasks test_shape".split(),
-    *"test_story test_actuator test_native test_report test_chat test_progress test_secrets".split(),
-    *"test_controls test_proof test_compare test_panel test_stop test_terminal".split(),
+    *"test_actuator test_resume test_demo_tasks test_attacks test_replay test_story test_bench".split(),
+    *"test_journals test_chat test_shape test_requests test_progress test_controls test_erring".split(),
+    *"test_panel test_report test_replies test_compare test_native_noise test_adding".split(),
 )
-
-# Its times are those of the processor, which Windows counts too coarsely for two processes side by side; patterns are
-# the same there.
-PATTERNS = () if os.name == "nt" else ("tests.attacks.check_patterns",)
 
 
 class Result(NamedTuple):
@@ -61,14 +57,15 @@ class Result(NamedTuple):
 def modules() -> list[str]:
     """All modules, the longest first; of the others, those with the longest source."""
     files = sorted((ROOT / "tests").glob("test_*.py"), key=lambda file: -file.stat().st_size)
-    names = [*PATTERNS, *(f"tests.{file.stem}" for file in files)]
+    names = [f"tests.{file.stem}" for file in files]
     ranks = {f"tests.{name}": rank for rank, name in enumerate(LONGEST)}
     return sorted(names, key=lambda name: ranks.get(name, len(ranks)))
 
 
 def sampled() -> list[str]:
-    """The modules that try a part of something long."""
-    return [name for name in modules() if "sample(" in source_of(name)]
+    """The modules that try a part of something long, and the one that is long itself."""
+    parts = [name for name in modules() if "sample(" in source_of(name)]
+    return ["tests.attacks.check_patterns", *parts]
 
 
 def source_of(module: str) -> str:

@@ -1,6 +1,7 @@
 """The rooms Pictures and Marks: the PNG format, and drawing into a picture."""
 
 import base64
+import functools
 import random
 import struct
 import unittest
@@ -72,6 +73,7 @@ def filtered(rgb: bytes, width: int, height: int, names: list[int]) -> bytes:
     return out
 
 
+@functools.cache
 def mist(width: int, height: int, seed: int = 3) -> bytes:
     """Soft slopes with a grain, as in photographs: the encoder filters them."""
     dice = random.Random(seed)

@@ -6,7 +6,7 @@ import itertools
 import json
 import unittest
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 from unittest import mock
 
 import agent
@@ -313,17 +313,13 @@ class Conversed(NamedTuple):
 class Conversations(EngineCase):
     """A hundred steps of a conversation, with a server that counts as a real one does."""
 
-    KNOWN: ClassVar[dict[int, Conversed]] = {}
+    def converse(self, context: int, acts: int) -> Conversed:
+        """A conversation of so many acts in so many tokens."""
+        requests, archives = self.conversation(context, acts)
+        told = [line for line in self.lines if "is small for a conversation" in line]
+        return Conversed(requests, archives, told)
 
-    def converse(self, context: int) -> Conversed:
-        """A conversation in so many tokens; each is held once."""
-        if context not in self.KNOWN:
-            requests, archives = self.conversation(context)
-            told = [line for line in self.lines if "is small for a conversation" in line]
-            self.KNOWN[context] = Conversed(requests, archives, told)
-        return self.KNOWN[context]
-
-    def conversation(self, context: int) -> tuple[list[Request], int]:
+    def conversation(self, context: int, acts: int) -> tuple[list[Request], int]:
         """The requests, and how often the conversation was condensed."""
         numbers = itertools.count()
 
@@ -333,7 +329,7 @@ class Conversations(EngineCase):
             act = call("type_text", text=f"{number} is a line of the list. ")
             return {**(call("observe_screen") if number % 2 else act), "content": said}
 
-        engine, state = self.engine(decide, "chat", max_steps=50)
+        engine, state = self.engine(decide, "chat", max_steps=acts)
         engine.voice.model = agent.ModelInfo("scripted", True, True, context)
         plain = engine.voice.server.complete
 
@@ -353,7 +349,7 @@ class Conversations(EngineCase):
         return engine.voice.server.requests, len(self.records(engine, "archive"))
 
     def test_a_conversation_in_8192_tokens_is_condensed_seldom(self) -> None:
-        requests, archives, told = self.converse(8192)
+        requests, archives, told = self.converse(8192, 50)
         self.assertEqual(len(requests), 101)
         self.assertLessEqual(archives, 10)
         self.assertGreater(archives, 0)
@@ -364,15 +360,15 @@ class Conversations(EngineCase):
         self.assertEqual(told, [])
 
     def test_with_more_room_more_screenshots_are_kept(self) -> None:
-        few = self.converse(8192).requests
-        many = self.converse(16384).requests
+        few = self.converse(8192, 8).requests
+        many = self.converse(16384, 8).requests
         pictures = [max(json.dumps(r).count('"image_url":') for r in one) for one in (few, many)]
         self.assertEqual(pictures, [2, 4])
 
     def test_a_context_that_is_too_small_is_told_at_the_start_with_the_size_that_would_do(
         self,
     ) -> None:
-        told = self.converse(6144).told
+        told = self.converse(6144, 4).told
         self.assertEqual(len(told), 1)
         self.assertRegex(told[0], "context of 6144 tokens .* with 8192 or more")
 
