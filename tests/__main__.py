@@ -12,6 +12,7 @@ tests.attacks.check_patterns, which the suite leaves out.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import os
@@ -77,6 +78,8 @@ def source_of(module: str) -> str:
 
 def work(folder: Path, names: list[str]) -> None:
     """Runs modules that no other process has begun; each leaves its result as a file in the folder."""
+    # The file's syntax tree, which test_shape keeps, makes the usual collections take long.
+    gc.set_threshold(100_000, 50, 100)
     for name in names:
         if not claimed(folder / f"{name}.begun"):
             continue
