@@ -46,7 +46,7 @@ STATED = (
     ("acts a minute and {} minutes", number_of(CONFIG.minutes_most)),
     ("The latest {} runs", CONFIG.keep_runs),
     ("runs and {} MB are kept", number_of(CONFIG.keep_megabytes)),
-    ("a fresh look after {} quiet seconds", number_of(CONFIG.takeover_quiet)),
+    ("and goes on after {} quiet seconds", number_of(CONFIG.takeover_quiet)),
     ("on this picture, for {} seconds;", number_of(agent.APPROVAL_S)),
     ("no answer within {} seconds is a no", number_of(CONFIG.confirm_wait)),
     ("`--confirm {}`, the default", CONFIG.confirm),
