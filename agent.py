@@ -778,16 +778,41 @@ def environment_layers(environ: Mapping[str, str]) -> dict[str, JsonDict]:
     return layers
 
 
+def unreadable_json(path: str, error: OSError | ValueError) -> ConfigError:
+    """What is told of a person's file that is not there, or is no JSON."""
+    if isinstance(error, FileNotFoundError):
+        return ConfigError(f"{path} is not there; correct its name, or make the file.")
+    reason = getattr(error, "strerror", None) or error
+    return ConfigError(
+        f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
+    )
+
+
+def _without_doubles(pairs: list[tuple[str, object]]) -> JsonDict:
+    """An object of JSON; raises ValueError for a key that stands there twice."""
+    found: JsonDict = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name[:60]!r} stands there twice")
+        found[name] = value
+    return found
+
+
+def unusable_folder(error: OSError | ValueError) -> str:
+    """Why no folder can be made or used there."""
+    if isinstance(error, (FileExistsError, NotADirectoryError)):
+        return "a file of that name is there"
+    return str(getattr(error, "strerror", None) or error)
+
+
 def file_layer(path: str) -> dict[str, JsonDict]:
     """The settings in a JSON file, one object; raises ConfigError naming the file and the place."""
     try:
         # Notepad may put a byte order mark in front, which "utf-8-sig" passes over.
-        values = json.loads(Path(path).read_text("utf-8-sig"))
+        text = Path(path).read_text("utf-8-sig")
+        values = json.loads(text, object_pairs_hook=_without_doubles)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
-        ) from None
+        raise unreadable_json(path, error) from None
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply; it takes one JSON object.") from None
     if not isinstance(values, dict):
@@ -1197,6 +1222,9 @@ SECRET_CHARS_LEAST = 4
 SECRET_CHARS_SAFE = 8  # a shorter value stands in ordinary texts by chance
 
 
+_SECRET_NAME = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+
+
 class Secrets:
     """Values that are typed by name: the model and every file know {{NAME}} only.
 
@@ -1245,7 +1273,11 @@ class Secrets:
 
     def fill(self, text: str) -> str:
         """The text with each {{NAME}} replaced by its value; only the actuator may have that."""
-        return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda name: self.values.get(name[1], name[0]), text)
+        return _SECRET_NAME.sub(lambda name: self.values.get(name[1], name[0]), text)
+
+    def unknown(self, text: str) -> list[str]:
+        """The names in a text of which no value is known; braces around other things are text."""
+        return [name for name in _SECRET_NAME.findall(text) if name not in self.values]
 
     def hide(self, value: Any) -> Any:
         """Text, or data as JSON knows it, with each secret's value replaced by {{NAME}}."""
@@ -13638,11 +13670,10 @@ def load_scenarios(path: str) -> list[Scenario]:
     """
     try:
         entries = strict_json(Path(path).read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
-        ) from None
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply; it takes a list of scenarios.") from None
+    except (OSError, ValueError) as error:
+        raise unreadable_json(path, error) from None
     if not isinstance(entries, list):
         raise ConfigError(f'{path} must hold a list such as [{{"name": "", "task_prompt": ""}}].')
     found = []
@@ -13872,7 +13903,7 @@ def _new_run_folder(root: Path) -> Path:
                 folder.mkdir(mode=0o700)  # on Windows it is the profile's own that counts
                 return folder
     except (OSError, ValueError) as error:  # a ValueError for letters that no path has
-        reason = getattr(error, "strerror", None) or error
+        reason = unusable_folder(error)
         raise ConfigError(
             f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir."
         ) from None
@@ -18540,9 +18571,8 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
     folder = Path(recording.folder)
     engine.controls.by_name = False  # what was done then is done again, whatever it was called
     for act, *_ in steps:
-        if isinstance(act.args, TypeTextArgs) and "{{" in engine.actuator.secrets.fill(
-            act.args.text
-        ):
+        typed = act.args.text if isinstance(act.args, TypeTextArgs) else ""
+        if engine.actuator.secrets.unknown(typed):
             raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
     looks = {}
     for record in read_journal(folder).records:
@@ -18765,7 +18795,7 @@ def script_text(folder: Path, recording: str) -> str:
 def copy_recording(folder: Path, target: Path) -> None:
     """Copies what a repetition compares the screen with: the looks, and their pictures.
 
-    The target is a folder that is made for them; raises ConfigError if that fails.
+    The target is a folder that is begun for them; raises ConfigError if that fails.
     """
     journal = read_journal(folder)
     needed = {step[2] for step in recording_of(folder).steps if step[2]}
@@ -18774,13 +18804,17 @@ def copy_recording(folder: Path, target: Path) -> None:
         if isinstance(record, LookRecord) and record.screenshot in needed:
             kept.append(record)
     lines = [json.dumps(to_json(record)) + "\n" for record in kept]
+    begun = False
     try:
         target.mkdir()
+        begun = True
         for name in needed:
             (target / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(folder / name, target / name)
         (target / "turns.jsonl").write_text("".join(lines), encoding="utf-8")
     except OSError as error:
+        if begun:  # half of a recording is none
+            shutil.rmtree(target, ignore_errors=True)
         raise ConfigError(
             f"The recording cannot be copied to {target} ({error.strerror}); choose another name."
         ) from None
@@ -24774,7 +24808,7 @@ def bench_folder(root: Path, about: JsonDict) -> Path:
             text = json.dumps({"about": about}) + "\n"
             write_run_file(folder, BENCH_JOURNAL, text.encode())
     except (OSError, ValueError) as error:  # a ValueError for letters that no path has
-        reason = getattr(error, "strerror", None) or error
+        reason = unusable_folder(error)
         raise ConfigError(
             f"No folder can be made in {root} ({reason}); choose another dump_dir."
         ) from None
@@ -25578,9 +25612,11 @@ def read_result(root: Path, name: str) -> JsonDict:
         with open(path, "rb", opener=open_ordinary) as stream:
             return json_object(strict_json(stream.read(ANSWER_BYTES_MOST)))
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = f" ({getattr(error, 'strerror', None) or error})"
+        if isinstance(error, FileNotFoundError):
+            reason = ""
         raise ConfigError(
-            f"There is no result of --bench at {path} ({reason});"
+            f"There is no result of --bench at {path}{reason};"
             " give its number, its folder or its bench.json."
         ) from None
 
@@ -25878,15 +25914,16 @@ def read_secrets(names: Sequence[str]) -> Secrets:
     """
     values = {}
     for name in names:
+        if not re.fullmatch(r"\w+", name):
+            raise ConfigError(
+                f"--secret {name}: a name has letters, digits and _ only, such as MY_PASSWORD."
+            )
         value = os.environ.get(name, "")
         if not value and _person_is_there():
-            value = getpass.getpass(f"{name}: ")
+            with suppress(EOFError):  # Ctrl+D, which gives none
+                value = getpass.getpass(f"{name}: ")
         # A shorter value would be found, and hidden, in texts that have nothing to do with it.
-        if (
-            not re.fullmatch(r"\w+", name)
-            or len(value) < SECRET_CHARS_LEAST
-            or not value.isprintable()
-        ):
+        if len(value) < SECRET_CHARS_LEAST or not value.isprintable():
             raise ConfigError(
                 f"--secret {name}: set an environment variable of that name "
                 "to 4 characters or more."
@@ -26174,7 +26211,12 @@ class Option(NamedTuple):
     def operands(self) -> str:
         """What stands behind it."""
         named = self.more.get("metavar", "")
-        return named if isinstance(named, str) else " ".join(named)
+        if isinstance(named, str):
+            return named
+        first, *others = named
+        if self.more.get("nargs") == "+":  # at least the first
+            others = [f"[{name}]" for name in others]
+        return " ".join([first, *others])
 
 
 FLAG = {"action": "store_true"}
@@ -26311,6 +26353,7 @@ def read_options(
         raise ConfigError("-q says less and -v says more; give one of them.")
     refuse_empty_words(options)
     refuse_two_deeds(options)
+    refuse_idle_options(options)
     return options
 
 
@@ -26345,6 +26388,22 @@ def refuse_two_deeds(options: argparse.Namespace) -> None:
         raise ConfigError(f"{deeds[0]} and {deeds[1]} are two things to do; leave out one of them.")
 
 
+def refuse_idle_options(options: argparse.Namespace) -> None:
+    """Raises ConfigError for an option of a run beside something that would pass it over."""
+    if options.help is not None or options.settings is not None or options.scenarios:
+        return
+    if options.profile and options.resume is not None:
+        raise ConfigError("--resume goes on in the profile of the run; leave out --profile.")
+    told = [name for name in LOOK_BACKS if getattr(options, name) not in (None, False, [])]
+    deeds = [name for name in ("check", "bench") if getattr(options, name) not in (None, False)]
+    idle = [name for name in OF_RUNS if getattr(options, name) not in (None, False, [])]
+    for deed in (told + deeds)[:1]:
+        for name in idle[:1]:
+            shown = [f"--{word.replace('_', '-')}" for word in (name, deed)]
+            raise ConfigError(f"{shown[0]} has no use beside {shown[1]}; leave out one of them.")
+
+
+OF_RUNS = ("panel", "secret", "dry_run")
 # The options that only tell something; of them several may stand together.
 LOOK_BACKS = ("runs", "stats", "report", "export", "save_script", "compare")
 
@@ -26525,8 +26584,13 @@ def save_script(root: Path, words: Sequence[str]) -> Iterator[str]:
     if os.path.lexists(recording):
         raise ConfigError(f"{recording} is there already; choose another name for the script.")
     text = script_text(folder, recording.name)
-    yield write_text(target, text, "x")
+    # First, so that there is never a script without its recording.
     copy_recording(folder, recording)
+    try:
+        yield write_text(target, text, "x")
+    except ConfigError:
+        shutil.rmtree(recording, ignore_errors=True)
+        raise
     yield f"Written: {recording}, which the script needs beside it"
 
 
@@ -26587,10 +26651,15 @@ def run_statistics(folder: Path) -> Iterator[str]:
 
 def write_text(target: Path, text: str, mode: str) -> str:
     """Writes a file, and tells so; with mode "x" none that is there already. Raises ConfigError."""
+    begun = False
     try:
         with open(target, mode, encoding="utf-8", opener=open_ordinary) as stream:
+            begun = True
             stream.write(text)
     except OSError as error:
+        if begun:  # the half of a file would stand in the way of the next try
+            with suppress(OSError):
+                target.unlink()
         raise ConfigError(
             f"{target} cannot be written: {error.strerror}; choose another name."
         ) from None
@@ -27057,6 +27126,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         refuse_wrong_desktop(options, old, "go on with it", f" --resume {options.resume}".rstrip())
     config = read_config(options, os.environ)  # once more: profile or recording are known now
     refuse_questions_to_nobody(config)
+    blocked_chords(config)  # raises ConfigError for keys that there are not
     with ExitStack() as undo:
         session = open_session(options, config, old, stop, clock, undo)
         if old:
@@ -27336,6 +27406,15 @@ def end_figures(session: Session) -> str:
     return ", ".join(parts)
 
 
+def in_rows(error: str) -> str:
+    """An error in rows that end between words where it is read on a terminal; else one line."""
+    if not sys.stderr or not sys.stderr.isatty():
+        return error
+    columns = shutil.get_terminal_size().columns - 1
+    rows = textwrap.wrap(error, max(COLUMNS_LEAST, columns), break_on_hyphens=False)
+    return "\n".join(rows)
+
+
 def main(argv: Sequence[str] | None = None, recording: Recording | None = None) -> int:
     """The program, or a saved script's acts; every AgentError becomes one line on stderr."""
     for stream in (sys.stdout, sys.stderr):
@@ -27347,7 +27426,7 @@ def main(argv: Sequence[str] | None = None, recording: Recording | None = None) 
         with stop_on_signals(stop):
             return start(options, stop, SystemClock(stop))
     except (AgentError, KeyboardInterrupt) as error:
-        print(f"agent.py: {printable(str(error)) or 'stopped.'}", file=sys.stderr)
+        print(in_rows(f"agent.py: {printable(str(error)) or 'stopped.'}"), file=sys.stderr)
         return error.exit_code if isinstance(error, AgentError) else Stopped.exit_code
 
 
