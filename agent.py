@@ -5144,6 +5144,13 @@ class ControlAnswer:
         return "; ".join([found, *(cut(problem, 160).rstrip(".") for problem in self.problems)])
 
 
+class SourceReport(NamedTuple):
+    """A line about a source of controls, and whether it knows anything."""
+
+    text: str
+    knows: bool
+
+
 class ControlsWorker:
     """A ControlSource that asks a process of its own, which is started by the first query.
 
@@ -5182,7 +5189,7 @@ class ControlsWorker:
         query = {"ask": "list", "window": window.handle, "most": most}
         return self.ask(query, window.handle, deadline_s).controls
 
-    def report(self, window: Window) -> Iterator[str]:
+    def report(self, window: Window) -> Iterator[SourceReport]:
         """What each source sees of a window, how fast, and what keeps it from more; for --check."""
         began = time.monotonic()
         with self._lock:
@@ -5190,21 +5197,35 @@ class ControlsWorker:
         seconds = time.monotonic() - began
         if not ready:
             problem = self.problem or "The worker did not start."
-            yield f"not known here, and not needed: {problem} ({seconds:.1f} s)"
+            text = f"not known here, and not needed: {problem} ({seconds:.1f} s)"
+            yield SourceReport(text, False)
             return
-        yield f"the worker is ready after {seconds:.1f} s"
+        yield SourceReport(f"the worker is ready after {seconds:.1f} s", True)
+        for source in SOURCE_NAMES:
+            yield self._report_on(source, window)
+
+    def _report_on(self, source: str, window: Window) -> SourceReport:
+        """What one source sees, without the names: counts, its time, and its problems."""
         middle = window.rect.moved(window.rect.width // 2, window.rect.height // 2)
         queries: dict[str, JsonDict] = {
             "in the window": {"ask": "list", "window": window.handle, "most": CONTROLS_MOST},
-            f"at {middle.left},{middle.top}": {"ask": "at", "x": middle.left, "y": middle.top},
+            "at its middle": {"ask": "at", "x": middle.left, "y": middle.top},
             "with the keyboard": {"ask": "focused"},
         }
-        for source in SOURCE_NAMES:
-            for where, query in queries.items():
-                began = time.monotonic()
-                answer = self.ask({**query, "source": source}, 0, REPORT_DEADLINE_S)
-                milliseconds = (time.monotonic() - began) * 1000
-                yield f"{source} {where}: {answer}, {milliseconds:.0f} ms"
+        found: list[str] = []
+        problems: dict[str, None] = {}
+        knows = False
+        began = time.monotonic()
+        for where, query in queries.items():
+            answer = self.ask({**query, "source": source}, 0, REPORT_DEADLINE_S)
+            found.append(f"{len(answer.controls)} {where}")
+            knows = knows or bool(answer.controls)
+            for problem in answer.problems:
+                problems[cut(problem.removeprefix(f"{source}: "), 100).rstrip(".")] = None
+        milliseconds = (time.monotonic() - began) * 1000
+        told = ", ".join(found) if knows else "nothing"
+        text = "; ".join([f"{source}: {told}", *problems])
+        return SourceReport(f"{text}, {milliseconds:.0f} ms", knows)
 
     def begin(self) -> None:
         """Starts the worker, so that the first query need not wait for it."""
@@ -7361,7 +7382,21 @@ def question_about(risks: Sequence[str], attempt: Attempt) -> str:
     if fold_label(true_name) not in (fold_label(label_of(attempt.act)), ""):
         also = f", which is {plain_line(true_name, 40)!r},"
     act = plain_line(act_in_question(attempt.act), 130 - len(also))
-    return f"{act}{also} in {cut(' and '.join(windows), 115)}: {cut(', '.join(risks), 45)}"
+    return f"{act}{also} in {cut(' and '.join(windows), 115)}: {risks_in_words(risks)}"
+
+
+# What the names of some risks, which are short for `allow_risky`, mean.
+RISKS_MEAN = {
+    "run": "run (starts a program)",
+    "power": "power (turns off or signs out)",
+}
+RISKS_SHOWN = 45  # characters
+
+
+def risks_in_words(risks: Sequence[str]) -> str:
+    """The risks as a question tells them: with what they mean, where there is room for that."""
+    told = ", ".join(RISKS_MEAN.get(risk, risk) for risk in risks)
+    return told if len(told) <= RISKS_SHOWN else cut(", ".join(risks), RISKS_SHOWN)
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:
@@ -15202,12 +15237,12 @@ class Calibration:
 
     @property
     def figures(self) -> str:
-        """Scale and offset of both axes on one line."""
+        """Scale and shift of both axes on one line, the shift as a bench's table tells it."""
         x = self.x
         y = self.y
         return (
             f"scale {x.scale:.4f} +-{x.scale_error:.4f} x {y.scale:.4f} +-{y.scale_error:.4f},"
-            f" offset {x.offset:+.0f}, {y.offset:+.0f}"
+            f" shift {x.shift:+.0f}, {y.shift:+.0f}"
         )
 
     @property
@@ -15646,6 +15681,20 @@ class Eyes:
         width, height = _glance_size(frame)
         return self.desktop.glance(frame.area, width, height)
 
+    def _has_changed(self, before: bytes, glance: bytes, frame: Frame) -> bool:
+        """Whether two glances differ in more than what the program itself shows."""
+        if not _differ(before, glance, frame):
+            return False
+        return not self._is_own_change(before, glance, frame)
+
+    def _is_own_change(self, before: bytes, glance: bytes, frame: Frame) -> bool:
+        """Whether all that differs lies in the program's console, whose live line never rests."""
+        width, height = _glance_size(frame)
+        box = changed_region(before, glance, width, GLANCE_SCALE)
+        if box is None:
+            return False
+        return self.shows_own_words(box.scaled(Rect(0, 0, width, height), frame.rect), frame)
+
     def watch(self, frame: Frame, seconds: float) -> bool:
         """Waits that long, or until the screen has changed and come to rest; whether it changed."""
         before = self.glance(frame)
@@ -15653,7 +15702,7 @@ class Eyes:
         while self.clock.now() < end:
             self.actuator.rest()
             self.clock.sleep(min(WATCH_S, end - self.clock.now()))
-            if _differ(before, self.glance(frame), frame):
+            if self._has_changed(before, self.glance(frame), frame):
                 self.settle(self.whole(frame), before)
                 return True
         return False
@@ -15675,7 +15724,7 @@ class Eyes:
         while True:
             now = self.clock.now()
             passed_ms = (now - begin) * 1000
-            changed = changed or _differ(before, glance, frame)
+            changed = changed or self._has_changed(before, glance, frame)
             patient = passed_ms >= min(config.settle_patience_ms, config.settle_cap_ms)
             if not agreed:
                 settled = self.capture() if changed or patient else None
@@ -15683,8 +15732,9 @@ class Eyes:
             self.clock.sleep(max(0.0, config.settle_interval_ms / 1000 - taken_s))
             last = glance
             glance = self.glance(frame)
-            agreed = agreed + 1 if settled and glance == last else 0
-            restless = restless or (changed and glance != last)
+            resting = glance == last or self._is_own_change(last, glance, frame)
+            agreed = agreed + 1 if settled and resting else 0
+            restless = restless or (changed and not resting)
             enough = agreed >= (4 if restless else 2)
             if settled and (enough or passed_ms >= config.settle_cap_ms):
                 self._latest = settled
@@ -21896,6 +21946,7 @@ class Finding(NamedTuple):
     what: str
     fine: bool
     text: str
+    note: bool = False  # something is not known, which harms nothing
 
 
 def check_system() -> Finding:
@@ -21952,7 +22003,7 @@ def check_controls(desktop: Desktop, window: Window | None) -> Iterator[Finding]
     if isinstance(source, ControlsWorker):
         with closing(source):
             for line in source.report(window):
-                yield Finding("controls", True, line)
+                yield Finding("controls", True, line.text, note=not line.knows)
         return
     known = source.controls(window, CONTROLS_MOST, LIST_DEADLINE_S)
     yield Finding("controls", True, str(ControlAnswer(known, [])))
@@ -24956,6 +25007,19 @@ TASKS_WANTED = 0.5
 CALLS_LEAST = 6  # in a grammar
 
 
+WHOLE_NUMBERS = frozenset(  # of which a table shows no decimal places
+    (
+        "requests",
+        "prompt tokens in all",
+        "reply tokens in all",
+        "prompt tokens reused",
+        "prompt tokens computed",
+        "picture tokens, counted",
+        "picture tokens, expected",
+    )
+)
+
+
 @dataclass
 class BenchResult:
     """Every figure with its number of answers: shares, quantiles in `numbers`, and two lines."""
@@ -24975,7 +25039,8 @@ class BenchResult:
         for axis, fit in self.lines.items():
             rows.append((f"grid along {axis}", str(fit)))
         for name, number in self.numbers.items():
-            rows.append((name, f"{number:.1f}"))
+            digits = 0 if name in WHOLE_NUMBERS else 1
+            rows.append((name, f"{number:.{digits}f}"))
         for kind, times in self.errors.items():
             rows.append((f"unusable replies: {kind}", str(times)))
         return rows
@@ -25624,6 +25689,9 @@ def read_result(root: Path, name: str) -> JsonDict:
 COMPARED = ("model", "size", "grammar", "thinking", "server")  # the head of a column
 
 
+CELL_WIDTH = 54  # the line along an axis with its number of answers is the longest figure
+
+
 def compare_benches(results: Sequence[JsonObject]) -> Iterator[str]:
     """A table of several results side by side; what one lacks stays empty."""
     columns = [_column_of(result) for result in results]
@@ -25633,8 +25701,8 @@ def compare_benches(results: Sequence[JsonObject]) -> Iterator[str]:
     for name in names:
         row = f"{cut(name, 42):<42}"
         for column in columns:
-            cell = cut(column.get(name, ""), 44)
-            row += f"  {cell:<44}"
+            cell = cut(column.get(name, ""), CELL_WIDTH)
+            row += f"  {cell:<{CELL_WIDTH}}"
         yield row.rstrip()
 
 
@@ -26770,7 +26838,7 @@ def measure_model(
     lasts = minutes_text(requests * BENCH_SECONDS)
     tell.say(
         f"Measuring {info.name} with some {requests} requests on drawn pictures,"
-        f" {lasts} at {BENCH_SECONDS:g} s each."
+        f" {lasts} at {BENCH_SECONDS:g} s each, and more for replies that have to be corrected."
         " The desktop is not touched."
         f" Ctrl+C keeps what was measured in {folder}."
     )
@@ -26994,7 +27062,9 @@ def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock
         terminal = Terminal(clock, 1, str, undo)
         try:
             for finding in examine(options, config, stop, clock, terminal):
-                verdict = "ok  " if finding.fine else "FAIL"
+                verdict = "note" if finding.note else "ok  "
+                if not finding.fine:
+                    verdict = "FAIL"
                 terminal.take(Phase(""))
                 terminal.say(f"{verdict}  {finding.what:<12} {finding.text}")
                 all_fine = all_fine and finding.fine

@@ -121,3 +121,25 @@ class Rows(unittest.TestCase):
             rows = agent.in_rows(error).split("\n")
         self.assertLess(max(map(len, rows)), 80)
         self.assertEqual(" ".join(rows).split(), error.split())
+
+
+class Tables(unittest.TestCase):
+    def test_counts_have_no_decimal_places_and_the_shift_is_told_alike_everywhere(self) -> None:
+        fit = agent.AxisFit(0.03, -485.0, 0.01, 3.0, 1.0, 21)
+        result = agent.BenchResult({}, numbers={"requests": 67, "seconds a request, median": 2.0})
+        result.x = result.y = fit
+        rows = dict(result.rows())
+        self.assertEqual((rows["requests"], rows["seconds a request, median"]), ("67", "2.0"))
+        self.assertIn("shift -485.0", rows["grid along x"])
+        (advice,) = agent._advice_on_grid(result)
+        self.assertIn("shift -485, -485", advice.text)
+
+    def test_a_comparison_shows_the_number_of_answers_of_a_line(self) -> None:
+        fit = agent.AxisFit(1.0123, -485.0, 0.0123, 100.0, 1.0, 210)
+        rows = agent.compare_benches([{"rows": [["grid along x", str(fit)]]}])
+        self.assertTrue(any(row.endswith("(n 210)") for row in rows))
+
+    def test_the_reasons_of_a_question_say_what_they_mean_where_there_is_room(self) -> None:
+        self.assertEqual(agent.risks_in_words(["run"]), "run (starts a program)")
+        many = ["run", "power", "terminal", "sticky keys"]
+        self.assertEqual(agent.risks_in_words(many), ", ".join(many))
