@@ -143,3 +143,19 @@ class Tables(unittest.TestCase):
         self.assertEqual(agent.risks_in_words(["run"]), "run (starts a program)")
         many = ["run", "power", "terminal", "sticky keys"]
         self.assertEqual(agent.risks_in_words(many), ", ".join(many))
+
+
+class Verdicts(CommandLineCase):
+    def test_what_is_not_known_is_a_note_and_no_failure(self) -> None:
+        findings = [
+            agent.Finding("screen", True, "there"),
+            agent.Finding("controls", True, "UI Automation: nothing", note=True),
+        ]
+        with mock.patch.object(agent, "examine", lambda *_: iter(findings)):
+            code, out, _ = self.main("--check")
+        self.assertEqual(code, 0)
+        self.assertEqual([line.split()[0] for line in out.splitlines()], ["ok", "note"])
+        with mock.patch.object(
+            agent, "examine", lambda *_: iter([findings[1]._replace(fine=False)])
+        ):
+            self.assertEqual(self.main("--check")[0], agent.Win32Error.exit_code)
