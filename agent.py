@@ -779,16 +779,41 @@ def environment_layers(environ: Mapping[str, str]) -> dict[str, JsonDict]:
     return layers
 
 
+def unreadable_json(path: str, error: OSError | ValueError) -> ConfigError:
+    """What is told of a person's file that is not there, or is no JSON."""
+    if isinstance(error, FileNotFoundError):
+        return ConfigError(f"{path} is not there; correct its name, or make the file.")
+    reason = getattr(error, "strerror", None) or error
+    return ConfigError(
+        f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
+    )
+
+
+def _without_doubles(pairs: list[tuple[str, object]]) -> JsonDict:
+    """An object of JSON; raises ValueError for a key that stands there twice."""
+    found: JsonDict = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name[:60]!r} stands there twice")
+        found[name] = value
+    return found
+
+
+def unusable_folder(error: OSError | ValueError) -> str:
+    """Why no folder can be made or used there."""
+    if isinstance(error, (FileExistsError, NotADirectoryError)):
+        return "a file of that name is there"
+    return str(getattr(error, "strerror", None) or error)
+
+
 def file_layer(path: str) -> dict[str, JsonDict]:
     """The settings in a JSON file, one object; raises ConfigError naming the file and the place."""
     try:
         # Notepad may put a byte order mark in front, which "utf-8-sig" passes over.
-        values = json.loads(Path(path).read_text("utf-8-sig"))
+        text = Path(path).read_text("utf-8-sig")
+        values = json.loads(text, object_pairs_hook=_without_doubles)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
-        ) from None
+        raise unreadable_json(path, error) from None
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply; it takes one JSON object.") from None
     if not isinstance(values, dict):
@@ -1198,6 +1223,9 @@ SECRET_CHARS_LEAST = 4
 SECRET_CHARS_SAFE = 8  # a shorter value stands in ordinary texts by chance
 
 
+_SECRET_NAME = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+
+
 class Secrets:
     """Values that are typed by name: the model and every file know {{NAME}} only.
 
@@ -1246,7 +1274,11 @@ class Secrets:
 
     def fill(self, text: str) -> str:
         """The text with each {{NAME}} replaced by its value; only the actuator may have that."""
-        return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda name: self.values.get(name[1], name[0]), text)
+        return _SECRET_NAME.sub(lambda name: self.values.get(name[1], name[0]), text)
+
+    def unknown(self, text: str) -> list[str]:
+        """The names in a text of which no value is known; braces around other things are text."""
+        return [name for name in _SECRET_NAME.findall(text) if name not in self.values]
 
     def hide(self, value: Any) -> Any:
         """Text, or data as JSON knows it, with each secret's value replaced by {{NAME}}."""
@@ -5120,6 +5152,13 @@ class ControlAnswer:
         return "; ".join([found, *(cut(problem, 160).rstrip(".") for problem in self.problems)])
 
 
+class SourceReport(NamedTuple):
+    """A line about a source of controls, and whether it knows anything."""
+
+    text: str
+    knows: bool
+
+
 class ControlsWorker:
     """A ControlSource that asks a process of its own, which is started by the first query.
 
@@ -5158,7 +5197,7 @@ class ControlsWorker:
         query = {"ask": "list", "window": window.handle, "most": most}
         return self.ask(query, window.handle, deadline_s).controls
 
-    def report(self, window: Window) -> Iterator[str]:
+    def report(self, window: Window) -> Iterator[SourceReport]:
         """What each source sees of a window, how fast, and what keeps it from more; for --check."""
         began = time.monotonic()
         with self._lock:
@@ -5166,21 +5205,35 @@ class ControlsWorker:
         seconds = time.monotonic() - began
         if not ready:
             problem = self.problem or "The worker did not start."
-            yield f"not known here, and not needed: {problem} ({seconds:.1f} s)"
+            text = f"not known here, and not needed: {problem} ({seconds:.1f} s)"
+            yield SourceReport(text, False)
             return
-        yield f"the worker is ready after {seconds:.1f} s"
+        yield SourceReport(f"the worker is ready after {seconds:.1f} s", True)
+        for source in SOURCE_NAMES:
+            yield self._report_on(source, window)
+
+    def _report_on(self, source: str, window: Window) -> SourceReport:
+        """What one source sees, without the names: counts, its time, and its problems."""
         middle = window.rect.moved(window.rect.width // 2, window.rect.height // 2)
         queries: dict[str, JsonDict] = {
             "in the window": {"ask": "list", "window": window.handle, "most": CONTROLS_MOST},
-            f"at {middle.left},{middle.top}": {"ask": "at", "x": middle.left, "y": middle.top},
+            "at its middle": {"ask": "at", "x": middle.left, "y": middle.top},
             "with the keyboard": {"ask": "focused"},
         }
-        for source in SOURCE_NAMES:
-            for where, query in queries.items():
-                began = time.monotonic()
-                answer = self.ask({**query, "source": source}, 0, REPORT_DEADLINE_S)
-                milliseconds = (time.monotonic() - began) * 1000
-                yield f"{source} {where}: {answer}, {milliseconds:.0f} ms"
+        found: list[str] = []
+        problems: dict[str, None] = {}
+        knows = False
+        began = time.monotonic()
+        for where, query in queries.items():
+            answer = self.ask({**query, "source": source}, 0, REPORT_DEADLINE_S)
+            found.append(f"{len(answer.controls)} {where}")
+            knows = knows or bool(answer.controls)
+            for problem in answer.problems:
+                problems[cut(problem.removeprefix(f"{source}: "), 100).rstrip(".")] = None
+        milliseconds = (time.monotonic() - began) * 1000
+        told = ", ".join(found) if knows else "nothing"
+        text = "; ".join([f"{source}: {told}", *problems])
+        return SourceReport(f"{text}, {milliseconds:.0f} ms", knows)
 
     def begin(self) -> None:
         """Starts the worker, so that the first query need not wait for it."""
@@ -7344,7 +7397,21 @@ def question_about(risks: Sequence[str], attempt: Attempt) -> str:
     if fold_label(true_name) not in (fold_label(label_of(attempt.act)), ""):
         also = f", which is {plain_line(true_name, 40)!r},"
     act = plain_line(act_in_question(attempt.act), 130 - len(also))
-    return f"{act}{also} in {cut(' and '.join(windows), 115)}: {cut(', '.join(risks), 45)}"
+    return f"{act}{also} in {cut(' and '.join(windows), 115)}: {risks_in_words(risks)}"
+
+
+# What the names of some risks, which are short for `allow_risky`, mean.
+RISKS_MEAN = {
+    "run": "run (starts a program)",
+    "power": "power (turns off or signs out)",
+}
+RISKS_SHOWN = 45  # characters
+
+
+def risks_in_words(risks: Sequence[str]) -> str:
+    """The risks as a question tells them: with what they mean, where there is room for that."""
+    told = ", ".join(RISKS_MEAN.get(risk, risk) for risk in risks)
+    return told if len(told) <= RISKS_SHOWN else cut(", ".join(risks), RISKS_SHOWN)
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:
@@ -13653,11 +13720,10 @@ def load_scenarios(path: str) -> list[Scenario]:
     """
     try:
         entries = strict_json(Path(path).read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
-        ) from None
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply; it takes a list of scenarios.") from None
+    except (OSError, ValueError) as error:
+        raise unreadable_json(path, error) from None
     if not isinstance(entries, list):
         raise ConfigError(f'{path} must hold a list such as [{{"name": "", "task_prompt": ""}}].')
     found = []
@@ -13887,7 +13953,7 @@ def _new_run_folder(root: Path) -> Path:
                 folder.mkdir(mode=0o700)  # on Windows it is the profile's own that counts
                 return folder
     except (OSError, ValueError) as error:  # a ValueError for letters that no path has
-        reason = getattr(error, "strerror", None) or error
+        reason = unusable_folder(error)
         raise ConfigError(
             f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir."
         ) from None
@@ -15186,12 +15252,12 @@ class Calibration:
 
     @property
     def figures(self) -> str:
-        """Scale and offset of both axes on one line."""
+        """Scale and shift of both axes on one line, the shift as a bench's table tells it."""
         x = self.x
         y = self.y
         return (
             f"scale {x.scale:.4f} +-{x.scale_error:.4f} x {y.scale:.4f} +-{y.scale_error:.4f},"
-            f" offset {x.offset:+.0f}, {y.offset:+.0f}"
+            f" shift {x.shift:+.0f}, {y.shift:+.0f}"
         )
 
     @property
@@ -15630,6 +15696,20 @@ class Eyes:
         width, height = _glance_size(frame)
         return self.desktop.glance(frame.area, width, height)
 
+    def _has_changed(self, before: bytes, glance: bytes, frame: Frame) -> bool:
+        """Whether two glances differ in more than what the program itself shows."""
+        if not _differ(before, glance, frame):
+            return False
+        return not self._is_own_change(before, glance, frame)
+
+    def _is_own_change(self, before: bytes, glance: bytes, frame: Frame) -> bool:
+        """Whether all that differs lies in the program's console, whose live line never rests."""
+        width, height = _glance_size(frame)
+        box = changed_region(before, glance, width, GLANCE_SCALE)
+        if box is None:
+            return False
+        return self.shows_own_words(box.scaled(Rect(0, 0, width, height), frame.rect), frame)
+
     def watch(self, frame: Frame, seconds: float) -> bool:
         """Waits that long, or until the screen has changed and come to rest; whether it changed."""
         before = self.glance(frame)
@@ -15637,7 +15717,7 @@ class Eyes:
         while self.clock.now() < end:
             self.actuator.rest()
             self.clock.sleep(min(WATCH_S, end - self.clock.now()))
-            if _differ(before, self.glance(frame), frame):
+            if self._has_changed(before, self.glance(frame), frame):
                 self.settle(self.whole(frame), before)
                 return True
         return False
@@ -15659,7 +15739,7 @@ class Eyes:
         while True:
             now = self.clock.now()
             passed_ms = (now - begin) * 1000
-            changed = changed or _differ(before, glance, frame)
+            changed = changed or self._has_changed(before, glance, frame)
             patient = passed_ms >= min(config.settle_patience_ms, config.settle_cap_ms)
             if not agreed:
                 settled = self.capture() if changed or patient else None
@@ -15667,8 +15747,9 @@ class Eyes:
             self.clock.sleep(max(0.0, config.settle_interval_ms / 1000 - taken_s))
             last = glance
             glance = self.glance(frame)
-            agreed = agreed + 1 if settled and glance == last else 0
-            restless = restless or (changed and glance != last)
+            resting = glance == last or self._is_own_change(last, glance, frame)
+            agreed = agreed + 1 if settled and resting else 0
+            restless = restless or (changed and not resting)
             enough = agreed >= (4 if restless else 2)
             if settled and (enough or passed_ms >= config.settle_cap_ms):
                 self._latest = settled
@@ -18559,9 +18640,8 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
     folder = Path(recording.folder)
     engine.controls.by_name = False  # what was done then is done again, whatever it was called
     for act, *_ in steps:
-        if isinstance(act.args, TypeTextArgs) and "{{" in engine.actuator.secrets.fill(
-            act.args.text
-        ):
+        typed = act.args.text if isinstance(act.args, TypeTextArgs) else ""
+        if engine.actuator.secrets.unknown(typed):
             raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
     looks = {}
     for record in read_journal(folder).records:
@@ -18784,7 +18864,7 @@ def script_text(folder: Path, recording: str) -> str:
 def copy_recording(folder: Path, target: Path) -> None:
     """Copies what a repetition compares the screen with: the looks, and their pictures.
 
-    The target is a folder that is made for them; raises ConfigError if that fails.
+    The target is a folder that is begun for them; raises ConfigError if that fails.
     """
     journal = read_journal(folder)
     needed = {step[2] for step in recording_of(folder).steps if step[2]}
@@ -18793,13 +18873,17 @@ def copy_recording(folder: Path, target: Path) -> None:
         if isinstance(record, LookRecord) and record.screenshot in needed:
             kept.append(record)
     lines = [json.dumps(to_json(record)) + "\n" for record in kept]
+    begun = False
     try:
         target.mkdir()
+        begun = True
         for name in needed:
             (target / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(folder / name, target / name)
         (target / "turns.jsonl").write_text("".join(lines), encoding="utf-8")
     except OSError as error:
+        if begun:  # half of a recording is none
+            shutil.rmtree(target, ignore_errors=True)
         raise ConfigError(
             f"The recording cannot be copied to {target} ({error.strerror}); choose another name."
         ) from None
@@ -21965,6 +22049,7 @@ class Finding(NamedTuple):
     what: str
     fine: bool
     text: str
+    note: bool = False  # something is not known, which harms nothing
 
 
 def check_system() -> Finding:
@@ -22021,7 +22106,7 @@ def check_controls(desktop: Desktop, window: Window | None) -> Iterator[Finding]
     if isinstance(source, ControlsWorker):
         with closing(source):
             for line in source.report(window):
-                yield Finding("controls", True, line)
+                yield Finding("controls", True, line.text, note=not line.knows)
         return
     known = source.controls(window, CONTROLS_MOST, LIST_DEADLINE_S)
     yield Finding("controls", True, str(ControlAnswer(known, [])))
@@ -24877,7 +24962,7 @@ def bench_folder(root: Path, about: JsonDict) -> Path:
             text = json.dumps({"about": about}) + "\n"
             write_run_file(folder, BENCH_JOURNAL, text.encode())
     except (OSError, ValueError) as error:  # a ValueError for letters that no path has
-        reason = getattr(error, "strerror", None) or error
+        reason = unusable_folder(error)
         raise ConfigError(
             f"No folder can be made in {root} ({reason}); choose another dump_dir."
         ) from None
@@ -25025,6 +25110,19 @@ TASKS_WANTED = 0.5
 CALLS_LEAST = 6  # in a grammar
 
 
+WHOLE_NUMBERS = frozenset(  # of which a table shows no decimal places
+    (
+        "requests",
+        "prompt tokens in all",
+        "reply tokens in all",
+        "prompt tokens reused",
+        "prompt tokens computed",
+        "picture tokens, counted",
+        "picture tokens, expected",
+    )
+)
+
+
 @dataclass
 class BenchResult:
     """Every figure with its number of answers: shares, quantiles in `numbers`, and two lines."""
@@ -25044,7 +25142,8 @@ class BenchResult:
         for axis, fit in self.lines.items():
             rows.append((f"grid along {axis}", str(fit)))
         for name, number in self.numbers.items():
-            rows.append((name, f"{number:.1f}"))
+            digits = 0 if name in WHOLE_NUMBERS else 1
+            rows.append((name, f"{number:.{digits}f}"))
         for kind, times in self.errors.items():
             rows.append((f"unusable replies: {kind}", str(times)))
         return rows
@@ -25681,14 +25780,19 @@ def read_result(root: Path, name: str) -> JsonDict:
         with open(path, "rb", opener=open_ordinary) as stream:
             return json_object(strict_json(stream.read(ANSWER_BYTES_MOST)))
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = f" ({getattr(error, 'strerror', None) or error})"
+        if isinstance(error, FileNotFoundError):
+            reason = ""
         raise ConfigError(
-            f"There is no result of --bench at {path} ({reason});"
+            f"There is no result of --bench at {path}{reason};"
             " give its number, its folder or its bench.json."
         ) from None
 
 
 COMPARED = ("model", "size", "grammar", "thinking", "server")  # the head of a column
+
+
+CELL_WIDTH = 54  # the line along an axis with its number of answers is the longest figure
 
 
 def compare_benches(results: Sequence[JsonObject]) -> Iterator[str]:
@@ -25700,8 +25804,8 @@ def compare_benches(results: Sequence[JsonObject]) -> Iterator[str]:
     for name in names:
         row = f"{cut(name, 42):<42}"
         for column in columns:
-            cell = cut(column.get(name, ""), 44)
-            row += f"  {cell:<44}"
+            cell = cut(column.get(name, ""), CELL_WIDTH)
+            row += f"  {cell:<{CELL_WIDTH}}"
         yield row.rstrip()
 
 
@@ -25981,15 +26085,16 @@ def read_secrets(names: Sequence[str]) -> Secrets:
     """
     values = {}
     for name in names:
+        if not re.fullmatch(r"\w+", name):
+            raise ConfigError(
+                f"--secret {name}: a name has letters, digits and _ only, such as MY_PASSWORD."
+            )
         value = os.environ.get(name, "")
         if not value and _person_is_there():
-            value = getpass.getpass(f"{name}: ")
+            with suppress(EOFError):  # Ctrl+D, which gives none
+                value = getpass.getpass(f"{name}: ")
         # A shorter value would be found, and hidden, in texts that have nothing to do with it.
-        if (
-            not re.fullmatch(r"\w+", name)
-            or len(value) < SECRET_CHARS_LEAST
-            or not value.isprintable()
-        ):
+        if len(value) < SECRET_CHARS_LEAST or not value.isprintable():
             raise ConfigError(
                 f"--secret {name}: set an environment variable of that name "
                 "to 4 characters or more."
@@ -26277,7 +26382,12 @@ class Option(NamedTuple):
     def operands(self) -> str:
         """What stands behind it."""
         named = self.more.get("metavar", "")
-        return named if isinstance(named, str) else " ".join(named)
+        if isinstance(named, str):
+            return named
+        first, *others = named
+        if self.more.get("nargs") == "+":  # at least the first
+            others = [f"[{name}]" for name in others]
+        return " ".join([first, *others])
 
 
 FLAG = {"action": "store_true"}
@@ -26414,6 +26524,7 @@ def read_options(
         raise ConfigError("-q says less and -v says more; give one of them.")
     refuse_empty_words(options)
     refuse_two_deeds(options)
+    refuse_idle_options(options)
     return options
 
 
@@ -26448,6 +26559,22 @@ def refuse_two_deeds(options: argparse.Namespace) -> None:
         raise ConfigError(f"{deeds[0]} and {deeds[1]} are two things to do; leave out one of them.")
 
 
+def refuse_idle_options(options: argparse.Namespace) -> None:
+    """Raises ConfigError for an option of a run beside something that would pass it over."""
+    if options.help is not None or options.settings is not None or options.scenarios:
+        return
+    if options.profile and options.resume is not None:
+        raise ConfigError("--resume goes on in the profile of the run; leave out --profile.")
+    told = [name for name in LOOK_BACKS if getattr(options, name) not in (None, False, [])]
+    deeds = [name for name in ("check", "bench") if getattr(options, name) not in (None, False)]
+    idle = [name for name in OF_RUNS if getattr(options, name) not in (None, False, [])]
+    for deed in (told + deeds)[:1]:
+        for name in idle[:1]:
+            shown = [f"--{word.replace('_', '-')}" for word in (name, deed)]
+            raise ConfigError(f"{shown[0]} has no use beside {shown[1]}; leave out one of them.")
+
+
+OF_RUNS = ("panel", "secret", "dry_run")
 # The options that only tell something; of them several may stand together.
 LOOK_BACKS = ("runs", "stats", "report", "export", "save_script", "compare")
 
@@ -26628,8 +26755,13 @@ def save_script(root: Path, words: Sequence[str]) -> Iterator[str]:
     if os.path.lexists(recording):
         raise ConfigError(f"{recording} is there already; choose another name for the script.")
     text = script_text(folder, recording.name)
-    yield write_text(target, text, "x")
+    # First, so that there is never a script without its recording.
     copy_recording(folder, recording)
+    try:
+        yield write_text(target, text, "x")
+    except ConfigError:
+        shutil.rmtree(recording, ignore_errors=True)
+        raise
     yield f"Written: {recording}, which the script needs beside it"
 
 
@@ -26690,10 +26822,15 @@ def run_statistics(folder: Path) -> Iterator[str]:
 
 def write_text(target: Path, text: str, mode: str) -> str:
     """Writes a file, and tells so; with mode "x" none that is there already. Raises ConfigError."""
+    begun = False
     try:
         with open(target, mode, encoding="utf-8", opener=open_ordinary) as stream:
+            begun = True
             stream.write(text)
     except OSError as error:
+        if begun:  # the half of a file would stand in the way of the next try
+            with suppress(OSError):
+                target.unlink()
         raise ConfigError(
             f"{target} cannot be written: {error.strerror}; choose another name."
         ) from None
@@ -26804,7 +26941,7 @@ def measure_model(
     lasts = minutes_text(requests * BENCH_SECONDS)
     tell.say(
         f"Measuring {info.name} with some {requests} requests on drawn pictures,"
-        f" {lasts} at {BENCH_SECONDS:g} s each."
+        f" {lasts} at {BENCH_SECONDS:g} s each, and more for replies that have to be corrected."
         " The desktop is not touched."
         f" Ctrl+C keeps what was measured in {folder}."
     )
@@ -27028,7 +27165,9 @@ def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock
         terminal = Terminal(clock, 1, str, undo)
         try:
             for finding in examine(options, config, stop, clock, terminal):
-                verdict = "ok  " if finding.fine else "FAIL"
+                verdict = "note" if finding.note else "ok  "
+                if not finding.fine:
+                    verdict = "FAIL"
                 terminal.take(Phase(""))
                 terminal.say(f"{verdict}  {finding.what:<12} {finding.text}")
                 all_fine = all_fine and finding.fine
@@ -27160,6 +27299,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         refuse_wrong_desktop(options, old, "go on with it", f" --resume {options.resume}".rstrip())
     config = read_config(options, os.environ)  # once more: profile or recording are known now
     refuse_questions_to_nobody(config)
+    blocked_chords(config)  # raises ConfigError for keys that there are not
     with ExitStack() as undo:
         session = open_session(options, config, old, stop, clock, undo)
         if old:
@@ -27439,6 +27579,15 @@ def end_figures(session: Session) -> str:
     return ", ".join(parts)
 
 
+def in_rows(error: str) -> str:
+    """An error in rows that end between words where it is read on a terminal; else one line."""
+    if not sys.stderr or not sys.stderr.isatty():
+        return error
+    columns = shutil.get_terminal_size().columns - 1
+    rows = textwrap.wrap(error, max(COLUMNS_LEAST, columns), break_on_hyphens=False)
+    return "\n".join(rows)
+
+
 def main(argv: Sequence[str] | None = None, recording: Recording | None = None) -> int:
     """The program, or a saved script's acts; every AgentError becomes one line on stderr."""
     for stream in (sys.stdout, sys.stderr):
@@ -27450,7 +27599,7 @@ def main(argv: Sequence[str] | None = None, recording: Recording | None = None) 
         with stop_on_signals(stop):
             return start(options, stop, SystemClock(stop))
     except (AgentError, KeyboardInterrupt) as error:
-        print(f"agent.py: {printable(str(error)) or 'stopped.'}", file=sys.stderr)
+        print(in_rows(f"agent.py: {printable(str(error)) or 'stopped.'}"), file=sys.stderr)
         return error.exit_code if isinstance(error, AgentError) else Stopped.exit_code
 
 

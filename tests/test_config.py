@@ -222,7 +222,9 @@ class File(unittest.TestCase):
         for path in (self.path, self.path.parent):  # missing; a folder
             with self.assertRaises(agent.ConfigError) as caught:
                 agent.file_layer(str(path))
-            self.assertRegex(str(caught.exception), r"cannot be read as JSON \([^\n]*\.$")
+            self.assertRegex(
+                str(caught.exception), r"(is not there; |cannot be read as JSON \()[^\n]*\.$"
+            )
             self.assertTrue(str(caught.exception).startswith(str(path)))
 
 

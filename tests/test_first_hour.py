@@ -413,9 +413,7 @@ class WrongUse(CommandLineCase):
     def test_a_scenario_file_is_judged_entry_by_entry(self) -> None:
         path = self.folder / "mine.json"
         argv = ("--scenario", "1", "--scenario-file", str(path))
-        self.assertIn(
-            "mine.json cannot be read as JSON (No such file or directory)", self.said(*argv)
-        )
+        self.assertIn(f"{path} is not there; correct its name", self.said(*argv))
         good = '{"name": "a", "task_prompt": "b"}'
         for content, words in (
             ("{", "cannot be read as JSON (Expecting"),

@@ -67,7 +67,7 @@ class UseOfTheDemo(CommandLineCase):
         recording = agent.Recording(str(self.folder / "dumps" / "run_0001_recording"), [])
         with mock.patch("sys.stderr") as err:
             self.assertEqual(agent.main([], recording), 2)
-        said = "".join(call.args[0] for call in err.write.call_args_list)
+        said = "".join(call.args[0] for call in err.write.call_args_list).replace("\n", " ")
         self.assertIn("is a run of the demo, whose desktop is drawn; repeat it with --demo.", said)
 
 

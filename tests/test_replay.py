@@ -222,6 +222,13 @@ class Replay(ReplayCase):
         self.assertIn("needs the value of a secret", out)
         self.assertFalse(self.desktops[0].acts)
 
+    def test_a_text_with_braces_that_name_no_secret_is_typed_as_it_is(self) -> None:
+        journal = self.run_folder() / "turns.jsonl"
+        journal.write_text(journal.read_text().replace("Hello from agent.py", "{{ a.b }} {{"))
+        _, out, _ = self.replay("--confirm", "never")
+        self.assertNotIn("needs the value of a secret", out)
+        self.assertTrue(self.desktops[0].acts)
+
     def test_a_damaged_record_of_a_look_or_an_act_gets_one_line(self) -> None:
         journal = self.run_folder() / "turns.jsonl"
         whole = journal.read_text()

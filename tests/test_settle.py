@@ -126,6 +126,14 @@ class Settling(EngineCase):
         self.assertTrue(changed)
         self.assertGreaterEqual(taken, 600)
 
+    def test_the_programs_own_console_that_never_rests_is_neither_unrest_nor_a_change(self) -> None:
+        console = agent.Window(7, "agent", "python.exe", Rect(0, 0, 9, 9), own=True)
+        with patch.object(self.desktop_type, "window_at", lambda *_: console):
+            engine, _, taken = self.act(lambda ms: max(0, int(ms // 30)))
+        config = engine.config
+        self.assertGreaterEqual(taken, config.settle_patience_ms)
+        self.assertLess(taken, config.settle_patience_ms + 2 * config.settle_interval_ms)
+
     def test_one_change_at_once_costs_no_more_than_two_looks_that_agree(self) -> None:
         engine, _, taken = self.act(lambda ms: int(ms >= 0))
         self.assertLessEqual(

@@ -55,7 +55,7 @@ found["focused"] = seen(desktop.focused_control())
 began = time.monotonic()
 found["list"] = [seen(control) for control in desktop.controls(front, 300, 1.0)]
 found["list_s"] = time.monotonic() - began
-found["report"] = list(source.report(front))
+found["report"] = [line.text for line in source.report(front)]
 doctor = [sys.executable, "-X", "utf8", sys.argv[1], "--check"]
 found["check"] = subprocess.run(doctor, stdin=-3, capture_output=True, text=True).stdout
 source._pipes.end()  # as if somebody had killed it
