@@ -5145,11 +5145,10 @@ class ControlAnswer:
     complete: bool = False
 
     def __str__(self) -> str:
-        """How many they are, the first of them by name and role, and the problems; no values."""
-        names = [f"'{cut(control.name, 30)}' {control.role}" for control in self.controls[:5]]
+        """How many they are, and the first of them by name and role; no values."""
+        names = [f"'{cut(control.name, 20)}' {control.role}" for control in self.controls[:3]]
         more = ["..."] if len(self.controls) > len(names) else []
-        found = f"{len(self.controls)} ({', '.join(names + more)})" if names else "nothing"
-        return "; ".join([found, *(cut(problem, 160).rstrip(".") for problem in self.problems)])
+        return f"{len(self.controls)} ({', '.join(names + more)})" if names else "0"
 
 
 class SourceReport(NamedTuple):
@@ -5213,7 +5212,7 @@ class ControlsWorker:
             yield self._report_on(source, window)
 
     def _report_on(self, source: str, window: Window) -> SourceReport:
-        """What one source sees, without the names: counts, its time, and its problems."""
+        """What one source sees, how fast, with some names, and its problems."""
         middle = window.rect.moved(window.rect.width // 2, window.rect.height // 2)
         queries: dict[str, JsonDict] = {
             "in the window": {"ask": "list", "window": window.handle, "most": CONTROLS_MOST},
@@ -5223,17 +5222,16 @@ class ControlsWorker:
         found: list[str] = []
         problems: dict[str, None] = {}
         knows = False
-        began = time.monotonic()
         for where, query in queries.items():
+            began = time.monotonic()
             answer = self.ask({**query, "source": source}, 0, REPORT_DEADLINE_S)
-            found.append(f"{len(answer.controls)} {where}")
+            milliseconds = (time.monotonic() - began) * 1000
+            found.append(f"{where} {answer} in {milliseconds:.0f} ms")
             knows = knows or bool(answer.controls)
             for problem in answer.problems:
                 problems[cut(problem.removeprefix(f"{source}: "), 100).rstrip(".")] = None
-        milliseconds = (time.monotonic() - began) * 1000
         told = ", ".join(found) if knows else "nothing"
-        text = "; ".join([f"{source}: {told}", *problems])
-        return SourceReport(f"{text}, {milliseconds:.0f} ms", knows)
+        return SourceReport("; ".join([f"{source}: {told}", *problems]), knows)
 
     def begin(self) -> None:
         """Starts the worker, so that the first query need not wait for it."""

@@ -46,7 +46,7 @@ class NotepadsControls(unittest.TestCase):
         )
         for text in (
             "note  controls     UI Automation: nothing; ",
-            "window handles: 2 in the window",
+            "window handles: in the window 2",
         ):
             self.assertIn(text, self.found["check"])
 
