@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 VARIABLE = "AGENT_TESTS_WHOLE"
 WHOLE = os.environ.get(VARIABLE) == "1"
+T = TypeVar("T")
 
 
-def sample(whole: int, few: int) -> int:
-    """So many of whatever a test tries; the gate tries the whole."""
+def sample(whole: T, few: T) -> T:
+    """What a test tries, or how many; the gate tries the whole."""
     return whole if WHOLE else few

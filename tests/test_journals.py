@@ -17,10 +17,12 @@ from unittest import mock
 
 import agent
 from tests.fakes import VirtualClock
+from tests.samples import sample
 from tests.test_main import CommandLineCase, copy_folder
 
 JOURNALS = Path(__file__).resolve().parent / "journals"
 PROFILES = ("planner", "commander", "chat", "pointer", "story")
+LOOPS = sample(PROFILES, ("planner", "pointer", "story"))  # one profile of each loop
 SIZE = {"AGENT_IMAGE_W": "768", "AGENT_IMAGE_H": "432"}  # of their pictures
 LAST_TURN_KEPT = 3  # of a journal that is cut
 
@@ -136,10 +138,10 @@ class Kept(JournalCase):
         self.in_each(check)
 
     def test_each_is_repeated_on_the_demo_desktop(self) -> None:
-        self.in_each(lambda _: self.check_replay())
+        self.in_each(lambda _: self.check_replay(), profiles=LOOPS)
 
     def test_each_goes_on_after_a_cut(self) -> None:
-        self.in_each(lambda _: self.check_resume(), cut_after_its_third_turn)
+        self.in_each(lambda _: self.check_resume(), cut_after_its_third_turn, LOOPS)
 
     def test_one_goes_on_after_a_cut_in_the_middle_of_a_line(self) -> None:
         def check(_: str) -> None:
