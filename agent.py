@@ -12906,7 +12906,8 @@ def planner_question(state: AgentState, config: Config, form: ReportForm) -> str
         " Give the next instruction."
     )
     if state.memory.needs_compression:
-        turns = [record.turn for record in state.memory.active_history]
+        # Not the last one: the executor is to check what came of it.
+        turns = [record.turn for record in state.memory.active_history[:-1]]
         question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
     elif not state.execution_instructions:
         question = "Analyse the task, make a plan and give the first instruction."

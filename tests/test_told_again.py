@@ -78,6 +78,14 @@ class ToldAgain(EngineCase):
             agent.run_agent(engine, state)
         self.assertEqual(len(engine.voice.server.requests), 1)
 
+    def test_the_last_action_is_not_offered_for_archiving(self) -> None:
+        engine, state = self.engine(lambda r: text("-"))
+        for turn in (2, 3, 5):
+            state.memory.add_action(agent.ActionRecord(turn, "press_keyboard_key"))
+        state.memory.threshold = 3
+        asked = agent.planner_question(state, engine.config, agent.PLANNER_REPORT)
+        self.assertIn("among [2, 3].", asked)
+
 
 if __name__ == "__main__":
     unittest.main()
