@@ -52,13 +52,17 @@ SCENES = (
 
 
 class Row(NamedTuple):
-    """What one scene cost; `archives` counts how often the program shortened its memory."""
+    """What one scene cost; `archives` counts how often the program shortened its memory.
+
+    `unread` are the model's calls that it refused to read: a scene with some measures nothing.
+    """
 
     reused: list[int]
     computed: list[int]
     archives: int
     code: int
     text: str
+    unread: int = 0
 
     @property
     def share(self) -> float:
@@ -160,12 +164,18 @@ def tools_of(request: Json) -> dict[str, Json]:
     return {function["name"]: function["parameters"]["properties"] for function in functions}
 
 
-def filled(request: Json, name: str, values: dict[str, str], reason: str) -> dict[str, str]:
-    """A tool's arguments: each property gets the value whose name it contains, or the reason."""
-    arguments = {}
-    for key in tools_of(request)[name]:
-        fitting = [value for word, value in values.items() if word in key]
-        arguments[key] = fitting[0] if fitting else reason
+def filled(request: Json, name: str, values: dict[str, str], reason: str) -> Json:
+    """A tool's arguments: each text gets the value whose name it contains, or the reason.
+
+    The checks of a plan are the reason alone; places, lists of keys and the like are left out.
+    """
+    arguments: Json = {}
+    for key, schema in tools_of(request)[name].items():
+        if key == "done_when":
+            arguments[key] = [reason]
+        elif schema["type"] == "string":
+            fitting = [value for word, value in values.items() if word in key]
+            arguments[key] = fitting[0] if fitting else reason
     return arguments
 
 
@@ -177,7 +187,8 @@ def measure(server: LlamaServer, scene: Scene, agent: Path = AGENT) -> Row:
         Between(server.base, LongWriter(demo, scene)) as between,
     ):
         done = run(between.endpoint, *options, agent=agent, seconds=RUN_S)
-    return row_of(scene, between.exchanges, done.code, len(done.records("archive")), done.text)
+    row = row_of(scene, between.exchanges, done.code, len(done.records("archive")), done.text)
+    return row._replace(unread=len(done.records("no_call")))
 
 
 def row_of(scene: Scene, exchanges: list[Exchange], code: int, archives: int, text: str) -> Row:
