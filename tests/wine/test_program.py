@@ -32,7 +32,9 @@ class TheProgram(unittest.TestCase):
             code, output = self.desktop.run(windows_path(AGENT), "--check", "--endpoint", url)
         self.assertEqual(code, 0, output)
         lines = output.splitlines()
-        self.assertEqual([line for line in lines if not line.startswith(("ok ", "... "))], [])
+        others = [line for line in lines if not line.startswith(("ok ", "... "))]
+        # Wine has no UI Automation, and the doctor notes that nothing is known by it.
+        self.assertEqual([line for line in others if not line.startswith("note  controls ")], [])
         told = {line.split()[1] for line in lines}
         self.assertLessEqual(
             {"system", "screen", "capture", "server", "model", "context", "calibration"}, told
