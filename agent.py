@@ -164,7 +164,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from http.server import BaseHTTPRequestHandler
 from itertools import chain, count, islice, product
 from pathlib import Path
@@ -1282,6 +1282,8 @@ class Secrets:
 
     def hide(self, value: Any) -> Any:
         """Text, or data as JSON knows it, with each secret's value replaced by {{NAME}}."""
+        if not self._spellings:  # as in most runs, of which each record comes by here
+            return value
         if isinstance(value, Mapping):
             return {self._hide_key(key): self.hide(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
@@ -1970,13 +1972,19 @@ RECORDS: dict[str, type[Record]] = {
 COMMON_FIELDS = ("kind", "time", "turn")
 
 
+@cache
+def _fields_of(kind: str) -> dict[str, Field[object]]:
+    """The fields of a kind of record by their names; `fields` makes a new tuple at each call."""
+    return {spec.name: spec for spec in fields(RECORDS[kind])}
+
+
 def to_json(record: Record) -> JsonDict:
     """A record as the object of its line: kind, time, turn, then its own fields in their order."""
     entry: JsonDict = {"kind": record.kind, "time": record.time, "turn": record.turn}
-    for spec in fields(record):
-        value = getattr(record, spec.name)
+    for name, spec in _fields_of(record.kind).items():
+        value = getattr(record, name)
         if value is not None or not spec.metadata.get("left_out_if_none"):
-            entry[spec.name] = value
+            entry[name] = value
     return entry
 
 
@@ -1989,7 +1997,7 @@ def from_json(entry: Mapping[str, Any]) -> tuple[Record, list[str]]:
     kind = entry.get("kind")
     if not isinstance(kind, str) or kind not in RECORDS:
         raise ValueError(f"there is no record of kind {kind!r:.40}")
-    known = {spec.name: spec for spec in fields(RECORDS[kind])}
+    known = _fields_of(kind)
     values: JsonDict = {}
     ignored = []
     for name, value in entry.items():
@@ -2432,7 +2440,7 @@ def _mean_row(upper: bytes, lower: bytes) -> bytearray:
             lower[right],
             strict=True,
         )
-        mean[channel::3] = bytes([sum(four) // 4 for four in fours])
+        mean[channel::3] = bytes([(a + b + c + d) // 4 for a, b, c, d in fours])
     return mean
 
 
@@ -2725,6 +2733,9 @@ class Canvas:
 
     def fill(self, rect: Rect, colour: int, radius: int = 0, alpha: float = 1.0) -> None:
         """A rectangle, its corners rounded when `radius` says so."""
+        if not radius and alpha >= 1:
+            self._cover(rect, colour)
+            return
         for row in range(rect.height):
             inset = 0
             if radius:
@@ -2737,6 +2748,17 @@ class Canvas:
                 colour=colour,
                 alpha=alpha,
             )
+
+    def _cover(self, rect: Rect, colour: int) -> None:
+        """A plain rectangle, of which every row is the same bytes; letters are many small ones."""
+        left = max(0, rect.left)
+        right = min(self.width, rect.left + rect.width)
+        if left >= right:
+            return
+        line = colour.to_bytes(4, "little") * (right - left)
+        for y in range(max(0, rect.top), min(self.height, rect.top + rect.height)):
+            first = (y * self.width + left) * 4
+            self.pixels[first : first + len(line)] = line
 
     def text(self, x: int, y: int, text: str, colour: int, scale: int = 2) -> int:
         """One line of text from its top left corner, 9*scale high; returns the x after it."""
@@ -9098,7 +9120,8 @@ def strict_json(
         )
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    _refuse_deep_nesting(value, nesting_most)
+    if body.count(b"[") + body.count(b"{") > nesting_most:  # fewer are never so deep
+        _refuse_deep_nesting(value, nesting_most)
     return cast(object, value)
 
 
@@ -18943,10 +18966,9 @@ class Sums:
 
     def add(self, more: Sums) -> None:
         """Adds the figures of `more` to these."""
-        for spec in fields(self):
-            value = getattr(self, spec.name)
-            added = getattr(more, spec.name)
-            setattr(self, spec.name, value + added)
+        for name, added in vars(more).items():
+            if added:  # most records have one or two of the figures
+                setattr(self, name, getattr(self, name) + added)
 
 
 @dataclass

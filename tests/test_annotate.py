@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 import agent
+from tests.samples import sample
 
 WIDE, HIGH = 400, 300
 GREY = bytes([128, 128, 128, 0]) * (WIDE * HIGH)
@@ -88,12 +89,13 @@ class Heat(unittest.TestCase):
             self.assertGreater(red, blue, share)
 
     def test_lines_in_all_directions_stay_between_their_ends(self) -> None:
-        for start, end in (
+        lines = (
+            ((200, 800), (800, 200)),
             ((200, 500), (800, 500)),
             ((500, 200), (500, 800)),
-            ((200, 800), (800, 200)),
             ((300, 500), (800, 503)),
-        ):
+        )
+        for start, end in sample(lines, lines[:2]):
             both = [
                 marked(trail=[[act("drag", *a, *b)]], marks_trail_shrink=1)
                 for a, b in ((start, end), (end, start))

@@ -117,7 +117,7 @@ class Items(unittest.TestCase):
         self.assertEqual(rgb[at : at + 3], item.scene.theme.accent.to_bytes(3, "big"))
 
     def test_finished_and_unfinished_screens_differ(self) -> None:
-        for yes, no in zip(*[iter(agent.judging_items(1, 6))] * 2, strict=True):
+        for yes, no in zip(*[iter(agent.judging_items(1, sample(6, 2)))] * 2, strict=True):
             assert yes.scene and no.scene
             self.assertEqual(yes.question, no.question)
             self.assertNotEqual(

@@ -174,7 +174,7 @@ class Comparing(unittest.TestCase):
             planted = PLANTED.format(old=WORD, new=OTHER_WORD, path=str(path))
             (Path(name) / "agent.py").write_text(planted, encoding="utf-8")
             old, new = (
-                compare.run_demo(checkout, "planner", *SETTINGS)
+                compare.run_demo(checkout, "planner", *SETTINGS, "max_steps=2")
                 for checkout in (CHECKOUT, Path(name))
             )
         self.assertEqual(list(compare.differences(old, old, set())), [])

@@ -52,26 +52,26 @@ def frames_shown(png: bytes) -> list[bytes]:
 
 
 class AMovingPicture(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        (self.folder / "turns.jsonl").write_text(JOURNAL, encoding="utf-8")
-        for name, level in (("turn_0002.png", 40), ("turn_0003.png", 200)):
-            png = agent.rgb_to_png(bytes([level]) * (WIDTH * HEIGHT * 3), WIDTH, HEIGHT)
-            (self.folder / name).write_bytes(png)
+    made: list[tuple[bytes, int]]  # the frames of one run, each with its height
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "turns.jsonl").write_text(JOURNAL, encoding="utf-8")
+            for picture, level in (("turn_0002.png", 40), ("turn_0003.png", 200)):
+                png = agent.rgb_to_png(bytes([level]) * (WIDTH * HEIGHT * 3), WIDTH, HEIGHT)
+                (folder / picture).write_bytes(png)
+            cls.made = [moving.frame_of(folder, turn) for turn in moving.turns_of(folder)]
 
     def test_it_has_one_frame_for_each_turn_with_a_screenshot_and_each_is_whole(self) -> None:
-        made = [moving.frame_of(self.folder, turn) for turn in moving.turns_of(self.folder)]
-        frames = [frame for frame, _ in made]
-        png = moving.moving_picture(frames, made[0][1])
+        frames = [frame for frame, _ in self.made]
+        png = moving.moving_picture(frames, self.made[0][1])
         self.assertEqual(dict(chunks_of(png))[b"acTL"], struct.pack(">2I", 2, 0))
         self.assertEqual(frames_shown(png), frames)
 
     def test_a_place_that_was_clicked_is_marked_and_the_next_turn_has_no_mark(self) -> None:
-        first, last = (
-            moving.frame_of(self.folder, turn)[0] for turn in moving.turns_of(self.folder)
-        )
+        first, last = (frame for frame, _ in self.made)
         self.assertGreater(first[CENTRE], first[CENTRE + 2] + 50)  # orange: red above blue
         self.assertEqual(last[CENTRE : CENTRE + 3], bytes([200] * 3))
 

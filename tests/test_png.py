@@ -51,7 +51,9 @@ def plain_decode(png: bytes) -> tuple[bytes, int, int]:
     for y in range(height):
         kind, row = rows[y * step], rows[y * step + 1 : (y + 1) * step]
         assert kind in (0, 2)
-        out.append(bytes((a + b) & 255 for a, b in zip(row, out[-1], strict=True)) if kind else row)
+        out.append(
+            bytes([(a + b) & 255 for a, b in zip(row, out[-1], strict=True)]) if kind else row
+        )
     return b"".join(out), width, height
 
 
@@ -76,18 +78,20 @@ def filtered(rgb: bytes, width: int, height: int, names: list[int]) -> bytes:
 @functools.cache
 def mist(width: int, height: int, seed: int = 3) -> bytes:
     """Soft slopes with a grain, as in photographs: the encoder filters them."""
-    dice = random.Random(seed)
-    return bytes(
-        value & 255
-        for y in range(height)
-        for x in range(width)
-        for value in (
-            x + 2 * y + dice.randrange(6),
-            2 * x + y + dice.randrange(6),
-            x + y,
-            dice.randrange(256),
-        )
-    )
+    grain = random.Random(seed).randbytes(width * height * 4)
+    pixels = bytearray(grain)  # of the fourth byte of a pixel nothing is left but grain
+    for y in range(height):
+        row = slice(y * width * 4, (y + 1) * width * 4)
+        blue, green = grain[row][0::4], grain[row][1::4]
+        for channel, values in enumerate(
+            (
+                [x + 2 * y + blue[x] % 6 & 255 for x in range(width)],
+                [2 * x + y + green[x] % 6 & 255 for x in range(width)],
+                [x + y & 255 for x in range(width)],
+            )
+        ):
+            pixels[row.start + channel : row.stop : 4] = bytes(values)
+    return bytes(pixels)
 
 
 def flat(width: int, height: int) -> bytes:

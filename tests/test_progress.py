@@ -234,7 +234,7 @@ class Waiting(ProgressCase):
 
     def test_ten_waits_of_a_story_are_progress_and_no_more_minutes_than_allowed(self) -> None:
         self.assertEqual(agent.Config().wait_minutes, 10)
-        for minutes, least in ((1.0, 60), (0.5, 30)):
+        for minutes, least in sample(((1.0, 60), (0.5, 30)), ((0.5, 30),)):
             self.drawn(lambda r: self.WAIT, "story", escalation=True, wait_minutes=minutes)
             self.desktop.dead = True
             outcome = agent.run_agent(self.run_engine, self.run_state)

@@ -264,7 +264,7 @@ class Hostile(unittest.TestCase):
             "<tool_call>{'a': '",
             '{"name": "press_keyboard_key", "arguments": {"key": [',
         )
-        size = sample(8_000, 3_000)
+        size = sample(8_000, 1_000)
         for start in starts:
             for piece in pieces:
                 with self.subTest(start=start, piece=piece):

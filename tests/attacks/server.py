@@ -136,7 +136,7 @@ def key_is_typed() -> bool:
 
 def stored_replies(case: EngineCase) -> bool:
     """Twenty replies of a megabyte each fill the run's folder."""
-    engine, state = case.engine(lambda request: text("x y " * 250_000), max_steps=2)
+    engine, state = case.engine(lambda request: text("x y " * 250_000), max_steps=1)
     with contextlib.suppress(agent.AgentError):
         agent.run_agent(engine, state)
     engine.logger.close()
