@@ -26127,6 +26127,8 @@ def read_secrets(names: Sequence[str]) -> Secrets:
             )
     key = os.environ.get("LMSTUDIO_API_KEY", "").strip()
     hidden = {"LMSTUDIO_API_KEY": key} if len(key) >= SECRET_CHARS_LEAST else {}
+    if not values and not hidden:
+        return Secrets()
     return Secrets(values, hidden, fixed_words())
 
 

@@ -6,8 +6,10 @@ import os
 import time
 from collections.abc import Callable
 
+from tests.samples import sample
+
 SHORT = 12_500
-LONG = 200_000
+LONG = sample(200_000, 100_000)
 LINEAR = LONG / SHORT
 # the processor's time of this thread, so that what else the machine does counts little; Windows counts it too coarsely
 now = time.perf_counter if os.name == "nt" else time.thread_time
@@ -15,7 +17,7 @@ MOST = 4 * LINEAR  # as far from LINEAR as from its square, in case the machine 
 
 
 def growth(read: Callable[[str], object], piece: str, tail: str = "") -> float:
-    """How much longer `read` takes with 200 kB of a piece than with 12.5 kB.
+    """How much longer `read` takes with 200 kB of a piece (or a part) than with 12.5 kB.
 
     About LINEAR, or about LINEAR**2 for a pattern that starts anew at each piece.
     """

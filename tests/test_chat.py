@@ -488,7 +488,7 @@ class Hygiene(ChatCase):
             engine, state = self.engine(
                 lambda r, c=chance, w=replies: c.choice(w)(c),
                 "chat",
-                max_steps=80,
+                max_steps=sample(80, 40),
                 stall_stop=1000,
                 memory_compression_threshold=chance.randint(2, 12),
                 memory_keep_actions=chance.randint(0, 5),
@@ -499,7 +499,7 @@ class Hygiene(ChatCase):
                 self.check_history(request)
 
     def test_hundreds_of_steps_stay_within_a_bounded_request(self) -> None:
-        places, steps = itertools.count(), sample(200, 100)
+        places, steps = itertools.count(), sample(200, 80)
 
         def decide(request: dict[str, Any]) -> Message:
             number = next(places)

@@ -22,7 +22,7 @@ from tests.test_main import CommandLineCase, copy_folder
 
 JOURNALS = Path(__file__).resolve().parent / "journals"
 PROFILES = ("planner", "commander", "chat", "pointer", "story")
-LOOPS = sample(PROFILES, ("planner", "pointer", "story"))  # one profile of each loop
+LOOPS = sample(PROFILES, ("planner", "story"))
 SIZE = {"AGENT_IMAGE_W": "768", "AGENT_IMAGE_H": "432"}  # of their pictures
 LAST_TURN_KEPT = 3  # of a journal that is cut
 

@@ -10,12 +10,13 @@ from unittest import mock
 import agent
 from tests import native_requests
 from tests.native_requests import DOCUMENTED, Compared, Documented, compared, main
+from tests.samples import sample
 from tests.test_native import WHOLE
 
 
 class Requests(unittest.TestCase):
     def test_each_field_is_as_documented_or_has_a_reason_that_still_is_one(self) -> None:
-        for grammar in WHOLE:
+        for grammar in sample(WHOLE, WHOLE[::3]):
             for item in compared(grammar):
                 with self.subTest(grammar.name, field=item.field):
                     self.assertTrue(item.holds, str(item))

@@ -135,13 +135,13 @@ def key_is_typed() -> bool:
 
 
 def stored_replies(case: EngineCase) -> bool:
-    """Twenty replies of a megabyte each fill the run's folder."""
-    engine, state = case.engine(lambda request: text("x y " * 250_000), max_steps=1)
+    """Replies of half a megabyte each fill the run's folder."""
+    engine, state = case.engine(lambda request: text("x y " * 125_000), max_steps=1)
     with contextlib.suppress(agent.AgentError):
         agent.run_agent(engine, state)
     engine.logger.close()
     size = sum(path.stat().st_size for path in engine.logger.folder.rglob("*") if path.is_file())
-    return size > 1_000_000 * engine.voice.requests
+    return size > 500_000 * engine.voice.requests
 
 
 ATTACKS: tuple[Callable[..., bool], ...] = (

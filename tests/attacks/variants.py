@@ -255,15 +255,15 @@ def outcome(case: Attack) -> str:
     return "passed"
 
 
-def attacks() -> Iterator[tuple[str, str, str]]:
-    """Number, name and outcome of each attack."""
-    for case in ATTACKS:
+def attacks(step: int = 1) -> Iterator[tuple[str, str, str]]:
+    """Number, name and outcome of each attack, or of every third and the like."""
+    for case in ATTACKS[::step]:
         yield case.number, case.name, outcome(case)
 
 
-def harmless() -> Iterator[tuple[str, str, str]]:
+def harmless(step: int = 1) -> Iterator[tuple[str, str, str]]:
     """The same of what nobody should be asked about."""
-    for case in HARMLESS:
+    for case in HARMLESS[::step]:
         yield case.number, case.name, outcome(case)
 
 
