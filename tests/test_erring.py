@@ -93,7 +93,7 @@ class WhatCounts(Judged):
 
 class ErringModels(unittest.TestCase):
     def test_a_run_ends_and_a_file_that_is_not_there_is_never_believed(self) -> None:
-        for number, profile in enumerate(sample(erring.PROFILES, erring.PROFILES[1::2])):
+        for number, profile in enumerate(sample(erring.PROFILES, erring.PROFILES[4:])):
             with self.subTest(profile):
                 result = erring.run(
                     profile, number % 2, 5, LIAR, settings={"max_steps": 4, "not_proven_most": 1}
