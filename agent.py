@@ -8912,6 +8912,7 @@ class ModelInfo:
     note: str = ""  # a sentence for the person about the choice of this model, or empty
     tools: bool | None = None  # whether its chat template shows it the tools of a request
     llama_cpp: bool = False  # whether llama.cpp serves it
+    effort: bool = False  # whether reasoning_effort switches its thinking, as LM Studio tells
     build: str = ""  # the version of its server, where that tells
     architecture: str = field(default="", compare=False)  # such as qwen3vl
     # Its name on disk: a loaded one can be called something else.
@@ -9228,6 +9229,7 @@ def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
         shown_name = str(json_object(instance).get("id") or name)
         info = ModelInfo(shown_name, vision, loaded, _context_length(instance), stored=name)
         info = replace(info, architecture=family if isinstance(family, str) else "")
+        info = replace(info, effort="reasoning" in json_object(entry.get("capabilities")))
         found.append(replace(info, llama_cpp=entry.get("owned_by") == "llamacpp"))
     return found
 
@@ -12154,7 +12156,7 @@ class Grammar:
     screenshots: int = 1
     text_apart: bool = False  # a turn's text is a message of its own, before that of its picture
     whole_tasks: bool = True  # it can do more than find a place
-    thinking_off: JsonDict = field(default_factory=dict)  # of a request, where there is a switch
+    thinking_switch: str = ""  # its name in the chat template, where that has one
 
     def read(
         self, message: JsonObject, finish_reason: str | None, picture: tuple[int, int] = (0, 0)
@@ -12259,7 +12261,7 @@ _ROWS = (
         also=QWEN38_WORDS,
         example=_XML_EXAMPLE,
         sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
-        thinking_off={"chat_template_kwargs": {"enable_thinking": False}},
+        thinking_switch="enable_thinking",
         screenshots=5,
         matches=re.compile(r"qwen-?3[.-]?[568](?![0-9b])|qwen-?cua"),
     ),
@@ -12372,7 +12374,7 @@ _ROWS = (
         question=LOCATE_QUESTION,
         picture=PictureRule(32, 64 * 32**2, 16384 * 32**2),
         sampling={"temperature": 0, "max_tokens": 1024},
-        thinking_off={"chat_template_kwargs": {"thinking": False}},
+        thinking_switch="thinking",
         whole_tasks=False,
         example='Answer in this form: {"x": x, "y": y}',
         matches=re.compile(r"holo-?2"),
@@ -12415,7 +12417,14 @@ _ROWS = (
         example="Answer with ## Thought, ## Action and ## Code, with one call of pyautogui.",
         matches=re.compile(r"opencua"),
     ),
-    Grammar("tools", TOOL_WORDS, read_tool, partial(plain_frame, "")),
+    # Of an unknown model the name of the switch that most templates use.
+    Grammar(
+        "tools",
+        TOOL_WORDS,
+        read_tool,
+        partial(plain_frame, ""),
+        thinking_switch="enable_thinking",
+    ),
 )
 GRAMMARS: dict[str, Grammar] = {row.name: row for row in _ROWS}
 TOOLS_GRAMMAR = "tools"  # the described vocabularies, in which an unknown model is asked
@@ -14310,6 +14319,25 @@ class NoInbox:
         return None
 
 
+def model_settings(config: Config, model: ModelInfo) -> JsonDict:
+    """What every request to a model begins with: its name, and the switch of its thinking.
+
+    LM Studio passes nothing on to the chat template (lmstudio-bug-tracker #1573); where its list of
+    models shows a switch, it is reasoning_effort, whose "none" is off. All other servers hand the
+    template what is meant for it, which passes over what it does not know.
+    """
+    settings: JsonDict = {"model": model.name}
+    if config.thinking == "auto":
+        return settings
+    thinks = config.thinking == "on"
+    switch = GRAMMARS[grammar_for(model.stored or model.name, model.architecture)].thinking_switch
+    if switch:
+        settings["chat_template_kwargs"] = {switch: thinks}
+    if model.effort:
+        settings["reasoning_effort"] = "medium" if thinks else "none"
+    return settings
+
+
 def tool_choice(config: Config, model: ModelInfo, loop: str) -> str:
     """Whether the reply must hold a call; a conversation has to end in words."""
     if config.tool_choice != "discovered":
@@ -14449,7 +14477,7 @@ class Voice:
 
     def _body(self, role: Role, messages: Sequence[Message], manner: Manner) -> bytes:
         """The JSON of the request."""
-        settings: JsonDict = {"model": self.model.name}
+        settings = model_settings(self.config, self.model)
         tools = manner.tools
         prompt = manner.system
         if tools and self.calls_in_text:
@@ -17117,7 +17145,6 @@ def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
         value = getattr(config, setting)
         if value != DEFAULTS[setting]:
             settings[name] = value
-    settings |= thinking_switch(grammar, config.thinking)
     return Manner(system, tools, settings, partial(thought_in, grammar))
 
 
@@ -17136,22 +17163,6 @@ SAMPLING_SETTINGS = {
     **{name: name for name in SAMPLING_IF_SET},
 }
 DEFAULTS = asdict(Config())
-
-
-def thinking_switch(grammar: Grammar, thinking: str) -> JsonDict:
-    """What a request says of thinking: nothing where the model has no switch, or by default."""
-    if thinking == "auto":
-        return {}
-    if thinking == "off":
-        return grammar.thinking_off
-    return json_object(_switched(grammar.thinking_off))
-
-
-def _switched(value: object) -> object:
-    """The same with each yes as a no."""
-    if isinstance(value, dict):
-        return {name: _switched(item) for name, item in value.items()}
-    return not value if isinstance(value, bool) else value
 
 
 def native_steps(records: Iterable[ActionRecord], room_chars: int) -> list[str]:
@@ -22197,7 +22208,7 @@ def _check_tool_calls(profile: Profile, info: ModelInfo, server: ModelServer) ->
     """
     tools = profile.vocabulary.schemas(["press_key"])
     settings = {
-        "model": info.name,
+        **model_settings(server.config, info),
         "tools": tools,
         "tool_choice": "auto",
         "temperature": 0,
@@ -22246,7 +22257,7 @@ def _native_question(
     messages = shown_to(grammar, words, picture)
     if manner.system:
         messages.insert(0, Message("system", manner.system))
-    return request_body({"model": info.name, **manner.settings}, messages)
+    return request_body({**model_settings(config, info), **manner.settings}, messages)
 
 
 MARK_COLOURS = {"red": 0xE02020, "green": 0x20A040, "blue": 0x2040E0, "orange": 0xF09010}
@@ -22288,7 +22299,7 @@ def check_calibration(
     a `grammar` of its own a model clicks one square a request.
     """
     size = screen_size(config)
-    ask: MarkAsk = partial(_ask_for_marks, info, server)
+    ask: MarkAsk = partial(_ask_for_marks, config, info, server)
     if grammar:
         size = grammar.picture.seen_size(size)
         ask = partial(_ask_for_clicks, grammar, config, info, server)
@@ -22309,7 +22320,11 @@ def check_calibration(
 
 
 def _ask_for_marks(
-    info: ModelInfo, server: ModelServer, picture: bytes, wanted: Mapping[str, Coordinate]
+    config: Config,
+    info: ModelInfo,
+    server: ModelServer,
+    picture: bytes,
+    wanted: Mapping[str, Coordinate],
 ) -> Marked:
     """All squares by one request."""
     question = marks_question(wanted)
@@ -22318,7 +22333,7 @@ def _ask_for_marks(
         Message("user", question, picture),
     ]
     settings = {
-        "model": info.name,
+        **model_settings(config, info),
         "temperature": 0,
         "max_tokens": 300,
     }
@@ -24880,7 +24895,7 @@ def bench_body(
     elif grammar:
         choice = tool_choice(config, info, "two_agent")
         manner = Manner(BENCH_PROMPT, BENCH_TOOLS, {"tools": BENCH_TOOLS, "tool_choice": choice})
-    settings: JsonDict = {"model": info.name, **_bench_sampling(config, bool(grammar))}
+    settings = model_settings(config, info) | _bench_sampling(config, bool(grammar))
     settings |= manner.settings
     if manner.system:
         messages = [Message("system", manner.system), *messages]
