@@ -9305,17 +9305,27 @@ def _tokens_text(counted: int, image_tokens: int, text_chars: int) -> str:
 # Model choice - which of a server's models carries out the task
 ####################################################################################################
 
-# Families that find things in screenshots, the preferred one first: parts of a name without its
-# dots and dashes. Within a family the larger model is wrong less often.
+# Families that find things in screenshots and call tools, the preferred one first: parts of a name
+# without its dots and dashes. Within a family the larger model is wrong less often. Qwen3.5 and 3.6
+# think before each act unless a server was told otherwise, so that those which do not come first.
+# No others that LM Studio has are known for both: Gemma 3 was not trained to call tools, and of
+# Gemma 4 and Ministral 3 it is not documented where on a grid they find a control. Qwen3.8, which
+# no short name tells from Qwen3 with 8B, is too large to be meant.
 FAMILIES = (
     "qwen3vl8b",
     "qwen3vl4b",
     "qwen3vl2b",
     "qwen3vl",
+    "qwen359b",
+    "qwen354b",
+    "qwen352b",
+    "qwen35",
+    "qwen36",
     "guiowl",
     "uitars",
     "holo1",
     "qwen25vl",
+    "glm46v",
     "qwen2vl",
 )
 # What to type where there is no model: the 4-bit files with the part that sees, in sizes as the
@@ -9333,7 +9343,12 @@ def _letters_of(name: str) -> str:
 
 
 def _is_meant(wanted: str, name: str) -> bool:
-    """Whether both names mean one model: LM Studio calls qwen3-vl-4b-instruct qwen/qwen3-vl-4b."""
+    """Whether both names mean one model: LM Studio calls qwen3-vl-4b-instruct qwen/qwen3-vl-4b.
+
+    Behind an @ stands the quantization, of which any is meant unless one is named.
+    """
+    if "@" not in wanted:
+        name = name.partition("@")[0]
     return _letters_of(wanted).replace("instruct", "") == _letters_of(name).replace("instruct", "")
 
 
