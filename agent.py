@@ -456,7 +456,7 @@ class Config:
         12, "active actions that make archiving due", "", 2, 1000
     )
     memory_keep_actions: int = _setting(
-        4, "latest actions kept active when the program archives", "", 0, 1000
+        4, "latest actions kept active when the program archives", "", 0, 999
     )
     evidence_chars: int = _setting(
         100, "least characters of evidence in a completion report", "", 0, 10000
@@ -749,7 +749,7 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
     """A Config from layers: {where it stands, for messages: {field: value}}; a later one wins.
 
     Raises ConfigError for a setting that does not exist, a value of the wrong type and one out of
-    its range, even if a later layer would overrule it.
+    its range, even if a later layer would overrule it, and for settings that contradict each other.
     """
     known = {spec.name: spec for spec in fields(Config)}
     values: JsonDict = {}
@@ -766,7 +766,48 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
     # Whoever sets how many screenshots are kept gets just that many: the slack is the default's.
     if "keep_last_screenshots" in values:
         values.setdefault("prune_screenshots_at", values["keep_last_screenshots"])
-    return replace(Config(), **values)
+    config = replace(Config(), **values)
+    refuse_contradictions(config)
+    return config
+
+
+# Which settings cannot both hold, and what to do about it, as one sentence.
+_CONTRADICTIONS: tuple[tuple[Callable[[Config], bool], str], ...] = (
+    (
+        lambda config: config.memory_keep_actions >= config.memory_compression_threshold,
+        "memory_keep_actions={memory_keep_actions} is not below"
+        " memory_compression_threshold={memory_compression_threshold}, so that archiving would"
+        " leave as much as made it due; lower the first or raise the second.",
+    ),
+    (
+        lambda config: config.keep_last_screenshots > config.prune_screenshots_at,
+        "keep_last_screenshots={keep_last_screenshots} is above"
+        " prune_screenshots_at={prune_screenshots_at}, the most in a request;"
+        " lower the first or raise the second.",
+    ),
+    (
+        lambda config: config.calls == "text" and config.tool_choice == "required",
+        "calls=text leaves no list of tools in the request, of which tool_choice=required would"
+        " demand a call; leave out one of them.",
+    ),
+    (
+        lambda config: config.controls == "off" and not config.vision,
+        "vision=false and controls=off leave the model nothing to see;"
+        " give controls=list, or leave out vision=false.",
+    ),
+    (
+        lambda config: config.confirm == "never" and bool(config.risky_words),
+        "risky_words names acts that wait for a yes, and with confirm=never none does;"
+        " give confirm=risky, or leave out risky_words.",
+    ),
+)
+
+
+def refuse_contradictions(config: Config) -> None:
+    """Raises ConfigError for settings of which one leaves the other without effect."""
+    for contradict, text in _CONTRADICTIONS:
+        if contradict(config):
+            raise ConfigError(text.format(**vars(config)))
 
 
 def environment_layers(environ: Mapping[str, str]) -> dict[str, JsonDict]:
@@ -7845,19 +7886,23 @@ def why_forbidden(window: Window, config: Config) -> str:
 def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     """The codes of each chord that may not be pressed, and how it is written.
 
-    The hotkeys of the person are among them. Raises ConfigError for a key that does not exist, and
-    for a hotkey of modifiers alone, which Windows may take and never tell of.
+    The hotkeys of the person are among them. Raises ConfigError for a key that does not exist, for
+    a hotkey of modifiers alone, which Windows may take and never tell of, and for two that are one.
     """
     blocked = {}
     for chord in split_list(config.blocked_keys):
         keys = _keys_of_setting("blocked_keys", chord)
         blocked[chord_codes(keys)] = chord
+    hotkeys: list[frozenset[int]] = []
     for name in ("stop_hotkey", "pause_hotkey"):
         chord = getattr(config, name)
         keys = _keys_of_setting(name, chord)
         if MODIFIERS.issuperset(keys):
             raise ConfigError(f"{name} takes a key, such as ctrl+alt+q, not {chord!r} alone.")
-        blocked[chord_codes(keys)] = chord
+        hotkeys.append(chord_codes(keys))
+        blocked[hotkeys[-1]] = chord
+    if hotkeys[0] == hotkeys[1]:
+        raise ConfigError(f"stop_hotkey and pause_hotkey are both {chord}; give each its own keys.")
     return blocked
 
 
