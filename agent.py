@@ -1875,6 +1875,8 @@ class ResultRecord(Record):
     targets: list[JsonDict] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
     # Where each of them was on the picture that the act was meant for.
     boxes: list[Region] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    # The handle of the window in front, where it holds typed text.
+    filled: int | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
 
 
 @dataclass(frozen=True)
@@ -1953,6 +1955,7 @@ class StateRecord(Record):
     stalled: int = 0
     acted: bool = False
     touched: int = 0
+    postponed: int = 0
     trail: list[list[JsonDict]] = field(default_factory=list)
     done_when: list[str] = field(default_factory=list)
     not_yet: int = 0
@@ -16231,6 +16234,7 @@ class Engine:
                 region=deed.region,
                 refused=deed.refused,
                 seconds=seconds,
+                filled=self.filled or None,
                 **times,
             )
         )
@@ -17094,14 +17098,18 @@ def resume(engine: Engine, state: AgentState) -> None:
             engine.voice.know(record)
         if isinstance(record, SecretRecord):
             engine.eyes.restore_secret(record)
+        elif isinstance(record, ResultRecord):
+            engine.filled = record.filled or 0
         elif isinstance(record, IntentRecord):
+            if record.tool == RECOVER:
+                state.memory.mark_recovery(record.turn)
             pending = ActionRecord(
                 record.turn,
                 record.tool,
                 shown_args(record.args),
                 UNKNOWN_RESULT,
             )
-        elif isinstance(record, ActionRecord) or ends_recovery(pending, record):
+        if isinstance(record, ActionRecord) or ends_recovery(pending, record):
             pending = None
     name = engine.logger.folder.name
     sentences = [f"Going on with {name} after turn {state.turn}."]
