@@ -54,6 +54,7 @@ ROOMS
     Model - the HTTP client: one request at a time, patient where that is safe, stoppable
     Words - what a reply says beside its calls: thoughts, endless repeats, leaked tokens
     Replies - finding the calls in whatever the model said
+    Argument values - one value as its schema wants it, if that is certain: numbers, places, lists
     Arguments - reading a call's arguments with certainty, and what to answer when that fails
     Grammar acts - what the words of the models' own grammars mean, and where that is on the grid
     Grammar words - the actions of each grammar, and what they mean
@@ -10457,89 +10458,16 @@ def _name_and_arguments(call: object) -> tuple[object, object]:
 
 
 ####################################################################################################
-# Arguments - reading a call's arguments with certainty, and what to answer when that fails
+# Argument values - one value as its schema wants it, if that is certain: numbers, places, lists
 ####################################################################################################
 
 _Schema = Mapping[str, Any]  # part of a tool's description in JSON schema
-_Properties = Mapping[str, _Schema]  # a tool's arguments, and what each takes
-ToolList = Sequence[_Schema]  # the tools as a request sends them
-_Arguments = dict[str, object]
 
 _FLAGS = {"true": True, "false": False}
-_WANTED = {  # what a property's type takes
-    "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
-    "array": "a list such as [1, 2]",
-    "texts": 'a list such as ["one", "two"]',
-    "integer": "a whole number",
-    "string": "a text of whole characters, no list",
-    "boolean": "true or false",
-}
-_ADVICE = {  # what to do about a kind of error
-    "cut": "Be brief: one tool call, a few words in each field, nothing else.",
-    "repetition": "Stop repeating; answer with one short tool call.",
-    "no_call": "Do not describe the step, call one tool: {tools}.",
-    "unknown_tool": "Call one by its exact name.",
-    "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
-}
-CORRECTION_WORDS_MOST = 60
-BOX_MOST = 1020  # what a corner of a box may say for the edge of the grid
-NUMBER_LIMIT = 1e18
+NUMBER_LIMIT = 1e18  # from here on a number is too large to be meant
 
 # A number that was written as a text.
 _WRITTEN_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
-
-# A name that a history can hold without a server's refusing it.
-_HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
-
-
-def _decoded_twice(value: object) -> object:
-    """Arguments in JSON as the object that they are; None if more than that stands there.
-
-    The protocol encodes them once, and some models do so once more.
-    """
-    for _ in range(2):
-        if not isinstance(value, str):
-            break
-        text = value.strip()
-        if not text.startswith(("{", '"')):
-            break
-        value, end = _decode(text)
-        if not _REST.fullmatch(text, end):
-            value = None
-    return value
-
-
-def _is_call_again(value: object, tool: str, properties: JsonObject) -> bool:
-    """Whether arguments are the whole call once more: its name and one other key."""
-    if not isinstance(value, dict) or len(value) != 2:
-        return False
-    if value.get("name") != tool:
-        return False
-    return properties.keys().isdisjoint(value)
-
-
-def _arguments(value: object, tool: str, properties: JsonObject) -> _Arguments:
-    """The arguments as an object; raises ReplyError.
-
-    An empty text, which may have been cut, is one only for a tool that takes none.
-    """
-    if value is None or (value == "" and not properties):
-        return {}
-    value = _decoded_twice(value)
-    if _is_call_again(value, tool, properties):
-        _, value = _name_and_arguments(value)
-    if not isinstance(value, dict):
-        raise ReplyError(
-            f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json"
-        )
-    suspicious = {"properties", *_ARGUMENT_KEYS} - properties.keys()
-    if not suspicious.isdisjoint(value):
-        raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
-    pairs: list[tuple[str, object]] = []
-    for key, item in value.items():
-        if item is not None:
-            pairs.append((str(key), item))
-    return _unique(pairs)
 
 
 def _any_number(value: object) -> int | float | None:
@@ -10678,6 +10606,86 @@ def _read(schema: _Schema, value: object) -> object:
     return _read_list(schema, value)
 
 
+####################################################################################################
+# Arguments - reading a call's arguments with certainty, and what to answer when that fails
+####################################################################################################
+
+_Properties = Mapping[str, _Schema]  # a tool's arguments, and what each takes
+ToolList = Sequence[_Schema]  # the tools as a request sends them
+_Arguments = dict[str, object]
+
+_WANTED = {  # what a property's type takes
+    "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
+    "array": "a list such as [1, 2]",
+    "texts": 'a list such as ["one", "two"]',
+    "integer": "a whole number",
+    "string": "a text of whole characters, no list",
+    "boolean": "true or false",
+}
+_ADVICE = {  # what to do about a kind of error
+    "cut": "Be brief: one tool call, a few words in each field, nothing else.",
+    "repetition": "Stop repeating; answer with one short tool call.",
+    "no_call": "Do not describe the step, call one tool: {tools}.",
+    "unknown_tool": "Call one by its exact name.",
+    "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
+}
+CORRECTION_WORDS_MOST = 60
+BOX_MOST = 1020  # what a corner of a box may say for the edge of the grid
+
+# A name that a history can hold without a server's refusing it.
+_HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
+
+
+def _decoded_twice(value: object) -> object:
+    """Arguments in JSON as the object that they are; None if more than that stands there.
+
+    The protocol encodes them once, and some models do so once more.
+    """
+    for _ in range(2):
+        if not isinstance(value, str):
+            break
+        text = value.strip()
+        if not text.startswith(("{", '"')):
+            break
+        value, end = _decode(text)
+        if not _REST.fullmatch(text, end):
+            value = None
+    return value
+
+
+def _is_call_again(value: object, tool: str, properties: JsonObject) -> bool:
+    """Whether arguments are the whole call once more: its name and one other key."""
+    if not isinstance(value, dict) or len(value) != 2:
+        return False
+    if value.get("name") != tool:
+        return False
+    return properties.keys().isdisjoint(value)
+
+
+def _arguments(value: object, tool: str, properties: JsonObject) -> _Arguments:
+    """The arguments as an object; raises ReplyError.
+
+    An empty text, which may have been cut, is one only for a tool that takes none.
+    """
+    if value is None or (value == "" and not properties):
+        return {}
+    value = _decoded_twice(value)
+    if _is_call_again(value, tool, properties):
+        _, value = _name_and_arguments(value)
+    if not isinstance(value, dict):
+        raise ReplyError(
+            f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json"
+        )
+    suspicious = {"properties", *_ARGUMENT_KEYS} - properties.keys()
+    if not suspicious.isdisjoint(value):
+        raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
+    pairs: list[tuple[str, object]] = []
+    for key, item in value.items():
+        if item is not None:
+            pairs.append((str(key), item))
+    return _unique(pairs)
+
+
 def _places_of(properties: _Properties) -> list[str]:
     """The properties that take [x, y]."""
     found: list[str] = []
@@ -10715,6 +10723,21 @@ def _with_axes(given: _Arguments, properties: _Properties) -> _Arguments:
         raise _unfit(", ".join(axes), _WANTED["place"], axes)
     read = dict(zip(axes, grid, strict=True))
     return {**given, **read}
+
+
+def _with_chord(given: _Arguments, properties: _Properties) -> _Arguments:
+    """The arguments; a list of keys is the chord of them, as all grammars that have lists mean it.
+
+    What comes after a chord stands in an argument of its own, so that a list is no sequence.
+    """
+    listed = json_list(given.get("key"))
+    if not listed or "key" not in properties:
+        return given
+    names = [key_name(name) if isinstance(name, str) else None for name in listed]
+    known = [name for name in names if name]
+    if len(known) < len(listed):
+        return given
+    return {**given, "key": "+".join(known)}
 
 
 def _unfit(name: str, wanted: str, value: object) -> ReplyError:
@@ -10764,6 +10787,7 @@ def _checked(given: _Arguments, properties: _Properties) -> _Arguments:
     """The known arguments, each read by its schema; one that the tool does not have is left out."""
     given = _with_place(given, properties)
     given = _with_axes(given, properties)
+    given = _with_chord(given, properties)
     return _read_each(given, properties)
 
 
