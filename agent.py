@@ -10229,7 +10229,7 @@ def _decode(text: str, begin: int = 0, closable: bool = False) -> tuple[object, 
     if closable and mended.lacks_one_brace(text):
         return _closed_call(mended.body), mended.end
     if not mended.is_closed:
-        raise ReplyError("The call is incomplete: its JSON does not end.", "cut")
+        raise ReplyError("The call is incomplete: its JSON does not end.", "incomplete")
     return _loaded(mended.body, "invalid_json"), mended.end
 
 
@@ -10247,9 +10247,9 @@ def _closed_call(body: str) -> object:
     The brace is added only behind complete arguments: inside them, a missing end may hide one more
     argument.
     """
-    value = _loaded(body + "}", "cut")
+    value = _loaded(body + "}", "incomplete")
     if not any(isinstance(json_object(value).get(key), dict) for key in _ARGUMENT_KEYS):
-        raise ReplyError("The call is incomplete: its arguments do not end.", "cut")
+        raise ReplyError("The call is incomplete: its arguments do not end.", "incomplete")
     return value
 
 
@@ -10307,13 +10307,12 @@ def _call_of(name: str, arguments: object) -> dict[str, object]:
 
 def _xml_call(text: str, opener: re.Match[str]) -> _Found:
     """The call in the XML form behind <function=name> and where it ends; raises ReplyError."""
-    problem = "The call has no JSON object or no </function>."
     name = opener["name"]
     if not name:
-        raise ReplyError(problem, "invalid_json")
+        raise ReplyError("The call has no JSON object and no <function=...>.", "invalid_json")
     body = _XML.match(text, opener.end())
     if not body:
-        raise ReplyError(problem, "cut")
+        raise ReplyError(_lacking_in_xml(text, opener.end()), "incomplete")
     pairs: list[tuple[str, object]] = []
     for key, value in _PARAMETERS.findall(body[1]):
         # The value exactly, less the line breaks that belong to the form.
@@ -10322,6 +10321,16 @@ def _xml_call(text: str, opener: re.Match[str]) -> _Found:
         pairs.append((key, value))
     call = _call_of(name, _unique(pairs))
     return [call], body.end()
+
+
+def _lacking_in_xml(text: str, begin: int) -> str:
+    """Why what begins there, behind <function=name>, is no whole call."""
+    body, _, _ = text[begin:].partition("<function")
+    if body.count("<parameter") > body.count("</parameter>"):
+        return "A <parameter=...> of the call has no </parameter>."
+    if "</function>" not in body:
+        return "The call has no </function> at its end."
+    return "Between <function=...> and </function> stands more than parameters."
 
 
 def _opened(text: str, opener: re.Match[str], closable: bool) -> _Found:
@@ -10624,6 +10633,7 @@ _WANTED = {  # what a property's type takes
 }
 _ADVICE = {  # what to do about a kind of error
     "cut": "Be brief: one tool call, a few words in each field, nothing else.",
+    "incomplete": "Write the call to its end, with each bracket and tag closed.",
     "repetition": "Stop repeating; answer with one short tool call.",
     "no_call": "Do not describe the step, call one tool: {tools}.",
     "unknown_tool": "Call one by its exact name.",
@@ -10863,7 +10873,7 @@ def read_call(message: JsonObject, finish_reason: str | None, tools: ToolList) -
 
 def _explained(caught: ReplyError, message: object, finish_reason: str | None) -> ReplyError:
     """Why no call could be read: endless repeats and a cut explain why there is no whole one."""
-    if caught.kind not in ("no_call", "invalid_json", "cut"):
+    if caught.kind not in ("no_call", "invalid_json", "incomplete", "cut"):
         return caught
     if any(cut_repetition(text) != text for text in _texts(message)):
         return ReplyError("The reply repeats itself without end.", "repetition")
@@ -17824,6 +17834,7 @@ STEP_TOKENS = 150  # of a step without its picture, until the server's counts te
 # The error types that `002_...` describes, for kinds that are told apart more finely here.
 ERROR_TYPES = {
     "cut": "invalid_json",
+    "incomplete": "invalid_json",
     "repetition": "invalid_json",
     "no_call": "invalid_json",
     "missing_text": "empty_text",
