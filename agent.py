@@ -14441,7 +14441,11 @@ def model_settings(config: Config, model: ModelInfo) -> JsonDict:
 
 
 def tool_choice(config: Config, model: ModelInfo, loop: str) -> str:
-    """Whether the reply must hold a call; a conversation has to end in words."""
+    """Whether the reply must hold a call; a conversation has to end in words.
+
+    llama.cpp sees to it by a grammar that leaves room for words before the call, such as the five
+    lines of an executor: tests/llama/test_server.py measures it.
+    """
     if config.tool_choice != "discovered":
         return config.tool_choice
     if model.llama_cpp and loop in ("two_agent", "native"):
