@@ -3550,6 +3550,8 @@ WIN32: dict[str, Row] = {
     "BringWindowToTop": Row("user32", BOOL, [HWND], NO_CHECK),  # looked at afterwards
     "AttachThreadInput": Row("user32", BOOL, [DWORD, DWORD, BOOL], NO_CHECK),  # 0: not attached
     "GetCurrentThreadId": Row("kernel32", DWORD, [], NO_CHECK),  # never 0
+    "CoInitializeEx": Row("ole32", HRESULT, [LPVOID, DWORD], succeeded),
+    "CoUninitialize": Row("ole32", INT, [], NO_CHECK),  # it answers nothing
     "ShellExecuteW": Row(
         "shell32", HINSTANCE, [HWND, LPCWSTR, LPCWSTR, LPCWSTR, LPCWSTR, INT], is_started
     ),
@@ -3968,6 +3970,8 @@ VT_BSTR = 8
 VT_DISPATCH = 9
 VT_BOOL = 11
 COINIT_MULTITHREADED = 0
+COINIT_APARTMENTTHREADED = 2
+COINIT_DISABLE_OLE1DDE = 4
 CLSCTX_INPROC_SERVER = 1
 
 CLSID_CUIAutomation = "ff48dba4-60ef-4201-aa87-54103eef594e"
@@ -4038,10 +4042,10 @@ CONTROL_FUNCTIONS: dict[str, Row] = {
         "GetClassNameW",
         "GetWindowRect",
         "GetWindowThreadProcessId",
+        "CoInitializeEx",
     )
 } | {
     # COM.
-    "CoInitializeEx": Row("ole32", HRESULT, [LPVOID, DWORD], succeeded),
     "CoCreateInstance": Row("ole32", HRESULT, [LPVOID, LPVOID, DWORD, LPVOID, LPVOID], succeeded),
     "SysStringLen": Row("oleaut32", UINT, [LPVOID], NO_CHECK),  # 0: an empty text
     "SysFreeString": Row("oleaut32", INT, [LPVOID], NO_CHECK),  # it answers nothing
@@ -5923,7 +5927,13 @@ class WindowsDesktop:
             raise Win32Error(f"{program.name} is none of the programs that Windows lists.")
 
         def started_by_the_shell() -> Iterator[int]:
-            yield self.api.ShellExecuteW(None, "open", program.path, None, None, SW_SHOWNORMAL)
+            # Extensions of the shell may need COM, and some of them this kind of it (Microsoft's
+            # page on ShellExecuteEx). The thread is this call's own.
+            self.api.CoInitializeEx(None, COINIT_APARTMENTTHREADED | COINIT_DISABLE_OLE1DDE)
+            try:
+                yield self.api.ShellExecuteW(None, "open", program.path, None, None, SW_SHOWNORMAL)
+            finally:
+                self.api.CoUninitialize()
 
         taken_within(START_PROGRAM_S, started_by_the_shell())
 
