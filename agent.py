@@ -8971,7 +8971,8 @@ class ModelInfo:
     note: str = ""  # a sentence for the person about the choice of this model, or empty
     tools: bool | None = None  # whether its chat template shows it the tools of a request
     llama_cpp: bool = False  # whether llama.cpp serves it
-    effort: bool = False  # whether reasoning_effort switches its thinking, as LM Studio tells
+    # What reasoning_effort has to be for each setting of `thinking`, where it switches that.
+    efforts: Mapping[str, str] = field(default_factory=dict, compare=False)
     build: str = ""  # the version of its server, where that tells
     architecture: str = field(default="", compare=False)  # such as qwen3vl
     # Its name on disk: a loaded one can be called something else.
@@ -9288,9 +9289,20 @@ def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
         shown_name = str(json_object(instance).get("id") or name)
         info = ModelInfo(shown_name, vision, loaded, _context_length(instance), stored=name)
         info = replace(info, architecture=family if isinstance(family, str) else "")
-        info = replace(info, effort="reasoning" in json_object(entry.get("capabilities")))
+        info = replace(info, efforts=_efforts_of_entry(entry))
         found.append(replace(info, llama_cpp=entry.get("owned_by") == "llamacpp"))
     return found
+
+
+def _efforts_of_entry(entry: JsonObject) -> Mapping[str, str]:
+    """What reasoning_effort has to be to switch the thinking of the model, where it does.
+
+    LM Studio lists a model's switch and takes "none" for off (openclaw #92002). Ollama takes that
+    for any model, and anything else only for those that think, as they do anyway (its #14820).
+    """
+    if "reasoning" in json_object(entry.get("capabilities")):
+        return {"off": "none", "on": "medium"}
+    return {"off": "none"} if entry.get("owned_by") == "library" else {}
 
 
 def _context_length(instance: object) -> int | None:
@@ -14434,19 +14446,17 @@ class NoInbox:
 def model_settings(config: Config, model: ModelInfo) -> JsonDict:
     """What every request to a model begins with: its name, and the switch of its thinking.
 
-    LM Studio passes nothing on to the chat template (lmstudio-bug-tracker #1573); where its list of
-    models shows a switch, it is reasoning_effort, whose "none" is off. All other servers hand the
-    template what is meant for it, which passes over what it does not know.
+    LM Studio and Ollama hand nothing on to the chat template (lmstudio-bug-tracker #1573) and have
+    a switch of their own. The other servers do, and a template passes over what it does not know.
     """
     settings: JsonDict = {"model": model.name}
     if config.thinking == "auto":
         return settings
-    thinks = config.thinking == "on"
     switch = GRAMMARS[grammar_for(model.stored or model.name, model.architecture)].thinking_switch
     if switch:
-        settings["chat_template_kwargs"] = {switch: thinks}
-    if model.effort:
-        settings["reasoning_effort"] = "medium" if thinks else "none"
+        settings["chat_template_kwargs"] = {switch: config.thinking == "on"}
+    if config.thinking in model.efforts:
+        settings["reasoning_effort"] = model.efforts[config.thinking]
     return settings
 
 

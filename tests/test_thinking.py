@@ -98,6 +98,12 @@ class ByModel(unittest.TestCase):
         self.assertEqual(switched(thinker, "on")["reasoning_effort"], "medium")
         self.assertEqual(switched(replace(plain), "off"), {})
 
+    def test_ollama_is_told_by_its_own_switch_and_only_to_be_quiet(self) -> None:
+        page = {"object": "list", "data": [{"id": "qwen3.5:4b", "owned_by": "library"}]}
+        (model,) = agent._models(page)
+        self.assertEqual(switched(model, "off")["reasoning_effort"], "none")
+        self.assertNotIn("reasoning_effort", switched(model, "on"))
+
 
 class WhileMeasuring(unittest.TestCase):
     def setUp(self) -> None:
