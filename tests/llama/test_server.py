@@ -302,6 +302,24 @@ class TextOnly(unittest.TestCase):
         self.assertEqual(len(self.call(tools)["position"]), 2)
 
 
+class Thinking(unittest.TestCase):
+    """That the setting `thinking` reaches the chat format of a model."""
+
+    def test_off_is_what_the_chat_format_is_told(self) -> None:
+        program = load()
+        tokens = {}
+        with LlamaServer("mute", eyes=False, template=HERE / "switch.jinja") as server:
+            for thinking in ("auto", "on", "off"):
+                config = program.load_config({"test": {"thinking": thinking}})
+                settings = program.model_settings(config, program.ModelInfo("mute"))
+                messages = [{"role": "user", "content": "Act."}]
+                status, answer = server.chat(messages=messages, max_tokens=1, **settings)
+                self.assertEqual(status, 200, answer)
+                tokens[thinking] = answer["usage"]["prompt_tokens"]
+        self.assertEqual(tokens["auto"], tokens["on"])
+        self.assertGreater(tokens["off"], tokens["on"])
+
+
 class ToolChoice(unittest.TestCase):
     """tool_choice, on a model that is silent where it may, and a chat format without tools."""
 
