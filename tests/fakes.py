@@ -45,8 +45,10 @@ NEVER_FAIL = frozenset(
     " MonitorFromPoint FindWindowExW"
     " GetTickCount PeekMessageW WaitForSingleObject IsWindowVisible GetWindowTextLengthW IsIconic IsHungAppWindow"
     " ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput GetCurrentThreadId"
-    " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW".split()
+    " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize".split()
 )
+# Those that answer an HRESULT.
+BY_HRESULT = ("SetProcessDpiAwareness", "DwmGetWindowAttribute", "CoInitializeEx")
 RELEASES = frozenset(
     "ReleaseDC DeleteDC DeleteObject CloseDesktop CloseHandle SelectObject".split()
 )
@@ -288,6 +290,9 @@ class FakeWin32:
         self.double_click_ms, self.clock = double_click_ms, clock or VirtualClock()
         self.others = list[Foreground]()  # further windows, topmost first
         self.programs_opened = list[str]()  # the paths given to ShellExecuteW
+        self.apartments = dict[
+            int, int
+        ]()  # of each thread that COM is ready in, as it was asked for
         self.opens: Foreground | None = None  # comes to the front when a program is started
         self.keeps_front = (
             False  # the window in front gives the keyboard away to attached threads only
@@ -392,7 +397,7 @@ class FakeWin32:
                 self.error = GENERAL_FAILURE
             if name == "SendInput":
                 return self._SendInput(*arguments, most=min(self.fail_inserts, arguments[0] - 1))
-            return E_FAIL if name in ("SetProcessDpiAwareness", "DwmGetWindowAttribute") else 0
+            return E_FAIL if name in BY_HRESULT else 0
         return body(*arguments)
 
     def arm(
@@ -955,6 +960,16 @@ class FakeWin32:
     def _GetCurrentThreadId(self) -> int:
         return 98
 
+    def _CoInitializeEx(self, reserved: int | None, kind: int) -> int:
+        if reserved is not None:
+            self.problems.append(f"CoInitializeEx: {reserved}")
+        self.apartments[threading.get_ident()] = kind
+        return 0
+
+    def _CoUninitialize(self) -> int:
+        del self.apartments[threading.get_ident()]
+        return 0
+
     def _ShellExecuteW(
         self,
         _window: int | None,
@@ -966,6 +981,8 @@ class FakeWin32:
     ) -> int:
         if (verb, words, how) != ("open", None, 1):
             self.problems.append(f"ShellExecuteW: {verb} {words} {how}")
+        if self.apartments.get(threading.get_ident()) != 6:  # single-threaded, without OLE 1's DDE
+            self.problems.append("ShellExecuteW without COM in its thread")
         self.programs_opened.append(path)
         if self.opens:
             self.others = [window for window in [self.window, *self.others] if window]

@@ -490,7 +490,7 @@ class Hygiene(ChatCase):
                 "chat",
                 max_steps=sample(80, 40),
                 stall_stop=1000,
-                memory_compression_threshold=chance.randint(2, 12),
+                memory_compression_threshold=chance.randint(6, 12),
                 memory_keep_actions=chance.randint(0, 5),
                 **limits,
             )

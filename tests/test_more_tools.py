@@ -117,6 +117,13 @@ class OpenApp(unittest.TestCase):
         self.assertTrue(performed.acted)
         made.world.verify()
 
+    def test_com_is_ready_in_the_thread_that_asks_the_shell_and_let_go_of_afterwards(self) -> None:
+        made = stage()
+        opened(made, "notepad")
+        self.assertIn("CoInitializeEx", made.world.calls)
+        self.assertEqual(made.world.apartments, {})
+        made.world.verify()
+
     def test_a_shell_that_asks_the_person_first_is_not_waited_for(self) -> None:
         made = stage()
         answered = threading.Event()

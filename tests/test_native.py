@@ -315,16 +315,6 @@ class Grammars(NativeCase):
         last = self.asked(engine)[-1]
         self.assertNotIn("computer_use", str(last["messages"]))
 
-    def test_thinking_is_switched_where_the_model_has_a_switch(self) -> None:
-        grammar = agent.GRAMMARS["qwen3.5-xml"]
-        for setting, wanted in (("auto", None), ("off", False), ("on", True)):
-            config = agent.load_config({"test": {"thinking": setting}})
-            settings = agent.native_manner(grammar, config, agent.Size(64, 64)).settings
-            switch = settings.get("chat_template_kwargs", {"enable_thinking": None})
-            self.assertEqual(switch, {"enable_thinking": wanted})
-        config = agent.load_config({"test": {"thinking": "off"}})
-        self.assertEqual(agent.thinking_switch(QWEN, config.thinking), {})
-
 
 class Planned(NativeCase):
     def test_a_planner_may_have_an_executor_that_speaks_its_own_grammar(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 import agent
-from tests.fakes import E_FAIL, NEVER_FAIL, FakeWin32, Foreground
+from tests.fakes import BY_HRESULT, E_FAIL, NEVER_FAIL, FakeWin32, Foreground
 
 # Sizes and offsets on 64-bit Windows, from winuser.h and wingdi.h.
 SIZES = {
@@ -105,6 +105,7 @@ WIDE_ARGUMENTS = {
     "ShowWindowAsync": [0],
     "SetForegroundWindow": [0],
     "BringWindowToTop": [0],
+    "CoInitializeEx": [0],
     "ShellExecuteW": [0, 1, 2, 3, 4],
     "GetLastInputInfo": [0],
     "OpenClipboard": [0],
@@ -121,7 +122,7 @@ WIDE_ARGUMENTS = {
     "WriteConsoleW": [0, 1, 3, 4],
     "GetConsoleScreenBufferInfo": [0, 1],
 }
-LIBRARIES = {"user32", "gdi32", "kernel32", "shcore", "advapi32", "dwmapi", "shell32"}
+LIBRARIES = {"user32", "gdi32", "kernel32", "shcore", "advapi32", "dwmapi", "shell32", "ole32"}
 
 
 def zeros(name: str) -> list[object]:
@@ -216,13 +217,13 @@ class Table(unittest.TestCase):
                 self.world.arm(names={name})
                 with self.assertRaises(agent.Win32Error) as caught:
                     getattr(self.world.api, name)(*zeros(name))
-                hresult = name in ("SetProcessDpiAwareness", "DwmGetWindowAttribute")
                 self.assertEqual(
                     (caught.exception.function, caught.exception.code),
-                    (name, E_FAIL if hresult else 31),
+                    (name, E_FAIL if name in BY_HRESULT else 31),
                 )
                 self.assertRegex(
-                    str(caught.exception), rf"^Windows refused {name} \(error -?\d+\); .*\.$"
+                    str(caught.exception),
+                    rf"^(Windows refused {name} \(error -?\d+\); .*|{name} answers E_FAIL .*)\.$",
                 )
 
     def test_a_function_without_a_failure_answer_is_not_called_failed(self) -> None:
@@ -244,7 +245,7 @@ class Table(unittest.TestCase):
 
     def test_each_check_is_one_for_the_type_of_its_answer(self) -> None:
         for name, row in agent.WIN32.items():
-            checks = {agent.nonzero, agent.hresult_ok}
+            checks = {agent.nonzero, agent.hresult_ok, agent.succeeded}
             if row.result is agent.HANDLE:
                 checks = {agent.is_handle}
             if row.result is agent.HINSTANCE:

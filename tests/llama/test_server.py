@@ -302,6 +302,23 @@ class TextOnly(unittest.TestCase):
         self.assertEqual(len(self.call(tools)["position"]), 2)
 
 
+class Thinking(unittest.TestCase):
+    """That the setting `thinking` reaches the chat format of a model."""
+
+    def test_off_is_what_the_chat_format_is_told(self) -> None:
+        program = load()
+        tokens = {}
+        with LlamaServer("mute", eyes=False, template=HERE / "switch.jinja") as server:
+            for thinking in ("on", "off"):
+                config = program.load_config({"test": {"thinking": thinking}})
+                settings = program.model_settings(config, program.ModelInfo("mute"))
+                messages = [{"role": "user", "content": "Act."}]
+                status, answer = server.chat(messages=messages, max_tokens=1, **settings)
+                self.assertEqual(status, 200, answer)
+                tokens[thinking] = answer["usage"]["prompt_tokens"]
+        self.assertGreater(tokens["off"], tokens["on"])
+
+
 class ToolChoice(unittest.TestCase):
     """tool_choice, on a model that is silent where it may, and a chat format without tools."""
 
@@ -331,6 +348,21 @@ class ToolChoice(unittest.TestCase):
         answer = SERVERS[0].chat(**self.REQUEST, tool_choice="required", max_tokens=4)[1]
         self.assertEqual(answer["choices"][0]["finish_reason"], "length")
         self.assertNotIn("tool_calls", answer["choices"][0]["message"])
+
+    def test_required_leaves_room_for_words_before_the_call(self) -> None:
+        """A word that is likelier than all others comes first, unless the server's grammar forbids it."""
+        word = "LAST"
+        (token,) = SERVERS[0].ask("/tokenize", {"content": word})[1]["tokens"]
+        liked = {**self.REQUEST, "logit_bias": [[token, 100]], "max_tokens": 3}
+        answer = SERVERS[0].chat(**liked, tool_choice="required")[1]
+        self.assertEqual(answer["choices"][0]["message"]["content"], 3 * word)
+        forbidden = SERVERS[0].chat(
+            messages=self.REQUEST["messages"],
+            logit_bias=liked["logit_bias"],
+            grammar='root ::= "go"',
+            max_tokens=3,
+        )[1]
+        self.assertEqual(forbidden["choices"][0]["message"]["content"], "go")
 
     def test_a_chat_format_without_tools_drops_them_and_its_properties_say_so(self) -> None:
         with LlamaServer("mute", eyes=False, template=HERE / "plain.jinja") as server:

@@ -1,0 +1,142 @@
+"""That the setting `thinking` reaches every request of every profile."""
+
+from __future__ import annotations
+
+import json
+import unittest
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import agent
+from tests.scripted import PLAN, EngineCase, call, role_of, text
+
+Settings = dict[str, Any]
+
+
+def switched(model: agent.ModelInfo, thinking: str) -> Settings:
+    """What a request to the model says of thinking."""
+    config = agent.load_config({"test": {"thinking": thinking}})
+    settings = agent.model_settings(config, model)
+    assert settings.pop("model") == model.name
+    return settings
+
+
+def template(name: str, value: bool) -> Settings:
+    return {"chat_template_kwargs": {name: value}}
+
+
+class InEveryProfile(EngineCase):
+    def bodies(self, profile: str, **settings: Any) -> list[Settings]:
+        """The requests of a run in a profile, with an act and an end in it."""
+        story = {"observation": "I see.", "bboxes": [], "actions": [{"action": "click", "x": 1}]}
+
+        def decide(request: Settings) -> Settings:
+            if role_of(request) == "planner":
+                return PLAN
+            if profile == "story":
+                return text(json.dumps(story))
+            return call("scroll_screen_down") if request.get("tools") else text("YES: done")
+
+        engine, state = self.engine(decide, profile, max_steps=2, **settings)
+        agent.run_agent(engine, state)
+        return engine.voice.server.requests
+
+    def test_off_stands_in_each_request(self) -> None:
+        for profile in agent.PROFILES:
+            with self.subTest(profile):
+                bodies = self.bodies(profile, thinking="off")
+                self.assertGreater(len(bodies), 0)
+                for body in bodies:
+                    self.assertEqual(
+                        body["chat_template_kwargs"], {"enable_thinking": False}, profile
+                    )
+
+    def test_nothing_is_said_of_it_unless_it_is_set(self) -> None:
+        for body in self.bodies("planner"):
+            self.assertNotIn("chat_template_kwargs", body)
+            self.assertNotIn("reasoning_effort", body)
+
+
+class ByModel(unittest.TestCase):
+    def test_each_model_has_its_own_switch_or_none(self) -> None:
+        switches = {
+            "qwen3.5-4b": template("enable_thinking", False),
+            "holo2-4b": template("thinking", False),
+            "my-model": template("enable_thinking", False),
+            "qwen3-vl-8b-thinking": {},
+        }
+        for name, wanted in switches.items():
+            with self.subTest(name):
+                self.assertEqual(switched(agent.ModelInfo(name), "off"), wanted)
+                self.assertEqual(switched(agent.ModelInfo(name), "auto"), {})
+        on = switched(agent.ModelInfo("qwen3.5-4b"), "on")
+        self.assertEqual(on, template("enable_thinking", True))
+
+    def test_where_lm_studio_lists_a_switch_it_is_used(self) -> None:
+        page = {
+            "models": [
+                {
+                    "type": "llm",
+                    "key": "qwen/qwen3.5-4b",
+                    "loaded_instances": [],
+                    "capabilities": {
+                        "vision": True,
+                        "reasoning": {"allowed_options": ["off", "on"], "default": "on"},
+                    },
+                },
+                {
+                    "type": "llm",
+                    "key": "qwen/qwen3-vl-4b",
+                    "loaded_instances": [],
+                    "capabilities": {"vision": True},
+                },
+            ]
+        }
+        thinker, plain = agent._models(page)
+        self.assertEqual(switched(thinker, "off")["reasoning_effort"], "none")
+        self.assertEqual(switched(thinker, "on")["reasoning_effort"], "medium")
+        self.assertEqual(switched(replace(plain), "off"), {})
+
+    def test_ollama_is_told_by_its_own_switch_and_only_to_be_quiet(self) -> None:
+        page = {"object": "list", "data": [{"id": "qwen3.5:4b", "owned_by": "library"}]}
+        (model,) = agent._models(page)
+        self.assertEqual(switched(model, "off")["reasoning_effort"], "none")
+        self.assertNotIn("reasoning_effort", switched(model, "on"))
+
+
+class WhileMeasuring(unittest.TestCase):
+    def setUp(self) -> None:
+        self.config = agent.load_config({"test": {"thinking": "off"}})
+        self.model = agent.ModelInfo("qwen3.5-4b")
+
+    def test_the_bench_asks_as_a_run_does(self) -> None:
+        item = mock.Mock(part="calling")
+        for grammar in ("", "tools", "text", "qwen3.5-xml"):
+            with self.subTest(grammar):
+                body = json.loads(agent.bench_body(item, [], grammar, self.config, self.model))
+                self.assertEqual(body["chat_template_kwargs"], {"enable_thinking": False})
+
+    def test_the_check_asks_as_a_run_does(self) -> None:
+        bodies = []
+
+        class Server:
+            config = self.config
+
+            def complete(self, body: bytes) -> agent.Reply:
+                bodies.append(json.loads(body))
+                message = call("press_key", key="escape")
+                return agent.Reply(message, "stop", agent.Usage(1, 1, None), "", 0.1, 1)
+
+        agent._check_tool_calls(agent.PROFILES["chat"], self.model, Server())
+        picture = agent._calibration_picture(agent.Rect(0, 0, 64, 64), {})
+        agent._ask_for_marks(self.config, self.model, Server(), picture, {})
+        grammar = agent.GRAMMARS["qwen3.5-xml"]
+        asked = agent._native_question(grammar, self.config, self.model, "Press", picture)
+        bodies.append(json.loads(asked))
+        for body in bodies:
+            self.assertEqual(body["chat_template_kwargs"], {"enable_thinking": False})
+
+
+if __name__ == "__main__":
+    unittest.main()
