@@ -313,7 +313,7 @@ class Clicks(unittest.TestCase):
         return stage
 
     def test_two_single_clicks_never_become_a_double_click(self) -> None:
-        for limit in (200, 500, 900):
+        for limit in sample((200, 500, 900), (500,)):
             for apart in range(6):
                 for wait in (0.0, 0.1, 0.3):
                     clicks = self.pair("click", "click", apart, wait, limit).world.clicks

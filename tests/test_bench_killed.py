@@ -10,9 +10,11 @@ from typing import Any
 
 import agent
 from tests.bench_killed import BLANK_PICTURES, WARM, Server, begin, killed_at
+from tests.samples import sample
 
 # Before the first answer; within the corrections of a call; after a kept line; in a demo task; at the end.
-MOMENTS = [(1, -1.0), (23, -1.0), (9, 0.003), (29, -1.0), (2, -1.0), (3, 0.0)]
+ALL = [(1, -1.0), (23, -1.0), (9, 0.003), (29, -1.0), (2, -1.0), (3, 0.0)]
+MOMENTS = sample(ALL, ALL[:3])
 
 
 def setUpModule() -> None:

@@ -870,6 +870,8 @@ class WholeRuns(ServerLog):
             "LMSTUDIO_ENDPOINT": demo.endpoint,
             "AGENT_DUMP_DIR": str(self.run),
             "AGENT_STEP_DELAY": "0",
+            "AGENT_IMAGE_W": "768",
+            "AGENT_IMAGE_H": "432",
         }
         with (
             mock.patch.dict(os.environ, environ),

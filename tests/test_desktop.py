@@ -23,6 +23,7 @@ from tests.fakes import (
     Pointer,
     windows_desktop,
 )
+from tests.samples import sample
 
 PRIMARY = Rect(0, 0, 1920, 1080)
 LAYOUTS = {
@@ -436,7 +437,7 @@ class Moving(unittest.TestCase):
         for name, monitors in LAYOUTS.items():
             world, desktop, _ = windows_desktop(monitors=monitors)
             points = [point for monitor in monitors for point in corners(monitor)]
-            for _ in range(300):
+            for _ in range(sample(300, 60)):
                 m = chance.choice(monitors)
                 points.append(
                     Point(m.left + chance.randrange(m.width), m.top + chance.randrange(m.height))
