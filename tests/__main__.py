@@ -199,8 +199,8 @@ def run_all(names: list[str], times: bool) -> int:
         contextlib.ExitStack() as started,
     ):
         folder = Path(place)
-        # One more than processors, since some tests wait: for a server's deadline, or a process.
-        count = min(len(names), 1 + (os.cpu_count() or 1))
+        # Two more than processors, since some tests wait: for a server's deadline, or a process.
+        count = min(len(names), 2 + (os.cpu_count() or 1))
         processes = [start(folder, number, names) for number in range(count)]
         for process in processes:
             started.callback(process.wait)
