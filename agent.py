@@ -841,6 +841,10 @@ def _without_doubles(pairs: list[tuple[str, object]]) -> JsonDict:
     return found
 
 
+# What to do where dump_dir cannot be used.
+OTHER_FOLDER = "choose another with --set dump_dir=FOLDER"
+
+
 def unusable_folder(error: OSError | ValueError) -> str:
     """Why no folder can be made or used there."""
     if isinstance(error, (FileExistsError, NotADirectoryError)):
@@ -14046,7 +14050,7 @@ def known_runs(root: Path) -> list[Path]:
         return old_runs(root)
     except OSError as error:
         raise ConfigError(
-            f"The folder {root} cannot be read ({error.strerror}); choose another dump_dir."
+            f"The folder {root.absolute()} cannot be read ({error.strerror}); {OTHER_FOLDER}."
         ) from None
 
 
@@ -14054,12 +14058,29 @@ def _run_number(folder: Path) -> int:
     return int(folder.name.removeprefix("run_"))
 
 
+UNENDED_KEPT_S = 24 * 3600
+
+
+def _may_be_live(run: Path) -> bool:
+    """Whether another program may be at this run: its journal has no end, and was written lately.
+
+    A run that was killed has no end either, and stays for a day, in which it can be resumed.
+    """
+    try:
+        *_, last = read_run_file(run, "turns.jsonl").rstrip().split(b"\n")
+        age = time.time() - (run / "turns.jsonl").stat().st_mtime
+    except OSError:
+        return False
+    return age < UNENDED_KEPT_S and b'"kind": "end"' not in last
+
+
 def delete_old_runs(
     root: Path, most_runs: int, most_megabytes: int, spared: Iterable[Path] = ()
 ) -> None:
     """Deletes the oldest runs beyond these limits (0: no limit).
 
-    The latest and the `spared` stay: the present run, and one that is resumed or replayed.
+    The latest and the `spared` stay: the present run, and one that is resumed or replayed. So does
+    one that another program may be at.
     """
     in_use = [path.resolve() for path in spared]
     size = 0
@@ -14070,7 +14091,7 @@ def delete_old_runs(
             too_large = 0 < most_megabytes << 20 < size
             if run.resolve() in in_use:
                 continue
-            if place and (too_many or too_large):
+            if place and (too_many or too_large) and not _may_be_live(run):
                 shutil.rmtree(run, ignore_errors=True)
 
 
@@ -14109,7 +14130,7 @@ def _new_run_folder(root: Path) -> Path:
     except (OSError, ValueError) as error:  # a ValueError for letters that no path has
         reason = unusable_folder(error)
         raise ConfigError(
-            f"The folder {root} cannot be used for runs ({reason}); choose another dump_dir."
+            f"The folder {root.absolute()} cannot be used for runs ({reason}); {OTHER_FOLDER}."
         ) from None
 
 
@@ -25131,7 +25152,7 @@ def bench_folder(root: Path, about: JsonDict) -> Path:
     except (OSError, ValueError) as error:  # a ValueError for letters that no path has
         reason = unusable_folder(error)
         raise ConfigError(
-            f"No folder can be made in {root} ({reason}); choose another dump_dir."
+            f"No folder can be made in {root.absolute()} ({reason}); {OTHER_FOLDER}."
         ) from None
     return folder
 

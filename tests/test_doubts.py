@@ -56,7 +56,9 @@ class Refused(CommandLineCase):
         path.touch()
         code, _, err = self.main("--demo", "--set", f"dump_dir={path}")
         self.assertEqual(code, 2)
-        self.assertIn("(a file of that name is there); choose another dump_dir", err)
+        self.assertIn(
+            "(a file of that name is there); choose another with --set dump_dir=FOLDER", err
+        )
 
 
 class Secrets(unittest.TestCase):

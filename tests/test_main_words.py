@@ -51,7 +51,7 @@ class Names(CommandLineCase):
     def test_a_folder_that_cannot_be_made_is_told_in_one_sentence(self) -> None:
         code, _, err = self.main("--demo", "--set", "dump_dir=a\0b")
         self.assertEqual((code, err.count("\n")), (2, 1), err)
-        with self.assertRaisesRegex(agent.ConfigError, "choose another dump_dir"):
+        with self.assertRaisesRegex(agent.ConfigError, "choose another with --set dump_dir=FOLDER"):
             agent.bench_folder(Path("a\0b"), {})
 
     def test_a_folder_on_a_drive_that_is_gone_is_told_in_one_sentence(self) -> None:

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -270,6 +271,18 @@ class Housekeeping(CommandLineCase):
         (root / "run_0003" / "big").write_bytes(bytes(5_000_000))
         agent.delete_old_runs(root, 0, 2)
         self.assertEqual([path.name for path in root.iterdir()], ["run_0003"])
+
+    def test_a_run_that_another_program_may_be_at_is_not_deleted(self) -> None:
+        turn = b'{"kind": "look", "time": 1, "turn": 1}\n'
+        end = b'{"kind": "end", "time": 2, "turn": 1, "outcome": "completed"}\n'
+        root = self.make(1, 2, 3, 4, 5, 6)
+        for number, lines in ((1, turn), (2, turn + end), (3, end + turn), (4, turn + end + turn)):
+            (root / f"run_{number:04d}" / "turns.jsonl").write_bytes(lines)
+        long_ago = time.time() - agent.UNENDED_KEPT_S - 60
+        os.utime(root / "run_0003" / "turns.jsonl", (long_ago, long_ago))
+        agent.delete_old_runs(root, 1, 1)
+        left = sorted(path.name for path in root.iterdir())
+        self.assertEqual(left, ["run_0001", "run_0004", "run_0006"])
 
     def test_without_limits_nothing_is_deleted(self) -> None:
         root = self.make(*range(1, 30))
