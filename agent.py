@@ -8436,6 +8436,7 @@ class Actuator(Hands):
         self.began = clock.now()
         self.last_own = self.began  # when its own last input ended; later input is the person's
         self.act_times: deque[float] = deque(maxlen=config.acts_per_minute)
+        self.pauses = 0  # so far
         self.used_frame = 0  # the number of the last frame that was acted on
         self.approval: Approval | None = None  # the last yes, until its act is performed
         self.task = ""  # a program that it names literally may be started
@@ -8537,6 +8538,7 @@ class Actuator(Hands):
         if not reason:
             return False
         self.release()  # mouse and keyboard are the person's now
+        self.pauses += 1
         said = ""
         while reason:
             if reason != said:
@@ -27743,8 +27745,11 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
         session.terminal.tell(f"  check {number} {ruling}")
     last = session.terminal.last_turn
     if outcome.kind != "completed" and last and session.terminal.level == 0:
-        # With -q no turn was shown: how the last one went tells why.
+        # With -q no turn was shown: how the last one went tells why, and so may pauses.
         session.terminal.tell(f"last: {cut(last.done, 100)}: {cut(last.effect, REASON_MOST)}")
+        pauses = session.engine.actuator.pauses
+        if pauses:
+            session.terminal.tell(f"paused meanwhile: {count_of(pauses, 'time')}")
     page = logger.folder / "report.html"
     session.terminal.tell(f"{end_figures(session)}; see {page}")
 

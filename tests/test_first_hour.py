@@ -313,6 +313,20 @@ class Rows(CommandLineCase):
         self.assertIn("max_steps: Not completed within 2 turns.", middle)
         self.assertRegex(out, r"(?m)^last: double_click\S* .*: Not done: Nobody can be asked")
 
+    def test_quiet_tells_of_pauses_if_it_was_not_completed(self) -> None:
+        rest = agent.Actuator.rest
+        reasons = iter((agent.IN_USE, "", agent.IN_USE))
+
+        def used(actuator: agent.Actuator) -> bool:
+            actuator.stop.paused = next(reasons, "")
+            return rest(actuator)
+
+        with mock.patch.object(agent.Actuator, "rest", used):
+            _, out, _ = self.main("--demo", "-q", "--max-steps", "2")
+        self.assertRegex(out, r"(?m)^last: .*\npaused meanwhile: 2 times$")
+        _, out, _ = self.main("--demo", "-q", "--max-steps", "2")
+        self.assertNotIn("paused", out)
+
     def test_no_word_stands_twice_and_one_is_no_plural(self) -> None:
         _, out, _ = self.main(
             "--demo", "--max-steps", "2", "--set", "stall_stop=1", *ICONS_ARE_RISKY
