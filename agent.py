@@ -20216,6 +20216,12 @@ PAGE = r"""<!doctype html>
       .live .res {
         flex: 1 1 14em;
       }
+      @media (min-width: 860px) {
+        /* So that a long one leaves its result and the costs a place in the same row. */
+        .live .act:has(+ .res) {
+          max-width: 45%;
+        }
+      }
       .live .cost {
         margin: 0;
       }
@@ -20354,7 +20360,7 @@ PAGE = r"""<!doctype html>
       // What the keys do: [key, in a report, in the panel].
       const KEYS = [
         ["\u2190 \u2192", "the turn before, the next turn", "the turn before, the next turn"],
-        ["Home, End", "the first turn, the last turn", "the first turn, back to live"],
+        ["Home, End", "the first turn, the last turn", "the first turn, the latest one"],
         ["Space", "play, and stop playing", "pause, and go on"],
         ["a", "the screen before or after the act", "the screen before or after the act"],
         ["z", "the screenshot at full size", "the screen at full size"],
@@ -21318,10 +21324,19 @@ PAGE = r"""<!doctype html>
           showNote(news, END_TONES[run.outcome] || (over ? "bad" : "idle"));
         }
         byId("saved").hidden = !over || !state.report;
-        setText(byId("saved").firstElementChild, `The report of this run: ${state.report}`);
+        showPath(byId("saved").firstElementChild, "The report of this run: ", state.report || "");
         setText(byId("play"), state.paused ? "Resume" : "Pause");
         setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
         for (const id of ["play", "stop", "send", "hint"]) byId(id).disabled = over;
+        // What can do nothing any more gives its room to the rest.
+        byId("play").parentNode.hidden = over;
+        byId("say").hidden = over;
+      }
+
+      // A path that breaks behind its separators only, as long as a part of it fits.
+      function showPath(node, before, path) {
+        setText(node, before);
+        for (const part of path.split(/(?<=[\\/])/)) node.append(plain(part), make("wbr"));
       }
 
       // Until there is a picture: what it waits for.
@@ -21331,6 +21346,7 @@ PAGE = r"""<!doctype html>
         const now = state.phase ? `\nNow: ${state.phase}.` : "";
         const waits = `Waiting for the first picture of the screen.${now}`;
         setText(byId("latest"), over ? "Last" : "Live");
+        byId("latest").title = over ? "The last turn (End)" : "Back to what goes on now (End)";
         setText(byId("wait"), over ? "The run ended before its first picture." : waits);
       }
 

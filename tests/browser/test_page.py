@@ -209,7 +209,14 @@ class Page(Browser):
         self.panel.close()
         self.see("#top .chip", "completed")
         self.see("#note", "The note is saved.")
-        self.assertTrue(self.chrome.run("return document.getElementById('stop').disabled"))
+        for name in ("play", "stop", "hint"):
+            node = f"document.getElementById('{name}')"
+            self.assertTrue(self.chrome.run(f"return {node}.disabled"), name)
+            self.assertEqual(self.chrome.run(f"return {node}.getClientRects().length"), 0, name)
+        self.assertEqual(
+            self.chrome.run("return document.getElementById('latest').title"),
+            "The last turn (End)",
+        )
 
 
 class Marks(Browser):
