@@ -19830,6 +19830,9 @@ PAGE = r"""<!doctype html>
 
       /* A turn: its head in one row, its pictures and its words. */
       article {
+        /* Of hundreds of turns only those in sight are laid out; the rest has about this height. */
+        content-visibility: auto;
+        contain-intrinsic-size: auto 320px;
         margin-bottom: 16px;
         border-left: 5px solid var(--tone);
         padding: 12px 16px 14px;
@@ -20194,6 +20197,7 @@ PAGE = r"""<!doctype html>
         font-size: 15px;
       }
       .live article {
+        contain-intrinsic-size: auto 40px;
         margin-bottom: 6px;
         padding: 7px 14px;
       }
@@ -20238,6 +20242,7 @@ PAGE = r"""<!doctype html>
           display: none !important;
         }
         article {
+          content-visibility: visible;
           break-inside: avoid;
         }
         p {
