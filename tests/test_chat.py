@@ -481,8 +481,10 @@ class Hygiene(ChatCase):
                     content="<think>why</think>so",
                 ),
             )
+            most = chance.randint(1, 6)
             limits = {
-                "prune_screenshots_at": chance.randint(1, 6),
+                "prune_screenshots_at": most,
+                "keep_last_screenshots": chance.randint(1, most),
                 "keep_last_thinks": chance.randint(0, 3),
             }
             engine, state = self.engine(
