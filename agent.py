@@ -8437,6 +8437,7 @@ class Actuator(Hands):
         self.last_own = self.began  # when its own last input ended; later input is the person's
         self.act_times: deque[float] = deque(maxlen=config.acts_per_minute)
         self.pauses = 0  # so far
+        self.last_pause = ""  # the reason for it
         self.used_frame = 0  # the number of the last frame that was acted on
         self.approval: Approval | None = None  # the last yes, until its act is performed
         self.task = ""  # a program that it names literally may be started
@@ -8543,6 +8544,7 @@ class Actuator(Hands):
         while reason:
             if reason != said:
                 self.notice(f"paused: {reason}")
+                self.last_pause = reason
                 said = reason
             self.clock.sleep(0.1)
             reason = self.stop.paused
@@ -14066,14 +14068,23 @@ UNENDED_KEPT_S = 24 * 3600
 def _may_be_live(run: Path) -> bool:
     """Whether another program may be at this run: its journal has no end, and was written lately.
 
-    A run that was killed has no end either, and stays for a day, in which it can be resumed.
+    A run that was killed has no end either, and stays for a day, in which it can be resumed. A run
+    that has just begun has no journal yet.
     """
+    journal = run / "turns.jsonl"
     try:
-        *_, last = read_run_file(run, "turns.jsonl").rstrip().split(b"\n")
-        age = time.time() - (run / "turns.jsonl").stat().st_mtime
+        age = time.time() - (journal if journal.exists() else run).stat().st_mtime
     except OSError:
         return False
-    return age < UNENDED_KEPT_S and b'"kind": "end"' not in last
+    return age < UNENDED_KEPT_S and not _has_ended(run)
+
+
+def _has_ended(run: Path) -> bool:
+    """Whether the last line of its journal is its end, and does not only quote one."""
+    with suppress(ConfigError):
+        records = read_journal(run).records
+        return bool(records) and isinstance(records[-1], EndRecord)
+    return False
 
 
 def delete_old_runs(
@@ -27764,15 +27775,21 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
     session.terminal.tell(f"{outcome.kind}: {outcome.text}")
     for number, ruling in enumerate(outcome.checks, 1):
         session.terminal.tell(f"  check {number} {ruling}")
-    last = session.terminal.last_turn
-    if outcome.kind != "completed" and last and session.terminal.level == 0:
-        # With -q no turn was shown: how the last one went tells why, and so may pauses.
-        session.terminal.tell(f"last: {cut(last.done, 100)}: {cut(last.effect, REASON_MOST)}")
-        pauses = session.engine.actuator.pauses
-        if pauses:
-            session.terminal.tell(f"paused meanwhile: {count_of(pauses, 'time')}")
+    if outcome.kind != "completed" and session.terminal.level == 0:
+        tell_last_turn(session)
     page = logger.folder / "report.html"
     session.terminal.tell(f"{end_figures(session)}; see {page}")
+
+
+def tell_last_turn(session: Session) -> None:
+    """With -q no turn was shown: how the last one went tells why, and so may pauses."""
+    terminal = session.terminal
+    last = terminal.last_turn
+    if last:
+        terminal.tell(f"last: {cut(last.done, 100)}: {cut(last.effect, REASON_MOST)}")
+    actuator = session.engine.actuator
+    if actuator.pauses:
+        terminal.tell(f"paused {count_of(actuator.pauses, 'time')}, last: {actuator.last_pause}")
 
 
 def end_figures(session: Session) -> str:

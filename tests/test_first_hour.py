@@ -323,7 +323,7 @@ class Rows(CommandLineCase):
 
         with mock.patch.object(agent.Actuator, "rest", used):
             _, out, _ = self.main("--demo", "-q", "--max-steps", "2")
-        self.assertRegex(out, r"(?m)^last: .*\npaused meanwhile: 2 times$")
+        self.assertRegex(out, rf"(?m)^last: .*\npaused 2 times, last: {agent.IN_USE}$")
         _, out, _ = self.main("--demo", "-q", "--max-steps", "2")
         self.assertNotIn("paused", out)
 

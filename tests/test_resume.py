@@ -255,7 +255,13 @@ class Housekeeping(CommandLineCase):
         for number in numbers:
             (root / f"run_{number:04d}" / "screenshots").mkdir(parents=True)
             (root / f"run_{number:04d}" / "screenshots" / "a.png").write_bytes(bytes(size))
+            self.age(root / f"run_{number:04d}")
         return root
+
+    def age(self, path: Path) -> None:
+        """Makes it older than a run that another program may be at."""
+        long_ago = time.time() - agent.UNENDED_KEPT_S - 60
+        os.utime(path, (long_ago, long_ago))
 
     def test_runs_beyond_the_count_go_oldest_first_by_number_not_by_name(self) -> None:
         root = self.make(1, 2, 9999, 10000, 10001)
@@ -278,11 +284,25 @@ class Housekeeping(CommandLineCase):
         root = self.make(1, 2, 3, 4, 5, 6)
         for number, lines in ((1, turn), (2, turn + end), (3, end + turn), (4, turn + end + turn)):
             (root / f"run_{number:04d}" / "turns.jsonl").write_bytes(lines)
-        long_ago = time.time() - agent.UNENDED_KEPT_S - 60
-        os.utime(root / "run_0003" / "turns.jsonl", (long_ago, long_ago))
+        self.age(root / "run_0003" / "turns.jsonl")
         agent.delete_old_runs(root, 1, 1)
         left = sorted(path.name for path in root.iterdir())
         self.assertEqual(left, ["run_0001", "run_0004", "run_0006"])
+
+    def test_a_run_that_has_only_just_begun_is_not_deleted(self) -> None:
+        root = self.make(1, 2, 3)
+        os.utime(root / "run_0001")
+        agent.delete_old_runs(root, 1, 0)
+        self.assertEqual(sorted(path.name for path in root.iterdir()), ["run_0001", "run_0003"])
+
+    def test_a_model_that_quotes_an_end_does_not_have_its_live_run_deleted(self) -> None:
+        root = self.make(1, 2)
+        quoted = (
+            b'{"kind": "call", "time": 1, "turn": 1, "name": "x", "arguments": {"kind": "end"}}\n'
+        )
+        (root / "run_0001" / "turns.jsonl").write_bytes(quoted)
+        agent.delete_old_runs(root, 1, 0)
+        self.assertEqual(len(list(root.iterdir())), 2)
 
     def test_without_limits_nothing_is_deleted(self) -> None:
         root = self.make(*range(1, 30))
@@ -303,6 +323,7 @@ class Housekeeping(CommandLineCase):
                 (root / "run_0007" / "link").symlink_to(outside, target_is_directory=True)
             except OSError:
                 pass  # Windows lets only some people make links
+        self.age(root / "run_0007")
         agent.delete_old_runs(root, 1, 1)
         left = {path.name for path in root.iterdir()}
         self.assertEqual(left - {"run_0004"}, {*others, "run_0003", "run_0009"})

@@ -50,10 +50,16 @@ class ThePanel(StopCase):
 
     def test_its_buttons_pause_and_stop_the_run_and_nobody_else_does(self) -> None:
         asked, go_on = threading.Event(), threading.Event()
+        asked_again, done = threading.Event(), threading.Event()
+        self.addCleanup(done.set)
 
         def hang(number: int) -> None:
-            asked.set()
-            go_on.wait(60)
+            if number == 1:
+                asked.set()
+                go_on.wait(60)
+            elif number == 3:  # the first reply's act waited, and the second one's was carried out
+                asked_again.set()
+                done.wait(60)
 
         typed = [("type_text_input", {"text": word}) for word in ("one", "two")]
         with Scripted(typed, hang) as model:
@@ -67,19 +73,23 @@ class ThePanel(StopCase):
             assert found, output.text
             address, token = found.groups()
             self.assertEqual(self.send(address, token, "/state"), 200)
-            for path, told in (("/state", None), ("/control", {"action": "stop"})):
-                self.assertIn(self.send(address, "x" * len(token), path, told), (401, 403, 404))
+            for wrong in ("", "x" * len(token)):
+                for path, told in (("/state", None), ("/control", {"action": "stop"})):
+                    self.assertIn(self.send(address, wrong, path, told), (401, 403, 404))
             self.assertEqual(self.send(address, token, "/control", {"action": "pause"}), 200)
             go_on.set()
             until("it is paused", lambda: "paused: " in output.text, 30)
             self.assertEqual(self.target.text(), "")
             self.assertEqual(self.send(address, token, "/control", {"action": "resume"}), 200)
-            until("it went on", lambda: self.target.text() in ("one", "two"), 60)
-            self.send(address, token, "/control", {"action": "stop"})
-            process.wait(60)
+            self.assertTrue(asked_again.wait(60), output.text)
+            self.assertEqual(self.target.text(), "two")
+            self.assertEqual(self.send(address, token, "/control", {"action": "stop"}), 200)
+            process.wait(20)
             output.reader.join(5)
-        self.assertIn(process.returncode, (0, 130), output.text)
-        self.assertEqual(self.journal()[-1]["kind"], "end")
+        self.assertEqual(process.returncode, 130, output.text)
+        self.assertIn("stopped: Stop in the panel.", output.text)
+        last = self.journal()[-1]
+        self.assertEqual((last["kind"], last["outcome"]), ("end", "stopped"))
 
 
 class ASecret(StopCase):
