@@ -19549,7 +19549,7 @@ PAGE = r"""<!doctype html>
         --red: #c62828;
         --amber: #9a6700;
         --violet: #7c3aed;
-        --tone: #8391a3;
+        --tone: #667385;
         --mark: #e11d48;
         --mark-halo: #fff;
         --region: #16a34a;
@@ -19569,6 +19569,7 @@ PAGE = r"""<!doctype html>
           --red: #ff7b72;
           --amber: #e0a93b;
           --violet: #b794ff;
+          --tone: #8391a3;
         }
       }
       .good {
@@ -20152,7 +20153,8 @@ PAGE = r"""<!doctype html>
         nav {
           flex-wrap: wrap;
         }
-        nav .group:nth-of-type(3) {
+        nav .group:nth-of-type(3),
+        nav .group[hidden] + #help {
           margin-left: auto;
         }
         #line,
@@ -20201,7 +20203,7 @@ PAGE = r"""<!doctype html>
       .live h1 {
         flex: 1;
         margin: 0;
-        max-height: 4em;
+        max-height: 3.75em; /* three lines */
         font-size: 17px;
       }
       .live header b {

@@ -191,7 +191,7 @@ class Looking(Browser):
     def test_the_keys_are_explained(self) -> None:
         self.begin()
         self.chrome.press("?")
-        self.see("#keys", "back to live")
+        self.see("#keys", "the latest one")
         self.assertNotIn("search", self.chrome.text("#keys"))
         self.chrome.press(" ")  # its button closes it; nothing is paused
         self.assertEqual(self.stop.paused, "")
