@@ -14171,8 +14171,10 @@ class ExecutionLogger:
         self.notice: Callable[[str, int], None] = lambda text, level: None  # gets each log entry
         self.turn = 0  # to which a record belongs that names none
         self._listeners: list[Callable[[Item], None]] = []
-        self._writer = threading.Thread()
-        self._lost: list[OSError] = []  # of the writer
+        # Writes the pictures. The interpreter waits for it at its end, too.
+        self._writer = ThreadPoolExecutor(1)
+        self._written = Future[None]()  # of the last picture
+        self._written.set_result(None)
         self._told: set[str] = set()
         try:
             self._try_screenshots()
@@ -14256,20 +14258,14 @@ class ExecutionLogger:
             if frame:
                 slow = small_png(frame.pixels, frame.width, frame.height)
                 kept = min(png, slow, key=len)
-            try:
-                (self.folder / path).parent.mkdir(exist_ok=True)
-                write_run_file(self.folder, path, kept)
-                self._size += len(kept)
-            except OSError as error:
-                self._lost.append(error)
+            (self.folder / path).parent.mkdir(exist_ok=True)
+            write_run_file(self.folder, path, kept)
+            self._size += len(kept)
 
         if full:
             self._tell_once("The run's folder is full (keep_megabytes): no more screenshots.")
             return path
-        self._writer = threading.Thread(
-            target=write
-        )  # no daemon: the interpreter waits for it, too
-        self._writer.start()
+        self._written = self._writer.submit(write)
         return path
 
     def _tell_once(self, text: str) -> None:
@@ -14279,14 +14275,15 @@ class ExecutionLogger:
 
     def flush(self) -> None:
         """Waits until the last picture is on disk; raises AgentError if one is not."""
-        if self._writer.ident:
-            self._writer.join()
-        if self._lost:
-            raise self._failure(self._lost[0])
+        try:
+            self._written.result()
+        except OSError as error:
+            raise self._failure(error) from None
 
     def close(self) -> None:
         with suppress(AgentError):  # the record of the run's end has raised it
             self.flush()
+        self._writer.shutdown()
         for stream in (self._log, self._turns, self._exchanges):
             with suppress(OSError):
                 stream.close()
@@ -24160,6 +24157,7 @@ def _demo_reading(messages: Sequence[Mapping[str, Any]], looks: bool) -> tuple[l
 
 
 @lru_cache(maxsize=64)  # two roles, a corrected role and the next run look at the same picture
+@lru_cache(maxsize=2)  # the planner, the executor and the judge are asked about the same screenshot
 def demo_sights(png: bytes) -> Mapping[str, Coordinate]:
     """What a screenshot shows: sign -> the middle between its first and its last pixel."""
     rgb, width, height = png_to_rgb(png)

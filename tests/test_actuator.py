@@ -538,7 +538,7 @@ class NothingHeld(unittest.TestCase):
     Of the calls that may fail without harm it is every sixth, and with --whole each one.
     """
 
-    EVERY = sample(1, 15)
+    EVERY = sample(1, 25)
     CONFIG = {"drag_steps": 3, "text_batch_events": 4, "scroll_ticks": 2}
 
     def setUp(self) -> None:

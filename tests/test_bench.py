@@ -20,6 +20,7 @@ from tests.scripted import ScriptedServer, text
 
 PLAN = agent.BenchPlan(8, 3, 4, 3)
 CASE = agent.Config(lmstudio_model="tiny")
+SIZE = {"screen_capture_w": 512, "screen_capture_h": 288}  # of the drawn desktop; larger is slower
 
 
 def page_of(result: agent.BenchResult, lines: list[agent.BenchLine]) -> str:
@@ -28,7 +29,7 @@ def page_of(result: agent.BenchResult, lines: list[agent.BenchLine]) -> str:
 
 class Faults(unittest.TestCase):
     def test_known_faults_are_given_back_within_their_intervals(self) -> None:
-        runs = sample(20, 2)
+        runs = sample(20, 1)
         for name, found in bench_faults.counts(runs):
             self.assertGreaterEqual(found, 0.75 * runs, name)
 
@@ -247,7 +248,9 @@ class Tasks(unittest.TestCase):
     def played(self, decide: Any) -> agent.BenchLine:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        configs = {"chat": agent.load_config({"chat": agent.PROFILES["chat"].settings})}
+        configs = {
+            "chat": agent.load_config({"chat": agent.PROFILES["chat"].settings, "size": SIZE})
+        }
         player = agent.BenchPlayer(
             configs,
             ScriptedServer(decide),  # type: ignore[arg-type]

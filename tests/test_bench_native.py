@@ -99,7 +99,7 @@ class Native(unittest.TestCase):
         self.tell = agent.Telling(self.said.append, lambda text: None)
 
     def config(self, **settings: Any) -> agent.Config:
-        base = {"screen_capture_w": 640, "screen_capture_h": 360, "dump_dir": str(self.root)}
+        base = {"screen_capture_w": 448, "screen_capture_h": 252, "dump_dir": str(self.root)}
         return agent.load_config({"test": {**base, **settings}})
 
     def measure(self, grammar: str, scale: float = 1.0) -> Trained:

@@ -95,7 +95,7 @@ def picture(desktop: DemoDesktop) -> bytes:
     return desktop.glance(desktop.screen(), 1280, 720)
 
 
-def screenshot(desktop: DemoDesktop, area=None, width=960, height=540) -> dict:
+def screenshot(desktop: DemoDesktop, area=None, width=640, height=360) -> dict:
     frame = desktop.capture(area or desktop.screen(), width, height)
     png = agent.PngEncoder().encode(frame.pixels, width, height).png
     url = "data:image/png;base64," + base64.b64encode(png).decode()
@@ -303,8 +303,8 @@ class Pictures(unittest.TestCase):
         ]
         for state in states:
             desktop.state = state
-            frame = desktop.capture(desktop.screen(), 1536, 864)
-            sights = agent.demo_sights(agent.PngEncoder().encode(frame.pixels, 1536, 864).png)
+            frame = desktop.capture(desktop.screen(), 768, 432)
+            sights = agent.demo_sights(agent.PngEncoder().encode(frame.pixels, 768, 432).png)
             for name, rect in state.places().items():
                 if name in DEMO_SIGNS:
                     point = agent.to_point(sights[name], desktop.screen())
@@ -352,7 +352,7 @@ class ClosedLoop(unittest.TestCase):
         self.desktop.clock.sleep(1)
         return arguments
 
-    def run_with(self, tools: dict, area: Rect, size=(960, 540)) -> list[str]:
+    def run_with(self, tools: dict, area: Rect, size=(640, 360)) -> list[str]:
         """The names of the tools called until a report, at most twelve."""
         called = []
         for _ in range(12):

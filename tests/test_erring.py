@@ -16,6 +16,7 @@ YES = "1 YES: a\n2 YES: b"
 NO = "1 YES: a\n2 NO: a star"
 LIAR = replace(erring.FULL, claim=0.5, verifier=1)  # and one who believes it
 MISSING = agent.WHAT_IS_MISSING[:24]
+SIZE = {"screen_capture_w": 512, "screen_capture_h": 288}  # of the drawn desktop; larger is slower
 
 
 class SecondOpinion(Judged):
@@ -96,13 +97,17 @@ class ErringModels(unittest.TestCase):
         for number, profile in enumerate(sample(erring.PROFILES, erring.PROFILES[4:])):
             with self.subTest(profile):
                 result = erring.run(
-                    profile, number % 2, 5, LIAR, settings={"max_steps": 4, "not_proven_most": 1}
+                    profile,
+                    number % 2,
+                    5,
+                    LIAR,
+                    settings={"max_steps": 4, "not_proven_most": 1, **SIZE},
                 )
                 self.assertNotEqual(result.outcome.kind, "error", result.outcome.text)
                 self.assertFalse(result.completed and not result.done)
 
     def test_a_model_that_does_not_err_completes(self) -> None:
-        result = erring.run("native", 2, 1, erring.RATES["none"]("native"))
+        result = erring.run("native", 2, 1, erring.RATES["none"]("native"), settings=SIZE)
         self.assertTrue(result.completed and result.done)
 
 

@@ -18,6 +18,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import STDOUT, FakeWin32, VirtualClock
+from tests.samples import sample
 from tests.starting import environment
 from tests.test_main import CommandLineCase
 from tests.test_model import (
@@ -84,7 +85,7 @@ class UnfitPython(unittest.TestCase):
     def test_a_real_old_python_gets_the_sentence(self) -> None:
         """Beside the simulated one above, which proves the sentence where none is installed."""
         for version in ("3.8", "3.9"):
-            for python in working_pythons(version):
+            for python in working_pythons(version)[: sample(None, 1)]:
                 with self.subTest(python):
                     self.assertIn(f"this is {version}.", self.one_sentence("", python))
 

@@ -200,7 +200,7 @@ class Facts(Judged):
         self,
     ) -> None:
         believed = {True: 0, False: 0}
-        runs = sample(40, 6)
+        runs = sample(40, 4)
         for facts in (True, False):
             for seed in range(runs):
                 rng = random.Random(seed)

@@ -350,7 +350,7 @@ class Conversations(EngineCase):
         return engine.voice.server.requests, len(self.records(engine, "archive"))
 
     def test_a_conversation_in_8192_tokens_is_condensed_seldom(self) -> None:
-        acts = sample(50, 32)
+        acts = sample(50, 24)
         requests, archives, told = self.converse(8192, acts)
         self.assertEqual(len(requests), 2 * acts + 1)
         self.assertLessEqual(archives, 10)

@@ -221,13 +221,13 @@ class Screenshots(EngineCase):
         for wait in ("record", "save_screenshot", "close"):
             engine, _ = self.engine(lambda r: PLAN)
             logger, ready = engine.logger, self.slow_disk(engine.logger)
-            path, writer = logger.folder / logger.save_screenshot("one", b"1"), logger._writer
+            path, begun = logger.folder / logger.save_screenshot("one", b"1"), logger._written
             waits = {
                 "record": lambda e=logger: e.record(agent.IntentRecord()),
                 "close": logger.close,
             }
             waits["save_screenshot"] = lambda e=logger: e.save_screenshot("two", b"2")
-            with patch.object(writer, "join", lambda r=ready, join=writer.join: (r.set(), join())):
+            with patch.object(begun, "result", lambda r=ready, f=begun.result: (r.set(), f())):
                 waits[wait]()
             self.assertTrue(ready.is_set(), wait)
             self.assertEqual(path.read_bytes(), b"1")

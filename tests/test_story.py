@@ -626,7 +626,7 @@ class Hostile(StoryCase):
                 self.assertEqual(len(self.drawn(engine)[1]), 1)
 
     def test_thousands_of_actions_and_boxes_are_cut_to_their_limits(self) -> None:
-        count = sample(20_000, 4_000)
+        count = sample(20_000, 2_000)
         many = {
             "observation": "x",
             "bboxes": [{"x1": 1, "y1": 1, "x2": 2, "y2": 2}] * count,

@@ -288,7 +288,7 @@ class OnARealDesktop(unittest.TestCase):
             for event in events
             if event["message"] in ("WM_LBUTTONDOWN", "WM_LBUTTONUP")
         ]
-        self.assertEqual(names, ["WM_LBUTTONDOWN", "WM_LBUTTONUP"] * 2)
+        self.assertEqual(names, ["WM_LBUTTONDOWN", "WM_LBUTTONUP"] * 2, events)
         drawn = [
             entry["actions"]
             for entry in journal
