@@ -24157,7 +24157,6 @@ def _demo_reading(messages: Sequence[Mapping[str, Any]], looks: bool) -> tuple[l
 
 
 @lru_cache(maxsize=64)  # two roles, a corrected role and the next run look at the same picture
-@lru_cache(maxsize=2)  # the planner, the executor and the judge are asked about the same screenshot
 def demo_sights(png: bytes) -> Mapping[str, Coordinate]:
     """What a screenshot shows: sign -> the middle between its first and its last pixel."""
     rgb, width, height = png_to_rgb(png)
