@@ -39,7 +39,7 @@ LONGEST = (
     *"test_resume test_replay test_actuator test_panel test_story test_gates test_chat".split(),
     *"test_demo_tasks test_model test_demo test_bench test_attacks test_first_hour test_stop".split(),
     *"test_desktop test_shape test_progress test_journals test_loops test_controls".split(),
-    *"test_adding test_report test_replies test_compare test_bench_killed test_erring".split(),
+    *"test_adding test_report test_replies test_compare test_erring".split(),
 )
 
 
@@ -61,8 +61,10 @@ class Result(NamedTuple):
 
 def modules() -> list[str]:
     """All modules, the longest first; of the others, those with the longest source."""
-    files = sorted((ROOT / "tests").glob("test_*.py"), key=lambda file: -file.stat().st_size)
-    names = [f"tests.{file.stem}" for file in files]
+    folder = ROOT / "tests"
+    files = [*folder.glob("test_*.py"), *folder.glob("described/test_*.py")]
+    files.sort(key=lambda file: -file.stat().st_size)
+    names = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files]
     ranks = {f"tests.{name}": rank for rank, name in enumerate(LONGEST)}
     return sorted(names, key=lambda name: ranks.get(name, len(ranks)))
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import agent
+from tests.bench import asking, figures, targets
 
 WHOLE = agent.Rect(0, 0, 1536, 864)
 
@@ -38,10 +39,10 @@ class Faulty:
         self.asked = 0
 
     def __call__(
-        self, item: agent.BenchItem, messages: Sequence[agent.Message], grammar: str
+        self, item: targets.BenchItem, messages: Sequence[agent.Message], grammar: str
     ) -> agent.Reply:
         self.asked += 1
-        parts: dict[str, Callable[[agent.BenchItem, str], dict[str, Any]]] = {
+        parts: dict[str, Callable[[targets.BenchItem, str], dict[str, Any]]] = {
             "pointing": self.point,
             "calling": self.call,
             "judging": self.judge,
@@ -66,53 +67,53 @@ class Faulty:
             "tool_calls": [{"id": "1", "type": "function", "function": function}],
         }
 
-    def point(self, item: agent.BenchItem, grammar: str) -> dict[str, Any]:
+    def point(self, item: targets.BenchItem, grammar: str) -> dict[str, Any]:
         place = item.target
         if self.dice.random() < self.neighbours:
             place = self.dice.choice(item.neighbours)
         elif item.size in self.hits and self.dice.random() >= self.hits[item.size]:
             place = item.target.moved(-place.width - 30, 0)
-        x, y = agent.grid_place(place, WHOLE)
+        x, y = targets.grid_place(place, WHOLE)
         if not self.hits and not self.neighbours:
             x, y = x + self.dice.gauss(0, self.noise), y + self.dice.gauss(0, self.noise)
         said = [round(500 + self.scale * (axis - 500) + self.offset) for axis in (x, y)]
         said = [min(1000, max(0, axis)) for axis in said]
         return self.called(grammar, "click", element_name="x", position=said, reasoning="seen")
 
-    def call(self, item: agent.BenchItem, grammar: str) -> dict[str, Any]:
+    def call(self, item: targets.BenchItem, grammar: str) -> dict[str, Any]:
         if item.expected == "type_text":
             return self.called(grammar, "type_text", text="42", reasoning="asked")
         return self.called(grammar, "press_key", key="escape", reasoning="asked")
 
-    def judge(self, item: agent.BenchItem, grammar: str) -> dict[str, Any]:
+    def judge(self, item: targets.BenchItem, grammar: str) -> dict[str, Any]:
         wrong = item.expected == "no" and self.dice.random() < self.false_yes
         return self.words("1 YES: seen" if wrong or item.expected == "yes" else "1 NO: missing")
 
-    def read(self, item: agent.BenchItem, grammar: str) -> dict[str, Any]:
+    def read(self, item: targets.BenchItem, grammar: str) -> dict[str, Any]:
         return self.words(item.expected)
 
 
-def measured(model: Faulty, plan: agent.BenchPlan = agent.BENCH_WHOLE) -> agent.BenchResult:
-    bench = agent.Bench(model, WHOLE, "tools", draws=False)
-    items = agent.bench_items(plan, model.seed, WHOLE)
-    return agent.bench_result({}, [bench.measure(item) for item in items])
+def measured(model: Faulty, plan: asking.BenchPlan = asking.BENCH_WHOLE) -> figures.BenchResult:
+    bench = asking.Bench(model, WHOLE, "tools", draws=False)
+    items = asking.bench_items(plan, model.seed, WHOLE)
+    return figures.bench_result({}, [bench.measure(item) for item in items])
 
 
 FALLING = {8: 0.1, 12: 0.3, 16: 0.5, 24: 0.7, 32: 0.85, 48: 0.95, 64: 1.0}
 
 
-def scale_found(result: agent.BenchResult, scale: float) -> bool:
+def scale_found(result: figures.BenchResult, scale: float) -> bool:
     fits = [fit for fit in (result.x, result.y) if fit]
     return len(fits) == 2 and all(abs(fit.scale - scale) <= fit.scale_error for fit in fits)
 
 
-def shift_found(result: agent.BenchResult, shift: float) -> bool:
+def shift_found(result: figures.BenchResult, shift: float) -> bool:
     fits = [fit for fit in (result.x, result.y) if fit]
     return len(fits) == 2 and all(abs(fit.shift - shift) <= fit.shift_error for fit in fits)
 
 
-def sizes_found(result: agent.BenchResult) -> float:
-    found = [result.shares[agent.size_name(size)].holds(rate) for size, rate in FALLING.items()]
+def sizes_found(result: figures.BenchResult) -> float:
+    found = [result.shares[figures.size_name(size)].holds(rate) for size, rate in FALLING.items()]
     return sum(found) / len(found)
 
 
@@ -120,10 +121,10 @@ def sizes_found(result: agent.BenchResult) -> float:
 class Fault:
     name: str
     faults: dict[str, Any]
-    found: Callable[[agent.BenchResult], float]  # 1 if the fault was given back
+    found: Callable[[figures.BenchResult], float]  # 1 if the fault was given back
 
 
-def share(name: str, rate: float) -> Callable[[agent.BenchResult], float]:
+def share(name: str, rate: float) -> Callable[[figures.BenchResult], float]:
     return lambda result: result.shares[name].holds(rate)
 
 

@@ -1,368 +1,330 @@
-"""Whether two checkouts behave alike: the five demos of each, with every request, journal line, log line and picture.
+"""Whether two checkouts behave alike: the same scripted runs and generated cases, driven through both.
 
-    python -m tests.compare OLD_CHECKOUT NEW_CHECKOUT
+    python -m tests.compare                     the ledger's commit against the working tree
+    python -m tests.compare COMMIT              that commit against the working tree
+    python -m tests.compare OLD NEW             two commits, or folders that hold an agent.py
+        --cases N        generated cases at each seam (2000); below 100 fewer runs, too
+        --seams A,B      only these, of runs, replies, verdicts, changes, books, contexts
+        --ledger FILE    the differences that are wanted (tests/compare_ledger.json)
 
-Each demo runs in a process of its own and writes into a temporary folder. What the demo's model server is asked is
-recorded byte for byte. Before the comparison times, ports and folders are made alike, since they differ between two
-runs of one checkout, too. Every difference is printed with its place, except those named in CUTS; the exit code is 0
-when there is none.
+tests/compare_side.py drives either side in a process of its own, with scripted models and a simulated Windows of the
+tests, so that nothing here depends on the demo. What comes of a case is compared value by value, texts line by line.
+Each wanted difference is a row of the ledger, {"seam", "why"} with patterns for "case", "where", "old" and "new" that
+it has to match whole (where it names none, any will do). Every other difference is printed, and the exit code is 1.
+A row that matches nothing any more is reported as stale; the rows are about the commit that the ledger names.
 """
 
 from __future__ import annotations
 
-import hashlib
+import argparse
+import difflib
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-PROFILES = ("planner", "commander", "chat", "pointer", "story")
-TIMEOUT_S = 120
-SHOWN_CHARS = 160  # of each side of a difference
-DIFFERENCES_MOST = 20  # printed of one profile and one kind of record
+HERE = Path(__file__).resolve().parent.parent
+LEDGER = HERE / "tests" / "compare_ledger.json"
+SEAMS = ("runs", "replies", "verdicts", "changes", "books", "contexts")
+TIMEOUT_S = 900
+SHOWN_CHARS = 300  # of each side of a difference
+SHOWN_MOST = 30  # kinds of differences that are printed
+CANNOT = "cannot"  # the case that says why one side cannot carry out a run
+GONE = None  # the side on which there is nothing
 
-# Fields of a journal line that hold seconds or milliseconds; they are made alike where they hold a number.
-TIMES = {"time", "seconds", "capture", "encode", "settle_ms", "act", "request"}
+
+class Difference(NamedTuple):
+    """One place where the two sides differ; a side that is None has nothing there."""
+
+    seam: str
+    case: str
+    where: str
+    old: str | None
+    new: str | None
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What repeated differences have in common: all but the numbers of cases and places.
+
+        Of a case that one side alone has it is the case's name.
+        """
+        parts = (self.where, str(self.old), str(self.new))
+        if not self.where and GONE in (self.old, self.new):
+            parts = (self.case, str(self.old is GONE), "")
+        return self.seam, *(re.sub(r"\d+", "N", part) for part in parts)
 
 
-class Cut(NamedTuple):
-    """A difference that is meant: a field of the journal's lines of a kind, what may happen to it, and why."""
+class Row(NamedTuple):
+    """A wanted difference: patterns of what it covers, and why it is better."""
 
-    kind: str
-    field: str
-    # One of the words that `without_cuts` and `without_lines` know: `goes`; `may go`, if it was
-    # null; `common keys`: keys on one side alone are named, not counted.
-    allowed: str
+    seam: str
     why: str
+    case: str = ".*"
+    where: str = ".*"
+    old: str = ".*"
+    new: str = ".*"
+
+    def covers(self, found: Difference) -> bool:
+        if self.seam != found.seam:
+            return False
+        given = (found.case, found.where, found.old or "", found.new or "")
+        patterns = (self.case, self.where, self.old, self.new)
+        pairs = zip(patterns, given, strict=True)
+        return all(re.fullmatch(pattern, text, re.DOTALL) for pattern, text in pairs)
 
 
-# `may go`, if it was null; `may come`; `may differ`; `common keys`: keys on one side alone are named, not counted;
-# `new lines`: lines of that kind on one side alone.
-CUTS = (
-    Cut("run", "config", "common keys", "settings come and go; the common ones must be the same"),
-    Cut("reply", "shared", "goes", "an estimate of the program's own, which left out the picture"),
-    Cut("state", "task", "may go", "it was null in every line, the run's first line has the task"),
-    Cut(
-        "state",
-        "memory",
-        "may go",
-        "it was null in every line, the actions have lines of their own",
-    ),
-    Cut("role", "", "new lines", "what each role is told stands once in the journal"),
-    Cut("hint", "", "new lines", "what the person said stands in the journal"),
-    Cut(
-        "stage", "asked", "may come", "the actions as the model wrote them, and what became of each"
-    ),
-    Cut("reply", "tokens", "may differ", "they follow from the requests, which are compared"),
-    Cut("reply", "shared", "may differ", "it follows from the requests, which are compared"),
-)
+class Ledger(NamedTuple):
+    """The commit since which the wanted differences came, and these."""
+
+    since: str
+    rows: list[Row]
 
 
-class TextCut(NamedTuple):
-    """A difference that is meant in requests, logs or terminal: what is taken out of both sides, and why."""
-
-    where: str  # the beginning of the places it holds for
-    pattern: str  # of whole lines or parts of them; ^ is a line's beginning
-    instead: str
-    why: str
+def read_ledger(path: Path) -> Ledger:
+    written = json.loads(path.read_text("utf-8"))
+    return Ledger(written["since"], [Row(**row) for row in written["rows"]])
 
 
-SIZES = r"\b\d+(?= bytes| tokens)|(?<=prompt_tokens=)\d+|(?<=shared )[\d.]+"
-NEW_ENTRY = r"^TIME (?:ROLE|PARSED|STATE|SAVED) .*\n(?:    .*\n)*"
-NEW_HEADER = r"^\n=== (?:EXECUTION LOG START|INITIALIZATION|MISSION COMPLETE|DEBRIEF) ===\n"
-LAST_ENTRY = r"^TIME (?:END|FINAL STATUS:) (.*)\n(?:    .*\n)*"
-TOLD_OF_FILE = r', (\\*)"file\1": .{1,80}?"screen_size\1": \[\d+, \d+\]'
-TEXT_CUTS = (
-    TextCut("request", TOLD_OF_FILE, "", "a chat is told of its screenshot's file and size"),
-    TextCut("logs", TOLD_OF_FILE, "", "a chat is told of its screenshot's file and size"),
-    TextCut("logs", NEW_ENTRY, "", "roles, state, pictures and a story's actions are logged"),
-    TextCut("logs", NEW_HEADER, "", "the log has the described sections"),
-    TextCut("logs", r"^(=== TURN \d+) - \w+ ===", r"\1 ===", "a turn's header says its mode"),
-    TextCut("logs", r"^TIME TASK: ", "    TASK: ", "the task stands in a section of its own"),
-    TextCut("logs", LAST_ENTRY, r"TIME END \1\n", "the log ends with a debrief"),
-    TextCut("logs", SIZES, "N", "sizes follow from the requests, which are compared"),
-    TextCut("terminal", SIZES, "N", "sizes follow from the requests, which are compared"),
-)
-FILE_CUTS = {"screenshots/turn_0000.png": "the screen before the first turn is kept"}
+# -- the two sides
 
 
-def without_text_cuts(old: str, new: str, where: str, named: set[str]) -> tuple[str, str]:
-    """Both texts less what TEXT_CUTS allows there; adds to `named` what was on one side more often."""
-    for cut in TEXT_CUTS:
-        if cut.where != where:
+def put_agent(name: str, folder: Path) -> Path:
+    """The agent.py of a commit, or of a folder, in a folder of its own."""
+    folder.mkdir()
+    if Path(name, "agent.py").is_file():
+        data = Path(name, "agent.py").read_bytes()
+    else:
+        command = ["git", "-C", str(HERE), "show", f"{name}:agent.py"]
+        done = subprocess.run(command, capture_output=True)
+        if done.returncode:
+            raise SystemExit(f"{name} is no commit and no folder with an agent.py")
+        data = done.stdout
+    (folder / "agent.py").write_bytes(data)
+    return folder
+
+
+def environment(checkout: Path) -> dict[str, str]:
+    """The checkout's agent.py and this tree's tests, and nothing of the person's settings."""
+    own = ("AGENT_", "LMSTUDIO_", "PYTHON")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    path = os.pathsep.join([str(checkout), str(HERE)])
+    fixed = {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", "NO_COLOR": "1", "TZ": "UTC"}
+    return {**kept, **fixed, "PYTHONPATH": path, "COLUMNS": "120"}
+
+
+def drive(checkout: Path, seams: Sequence[str], cases: int) -> dict[tuple[str, str], Any]:
+    """What this checkout's agent.py does: (seam, case) to what came of it."""
+    output = checkout / "lines.jsonl"
+    # -P, so that the agent.py of the working folder is not found first, is for Python 3.11
+    code = "import sys; sys.path.remove(''); from tests import compare_side; compare_side.main()"
+    arguments = [",".join(seams), str(cases), str(output)]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=checkout,
+        env=environment(checkout),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    if done.returncode:
+        raise SystemExit(f"{checkout.name}: the driver failed\n{done.stderr[-3000:]}")
+    lines = map(json.loads, output.read_text("utf-8").splitlines())
+    return {(line["seam"], line["case"]): line["value"] for line in lines}
+
+
+# -- what differs
+
+
+def differences(
+    old: dict[tuple[str, str], Any], new: dict[tuple[str, str], Any]
+) -> Iterator[Difference]:
+    """Each difference between what came of the cases on both sides."""
+    cannot = {key for side in (old, new) for key in side if key[1].endswith(f": {CANNOT}")}
+    left_out = {(seam, case.removesuffix(CANNOT)) for seam, case in cannot}
+    for key in dict.fromkeys([*old, *new]):
+        seam, case = key
+        if key not in cannot and (seam, case.partition(": ")[0] + ": ") in left_out:
             continue
-        old, old_times = re.subn(cut.pattern, cut.instead, old, flags=re.MULTILINE)
-        new, new_times = re.subn(cut.pattern, cut.instead, new, flags=re.MULTILINE)
-        if old_times != new_times:
-            named.add(f"{where}: {cut.why}")
-    return old, new
+        if key in old and key in new:
+            for where, one, other in differing(old[key], new[key], ""):
+                yield Difference(*key, where, one, other)
+        elif key in old:
+            yield Difference(*key, "", shown(old[key]), GONE)
+        else:
+            yield Difference(*key, "", GONE, shown(new[key]))
 
 
-# Runs one demo of the checkout that stands first on the path, and keeps what its model server was asked.
-RUNNER = """
-import json, random, sys
-checkout, kept, *arguments = sys.argv[1:]
-sys.path.insert(0, checkout)
-import agent
-random.seed(12)
-respond = agent.DemoModel.respond
-
-def recorded(model, path, body):
-    with open(kept, "a", encoding="utf-8") as stream:
-        stream.write(json.dumps([path, body.decode("latin-1")]) + "\\n")
-    return respond(model, path, body)
-
-agent.DemoModel.respond = recorded
-sys.exit(agent.main(["--demo", *arguments]))
-"""
+Differing = Iterator[tuple[str, str | None, str | None]]
 
 
-class Demo(NamedTuple):
-    """What is left of one demo, with times, ports and folders made alike."""
-
-    code: int
-    said: str
-    requests: list[str]  # path and body
-    journal: list[dict[str, Any]]
-    log: list[str]
-    files: dict[str, str]  # a file's name and, of a picture, its hash
-
-
-def run_demo(checkout: Path, profile: str, *settings: str) -> Demo:
-    """Runs one profile's demo of a checkout, in a folder that goes away."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        requests = folder / "requests.jsonl"
-        requests.touch()
-        arguments = ["--profile", profile]
-        for setting in (*settings, f"dump_dir={folder / 'dumps'}"):
-            arguments += ["--set", setting]
-        done = subprocess.run(
-            [sys.executable, "-B", "-c", RUNNER, str(checkout), str(requests), *arguments],
-            cwd=folder,
-            env=plain_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=TIMEOUT_S,
-        )
-        run = folder / "dumps" / "run_0001"
-        if not run.is_dir():
-            raise SystemExit(f"{checkout}: the demo of {profile} did not run:\n{done.stderr}")
-        bodies = [json.loads(line) for line in requests.read_text("utf-8").splitlines()]
-        return Demo(
-            done.returncode,
-            made_alike(done.stdout + done.stderr, folder),
-            [made_alike(f"{path} {body}", folder) for path, body in bodies],
-            list(journal_lines(run, folder)),
-            list(log_lines(run, folder)),
-            dict(kept_files(run)),
-        )
+def differing(old: Any, new: Any, where: str) -> Differing:
+    """The places of two JSON values that differ, with both sides of each."""
+    if old == new and type(old) is type(new):
+        if isinstance(old, dict) and list(old) != list(new):
+            yield f"{where} (order)", shown(list(old)), shown(list(new))
+    elif isinstance(old, dict) and isinstance(new, dict):
+        yield from differing_objects(old, new, where)
+    elif isinstance(old, list) and isinstance(new, list):
+        yield from differing_lists(old, new, where)
+    elif isinstance(old, str) and isinstance(new, str):
+        yield from differing_texts(old, new, where)
+    else:
+        yield where, shown(old), shown(new)
 
 
-def plain_environment() -> dict[str, str]:
-    """The environment without the settings of this program, and with one order of hashes."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("AGENT_", "LMSTUDIO_"))
-    }
-    return {**kept, "PYTHONHASHSEED": "0", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+def differing_objects(old: dict[str, Any], new: dict[str, Any], where: str) -> Differing:
+    for name in dict.fromkeys([*old, *new]):
+        if name not in new:
+            yield f"{where}.{name}", shown(old[name]), GONE
+        elif name not in old:
+            yield f"{where}.{name}", GONE, shown(new[name])
+        else:
+            yield from differing(old[name], new[name], f"{where}.{name}")
+    common = [[name for name in side if name in old and name in new] for side in (old, new)]
+    if common[0] != common[1]:
+        yield f"{where} (order)", *map(shown, common)
 
 
-def made_alike(text: str, folder: Path) -> str:
-    """A text in which folders, ports and times look the same in every run."""
-    # a path in JSON on Windows has its backslashes doubled
-    for spelling in (str(folder), json.dumps(str(folder))[1:-1], folder.as_posix()):
-        text = text.replace(spelling, "FOLDER")
-    text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text)
-    text = re.sub(r"\b\d\d:\d\d:\d\d(\.\d+)?\b", "TIME", text)
-    return re.sub(r" *\b\d+\.\d+ s\b", " SECONDS", text)
+def differing_lists(old: list[Any], new: list[Any], where: str) -> Differing:
+    """Items that are the same on both sides are passed over, wherever one came or went."""
+    written = [[json.dumps(item) for item in side] for side in (old, new)]
+    matcher = difflib.SequenceMatcher(None, *written, autojunk=False)
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag == "replace" and b - a == d - c:
+            for number, pair in enumerate(zip(old[a:b], new[c:d], strict=True), c):
+                yield from differing(*pair, f"{where}[{number}]")
+        elif tag != "equal":
+            gone = [shown(item) for item in old[a:b]]
+            come = [shown(item) for item in new[c:d]]
+            yield f"{where}[{c}]", "\n".join(gone) or GONE, "\n".join(come) or GONE
 
 
-def journal_lines(run: Path, folder: Path) -> Iterator[dict[str, Any]]:
-    for line in (run / "turns.jsonl").read_text("utf-8").splitlines():
-        record = json.loads(made_alike(line, folder))
-        for name in TIMES & record.keys():
-            if isinstance(record[name], (int, float)) and not isinstance(record[name], bool):
-                record[name] = 0
-        yield record
+def differing_texts(old: str, new: str, where: str) -> Differing:
+    """A request's body value by value, another text by its lines."""
+    if old.startswith("{") and new.startswith("{"):
+        found = list(differing(json.loads(old), json.loads(new), where))
+        yield from found or [(f"{where} (bytes)", *around(old, new))]
+        return
+    lines = [side.split("\n") for side in (old, new)]
+    matcher = difflib.SequenceMatcher(None, *lines, autojunk=False)
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag != "equal":
+            yield where, "\n".join(lines[0][a:b]), "\n".join(lines[1][c:d])
 
 
-def log_lines(run: Path, folder: Path) -> Iterator[str]:
-    """The lines of both logs for people, without the one that lists all settings."""
-    for path in sorted(run.glob("*.log")) + [run / "execution_log.txt"]:
-        for line in path.read_text("utf-8").splitlines():
-            if not line.startswith("    Config("):
-                yield made_alike(line, folder)
-
-
-def kept_files(run: Path) -> Iterator[tuple[str, str]]:
-    """The names of a run's files, times in them made alike, and the hash of each picture."""
-    for path in sorted(run.rglob("*")):
-        name = re.sub(r"\d{8}_\d{6}", "TIME", path.relative_to(run).as_posix())
-        is_picture = path.suffix == ".png"
-        yield name, hashlib.sha256(path.read_bytes()).hexdigest() if is_picture else ""
-
-
-def differing_values(old: Any, new: Any, where: str) -> Iterator[str]:
-    """Each leaf of two JSON values that differs, with the way to it."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for name in dict.fromkeys([*old, *new]):
-            if name not in new or name not in old:
-                side = "gone" if name in old else "new"
-                yield f"{where}.{name} is {side}: {shown(old.get(name, new.get(name)))}"
-            else:
-                yield from differing_values(old[name], new[name], f"{where}.{name}")
-        if list(old) != list(new) and old.keys() == new.keys():
-            yield f"{where}: the same names in another order, {shown(list(new))}"
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for number, pair in enumerate(zip(old, new, strict=True)):
-            yield from differing_values(*pair, f"{where}[{number}]")
-    elif old != new or type(old) is not type(new):
-        yield f"{where}: {around_difference(old, new)}"
-
-
-def around_difference(old: Any, new: Any) -> str:
-    """Both sides, of texts the part around the first sign that differs."""
-    if isinstance(old, str) and isinstance(new, str):
-        first = len(os.path.commonprefix([old, new]))
-        begin = max(0, first - SHOWN_CHARS // 3)
-        return f"at {first}: {shown(old[begin:])} -> {shown(new[begin:])}"
-    return f"{shown(old)} -> {shown(new)}"
+def around(old: str, new: str) -> tuple[str, str]:
+    """Both texts from shortly before the first sign in which they differ."""
+    first = len(os.path.commonprefix([old, new]))
+    begin = max(0, first - 40)
+    return old[begin : begin + SHOWN_CHARS], new[begin : begin + SHOWN_CHARS]
 
 
 def shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# -- the verdict
+
+
+class Verdict(NamedTuple):
+    """What is to be said of a comparison."""
+
+    cases: int
+    unlisted: list[Difference]
+    covered: dict[Row, int]  # how many differences each row of the ledger covers
+
+    @property
+    def stale(self) -> list[Row]:
+        return [row for row, times in self.covered.items() if not times]
+
+    @property
+    def fine(self) -> bool:
+        return not self.unlisted
+
+
+def judge(found: Iterable[Difference], ledger: Iterable[Row], cases: int) -> Verdict:
+    """Sorts the differences into those that the ledger covers and the others."""
+    covered = dict.fromkeys(ledger, 0)
+    unlisted = []
+    for difference in found:
+        rows = [row for row in covered if row.covers(difference)]
+        for row in rows:
+            covered[row] += 1
+        if not rows:
+            unlisted.append(difference)
+    return Verdict(cases, unlisted, covered)
+
+
+def told(verdict: Verdict) -> Iterator[str]:
+    """The verdict in lines: equal differences once, stale rows, and the sum."""
+    kinds: dict[tuple[str, ...], list[Difference]] = {}
+    for difference in verdict.unlisted:
+        kinds.setdefault(difference.kind, []).append(difference)
+    for same in list(kinds.values())[:SHOWN_MOST]:
+        first = same[0]
+        more = f" (and {len(same) - 1} more like it)" if len(same) > 1 else ""
+        yield f"{first.seam}: {first.case} {first.where}{more}"
+        for sign, side in (("-", first.old), ("+", first.new)):
+            if side is not GONE:
+                pair = (first.old or "", first.new or "")
+                yield from (f"    {sign} {line}" for line in cut(side, *pair).split("\n"))
+    if len(kinds) > SHOWN_MOST:
+        yield f"... and {len(kinds) - SHOWN_MOST} more kinds of differences"
+    for row, times in verdict.covered.items():
+        if times:
+            yield f"wanted, {times} times: {row.why}"
+    for row in verdict.stale:
+        yield f"stale: no difference is like this row of the ledger: {row.seam}: {row.why}"
+    yield (
+        f"{verdict.cases} cases, {len(verdict.unlisted)} differences that the ledger does not"
+        f" list, of {len(kinds)} kinds; {len(verdict.stale)} stale rows"
+    )
+
+
+def cut(side: str, old: str, new: str) -> str:
+    """A side without the beginning that both have in common, where it is long."""
+    first = len(os.path.commonprefix([old, new]))
+    begin = first - 40 if first > 80 else 0
+    text = ("..." if begin else "") + side[begin:]
     return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "..."
 
 
-def differing_requests(old: list[str], new: list[str], named: set[str]) -> Iterator[str]:
-    if len(old) != len(new):
-        yield f"requests: {len(old)} -> {len(new)}"
-    for number, (one, other) in enumerate(zip(old, new), 1):  # noqa: B905
-        one, other = without_text_cuts(one, other, "request", named)
-        if one == other:
-            continue
-        found = []
-        one_path, _, one_body = one.partition(" ")
-        other_path, _, other_body = other.partition(" ")
-        if one_path == other_path and one_body and other_body:
-            values = (json.loads(one_body), json.loads(other_body))
-            found = list(differing_values(*values, f"request {number}"))
-        # the same values may be written differently, with other blanks, say
-        yield from found or [f"request {number}: {around_difference(one, other)}"]
+def compare(old: str, new: str, seams: Sequence[str], cases: int, ledger: Iterable[Row]) -> Verdict:
+    """Drives both through the same cases, at the same time."""
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(2) as both:
+        sides = [put_agent(old, Path(name, "old")), put_agent(new, Path(name, "new"))]
+        came = list(both.map(lambda side: drive(side, seams, cases), sides))
+    rows = [row for row in ledger if row.seam in seams]
+    return judge(differences(*came), rows, len(came[1]))
 
 
-def without_cuts(old: dict[str, Any], new: dict[str, Any], named: set[str]) -> None:
-    """Takes out of both lines what CUTS allows to differ, and adds what that was to `named`."""
-    for cut in CUTS:
-        if old["kind"] != cut.kind or new["kind"] != cut.kind:
-            continue
-        goes = cut.allowed == "goes" or (cut.allowed == "may go" and old.get(cut.field, 0) is None)
-        if goes and cut.field in old and cut.field not in new:
-            del old[cut.field]
-            named.add(f"{cut.kind}.{cut.field} is gone ({cut.why})")
-        elif cut.allowed == "may come" and cut.field in new and cut.field not in old:
-            del new[cut.field]
-            named.add(f"{cut.kind}.{cut.field} is new ({cut.why})")
-        elif cut.allowed == "may differ" and old.get(cut.field) != new.get(cut.field):
-            old.pop(cut.field, None)
-            new.pop(cut.field, None)
-            named.add(f"{cut.kind}.{cut.field} differs ({cut.why})")
-        elif cut.allowed == "common keys" and cut.field in old and cut.field in new:
-            for one, other, side in ((old, new, "gone"), (new, old, "new")):
-                for name in sorted(one[cut.field].keys() - other[cut.field].keys()):
-                    del one[cut.field][name]
-                    named.add(f"{cut.kind}.{cut.field}.{name} is {side} ({cut.why})")
-
-
-def without_lines(
-    old: list[dict[str, Any]], new: list[dict[str, Any]], named: set[str]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Both journals less the lines of kinds that CUTS allows on one side alone."""
-    for cut in CUTS:
-        sides = [sum(record["kind"] == cut.kind for record in side) for side in (old, new)]
-        if cut.allowed == "new lines" and any(sides) and not all(sides):
-            old = [record for record in old if record["kind"] != cut.kind]
-            new = [record for record in new if record["kind"] != cut.kind]
-            named.add(f"lines of kind {cut.kind} ({cut.why})")
-    return old, new
-
-
-def differing_journals(
-    old: list[dict[str, Any]], new: list[dict[str, Any]], named: set[str]
-) -> Iterator[str]:
-    old, new = without_lines(old, new, named)
-    kinds = ([record["kind"] for record in old], [record["kind"] for record in new])
-    if kinds[0] != kinds[1]:
-        yield f"journal: the kinds of lines differ, {around_difference(*map(' '.join, kinds))}"
-    for number, (one, other) in enumerate(zip(old, new), 1):  # noqa: B905
-        without_cuts(one, other, named)
-        yield from differing_values(one, other, f"turns.jsonl:{number} {one['kind']}")
-
-
-def differing_lines(old: list[str], new: list[str], what: str, named: set[str]) -> Iterator[str]:
-    texts = ("".join(f"{line}\n" for line in side) for side in (old, new))
-    sides = [text.splitlines() for text in without_text_cuts(*texts, what, named)]
-    for number, (one, other) in enumerate(zip_longest(*sides), 1):
-        if one != other:
-            yield f"{what}:{number}: {around_difference(one, other)}"
-
-
-def differences(old: Demo, new: Demo, named: set[str]) -> Iterator[str]:
-    """All that differs between two demos of one profile; `named` gets the cuts that were met."""
-    if old.code != new.code:
-        yield f"exit code: {old.code} -> {new.code}"
-    for name in FILE_CUTS.keys() & (old.files.keys() ^ new.files.keys()):
-        old.files.pop(name, None)
-        new.files.pop(name, None)
-        named.add(f"{name} ({FILE_CUTS[name]})")
-    for found in (
-        differing_requests(old.requests, new.requests, named),
-        differing_journals(old.journal, new.journal, named),
-        differing_lines(old.log, new.log, "logs", named),
-        differing_lines(old.said.splitlines(), new.said.splitlines(), "terminal", named),
-        differing_values(old.files, new.files, "files"),
-    ):
-        listed = list(found)
-        yield from listed[:DIFFERENCES_MOST]
-        if len(listed) > DIFFERENCES_MOST:
-            yield f"... and {len(listed) - DIFFERENCES_MOST} more of these"
-
-
-def compare(old: Path, new: Path) -> int:
-    """Prints how the demos of two checkouts differ; returns the number of differences."""
-    total, named = 0, set[str]()
-    for profile in PROFILES:
-        with ThreadPoolExecutor(2) as both:
-            demos = list(both.map(run_demo, (old, new), (profile, profile)))
-        found = list(differences(*demos, named))
-        total += len(found)
-        counted = f"{len(demos[1].requests)} requests, {len(demos[1].journal)} journal lines"
-        counted += f", {len(demos[1].log)} log lines, {len(demos[1].files)} files"
-        print(f"{profile:<10} {'same' if not found else f'{len(found)} differences'}: {counted}")
-        for line in found:
-            print(f"    {line}")
-    for line in sorted(named):
-        print(f"a cut: {line}")
-    print("the same" if not total else f"{total} differences")
-    return total
-
-
-def main() -> int:
-    if len(sys.argv) != 3:
-        raise SystemExit(__doc__)
-    old, new = (Path(argument).resolve() for argument in sys.argv[1:])
-    return 1 if compare(old, new) else 0
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.compare",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("old", nargs="?")
+    parser.add_argument("new", nargs="?", default=str(HERE))
+    parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--seams", default=",".join(SEAMS))
+    parser.add_argument("--ledger", type=Path, default=LEDGER)
+    given = parser.parse_args(arguments)
+    seams = given.seams.split(",")
+    unknown = set(seams) - set(SEAMS)
+    if unknown:
+        parser.error(f"there is no seam {', '.join(sorted(unknown))}; there are {', '.join(SEAMS)}")
+    ledger = read_ledger(given.ledger)
+    verdict = compare(given.old or ledger.since, given.new, seams, given.cases, ledger.rows)
+    print("\n".join(told(verdict)))
+    return 0 if verdict.fine else 1
 
 
 if __name__ == "__main__":

@@ -462,8 +462,8 @@ class FakeControls:
         def answer(*arguments: Any) -> Any:
             try:
                 row = agent.CONTROL_FUNCTIONS[name]
-                if self._fails(name) and row.check is not agent.NO_CHECK:
-                    return 0 if row.check is agent.nonzero else self.failure
+                if self._fails(name) and row.check is not None:
+                    return self.failure if row.check(0) else 0
                 result = body(*arguments)
                 return result if restype is not P else result or None
             except BaseException as error:

@@ -290,6 +290,7 @@ class FakeWin32:
         self.double_click_ms, self.clock = double_click_ms, clock or VirtualClock()
         self.others = list[Foreground]()  # further windows, topmost first
         self.programs_opened = list[str]()  # the paths given to ShellExecuteW
+        self.shell_answer = 42  # its answer; up to 32 they are errors
         self.apartments = dict[
             int, int
         ]()  # of each thread that COM is ready in, as it was asked for
@@ -311,6 +312,7 @@ class FakeWin32:
         self.console_row = [" "] * 80  # where the console's cursor is
         self.console_column = 0
         self.stdin = STDOUT  # what standard input is: a console, or another handle
+        self.input_mode: int | None = None  # of the console's input, if there is one
         self.console_mode: int | None = (
             None  # of a console on stdout: 3 or 7 with escape sequences; None is a file
         )
@@ -526,12 +528,18 @@ class FakeWin32:
         return STDOUT if which == 0xFFFFFFF5 else self.stdin
 
     def _GetConsoleMode(self, handle: int, out: Any) -> int:
+        if self.input_mode is not None and handle == self.stdin:
+            ctypes.memmove(out, struct.pack("<I", self.input_mode), 4)
+            return 1
         if handle != STDOUT or self.console_mode is None:
             return self.refuse(6)  # ERROR_INVALID_HANDLE
         ctypes.memmove(out, struct.pack("<I", self.console_mode), 4)
         return 1
 
     def _SetConsoleMode(self, handle: int, mode: int) -> int:
+        if self.input_mode is not None and handle == self.stdin:
+            self.input_mode = mode
+            return 1
         if handle != STDOUT or self.console_mode is None or (self.old_console and mode & 4):
             return self.refuse(INVALID_PARAMETER)
         self.console_mode = mode
@@ -907,12 +915,13 @@ class FakeWin32:
     # -- the clipboard, of which Windows gives one address
 
     clipboard: str | None = None
+    clipboard_owner = 0  # the handle of the window whose text it is
 
     def _IsClipboardFormatAvailable(self, form: int) -> int:
         return int(form == 13 and self.clipboard is not None)
 
     def _GetClipboardOwner(self) -> int:
-        return 0
+        return self.clipboard_owner
 
     def _OpenClipboard(self, window: int) -> int:
         return 1
@@ -987,7 +996,7 @@ class FakeWin32:
         if self.opens:
             self.others = [window for window in [self.window, *self.others] if window]
             self.window = self.opens
-        return 42
+        return self.shell_answer
 
     def _WindowFromPoint(self, point: Any) -> int:
         for window in [self.window, *self.others]:

@@ -10,6 +10,7 @@ this window, on a screen that still looks as in the model's picture. Keys that e
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 import time
@@ -19,6 +20,7 @@ from typing import Any
 import agent
 from agent import Point, Rect, ToolCall
 from tests.fakes import VirtualClock
+from tests.seams import chord
 
 SCREEN = Rect(-1280, -200, 3200, 1280)
 AREA = Rect(-100, 50, 900, 700)
@@ -296,11 +298,10 @@ class Person:
 
 def separate_presses(actuator: agent.Actuator, desktop: Recorder, rng: random.Random) -> None:
     """Keys pressed one by one by a tool that holds them, in any order."""
-    names = [
-        name
-        for name in (agent.key_name(rng.choice([*PLAIN, *sum(SIDES, ())])) for _ in range(4))
-        if name
-    ]
+    names: list[str] = []
+    for _ in range(4):
+        with contextlib.suppress(agent.ToolError):
+            names += chord(rng.choice([*PLAIN, *sum(SIDES, ())]))
     try:
         for name in dict.fromkeys(names):
             actuator._down(desktop.key, name)
@@ -314,7 +315,7 @@ class Held:
     def __init__(self) -> None:
         self.acts: dict[tuple[str, str], int] = {}
 
-    def after(self, act: agent.Act, performed: agent.Performed, down: set[tuple[str, str]]) -> None:
+    def after(self, act: agent.Act, performed: Any, down: set[tuple[str, str]]) -> None:
         """One act is over."""
         if performed.refused:
             self.acts.clear()

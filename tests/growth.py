@@ -25,7 +25,7 @@ def growth(read: Callable[[str], object], piece: str, tail: str = "") -> float:
     long = piece * (LONG // len(piece)) + tail
     least = float("inf")
     for _ in range(2):
-        least = min(least, _seconds(read, long, 3) / _seconds(read, short, 9))
+        least = min(least, seconds(read, long, 3) / seconds(read, short, 9))
         if (
             least < 2 * LINEAR
         ):  # far from the square: whatever else the machine does only adds to it
@@ -33,7 +33,7 @@ def growth(read: Callable[[str], object], piece: str, tail: str = "") -> float:
     return least
 
 
-def _seconds(read: Callable[[str], object], text: str, runs: int) -> float:
+def seconds(read: Callable[[str], object], text: str, runs: int) -> float:
     """The least of some runs: whatever else the machine does only adds to it."""
     least = float("inf")
     for _ in range(runs):

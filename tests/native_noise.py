@@ -186,7 +186,7 @@ def noisy_run(grammar: agent.Grammar, seed: int, share: float) -> Ran:
     def decide(request: dict[str, Any]) -> dict[str, Any]:
         if is_verifier(request):
             return text("YES: it is")
-        good = next_reply(grammar, engine.eyes.desktop.inputs)
+        good = next_reply(grammar, trial.inputs)
         if chance.random() >= share:
             return text(good)
         # Of the ways those that change this reply: a text has no place to lose.
@@ -194,10 +194,10 @@ def noisy_run(grammar: agent.Grammar, seed: int, share: float) -> Ran:
         return text(ways[used[-1]](good))
 
     try:
-        engine, state = case.engine(decide, "native", executor_grammar=grammar.name)
-        outcome = agent.run_agent(engine, state)
-        refused = len(case.records(engine, "no_call"))
-        return Ran(outcome.kind, is_right(engine.eyes.desktop.inputs), used, refused)
+        trial = case.trial(decide, "native", executor_grammar=grammar.name)
+        outcome = trial.run()
+        refused = len(trial.records("no_call"))
+        return Ran(outcome.kind, is_right(trial.inputs), used, refused)
     finally:
         case.doCleanups()
 

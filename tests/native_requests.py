@@ -15,7 +15,7 @@ import sys
 from typing import Any, NamedTuple
 
 import agent
-from tests.scripted import text
+from tests.scripted import FEWER_REQUESTS, text
 from tests.test_native import WHOLE, NativeCase, is_verifier
 
 Request = dict[str, Any]
@@ -89,17 +89,18 @@ def requests_of(grammar: agent.Grammar) -> list[Request]:
     case.setUp()
     try:
         width, height = SIZE
-        engine, state = case.engine(
+        trial = case.trial(
             decide,
             "native",
             executor_grammar=grammar.name,
             screen_capture_w=width,
             screen_capture_h=height,
+            **FEWER_REQUESTS,
         )
-        outcome = agent.run_agent(engine, state)
+        outcome = trial.run()
         if outcome.kind != "completed":
             raise SystemExit(f"{grammar.name}: the run ended as {outcome.kind}: {outcome.text}")
-        return case.asked(engine)
+        return case.asked(trial)
     finally:
         case.doCleanups()
 

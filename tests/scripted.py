@@ -8,7 +8,7 @@ import math
 import re
 import tempfile
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -205,32 +205,166 @@ def page_items(book: agent.Book) -> list[dict[str, Any]]:
     return json.loads(json.dumps(items, default=str))
 
 
+class Trial:
+    """A profile's run against a scripted server and a simulated desktop: what goes in, what comes out.
+
+    The one place of the tests that says of what an engine consists.
+    """
+
+    def __init__(self, engine: agent.Engine, state: agent.AgentState) -> None:
+        self.engine, self.state = engine, state
+        self.config, self.clock = engine.config, engine.clock
+        self.stop = engine.actuator.stop
+        self.folder = engine.logger.folder
+
+    @property
+    def profile(self) -> agent.Profile:
+        return self.engine.profile
+
+    @profile.setter
+    def profile(self, profile: agent.Profile) -> None:
+        self.engine.profile = self.engine.voice.profile = profile
+
+    @property
+    def desktop(self) -> Any:
+        return self.engine.eyes.desktop
+
+    @desktop.setter
+    def desktop(self, desktop: Any) -> None:
+        self.engine.eyes.desktop = self.engine.actuator.desktop = desktop
+
+    @property
+    def server(self) -> Any:
+        return self.engine.voice.server
+
+    @server.setter
+    def server(self, server: Any) -> None:
+        self.engine.voice.server = server
+
+    @property
+    def hidden(self) -> agent.Secrets:
+        """What may be typed, and is shown nowhere."""
+        return self.engine.actuator.secrets
+
+    @hidden.setter
+    def hidden(self, secrets: agent.Secrets) -> None:
+        self.engine.actuator.secrets = secrets
+        self.engine.logger.hide = self.engine.controls.hide = secrets.hide
+
+    def choose(self, model: agent.ModelInfo) -> None:
+        """The model that the server has."""
+        self.engine.voice.model = model
+
+    def ask(self, confirm: Callable[[str], bool]) -> None:
+        """Who answers what the program asks the person."""
+        self.engine.actuator.confirm = confirm
+
+    def hear(self, inbox: Any) -> None:
+        """Who says, between two turns, what the person said on the page."""
+        self.engine.voice.inbox = inbox
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        return self.server.requests
+
+    @property
+    def roles(self) -> list[str]:
+        return self.server.roles
+
+    @property
+    def inputs(self) -> list[tuple[Any, ...]]:
+        return self.desktop.inputs
+
+    @property
+    def history(self) -> list[agent.ActionRecord]:
+        """The acts that are not archived yet."""
+        return self.state.memory.active_history
+
+    def run(self) -> agent.Outcome:
+        return agent.run_agent(self.engine, self.state)
+
+    def resume(self) -> None:
+        """Brings the run to where the journal of its folder ends."""
+        agent.resume(self.engine, self.state)
+
+    def look(self, turn: int = 1, *name: str) -> agent.Look:
+        return self.engine.eyes.look(turn, *name)
+
+    def zoom(self, point: agent.Point) -> None:
+        """The next look shows the part around `point`, closer."""
+        self.engine.eyes.zoom(point)
+
+    def blank(self) -> None:
+        """A secret is in the window in front from now on."""
+        self.engine.eyes.secret_typed(self.desktop.foreground())
+
+    def perform(self, act: agent.Act, look: agent.Look, turn: int = 1) -> agent.Deed:
+        return self.engine.perform(act, look, turn)
+
+    def write(self, *records: agent.Record) -> None:
+        """Puts lines into the journal."""
+        for record in records:
+            self.engine.logger.record(record)
+
+    def listen(self, listener: Callable[[agent.Item], None]) -> None:
+        """Tells a listener, as the page is told, what the run does."""
+        self.engine.logger.listen(listener)
+
+    @property
+    def held_keys(self) -> list[str]:
+        return self.engine.actuator.held_keys
+
+    def release(self) -> None:
+        """Lets go of what is held."""
+        self.engine.actuator.release()
+
+    def flush(self) -> None:
+        """Waits until the pictures are written."""
+        self.engine.logger.flush()
+
+    def close(self) -> None:
+        """Ends the journal, as the end of the program does."""
+        self.engine.logger.close()
+
+    def log(self) -> str:
+        """What the person reads of the run."""
+        return (self.folder / "execution_log.txt").read_text(encoding="utf-8")
+
+    def records(self, kind: str = "") -> list[dict[str, Any]]:
+        """The lines of one kind, or all, in the run's turns.jsonl."""
+        lines = (self.folder / "turns.jsonl").read_text(encoding="utf-8").splitlines()
+        return [r for r in map(json.loads, lines) if kind in ("", r["kind"])]
+
+
+# For scripts that answer no request of a judge: each of these asks once more.
+FEWER_REQUESTS = {"last_look": False, "derive_checks": False, "second_opinion": False}
+
+
 class EngineCase(unittest.TestCase):
     """Builds engines in a temporary folder that goes away with the test."""
 
     desktop_type: Callable[[agent.Clock], Any] = PlainDesktop
     clock_type: Callable[[agent.Stop], Any] = VirtualClock
+    base: Mapping[str, Any] = {}  # settings other than those that ship
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def engine(
+    def trial(
         self,
         decide: Callable[[dict[str, Any]], Message],
         profile: str = "planner",
         old: Path | None = None,
         **settings: Any,
-    ) -> tuple[agent.Engine, agent.AgentState]:
-        """An engine and its state; with `old` it goes on in the folder of that run."""
+    ) -> Trial:
+        """A profile's run, ready to begin; with `old` it goes on in the folder of that run."""
         base = {
             "screen_capture_w": 64,
             "screen_capture_h": 64,
             "dump_dir": str(self.folder / "dumps"),
-            "last_look": False,  # one request more, at the end of most scripts
-            "derive_checks": False,  # and another one
-            "second_opinion": False,  # and another one
+            **self.base,
             "verify_completion": agent.PROFILES[profile].loop
             != "chat",  # most scripts end in words
         }
@@ -251,18 +385,23 @@ class EngineCase(unittest.TestCase):
             agent.ModelInfo("scripted"),
             self.lines.append,
         )
-        return engine, agent.AgentState(
-            "Press the button", agent.AgentMemory(config.memory_compression_threshold)
-        )
+        memory = agent.AgentMemory(config.memory_compression_threshold)
+        return Trial(engine, agent.AgentState("Press the button", memory))
 
-    def begin(self, engine: agent.Engine, task: str = "Press") -> None:
+    def engine(
+        self, decide: Callable[[dict[str, Any]], Message], *args: Any, **settings: Any
+    ) -> tuple[agent.Engine, agent.AgentState]:
+        """The two halves of a trial."""
+        trial = self.trial(decide, *args, **settings)
+        return trial.engine, trial.state
+
+    def begin(self, trial: Trial, task: str = "Press") -> None:
         """The record with which a run begins."""
-        config = vars(engine.config)
-        engine.logger.record(
+        config = vars(trial.config)
+        trial.write(
             agent.RunRecord(version="1", profile="planner", model="m", task=task, config=config)
         )
 
     def records(self, engine: agent.Engine, kind: str) -> list[dict[str, Any]]:
         """The lines of one kind in the run's turns.jsonl."""
-        lines = (engine.logger.folder / "turns.jsonl").read_text(encoding="utf-8").splitlines()
-        return [r for r in map(json.loads, lines) if r["kind"] == kind]
+        return Trial(engine, agent.AgentState("", agent.AgentMemory())).records(kind)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import unittest
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from unittest import mock
@@ -28,14 +27,20 @@ PRIMARY = Rect(0, 0, 1920, 1080)
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
 # What holds something for the acts after it, or lets go of it, has tests of its own.
 HOLDING = {"key_down", "key_up", "mouse_down", "mouse_up"}
-HANDS = [name for name in agent.HANDS if name not in HOLDING]
+ACTING = [name for name, tool in agent.TOOLS.items() if tool.done]
+HANDS = [name for name in ACTING if name not in HOLDING]
 # They are carried out by the hands of another one, but for the button, the direction or the number.
 ALIKE = {"right_click", "middle_click", "triple_click", "scroll_up", "scroll_here", "hscroll"}
-PLAIN_TEXTS = {
-    agent.Text: "aß\n😀\t",
-    agent.Chord: "ctrl+shift+s",
-    agent.ProgramName: "notepad",
-    agent.WindowTitle: "Untitled",
+# A plain value for each argument of a tool that is no place; what a tool does not need is left out.
+PLAIN = {
+    "element_name": "sample",
+    "reasoning": "sample",
+    "text": "aß\n😀\t",
+    "key": "ctrl+shift+s",
+    "name": "notepad",
+    "title": "Untitled",
+    "ticks": -3,
+    "button": "left",
 }
 HARMLESS = NEVER_FAIL | COURTESY | RELEASES
 NOTEPAD = agent.Program("Notepad", r"C:\Menu\Notepad.lnk", ("notepad.exe",))
@@ -87,9 +92,7 @@ class Stage:
             self.number, 8, 4, seen, seen, self.area, self.world.screen(), self.clock.now(), window
         )
 
-    def attempt(
-        self, name: str, /, frame: agent.Frame | None = None, **arguments: Any
-    ) -> agent.Performed:
+    def attempt(self, name: str, /, frame: agent.Frame | None = None, **arguments: Any) -> Any:
         """What became of an act, refused or not."""
         return self.actuator.perform(act(name, **arguments), frame or self.look())
 
@@ -108,17 +111,17 @@ def config_of(*settings: tuple[str, Any]) -> agent.Config:
 
 def act(name: str, /, **arguments: Any) -> agent.Act:
     """An act of that tool; arguments that are not given get a plain value of their type."""
-    kinds = agent.annotations_of(agent.TOOLS[name].args)
-    for number, (argument, kind) in enumerate(kinds.items()):
-        plain = {
-            **dict.fromkeys((str, agent.Label), "sample"),
-            **PLAIN_TEXTS,
-            Coordinate: [100 + 300 * number, 200 + 100 * number],
-            tuple[int, ...]: [1],
-            agent.Ticks: -3,
-        }
-        if kind in plain and (name, argument) != ("type_text", "position"):  # a step of its own
-            arguments.setdefault(argument, plain[kind])
+    (schema,) = WORDS.schemas([name])
+    properties = schema["function"]["parameters"]["properties"]
+    for number, (argument, kind) in enumerate(properties.items()):
+        if (name, argument) == ("type_text", "position"):  # a step of its own
+            continue
+        if kind.get("maxItems") == 2:
+            arguments.setdefault(argument, [100 + 300 * number, 200 + 100 * number])
+        elif argument in PLAIN or (kind["type"] == "string" and argument != "modifiers"):
+            arguments.setdefault(argument, PLAIN.get(argument, "sample"))
+        elif argument == "archived_turns":
+            arguments.setdefault(argument, [1])
     return WORDS.parse(ToolCall(name, arguments))
 
 
@@ -260,7 +263,7 @@ class Gates(unittest.TestCase):
             performed = stage.attempt(name)
             text = performed.result
             self.assertTrue(text.startswith(f"Dry run: would {name.replace('_', ' ')}"), text)
-            self.assertEqual(performed, agent.Performed(text))
+            self.assertEqual((performed.refused, performed.sent, performed.acted), ("", 0, False))
             self.untouched(stage)
             stage.world.verify()
 
@@ -272,7 +275,7 @@ class Gates(unittest.TestCase):
             stage.do("press_key")
 
     def test_a_tool_that_only_tells_something_sends_nothing(self) -> None:
-        for name in set(agent.TOOLS) - set(agent.HANDS):
+        for name in set(agent.TOOLS) - set(ACTING):
             stage = Stage()
             self.assertEqual(stage.do(name), "")
             self.untouched(stage)
@@ -289,8 +292,7 @@ class Clicks(unittest.TestCase):
                 stage = Stage(swapped=swapped)
                 result = stage.do(name, element_name="OK", position=[500, 250])
                 self.assertEqual(strokes(stage.world), [(button, True), (button, False)] * count)
-                spot = agent.to_point(Coordinate(500, 250), PRIMARY)
-                self.assertEqual({c.place for c in stage.world.clicks}, {spot})
+                self.assertEqual({c.place for c in stage.world.clicks}, {(960, 270)})
                 self.assertIn("OK", result)
                 stage.world.verify()
 
@@ -376,23 +378,22 @@ class Drags(unittest.TestCase):
     def test_each_step_and_the_release_wait_a_little(self) -> None:
         stage = Stage(config={"drag_step_ms": 10, "drag_steps": 4})
         stage.do("drag")
-        times, hold = [event.at for event in stage.world.events], round(agent.MOVE_HOLD_S, 6)
+        times, hold = [event.at for event in stage.world.events], 0.012
         gaps = [round(b - a, 6) for a, b in zip(times, times[1:], strict=False)]
         self.assertEqual(gaps, [hold, 0, *[round(hold + 0.01, 6)] * 3, round(hold + 0.02, 6)])
 
     def test_steps_and_directions(self) -> None:
-        for start, end in (
-            ([0, 0], [1000, 1000]),
-            ([1000, 1000], [0, 0]),
-            ([500, 0], [500, 9]),
-            ([9, 5], [0, 5]),
+        for start, end, pixels in (
+            ([0, 0], [1000, 1000], [(0, 0), (1919, 1079)]),
+            ([1000, 1000], [0, 0], [(1919, 1079), (0, 0)]),
+            ([500, 0], [500, 9], [(960, 0), (960, 10)]),
+            ([9, 5], [0, 5], [(17, 5), (0, 5)]),
         ):
             for steps in (1, 2, 40):
                 stage = Stage(config={"drag_steps": steps})
                 stage.do("drag", start=start, end=end)
-                ends = [agent.to_point(Coordinate(*place), PRIMARY) for place in (start, end)]
                 path = [event.place for event in stage.world.events if event.kind == "move"]
-                self.assertEqual(([path[0], path[-1]], len(path)), (ends, steps + 1))
+                self.assertEqual(([path[0], path[-1]], len(path)), (pixels, steps + 1))
                 stage.world.verify()
 
     def test_a_drag_too_short_for_windows_is_refused_before_anything_is_pressed(self) -> None:
@@ -428,7 +429,7 @@ class Wheel(unittest.TestCase):
                 self.assertEqual([event.value for event in turns], [sign * 120] * ticks)
                 self.assertEqual(
                     {event.place for event in turns},
-                    {agent.to_point(Coordinate(500, 500), PRIMARY)},
+                    {(960, 540)},
                 )
                 stage.world.verify()
 
@@ -543,20 +544,18 @@ class NothingHeld(unittest.TestCase):
 
     def setUp(self) -> None:
         # A program that shows no window is looked for again and again, with the same calls.
-        patience = mock.patch.object(agent, "OLD_S", 3 * agent.FRONT_POLL_S)
+        patience = mock.patch.object(agent, "OLD_S", 0.3)
         patience.start()
         self.addCleanup(patience.stop)
         self.seen = Stage().look().pixels  # the same before every act
 
-    def prepared(
-        self, name: str, swapped: bool = False
-    ) -> tuple[Stage, Callable[[], agent.Performed]]:
+    def prepared(self, name: str, swapped: bool = False) -> tuple[Stage, Callable[[], Any]]:
         stage = Stage(config=self.CONFIG, swapped=swapped)
         frame, wanted = stage.look(self.seen), act(name)
         stage.world.arm()
         return stage, lambda: stage.actuator.perform(wanted, frame)
 
-    def outcome(self, perform: Callable[[], agent.Performed]) -> str:
+    def outcome(self, perform: Callable[[], Any]) -> str:
         """Why the act was not performed whole: the kind of a refusal, "stopped", or nothing."""
         try:
             performed = perform()
@@ -594,6 +593,20 @@ class NothingHeld(unittest.TestCase):
                 return
             self.assertEqual(stage.world.problems, [])
             yield stage, outcome
+
+    def test_a_bug_at_one_key_leaves_no_other_key_held(self) -> None:
+        stage = Stage()
+        press = stage.desktop.key
+
+        def key(name: str, down: bool) -> None:
+            if name == "s":
+                raise ZeroDivisionError
+            press(name, down)
+
+        stage.desktop.key = key
+        with self.assertRaises(ZeroDivisionError):
+            stage.attempt("press_key", key="ctrl+shift+s")
+        self.assertEqual(stage.world.held(), [])
 
     def test_one_failing_call_is_an_error_and_leaves_nothing_held(self) -> None:
         for name in [name for name in HANDS if name not in sample(set(), ALIKE)]:
@@ -713,77 +726,18 @@ class NothingHeld(unittest.TestCase):
         self.assertEqual(len(stage.world.clicks), 1)
 
     def test_a_bug_in_a_tool_lets_go_too_and_shows_itself(self) -> None:
-        def broken(hands: Any, _args: Any) -> None:
-            assert isinstance(hands, agent.Actuator)
-            hands._down(hands.desktop.button, "left")
-            hands._down(hands.desktop.key, "ctrl")
-            raise ZeroDivisionError
-
         stage = Stage()
-        hands = mock.patch.dict(agent.HANDS, {"click": broken})
-        with hands, self.assertRaises(ZeroDivisionError):
-            stage.do("click")
+        press = stage.desktop.key
+
+        def broken(name: str, down: bool) -> None:
+            press(name, down)
+            if down and name == "s":
+                raise ZeroDivisionError
+
+        with mock.patch.object(stage.desktop, "key", broken), self.assertRaises(ZeroDivisionError):
+            stage.do("press_key", key="ctrl+shift+s")
         stage.world.verify()
-        self.assertEqual(
-            [event.kind for event in stage.world.events], ["button", "key", "key", "button"]
-        )
-
-
-@dataclass(frozen=True)
-class FillArgs:
-    """Arguments that no tool has so far: a field, and what is typed into it."""
-
-    field_name: agent.Label
-    spot: Coordinate
-    words: agent.Text
-
-
-class NewTools(unittest.TestCase):
-    """A tool is a row in TOOLS and a row in HANDS; the gates see to it by the annotations."""
-
-    def stage(
-        self, name: str, args: type[agent.Args], hand: Callable[[agent.Actuator, Any], None]
-    ) -> Stage:
-        rows = {name: agent.Tool(name, args, "New.", "Did something new")}
-        for table, row in ((agent.TOOLS, rows), (agent.HANDS, {name: hand})):
-            patch = mock.patch.dict(table, row)
-            patch.start()
-            self.addCleanup(patch.stop)
-        vocabulary = agent.Vocabulary({name: name for name in agent.TOOLS})
-        patch = mock.patch.object(sys.modules[__name__], "WORDS", vocabulary)
-        patch.start()
-        self.addCleanup(patch.stop)
-        return Stage(config={"text_chars_most": 9, "blocked_windows": "mail.exe"})
-
-    def test_a_middle_click_needs_no_more_than_its_rows(self) -> None:
-        stage = self.stage(
-            "middle_click",
-            agent.ClickArgs,
-            lambda hands, args: hands.click(args.position, button="middle"),
-        )
-        self.assertEqual(stage.do("middle_click"), "Did something new")
-        self.assertEqual(strokes(stage.world), [("middle", True), ("middle", False)])
-
-    def test_the_gates_guard_arguments_by_their_annotations_whatever_they_are_called(self) -> None:
-        def fill(hands: agent.Actuator, args: Any) -> None:
-            hands.click(args.spot)
-            hands.type_text(args.words)
-
-        stage = self.stage("fill", FillArgs, fill)
-        for kind, arguments in (
-            ("too_long", {"words": "x" * 10}),
-            ("not_allowed", {"words": "{{PIN}}"}),
-            ("not_allowed", {"field_name": "Password"}),
-        ):
-            performed = stage.attempt("fill", **{"words": "a", **arguments})
-            self.assertEqual((performed.refused, performed.sent), (kind, 0))
-        mail = Foreground("Mail", Rect(0, 900, 600, 180), r"C:\Mail\mail.exe", 0x30002, 4712)
-        stage.world.others = [mail]
-        performed = stage.attempt("fill", words="a", spot=[20, 900])
-        self.assertEqual((performed.refused, performed.sent), ("forbidden_window", 0))
-        self.assertEqual(stage.world.events, [])
-        stage.do("fill", words="abc", spot=[300, 400])
-        self.assertEqual(stage.world.typed, "abc")
+        self.assertEqual(len(stage.world.events), 6)  # each key down and up
 
 
 class Results(unittest.TestCase):
@@ -800,8 +754,8 @@ class Results(unittest.TestCase):
         )
         frame = stage.desktop.capture(stage.area, 64, 36)
         performed = stage.attempt("click", frame, position=[250, 500])
-        self.assertEqual(stage.world.mouse, agent.to_point(Coordinate(250, 500), stage.area))
-        self.assertEqual(performed, agent.Performed("Clicked: sample", "", 2, True))
+        self.assertEqual(stage.world.mouse, (-1440, 740))
+        self.assertEqual((performed.result, performed.refused), ("Clicked: sample", ""))
         stage.world.verify()
 
 

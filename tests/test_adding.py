@@ -7,6 +7,7 @@ than all that is tried with it; no recipe touches a table of another one.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import re
 import shutil
@@ -221,7 +222,7 @@ class AWin32Function(AddingCase):
 
     def test_a_function_is_a_row_and_can_be_called_and_checked(self) -> None:
         asked, found = self.called(with_all_rows())
-        self.assertEqual(asked, [("user32", "GetCaretBlinkTime", agent.DWORD, [])])
+        self.assertEqual(asked, [("user32", "GetCaretBlinkTime", ctypes.c_uint32, [])])
         self.assertEqual(found, [530, "GetCaretBlinkTime", 5])
 
     def test_without_its_row_it_is_asked_for_by_name(self) -> None:

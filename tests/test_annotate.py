@@ -195,6 +195,12 @@ class Boxes(unittest.TestCase):
         turned = {"x1": 750, "y1": 250, "x2": 250, "y2": 750}
         self.assertEqual(marked(boxes=[turned]), marked(boxes=[self.BOX]))
 
+    def test_a_line_beside_the_picture_leaves_it_as_it_is(self) -> None:
+        for x, y in ((0, -1), (0, 4), (8, 0), (-9, 0)):
+            canvas = agent.Canvas(8, 4)
+            canvas.run(x, y, 8, 0xFFFFFF)
+            self.assertEqual(canvas.pixels, bytes(8 * 4 * 4), (x, y))
+
     def test_a_box_of_one_pixel_and_of_the_whole_picture_can_be_drawn(self) -> None:
         dot, whole = dict.fromkeys(self.BOX, 500), {"x1": 0, "y1": 0, "x2": 1000, "y2": 1000}
         self.assertEqual(touched(marked(boxes=[dot])), agent.Rect(200, 150, 1, 1))
@@ -210,9 +216,7 @@ class Labels(unittest.TestCase):
             box = touched(marked([act("click", x, y)], marks_heat=False))
             assert box
             self.assertEqual(box.height, 10)
-            self.assertEqual(
-                box.width, sum(agent._glyph(char, 1).width for char in f"1 ({x},{y})") + 3
-            )
+            self.assertGreater(box.width, 3 * len(f"1 ({x},{y})"))
             self.assertLessEqual(abs(box.top + box.height // 2 - y * HIGH // 1000), 14)
 
     def test_two_labels_at_one_place_do_not_cover_each_other(self) -> None:
@@ -263,7 +267,6 @@ class Whole(unittest.TestCase):
     def test_every_setting_of_the_look_changes_the_picture(self) -> None:
         turn = [act("drag", 100, 200, 800, 700)]
         usual = marked(turn, [Boxes.BOX], [turn])
-        self.assertEqual(agent.mark_style(agent.Config()), agent.USUAL_STYLE)
         stops = "0 rgba(1,2,3,.9);0.5 rgba(9,9,90,0.5); 1 rgba(9,0,255,0)"
         settings: dict[str, Any] = {
             "marks_heat": False,
@@ -276,7 +279,8 @@ class Whole(unittest.TestCase):
             "marks_border": "rgba(0,255,0,1)",
             "marks_border_width": 9,
         }
-        self.assertEqual({f"marks_{f.name}" for f in fields(agent.MarkStyle)}, settings.keys())
+        known = {field.name for field in fields(agent.Config) if field.name.startswith("marks_")}
+        self.assertEqual(known, settings.keys())
         for name, value in settings.items():
             self.assertNotEqual(marked(turn, [Boxes.BOX], [turn], **{name: value}), usual, name)
 

@@ -180,10 +180,10 @@ class WhatIsKept(EngineCase):
                 return call("report_mission_complete", evidence=PROOF)
             return text("YES")
 
-        engine, state = self.engine(decide, screen_capture_w=0, screen_capture_h=0, **settings)
-        self.begin(engine)
-        self.assertEqual(agent.run_agent(engine, state).kind, "completed")
-        return engine.logger.folder
+        trial = self.trial(decide, screen_capture_w=0, screen_capture_h=0, **settings)
+        self.begin(trial)
+        self.assertEqual(trial.run().kind, "completed")
+        return trial.folder
 
     def test_journal_and_report_have_the_size_of_the_frame(self) -> None:
         folder = self.run_once()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unittest
 from dataclasses import replace
 from typing import Any
@@ -29,32 +28,27 @@ class Attacks(unittest.TestCase):
                 self.assertEqual(result, "passed")
 
 
-class Folding(unittest.TestCase):
-    def test_rules_have_no_capital_escapes_which_folding_would_turn_into_their_opposites(
-        self,
-    ) -> None:
-        for pattern in agent.folded_patterns():
-            self.assertNotRegex(pattern, r"(?<!\\)\\[A-Z]")
-            re.compile(agent.fold_letters(pattern))
+class Spellings(unittest.TestCase):
+    def asked(self, name: str, **arguments: Any) -> list[str]:
+        """The reasons of the question about an act."""
+        questions: list[str] = []
+        stage = Stage()
+        stage.actuator.confirm = lambda question: bool(questions.append(question))
+        stage.attempt(name, **arguments)
+        return [question.rpartition(": ")[2] for question in questions]
 
-    def test_a_word_of_another_alphabet_still_fits_itself(self) -> None:
-        for word in ("Удалить", "Łódź", "ΔΙΑΓΡΑΦΗ", "删除", "ゴミ箱", "삭제", "Größe"):
-            self.assertEqual(agent.fold(word), agent.fold(word.upper().lower()))
-            self.assertEqual(agent.fold(agent.fold(word)), agent.fold(word))
+    def test_a_word_of_another_alphabet_fits_in_capitals_too(self) -> None:
+        for word in ("Удалить", "Löschen", "ΔΙΑΓΡΑΦΗ", "删除", "删除…", "Usuń"):
+            for said in (word, word.upper(), word.lower()):
+                self.assertEqual(self.asked("click", element_name=said, position=SPOT), ["delete"])
+
+    def test_a_chord_is_judged_by_its_keys_however_it_is_written(self) -> None:
+        for text in ("shift+delete", "DEL+RShift", "shift-del"):
+            self.assertEqual(self.asked("press_key", key=text), ["delete"])
 
     def test_a_fact_has_at_most_two_thousand_characters(self) -> None:
         for text in ("\ufdfa" * 9000, "a " * 9000, "\u0301" * 9000):
             self.assertLessEqual(len(agent.fold(text)), 2000)
-
-    def test_a_chord_is_its_codes(self) -> None:
-        for chord, words in {
-            "DEL+RShift": "shift+delete",
-            "altgr+f4": "ctrl+alt+f4",
-            "numenter": "enter",
-            "rwin+r": "win+r",
-            "L+lctrl": "ctrl+l",
-        }.items():
-            self.assertEqual(agent.key_words(chord), words)
 
 
 class Questions(unittest.TestCase):
@@ -66,9 +60,10 @@ class Questions(unittest.TestCase):
         stage.world.window = replace(Foreground(), title=title, path="C:\\" + "z" * 300 + ".exe")
         stage.attempt("click", element_name="Delete " + "d" * 5000, position=SPOT)
         stage.attempt("type_text", text="rm -rf / {{PIN}}" * 500)
-        self.assertEqual(len(asked), 2)
-        for question in asked:
-            self.assertLessEqual(len(question), 300)
+        self.assertEqual(len(asked), 1)  # the other act is refused: nobody could read its text
+        stage.attempt("type_text", text="rm -rf / {{PIN}}" * 50)
+        for question, most in zip(asked, (300, 1200), strict=True):
+            self.assertLessEqual(len(question), most)
             self.assertTrue(question.isprintable())
         self.assertTrue(asked[0].startswith('click "Delete'))
         self.assertTrue(asked[0].endswith(": delete"))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import agent
+from tests.bench import asking, figures, keeping, leaflet, measuring, targets
 
 # How models of these grammars press escape, type 42 and click a place of their own space.
 SAID = {
@@ -51,7 +52,7 @@ class Trained:
         self.size = self.grammar.picture.seen_size(size)
         whole = agent.Rect(0, 0, *self.size)
         grammars = ["tools", "text", grammar]
-        items = agent.bench_items(agent.BENCH_QUICK, agent.BENCH_SEED, whole, grammars)
+        items = asking.bench_items(asking.BENCH_QUICK, keeping.BENCH_SEED, whole, grammars)
         self.items = {item.name: item for item in items}
         self.left = list(self.items)
 
@@ -65,12 +66,12 @@ class Trained:
         own = item.part == "pointing" or item.kind == self.grammar.name
         wrong = item.part == "calling" and not own
         corrected = sum(message["role"] == "assistant" for message in request["messages"])
-        if not wrong or corrected == agent.BENCH_CORRECTIONS:
+        if not wrong or corrected == asking.BENCH_CORRECTIONS:
             self.left.pop(0)
         message = {"role": "assistant", "content": self.words(item, own)}
         return agent.Reply(message, "stop", agent.Usage(1500, 20, None), "trained", 1.0, 1)
 
-    def words(self, item: agent.BenchItem, own: bool) -> str:
+    def words(self, item: targets.BenchItem, own: bool) -> str:
         if item.part == "pointing":
             return self.said("click") % self.place(item)
         if item.part == "calling":
@@ -80,9 +81,9 @@ class Trained:
     def said(self, act: str) -> str:
         return SAID[self.grammar.name][act]
 
-    def place(self, item: agent.BenchItem) -> tuple[int, int]:
+    def place(self, item: targets.BenchItem) -> tuple[int, int]:
         """The middle of what is to be clicked, in the space of the grammar."""
-        x, y = agent.grid_place(item.target, agent.Rect(0, 0, *self.size))
+        x, y = targets.grid_place(item.target, agent.Rect(0, 0, *self.size))
         most_x, most_y = self.grammar.sides(self.size)
         away_x, away_y = (self.scale * (place - 500) for place in (x, y))
         return round((500 + away_x) * most_x / 1000), round((500 + away_y) * most_y / 1000)
@@ -96,7 +97,7 @@ class Native(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
         self.said: list[str] = []
-        self.tell = agent.Telling(self.said.append, lambda text: None)
+        self.tell = measuring.Telling(self.said.append, lambda text: None)
 
     def config(self, **settings: Any) -> agent.Config:
         base = {"screen_capture_w": 448, "screen_capture_h": 252, "dump_dir": str(self.root)}
@@ -107,7 +108,9 @@ class Native(unittest.TestCase):
         config = self.config()
         model = Trained(grammar, agent.screen_size(config), scale)
         server: Any = model
-        agent.measure_model(config, agent.bench_order(["quick", "native"]), server, self.tell)
+        measuring.measure_model(
+            config, measuring.bench_order(["quick", "native"]), server, self.tell
+        )
         return model
 
     def measured_once(self, grammar: str) -> tuple[Trained, Any]:
@@ -126,22 +129,22 @@ class Native(unittest.TestCase):
                 self.assertEqual(model.left, [])
                 self.assertEqual(kept["about"]["grammar"], grammar)
                 shares = kept["shares"]
-                self.assertEqual(shares["targets hit"]["hits"], agent.BENCH_QUICK.pointing)
+                self.assertEqual(shares["targets hit"]["hits"], asking.BENCH_QUICK.pointing)
                 name = f"calls usable at once, {grammar}"
-                self.assertEqual(shares[name]["hits"], agent.BENCH_QUICK.calling)
+                self.assertEqual(shares[name]["hits"], asking.BENCH_QUICK.calling)
                 self.assertEqual(shares["calls usable at once, tools"]["hits"], 0)
                 self.assertNotIn("tools", model.requests[0])
 
     def test_native_is_chosen_by_the_models_name_and_the_setting_goes_before_it(self) -> None:
         info = agent.ModelInfo("ui-tars-1.5-7b")
         plain = self.config()
-        self.assertEqual(agent.bench_grammar(plain, ["native"], info), "ui-tars-1.5")
-        self.assertEqual(agent.bench_grammar(plain, ["planner"], info), "tools")
+        self.assertEqual(measuring.bench_grammar(plain, ["native"], info), "ui-tars-1.5")
+        self.assertEqual(measuring.bench_grammar(plain, ["planner"], info), "tools")
         named = self.config(executor_grammar="qwen3-vl")
-        self.assertEqual(agent.bench_grammar(named, ["planner"], info), "qwen3-vl")
+        self.assertEqual(measuring.bench_grammar(named, ["planner"], info), "qwen3-vl")
         with self.assertRaisesRegex(agent.ConfigError, "Profile chat takes no grammar"):
-            agent.bench_grammar(named, ["native", "chat"], info)
-        self.assertEqual(agent.called_grammars("tools", info), ["tools", "text", "ui-tars-1.5"])
+            measuring.bench_grammar(named, ["native", "chat"], info)
+        self.assertEqual(measuring.called_grammars("tools", info), ["tools", "text", "ui-tars-1.5"])
 
     def test_pictures_have_the_size_that_the_models_processor_leaves_alone(self) -> None:
         model, _ = self.measured_once("ui-tars-1.5")
@@ -157,8 +160,10 @@ class Native(unittest.TestCase):
         info = model.discover()
         corrected = []
         for profile in ("native", "planner"):
-            found = agent.correction_of_run(config, agent.PROFILES[profile], Plain(), info, model)
-            corrected.append(found.correction != agent.NO_CORRECTION)
+            found = agent.correction_of_run(
+                config, agent.PROFILES[profile], Plain(), info, model, print
+            )
+            corrected.append(found != agent.NO_CORRECTION)
         self.assertEqual(corrected, [True, False])
 
     def test_check_has_such_a_model_click_the_squares_and_keeps_that_for_its_grammar(self) -> None:
@@ -171,7 +176,7 @@ class Native(unittest.TestCase):
                 self.assertEqual([finding.fine for finding in found], [True, True], found)
                 self.assertIn("corrected from now on: scale 0.98", found[1].text)
                 self.assertEqual(len(model.requests), 12)
-                known = agent.CalibrationBook(self.root).entries()
+                known = agent.calibrations(self.root, print)
                 self.assertEqual(known[0].key.grammar, grammar)
 
     def test_a_model_that_was_trained_in_another_grammar_is_advised_it(self) -> None:
@@ -181,9 +186,11 @@ class Native(unittest.TestCase):
             for number in range(10):
                 error = "" if usable else "no_call"
                 name = f"calling {kind} {number}"
-                lines.append(agent.BenchLine("calling", name, kind=kind, error=error, right=usable))
-        result = agent.bench_result({"model": "m"}, lines)
-        settings = agent.bench_settings(result, agent.bench_advice(result))
+                lines.append(
+                    asking.BenchLine("calling", name, kind=kind, error=error, right=usable)
+                )
+        result = figures.bench_result({"model": "m"}, lines)
+        settings = leaflet.bench_settings(result, figures.bench_advice(result))
         self.assertEqual(settings["executor_grammar"], "qwen3-vl")
         agent.load_config({"bench": settings})
         self.assertEqual(config.executor_grammar, "")
@@ -205,10 +212,10 @@ class Clicking(Trained):
         colour = agent.MARK_COLOURS[name].to_bytes(3, "big")
         first, last = rgb.find(colour * 2) // 3, rgb.rfind(colour * 2) // 3 + 1
         x, y = (first % width + last % width) / 2, (first // width + last // width) / 2
-        item = agent.BenchItem("pointing", name, "", None)
+        item = targets.BenchItem("pointing", name, "", None)
         left, top = round(x), round(y)
-        thing = agent.BenchThing("icon", agent.Rect(left, top, 1, 1), name)
-        item = agent.replace(item, scene=agent.BenchScene(things=[thing]))
+        thing = targets.BenchThing("icon", agent.Rect(left, top, 1, 1), name)
+        item = agent.replace(item, scene=targets.BenchScene(things=[thing]))
         content = self.said("click") % self.place(item)
         message = {"role": "assistant", "content": content}
         return agent.Reply(message, "stop", agent.Usage(None, None, None), "", 1.0, 1)

@@ -27,6 +27,16 @@ def told(message: dict[str, Any]) -> str:
     raise AssertionError("it was read")
 
 
+class Boxes(unittest.TestCase):
+    def test_four_numbers_that_are_no_box_of_two_corners_are_no_place(self) -> None:
+        """They may as well be x, y, width and height."""
+        for numbers in ([300, 300, 100, 400], [300, 300, 400, 100], [300, 300, 299, 299]):
+            with self.assertRaises(agent.ReplyError):
+                read("click_screen_element", element_name="x", position=numbers)
+        place = read("click_screen_element", element_name="x", position=[300, 300, 400, 500])
+        self.assertEqual(place["position"], [350, 400])
+
+
 class Blanks(unittest.TestCase):
     def test_what_may_be_left_out_may_be_left_empty(self) -> None:
         for blank in ("", [], None):

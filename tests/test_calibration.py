@@ -2,143 +2,236 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
+import random
 import subprocess
 import sys
 import tempfile
 import unittest
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import agent
+from tests.bench import figures
 from tests.fakes import VirtualClock
 from tests.scripted import call
 
-KEY = agent.CalibrationKey("http://127.0.0.1:1234", "qwen", "1536x864", "tools")
-PLACES = [20, 340, 660, 980] * 3
+# Pictures of this size are asked about and sent, so that what is measured is of the run's own size.
+SETTINGS = {"turn_delay": 0, "screen_capture_w": 1280, "screen_capture_h": 720}
+# Answers of both axes that are off in turn, by as much as a small model's are.
+NOISE = (30, 30, -25, -25, -30, -30, 25, 25, 28, 28, -27, -27)
 
 
-def fit(scale: float = 1.0, shift: float = 0.0, noise: tuple[int, ...] = (0,)) -> agent.AxisFit:
-    pairs = []
-    for number, truth in enumerate(PLACES):
-        answer = round(500 + scale * (truth - 500) + shift) + noise[number % len(noise)]
-        pairs.append(agent.Pair(truth, answer))
-    found = agent.fit_axis(pairs)
-    assert found
+@functools.cache
+def squares(image: str) -> dict[str, tuple[float, float]]:
+    """Where on the grid the middles of the coloured squares of a picture are."""
+    rgb, width, height = agent.png_to_rgb(agent.base64.b64decode(image.partition(",")[2]))
+    found = {}
+    for name, colour in agent.MARK_COLOURS.items():
+        packed = colour.to_bytes(3, "big") * 2
+        first, last = -(-rgb.find(packed) // 3), rgb.rfind(packed) // 3 + 1
+        x = (first % width + last % width) / 2 * 1000 / (width - 1)
+        y = (first // width + last // width) / 2 * 1000 / (height - 1)
+        found[name] = (x, y)
     return found
 
 
-def measured(x: agent.AxisFit, y: agent.AxisFit | None = None) -> agent.Calibration:
-    return agent.Calibration(KEY, "b1", "2026-11-22", x, y or fit())
+class Swollen:
+    """A server whose model sees every place farther from the middle than it is, and then aside.
+
+    Its answers are off by `noise`, one number after another.
+    """
+
+    def __init__(
+        self,
+        scale: float,
+        shift: float = 0.0,
+        noise: tuple[int, ...] = (0,),
+        where: str = "http://127.0.0.1:1234",
+    ) -> None:
+        self.scale, self.shift, self.noise, self.where = scale, shift, itertools.cycle(noise), where
+
+    def complete(self, body: bytes) -> agent.Reply:
+        request = json.loads(body)
+        image = request["messages"][1]["content"][0]["image_url"]["url"]
+        said = {}
+        for name, places in squares(image).items():
+            said[name] = [
+                round(500 + self.scale * (place - 500) + self.shift) + next(self.noise)
+                for place in places
+            ]
+        message = {"role": "assistant", "content": json.dumps(said)}
+        return agent.Reply(message, "stop", agent.Usage(100, 10, None), "qwen", 0.1, 1)
 
 
-class Lines(unittest.TestCase):
-    def test_a_swollen_picture_is_found_and_undone(self) -> None:
-        found = fit(1.0106)
-        self.assertLess(abs(found.scale - 1.0106), found.scale_error)
-        correction = measured(found).correction
-        self.assertEqual(correction.place(agent.Coordinate(985, 40)).x, 980)
-        self.assertEqual(correction.place(agent.Coordinate(985, 40)).y, 40)
-
-    def test_what_may_be_chance_is_left_alone(self) -> None:
-        found = fit(1.004, noise=(30, -25, -30, 25, 28, -27))
-        self.assertGreater(found.scale_error, 0.004)
-        self.assertEqual(measured(found).correction, agent.NO_CORRECTION)
-
-    def test_a_neighbour_that_was_taken_instead_does_not_bend_the_line(self) -> None:
-        pairs = [agent.Pair(truth, truth + 6) for truth in PLACES]
-        pairs[3] = agent.Pair(980, 600)
-        found = agent.fit_axis(pairs)
-        assert found
-        self.assertEqual((round(found.scale, 3), round(found.shift, 1)), (1.0, 6.0))
-
-    def test_too_few_answers_are_no_line(self) -> None:
-        self.assertIsNone(agent.fit_axis([agent.Pair(place, place) for place in (1, 500, 900)]))
-
-    def test_beyond_eight_per_cent_nothing_is_corrected(self) -> None:
-        self.assertTrue(measured(fit(0.93)).usable)
-        self.assertFalse(measured(fit(0.91)).usable)
-        self.assertFalse(measured(fit(1.0, 90)).usable)
-
-    def test_wilson_intervals_are_those_of_the_tables(self) -> None:
-        share = agent.Share(8, 10)
-        self.assertEqual((round(share.low, 3), round(share.high, 3)), (0.490, 0.943))
-        self.assertEqual(str(agent.Share(0, 0)), "not measured")
-
-    def test_student_is_that_of_the_tables(self) -> None:
-        for freedom, value in ((4, 4.604), (10, 3.169), (30, 2.750)):
-            self.assertAlmostEqual(agent.student_99(freedom), value, delta=0.02 * value)
+def config_of(root: Path, **settings: Any) -> agent.Config:
+    return agent.load_config({"test": {**SETTINGS, "dump_dir": str(root), **settings}})
 
 
-class Kept(unittest.TestCase):
+def measured(root: Path, server: Any, model: str = "qwen", build: str = "", **settings: Any) -> Any:
+    """What --check finds of the server's model, which is kept in that folder."""
+    info = agent.ModelInfo(model, build=build)
+    *_, finding = agent.check_calibration(config_of(root, **settings), info, server)
+    return finding
+
+
+class Found(NamedTuple):
+    """What a run corrects, and what it tells the person about that."""
+
+    correction: Any
+    text: str
+
+
+def corrected(
+    root: Path, model: str = "qwen", build: str = "", where: str = "", **settings: Any
+) -> Found:
+    """What a run makes of what is kept in that folder."""
+    told: list[str] = []
+    server: Any = Swollen(1, where=where or Swollen(1).where)
+    correction = agent.correction_of_run(
+        config_of(root, **settings),
+        agent.PROFILES["planner"],
+        agent.DemoDesktop(VirtualClock()),
+        agent.ModelInfo(model, build=build),
+        server,
+        told.append,
+    )
+    return Found(correction, "\n".join(told))
+
+
+def corrects(correction: Any) -> bool:
+    """Whether it moves any of the places that models err about most."""
+    far = agent.Coordinate(900, 100)
+    return bool(correction.place(far) != far)
+
+
+def correction_by(scale: float, **how: Any) -> Any:
+    """The correction for a model of that fault."""
+    with tempfile.TemporaryDirectory() as folder:
+        measured(Path(folder), Swollen(scale, **how))
+        return corrected(Path(folder)).correction
+
+
+def kept(root: Path) -> list[Any]:
+    """What the file holds."""
+    listed = json.loads((root / "calibration.json").read_text("utf-8"))["calibrations"]
+    assert isinstance(listed, list)
+    return listed
+
+
+class Folder(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name) / "dumps"
-        self.said: list[str] = []
-        self.book = agent.CalibrationBook(self.root, self.said.append)
 
+
+class Lines(unittest.TestCase):
+    def test_a_swollen_picture_is_found_and_undone(self) -> None:
+        correction = correction_by(1.0206)
+        self.assertEqual(correction.place(agent.Coordinate(990, 50)), agent.Coordinate(980, 59))
+        self.assertEqual(correction.place(agent.Coordinate(500, 500)), agent.Coordinate(500, 500))
+
+    def test_what_may_be_chance_is_left_alone(self) -> None:
+        self.assertFalse(corrects(correction_by(1.004, noise=NOISE)))
+
+    def test_a_shift_is_undone_before_the_scale(self) -> None:
+        place = correction_by(0.94, shift=60).place(agent.Coordinate(184, 936))
+        self.assertLessEqual(abs(place.x - 100) + abs(place.y - 900), 2)
+
+    def test_a_neighbour_that_was_taken_instead_does_not_bend_the_line(self) -> None:
+        wrong = correction_by(1.0, shift=6, noise=(0,) * 4 + (-380,) + (0,) * 40)
+        for place in (100, 500, 900):
+            meant = agent.Coordinate(place, place)
+            self.assertEqual(wrong.place(agent.Coordinate(place + 6, place + 6)), meant)
+
+    def test_clicks_with_noise_and_no_fault_are_hardly_ever_corrected(self) -> None:
+        dice = random.Random(1)
+        noises = [tuple(round(dice.gauss(0, 10)) for _ in range(24)) for _ in range(30)]
+        wrong = [noise for noise in noises if corrects(correction_by(1.0, noise=noise))]
+        self.assertLess(len(wrong), 3)
+
+    def test_one_wild_answer_changes_nothing(self) -> None:
+        for wild in (-300, 300, 500):
+            noise = (0,) * 6 + (wild,) + (0,) * 40
+            place = correction_by(0.96, noise=noise).place(agent.Coordinate(39, 961))
+            self.assertLessEqual(abs(place.x - 20) + abs(place.y - 980), 2, wild)
+
+    def test_beyond_eight_per_cent_nothing_is_corrected(self) -> None:
+        self.assertTrue(corrects(correction_by(0.93)))
+        for how in ({"scale": 0.91}, {"scale": 1.0, "shift": 90}):
+            with self.assertRaisesRegex(agent.ConfigError, "measure it with --check"):
+                correction_by(**how)
+
+    def test_wilson_intervals_are_those_of_the_tables(self) -> None:
+        share = figures.Share(8, 10)
+        self.assertEqual((round(share.low, 3), round(share.high, 3)), (0.490, 0.943))
+        self.assertEqual(str(figures.Share(0, 0)), "not measured")
+
+
+class Kept(Folder):
     def test_it_comes_back_as_it_was_kept_and_replaces_the_older_one(self) -> None:
-        self.book.keep(measured(fit(0.99)))
-        other = replace(measured(fit(1.02)), key=KEY._replace(model="other"))
-        self.book.keep(other)
-        self.book.keep(measured(fit(1.0106)))
-        self.assertEqual(self.book.of(KEY), measured(fit(1.0106)))
-        self.assertEqual(self.book.of(other.key), other)
+        measured(self.root, Swollen(0.95))
+        measured(self.root, Swollen(0.96), model="other")
+        measured(self.root, Swollen(1.05))
+        far = agent.Coordinate(900, 100)
+        self.assertEqual(corrected(self.root).correction.place(far).x, 881)
+        self.assertEqual(corrected(self.root, "other").correction.place(far).x, 917)
+        self.assertEqual(len(kept(self.root)), 2)
         self.assertEqual([path.name for path in self.root.iterdir()], ["calibration.json"])
 
     def test_a_damaged_file_is_ignored_with_one_sentence(self) -> None:
-        self.root.mkdir()
-        whole = agent.calibration_to_json(measured(fit(1.01)))
+        measured(self.root, Swollen(0.95))
+        (whole,) = kept(self.root)
         for text in (
             "{",
             "[" * 9000,
-            json.dumps({"calibrations": [{**whole, "x": {**whole["x"], "scatter": -1}}]}),
+            json.dumps({"calibrations": [{**whole, "x": {**whole["x"], "shift": "-"}}]}),
+            json.dumps({"calibrations": [{**whole, "x": {**whole["x"], "shift_error": -1}}]}),
             json.dumps({"calibrations": [{**whole, "model": 5}]}),
             json.dumps({"calibrations": [{**whole, "y": None}]}),
             json.dumps({"calibrations": [whole]})[:-9],
         ):
-            self.said.clear()
-            self.book.path.write_text(text)
-            self.assertIsNone(self.book.of(KEY), text[:40])
-            self.assertEqual(len(self.said), 1, text[:40])
-            self.assertIn("--check measures anew", self.said[0])
+            (self.root / "calibration.json").write_text(text)
+            found = corrected(self.root)
+            self.assertFalse(corrects(found.correction), text[:40])
+            self.assertRegex(found.text, r"^[^\n]*--check measures anew$")
 
     def test_another_version_of_the_server_is_noticed(self) -> None:
-        self.book.keep(measured(fit(1.0106)))
-        same = agent.correction_for(self.book, KEY, "b1")
+        measured(self.root, Swollen(1.03), build="b1")
+        same = corrected(self.root, build="b1")
         self.assertIn("Places are corrected", same.text)
-        self.assertAlmostEqual(same.correction.x.scale, 1.0106, delta=0.002)
-        newer = agent.correction_for(self.book, KEY, "b2")
-        self.assertEqual(newer.correction, agent.NO_CORRECTION)
+        self.assertTrue(corrects(same.correction))
+        newer = corrected(self.root, build="b2")
+        self.assertFalse(corrects(newer.correction))
         self.assertIn("now b2", newer.text)
 
     def test_a_run_whose_model_points_too_far_off_is_refused_with_the_cause(self) -> None:
-        self.book.keep(measured(fit(0.8)))
+        measured(self.root, Swollen(0.8))
         with self.assertRaisesRegex(agent.ConfigError, "scale 0.80.*calibration=off"):
-            agent.correction_for(self.book, KEY, "b1")
+            corrected(self.root)
 
     def test_a_model_that_always_says_the_same_place_is_refused_and_spoils_no_other_entry(
         self,
     ) -> None:
-        other = replace(measured(fit(1.02)), key=KEY._replace(model="other"))
-        self.book.keep(other)
-        self.book.keep(measured(fit(0.0), fit(0.0)))
+        measured(self.root, Swollen(1.03), model="other")
+        measured(self.root, Swollen(0.0))
         with self.assertRaisesRegex(agent.ConfigError, "scale 0.00"):
-            agent.correction_for(self.book, KEY, "b1")
-        self.assertEqual((self.book.of(other.key), self.said), (other, []))
+            corrected(self.root)
+        self.assertTrue(corrects(corrected(self.root, "other").correction))
 
     def test_programs_that_write_at_once_leave_a_whole_file(self) -> None:
         program = """
-import sys, agent
+import sys
 from pathlib import Path
-from tests.test_calibration import KEY, fit, measured
-from dataclasses import replace
-book = agent.CalibrationBook(Path(sys.argv[1]), print)
-for n in range(8):
-    book.keep(replace(measured(fit(1.01)), key=KEY._replace(model=f"{sys.argv[2]} {n}")))
-    assert book.entries()
+from tests.test_calibration import Swollen, kept, measured
+root = Path(sys.argv[1])
+for n in range(4):
+    measured(root, Swollen(1.03), f"{sys.argv[2]} {n}", screen_capture_w=320, screen_capture_h=180)
+    assert kept(root)
 """
         home = Path(agent.__file__).parent
         both = []
@@ -148,69 +241,40 @@ for n in range(8):
         for process in both:
             output, _ = process.communicate(timeout=120)
             self.assertEqual((process.returncode, output), (0, b""))
-        self.assertGreaterEqual(len(self.book.entries()), 8)
+        self.assertGreaterEqual(len(kept(self.root)), 4)
         self.assertEqual([path.name for path in self.root.iterdir()], ["calibration.json"])
 
 
-class Swollen:
-    """A server whose model sees every place farther from the middle than it is."""
-
-    where = "http://127.0.0.1:1234"
-
-    def __init__(self, scale: float) -> None:
-        self.scale = scale
-
-    def complete(self, body: bytes) -> agent.Reply:
-        request = json.loads(body)
-        image = request["messages"][1]["content"][0]["image_url"]["url"]
-        rgb, width, height = agent.png_to_rgb(agent.base64.b64decode(image.partition(",")[2]))
-        said = {}
-        for name, colour in agent.MARK_COLOURS.items():
-            packed = colour.to_bytes(3, "big") * 2
-            first, last = -(-rgb.find(packed) // 3), rgb.rfind(packed) // 3 + 1
-            x = (first % width + last % width) / 2 * 1000 / (width - 1)
-            y = (first // width + last // width) / 2 * 1000 / (height - 1)
-            said[name] = [round(500 + self.scale * (place - 500)) for place in (x, y)]
-        message = {"role": "assistant", "content": json.dumps(said)}
-        return agent.Reply(message, "stop", agent.Usage(100, 10, None), "qwen", 0.1, 1)
-
-
-class Clicks(unittest.TestCase):
+class Clicks(Folder):
     """From --check to the click: the small check box of the demo's settings is hit or missed."""
 
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.config = agent.load_config({"test": {"dump_dir": folder.name, "turn_delay": 0}})
-        self.info = agent.ModelInfo("qwen")
-
-    def check(self, scale: float) -> agent.Finding:
-        server: Any = Swollen(scale)
-        *_, finding = agent.check_calibration(self.config, self.info, server)
-        return finding
-
-    def clicked(self, correction: agent.Correction, scale: float) -> bool:
-        """Whether a model of that fault ticks the check box, which is 14 pixels wide."""
-        clock = VirtualClock()
+    def engine(self, correction: Any, scale: float) -> tuple[Any, agent.DemoDesktop]:
+        """A run on the demo's desktop with a model of that fault, and that correction."""
+        config, clock = config_of(self.root), VirtualClock()
         desktop = agent.DemoDesktop(clock, agent.DemoState(more_programs=True, program="Contacts"))
         actuator = agent.Actuator(
-            desktop, self.config, clock, agent.Stop(), print, lambda question: True, agent.Secrets()
+            desktop, config, clock, agent.Stop(), print, lambda question: True, agent.Secrets()
         )
-        logger = agent.ExecutionLogger(self.config.dump_dir)
+        logger = agent.ExecutionLogger(config.dump_dir)
         self.addCleanup(logger.close)
         engine = agent.make_engine(
-            self.config,
+            config,
             agent.PROFILES["planner"],
             desktop,
             actuator,
             Swollen(scale),  # type: ignore[arg-type]
             logger,
             clock,
-            self.info,
+            agent.ModelInfo("qwen"),
             print,
         )
         engine.correction = correction
-        icon = agent.Rect(106, 677, 38, 38)  # the pin of Contacts, at the left lower corner
+        return engine, desktop
+
+    def clicked(self, correction: Any, scale: float) -> bool:
+        """Whether a model of that fault hits the pin of Contacts near its corner."""
+        engine, desktop = self.engine(correction, scale)
+        icon = agent.Rect(106, 677, 38, 38)  # at the left lower corner
         true = agent.Point(icon.left + 34, icon.top + 33)
         said = []
         for place, size in ((true.x, 1279), (true.y, 719)):
@@ -224,48 +288,37 @@ class Clicks(unittest.TestCase):
         return icon.contains(desktop.cursor())
 
     def test_a_shifted_model_misses_without_and_hits_with_its_calibration(self) -> None:
-        finding = self.check(0.96)
+        unknown = corrected(self.root).correction
+        finding = measured(self.root, Swollen(0.96))
         self.assertTrue(finding.fine)
-        self.assertIn("corrected from now on: scale 0.96", finding.text)
-        book = agent.CalibrationBook(Path(self.config.dump_dir))
-        key = agent.calibration_key(self.config, self.info, Swollen.where)
-        found = agent.correction_for(book, key, "")
-        self.assertFalse(self.clicked(agent.NO_CORRECTION, 0.96))
-        self.assertTrue(self.clicked(found.correction, 0.96))
+        self.assertRegex(finding.text, r"corrected from now on: scale 0\.9[56]")
+        self.assertFalse(self.clicked(unknown, 0.96))
+        self.assertTrue(self.clicked(corrected(self.root).correction, 0.96))
 
     def test_a_run_finds_what_was_measured_for_pictures_of_its_own_screen(self) -> None:
-        desktop = agent.DemoDesktop(VirtualClock())
-        server: Any = Swollen(0.96)
-        self.check(0.96)
-        found = agent.correction_of_run(
-            self.config, agent.PROFILES["planner"], desktop, self.info, server
-        )
-        self.assertEqual(found.correction, agent.NO_CORRECTION, "measured at another size")
-        self.config = agent.at_size_of(desktop, self.config)
-        self.check(0.96)
-        plain = replace(self.config, screen_capture_w=0, screen_capture_h=0)
-        for config, corrected in ((plain, True), (replace(plain, calibration=False), False)):
-            found = agent.correction_of_run(
-                config, agent.PROFILES["planner"], desktop, self.info, server
-            )
-            self.assertEqual(found.correction != agent.NO_CORRECTION, corrected)
+        engine, _ = self.engine(None, 1)
+        own = {"screen_capture_w": 0, "screen_capture_h": 0}
+        engine.eyes.config = replace(engine.eyes.config, **own)
+        look = engine.eyes.look(1)
+        measured(self.root, Swollen(0.96), screen_capture_w=800, screen_capture_h=450)
+        self.assertFalse(corrects(corrected(self.root, **own).correction))
+        size = {"screen_capture_w": look.frame.width, "screen_capture_h": look.frame.height}
+        measured(self.root, Swollen(0.96), **size)
+        self.assertTrue(corrects(corrected(self.root, **own).correction))
+        self.assertFalse(corrects(corrected(self.root, calibration=False, **own).correction))
 
     def test_a_true_model_is_not_corrected(self) -> None:
-        self.assertIn("0-1000 grid, scale 1.00 x 1.00", self.check(1.0).text)
-        book = agent.CalibrationBook(Path(self.config.dump_dir))
-        key = agent.calibration_key(self.config, self.info, Swollen.where)
-        self.assertEqual(
-            agent.correction_for(book, key, ""), agent.Corrected(agent.NO_CORRECTION, "")
-        )
+        self.assertIn("0-1000 grid, scale 1.00 x 1.00", measured(self.root, Swollen(1.0)).text)
+        found = corrected(self.root)
+        self.assertEqual((corrects(found.correction), found.text), (False, ""))
 
     def test_a_correction_that_is_switched_off_says_so(self) -> None:
-        self.config = replace(self.config, calibration=False)
-        self.assertIn("not corrected", self.check(1.02).text)
+        text = measured(self.root, Swollen(1.02), calibration=False).text
+        self.assertIn("not corrected", text)
 
     def test_a_place_that_means_one_outside_the_screen_is_refused(self) -> None:
-        correction = measured(fit(0.95)).correction
         with self.assertRaisesRegex(agent.ToolError, "outside the grid"):
-            correction.place(agent.Coordinate(990, 500))
+            correction_by(0.95).place(agent.Coordinate(990, 500))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from unittest import mock
 
 import agent
 from tests.samples import sample
-from tests.scripted import EngineCase, call, reused, text
+from tests.scripted import EngineCase, Trial, call, reused, text
 
 Message = dict[str, Any]
 CLICK = call("click_element", label="Button", box=[500, 500])
@@ -60,10 +60,10 @@ def images(request: dict[str, Any]) -> list[Message]:
 class ChatCase(EngineCase):
     def chat(
         self, *replies: Message, profile: str = "chat", **settings: Any
-    ) -> tuple[agent.Engine, agent.Outcome]:
-        engine, state = self.engine(in_turn(*replies), profile, **settings)
-        self.state = state
-        return engine, agent.run_agent(engine, state)
+    ) -> tuple[Trial, agent.Outcome]:
+        trial = self.trial(in_turn(*replies), profile, **settings)
+        self.state = trial.state
+        return trial, trial.run()
 
     def check_history(self, request: dict[str, Any]) -> None:
         """Every call is answered at once and every answer belongs to a call; no image stands without its text."""
@@ -92,19 +92,17 @@ class Steps(ChatCase):
     def test_chat_shows_a_screenshot_before_the_first_request_as_if_it_had_been_asked_for(
         self,
     ) -> None:
-        engine, outcome = self.chat()
-        roles = [m["role"] for m in engine.voice.server.requests[0]["messages"]]
+        trial, outcome = self.chat()
+        roles = [m["role"] for m in trial.requests[0]["messages"]]
         self.assertEqual(roles, ["system", "user", "assistant", "tool", "user"])
-        self.assertEqual(
-            engine.voice.server.requests[0]["messages"][1]["content"], "TASK: Press the button"
-        )
+        self.assertEqual(trial.requests[0]["messages"][1]["content"], "TASK: Press the button")
         self.assertEqual((outcome.kind, outcome.text), ("completed", "All done."))
 
     def test_pointer_sees_nothing_until_it_asks(self) -> None:
-        engine, _ = self.chat(call("take_screenshot"), profile="pointer")
-        self.assertEqual([len(images(r)) for r in engine.voice.server.requests], [0, 1])
+        trial, _ = self.chat(call("take_screenshot"), profile="pointer")
+        self.assertEqual([len(images(r)) for r in trial.requests], [0, 1])
         self.assertEqual(
-            answer_to(engine, 1),
+            answer_to(trial, 1),
             {
                 "ok": True,
                 "screenshot": 1,
@@ -116,10 +114,9 @@ class Steps(ChatCase):
         )
 
     def test_the_tools_are_offered_under_the_described_names_and_shapes(self) -> None:
-        engine, _ = self.chat()
+        trial, _ = self.chat()
         tools = {
-            t["function"]["name"]: t["function"]["parameters"]
-            for t in engine.voice.server.requests[0]["tools"]
+            t["function"]["name"]: t["function"]["parameters"] for t in trial.requests[0]["tools"]
         }
         self.assertEqual(
             {n: list(t["properties"]) for n, t in tools.items()},
@@ -133,10 +130,9 @@ class Steps(ChatCase):
         )
         box = tools["click_element"]["properties"]["box"]
         self.assertEqual((box["minItems"], box["maxItems"], box["items"]["maximum"]), (2, 4, 1000))
-        engine, _ = self.chat(profile="pointer")
+        trial, _ = self.chat(profile="pointer")
         tools = {
-            t["function"]["name"]: t["function"]["parameters"]
-            for t in engine.voice.server.requests[0]["tools"]
+            t["function"]["name"]: t["function"]["parameters"] for t in trial.requests[0]["tools"]
         }
         self.assertEqual(
             {n: t["required"] for n, t in tools.items()},
@@ -157,10 +153,10 @@ class Steps(ChatCase):
             "[400, 300, 600, 700]",
         ):
             with self.subTest(box=box):
-                engine, _ = self.chat(call("click_element", label="Button", box=box))
-                self.assertEqual(engine.eyes.desktop.inputs[0], ("move", 32, 18))
+                trial, _ = self.chat(call("click_element", label="Button", box=box))
+                self.assertEqual(trial.inputs[0], ("move", 32, 18))
                 self.assertEqual(
-                    answer_to(engine, 1),
+                    answer_to(trial, 1),
                     {
                         "ok": True,
                         "result": "Clicked: Button",
@@ -176,9 +172,9 @@ class Steps(ChatCase):
             call("type_text", text="żółw 🐢"),
             call("scroll_down"),
         ]
-        engine, _ = self.chat(*calls, profile="pointer", scroll_ticks=1)
+        trial, _ = self.chat(*calls, profile="pointer", scroll_ticks=1)
         self.assertEqual(
-            engine.eyes.desktop.inputs,
+            trial.inputs,
             [
                 ("move", 32, 18),
                 ("button", "left", True),
@@ -187,21 +183,21 @@ class Steps(ChatCase):
                 ("wheel", -120, False),
             ],
         )
-        self.assertEqual(answer_to(engine, 1), {"ok": True, "result": "Moved to (500, 500)"})
+        self.assertEqual(answer_to(trial, 1), {"ok": True, "result": "Moved to (500, 500)"})
 
     def test_chat_scrolls_down_at_a_place(self) -> None:
-        engine, _ = self.chat(call("scroll_at_position", box=[0, 0, 1000, 1000]), scroll_ticks=1)
-        self.assertEqual(engine.eyes.desktop.inputs, [("move", 32, 18), ("wheel", -120, False)])
+        trial, _ = self.chat(call("scroll_at_position", box=[0, 0, 1000, 1000]), scroll_ticks=1)
+        self.assertEqual(trial.inputs, [("move", 32, 18), ("wheel", -120, False)])
 
     def test_a_screenshot_is_sent_only_when_asked_for(self) -> None:
-        engine, _ = self.chat(CLICK, LOOK)
-        self.assertEqual([len(images(r)) for r in engine.voice.server.requests], [1, 1, 2])
+        trial, _ = self.chat(CLICK, LOOK)
+        self.assertEqual([len(images(r)) for r in trial.requests], [1, 1, 2])
 
     def test_an_act_that_changes_nothing_is_told(self) -> None:
-        engine, state = self.engine(in_turn(CLICK), "chat")
-        engine.eyes.desktop.dead = True
-        agent.run_agent(engine, state)
-        self.assertEqual(answer_to(engine, 1)["screen"], "did not change")
+        trial = self.trial(in_turn(CLICK), "chat")
+        trial.desktop.dead = True
+        trial.run()
+        self.assertEqual(answer_to(trial, 1)["screen"], "did not change")
 
     def test_extra_calls_are_refused_one_by_one_and_only_the_first_is_carried_out(self) -> None:
         three = native(
@@ -209,60 +205,50 @@ class Steps(ChatCase):
             ("press_key", '{"key": "b"}'),
             ("type_text", '{"text": "c"}'),
         )
-        engine, _ = self.chat(three)
-        self.assertEqual(engine.eyes.desktop.inputs, [("key", "a", True), ("key", "a", False)])
+        trial, _ = self.chat(three)
+        self.assertEqual(trial.inputs, [("key", "a", True), ("key", "a", False)])
         told = [
-            json.loads(m["content"])
-            for m in engine.voice.server.requests[1]["messages"]
-            if m["role"] == "tool"
+            json.loads(m["content"]) for m in trial.requests[1]["messages"] if m["role"] == "tool"
         ][1:]
         self.assertEqual(
             [t.get("error", {}).get("type") for t in told],
             [None, "too_many_tool_calls", "too_many_tool_calls"],
         )
-        self.check_history(engine.voice.server.requests[1])
+        self.check_history(trial.requests[1])
 
     def test_a_call_written_as_text_comes_back_as_a_clean_native_one(self) -> None:
         spoken = 'I click.\n<tool_call>\n{"name": "press_key", "arguments": {"key": "enter"}}\n</tool_call>'
-        engine, _ = self.chat(text(spoken))
-        said = engine.voice.server.requests[1]["messages"][5]
+        trial, _ = self.chat(text(spoken))
+        said = trial.requests[1]["messages"][5]
         self.assertEqual(said["content"], "I click.")
         self.assertEqual(
             said["tool_calls"][0]["function"],
             {"name": "press_key", "arguments": '{"key": "enter"}'},
         )
-        self.check_history(engine.voice.server.requests[1])
+        self.check_history(trial.requests[1])
 
     def test_half_characters_never_reach_the_server(self) -> None:
-        engine, _ = self.chat(native(("press_key", '{"key": "\\ud83d"}'), content="odd \ud83d"))
-        json.dumps(
-            engine.voice.server.requests[1], ensure_ascii=False
-        ).encode()  # raises for half a character
-        self.assertIn("odd \ufffd", engine.voice.server.requests[1]["messages"][5]["content"])
+        trial, _ = self.chat(native(("press_key", '{"key": "\\ud83d"}'), content="odd \ud83d"))
+        json.dumps(trial.requests[1], ensure_ascii=False).encode()  # raises for half a character
+        self.assertIn("odd \ufffd", trial.requests[1]["messages"][5]["content"])
 
     def test_an_act_on_a_screen_of_another_size_than_the_one_shown_is_refused(self) -> None:
-        engine, state = self.engine(in_turn(CLICK), "chat")
-        shown = engine.eyes.desktop.screen
-        engine.eyes.desktop.screen = lambda: (
-            shown() if not engine.voice.server.requests else agent.Rect(0, 0, 128, 72)
-        )
-        agent.run_agent(engine, state)
-        self.assertEqual(
-            (answer_to(engine, 1)["error"]["type"], engine.eyes.desktop.inputs), ("stale_frame", [])
-        )
+        trial = self.trial(in_turn(CLICK), "chat")
+        shown = trial.desktop.screen
+        trial.desktop.screen = lambda: shown() if not trial.requests else agent.Rect(0, 0, 128, 72)
+        trial.run()
+        self.assertEqual((answer_to(trial, 1)["error"]["type"], trial.inputs), ("stale_frame", []))
 
     def test_a_refusal_by_a_gate_is_an_error_for_the_model(self) -> None:
-        engine, state = self.engine(in_turn(call("click_mouse")), "pointer")
-        engine.eyes.desktop.cursor = lambda: agent.Point(999, 999)
-        agent.run_agent(engine, state)
-        self.assertEqual(
-            (answer_to(engine, 1)["error"]["type"], engine.eyes.desktop.inputs), ("invalid_box", [])
-        )
+        trial = self.trial(in_turn(call("click_mouse")), "pointer")
+        trial.desktop.cursor = lambda: agent.Point(999, 999)
+        trial.run()
+        self.assertEqual((answer_to(trial, 1)["error"]["type"], trial.inputs), ("invalid_box", []))
 
 
-def answer_to(engine: agent.Engine, number: int) -> dict[str, Any]:
+def answer_to(trial: Trial, number: int) -> dict[str, Any]:
     """The last tool message of a request."""
-    told = [m for m in engine.voice.server.requests[number]["messages"] if m["role"] == "tool"]
+    told = [m for m in trial.requests[number]["messages"] if m["role"] == "tool"]
     return json.loads(told[-1]["content"])
 
 
@@ -289,25 +275,25 @@ class Errors(ChatCase):
     ) -> None:
         for kind, name, arguments in self.CASES:
             with self.subTest(kind=kind, arguments=arguments):
-                engine, outcome = self.chat(native((name, arguments)))
-                self.assertEqual(engine.voice.server.requests[1]["messages"][-1]["role"], "tool")
-                told = answer(engine.voice.server.requests[1])
+                trial, outcome = self.chat(native((name, arguments)))
+                self.assertEqual(trial.requests[1]["messages"][-1]["role"], "tool")
+                told = answer(trial.requests[1])
                 self.assertEqual((told["ok"], told["error"]["type"]), (False, kind))
                 self.assertTrue(told["error"]["message"])
-                self.assertEqual((engine.eyes.desktop.inputs, outcome.kind), ([], "completed"))
-                self.check_history(engine.voice.server.requests[1])
+                self.assertEqual((trial.inputs, outcome.kind), ([], "completed"))
+                self.check_history(trial.requests[1])
 
     def test_pointer_refuses_half_a_place_and_one_off_the_grid(self) -> None:
         for kind, arguments in (
-            ("invalid_args", '{"x": 5}'),
-            ("invalid_box", '{"x": 5, "y": 1300}'),
+            ("invalid_arguments", '{"x": 5}'),
+            ("invalid_arguments", '{"x": 5, "y": 1300}'),
         ):
             with self.subTest(arguments=arguments):
-                engine, _ = self.chat(native(("move_mouse", arguments)), profile="pointer")
+                trial, _ = self.chat(native(("move_mouse", arguments)), profile="pointer")
                 self.assertEqual(
                     (
-                        answer(engine.voice.server.requests[1])["error"]["type"],
-                        engine.eyes.desktop.inputs,
+                        answer(trial.requests[1])["error"]["type"],
+                        trial.inputs,
                     ),
                     (kind, []),
                 )
@@ -322,23 +308,25 @@ class Errors(ChatCase):
         )
         for reply in broken:
             with self.subTest(reply=reply):
-                engine, outcome = self.chat(reply)
-                first, told = engine.voice.server.requests[1]["messages"][-2:]
-                self.assertEqual(first, {"role": "assistant", "content": agent.NO_CALL})
+                trial, outcome = self.chat(reply)
+                first, told = trial.requests[1]["messages"][-2:]
+                self.assertEqual(
+                    first, {"role": "assistant", "content": "I gave no usable tool call."}
+                )
                 self.assertEqual(told["role"], "user")
                 self.assertIn(
                     json.loads(told["content"])["error"]["type"], ("invalid_json", "unknown_tool")
                 )
-                self.assertEqual((engine.eyes.desktop.inputs, outcome.text), ([], "All done."))
+                self.assertEqual((trial.inputs, outcome.text), ([], "All done."))
 
     def test_a_reply_cut_by_the_token_limit_is_not_the_end(self) -> None:
-        engine, state = self.engine(in_turn(text("I see a window and")), "chat")
-        plain, first = engine.voice.server.complete, itertools.count()
-        engine.voice.server.complete = lambda body: agent.replace(
+        trial = self.trial(in_turn(text("I see a window and")), "chat")
+        plain, first = trial.server.complete, itertools.count()
+        trial.server.complete = lambda body: agent.replace(
             plain(body), finish_reason="stop" if next(first) else "length"
         )
-        self.assertEqual(agent.run_agent(engine, state).text, "All done.")
-        self.assertEqual(answer(engine.voice.server.requests[1])["error"]["type"], "invalid_json")
+        self.assertEqual(trial.run().text, "All done.")
+        self.assertEqual(answer(trial.requests[1])["error"]["type"], "invalid_json")
 
 
 class Endings(ChatCase):
@@ -359,80 +347,78 @@ class Endings(ChatCase):
             {**text(""), "reasoning_content": "hm"},
         ):
             with self.subTest(reply=reply):
-                engine, outcome = self.chat(reply)
-                self.assertEqual(
-                    (len(engine.voice.server.requests), outcome.text), (2, "All done.")
-                )
+                trial, outcome = self.chat(reply)
+                self.assertEqual((len(trial.requests), outcome.text), (2, "All done."))
 
     def test_an_attempt_at_a_call_is_no_answer_however_often_it_comes(self) -> None:
         attempt = text(
             'Now I click: {"name": "click_element", "arguments": {"label": "x", "box": [1, 2]}} and wait.'
         )
-        engine, outcome = self.chat(*[attempt] * 20)
+        trial, outcome = self.chat(*[attempt] * 20)
         self.assertIn(outcome.kind, ("stuck", "max_steps"))
-        self.assertEqual((len(engine.voice.server.requests), engine.eyes.desktop.inputs), (10, []))
+        self.assertEqual((len(trial.requests), trial.inputs), (10, []))
 
     def test_words_that_name_a_tool_are_asked_for_the_call_twice_and_then_believed(self) -> None:
-        engine, outcome = self.chat(text("I will use click_element on the button."), CLICK)
-        self.assertIn(("button", "left", True), engine.eyes.desktop.inputs)
-        engine, outcome = self.chat(*[text("I used click_element.")] * 9)
+        trial, outcome = self.chat(text("I will use click_element on the button."), CLICK)
+        self.assertIn(("button", "left", True), trial.inputs)
+        trial, outcome = self.chat(*[text("I used click_element.")] * 9)
         self.assertEqual(
-            (len(engine.voice.server.requests), outcome),
+            (len(trial.requests), outcome),
             (3, agent.Outcome("completed", "I used click_element.")),
         )
 
     def test_a_model_that_repeats_the_programs_own_words_has_not_answered(self) -> None:
-        engine, _ = self.chat(text(agent.NO_CALL))
-        self.assertEqual(len(engine.voice.server.requests), 2)
+        trial, _ = self.chat(text("I gave no usable tool call."))
+        self.assertEqual(len(trial.requests), 2)
 
     def test_a_model_that_never_ends_is_stopped_by_the_turns(self) -> None:
         keys = ("a", "b", "c")
-        engine, state = self.engine(lambda r: call("press_key", key=random.choice(keys)), "chat")
-        self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
-        self.assertEqual(len(engine.voice.server.requests), 11)  # the last act is asked for in vain
-        self.assertEqual(state.touched, 10)
-        self.assertGreaterEqual(engine.clock.now(), 10 * 0.4)
+        trial = self.trial(lambda r: call("press_key", key=random.choice(keys)), "chat")
+        self.assertEqual(trial.run().kind, "max_steps")
+        self.assertEqual(len(trial.requests), 11)  # the last act is asked for in vain
+        self.assertEqual(trial.state.touched, 10)
+        self.assertGreaterEqual(trial.clock.now(), 10 * 0.4)
 
     def test_a_model_that_only_looks_is_stuck_and_hears_of_it_before(self) -> None:
-        engine, state = self.engine(lambda r: LOOK, "chat", max_steps=50)
-        self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
-        self.assertIn("no progress", answer_to(engine, -1)["note"])
-        self.assertLess(len(engine.voice.server.requests), 15)
+        trial = self.trial(lambda r: LOOK, "chat", max_steps=50)
+        self.assertEqual(trial.run().kind, "stuck")
+        self.assertIn("no progress", answer_to(trial, -1)["note"])
+        self.assertLess(len(trial.requests), 15)
 
     def test_broken_replies_after_a_postponed_act_still_end_the_run(self) -> None:
-        engine, state = self.engine(lambda r: native(("press_key", "{")), "pointer", max_steps=50)
-        engine.refused = "stale_frame"
-        self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
+        trial = self.trial(lambda r: native(("press_key", "{")), "pointer", max_steps=50)
+        trial.engine.refused = "stale_frame"
+        self.assertEqual(trial.run().kind, "stuck")
 
     def test_after_the_recovery_keys_the_model_is_told(self) -> None:
-        engine, state = self.engine(lambda r: CLICK, "chat", max_steps=8)
-        engine.eyes.desktop.dead = True
-        agent.run_agent(engine, state)
-        self.assertIn(("key", "escape", True), engine.eyes.desktop.inputs)
-        self.assertIn("The program pressed Escape", json.dumps(engine.voice.server.requests[-1]))
+        trial = self.trial(lambda r: CLICK, "chat", max_steps=8)
+        trial.desktop.dead = True
+        trial.run()
+        self.assertIn(("key", "escape", True), trial.inputs)
+        self.assertIn("The program pressed Escape", json.dumps(trial.requests[-1]))
 
 
 class Hygiene(ChatCase):
     def test_screenshots_grow_to_the_second_limit_and_are_then_cut_to_the_last_two(self) -> None:
         keys = itertools.cycle("abcdefg")
         looks = itertools.chain.from_iterable((call("press_key", key=key), LOOK) for key in keys)
-        engine, state = self.engine(lambda r: next(looks), "chat", max_steps=20, turns_an_act=1)
-        agent.run_agent(engine, state)
+        trial = self.trial(lambda r: next(looks), "chat", max_steps=20, turns_an_act=1)
+        trial.run()
         self.assertEqual(
-            [len(images(r)) for r in engine.voice.server.requests[::2]],
+            [len(images(r)) for r in trial.requests[::2]],
             [1, 2, 3, 4, 2, 3, 4, 2, 3, 4],
         )
-        self.assertIn("left out", json.dumps(engine.voice.server.requests[-1]))
-        for request in engine.voice.server.requests:
+        self.assertIn("left out", json.dumps(trial.requests[-1]))
+        for request in trial.requests:
             self.check_history(request)
 
     def test_a_screenshot_limit_below_what_is_kept_prunes_every_time(self) -> None:
         looks = itertools.cycle((CLICK, LOOK))
-        engine, state = self.engine(
+        trial = self.trial(
             lambda r: next(looks), "chat", prune_screenshots_at=1, keep_last_screenshots=1
         )
-        agent.run_agent(engine, state)
-        self.assertLessEqual(max(len(images(r)) for r in engine.voice.server.requests), 1)
+        trial.run()
+        self.assertLessEqual(max(len(images(r)) for r in trial.requests), 1)
 
     def test_thoughts_are_kept_in_tags_wherever_they_came_from_and_old_ones_leave_a_placeholder(
         self,
@@ -448,13 +434,9 @@ class Hygiene(ChatCase):
             lambda n: native(("press_key", '{"key": "c"}'), content=f"thought {n}</think>said"),
             lambda n: native(("press_key", '{"key": "d"}'), content=f"said<think>thought {n}"),
         )
-        engine, state = self.engine(lambda r: ways[(n := next(keys)) % 4](n), "chat", max_steps=9)
-        agent.run_agent(engine, state)
-        said = [
-            m["content"]
-            for m in engine.voice.server.requests[8]["messages"]
-            if m["role"] == "assistant"
-        ][1:]
+        trial = self.trial(lambda r: ways[(n := next(keys)) % 4](n), "chat", max_steps=9)
+        trial.run()
+        said = [m["content"] for m in trial.requests[8]["messages"] if m["role"] == "assistant"][1:]
         self.assertEqual(
             [
                 f"<think>\n{t}\n</think>\n\nsaid"
@@ -487,7 +469,7 @@ class Hygiene(ChatCase):
                 "keep_last_screenshots": chance.randint(1, most),
                 "keep_last_thinks": chance.randint(0, 3),
             }
-            engine, state = self.engine(
+            trial = self.trial(
                 lambda r, c=chance, w=replies: c.choice(w)(c),
                 "chat",
                 max_steps=sample(80, 40),
@@ -496,8 +478,8 @@ class Hygiene(ChatCase):
                 memory_keep_actions=chance.randint(0, 5),
                 **limits,
             )
-            agent.run_agent(engine, state)
-            for request in engine.voice.server.requests:
+            trial.run()
+            for request in trial.requests:
                 self.check_history(request)
 
     def test_hundreds_of_steps_stay_within_a_bounded_request(self) -> None:
@@ -513,66 +495,62 @@ class Hygiene(ChatCase):
                 "content": "I see a window. " * 20,
             }
 
-        engine, state = self.engine(decide, "chat", max_steps=steps, turns_an_act=1)
-        self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
-        sizes = [len(json.dumps(request)) for request in engine.voice.server.requests]
+        trial = self.trial(decide, "chat", max_steps=steps, turns_an_act=1)
+        self.assertEqual(trial.run().kind, "max_steps")
+        sizes = [len(json.dumps(request)) for request in trial.requests]
         self.assertEqual(len(sizes), steps)
         self.assertLessEqual(max(sizes[60:]), max(sizes[:60]) * 1.05)
-        self.assertIn(
-            "EARLIER STEPS: Turns", engine.voice.server.requests[-1]["messages"][1]["content"]
-        )
-        shares = [reused(*pair) for pair in itertools.pairwise(engine.voice.server.requests)]
+        self.assertIn("EARLIER STEPS: Turns", trial.requests[-1]["messages"][1]["content"])
+        shares = [reused(*pair) for pair in itertools.pairwise(trial.requests)]
         self.assertGreater(sum(shares) / len(shares), 0.6)  # pictures counted
 
     def test_a_full_context_is_pruned_before_it_overflows(self) -> None:
         looks = itertools.cycle((CLICK, LOOK))
-        engine, state = self.engine(
-            lambda r: next(looks), "chat", max_steps=12, prune_screenshots_at=50
-        )
-        engine.voice.model = agent.ModelInfo(
-            "scripted", True, True, 2100
+        trial = self.trial(lambda r: next(looks), "chat", max_steps=12, prune_screenshots_at=50)
+        trial.choose(
+            agent.ModelInfo("scripted", True, True, 2100)
         )  # the scripted server counts 100 tokens a prompt
-        agent.run_agent(engine, state)
-        self.assertLessEqual(max(len(images(r)) for r in engine.voice.server.requests), 3)
-        self.assertIn("EARLIER STEPS", engine.voice.server.requests[-1]["messages"][1]["content"])
+        trial.run()
+        self.assertLessEqual(max(len(images(r)) for r in trial.requests), 3)
+        self.assertIn("EARLIER STEPS", trial.requests[-1]["messages"][1]["content"])
 
     def test_after_an_overflow_the_least_of_the_conversation_is_tried(self) -> None:
         looks = itertools.cycle((CLICK, LOOK))
-        engine, state = self.engine(
+        trial = self.trial(
             lambda r: next(looks), "chat", max_steps=9, turns_an_act=1, prune_screenshots_at=50
         )
-        plain, count = engine.voice.server.complete, itertools.count()
+        plain, count = trial.server.complete, itertools.count()
 
         def overflowing(body: bytes) -> agent.Reply:
             if next(count) == 6:
                 raise agent.ModelError("It does not fit.", "context")
             return plain(body)
 
-        engine.voice.server.complete = overflowing
-        self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
-        self.assertEqual(
-            [len(images(r)) for r in engine.voice.server.requests], [1, 1, 2, 2, 3, 3, 1, 1]
-        )
-        self.check_history(engine.voice.server.requests[6])
+        trial.server.complete = overflowing
+        self.assertEqual(trial.run().kind, "max_steps")
+        self.assertEqual([len(images(r)) for r in trial.requests], [1, 1, 2, 2, 3, 3, 1, 1])
+        self.check_history(trial.requests[6])
 
     def test_a_resumed_conversation_begins_with_what_was_done(self) -> None:
-        engine, state = self.engine(in_turn(), "chat")
-        state.turn = 3
+        trial = self.trial(in_turn(), "chat")
+        trial.state.turn = 3
         for turn in (1, 2, 3):
-            state.memory.add_action(agent.ActionRecord(turn, "click_element", "x", "Clicked: x"))
-        agent.run_agent(engine, state)
+            trial.state.memory.add_action(
+                agent.ActionRecord(turn, "click_element", "x", "Clicked: x")
+            )
+        trial.run()
         self.assertIn(
             "EARLIER STEPS: Turns 1-3: click_element x3",
-            engine.voice.server.requests[0]["messages"][1]["content"],
+            trial.requests[0]["messages"][1]["content"],
         )
 
 
 class Traces(ChatCase):
     def test_the_journal_has_what_the_other_loop_writes(self) -> None:
-        engine, _ = self.chat(CLICK, call("press_key", key="nokey"))
+        trial, _ = self.chat(CLICK, call("press_key", key="nokey"))
         kinds = [
             json.loads(line)["kind"]
-            for line in (engine.logger.folder / "turns.jsonl").read_text().splitlines()
+            for line in (trial.folder / "turns.jsonl").read_text().splitlines()
         ]
         kinds = [kind for kind in kinds if kind != "look"]
         acted, corrected = (
@@ -580,7 +558,7 @@ class Traces(ChatCase):
             ["reply", "no_call", "action", "state"],
         )
         self.assertEqual(kinds, ["action", "role", *acted, *corrected, "reply", "action"])
-        actions = self.records(engine, "action")
+        actions = trial.records("action")
         self.assertEqual(
             [a["tool"] for a in actions],
             ["observe_screen", "click_element", "no_call", "final_answer"],
@@ -588,7 +566,7 @@ class Traces(ChatCase):
         self.assertEqual(
             (actions[1]["changed"], actions[1]["screenshot"]), (True, "screenshots/turn_0001.png")
         )
-        log = (engine.logger.folder / "execution_log.txt").read_text(encoding="utf-8")
+        log = trial.log()
         self.assertEqual(
             re.findall(r"(?m)^\S+ (\d+) chat: (\w+)", log),
             [
@@ -600,13 +578,13 @@ class Traces(ChatCase):
         )
 
     def test_screenshots_that_the_model_saw_carry_the_prefix_and_the_index(self) -> None:
-        engine, _ = self.chat(LOOK, dump_prefix="shot-", dump_start=7)
-        names = sorted(path.name for path in (engine.logger.folder / "screenshots").iterdir())
+        trial, _ = self.chat(LOOK, dump_prefix="shot-", dump_start=7)
+        names = sorted(path.name for path in (trial.folder / "screenshots").iterdir())
         self.assertEqual(names, ["shot-0007.png", "shot-0008.png"])
 
     def test_the_log_of_exchanges_reads_like_a_conversation_and_holds_no_image(self) -> None:
-        engine, _ = self.chat({**CLICK, "content": "<think>the button</think>I press it."}, LOOK)
-        (path,) = engine.logger.folder.glob("agent_run_????????_??????.log")
+        trial, _ = self.chat({**CLICK, "content": "<think>the button</think>I press it."}, LOOK)
+        (path,) = trial.folder.glob("agent_run_????????_??????.log")
         log = path.read_text(encoding="utf-8")
         for line in (
             "user: TASK: Press the button",
@@ -620,7 +598,7 @@ class Traces(ChatCase):
         ):
             self.assertIn(line, log)
         self.assertEqual(log.count("TASK:"), 1)
-        for file in engine.logger.folder.glob("*.*"):
+        for file in trial.folder.glob("*.*"):
             self.assertNotRegex(file.read_text(encoding="utf-8"), "[A-Za-z0-9+/]{100}")
 
 
@@ -648,15 +626,12 @@ class Scenarios(unittest.TestCase):
         self.assertEqual(self.pick("do it").profile, "planner")
 
     def test_the_list_shows_numbers_names_profiles_and_tasks(self) -> None:
-        self.pick(
-            "--scenarios", "--scenario-file", self.file('[{"name": "mine", "task_prompt": "Wave"}]')
-        )
+        self.pick("--scenarios")
         lines = self.out.getvalue().splitlines()
         self.assertTrue(self.listed)
-        self.assertEqual(len(lines), len(agent.SCENARIOS) + 1)
+        self.assertEqual(len(lines), 7)
         self.assertRegex(lines[0], r"^chat +1  web-chat +The browser")
         self.assertRegex(lines[3], r"^pointer +1  see-cursor +Take a screenshot")
-        self.assertRegex(lines[-1], r"^planner +1  mine +Wave")
 
     def test_numbers_count_as_each_profile_is_described(self) -> None:
         described = {
@@ -672,50 +647,6 @@ class Scenarios(unittest.TestCase):
                 self.pick("--profile", profile, "--scenario", str(len(names) + 1))
         with self.assertRaisesRegex(agent.ConfigError, "with --profile their numbers"):
             self.pick("--scenario", "1")
-
-    def test_ones_own_are_counted_behind_those_of_their_profile(self) -> None:
-        path = self.file(
-            '[{"name": "a", "task_prompt": "Wave", "profile": "pointer"},'
-            ' {"name": "b", "task_prompt": "Bow"}]'
-        )
-        own = ("--scenario-file", path)
-        chosen = self.pick("--profile", "pointer", "--scenario", "5", *own)
-        self.assertEqual(chosen.task, "Wave")
-        self.assertEqual(self.pick("--scenario", "1", *own).task, "Bow")
-
-    def test_ones_own_scenarios_come_from_a_file(self) -> None:
-        path = self.file('[{"name": "mine", "task_prompt": "Wave", "profile": "pointer"}]')
-        options = self.pick("--scenario", "mine", "--scenario-file", path)
-        self.assertEqual((options.task, options.profile), ("Wave", "pointer"))
-
-    def test_a_bad_file_is_one_clear_line(self) -> None:
-        entry = {"name": "mine", "task_prompt": "Wave"}
-        wrong = [
-            {**entry, "extra": "x"},
-            {**entry, "profile": "boss"},
-            {**entry, "name": 3},
-            {"name": "x"},
-        ]
-        bad = [
-            "",
-            "{}x",
-            "7",
-            "null",
-            '"text"',
-            "[1]",
-            '["a"]',
-            '{"name": "x"}',
-            *(json.dumps([one]) for one in wrong),
-        ]
-        for content in bad:
-            with self.subTest(content=content):
-                path = self.file(content)
-                with self.assertRaises(agent.ConfigError) as caught:
-                    self.pick("--scenario", "mine", "--scenario-file", path)
-                self.assertIn(path, str(caught.exception))
-                self.assertNotIn("\n", str(caught.exception))
-        with self.assertRaisesRegex(agent.ConfigError, "nowhere.json"):
-            self.pick("--scenario", "1", "--scenario-file", "nowhere.json")
 
     def test_an_unknown_scenario_and_a_second_task_are_refused(self) -> None:
         for argv in (("--scenario", "99"), ("--scenario", "0"), ("--scenario", "1", "and more")):
@@ -853,6 +784,9 @@ class ServerLog(unittest.TestCase):
         self.assertEqual(list(self.run.iterdir()), [])
 
 
+LOGGED = ("--profile", "pointer", "--described")
+
+
 class WholeRuns(ServerLog):
     """From the command line, against the drawn desktop as if it were the real one, with LM Studio's log beside it."""
 
@@ -890,17 +824,14 @@ class WholeRuns(ServerLog):
         raw, human = folder / "lmstudio_raw.log", folder / "execution_log.txt"
         return raw.read_text() if raw.exists() else "", human.read_text(encoding="utf-8")
 
-    def test_every_profile_completes_and_leaves_the_servers_log_of_its_own_run(self) -> None:
+    def test_pointer_as_described_leaves_the_servers_log_of_its_own_run(self) -> None:
         self.write("2026-06/2026-06-27.1.log", b"[2026-06-27 10:00:00][INFO] before\n")
         self.assertEqual(
-            self.main(
-                "--profile", "chat", "--max-steps", "30", 'Write "Hi" into Notes and save it.'
-            ),
-            0,
+            self.main(*LOGGED, "--max-steps", "100", 'Write "Hi" into Notes and save it.'), 0
         )
         raw, human = self.logs()
         self.assertNotIn("before", raw)
-        self.assertEqual(raw.count("/v1/chat/completions"), 14)
+        self.assertGreater(raw.count("/v1/chat/completions"), 10)
         self.assertIn("LM Studio's log of this run copied", human)
 
     def test_a_stopped_run_keeps_the_log_too(self) -> None:
@@ -908,7 +839,7 @@ class WholeRuns(ServerLog):
             with self.subTest(signal=number):
                 calls = itertools.count()
                 stop = lambda c=calls, n=number: signal.raise_signal(n) if next(c) == 4 else None  # noqa: E731
-                self.assertEqual(self.main("--scenario", "type", at_reply=stop), 130)
+                self.assertEqual(self.main(*LOGGED, "x", at_reply=stop), 130)
                 self.assertIn("/v1/chat/completions", self.logs()[0])
                 shutil.rmtree(self.run)
                 self.run.mkdir()
@@ -916,10 +847,17 @@ class WholeRuns(ServerLog):
     def test_a_run_that_fails_keeps_the_log_too(self) -> None:
         calls = itertools.count()
         fail = lambda: (400, {"error": {"message": "no"}}) if next(calls) > 4 else None  # noqa: E731
-        self.assertEqual(
-            self.main("--profile", "chat", "--set", "request_retries=0", "x", at_reply=fail), 3
-        )
+        self.assertEqual(self.main(*LOGGED, "x", at_reply=fail), 3)
         self.assertIn("/v1/chat/completions", self.logs()[0])
+
+    def test_without_the_switch_nothing_outside_of_the_runs_folder_is_read(self) -> None:
+        for words in (("--profile", "pointer"), ("--profile", "chat", "--described")):
+            with self.subTest(words=words):
+                self.main(*words, "--max-steps", "2", "x")
+                raw, human = self.logs()
+                self.assertEqual((raw, "LM Studio" in human), ("", False))
+                shutil.rmtree(self.run)
+                self.run.mkdir()
 
 
 if __name__ == "__main__":

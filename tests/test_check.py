@@ -74,7 +74,7 @@ class Studio:
 
 
 class Check(unittest.TestCase):
-    def findings(self, studio: Studio, **settings: Any) -> dict[str, agent.Finding]:
+    def findings(self, studio: Studio, **settings: Any) -> dict[str, Any]:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
@@ -98,7 +98,7 @@ class Check(unittest.TestCase):
             f"http://127.0.0.1:{server.server_address[1]}/v1/chat/completions", **settings
         )
 
-    def examine(self, endpoint: str, **settings: Any) -> dict[str, agent.Finding]:
+    def examine(self, endpoint: str, **settings: Any) -> dict[str, Any]:
         base = {"lmstudio_endpoint": endpoint, "request_retries": 0, "lmstudio_timeout": 20}
         size = {"screen_capture_w": WIDTH, "screen_capture_h": HEIGHT}
         dumps = tempfile.TemporaryDirectory()
@@ -162,6 +162,7 @@ class Check(unittest.TestCase):
         findings = self.findings(studio)
         self.assertIn("did not say where", findings["calibration"].text)
         self.assertIn("tool use", findings["tool calls"].text)
+        self.assertNotIn("qwen3-vl-4b", findings["tool calls"].text)
 
     def test_only_a_model_that_is_shown_the_tools_can_make_the_call_of_the_check(self) -> None:
         asked: list[dict[str, Any]] = []
@@ -213,7 +214,7 @@ class Check(unittest.TestCase):
         findings = {f.what: f for f in agent.check_desktop(agent.Config(), lambda: desktop, clock)}
         self.assertFalse(findings["capture"].fine)
 
-        def missing() -> agent.Desktop:
+        def missing() -> Any:
             raise agent.Win32Error("There is no desktop; do this.")
 
         self.assertEqual(

@@ -1,184 +1,205 @@
-"""The comparison of two checkouts must see what differs, and only that."""
+"""The comparison of two checkouts must see what differs at each of its seams, and only that."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import tempfile
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import agent
 from tests import compare
+from tests.compare import Difference, Row
 
 CHECKOUT = Path(agent.__file__).resolve().parent
-WORD, OTHER_WORD = "You are the Computer Task Executor", "You are the Computer Job Executor"
-# The demo waits for nothing, and its pictures are small.
-SETTINGS = "settle_floor_ms=0 settle_interval_ms=1 settle_patience_ms=0".split()
-SETTINGS += "demo_page_wait=0 screen_capture_w=768 screen_capture_h=432".split()
-
-# The agent.py of a checkout that has one word other than another checkout has. It takes what is compiled already of the
-# other one, since to compile the file takes longer than its demo.
-PLANTED = """
-import sys
-from importlib.machinery import SourceFileLoader
-
-def planted(value):
-    if isinstance(value, str):
-        return value.replace({old!r}, {new!r})
-    if isinstance(value, tuple):
-        return tuple(map(planted, value))
-    if hasattr(value, "co_consts"):
-        return value.replace(co_consts=planted(value.co_consts))
-    return value
-
-exec(planted(SourceFileLoader("agent", {path!r}).get_code("agent")))
-"""
+CASES = 40  # of each seam; enough for what is planted
 
 
-def demo(**changes: Any) -> compare.Demo:
-    """A demo of one request and two journal lines."""
-    state = {"kind": "state", "time": 0, "task": None, "memory": None, "plan": "p"}
-    run = {"kind": "run", "time": 0, "config": {"max_steps": 50}}
-    values = {
-        "code": 0,
-        "said": "completed\n",
-        "requests": ['/v1/chat/completions {"messages": [{"content": "You act."}]}'],
-        "journal": [run, state],
-        "log": ["TIME one", "TIME two"],
-        "files": {"turns.jsonl": "", "screenshots/turn_0001.png": "ab12"},
-    }
-    return compare.Demo(**{**values, **changes})
+class Planted(NamedTuple):
+    """A tiny change in a copy of agent.py, and a sign that the tool has to show for it."""
+
+    seam: str
+    old: str
+    new: str
+    sign: str
 
 
-class Comparing(unittest.TestCase):
+PLANTED = (
+    Planted(
+        "runs", "You are the Computer Task Executor", "You are the Computer Job Executor", "Job"
+    ),
+    Planted("replies", "{error} Nothing was done.", "{error} Nothing was broken.", "broken"),
+    Planted("verdicts", "is blocked.", "is forbidden.", "forbidden"),
+    Planted("changes", "CARET_WIDTH = 4 ", "CARET_WIDTH = 6 ", "changes: "),
+    Planted("books", "not told by this server", "never told by it", "never told"),
+    Planted(
+        "contexts", "config.keep_last_thinks, room", "config.keep_last_thinks + 1, room", "mark-"
+    ),
+)
+
+
+class Drives(unittest.TestCase):
+    """The program itself, driven through few cases, and copies of it with a tiny change."""
+
+    folder: Path
+    plain: dict[tuple[str, str], Any]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        side = compare.put_agent(str(CHECKOUT), cls.folder / "plain")
+        cls.plain = compare.drive(side, compare.SEAMS, CASES)
+
+    def found(self, name: str, *seams: str, old: str = "", new: str = "") -> list[Difference]:
+        """How a copy in which a text is another one differs from the program at these seams."""
+        source = (CHECKOUT / "agent.py").read_text("utf-8")
+        self.assertIn(old, source)
+        folder = self.folder / name
+        folder.mkdir()
+        (folder / "agent.py").write_text(source.replace(old, new, 1) if old else source, "utf-8")
+        side = compare.put_agent(str(folder), folder / "side")
+        plain = {key: value for key, value in self.plain.items() if key[0] in seams}
+        return list(compare.differences(plain, compare.drive(side, seams, CASES)))
+
+    def test_each_seam_has_cases_and_two_drives_of_one_file_are_the_same(self) -> None:
+        self.assertEqual({seam for seam, _ in self.plain}, set(compare.SEAMS))
+        self.assertEqual(self.found("same", *compare.SEAMS), [])
+
+    def test_a_tiny_change_is_found_at_each_seam(self) -> None:
+        self.assertEqual({planted.seam for planted in PLANTED}, set(compare.SEAMS))
+        for planted in PLANTED:
+            with self.subTest(planted.seam):
+                found = self.found(planted.seam, planted.seam, old=planted.old, new=planted.new)
+                verdict = compare.judge(found, [], len(self.plain))
+                self.assertFalse(verdict.fine)
+                self.assertIn(planted.sign, "\n".join(compare.told(verdict)))
+
+    def test_all_six_profiles_are_driven(self) -> None:
+        asked = {case.split(",")[0] for seam, case in self.plain if seam == "runs"}
+        self.assertEqual(asked, set(agent.PROFILES))
+
+
+class Verdicts(unittest.TestCase):
     maxDiff = None
 
-    def found(self, **changes: Any) -> tuple[list[str], list[str]]:
-        """The differences from the plain demo, and the cuts that were met."""
-        named = set[str]()
-        differences = list(compare.differences(demo(), demo(**changes), named))
-        return differences, sorted(named)
+    def found(self, old: Any, new: Any) -> list[tuple[str, str | None, str | None]]:
+        sides = ({("runs", "case"): side} for side in (old, new))
+        return [(found.where, found.old, found.new) for found in compare.differences(*sides)]
 
-    def test_two_demos_alike_have_no_difference(self) -> None:
-        self.assertEqual(self.found(), ([], []))
-
-    def test_a_changed_word_in_a_request_is_found_with_its_place(self) -> None:
-        changed = ['/v1/chat/completions {"messages": [{"content": "You wait."}]}']
+    def test_values_are_told_by_their_place(self) -> None:
+        old = {"a": [1, {"b": "x"}], "c": 1, "d": True}
+        new = {"a": [1, {"b": "y"}], "d": 1, "e": None}
         self.assertEqual(
-            self.found(requests=changed)[0],
-            ['request 1.messages[0].content: at 4: "You act." -> "You wait."'],
+            self.found(old, new),
+            [(".a[1].b", "x", "y"), (".c", "1", None), (".d", "true", "1"), (".e", None, "null")],
         )
 
-    def test_a_request_that_is_only_written_differently_is_found_too(self) -> None:
-        changed = ['/v1/chat/completions {"messages":[{"content":"You act."}]}']
-        (found,) = self.found(requests=changed)[0]
-        self.assertRegex(found, r"^request 1: at 33: ")
+    def test_texts_are_told_by_their_lines_and_an_item_more_is_one_difference(self) -> None:
+        self.assertEqual(self.found("a\nb\nc", "a\nB\nc"), [("", "b", "B")])
+        self.assertEqual(self.found([1, 2, 3, 4], [1, 3, 4]), [("[1]", "2", None)])
 
-    def test_a_request_more_or_less_is_found(self) -> None:
-        self.assertEqual(self.found(requests=[])[0], ["requests: 1 -> 0"])
-
-    def test_a_changed_new_or_missing_field_of_the_journal_is_found(self) -> None:
-        run, state = demo().journal
-        lines = [{**run, "time": "0"}, {**state, "plan": "q", "extra": 1}]
+    def test_another_order_and_other_bytes_of_the_same_request_are_found(self) -> None:
         self.assertEqual(
-            self.found(journal=lines)[0],
-            [
-                'turns.jsonl:1 run.time: 0 -> "0"',
-                'turns.jsonl:2 state.plan: at 0: "p" -> "q"',
-                "turns.jsonl:2 state.extra is new: 1",
-            ],
+            self.found({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+            [(" (order)", '["a", "b"]', '["b", "a"]')],
         )
-        lines = [run, {name: value for name, value in state.items() if name != "plan"}]
-        self.assertEqual(self.found(journal=lines)[0], ['turns.jsonl:2 state.plan is gone: "p"'])
+        self.assertEqual(self.found('{"a": 1}', '{"a":1}'), [(" (bytes)", '{"a": 1}', '{"a":1}')])
 
-    def test_a_line_more_and_fields_in_another_order_are_found(self) -> None:
-        run, state = demo().journal
-        self.assertRegex(self.found(journal=[run, state, state])[0][0], "the kinds of lines differ")
-        turned = dict(reversed(state.items()))
-        self.assertRegex(self.found(journal=[run, turned])[0][0], "the same names in another order")
+    def test_a_case_of_one_side_alone_is_found(self) -> None:
+        found = list(compare.differences({("runs", "a"): "x"}, {("runs", "b"): "y"}))
+        wanted = [Difference("runs", "a", "", "x", None), Difference("runs", "b", "", None, "y")]
+        self.assertEqual(found, wanted)
 
-    def test_a_cut_is_named_and_is_no_difference(self) -> None:
-        lines = [
-            {"kind": "run", "time": 0, "config": {"max_steps": 50, "marks_colour": 1}},
-            {"kind": "state", "time": 0, "plan": "p"},
+    def test_a_run_that_one_side_cannot_carry_out_is_one_difference(self) -> None:
+        came = {("runs", f"a: {name}"): name for name in ("main", "executor 1", "report")}
+        left = {("runs", "a: cannot"): "no setting x", ("runs", "b: main"): "y"}
+        found = list(compare.differences({**came, ("runs", "b: main"): "x"}, left))
+        wanted = [
+            Difference("runs", "b: main", "", "x", "y"),
+            Difference("runs", "a: cannot", "", None, "no setting x"),
         ]
-        differences, named = self.found(journal=lines)
-        self.assertEqual(differences, [])
+        self.assertEqual(found, wanted)
+
+    def test_a_row_of_the_ledger_silences_what_it_covers_and_nothing_else(self) -> None:
+        found = [
+            Difference("runs", f"{profile}: main", ".said", "12 acts", new)
+            for profile, new in (("chat", "13 acts"), ("story", "13 acts"), ("chat", "none"))
+        ]
+        row = Row("runs", "because", case="chat: .*", where=r"\.said", old=".*", new=r"\d+ acts")
+        verdict = compare.judge(found, [row], 3)
+        self.assertEqual(verdict.unlisted, found[1:])
+        self.assertEqual(verdict.covered, {row: 1})
+        self.assertFalse(verdict.fine)
+        self.assertTrue(compare.judge(found[:1], [row], 3).fine)
+        for other in (row._replace(seam="books"), row._replace(old="12"), row._replace(new="acts")):
+            self.assertEqual(compare.judge(found, [other], 3).unlisted, found)
+
+    def test_a_row_that_covers_nothing_is_told_as_stale(self) -> None:
+        row = Row("runs", "it was better once")
+        verdict = compare.judge([], [row], 3)
+        self.assertEqual(verdict.stale, [row])
+        self.assertRegex("\n".join(compare.told(verdict)), "stale: .*: it was better once")
+
+    def test_what_is_told_is_short_and_names_equal_differences_once(self) -> None:
+        long = "the same words " * 50
+        found = [
+            Difference("runs", f"case {n}", f"[{n}]", f"{long}old {n}", f"{long}new {n}")
+            for n in range(50)
+        ]
+        said = list(compare.told(compare.judge(found, [], 50)))
+        self.assertEqual(len(said), 4, said)
+        self.assertIn("(and 49 more like it)", said[0])
+        self.assertRegex(said[1], r"^    - \.\.\..{,60}old 0$")
+        self.assertRegex(said[2], r"^    \+ \.\.\..{,60}new 0$")
+
+    def test_each_row_of_the_ledger_has_a_seam_a_reason_and_patterns(self) -> None:
+        for row in compare.read_ledger(compare.LEDGER).rows:
+            self.assertIn(row.seam, compare.SEAMS)
+            self.assertGreater(len(row.why.split()), 3, row)
+            self.assertNotEqual(row[2:], Row("", "")[2:], "it would silence the whole seam")
+
+
+class CommandLine(unittest.TestCase):
+    def test_a_name_that_is_no_checkout_is_told_so(self) -> None:
+        with self.assertRaises(SystemExit) as caught:
+            compare.main(["no_such_commit", "--seams", "runs"])
         self.assertEqual(
-            [line.partition(" (")[0] for line in named],
-            ["run.config.marks_colour is new", "state.memory is gone", "state.task is gone"],
+            str(caught.exception), "no_such_commit is no commit and no folder with an agent.py"
         )
 
-    def test_lines_entries_and_files_that_are_new_on_purpose_are_named_and_no_difference(
-        self,
-    ) -> None:
-        run, state = demo().journal
-        log = ["TIME one", "TIME ROLE planner", "    system: x", "TIME two"]
-        files = {**demo().files, "screenshots/turn_0000.png": "cd"}
-        role = {"kind": "role", "time": 0, "name": "planner"}
-        differences, named = self.found(journal=[run, role, state], log=log, files=files)
-        self.assertEqual(differences, [])
-        self.assertEqual(
-            [line.partition(" (")[0] for line in named],
-            [
-                "lines of kind role",
-                "logs: roles, state, pictures and a story's actions are logged",
-                "screenshots/turn_0000.png",
-            ],
-        )
+    def test_a_seam_that_there_is_not_is_told_so(self) -> None:
+        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
+            compare.main([".", "--seams", "runs,walls"])
+        self.assertIn("there is no seam walls; there are runs", said.getvalue())
 
-    def test_a_turns_header_may_say_its_mode_and_nothing_else(self) -> None:
-        old = demo(log=["=== TURN 3 ==="])
-        for header, differ in (
-            ("=== TURN 3 - EXECUTION ===", 0),
-            ("=== TURN 4 - EXECUTION ===", 1),
-        ):
-            found = list(compare.differences(old, demo(log=[header]), set()))
-            self.assertEqual(len(found), differ, header)
-
-    def test_a_chats_message_may_name_file_and_size_of_its_screenshot(self) -> None:
-        told = json.dumps({"ok": True, "screenshot": 1, "window": "W"})
-        more = {"file": "a.png", "size": [1, 2], "screen_size": [3, 4]}
-        new = json.dumps({"ok": True, "screenshot": 1, **more, "window": "W"})
-        bodies = [f"/v1 {json.dumps({'content': words})}" for words in (told, new)]
-        old, changed = (demo(requests=[body]) for body in bodies)
-        self.assertEqual(list(compare.differences(old, changed, set())), [])
-
-    def test_a_setting_on_both_sides_must_be_the_same(self) -> None:
-        lines = [{"kind": "run", "time": 0, "config": {"max_steps": 51}}, demo().journal[1]]
-        self.assertEqual(
-            self.found(journal=lines)[0], ["turns.jsonl:1 run.config.max_steps: 50 -> 51"]
-        )
-
-    def test_exit_code_log_terminal_and_files_are_compared(self) -> None:
-        for changes in (
-            {"code": 1},
-            {"log": ["TIME one"]},
-            {"said": "stuck\n"},
-            {"files": {"turns.jsonl": ""}},
-            {"files": {"turns.jsonl": "", "screenshots/turn_0001.png": "cd34"}},
-        ):
-            self.assertEqual(len(self.found(**changes)[0]), 1, changes)
-
-    def test_times_ports_and_folders_are_made_alike(self) -> None:
-        folder = Path("/tmp/x1")
-        for text in ("10:40:41.091 in 0.07 s", "see /tmp/x1/dumps", "http://127.0.0.1:5123/v1"):
-            self.assertNotRegex(compare.made_alike(text, folder), r"\d\.\d\d|x1|5123|:41")
-        self.assertEqual(compare.made_alike("a  0.3 s   4", folder), "a SECONDS   4")
-
-    def test_a_planted_word_is_found_in_real_demos_and_the_same_file_is_the_same(self) -> None:
+    def compared(self, *rows: dict[str, str], new: str = str(CHECKOUT)) -> tuple[int, str]:
+        """Exit code and output of a comparison of few cases with a ledger of these rows."""
         with tempfile.TemporaryDirectory() as name:
-            path = CHECKOUT / "agent.py"
-            self.assertIn(WORD, path.read_text(encoding="utf-8"))
-            planted = PLANTED.format(old=WORD, new=OTHER_WORD, path=str(path))
-            (Path(name) / "agent.py").write_text(planted, encoding="utf-8")
-            old, new = (
-                compare.run_demo(checkout, "planner", *SETTINGS, "max_steps=2")
-                for checkout in (CHECKOUT, Path(name))
-            )
-        self.assertEqual(list(compare.differences(old, old, set())), [])
-        self.assertRegex(next(compare.differences(old, new, set())), "Task Executor.*Job Executor")
+            ledger = Path(name, "ledger.json")
+            ledger.write_text(json.dumps({"since": str(CHECKOUT), "rows": rows}))
+            given = [str(CHECKOUT), new, "--cases", "40", "--seams", "changes"]
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                code = compare.main([*given, "--ledger", str(ledger)])
+        return code, said.getvalue()
+
+    def test_the_exit_code_tells_whether_all_differences_are_wanted(self) -> None:
+        row = {"seam": "changes", "why": "a caret may be wider", "old": ".*"}
+        code, said = self.compared(row)
+        self.assertEqual(code, 0)
+        self.assertRegex(said, r"stale: .*: a caret may be wider\n40 cases, 0 differences")
+        with tempfile.TemporaryDirectory() as name:
+            source = (CHECKOUT / "agent.py").read_text("utf-8")
+            changed = source.replace("CARET_WIDTH = 4 ", "CARET_WIDTH = 6 ")
+            Path(name, "agent.py").write_text(changed, "utf-8")
+            self.assertEqual(self.compared(new=name)[0], 1)
+            code, said = self.compared(row, new=name)
+        self.assertEqual(code, 0)
+        self.assertRegex(said, r"wanted, \d+ times: a caret may be wider\n40 cases, 0 differences")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import unittest
 from dataclasses import FrozenInstanceError, fields
@@ -229,9 +230,21 @@ class File(unittest.TestCase):
             with self.assertRaises(agent.ConfigError) as caught:
                 agent.file_layer(str(path))
             self.assertRegex(
-                str(caught.exception), r"(is not there; |cannot be read as JSON \()[^\n]*\.$"
+                str(caught.exception), r"(is not there; |is no ordinary file )[^\n]*\.$"
             )
             self.assertTrue(str(caught.exception).startswith(str(path)))
+
+    def test_a_device_a_pipe_and_a_file_without_end_are_refused_at_once(self) -> None:
+        paths = [os.devnull]
+        if hasattr(os, "mkfifo"):  # opened, it would wait for a writer for ever
+            paths.append(str(self.path.with_name("pipe")))
+            os.mkfifo(paths[-1])
+            self.addCleanup(os.unlink, paths[-1])
+        self.path.write_text(" " * (1 << 20) + "{}")
+        self.addCleanup(self.path.unlink)
+        for path in (*paths, str(self.path)):
+            with self.assertRaisesRegex(agent.ConfigError, "is no ordinary file of at most 1 MB"):
+                agent.file_layer(path)
 
 
 if __name__ == "__main__":

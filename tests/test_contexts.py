@@ -63,14 +63,14 @@ class ContextCase(EngineCase):
             "commander": call("spawn_operator", operator_instructions=order, rationale="first"),
         }
         replies = itertools.chain(acts, itertools.repeat(acts[-1]))
-        engine, state = self.engine(
+        trial = self.trial(
             lambda r: plans[profile] if role_of(r) == "planner" else next(replies),
             profile=profile,
             **{"max_steps": len(acts) + 2, "review_interval": len(acts), **settings},
         )
-        agent.run_agent(engine, state)
+        trial.run()
         found: dict[str, list[str]] = {"planner": [], "executor": [], "verifier": []}
-        for request in engine.voice.server.requests:
+        for request in trial.requests:
             found[role_of(request)].append(user_text(request))
         return found
 

@@ -10,7 +10,7 @@ from unittest import mock
 import agent
 from agent import Control, KnownControls, Rect
 from tests import scripted
-from tests.scripted import PLAN, EngineCase, call, user_text
+from tests.scripted import PLAN, EngineCase, Trial, call, user_text
 
 # The plain desktop has 64x36 pixels.
 SAVE = Control("Save", "button", Rect(0, 0, 20, 10), window=1)
@@ -27,7 +27,7 @@ def click(label: str, position: list[int]) -> dict[str, Any]:
 class ControlCase(EngineCase):
     def run_turn(
         self, replies: list[dict[str, Any]], known: list[Control], **settings: Any
-    ) -> tuple[agent.Engine, agent.AgentState, list[dict[str, Any]]]:
+    ) -> tuple[Trial, agent.AgentState, list[dict[str, Any]]]:
         """One turn of the executor, which answers with these replies; and its requests."""
         left = list(replies)
         requests: list[dict[str, Any]] = []
@@ -36,20 +36,20 @@ class ControlCase(EngineCase):
             requests.append(request)
             return left.pop(0)
 
-        engine, state = self.engine(decide, **settings)
-        desktop = engine.eyes.desktop
+        trial = self.trial(decide, **settings)
+        desktop = trial.desktop
         assert isinstance(desktop, scripted.PlainDesktop)
         desktop.known = KnownControls([*known, WINDOW])
-        state.mode = agent.EXECUTION
-        state.execution_instructions = "Click Save."
-        state.increment_turn()
-        agent.two_agent_turn(engine, state)
-        return engine, state, requests
+        trial.state.mode = "EXECUTION"
+        trial.state.execution_instructions = "Click Save."
+        trial.state.increment_turn()
+        agent.two_agent_turn(trial.engine, trial.state)
+        return trial, trial.state, requests
 
     @staticmethod
-    def pressed(engine: agent.Engine) -> list[tuple[Any, ...]]:
+    def pressed(trial: Trial) -> list[tuple[Any, ...]]:
         """Where the button went down."""
-        desktop = engine.eyes.desktop
+        desktop = trial.desktop
         assert isinstance(desktop, scripted.PlainDesktop)
         places = []
         place: tuple[Any, ...] = ()
@@ -63,32 +63,30 @@ class ControlCase(EngineCase):
 class TheCheckBeforeAClick(ControlCase):
     def test_a_click_on_another_control_is_told_at_once_and_not_done(self) -> None:
         replies = [click("Save", ON_CANCEL), click("Save", ON_SAVE)]
-        engine, state, requests = self.run_turn(replies, [SAVE, CANCEL])
+        trial, state, requests = self.run_turn(replies, [SAVE, CANCEL])
         self.assertEqual(len(requests), 2)
-        self.assertEqual(state.turn, 1)  # it costs no turn
+        self.assertEqual(trial.state.turn, 1)  # it costs no turn
         said = requests[1]["messages"][-1]["content"]
         self.assertEqual(
             said, "At [600, 100] is 'Cancel'. 'Save' is at [159, 143]. Nothing was done."
         )
         self.assertEqual(requests[1]["messages"][:2], requests[0]["messages"])  # the cached prompt
-        self.assertEqual(len(self.pressed(engine)), 1)
-        self.assertTrue(SAVE.rect.contains(agent.Point(*self.pressed(engine)[0])))
+        self.assertEqual(len(self.pressed(trial)), 1)
+        self.assertTrue(SAVE.rect.contains(agent.Point(*self.pressed(trial)[0])))
 
     def test_the_second_time_the_model_has_its_way(self) -> None:
         replies = [click("Save", ON_CANCEL), click("Save", ON_CANCEL)]
-        engine, state, requests = self.run_turn(replies, [SAVE, CANCEL])
+        trial, state, requests = self.run_turn(replies, [SAVE, CANCEL])
         self.assertEqual(len(requests), 2)
-        self.assertTrue(CANCEL.rect.contains(agent.Point(*self.pressed(engine)[0])))
-        self.assertEqual(
-            state.memory.active_history[-1].result, "Clicked 'Cancel' (button), not 'Save'"
-        )
+        self.assertTrue(CANCEL.rect.contains(agent.Point(*self.pressed(trial)[0])))
+        self.assertEqual(trial.history[-1].result, "Clicked 'Cancel' (button), not 'Save'")
 
     def test_a_click_that_agrees_goes_on(self) -> None:
         for label in ("Save", "save button", "&Save..."):
             with self.subTest(label=label):
-                _, state, requests = self.run_turn([click(label, ON_SAVE)], [SAVE, CANCEL])
+                trial, _, requests = self.run_turn([click(label, ON_SAVE)], [SAVE, CANCEL])
                 self.assertEqual(len(requests), 1)
-                result = state.memory.active_history[-1].result
+                result = trial.history[-1].result
                 self.assertEqual(result, "Clicked 'Save' (button)")
 
     def test_where_no_control_or_more_than_one_agrees_it_goes_on_and_names_what_was_there(
@@ -97,20 +95,20 @@ class TheCheckBeforeAClick(ControlCase):
         other = Control("Save", "button", Rect(0, 20, 20, 10), window=1)
         for known in ([CANCEL], [SAVE, CANCEL, other]):
             with self.subTest(known=len(known)):
-                _, state, requests = self.run_turn([click("Save", ON_CANCEL)], known)
+                trial, _, requests = self.run_turn([click("Save", ON_CANCEL)], known)
                 self.assertEqual(len(requests), 1)
-                result = state.memory.active_history[-1].result
+                result = trial.history[-1].result
                 self.assertEqual(result, "Clicked 'Cancel' (button), not 'Save'")
 
     def test_a_text_area_that_would_be_a_button_is_told_where_the_only_field_is(self) -> None:
         page = Control("", "edit", Rect(0, 12, 64, 24), window=1)
         replies = [click("text area", ON_CANCEL), click("text area", [500, 700])]
-        engine, _, requests = self.run_turn(replies, [page, SAVE, CANCEL])
+        trial, _, requests = self.run_turn(replies, [page, SAVE, CANCEL])
         said = requests[1]["messages"][-1]["content"]
         self.assertEqual(
             said, "At [600, 100] is 'Cancel'. The edit field is at [508, 686]. Nothing was done."
         )
-        self.assertEqual(len(self.pressed(engine)), 1)
+        self.assertEqual(len(self.pressed(trial)), 1)
         other = Control("", "edit", Rect(0, 30, 10, 6), window=1)
         for known in ([CANCEL], [page, other, CANCEL]):  # no field, or one of two
             _, _, requests = self.run_turn([click("text area", ON_CANCEL)], known)
@@ -118,9 +116,9 @@ class TheCheckBeforeAClick(ControlCase):
 
     def test_a_control_without_a_name_is_no_reason_to_ask(self) -> None:
         nameless = Control("", "button", CANCEL.rect, window=1)
-        _, state, requests = self.run_turn([click("Save", ON_CANCEL)], [SAVE, nameless])
+        trial, _, requests = self.run_turn([click("Save", ON_CANCEL)], [SAVE, nameless])
         self.assertEqual(len(requests), 1)
-        self.assertEqual(state.memory.active_history[-1].result, "Clicked: Save")
+        self.assertEqual(trial.history[-1].result, "Clicked: Save")
 
     def test_one_that_something_covers_or_that_is_out_of_the_picture_is_not_offered(self) -> None:
         cover = Control("Help", "pane", SAVE.rect, window=1)
@@ -136,40 +134,45 @@ class TheCheckBeforeAClick(ControlCase):
         self.assertEqual(len(requests), 2)
 
     def test_switched_off_it_says_nothing(self) -> None:
-        _, state, requests = self.run_turn(
+        trial, _, requests = self.run_turn(
             [click("Save", ON_CANCEL)], [SAVE, CANCEL], controls="off"
         )
         self.assertEqual(len(requests), 1)
-        self.assertEqual(state.memory.active_history[-1].result, "Clicked: Save")
+        self.assertEqual(trial.history[-1].result, "Clicked: Save")
+
+    def test_a_single_correction_is_used_before_the_act_is_refused(self) -> None:
+        misses = [click("Save", ON_CANCEL)] * 2
+        _, _, requests = self.run_turn(misses, [SAVE, CANCEL], reply_corrections=1)
+        self.assertEqual(len(requests), 2)
 
     def test_without_corrections_left_the_act_is_refused_with_the_same_words(self) -> None:
-        engine, state, _ = self.run_turn(
+        trial, state, _ = self.run_turn(
             [click("Save", ON_CANCEL)], [SAVE, CANCEL], reply_corrections=0
         )
-        self.assertEqual(self.pressed(engine), [])
-        result = state.memory.active_history[-1].result
+        self.assertEqual(self.pressed(trial), [])
+        result = trial.history[-1].result
         self.assertTrue(result.startswith("Not done: At [600, 100] is 'Cancel'."), result)
 
     def test_after_an_act_the_same_miss_is_told_again(self) -> None:
         misses = [click("Save", ON_CANCEL)] * 2
-        engine, state, requests = self.run_turn([*misses, *misses], [SAVE, CANCEL])
-        state.increment_turn()
-        agent.two_agent_turn(engine, state)
+        trial, state, requests = self.run_turn([*misses, *misses], [SAVE, CANCEL])
+        trial.state.increment_turn()
+        agent.two_agent_turn(trial.engine, trial.state)
         self.assertEqual(len(requests), 4)
-        self.assertEqual(len(self.pressed(engine)), 2)
+        self.assertEqual(len(self.pressed(trial)), 2)
 
     def test_a_secret_in_a_name_is_hidden(self) -> None:
         secret = Control("hunter22", "button", CANCEL.rect, window=1)
-        engine, _, _ = self.run_turn([click("x1", ON_SAVE)], [])
-        engine.controls.hide = agent.Secrets({"PASS": "hunter22"}).hide
-        desktop = engine.eyes.desktop
+        trial, _, _ = self.run_turn([click("x1", ON_SAVE)], [])
+        trial.hidden = agent.Secrets({"PASS": "hunter22"})
+        desktop = trial.desktop
         assert isinstance(desktop, scripted.PlainDesktop)
         desktop.known = KnownControls([SAVE, secret, WINDOW])
-        look = engine.eyes.look(2)
-        act = engine.profile.vocabulary.parse(
+        look = trial.look(2)
+        act = trial.profile.vocabulary.parse(
             agent.ToolCall("click_screen_element", {"element_name": "Save", "position": ON_CANCEL})
         )
-        self.assertIn("'{{PASS}}'", engine.controls.objection(act, look))
+        self.assertIn("'{{PASS}}'", trial.engine.controls.objection(act, look))
 
 
 class OtherLoops(ControlCase):
@@ -183,26 +186,26 @@ class OtherLoops(ControlCase):
             server.append(request)
             return replies.pop(0)
 
-        engine, state = self.engine(decide, "chat")
-        desktop = engine.eyes.desktop
+        trial = self.trial(decide, "chat")
+        desktop = trial.desktop
         assert isinstance(desktop, scripted.PlainDesktop)
         desktop.known = KnownControls([SAVE, CANCEL, WINDOW])
-        agent.run_agent(engine, state)
+        trial.run()
         told = [
             message["content"] for message in server[-1]["messages"] if message["role"] == "tool"
         ]
         self.assertIn("At [600, 100] is 'Cancel'. 'Save' is at [159, 143]", told[-2])
         self.assertIn("Clicked 'Cancel' (button), not 'Save'", told[-1])
-        self.assertEqual(len(self.pressed(engine)), 1)
+        self.assertEqual(len(self.pressed(trial)), 1)
 
     def test_a_grammar_without_names_is_told_what_it_hit_and_never_stopped(self) -> None:
-        engine, _ = self.engine(lambda _: PLAN, "native", executor_grammar="qwen3-vl")
-        desktop = engine.eyes.desktop
+        trial = self.trial(lambda _: PLAN, "native", executor_grammar="qwen3-vl")
+        desktop = trial.desktop
         assert isinstance(desktop, scripted.PlainDesktop)
         desktop.known = KnownControls([SAVE, CANCEL, WINDOW])
         arguments = {"element_name": "I click Save now.", "position": ON_CANCEL}
         act = agent.CANONICAL.parse(agent.ToolCall("click", arguments))
-        deed = engine.perform(act, engine.eyes.look(1), 1)
+        deed = trial.perform(act, trial.look(1), 1)
         self.assertEqual(deed.result, "Clicked 'Cancel' (button)")
 
 
@@ -225,17 +228,17 @@ class TheWorker(unittest.TestCase):
 class TheGates(ControlCase):
     """What a control is in truth counts for them, whatever the model calls it."""
 
-    def perform(self, known: list[Control], name: str, /, **arguments: Any) -> agent.Deed:
+    def perform(self, known: list[Control], name: str, /, **arguments: Any) -> Any:
         settings = arguments.pop("settings", {})
-        engine, _ = self.engine(lambda _: PLAN, **settings)
-        desktop = engine.eyes.desktop
+        trial = self.trial(lambda _: PLAN, **settings)
+        desktop = trial.desktop
         assert isinstance(desktop, scripted.PlainDesktop)
         desktop.known = KnownControls([*known, WINDOW])
         self.questions: list[str] = []
-        engine.actuator.confirm = lambda question: bool(self.questions.append(question))
-        self.engine_used = engine
-        act = engine.profile.vocabulary.parse(agent.ToolCall(name, arguments))
-        return engine.perform(act, engine.eyes.look(1), 1)
+        trial.ask(lambda question: bool(self.questions.append(question)))
+        self.used = trial
+        act = trial.profile.vocabulary.parse(agent.ToolCall(name, arguments))
+        return trial.perform(act, trial.look(1), 1)
 
     def test_a_button_whose_true_name_is_a_risk_asks(self) -> None:
         delete = Control("Delete", "button", SAVE.rect, window=1)
@@ -270,7 +273,7 @@ class TheGates(ControlCase):
         edit = Control("Word", "edit", Rect(0, 20, 60, 10), focused=True, password=True, window=1)
         allowed = {"allow_risky": "password"}
         self.perform([edit], "type_text_input", text="hunter2", settings=allowed)
-        places = self.records(self.engine_used, "secret")
+        places = self.used.records("secret")
         self.assertEqual(places[0]["box"], [0, 20, 60, 10])
 
     def test_a_control_of_a_blocked_program_is_out_of_reach_whatever_shows_it(self) -> None:
@@ -290,57 +293,6 @@ class TheGates(ControlCase):
         self.assertEqual(deed.refused, "forbidden_window")
 
 
-class DarkDesktop(scripted.PlainDesktop):
-    """The plain desktop in another colour, on which nothing looks as recorded."""
-
-    def glance(self, area: Rect, width: int, height: int) -> bytes:
-        return bytes(byte ^ 64 for byte in super().glance(area, width, height))
-
-
-class AReplay(ControlCase):
-    MOVED = agent.replace(SAVE, rect=Rect(40, 20, 20, 10))
-
-    def replayed(
-        self, known: list[Control]
-    ) -> tuple[agent.Outcome, agent.Engine, agent.AgentState]:
-        """Records a click on Save, and repeats it where the screen is another one."""
-        self.desktop_type = scripted.PlainDesktop
-        engine, _, _ = self.run_turn([click("Save", ON_SAVE)], [SAVE, CANCEL])
-        engine.logger.close()
-        recording = agent.recording_of(engine.logger.folder)
-        self.desktop_type = DarkDesktop
-        engine, state = self.engine(lambda _: PLAN, replay_patience=0.1)
-        desktop = engine.eyes.desktop
-        assert isinstance(desktop, DarkDesktop)
-        desktop.known = KnownControls([*known, WINDOW])
-        return agent.run_replay(engine, state, recording), engine, state
-
-    def test_a_target_that_moved_is_found_by_its_name_and_role(self) -> None:
-        outcome, engine, state = self.replayed([self.MOVED, CANCEL])
-        self.assertEqual(
-            (outcome.kind, outcome.text),
-            ("completed", "Repeated 1 acts, 1 of them where the target is now."),
-        )
-        self.assertTrue(self.MOVED.rect.contains(agent.Point(*self.pressed(engine)[0])))
-        result = state.memory.active_history[-1].result
-        self.assertIn("'Save' (button) was at (10, 5) and is at (50, 25)", result)
-
-    def test_one_of_two_or_of_another_role_or_none_is_not_taken(self) -> None:
-        twin = agent.replace(self.MOVED, rect=Rect(0, 25, 10, 8))
-        link = agent.replace(self.MOVED, role="link")
-        cover = Control("Help", "pane", self.MOVED.rect, window=1)
-        for known in ([self.MOVED, twin], [link], [], [SAVE], [cover, self.MOVED]):
-            with self.subTest(known=known):
-                outcome, engine, _ = self.replayed(known)
-                self.assertEqual(outcome.kind, "differs")
-                self.assertEqual(self.pressed(engine), [])
-
-    def test_a_script_from_before_targets_were_known_is_repeated_as_it_was(self) -> None:
-        recording = agent.Recording("run", [("click_here", {}, "turn.png")])
-        (again,) = recording.acts()
-        self.assertEqual((again.screenshot, again.target), ("turn.png", None))
-
-
 class TheList(ControlCase):
     def test_it_stands_in_the_question_with_what_is_useful_first(self) -> None:
         text = Control("Hint", "text", Rect(0, 25, 20, 5), window=1)
@@ -355,10 +307,10 @@ class TheList(ControlCase):
     def test_it_is_bounded(self) -> None:
         many = [agent.replace(SAVE, name=f"Button {number}") for number in range(300)]
         lines = agent.controls_text(many, Rect(0, 0, 64, 36)).splitlines()
-        self.assertEqual(len(lines), agent.LINES_MOST)
+        self.assertEqual(len(lines), 40)
         long = [agent.replace(SAVE, name=f"{number} {'x' * 90}") for number in range(300)]
         told = agent.controls_text(long, Rect(0, 0, 64, 36))
-        self.assertLessEqual(len(told), agent.LINES_CHARS)
+        self.assertLessEqual(len(told), 1500)
 
     def test_without_vision_no_picture_is_sent(self) -> None:
         _, _, requests = self.run_turn([click("Save", ON_SAVE)], [SAVE], vision=False)
@@ -369,27 +321,27 @@ class TheList(ControlCase):
     def test_without_vision_only_loops_that_list_controls_run(self) -> None:
         for profile, settings in (("chat", {}), ("native", {"executor_grammar": "qwen3-vl"})):
             with self.assertRaises(agent.ConfigError):
-                self.engine(lambda _: PLAN, profile, vision=False, **settings)
+                self.trial(lambda _: PLAN, profile, vision=False, **settings)
 
 
 class TheFacts(ControlCase):
     def test_the_verifier_hears_of_the_field_and_the_windows(self) -> None:
         edit = Control("Name", "edit", SAVE.rect, value="Hello", focused=True, window=1)
-        engine, _, _ = self.run_turn([click("Name", ON_SAVE)], [edit])
-        facts = agent.known_facts(engine, [])
+        trial, _, _ = self.run_turn([click("Name", ON_SAVE)], [edit])
+        facts = agent.known_facts(trial.engine, [])
         self.assertIn("The keyboard is in 'Name' (edit), which holds \"Hello\".", facts)
         self.assertIn('Open windows: "Plain".', facts)
-        desktop = engine.eyes.desktop
+        desktop = trial.desktop
         assert isinstance(desktop, scripted.PlainDesktop)
         desktop.known = KnownControls([agent.replace(edit, password=True)])
-        self.assertNotIn("Hello", str(agent.known_facts(engine, [])))
+        self.assertNotIn("Hello", str(agent.known_facts(trial.engine, [])))
 
 
 class WhatIsReadBack(ControlCase):
     def typed(self, known: list[Control], text: str = "Hello", **settings: Any) -> str:
         reply = call("type_text_input", text=text)
-        _, state, _ = self.run_turn([reply], known, **settings)
-        return state.memory.active_history[-1].result
+        trial, _, _ = self.run_turn([reply], known, **settings)
+        return trial.history[-1].result
 
     def test_the_field_says_what_it_holds(self) -> None:
         edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
@@ -412,6 +364,35 @@ class WhatIsReadBack(ControlCase):
         )
         self.assertEqual(self.typed([edit], allow_risky="password"), "Typed: Hello")
 
+    def test_a_field_that_a_secret_went_into_is_never_read_again(self) -> None:
+        card = Control("Card", "edit", Rect(0, 20, 60, 10), focused=True, window=1)
+        engine, _ = self.engine(lambda _: PLAN, allow_risky="secret")
+        secrets = agent.Secrets({"CARD": "4711081512345678"})
+        engine.controls.fill, engine.controls.hide = secrets.fill, secrets.hide
+        desktop = engine.eyes.desktop
+        assert isinstance(desktop, scripted.PlainDesktop)
+        shown = agent.replace(card, value="4711 0815 1234 5678")  # as the field groups its digits
+        told = []
+        for text, known in (
+            ("{{CARD}}", shown),
+            (" ", shown),  # whatever is typed there later
+            (" ", agent.replace(shown, rect=Rect(5, 20, 60, 10))),  # its window was moved
+        ):
+            desktop.known = KnownControls([known, WINDOW])
+            act = engine.profile.vocabulary.parse(
+                agent.ToolCall("type_text_input", {"text": f"{text}x"})
+            )
+            told.append(engine.perform(act, engine.eyes.look(len(told) + 1), 1).result)
+            told += agent.known_facts(engine, [])
+        self.assertNotIn("4711", str(told))
+        self.assertIn("The keyboard is in 'Card' (edit).", told)
+        journal = (engine.logger.folder / "turns.jsonl").read_text(encoding="utf-8")
+        self.assertNotIn("4711", journal)
+        # Another field is read as before.
+        other = agent.replace(card, name="Town", value="4711 Bonn")
+        desktop.known = KnownControls([other, WINDOW])
+        self.assertIn("4711 Bonn", str(agent.known_facts(engine, [])))
+
     def test_where_a_button_has_the_keyboard_it_is_said(self) -> None:
         button = agent.replace(SAVE, focused=True)
         self.assertEqual(
@@ -421,32 +402,32 @@ class WhatIsReadBack(ControlCase):
 
     def test_no_focus_is_said_only_once_a_focus_was_known(self) -> None:
         edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
-        engine, state, _ = self.run_turn([call("type_text_input", text="Hello")], [])
-        self.assertEqual(state.memory.active_history[-1].result, "Typed: Hello")
-        desktop = engine.eyes.desktop
+        trial, state, _ = self.run_turn([call("type_text_input", text="Hello")], [])
+        self.assertEqual(trial.history[-1].result, "Typed: Hello")
+        desktop = trial.desktop
         assert isinstance(desktop, scripted.PlainDesktop)
-        act = engine.profile.vocabulary.parse(agent.ToolCall("type_text_input", {"text": "Hello"}))
+        act = trial.profile.vocabulary.parse(agent.ToolCall("type_text_input", {"text": "Hello"}))
         desktop.known = KnownControls([edit])
-        engine.perform(act, engine.eyes.look(2), 2)
+        trial.perform(act, trial.look(2), 2)
         desktop.known = KnownControls([SAVE])
-        deed = engine.perform(act, engine.eyes.look(3), 3)
+        deed = trial.perform(act, trial.look(3), 3)
         self.assertIn("no control had the keyboard", deed.result)
 
     def test_a_checkbox_says_its_state_after_a_click(self) -> None:
         box = Control("Read only", "checkbox", SAVE.rect, checked=True, window=1)
-        _, state, _ = self.run_turn([click("Read only", ON_SAVE)], [box])
-        result = state.memory.active_history[-1].result
+        trial, _, _ = self.run_turn([click("Read only", ON_SAVE)], [box])
+        result = trial.history[-1].result
         self.assertEqual(result, "Clicked 'Read only' (checkbox); it is checked now")
 
     def test_the_planner_s_history_has_it_too(self) -> None:
         replies = [click("Save", ON_CANCEL), click("Save", ON_CANCEL)]
-        engine, state, _ = self.run_turn(replies, [SAVE, CANCEL])
-        told = agent.context_text(state, engine.profile.report)
+        trial, state, _ = self.run_turn(replies, [SAVE, CANCEL])
+        told = agent.context_text(state, trial.profile.report)
         self.assertIn("screen changed; 'Cancel' (button), not 'Save'", told)
 
     def test_the_journal_has_the_control_of_each_act_without_its_value(self) -> None:
-        engine, _, _ = self.run_turn([click("Save", ON_SAVE)], [agent.replace(SAVE, value="v")])
-        records = agent.read_journal(engine.logger.folder).records
+        trial, _, _ = self.run_turn([click("Save", ON_SAVE)], [agent.replace(SAVE, value="v")])
+        records = agent.read_journal(trial.folder).records
         results = [record for record in records if isinstance(record, agent.ResultRecord)]
         self.assertEqual(
             results[-1].targets,
@@ -454,14 +435,14 @@ class WhatIsReadBack(ControlCase):
         )
 
     def test_a_desktop_that_knows_nothing_changes_nothing(self) -> None:
-        _, state, requests = self.run_turn([click("Save", ON_CANCEL)], [])
-        self.assertEqual(state.memory.active_history[-1].result, "Clicked: Save")
-        engine, state = self.engine(lambda _: PLAN)
-        look = engine.eyes.look(1)
-        act = engine.profile.vocabulary.parse(
+        trial, _, requests = self.run_turn([click("Save", ON_CANCEL)], [])
+        self.assertEqual(trial.history[-1].result, "Clicked: Save")
+        trial = self.trial(lambda _: PLAN)
+        look = trial.look(1)
+        act = trial.profile.vocabulary.parse(
             agent.ToolCall("click_screen_element", {"element_name": "Save", "position": ON_SAVE})
         )
-        deed = engine.perform(act, look, 1)
+        deed = trial.perform(act, look, 1)
         self.assertEqual((deed.result, deed.known), ("Clicked: Save", ""))
         self.assertIn("CURRENT_TURN", user_text(requests[0]))
 

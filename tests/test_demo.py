@@ -5,7 +5,6 @@ import json
 import unittest
 import urllib.error
 import urllib.request
-from unittest import mock
 
 import agent
 from agent import DEMO_SIGNS, DEMO_TASK, DemoDesktop, DemoModel, Point, Rect
@@ -273,10 +272,9 @@ class Pictures(unittest.TestCase):
     def test_nothing_is_drawn_again_while_nothing_changes(self):
         desktop = notes_open()
         desktop.text("x")
-        before = agent.demo_picture(desktop.state)
+        before = picture(desktop)
         desktop.wheel(120)
         desktop.move(Point(1, 1))
-        self.assertIs(agent.demo_picture(desktop.state), before)
         self.assertEqual(picture(desktop), before)
 
     def test_a_long_text_shows_its_end(self):
@@ -496,48 +494,6 @@ class ClosedLoop(unittest.TestCase):
 
 
 class Rows(unittest.TestCase):
-    """What the built-in model does is data: a tool and a step are a row each."""
-
-    TOOL = agent.DemoTool(
-        "middle click", "^middle_click", "middle_click", ("x1", "y1", "label"), moves_first=True
-    )
-    STEP = agent.DemoStep(
-        "middle click", "The icon waits for it", "Notes icon", sees=("Notes icon",)
-    )
-
-    def reply(self, tools: dict, system: str = "You act.") -> dict:
-        messages = [{"role": "system", "content": system}, user("Go.", screenshot(make_desktop()))]
-        request = {"messages": messages, "tools": schemas(tools)}
-        return agent.demo_reply(json.loads(json.dumps(request)))
-
-    def test_two_rows_are_all_that_a_new_tool_needs_in_every_vocabulary(self):
-        place = {"x": 56, "y": 89}
-        offers = {
-            "middle_click_screen_element": {"reasoning": {}, "element_name": {}, "position": XY},
-            "middle_click_element": {"justification": {}, "label": {}, "position": XY},
-            "middle_click": {"x": {}, "y": {}},
-        }
-        with (
-            mock.patch.object(agent, "DEMO_TOOLS", (*agent.DEMO_TOOLS, self.TOOL)),
-            mock.patch.object(agent, "DEMO_STEPS", (self.STEP, *agent.DEMO_STEPS)),
-        ):
-            for name, properties in offers.items():
-                (call,) = self.reply(PLANNER | {name: properties})["tool_calls"]
-                arguments = json.loads(call["function"]["arguments"])
-                self.assertEqual(call["function"]["name"], name)
-                self.assertEqual(list(arguments), list(properties))
-                where = arguments.get("position") or [arguments["x"], arguments["y"]]
-                self.assertEqual(where, list(place.values()))
-            said = self.reply({}, 'Answer with {"observation": ""}')["content"]
-            (act,) = json.loads(said)["actions"]
-            self.assertEqual(
-                act, {"name": "middle_click", "x1": 56, "y1": 89, "label": "Notes icon"}
-            )
-            # where the click takes no place, the mouse goes there first
-            (call,) = self.reply(POINTER | {"middle_click_mouse": {}})["tool_calls"]
-            self.assertEqual(call["function"]["name"], "move_mouse")
-            self.assertEqual(json.loads(call["function"]["arguments"]), place)
-
     def test_tools_that_no_row_knows_are_left_alone_however_they_are_described(self):
         bare = {"type": "function", "function": {"name": "click_what_is_new"}}
         request = {
@@ -551,13 +507,6 @@ class Rows(unittest.TestCase):
         request["tools"].append(bare)
         (call,) = agent.demo_reply(request)["tool_calls"]
         self.assertEqual(call["function"], {"name": "click_what_is_new", "arguments": "{}"})
-
-    def test_a_step_that_nothing_can_do_and_an_unknown_sign_are_no_error(self):
-        unknown = agent.DemoStep("dance", "It is time", "floor", sees=("Notes icon",))
-        finish = agent.DemoStep("finish", "It is late", "floor", sees=("Notes icon",))
-        with mock.patch.object(agent, "DEMO_STEPS", (unknown, finish)):
-            message = self.reply(CHAT)
-        self.assertEqual(message["content"], "It is late.")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import unittest
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 from unittest import mock
 
 import agent
@@ -55,7 +56,7 @@ class EachTaskInEachProfile(CommandLineCase):
             code, said, errors = self.main("--demo", task, "--profile", profile)
         return code, said + errors, desktops[0].state
 
-    def check_task(self, task: agent.DemoTask, profiles: Sequence[str] = LOOPS) -> None:
+    def check_task(self, task: Any, profiles: Sequence[str] = LOOPS) -> None:
         for profile in profiles:
             with self.subTest(profile):
                 code, said, state = self.carry_out(task.text, profile)
@@ -98,7 +99,7 @@ class EachTaskInEachProfile(CommandLineCase):
 
 class Programs(unittest.TestCase):
     def test_two_clicks_on_the_icon_or_one_on_the_taskbar_open_a_program(self) -> None:
-        for name in agent.DEMO_PROGRAMS:
+        for name in ("Settings", "Contacts"):
             desktop = with_programs()
             click(desktop, f"{name} icon")
             self.assertEqual(desktop.state.program, "")
@@ -109,7 +110,7 @@ class Programs(unittest.TestCase):
 
     def test_one_click_each_on_two_icons_is_no_double_click(self) -> None:
         desktop = with_programs()
-        for name in agent.DEMO_PROGRAMS:
+        for name in ("Settings", "Contacts"):
             click(desktop, f"{name} icon")
         self.assertEqual(desktop.state.program, "")
 
@@ -202,7 +203,7 @@ class WhatTheModelSees(unittest.TestCase):
 
 
 class TheJudge(unittest.TestCase):
-    def verdict(self, task: agent.DemoTask, state: DemoState) -> str:
+    def verdict(self, task: Any, state: DemoState) -> str:
         desktop = make_desktop()
         desktop.state = state
         question = user(f"TASK: {task.text}\nIs it done?", screenshot(desktop))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import agent
 from tests.samples import sample
@@ -41,7 +42,7 @@ class WrongUse(CommandLineCase):
     def test_an_option_without_what_stands_behind_it_is_shown_as_it_is_used(self) -> None:
         for words, wanted in {
             ("--stats",): "--stats RUN",
-            ("--export", "1"): "--export RUN FILE",
+            ("--report",): "--report RUN [FILE]",
             ("--max-steps",): "--max-steps N",
         }.items():
             code, _, err = self.main(*words)
@@ -51,11 +52,14 @@ class WrongUse(CommandLineCase):
 
 class Findings(unittest.TestCase):
     def test_what_a_server_does_not_tell_of_its_model_is_said_in_words(self) -> None:
-        info = agent.ModelInfo("x", vision=True, note="Using the model x.")
-        found = [agent._check_vision(info).text, agent._check_context(info).text]
+        server = mock.Mock(where="here")
+        server.discover.return_value = agent.ModelInfo("x", vision=True, note="Using the model x.")
+        server.complete.side_effect = agent.ModelError("gone")
+        found = agent.check_model(agent.Config(), agent.PROFILES["planner"], server)
+        texts = {finding.what: finding.text for finding in found}
         self.assertEqual(
-            found,
-            ["x, sees pictures; Using the model x.", "the server does not tell how many tokens"],
+            (texts["model"], texts["context"]),
+            ("x, sees pictures; Using the model x.", "the server does not tell how many tokens"),
         )
 
 

@@ -27,10 +27,10 @@ class Sampling(EngineCase):
                 return call("report_mission_complete", evidence=PROOF)
             return text("YES")
 
-        engine, state = self.engine(decide, **settings)
-        agent.run_agent(engine, state)
-        self.assertEqual(set(engine.voice.server.roles), {"planner", "executor", "verifier"})
-        return engine.voice.server.requests
+        trial = self.trial(decide, **settings)
+        trial.run()
+        self.assertEqual(set(trial.roles), {"planner", "executor", "verifier"})
+        return trial.requests
 
     def test_what_is_not_set_is_not_sent(self) -> None:
         for request in self.requests():
@@ -56,17 +56,17 @@ class WarnedOnce(EngineCase):
         """The warnings of a run whose server counts so many tokens, one request after the other."""
         counted = iter(counts)
         act = call("press_key", key="a")
-        engine, state = self.engine(lambda r: act, "chat", max_steps=len(counts))
-        answer = engine.voice.server.complete
+        trial = self.trial(lambda r: act, "chat", max_steps=len(counts))
+        answer = trial.server.complete
 
         def complete(body: bytes) -> agent.Reply:
             usage = agent.Usage(next(counted, counts[-1]), 10, None)
             return replace(answer(body), usage=usage)
 
-        engine.voice.server.complete = complete
+        trial.server.complete = complete
         # Small frames that cost as much as large ones, for the time that those take.
         with mock.patch.object(agent, "picture_tokens", lambda config: 1024):
-            agent.run_agent(engine, state)
+            trial.run()
         return [line for line in self.lines if line.startswith("warning: The server counted")]
 
     def test_the_same_warning_with_another_number_comes_once(self) -> None:
@@ -85,9 +85,9 @@ class ScreenshotsKept(EngineCase):
         looks = itertools.chain.from_iterable(
             (call("press_key", key="abcdefghij"[number % 10]), LOOK) for number in keys
         )
-        engine, state = self.engine(lambda r: next(looks), "chat", max_steps=8, **settings)
-        agent.run_agent(engine, state)
-        return [len(images(request)) for request in engine.voice.server.requests[:16:2]]
+        trial = self.trial(lambda r: next(looks), "chat", max_steps=8, **settings)
+        trial.run()
+        return [len(images(request)) for request in trial.requests[:16:2]]
 
     def test_a_number_that_was_set_is_the_number_in_a_request(self) -> None:
         for number in (1, 2, 3):
@@ -103,9 +103,9 @@ class ScreenshotsKept(EngineCase):
 class Notch(EngineCase):
     def test_pointer_scrolls_one_notch_as_its_tool_says(self) -> None:
         replies = iter([call("scroll_down"), text("Done.")])
-        engine, state = self.engine(lambda r: next(replies), "pointer")
-        agent.run_agent(engine, state)
-        turned = [event for event in engine.eyes.desktop.inputs if event[0] == "wheel"]
+        trial = self.trial(lambda r: next(replies), "pointer")
+        trial.run()
+        turned = [event for event in trial.inputs if event[0] == "wheel"]
         self.assertEqual(turned, [("wheel", -120, False)])
         profile = agent.PROFILES["pointer"]
         schemas = json.dumps(profile.schemas(profile.roles["executor"]))

@@ -24,6 +24,7 @@ from tests.fakes import (
     windows_desktop,
 )
 from tests.samples import sample
+from tests.seams import VK_MAP
 
 PRIMARY = Rect(0, 0, 1920, 1080)
 LAYOUTS = {
@@ -69,6 +70,9 @@ def pointer_pixels(frame: agent.Frame) -> set[tuple[int, int]]:
         if frame.pixels[i : i + 4] == bgrx(POINTER_COLOUR)
     }
     return {(spot % frame.width, spot // frame.width) for spot in spots}
+
+
+MOUSEEVENTF_LEFTUP = 0x0004
 
 
 class Dpi(unittest.TestCase):
@@ -188,13 +192,13 @@ class Capture(unittest.TestCase):
         self,
     ) -> None:
         host = r"C:\Windows\System32\ApplicationFrameHost.exe"
-        frame = Foreground("Inbox", path=host, handle=77, class_name=agent.FRAME_CLASS)
+        frame = Foreground("Inbox", path=host, handle=77, class_name="ApplicationFrameWindow")
         world, desktop, _ = windows_desktop(window=frame)
         window = desktop.foreground()
         self.assertEqual(window and window.program, "ApplicationFrameHost.exe")
         path = r"C:\Apps\HxOutlook.exe"
         app = Foreground("", path=path, handle=78, process=5, owner=77, visible=False)
-        world.others = [replace(app, class_name=agent.APP_CLASS)]
+        world.others = [replace(app, class_name="Windows.UI.Core.CoreWindow")]
         window = desktop.foreground()
         self.assertEqual((window.handle, window.program) if window else None, (77, "HxOutlook.exe"))
         world.verify()
@@ -506,7 +510,7 @@ class ButtonsAndWheel(unittest.TestCase):
         world._mouse_input = lambda *event: flags.append(event[3])  # type: ignore[method-assign]
         world.swapped = True
         desktop.button("left", False)
-        self.assertEqual(flags, [agent.MOUSEEVENTF_BUTTON["left"][1]])
+        self.assertEqual(flags, [MOUSEEVENTF_LEFTUP])
 
     def test_the_wheel_turns_in_four_directions(self) -> None:
         for units, horizontal, kind in (
@@ -545,7 +549,7 @@ class Keys(unittest.TestCase):
         return down
 
     def test_every_key_goes_down_and_up_with_its_code_and_scan_code(self) -> None:
-        for name, code in agent.VK_MAP.items():
+        for name, code in VK_MAP.items():
             event = self.press(name)
             self.assertEqual(
                 (event.kind, event.value, event.scan), ("key", code, code ^ 0x80), name

@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 import agent
+from tests.test_actuator import Stage
 from tests.test_main import CommandLineCase
 
 
@@ -23,9 +24,7 @@ class Refused(CommandLineCase):
             (("--resume", "--profile", "chat"), "leave out --profile"),
             (("--check", "--panel"), "--panel has no use beside --check"),
             (("--check", "--secret", "PIN"), "--secret has no use beside --check"),
-            (("--bench", "quick", "--dry-run"), "--dry-run has no use beside --bench"),
             (("--runs", "--panel"), "--panel has no use beside --runs"),
-            (("--save-script", "1", "--dry-run"), "--dry-run has no use beside --save-script"),
         ):
             self.assertIn(told, self.refused(*words))
         for kept in (["--resume", "--panel"], ["--replay", "1", "--dry-run"]):
@@ -36,14 +35,9 @@ class Refused(CommandLineCase):
             said = self.refused("--demo", "--set", "blocked_keys=ctrl+nokey")
         self.assertIn("nokey", said)
 
-    def test_a_script_is_told_as_optional(self) -> None:
-        self.assertIn("--save-script RUN [PY]", self.refused("--save-script"))
-
     def test_a_file_that_is_missing_is_told_as_missing(self) -> None:
-        for words in (("--config", "no.json"), ("--scenario", "1", "--scenario-file", "no.json")):
-            self.assertIn("no.json is not there; correct its name", self.refused(*words))
-        said = self.refused("--compare", "1", "2")
-        self.assertIn("There is no result of --bench at 1; give its number", said)
+        said = self.refused("--config", "no.json")
+        self.assertIn("no.json is not there; correct its name", said)
 
     def test_a_setting_that_stands_twice_is_refused(self) -> None:
         path = self.folder / "twice.json"
@@ -99,17 +93,6 @@ class FullDisk(CommandLineCase):
             agent.write_text(target, "text", "x")
         self.assertEqual(target.read_text(encoding="utf-8"), "mine")
 
-    def test_there_is_never_a_script_without_its_recording_nor_the_reverse(self) -> None:
-        self.assertEqual(self.main("--demo")[0], 0)
-        failing = agent.ConfigError("The recording cannot be copied.")
-        script = self.folder / "again.py"
-        with mock.patch.object(agent, "copy_recording", side_effect=failing):
-            self.assertEqual(self.main("--save-script", "1", str(script))[0], 2)
-        self.assertFalse(script.exists())
-        with mock.patch.object(agent, "write_text", side_effect=failing):
-            self.assertEqual(self.main("--save-script", "1", str(script))[0], 2)
-        self.assertFalse(script.with_name("again_recording").exists())
-
 
 class Rows(unittest.TestCase):
     def test_an_error_on_a_terminal_has_rows_that_end_between_words(self) -> None:
@@ -126,25 +109,12 @@ class Rows(unittest.TestCase):
 
 
 class Tables(unittest.TestCase):
-    def test_counts_have_no_decimal_places_and_the_shift_is_told_alike_everywhere(self) -> None:
-        fit = agent.AxisFit(0.03, -485.0, 0.01, 3.0, 1.0, 21)
-        result = agent.BenchResult({}, numbers={"requests": 67, "seconds a request, median": 2.0})
-        result.x = result.y = fit
-        rows = dict(result.rows())
-        self.assertEqual((rows["requests"], rows["seconds a request, median"]), ("67", "2.0"))
-        self.assertIn("shift -485.0", rows["grid along x"])
-        (advice,) = agent._advice_on_grid(result)
-        self.assertIn("shift -485, -485", advice.text)
-
-    def test_a_comparison_shows_the_number_of_answers_of_a_line(self) -> None:
-        fit = agent.AxisFit(1.0123, -485.0, 0.0123, 100.0, 1.0, 210)
-        rows = agent.compare_benches([{"rows": [["grid along x", str(fit)]]}])
-        self.assertTrue(any(row.endswith("(n 210)") for row in rows))
-
     def test_the_reasons_of_a_question_say_what_they_mean_where_there_is_room(self) -> None:
-        self.assertEqual(agent.risks_in_words(["run"]), "run (starts a program)")
-        many = ["run", "power", "terminal", "sticky keys"]
-        self.assertEqual(agent.risks_in_words(many), ", ".join(many))
+        asked: list[str] = []
+        stage = Stage()
+        stage.actuator.confirm = lambda question: bool(asked.append(question))
+        stage.attempt("click", element_name="Shut down", position=[300, 400])
+        self.assertTrue(asked[0].endswith(": power (turns off or signs out)"), asked)
 
 
 class Verdicts(CommandLineCase):

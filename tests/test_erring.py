@@ -9,13 +9,13 @@ from typing import Any
 import agent
 from tests.bench import erring
 from tests.samples import sample
-from tests.scripted import call, text, user_text
+from tests.scripted import FEWER_REQUESTS, call, text, user_text
 from tests.test_proof import CHECKS, DONE, Judged, role
 
 YES = "1 YES: a\n2 YES: b"
 NO = "1 YES: a\n2 NO: a star"
 LIAR = replace(erring.FULL, claim=0.5, verifier=1)  # and one who believes it
-MISSING = agent.WHAT_IS_MISSING[:24]
+MISSING = "What is still missing?"
 SIZE = {"screen_capture_w": 512, "screen_capture_h": 288}  # of the drawn desktop; larger is slower
 
 
@@ -44,6 +44,8 @@ class SecondOpinion(Judged):
 
 
 class WhatCounts(Judged):
+    base = FEWER_REQUESTS
+
     def test_refusals_between_which_something_new_was_done_do_not_end_the_run(self) -> None:
         clicks = iter(range(1, 100))
 
@@ -57,8 +59,8 @@ class WhatCounts(Judged):
                 return DONE
             return call("click_screen_element", element_name="Button", position=[500, 500])
 
-        engine, state = self.engine(decide, max_steps=20)
-        self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
+        trial = self.trial(decide, max_steps=20)
+        self.assertEqual(trial.run().kind, "max_steps")
 
     def test_in_a_conversation_words_and_the_same_words_again_are_no_claims_yet(self) -> None:
         answers = iter(range(100))
@@ -70,9 +72,9 @@ class WhatCounts(Judged):
                 return call("observe_screen")
             return text("I will press the button now.")
 
-        engine, state = self.engine(decide, "chat", verify_completion=True, stall_stop=8)
-        self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
-        self.assertEqual(state.not_yet, 0)
+        trial = self.trial(decide, "chat", verify_completion=True, stall_stop=8)
+        self.assertEqual(trial.run().kind, "stuck")
+        self.assertEqual(trial.state.not_yet, 0)
 
     def test_refusals_that_end_a_run_are_looked_into_once_more(self) -> None:
         def decide(request: dict[str, Any]) -> dict[str, Any]:
@@ -80,7 +82,12 @@ class WhatCounts(Judged):
             if who == "planner":
                 return call("update_execution_plan", instructions="Go.", done_when=list(CHECKS))
             if who == "verifier":
-                return text(YES if agent.NO_CLAIM in user_text(request) else NO)
+                return text(
+                    YES
+                    if "none; the run is about to end, so judge by the screenshot alone"
+                    in user_text(request)
+                    else NO
+                )
             if not clicked:
                 clicked.append(True)
                 return call("click_screen_element", element_name="Button", position=[500, 500])
@@ -88,8 +95,8 @@ class WhatCounts(Judged):
 
         for last_look, kind in ((True, "completed"), (False, "not_proven")):
             clicked: list[bool] = []
-            engine, state = self.engine(decide, last_look=last_look)
-            self.assertEqual(agent.run_agent(engine, state).kind, kind)
+            trial = self.trial(decide, last_look=last_look)
+            self.assertEqual(trial.run().kind, kind)
 
 
 class ErringModels(unittest.TestCase):

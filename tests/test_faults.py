@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import agent
-from tests.scripted import PLAN, PROOF, EngineCase, call, role_of, text
+from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, call, role_of, text
 from tests.servers import ScriptedServer, Step, answer, reply
 from tests.test_model import FAULTS
 
@@ -42,8 +42,12 @@ class ListlessServer(FaultyServer):
 
 
 class Faults(EngineCase):
+    base = FEWER_REQUESTS
+
     def test_a_run_over_a_server_that_shows_each_fault_once_completes(self) -> None:
-        faults = [fault.step for fault in FAULTS if fault.kind not in agent.PERMANENT_FAULTS]
+        faults = [
+            fault.step for fault in FAULTS if fault.kind not in ("context", "no_vision", "no_tools")
+        ]
         places = itertools.count()
         self.assertGreater(len(faults), 30)
 
@@ -57,28 +61,26 @@ class Faults(EngineCase):
             return call("report_mission_complete", evidence=PROOF)
 
         with FaultyServer(faults, decide) as server:
-            engine, state = self.engine(
+            trial = self.trial(
                 decide, max_steps=400, lmstudio_endpoint=server.url, lmstudio_timeout=1
             )
-            engine.voice.server = agent.ModelServer(
-                engine.config, engine.clock, engine.actuator.stop, jitter=lambda: 0.5
+            trial.server = agent.ModelServer(
+                trial.config, trial.clock, trial.stop, jitter=lambda: 0.5
             )
-            outcome = agent.run_agent(engine, state)
+            outcome = trial.run()
         self.assertEqual((outcome.kind, faults), ("completed", []))
-        self.assertTrue(self.records(engine, "model_failed"))
+        self.assertTrue(trial.records("model_failed"))
 
     def test_what_will_not_pass_ends_the_run_at_once(self) -> None:
         for fault in FAULTS:
             # Without a list of tools there is another way: they stand in the text.
-            if fault.kind not in agent.PERMANENT_FAULTS or fault.kind == "no_tools":
+            if fault.kind not in ("context", "no_vision", "no_tools") or fault.kind == "no_tools":
                 continue
             with self.subTest(fault.name), ScriptedServer(fault.step) as server:
-                engine, state = self.engine(lambda r: PLAN, lmstudio_endpoint=server.url)
-                engine.voice.server = agent.ModelServer(
-                    engine.config, engine.clock, engine.actuator.stop
-                )
+                trial = self.trial(lambda r: PLAN, lmstudio_endpoint=server.url)
+                trial.server = agent.ModelServer(trial.config, trial.clock, trial.stop)
                 with self.assertRaises(agent.ModelError) as caught:
-                    agent.run_agent(engine, state)
+                    trial.run()
                 self.assertEqual((caught.exception.kind, len(server.requests)), (fault.kind, 1))
 
     def test_a_server_without_a_list_of_tools_is_given_them_in_the_text_and_the_run_completes(
@@ -109,20 +111,16 @@ class Faults(EngineCase):
             return message
 
         with ListlessServer(fault, decide) as server:
-            engine, state = self.engine(decide, lmstudio_endpoint=server.url, **settings)
-            engine.voice.server = agent.ModelServer(
-                engine.config, engine.clock, engine.actuator.stop
-            )
-            outcome = agent.run_agent(engine, state)
+            trial = self.trial(decide, lmstudio_endpoint=server.url, **settings)
+            trial.server = agent.ModelServer(trial.config, trial.clock, trial.stop)
+            outcome = trial.run()
         return server.refused, outcome
 
     def test_the_same_trouble_again_and_again_ends_the_run_and_says_why(self) -> None:
         with ScriptedServer(answer(401, {"error": "no"})) as server:
-            engine, state = self.engine(lambda r: PLAN, lmstudio_endpoint=server.url)
-            engine.voice.server = agent.ModelServer(
-                engine.config, engine.clock, engine.actuator.stop
-            )
+            trial = self.trial(lambda r: PLAN, lmstudio_endpoint=server.url)
+            trial.server = agent.ModelServer(trial.config, trial.clock, trial.stop)
             with self.assertRaises(agent.ModelError) as caught:
-                agent.run_agent(engine, state)
+                trial.run()
         self.assertEqual(caught.exception.kind, "auth")
-        self.assertEqual(len(server.requests), engine.config.model_failures + 1)
+        self.assertEqual(len(server.requests), trial.config.model_failures + 1)

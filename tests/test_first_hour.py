@@ -32,6 +32,8 @@ from tests.test_model import (
 )
 from tests.test_terminal import Screen
 
+IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
+
 
 def working_pythons(version: str) -> list[str]:
     """The interpreters of this version that start: a shim on the path may stand for none."""
@@ -253,7 +255,7 @@ class Rows(CommandLineCase):
                 first, *more = rows
                 self.assertLessEqual(len(first), columns, rows)
                 for row in more:
-                    self.assertLessEqual(len(agent.FURTHER_LINE + row), columns, rows)
+                    self.assertLessEqual(len("    | " + row), columns, rows)
                 self.assertTrue(rows[0].startswith("  12  executor  click_screen_el"), rows)
         self.assertRegex(self.rows(59)[0], r" changed +3\.2 s$")
         self.assertRegex(self.rows(76)[0], r" changed +3\.2 s +4711 tokens$")
@@ -284,7 +286,7 @@ class Rows(CommandLineCase):
         question = "not allowed: " + ("click the button " * 20)[:240] + " my secret is here: risk"
         lines = self.shown(lambda terminal: terminal.tell(question + "\n    y allows it."))
         self.assertLessEqual(max(map(len, lines)), 59)
-        whole = " ".join(line.removeprefix(agent.FURTHER_LINE) for line in lines)
+        whole = " ".join(line.removeprefix("    | ") for line in lines)
         self.assertIn("{{S}}", whole)
         self.assertNotIn("secret", whole)
         self.assertEqual(
@@ -316,7 +318,7 @@ class Rows(CommandLineCase):
 
     def test_quiet_tells_of_pauses_if_it_was_not_completed(self) -> None:
         rest = agent.Actuator.rest
-        reasons = iter((agent.IN_USE, "", agent.IN_USE))
+        reasons = iter((IN_USE, "", IN_USE))
 
         def used(actuator: agent.Actuator) -> bool:
             actuator.stop.paused = next(reasons, "")
@@ -324,7 +326,7 @@ class Rows(CommandLineCase):
 
         with mock.patch.object(agent.Actuator, "rest", used):
             _, out, _ = self.main("--demo", "-q", "--max-steps", "2")
-        self.assertRegex(out, rf"(?m)^last: .*\npaused 2 times, last: {agent.IN_USE}$")
+        self.assertRegex(out, rf"(?m)^last: .*\npaused 2 times, last: {IN_USE}$")
         _, out, _ = self.main("--demo", "-q", "--max-steps", "2")
         self.assertNotIn("paused", out)
 
@@ -395,7 +397,8 @@ class WrongUse(CommandLineCase):
         code, out, err = self.main(*argv, **kwargs)
         self.assertEqual((code, out), (2, ""), err)
         self.assertEqual(len(err.splitlines()), 1, err)
-        self.assertNotRegex(err, r"Errno|Rect\(|Scenario\.|Error|Traceback|__|argument -")
+        words = err.replace(str(self.folder), "")  # whose name is random, and may hold anything
+        self.assertNotRegex(words, r"Errno|Rect\(|Scenario\.|Error|Traceback|__|argument -")
         self.assertFalse(self.run_folder().exists())
         return err.removeprefix("agent.py: ").rstrip("\n")
 
@@ -440,30 +443,6 @@ class WrongUse(CommandLineCase):
         )
         self.assertIn("is not inside the screen", self.said("--area", "0,0,0,0", "--demo"))
 
-    def test_a_scenario_file_is_judged_entry_by_entry(self) -> None:
-        path = self.folder / "mine.json"
-        argv = ("--scenario", "1", "--scenario-file", str(path))
-        self.assertIn(f"{path} is not there; correct its name", self.said(*argv))
-        good = '{"name": "a", "task_prompt": "b"}'
-        for content, words in (
-            ("{", "cannot be read as JSON (Expecting"),
-            ("{}", "must hold a list such as"),
-            ("[3]", "entry 1: it must look like"),
-            (f"[{good}, {{}}]", "entry 2: name or task_prompt is missing"),
-            ('[{"nmae": "a"}]', "entry 1: 'nmae' is unknown; it takes name, task_prompt, profile"),
-            ('[{"name": 3}]', "entry 1: name must be a text"),
-            (
-                '[{"name": "a", "task_prompt": "b", "profile": "boss"}]',
-                "no profile 'boss'; there are planner",
-            ),
-        ):
-            path.write_text(content, encoding="utf-8")
-            self.assertIn(words, self.said(*argv))
-        self.assertEqual(
-            self.said("--scenario", "99"),
-            "There is no scenario 99; --scenarios lists them, and with --profile their numbers.",
-        )
-
     def test_there_is_nothing_to_resume(self) -> None:
         self.assertRegex(
             self.said("--resume"), "^There is no run in .* yet; give a task to begin one.$"
@@ -477,8 +456,8 @@ class WrongUse(CommandLineCase):
     def test_the_demo_names_the_tasks_that_it_knows(self) -> None:
         said = self.said("--demo", "Open the calculator")
         self.assertIn("knows no other task than: --demo note (Open Notes, write", said)
-        code, out, _ = self.main("--demo", agent.DEMO_TASK, "--max-steps", "1")
-        self.assertEqual((code, self.records()[0]["task"]), (1, agent.DEMO_TASK))
+        code, out, _ = self.main("--demo", agent.DEMO_TASKS[0].text, "--max-steps", "1")
+        self.assertEqual((code, self.records()[0]["task"]), (1, agent.DEMO_TASKS[0].text))
         self.assertIn("Not completed within 1 turn.", out)
 
     def test_the_run_of_a_demo_is_not_repeated_on_a_real_desktop(self) -> None:
@@ -525,7 +504,7 @@ class Reference(CommandLineCase):
         self.assertIn("top_p = (empty)\n", self.main("--settings", "top_p")[1])
 
     def test_help_has_topics(self) -> None:
-        for topic in agent.HELP_TOPICS:
+        for topic in (*agent.HELP_TOPICS, "described"):
             code, out, _ = self.main("--help", topic)
             self.assertEqual(code, 0)
             self.assertLessEqual(max(map(len, out.splitlines())), 100)
@@ -598,7 +577,7 @@ class PageOfADemo(unittest.TestCase):
     def test_a_watched_demo_runs_at_a_pace_for_eyes_unless_told_otherwise(self) -> None:
         for argv, pace in (
             (("--demo",), 0),
-            (("--demo", "--panel"), agent.DEMO_PACE_S),
+            (("--demo", "--panel"), 1.5),
             (("--demo", "--panel", "--set", "turn_delay=0.5"), 0.5),
         ):
             options = agent.read_options(argv)

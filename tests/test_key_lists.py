@@ -6,6 +6,7 @@ import unittest
 
 import agent
 from tests.scripted import call
+from tests.seams import chord as keys_of
 
 TOOLS = agent.PROFILES["chat"].vocabulary.schemas(["press_key", "type_text"])
 
@@ -15,7 +16,7 @@ def pressed(key: object) -> str:
     read = agent.read_call(call("press_key", key=key), "tool_calls", TOOLS)
     keys = read.arguments["key"]
     assert isinstance(keys, str)
-    return "+".join(agent.parse_chord(keys))
+    return "+".join(keys_of(keys))
 
 
 class KeyLists(unittest.TestCase):
@@ -25,7 +26,7 @@ class KeyLists(unittest.TestCase):
             ("s", "Ctrl"): "ctrl+s",
             ("Control", "Shift", "Page Up"): "ctrl+shift+pageup",
             ("enter",): "enter",
-            ("ctrl", "+"): agent.parse_chord("ctrl++")[0] + "+" + agent.parse_chord("ctrl++")[1],
+            ("ctrl", "+"): keys_of("ctrl++")[0] + "+" + keys_of("ctrl++")[1],
         }
         for keys, chord in lists.items():
             with self.subTest(keys):

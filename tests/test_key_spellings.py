@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-import agent
+from tests.seams import chord
 
 
 class KeySpellings(unittest.TestCase):
@@ -21,10 +21,10 @@ class KeySpellings(unittest.TestCase):
             ("KP_Enter", "enter"),
         ):
             with self.subTest(written):
-                self.assertEqual("+".join(agent.parse_chord(written)), meant)
+                self.assertEqual("+".join(chord(written)), meant)
 
     def test_a_blocked_chord_is_blocked_by_all_its_names(self) -> None:
-        self.assertEqual(agent.parse_chord("winleft+l"), agent.parse_chord("win+l"))
+        self.assertEqual(chord("winleft+l"), chord("win+l"))
 
 
 if __name__ == "__main__":

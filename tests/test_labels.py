@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 import unittest
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import agent
-from agent import Rect
+from tests.fakes import Foreground
+from tests.test_actuator import Stage
 
 FOLDER = Path(__file__).parent / "labels"
 FALSE_ALARMS_MOST, MISSES_MOST = 0.01, 0.02
@@ -32,15 +34,24 @@ def is_held_out(row: dict[str, Any]) -> bool:
     return hashlib.sha256(row["label"].encode()).digest()[0] % 3 == 0
 
 
+@cache
+def stage_of(program: str) -> Stage:
+    """A plain window of that program."""
+    return Stage(
+        config={"acts_per_minute": 10_000}, window=Foreground("Window", path=f"C:\\{program}")
+    )
+
+
 def risks_of(row: dict[str, Any]) -> list[str]:
     """The risks of a click on that label, in a plain window of its program."""
-    click = agent.ClickArgs(row["label"], agent.Coordinate(500, 500))
-    act = agent.Act("click", click, agent.ToolCall("click", {}))
-    window = agent.Window(1, "Window", row.get("program", "program.exe"), Rect(0, 0, 9, 9))
-    area = Rect(0, 0, 9, 9)
-    frame = agent.Frame(1, 1, 1, b"", b"", area, area, 0.0, window)
-    attempt = agent.Attempt(act, frame, window, [window])
-    return list(agent.risks_to_confirm(attempt, agent.load_config({})))
+    asked: list[str] = []
+    stage = stage_of(row.get("program", "program.exe"))
+    stage.actuator.confirm = lambda question: bool(asked.append(question))
+    stage.attempt("click", element_name=row["label"], position=[300, 400])
+    if not asked:
+        return []
+    reasons = re.sub(r" \([^)]*\)", "", asked[0].rpartition(": ")[2])  # what each means
+    return reasons.split(", ")
 
 
 def false_alarms(rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -9,7 +9,18 @@ from typing import Any
 
 import agent
 from tests.samples import sample
-from tests.scripted import PLAN, PROOF, EngineCase, call, reused, role_of, text, user_text
+from tests.scripted import (
+    FEWER_REQUESTS,
+    PLAN,
+    PROOF,
+    EngineCase,
+    Trial,
+    call,
+    reused,
+    role_of,
+    text,
+    user_text,
+)
 
 
 def longest_run(items: list[str], wanted: str) -> int:
@@ -19,20 +30,22 @@ def longest_run(items: list[str], wanted: str) -> int:
 
 
 class Completing(EngineCase):
+    base = FEWER_REQUESTS
+
     def test_a_task_is_planned_carried_out_verified_and_completed(self) -> None:
         acts = iter([call("click_screen_element", element_name="Button", position=[500, 500])])
         answers = {"planner": lambda: PLAN, "verifier": lambda: text("YES: the button is pressed")}
         answers["executor"] = lambda: next(acts, call("report_mission_complete", evidence=PROOF))
-        engine, state = self.engine(lambda request: answers[role_of(request)]())
-        outcome = agent.run_agent(engine, state)
+        trial = self.trial(lambda request: answers[role_of(request)]())
+        outcome = trial.run()
         self.assertEqual(
-            (outcome.kind, engine.voice.server.roles),
+            (outcome.kind, trial.roles),
             ("completed", ["planner", "executor", "executor", "verifier"]),
         )
-        self.assertIn(("button", "left", True), engine.eyes.desktop.inputs)
+        self.assertIn(("button", "left", True), trial.inputs)
 
     def test_evidence_below_the_least_length_does_not_complete(self) -> None:
-        engine, state = self.engine(
+        trial = self.trial(
             lambda r: (
                 PLAN
                 if role_of(r) == "planner"
@@ -40,28 +53,28 @@ class Completing(EngineCase):
             ),
             max_steps=5,
         )
-        self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
-        self.assertNotIn("verifier", engine.voice.server.roles)
-        self.assertIn("Evidence has 4 characters", state.memory.active_history[0].result)
+        self.assertEqual(trial.run().kind, "max_steps")
+        self.assertNotIn("verifier", trial.roles)
+        self.assertIn("Evidence has 4 characters", trial.history[0].result)
 
     def test_a_completion_that_a_fresh_look_does_not_confirm_goes_back_to_the_planner(self) -> None:
         for answer in ("NO: the file is not saved", "", "I think so", "The answer is YES"):
             with self.subTest(answer=answer):
                 answers = {"planner": PLAN, "verifier": text(answer)}
                 answers["executor"] = call("report_mission_complete", evidence=PROOF)
-                engine, state = self.engine(lambda r, a=answers: a[role_of(r)], max_steps=3)
-                self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
+                trial = self.trial(lambda r, a=answers: a[role_of(r)], max_steps=3)
+                self.assertEqual(trial.run().kind, "max_steps")
                 asked = 1 if answer.startswith("NO") else 2  # what decides nothing is asked again
                 self.assertEqual(
-                    engine.voice.server.roles,
+                    trial.roles,
                     ["planner", "executor", *["verifier"] * asked, "planner"],
                 )
-                self.assertIn("not confirmed", user_text(engine.voice.server.requests[-1]))
+                self.assertIn("not confirmed", user_text(trial.requests[-1]))
 
     def test_verification_can_be_switched_off(self) -> None:
         answers = {"planner": PLAN, "executor": call("report_mission_complete", evidence=PROOF)}
-        engine, state = self.engine(lambda r: answers[role_of(r)], verify_completion=False)
-        self.assertTrue(agent.run_agent(engine, state).kind == "completed")
+        trial = self.trial(lambda r: answers[role_of(r)], verify_completion=False)
+        self.assertTrue(trial.run().kind == "completed")
 
     def test_the_commander_profile_speaks_its_own_vocabulary(self) -> None:
         acts = iter([call("press_key", key="ctrl+s", justification="save")])
@@ -70,10 +83,10 @@ class Completing(EngineCase):
         }
         answers |= {"verifier": lambda: text("yes, saved")}
         answers["executor"] = lambda: next(acts, call("report_completion", evidence=PROOF))
-        engine, state = self.engine(lambda r: answers[role_of(r)](), profile="commander")
-        self.assertTrue(agent.run_agent(engine, state).kind == "completed")
-        self.assertEqual(state.execution_instructions, "Save.")
-        self.assertIn(("key", "s", True), engine.eyes.desktop.inputs)
+        trial = self.trial(lambda r: answers[role_of(r)](), profile="commander")
+        self.assertTrue(trial.run().kind == "completed")
+        self.assertEqual(trial.state.execution_instructions, "Save.")
+        self.assertIn(("key", "s", True), trial.inputs)
 
 
 class Requests(unittest.TestCase):
@@ -97,24 +110,26 @@ class Requests(unittest.TestCase):
 
 
 class OneCallATurn(EngineCase):
+    base = FEWER_REQUESTS
+
     def test_of_several_calls_the_first_is_carried_out_and_the_model_is_told(self) -> None:
         double = call("click_screen_element", element_name="a", position=[100, 100])
         double["tool_calls"] += call("type_text_input", text="never typed")["tool_calls"]
-        engine, state = self.engine(
-            lambda r: PLAN if role_of(r) == "planner" else double, max_steps=3
-        )
-        agent.run_agent(engine, state)
-        self.assertNotIn(("text", "never typed"), engine.eyes.desktop.inputs)
+        trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else double, max_steps=3)
+        trial.run()
+        self.assertNotIn(("text", "never typed"), trial.inputs)
         self.assertIn(
             "1 further calls in the reply were not carried out",
-            user_text(engine.voice.server.requests[-1]),
+            user_text(trial.requests[-1]),
         )
 
 
 class Reviewing(EngineCase):
+    base = FEWER_REQUESTS
+
     def test_the_planner_reviews_after_every_interval_of_executor_turns(self) -> None:
         places = itertools.count()
-        engine, state = self.engine(
+        trial = self.trial(
             lambda r: (
                 PLAN
                 if role_of(r) == "planner"
@@ -123,9 +138,9 @@ class Reviewing(EngineCase):
             max_steps=17,
             memory_compression_threshold=100,
         )
-        agent.run_agent(engine, state)
+        trial.run()
         self.assertEqual(
-            "".join(role[0] for role in engine.voice.server.roles),
+            "".join(role[0] for role in trial.roles),
             "p" + "e" * 7 + "p" + "e" * 7 + "p",
         )
 
@@ -143,25 +158,21 @@ class Reviewing(EngineCase):
                 report = call(
                     "report_goal_status", goal_identifier="1", completion_status=status, evidence=""
                 )
-                engine, state = self.engine(
+                trial = self.trial(
                     lambda r, a=report: PLAN if role_of(r) == "planner" else a, max_steps=4
                 )
-                agent.run_agent(engine, state)
-                self.assertEqual("".join(role[0] for role in engine.voice.server.roles), wanted)
+                trial.run()
+                self.assertEqual("".join(role[0] for role in trial.roles), wanted)
 
     def test_a_planner_that_says_nothing_usable_does_not_stop_the_executor(self) -> None:
-        engine, state = self.engine(lambda r: text("Let me think about it."), max_steps=2)
-        agent.run_agent(engine, state)
-        self.assertEqual(engine.voice.server.roles[:3], ["planner", "planner", "executor"])
-        self.assertIn(
-            "Carry out the task: Press the button", user_text(engine.voice.server.requests[2])
-        )
+        trial = self.trial(lambda r: text("Let me think about it."), max_steps=2)
+        trial.run()
+        self.assertEqual(trial.roles[:3], ["planner", "planner", "executor"])
+        self.assertIn("Carry out the task: Press the button", user_text(trial.requests[2]))
 
 
 class Archiving(EngineCase):
-    def run_with_planner(
-        self, planner: Any, turns: int = 40
-    ) -> tuple[agent.Engine, agent.AgentState]:
+    def run_with_planner(self, planner: Any, turns: int = 40) -> tuple[Trial, agent.AgentState]:
         places = itertools.count()
 
         def decide(request: dict[str, Any]) -> dict[str, Any]:
@@ -169,9 +180,9 @@ class Archiving(EngineCase):
                 return planner(request)
             return call("click_screen_element", element_name="x", position=[next(places), 7])
 
-        engine, state = self.engine(decide, max_steps=turns)
-        agent.run_agent(engine, state)
-        return engine, state
+        trial = self.trial(decide, max_steps=turns)
+        trial.run()
+        return trial, trial.state
 
     def test_archiving_due_is_asked_for_and_done_as_the_planner_says(self) -> None:
         archive = call(
@@ -180,21 +191,19 @@ class Archiving(EngineCase):
             patterns_detected="none",
             archived_turns=[2, 3, 4],
         )
-        _, state = self.run_with_planner(
+        trial, _ = self.run_with_planner(
             lambda r: archive if "ARCHIVE_NOW" in user_text(r) else PLAN, 20
         )
-        first = state.memory.all_snapshots[0]
+        first = trial.state.memory.all_snapshots[0]
         self.assertEqual(
             (first.summary, first.patterns, first.archived_count), ("Clicked.", "none", 3)
         )
 
     def test_a_planner_that_never_archives_cannot_keep_memory_full(self) -> None:
-        engine, state = self.run_with_planner(lambda r: PLAN)
-        self.assertGreaterEqual(len(state.memory.all_snapshots), 2)
-        self.assertLessEqual(
-            len(state.memory.active_history), engine.config.memory_compression_threshold
-        )
-        self.assertLessEqual(longest_run(engine.voice.server.roles, "planner"), 1)
+        trial, state = self.run_with_planner(lambda r: PLAN)
+        self.assertGreaterEqual(len(trial.state.memory.all_snapshots), 2)
+        self.assertLessEqual(len(trial.history), trial.config.memory_compression_threshold)
+        self.assertLessEqual(longest_run(trial.roles, "planner"), 1)
 
     def test_archiving_turns_that_do_not_exist_is_made_good_by_the_program(self) -> None:
         nonsense = call(
@@ -203,59 +212,55 @@ class Archiving(EngineCase):
             patterns_detected="",
             archived_turns=[998, 999],
         )
-        engine, state = self.run_with_planner(
+        trial, state = self.run_with_planner(
             lambda r: nonsense if "ARCHIVE_NOW" in user_text(r) else PLAN
         )
-        self.assertLess(
-            len(state.memory.active_history), engine.config.memory_compression_threshold
-        )
+        self.assertLess(len(trial.history), trial.config.memory_compression_threshold)
 
     def test_a_planner_that_only_ever_archives_still_lets_the_executor_work(self) -> None:
         archive = call(
             "archive_completed_actions", summary="s", patterns_detected="", archived_turns=[1]
         )
-        engine, _ = self.run_with_planner(lambda r: archive, 12)
-        self.assertLessEqual(longest_run(engine.voice.server.roles, "planner"), 2)
-        self.assertIn("executor", engine.voice.server.roles)
+        trial, _ = self.run_with_planner(lambda r: archive, 12)
+        self.assertLessEqual(longest_run(trial.roles, "planner"), 2)
+        self.assertIn("executor", trial.roles)
 
 
 class Ending(EngineCase):
+    base = FEWER_REQUESTS
+
     def test_a_server_that_only_talks_ends_as_stuck_without_touching_the_desktop(self) -> None:
-        engine, state = self.engine(lambda r: text("I would click the button now."))
-        outcome = agent.run_agent(engine, state)
-        self.assertEqual((outcome.kind, engine.eyes.desktop.inputs), ("stuck", []))
-        self.assertLess(state.turn, engine.config.max_steps)
+        trial = self.trial(lambda r: text("I would click the button now."))
+        outcome = trial.run()
+        self.assertEqual((outcome.kind, trial.inputs), ("stuck", []))
+        self.assertLess(trial.state.turn, trial.config.max_steps)
 
     def test_an_executor_turn_without_a_call_costs_at_most_two_corrections(self) -> None:
-        engine, state = self.engine(
-            lambda r: PLAN if role_of(r) == "planner" else text("hm"), max_steps=2
-        )
-        agent.run_agent(engine, state)
-        self.assertEqual(engine.voice.server.roles, ["planner", "executor", "executor", "executor"])
-        first, *later = [r["messages"] for r in engine.voice.server.requests[1:]]
+        trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else text("hm"), max_steps=2)
+        trial.run()
+        self.assertEqual(trial.roles, ["planner", "executor", "executor", "executor"])
+        first, *later = [r["messages"] for r in trial.requests[1:]]
         for messages in later:
             self.assertEqual(messages[: len(first)], first)
             self.assertNotIn("hm", str(messages[len(first) :]))
 
     def test_clicking_a_dead_spot_for_ever_escalates_step_by_step_and_ends_as_stuck(self) -> None:
         dead = call("click_screen_element", element_name="x", position=[500, 500])
-        engine, state = self.engine(lambda r: PLAN if role_of(r) == "planner" else dead)
-        engine.eyes.desktop.dead = True
-        outcome = agent.run_agent(engine, state)
+        trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else dead)
+        trial.desktop.dead = True
+        outcome = trial.run()
         self.assertEqual(outcome.kind, "stuck")
         told = [
             n
-            for n, r in enumerate(engine.voice.server.requests)
+            for n, r in enumerate(trial.requests)
             if "made no progress; do something" in user_text(r)
         ]
-        reviews = [n for n, role in enumerate(engine.voice.server.roles) if role == "planner"]
-        recovery = next(
-            n for n, r in enumerate(self.records(engine, "intent")) if r["tool"] == "recover"
-        )
+        reviews = [n for n, role in enumerate(trial.roles) if role == "planner"]
+        recovery = next(n for n, r in enumerate(trial.records("intent")) if r["tool"] == "recover")
         self.assertLess(told[0], reviews[1])
-        self.assertGreaterEqual(recovery, engine.config.stall_recover)
-        self.assertIn(("key", "escape", True), engine.eyes.desktop.inputs)
-        self.assertIn("screen did not change", user_text(engine.voice.server.requests[-1]))
+        self.assertGreaterEqual(recovery, trial.config.stall_recover)
+        self.assertIn(("key", "escape", True), trial.inputs)
+        self.assertIn("screen did not change", user_text(trial.requests[-1]))
 
     def test_two_dead_spots_by_turns_are_recognised_as_a_loop_although_the_screen_changes(
         self,
@@ -270,11 +275,11 @@ class Ending(EngineCase):
                 else call("click_screen_element", element_name="x", position=place)
             )
 
-        engine, state = self.engine(decide, enable_loop_recovery=False)
-        engine.eyes.desktop.glance = lambda a, w, h: (  # type: ignore[method-assign]
-            bytes([200 if engine.eyes.desktop.place.x > 30 else 50]) * (w * h * 4 - 4) + b"\1\2\3\4"
+        trial = self.trial(decide, enable_loop_recovery=False)
+        trial.desktop.glance = lambda a, w, h: (  # type: ignore[method-assign]
+            bytes([200 if trial.desktop.place.x > 30 else 50]) * (w * h * 4 - 4) + b"\1\2\3\4"
         )
-        self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
+        self.assertEqual(trial.run().kind, "stuck")
 
     def test_recovery_respects_its_cooldown_and_its_switch(self) -> None:
         dead = call("click_screen_element", element_name="x", position=[500, 500])
@@ -285,37 +290,31 @@ class Ending(EngineCase):
                 "loop_recovery_cooldown": 6,
                 "enable_loop_recovery": enabled,
             }
-            engine, state = self.engine(
-                lambda r: PLAN if role_of(r) == "planner" else dead, **settings
-            )
-            engine.eyes.desktop.dead = True
-            agent.run_agent(engine, state)
-            self.assertEqual(
-                sum(r["tool"] == "recover" for r in self.records(engine, "intent")), wanted
-            )
+            trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else dead, **settings)
+            trial.desktop.dead = True
+            trial.run()
+            self.assertEqual(sum(r["tool"] == "recover" for r in trial.records("intent")), wanted)
 
     def test_a_stop_ends_the_run_at_once_with_nothing_held(self) -> None:
-        engine, state = self.engine(lambda r: PLAN)
-        engine.actuator.stop.set("test")
+        trial = self.trial(lambda r: PLAN)
+        trial.stop.set("test")
         with self.assertRaises(agent.Stopped):
-            agent.run_agent(engine, state)
-        self.assertEqual(engine.eyes.desktop.inputs, [])
+            trial.run()
+        self.assertEqual(trial.inputs, [])
 
     def test_random_replies_always_end_and_the_planner_never_speaks_three_times_in_a_row(
         self,
     ) -> None:
         for seed in range(sample(20, 2)):
             rng = random.Random(seed)
-            engine, state = self.engine(lambda r, g=rng: random_message(g, r), max_steps=40)
-            engine.eyes.desktop.dead = rng.random() < 0.5
-            outcome = agent.run_agent(engine, state)
+            trial = self.trial(lambda r, g=rng: random_message(g, r), max_steps=40)
+            trial.desktop.dead = rng.random() < 0.5
+            outcome = trial.run()
             self.assertIn(outcome.kind, ("completed", "stuck", "max_steps"))
-            self.assertLessEqual(state.turn, 40)
-            self.assertLessEqual(
-                longest_run(engine.voice.server.roles, "planner"), 2, f"seed {seed}"
-            )
-            self.assertLessEqual(len(engine.voice.server.requests), 40 * 4)
-            held = [i for i in engine.eyes.desktop.inputs if i[0] in ("button", "key")]
+            self.assertLessEqual(trial.state.turn, 40)
+            self.assertLessEqual(longest_run(trial.roles, "planner"), 2, f"seed {seed}")
+            self.assertLessEqual(len(trial.requests), 40 * 4)
+            held = [i for i in trial.inputs if i[0] in ("button", "key")]
             self.assertEqual(sum(1 if i[2] else -1 for i in held), 0)
 
 
@@ -366,35 +365,33 @@ class Prefix(EngineCase):
                 "content": "OBS: x " * 30,
             }
 
-        engine, state = self.engine(decide, max_steps=30)
-        agent.run_agent(engine, state)
-        acting = [r for r in engine.voice.server.requests if role_of(r) == "executor"]
+        trial = self.trial(decide, max_steps=30)
+        trial.run()
+        acting = [r for r in trial.requests if role_of(r) == "executor"]
         shares = [reused(*pair) for pair in itertools.pairwise(acting)]
         self.assertGreater(len(shares), 15)
         self.assertGreaterEqual(sorted(shares)[len(shares) // 2], 0.45)
 
     def test_system_prompt_and_tools_never_change_during_a_run(self) -> None:
-        engine, state = self.engine(
+        trial = self.trial(
             lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=12
         )
-        agent.run_agent(engine, state)
+        trial.run()
         fixed = {
-            str((r["messages"][0], r["tools"]))
-            for r in engine.voice.server.requests
-            if role_of(r) == "executor"
+            str((r["messages"][0], r["tools"])) for r in trial.requests if role_of(r) == "executor"
         }
         self.assertEqual(len(fixed), 1)
 
     def test_the_image_stands_where_the_setting_says_and_only_once(self) -> None:
         places = {"late": ["text", "image_url", "text"], "first": ["image_url", "text"]}
         for place, wanted in places.items():
-            engine, state = self.engine(
+            trial = self.trial(
                 lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"),
                 max_steps=6,
                 image_place=place,
             )
-            agent.run_agent(engine, state)
-            for request in engine.voice.server.requests:
+            trial.run()
+            for request in trial.requests:
                 if role_of(request) == "executor":
                     content = request["messages"][1]["content"]
                     self.assertEqual([part["type"] for part in content], wanted)
@@ -402,31 +399,29 @@ class Prefix(EngineCase):
 
 class TurnFiles(EngineCase):
     def test_each_act_has_its_intent_before_and_its_result_after_it_in_the_journal(self) -> None:
-        engine, state = self.engine(
+        trial = self.trial(
             lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=6
         )
-        agent.run_agent(engine, state)
-        kinds = [r["kind"] for r in self.all_records(engine)]
+        trial.run()
+        kinds = [r["kind"] for r in self.all_records(trial)]
         places = [n for n, kind in enumerate(kinds) if kind == "intent"]
         self.assertTrue(places)
         self.assertTrue(all(kinds[n + 1] == "result" for n in places))
 
-    def all_records(self, engine: agent.Engine) -> list[dict[str, Any]]:
-        lines = (engine.logger.folder / "turns.jsonl").read_text(encoding="utf-8").splitlines()
+    def all_records(self, trial: Trial) -> list[dict[str, Any]]:
+        lines = (trial.folder / "turns.jsonl").read_text(encoding="utf-8").splitlines()
         return [agent.json.loads(line) for line in lines]
 
     def test_no_image_data_enters_a_log(self) -> None:
-        engine, state = self.engine(
+        trial = self.trial(
             lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=4
         )
-        agent.run_agent(engine, state)
-        engine.logger.log("sent data:image/png;base64," + "QUJD" * 400)
+        trial.run()
+        trial.engine.logger.log("sent data:image/png;base64," + "QUJD" * 400)
         for name in ("execution_log.txt", "turns.jsonl"):
-            self.assertNotIn("QUJDQUJD", (engine.logger.folder / name).read_text(encoding="utf-8"))
+            self.assertNotIn("QUJDQUJD", (trial.folder / name).read_text(encoding="utf-8"))
         self.assertTrue(
-            (engine.logger.folder / "screenshots" / "turn_0002.png")
-            .read_bytes()
-            .startswith(b"\x89PNG")
+            (trial.folder / "screenshots" / "turn_0002.png").read_bytes().startswith(b"\x89PNG")
         )
 
 

@@ -197,6 +197,35 @@ class WrongUse(CommandLineCase):
         (self.folder / "dumps").write_text("a file")
         self.assertIn("cannot be used for runs", self.one_line("--demo"))
 
+    def test_a_bare_word_that_is_an_option_is_answered_with_it(self) -> None:
+        for word, option in (
+            *(
+                (word, f"--{word}")
+                for word in ("check", "help", "demo", "settings", "runs", "stats")
+            ),
+            ("/?", "--help"),
+            (" Check ", "--check"),
+        ):
+            self.assertIn(f"did you mean {option}?", self.one_line(word))
+        self.assertIn("--help lists all", self.one_line("-?"))
+
+    def test_blanks_around_a_setting_say_nothing(self) -> None:
+        code, _, err = self.main("--demo", "--max-steps", "1", "--set", "confirm = never ")
+        self.assertEqual((code, err, self.records()[0]["config"]["confirm"]), (1, "", "never"))
+
+    def test_a_secret_is_gone_from_the_environment_once_it_is_read(self) -> None:
+        seen: list[bool] = []
+        capture = agent.DemoDesktop.capture
+
+        def looking(desktop: agent.DemoDesktop, *given: Any) -> agent.Frame:
+            seen.append("PIN" in os.environ or "LMSTUDIO_API_KEY" in os.environ)
+            return capture(desktop, *given)
+
+        secrets = {"PIN": "4711-0815", "LMSTUDIO_API_KEY": "sk-0123456789"}
+        with mock.patch.object(agent.DemoDesktop, "capture", looking):
+            self.main("--demo", "--max-steps", "2", "--secret", "PIN", environ=secrets)
+        self.assertIs(seen[-1], False)
+
     def test_an_unknown_option_or_profile_exits_with_2(self) -> None:
         self.assertEqual(self.main("--nonsense")[0], 2)
         self.assertEqual(self.main("--profile", "nobody")[0], 2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
-import os
 import sys
 import unittest
 from pathlib import Path
@@ -24,27 +23,23 @@ class TwoThingsToDo(CommandLineCase):
             ["note", "--check"],
             ["note", "--runs"],
             ["--scenario", "web-chat", "--check"],
-            ["--check", "--bench"],
             ["--check", "--runs"],
-            ["--bench", "--resume"],
+            ["--check", "--resume"],
             ["--resume", "1", "--replay", "1"],
             ["--replay", "1", "--stats", "1"],
-            ["--resume", "--save-script", "1"],
+            ["--resume", "--runs"],
         ):
             code, out, err = self.main("--demo", *words)
             self.assertEqual((code, out), (2, ""), words)
             self.assertIn("are two things to do; leave out one of them.", err)
 
     def test_what_is_told_may_stand_together(self) -> None:
-        code, out, err = self.main("--runs", "--bench", "--compare", "1")
-        self.assertEqual(code, 2)
-        self.assertIn("no result of --bench", err)
         self.assertEqual(self.main("note", "--settings", "max")[0], 0)
 
 
 class Names(CommandLineCase):
     def test_a_name_that_is_too_long_is_refused_in_one_sentence(self) -> None:
-        for words in (["--stats", LONG], ["--compare", LONG], ["--resume", LONG]):
+        for words in (["--stats", LONG], ["--resume", LONG]):
             code, _, err = self.main(*words)
             self.assertEqual((code, err.count("\n")), (2, 1), err)
 
@@ -52,34 +47,21 @@ class Names(CommandLineCase):
         code, _, err = self.main("--demo", "--set", "dump_dir=a\0b")
         self.assertEqual((code, err.count("\n")), (2, 1), err)
         with self.assertRaisesRegex(agent.ConfigError, "choose another with --set dump_dir=FOLDER"):
-            agent.bench_folder(Path("a\0b"), {})
+            agent.ExecutionLogger("a\0b")
 
     def test_a_folder_on_a_drive_that_is_gone_is_told_in_one_sentence(self) -> None:
         gone = OSError(errno.EIO, "The network name is no longer available")
-        for words in (["--runs"], ["--stats", "1"], ["--compare", "1"]):
+        for words in (["--runs"], ["--stats", "1"]):
             with mock.patch.object(Path, "glob", side_effect=gone):
                 code, _, err = self.main(*words)
             self.assertEqual((code, err.count("\n")), (2, 1), err)
             self.assertIn("no longer available", err)
 
     def test_an_empty_text_as_of_an_unset_variable_is_refused(self) -> None:
-        for option in ("profile", "config", "scenario", "scenario-file", "replay", "stats"):
+        for option in ("profile", "config", "scenario", "replay", "stats"):
             code, _, err = self.main("--demo", f"--{option}", "")
             self.assertEqual(code, 2)
             self.assertIn(f"--{option} is given an empty text", err)
-
-    def test_a_script_needs_a_name_and_the_folder_one_stands_in_gives_one(self) -> None:
-        self.main("--demo")
-        for name in (".", "", "..", LONG):
-            code, _, err = self.main("--save-script", "1", name)
-            self.assertEqual((code, err.count("\n")), (2, 1), err)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(self.run_folder())
-        code, out, err = self.main("--save-script", ".")
-        os.chdir(before)
-        self.assertEqual((code, err), (0, ""))
-        self.assertTrue((self.folder / "dumps" / "run_0001.py").is_file(), out)
 
 
 class Consoles(CommandLineCase):

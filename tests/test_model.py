@@ -132,7 +132,7 @@ FAULTS = (
         4,
         "broke off",
     ),
-    Fault("oversized", answer(200, b" " * (agent.ANSWER_BYTES_MOST + 1)), "not_json", 2, "2 MB"),
+    Fault("oversized", answer(200, b" " * ((2 << 20) + 1)), "not_json", 2, "2 MB"),
     Fault(
         "oversized in chunks",
         raw(
@@ -575,6 +575,39 @@ class ExchangeTests(unittest.TestCase):
         self.assertEqual((got.finish_reason, got.model, got.tries), ("stop", "other", 1))
         self.assertEqual(got.usage, agent.Usage(3880, 20, 165))
 
+    def test_a_reply_is_cut_at_64_kb_whatever_the_server_sends(self) -> None:
+        long = "The window is open. " * 100_000
+        arguments = {"name": "type_text", "arguments": {"text": long}}
+        for sent, begins in (
+            ({"content": long}, {"content": long[:40_000]}),
+            ({"content": [{"type": "text", "text": long}]}, {"content": long[:40_000]}),
+            ({"content": "", "reasoning_content": long}, {"reasoning_content": long[:40_000]}),
+            ({"content": "", "reasoning": long}, {"reasoning": long[:40_000]}),
+            ({"content": "kept", "tool_calls": [{"function": arguments}]}, {"content": "kept"}),
+            ({"content": "kept", "function_call": arguments}, {"content": "kept"}),
+            ({"content": "kept", "tool_calls": [{}] * 300_000}, {"content": "kept"}),
+            ({"content": "kept", "other": [long]}, {"content": "kept"}),
+        ):
+            choices = [{"message": sent, "finish_reason": "stop"}]
+            with (
+                self.subTest(list(sent)),
+                ScriptedServer(answer(200, reply(choices=choices))) as server,
+            ):
+                got = model_server(server.url).complete(b"{}")
+                self.assertLess(len(json.dumps(got.message)), 66_000)
+                self.assertLess(len("\n".join(agent.reply_lines(got.message))), 66_000)
+                self.assertLessEqual(len(got.message["tool_calls"]), 16)
+                self.assertEqual(got.finish_reason, "length")
+                for name, front in begins.items():
+                    self.assertTrue(got.message[name].startswith(front))
+
+    def test_a_short_reply_with_hundreds_of_calls_keeps_the_first_few(self) -> None:
+        calls = [{"id": str(number), "function": {"name": "wait"}} for number in range(500)]
+        choices = [{"message": {"content": "", "tool_calls": calls}, "finish_reason": "stop"}]
+        with ScriptedServer(answer(200, reply(choices=choices))) as server:
+            got = model_server(server.url).complete(b"{}")
+        self.assertEqual(got.message["tool_calls"], calls[:16])
+
     def test_odd_but_usable_replies_pass(self) -> None:
         odd = {
             "BOM": (b"\xef\xbb\xbf" + json.dumps(reply()).encode(), agent.Usage(3880, 20)),
@@ -925,10 +958,10 @@ NOT_FOUND = (
     (
         "configured one is text only",
         "/api/v1/models",
-        {"models": [native(WANTED, False, 1)]},
+        {"models": [native("qwen/qwen3-vl-8b", True, 1), native(WANTED, False, 1)]},
         LMS_OTHER,
         "no_vision",
-        WANTED,
+        f"{WANTED} reads text only",
     ),
     (
         "only a text model is loaded",
@@ -964,19 +997,42 @@ class DiscoveryTests(unittest.TestCase):
     def test_the_model_is_found_on_every_kind_of_server(self) -> None:
         for name, path, page, other, info, note in FOUND:
             with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
-                client = model_server(server.url, lmstudio_model=WANTED)
+                is_there = "using" not in note
+                client = model_server(server.url, lmstudio_model=WANTED if is_there else "")
                 got = client.discover()
                 self.assertEqual(replace(got, note=""), info)
-                self.assertIn(note, got.note)
-                self.assertEqual(bool(note), bool(got.note))
+                if is_there:
+                    self.assertIn(note, got.note)
+                    self.assertEqual(bool(note), bool(got.note))
                 self.assertIs(client.info, got)
                 asked = [request.split(b" ")[1].decode() for request in server.requests]
                 order = ["/api/v1/models", "/api/v0/models", "/v1/models"]
                 self.assertEqual(list(dict.fromkeys(asked)), order[: order.index(path) + 1])
 
+    def test_a_named_model_that_is_not_there_is_refused_with_the_list(self) -> None:
+        rows = [row for row in FOUND if "using" in row[-1]]
+        for name, path, page, other, info, _ in rows:
+            with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
+                with self.assertRaises(agent.ModelError) as caught:
+                    model_server(server.url, lmstudio_model=WANTED).discover()
+                self.assertEqual(
+                    (caught.exception.kind, caught.exception.exit_code), ("no_model", 3)
+                )
+                self.assertIn(f"has no model {WANTED}; choose one: ", str(caught.exception))
+                self.assertIn(f"--model {info.name}", str(caught.exception))
+        self.assertEqual(len(rows), 4)
+
+    def test_another_model_stands_in_for_a_profile_s_own(self) -> None:
+        _, path, page, other, info, _ = next(row for row in FOUND if "using" in row[-1])
+        with RoutedServer({path: http(200, page)}, other) as server:
+            client = model_server(server.url, lmstudio_model=WANTED)
+            client.profile_model = WANTED
+            self.assertEqual(client.discover().name, info.name)
+            self.assertIn("is not there; using", client.info.note)
+
     def test_a_model_that_cannot_be_used_is_said_with_the_remedy(self) -> None:
         for name, path, page, other, kind, words in NOT_FOUND:
-            wanted = WANTED if words.startswith("reads") else ""
+            wanted = WANTED if name.startswith("configured") else ""
             with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
                 with self.assertRaises(agent.ModelError) as caught:
                     model_server(server.url, lmstudio_model=wanted).discover()

@@ -16,7 +16,7 @@ from unittest import mock
 import agent
 from agent import Coordinate, Program, Rect, ToolCall
 from tests.fakes import Foreground, windows_desktop
-from tests.scripted import PLAN, EngineCase, PlainDesktop, call, role_of, user_text
+from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, PlainDesktop, call, role_of, user_text
 from tests.test_actuator import Stage
 
 MENU = "C:\\Menu\\"
@@ -49,13 +49,20 @@ def stage(**world: Any) -> Stage:
     return made
 
 
-def opened(made: Stage, name: str) -> agent.Performed:
+def opened(made: Stage, name: str) -> Any:
     return made.actuator.perform(act("open_app", name=name), made.look())
 
 
 class NamesOfPrograms(unittest.TestCase):
     def found(self, name: str) -> str:
-        return agent.find_program(name, PROGRAMS).path
+        made = stage()
+        made.desktop._programs = PROGRAMS
+        made.actuator.confirm = lambda question: True
+        performed = opened(made, name)
+        if performed.refused:
+            raise agent.ToolError(performed.result, performed.refused)
+        (started,) = made.world.programs_opened
+        return started
 
     def test_a_name_is_found_whatever_its_case_accents_and_ending(self) -> None:
         for name in ("notepad", "NOTEPAD", "Notepad.exe", "  Notepad "):
@@ -84,9 +91,9 @@ class NamesOfPrograms(unittest.TestCase):
 
     def test_at_most_eight_candidates_are_listed_each_on_one_line(self) -> None:
         many = [Program(f"tool {n}\n" + "x" * 99, str(n)) for n in range(30)]
-        with self.assertRaises(agent.ToolError) as caught:
-            agent.find_program("tool", many)
-        said = str(caught.exception)
+        made = stage()
+        made.desktop._programs = many
+        said = opened(made, "tool").result
         self.assertEqual(said.count("tool "), 8)
         self.assertLess(len(said), 600)
         self.assertNotIn("\n", said)
@@ -140,6 +147,12 @@ class OpenApp(unittest.TestCase):
             performed = opened(made, "notepad")
         self.assertEqual(returned, [])
         self.assertIn("no window of it is in front", performed.result)
+
+    def test_one_that_windows_does_not_start_is_not_called_opened(self) -> None:
+        for answer, begins in ((0, False), (5, False), (32, False), (33, True)):
+            made = stage()
+            made.world.shell_answer = answer
+            self.assertEqual(opened(made, "notepad").result.startswith("Opened"), begins, answer)
 
     def test_a_program_without_a_window_is_waited_for_ten_seconds(self) -> None:
         made = stage()
@@ -219,7 +232,7 @@ class OpenApp(unittest.TestCase):
         self.assertEqual(world.programs_opened, [])
 
 
-def focused(made: Stage, title: str) -> agent.Performed:
+def focused(made: Stage, title: str) -> Any:
     return made.actuator.perform(act("focus_window", title=title), made.look())
 
 
@@ -268,11 +281,11 @@ class FocusWindow(unittest.TestCase):
             self.assertIn(listed, performed.result)
 
     def test_at_most_twelve_titles_are_told_each_cut_and_on_one_line(self) -> None:
-        windows = [agent.Window(n, f"{n}\n" + "x" * 500) for n in range(30)]
-        told = agent.windows_text(windows)
-        self.assertEqual(told.count(";"), 11)
+        self.world.others = [Foreground(f"{n}\n" + "x" * 500, handle=90 + n) for n in range(30)]
+        told = focused(self.made, "no such title").result
+        self.assertEqual(told.count('"; "'), 11)
         self.assertNotIn("\n", told)
-        self.assertLess(len(told), 12 * 46)
+        self.assertLess(len(told), 12 * 60)
 
     def test_a_window_in_front_that_keeps_the_keyboard_gives_it_to_an_attached_thread(self) -> None:
         self.world.keeps_front = True
@@ -316,7 +329,7 @@ class FocusWindow(unittest.TestCase):
 
 class ToldOfWindows(EngineCase):
     def asked(self, **settings: Any) -> str:
-        engine, state = self.engine(
+        trial = self.trial(
             lambda request: (
                 PLAN if role_of(request) == "planner" else call("press_keyboard_key", key="a")
             ),
@@ -324,16 +337,16 @@ class ToldOfWindows(EngineCase):
             **settings,
         )
         others = [agent.Window(2, "Second [x]\nline", "two.exe")]
-        engine.eyes.desktop.windows = lambda: [engine.eyes.desktop.foreground(), *others]
-        agent.run_agent(engine, state)
-        requests = engine.voice.server.requests
+        trial.desktop.windows = lambda: [trial.desktop.foreground(), *others]
+        trial.run()
+        requests = trial.requests
         return next(user_text(r) for r in requests if role_of(r) == "executor")
 
     def test_the_executor_is_told_of_the_windows_behind_the_one_in_front(self) -> None:
         self.assertIn('BEHIND IT: "Second [x] line"', self.asked())
 
-    def test_without_the_extra_tools_it_is_not(self) -> None:
-        self.assertNotIn("BEHIND", self.asked(extra_tools=False))
+    def test_as_described_it_is_not(self) -> None:
+        self.assertNotIn("BEHIND", self.asked(described=True))
 
 
 class Form(PlainDesktop):
@@ -374,21 +387,19 @@ class Form(PlainDesktop):
 
 
 class SeveralSteps(EngineCase):
-    def perform(self, tool: str, opens_at: str = "", **arguments: Any) -> agent.Deed:
+    def perform(self, tool: str, opens_at: str = "", **arguments: Any) -> Any:
         settings = arguments.pop("settings", {})
-        self.made, state = self.engine(lambda request: PLAN, **settings)
+        self.made = self.trial(lambda request: PLAN, **settings)
         self.desktop = Form(self.made.clock)
         self.desktop.opens_at = opens_at
-        self.made.eyes.desktop = self.made.actuator.desktop = self.desktop
-        look = self.made.eyes.look(1)
+        self.made.desktop = self.desktop
+        look = self.made.look(1)
         return self.made.perform(act(tool, **arguments), look, 1)
 
     def test_a_text_is_typed_into_a_field_in_place_of_what_it_held_and_entered(self) -> None:
         deed = self.perform("type_text", text="abc", position=[500, 500], clear=True, submit=True)
         self.assertEqual(self.desktop.done(), ["click", "ctrl", "a", "abc", "enter"])
-        self.assertEqual(
-            self.desktop.place, agent.to_point(Coordinate(500, 500), Rect(0, 0, 64, 36))
-        )
+        self.assertEqual(self.desktop.place, (32, 18))
         self.assertEqual((deed.refused, deed.changed), ("", True))
         self.assertEqual(
             deed.result, "Clicked: text field; Pressed key: ctrl+a; Typed: abc; Pressed key: enter"
@@ -454,12 +465,12 @@ class SeveralSteps(EngineCase):
             ("format c:", "not_allowed"),
             ("mystery", "not_allowed"),
         ):
-            self.made, _ = self.engine(lambda request: PLAN)
+            self.made = self.trial(lambda request: PLAN)
             self.desktop = Form(self.made.clock)
             self.desktop.foreground = run_dialog  # type: ignore[method-assign]
-            self.made.eyes.desktop = self.made.actuator.desktop = self.desktop
+            self.made.desktop = self.desktop
             typed = act("type_text", text=text, clear=True, submit=True)
-            deed = self.made.perform(typed, self.made.eyes.look(1), 1)
+            deed = self.made.perform(typed, self.made.look(1), 1)
             self.assertEqual(deed.refused, refused, text)
             self.assertEqual("enter" in self.desktop.done(), not refused)
 
@@ -488,13 +499,13 @@ class SeveralSteps(EngineCase):
 
     def test_the_journal_has_what_was_given_and_a_recording_repeats_it(self) -> None:
         self.perform("type_text", text="abc", position=[500, 500], submit=True)
-        intent = self.records(self.made, "intent")[0]
+        intent = self.made.records("intent")[0]
         self.assertEqual(
             intent["args"],
             {"text": "abc", "position": {"x": 500, "y": 500}, "submit": True, "reasoning": ""},
         )
-        recording = agent.recording_of(self.made.logger.folder)
-        (again,) = recording.acts()
+        recording = agent.recording_of(self.made.folder)
+        (again,) = recording.steps
         self.assertEqual(
             again.act.args, agent.TypeTextArgs("abc", Coordinate(500, 500), False, True)
         )
@@ -528,11 +539,11 @@ class Turns(EngineCase):
             return next(replies)
 
         turns = len(calls) + 1
-        self.made, self.state = self.engine(decide, max_steps=turns, **settings)
-        self.desktop = self.made.eyes.desktop
+        self.made = self.trial(decide, max_steps=turns, **settings)
+        self.desktop = self.made.desktop
         self.desktop.dead = dead
-        agent.run_agent(self.made, self.state)
-        return [r for r in self.made.voice.server.requests if role_of(r) == "executor"]
+        self.made.run()
+        return [r for r in self.made.requests if role_of(r) == "executor"]
 
     def click(self, x: int, y: int) -> dict[str, Any]:
         return call("click_screen_element", element_name="it", position=[x, y])
@@ -542,15 +553,15 @@ class Waiting(Turns):
     def waited(self, seconds: int, changes_after: float | None) -> tuple[float, str]:
         """How long it waited, and what the model is told."""
         replies = iter([call("wait", seconds=seconds)])
-        engine, state = self.engine(
+        trial = self.trial(
             lambda r: PLAN if role_of(r) == "planner" else next(replies), max_steps=2
         )
         if changes_after is not None:
-            engine.clock.at(changes_after, lambda: engine.eyes.desktop.inputs.append(("other",)))
-        began = engine.clock.now()
-        agent.run_agent(engine, state)
-        self.stalled = state.stalled
-        return engine.clock.now() - began, state.memory.active_history[-1].result
+            trial.clock.at(changes_after, lambda: trial.inputs.append(("other",)))
+        began = trial.clock.now()
+        trial.run()
+        self.stalled = trial.state.stalled
+        return trial.clock.now() - began, trial.history[-1].result
 
     def test_it_waits_as_long_as_it_was_told_to_where_nothing_changes(self) -> None:
         seconds, said = self.waited(20, None)
@@ -571,6 +582,8 @@ class Waiting(Turns):
 
 
 class Zooming(Turns):
+    base = FEWER_REQUESTS
+
     def test_a_place_on_a_closer_picture_is_that_place_of_the_screen(self) -> None:
         requests = self.run_calls(
             call("zoom", position=[750, 250]), self.click(0, 1000), self.click(0, 1000)
@@ -583,7 +596,7 @@ class Zooming(Turns):
 
     def test_the_memory_has_the_place_on_the_whole_screen(self) -> None:
         self.run_calls(call("zoom", position=[750, 250]), self.click(500, 500))
-        shown = self.state.memory.active_history[-1].args
+        shown = self.made.state.memory.active_history[-1].args
         self.assertEqual(shown, '"it" (746, 257)')
 
     def test_each_pixel_of_a_part_can_be_reached_and_none_beside_it(self) -> None:
@@ -597,21 +610,21 @@ class Zooming(Turns):
             self.assertEqual(corners, [part[:2], (part.right - 1, part.bottom - 1)])
 
     def test_the_effect_of_an_act_is_seen_wherever_it_shows(self) -> None:
-        engine, _ = self.engine(lambda request: PLAN, area="0,0,640,360")
-        desktop = engine.eyes.desktop = engine.actuator.desktop = Targets(engine.clock)
+        trial = self.trial(lambda request: PLAN, area="0,0,640,360")
+        desktop = trial.desktop = Targets(trial.clock)
         desktop.target = Rect(20, 20, 40, 40)
         desktop.button = lambda name, down: setattr(desktop, "target", Rect(20, 90, 40, 40))
-        engine.eyes.zoom(agent.Point(600, 300))
-        look = engine.eyes.look(1)
+        trial.zoom(agent.Point(600, 300))
+        look = trial.look(1)
         self.assertFalse(look.frame.area.overlaps(desktop.target))
         clicked = act("click", element_name="it", position=[500, 500])
-        self.assertTrue(engine.perform(clicked, look, 1).changed)
+        self.assertTrue(trial.perform(clicked, look, 1).changed)
 
     def test_rows_that_appear_in_the_programs_own_console_are_no_effect_of_an_act(self) -> None:
         console = Rect(10, 10, 200, 200)
         for new_row, changed in ((Rect(20, 90, 40, 40), False), (Rect(190, 90, 40, 40), True)):
-            engine, _ = self.engine(lambda request: PLAN, area="0,0,640,360")
-            desktop = engine.eyes.desktop = engine.actuator.desktop = Targets(engine.clock)
+            trial = self.trial(lambda request: PLAN, area="0,0,640,360")
+            desktop = trial.desktop = Targets(trial.clock)
             desktop.target = Rect(20, 20, 40, 40)
             own = agent.Window(9, "cmd.exe", "conhost.exe", console, own=True)
             other = desktop.foreground()
@@ -619,9 +632,9 @@ class Zooming(Turns):
                 own if console.contains(point) else other
             )
             desktop.button = lambda name, down, at=desktop, row=new_row: setattr(at, "target", row)
-            look = engine.eyes.look(1)
+            look = trial.look(1)
             clicked = act("click", element_name="it", position=[900, 900])
-            deed = engine.perform(clicked, look, 1)
+            deed = trial.perform(clicked, look, 1)
             self.assertEqual((deed.refused, deed.changed), ("", changed), new_row)
 
     def test_a_click_that_changed_nothing_is_followed_by_a_closer_picture_once(self) -> None:
@@ -630,7 +643,7 @@ class Zooming(Turns):
         closer = ["CLOSER LOOK" in user_text(request) for request in requests]
         self.assertEqual(closer, [False, True, False])
 
-    def test_not_without_the_setting_nor_after_keys_nor_without_the_extra_tools(self) -> None:
+    def test_not_without_the_setting_nor_after_keys(self) -> None:
         clicks = [self.click(500, 500)] * 3
         for settings in ({"auto_zoom": False},):
             requests = self.run_calls(*clicks, dead=True, **settings)
@@ -639,10 +652,10 @@ class Zooming(Turns):
         self.assertNotIn("CLOSER", str(self.run_calls(*keys, dead=True)))
 
     def test_where_a_secret_was_typed_the_picture_stays_whole(self) -> None:
-        engine, _ = self.engine(lambda request: PLAN)
-        engine.eyes.secret_typed(engine.eyes.desktop.foreground())
-        engine.eyes.zoom(agent.Point(9, 9))
-        self.assertIsNone(engine.eyes.look(1).frame.whole)
+        trial = self.trial(lambda request: PLAN)
+        trial.blank()
+        trial.zoom(agent.Point(9, 9))
+        self.assertIsNone(trial.look(1).frame.whole)
 
     def test_keys_reach_the_window_in_front_from_a_closer_picture_of_another_place(self) -> None:
         made = Stage()
@@ -694,8 +707,8 @@ def read_place(frame: agent.Frame, dice: random.Random) -> Coordinate | None:
 class Hits(EngineCase):
     def hits(self, screen: Rect, closely: bool, tries: int = 12) -> int:
         """Of small targets all over a screen, those that are hit."""
-        engine, _ = self.engine(lambda request: PLAN, screen_capture_w=0, screen_capture_h=0)
-        desktop = engine.eyes.desktop = Targets(engine.clock)
+        trial = self.trial(lambda request: PLAN, screen_capture_w=0, screen_capture_h=0)
+        desktop = trial.desktop = Targets(trial.clock)
         dice = random.Random(7)
         desktop.size = screen
         number = 0
@@ -707,10 +720,10 @@ class Hits(EngineCase):
                 side,
                 side,
             )
-            frame = engine.eyes.capture()
+            frame = trial.look().frame
             place = read_place(frame, dice)
             if closely and place:
-                frame = engine.eyes.capture(agent.to_point(place, frame.area))
+                frame = trial.engine.eyes.capture(agent.to_point(place, frame.area))
                 place = read_place(frame, dice)
             number += bool(place and desktop.target.contains(agent.to_point(place, frame.area)))
         return number
@@ -789,11 +802,11 @@ class Offered(EngineCase):
     def shown(self, profile: agent.Profile) -> str:
         return json.dumps([profile.schemas(role) for role in profile.roles.values()])
 
-    def test_planner_and_commander_offer_them_and_without_the_setting_they_do_not(self) -> None:
+    def test_planner_and_commander_offer_them_and_as_described_they_do_not(self) -> None:
         for name in ("planner", "commander"):
             config = agent.load_config({})
             self.assertIn("open_app", self.shown(agent.chosen_profile(name, config)))
-            plain = agent.chosen_profile(name, agent.load_config({"x": {"extra_tools": False}}))
+            plain = agent.chosen_profile(name, agent.load_config({"x": {"described": True}}))
             shown = self.shown(plain)
             for word in ("open_app", "focus_window", '"wait"', "zoom", "submit", "clear", "then"):
                 self.assertNotIn(word, shown)

@@ -22,7 +22,7 @@ CENTRE = (HEIGHT // 4 * moving.WIDTH + moving.WIDTH // 2) * 3
 
 
 def chunks_of(png: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at = len(agent.PNG_SIGNATURE)
+    at = len(b"\x89PNG\r\n\x1a\n")
     while at < len(png):
         length, tag = struct.unpack(">I4s", png[at : at + 8])
         yield tag, png[at + 8 : at + 8 + length]

@@ -1,4 +1,4 @@
-"""A model that is asked in the grammar of its own training: one role, one call a turn, the engine's rules."""
+"""A model that is asked in the grammar of its own training: one role, one call a turn, the trial's rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import agent
-from tests.scripted import EngineCase, text
+from tests.scripted import FEWER_REQUESTS, EngineCase, Trial, text
 
 Message = dict[str, Any]
 QWEN = agent.GRAMMARS["qwen3-vl"]
@@ -54,30 +54,32 @@ def words_of(request: dict[str, Any]) -> str:
 class NativeCase(EngineCase):
     def play(
         self, *replies: Message, grammar: str = "qwen3-vl", verdict: str = "YES: it is", **more: Any
-    ) -> tuple[agent.Engine, agent.AgentState, agent.Outcome]:
+    ) -> tuple[Trial, agent.AgentState, agent.Outcome]:
         """A whole run of profile native."""
         more = {"executor_grammar": grammar, **more}
-        engine, state = self.engine(answers(*replies, verdict=verdict), "native", **more)
-        self.begin(engine)
-        return engine, state, agent.run_agent(engine, state)
+        trial = self.trial(answers(*replies, verdict=verdict), "native", **more)
+        self.begin(trial)
+        return trial, trial.state, trial.run()
 
-    def asked(self, engine: agent.Engine) -> list[dict[str, Any]]:
+    def asked(self, trial: Trial) -> list[dict[str, Any]]:
         """The requests to the model that acts."""
-        return [request for request in engine.voice.server.requests if not is_verifier(request)]
+        return [request for request in trial.requests if not is_verifier(request)]
 
 
 class Runs(NativeCase):
+    base = FEWER_REQUESTS
+
     def test_a_task_is_done_without_a_planner(self) -> None:
-        engine, state, outcome = self.play(CLICK, DONE)
+        trial, state, outcome = self.play(CLICK, DONE)
         self.assertEqual(outcome.kind, "completed")
-        self.assertEqual(engine.voice.server.roles.count("planner"), 0)
-        tools = [record.tool for record in state.memory.active_history]
+        self.assertEqual(trial.roles.count("planner"), 0)
+        tools = [record.tool for record in trial.history]
         self.assertEqual(tools, ["click", "report_complete"])
-        self.assertIn(("button", "left", True), engine.eyes.desktop.inputs)
+        self.assertIn(("button", "left", True), trial.inputs)
 
     def test_the_request_is_the_grammars_own(self) -> None:
-        engine, _, _ = self.play(CLICK, DONE)
-        request = self.asked(engine)[0]
+        trial, _, _ = self.play(CLICK, DONE)
+        request = self.asked(trial)[0]
         system, _ = QWEN.announce((64, 64))
         self.assertEqual(request["messages"][0]["content"], system)
         self.assertNotIn("tools", request)
@@ -88,66 +90,66 @@ class Runs(NativeCase):
         self.assertTrue(parts[0]["text"].startswith(QWEN.first_text("Press the button", [])))
 
     def test_a_setting_that_was_changed_wins_over_the_grammars_advice(self) -> None:
-        engine, _, _ = self.play(CLICK, DONE, lmstudio_temperature=0.3, top_p=0.5)
-        request = self.asked(engine)[0]
+        trial, _, _ = self.play(CLICK, DONE, lmstudio_temperature=0.3, top_p=0.5)
+        request = self.asked(trial)[0]
         self.assertEqual((request["temperature"], request["top_p"]), (0.3, 0.5))
 
     def test_earlier_steps_are_told_in_one_line_each(self) -> None:
-        engine, _, _ = self.play(CLICK, CLICK, DONE, native_screenshots=1)
-        self.assertIn("Previous actions:\nNone", words_of(self.asked(engine)[0]))
+        trial, _, _ = self.play(CLICK, CLICK, DONE, native_screenshots=1)
+        self.assertIn("Previous actions:\nNone", words_of(self.asked(trial)[0]))
         self.assertIn(
-            "Step 1: Click the button\nStep 2: Click the button", words_of(self.asked(engine)[2])
+            "Step 1: Click the button\nStep 2: Click the button", words_of(self.asked(trial)[2])
         )
 
     def test_a_step_that_changed_nothing_says_so(self) -> None:
-        engine, state = self.engine(
+        trial = self.trial(
             answers(CLICK, DONE),
             "native",
             executor_grammar="qwen3-vl",
             verify_completion=False,
             native_screenshots=1,
         )
-        engine.eyes.desktop.dead = True
-        agent.run_agent(engine, state)
+        trial.desktop.dead = True
+        trial.run()
         self.assertIn(
-            "Step 1: Click the button (the screen did not change)", words_of(self.asked(engine)[1])
+            "Step 1: Click the button (the screen did not change)", words_of(self.asked(trial)[1])
         )
 
     def test_so_many_screenshots_are_shown_as_turns(self) -> None:
-        engine, _, _ = self.play(CLICK, CLICK, CLICK, DONE, native_screenshots=2)
-        roles = [message["role"] for message in self.asked(engine)[3]["messages"]]
+        trial, _, _ = self.play(CLICK, CLICK, CLICK, DONE, native_screenshots=2)
+        roles = [message["role"] for message in self.asked(trial)[3]["messages"]]
         self.assertEqual(roles, ["system", "user", "assistant", "user"])
-        words = words_of(self.asked(engine)[3])
+        words = words_of(self.asked(trial)[3])
         self.assertIn("Step 2: ", words)
         self.assertNotIn("Step 3: ", words)
 
     def test_the_last_thought_is_kept_for_the_next_turn(self) -> None:
         thinking = {**CLICK, "reasoning_content": "The button is grey."}
-        engine, _, _ = self.play(thinking, DONE)
-        self.assertIn("The button is grey.", words_of(self.asked(engine)[1]))
-        self.assertGreater(engine.voice.thought_tokens, 0)
+        trial, _, _ = self.play(thinking, DONE)
+        self.assertIn("The button is grey.", words_of(self.asked(trial)[1]))
+        self.assertGreater(trial.engine.voice.thought_tokens, 0)
 
     def test_a_call_that_is_only_thought_is_not_done(self) -> None:
         thought = {"role": "assistant", "content": f"<think>{CLICK['content']}</think>I look."}
-        engine, state, _ = self.play(thought, DONE, max_steps=1, reply_corrections=0)
-        self.assertEqual(state.memory.active_history[0].tool, "no_call")
-        self.assertEqual(engine.eyes.desktop.inputs, [])
+        trial, state, _ = self.play(thought, DONE, max_steps=1, reply_corrections=0)
+        self.assertEqual(trial.history[0].tool, "no_call")
+        self.assertEqual(trial.inputs, [])
 
     def test_a_broken_reply_gets_a_correction_in_the_grammars_form(self) -> None:
-        engine, _, outcome = self.play(said("left_click", coordinate=[4000, 2]), CLICK, DONE)
+        trial, _, outcome = self.play(said("left_click", coordinate=[4000, 2]), CLICK, DONE)
         self.assertEqual(outcome.kind, "completed")
-        words = words_of(self.asked(engine)[1])
+        words = words_of(self.asked(trial)[1])
         self.assertIn("coordinate must be", words)
         self.assertIn('{"name": "computer_use"', words)
 
     def test_a_success_that_a_fresh_look_does_not_confirm_goes_on(self) -> None:
-        _, state, outcome = self.play(DONE, verdict="NO: nothing is pressed", max_steps=2)
+        trial, _, outcome = self.play(DONE, verdict="NO: nothing is pressed", max_steps=2)
         self.assertEqual(outcome.kind, "max_steps")
-        self.assertIn("not confirmed", state.memory.active_history[0].result)
+        self.assertIn("not confirmed", trial.history[0].result)
 
     def test_a_failure_is_an_honest_end(self) -> None:
         failure = said("terminate", "There is no button", status="failure")
-        _, state, outcome = self.play(failure)
+        trial, _, outcome = self.play(failure)
         self.assertEqual(outcome.kind, "failed")
         self.assertEqual(outcome.text, "the model says it cannot: There is no button")
 
@@ -158,49 +160,51 @@ class Runs(NativeCase):
     def test_the_label_that_risks_are_told_by_is_the_replys_own_sentence(self) -> None:
         asked: list[str] = []
         deleting = said("left_click", "Click the Delete button", coordinate=[5, 5])
-        engine, state = self.engine(answers(deleting, DONE), "native", executor_grammar="qwen3-vl")
-        engine.actuator.confirm = lambda question: bool(asked.append(question))
-        agent.run_agent(engine, state)
+        trial = self.trial(answers(deleting, DONE), "native", executor_grammar="qwen3-vl")
+        trial.ask(lambda question: bool(asked.append(question)))
+        trial.run()
         self.assertIn("delete", asked[0])
-        self.assertNotIn(("button", "left", True), engine.eyes.desktop.inputs)
+        self.assertNotIn(("button", "left", True), trial.inputs)
 
     def test_a_dry_run_moves_nothing(self) -> None:
-        engine, _, outcome = self.play(CLICK, DONE, dry_run=True)
-        self.assertEqual((outcome.kind, engine.eyes.desktop.inputs), ("completed", []))
-        self.assertIn(agent.DRY_RUN, words_of(self.asked(engine)[0]))
+        trial, _, outcome = self.play(CLICK, DONE, dry_run=True)
+        self.assertEqual((outcome.kind, trial.inputs), ("completed", []))
+        self.assertIn(
+            "DRY RUN: actions are checked but not carried out, so the screen stays as it is. Go on as if each had worked.",
+            words_of(self.asked(trial)[0]),
+        )
 
     def test_a_model_that_repeats_itself_on_a_dead_screen_ends_as_stuck(self) -> None:
-        engine, state = self.engine(
+        trial = self.trial(
             answers(CLICK), "native", executor_grammar="qwen3-vl", enable_loop_recovery=False
         )
-        engine.eyes.desktop.dead = True
-        self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
-        self.assertIn("made no progress", words_of(self.asked(engine)[-1]))
+        trial.desktop.dead = True
+        self.assertEqual(trial.run().kind, "stuck")
+        self.assertIn("made no progress", words_of(self.asked(trial)[-1]))
 
     def test_waiting_takes_the_seconds_that_were_asked_for(self) -> None:
-        engine, _, _ = self.play(said("wait", time=7), DONE)
-        self.assertGreaterEqual(engine.clock.now(), 7)
+        trial, _, _ = self.play(said("wait", time=7), DONE)
+        self.assertGreaterEqual(trial.clock.now(), 7)
 
     def test_a_resumed_run_tells_the_steps_of_the_one_before(self) -> None:
-        engine, _, _ = self.play(CLICK, max_steps=2)
-        folder = engine.logger.folder
-        engine.logger.close()
-        again, state = self.engine(answers(DONE), "native", old=folder, executor_grammar="qwen3-vl")
-        agent.resume(again, state)
-        self.assertEqual(agent.run_agent(again, state).kind, "completed")
+        trial, _, _ = self.play(CLICK, max_steps=2)
+        folder = trial.folder
+        trial.close()
+        again = self.trial(answers(DONE), "native", old=folder, executor_grammar="qwen3-vl")
+        again.resume()
+        self.assertEqual(again.run().kind, "completed")
         self.assertIn("Step 2: Click the button", words_of(self.asked(again)[0]))
 
     def test_a_run_can_be_repeated(self) -> None:
-        engine, _, _ = self.play(said("double_click", coordinate=[500, 500]), CLICK, DONE)
-        recording = agent.recording_of(engine.logger.folder)
-        self.assertEqual([step.tool for step in recording.steps], ["double_click", "click"])
-        self.assertEqual(len(recording.acts()), 2)
+        trial, _, _ = self.play(said("double_click", coordinate=[500, 500]), CLICK, DONE)
+        recording = agent.recording_of(trial.folder)
+        self.assertEqual([step.act.name for step in recording.steps], ["double_click", "click"])
 
     def test_hints_of_the_person_reach_the_model(self) -> None:
-        engine, state = self.engine(answers(CLICK, DONE), "native", executor_grammar="qwen3-vl")
-        engine.voice._hints.append("Use the left one")
-        agent.run_agent(engine, state)
-        self.assertIn("Use the left one", words_of(self.asked(engine)[0]))
+        trial = self.trial(answers(CLICK, DONE), "native", executor_grammar="qwen3-vl")
+        trial.engine.voice._hints.append("Use the left one")
+        trial.run()
+        self.assertIn("Use the left one", words_of(self.asked(trial)[0]))
 
 
 class Choosing(NativeCase):
@@ -228,9 +232,9 @@ class Choosing(NativeCase):
         from tests.scripted import PROOF, call
 
         done = call("report_mission_complete", evidence=PROOF)
-        engine, _, outcome = self.play(done, grammar="tools")
+        trial, _, outcome = self.play(done, grammar="tools")
         self.assertEqual(outcome.kind, "completed")
-        request = self.asked(engine)[0]
+        request = self.asked(trial)[0]
         names = {tool["function"]["name"] for tool in request["tools"]}
         self.assertIn("click_screen_element", names)
         self.assertNotIn("report_goal_status", names)
@@ -258,31 +262,28 @@ def spoken(grammar: agent.Grammar, act: str, **arguments: Any) -> str:
 class Grammars(NativeCase):
     """Each grammar end to end with a server that speaks it."""
 
-    def run_in(self, grammar: agent.Grammar, clicks: int = 3) -> tuple[agent.Engine, agent.Outcome]:
+    def run_in(self, grammar: agent.Grammar, clicks: int = 3) -> tuple[Trial, agent.Outcome]:
         """A run of some clicks and an end."""
 
         def decide(request: dict[str, Any]) -> Message:
             if is_verifier(request):
                 return text("YES: it is")
-            done = engine.eyes.desktop.inputs.count(("button", "left", True))
+            done = trial.inputs.count(("button", "left", True))
             good = spoken(grammar, "finished", text="Done")
             if done < clicks:
                 good = spoken(grammar, "click", position=[100 + 200 * done, 500])
             return text(good)
 
-        engine, state = self.engine(decide, "native", executor_grammar=grammar.name)
-        return engine, agent.run_agent(engine, state)
+        trial = self.trial(decide, "native", executor_grammar=grammar.name)
+        return trial, trial.run()
 
     def test_each_grammar_clicks_where_it_says_and_ends(self) -> None:
         for grammar in WHOLE:
             with self.subTest(grammar.name):
-                engine, outcome = self.run_in(grammar)
+                trial, outcome = self.run_in(grammar)
                 self.assertEqual(outcome.kind, "completed")
-                xs = [x for kind, x, *_ in engine.eyes.desktop.inputs if kind == "move"]
-                wanted = [
-                    agent.to_point(agent.Coordinate(x, 500), agent.Rect(0, 0, 64, 36)).x
-                    for x in (100, 300, 500)
-                ]
+                xs = [x for kind, x, *_ in trial.inputs if kind == "move"]
+                wanted = [6, 19, 32]
                 for x, want in zip(xs, wanted, strict=True):
                     self.assertLessEqual(abs(x - want), 1)
 
@@ -290,11 +291,11 @@ class Grammars(NativeCase):
         grammar = agent.GRAMMARS["ui-tars-1.5"]
         replies = [text(spoken(grammar, "click", position=[x, 500])) for x in (100, 300)]
         done = text(spoken(grammar, "finished", text="Done"))
-        engine, _, outcome = self.play(*replies, done, grammar=grammar.name, native_screenshots=1)
+        trial, _, outcome = self.play(*replies, done, grammar=grammar.name, native_screenshots=1)
         self.assertEqual(outcome.kind, "completed")
-        self.assertIn("Step 1: I click\nStep 2: I click", words_of(self.asked(engine)[2]))
-        engine, _, _ = self.play(*replies, done, grammar=grammar.name)
-        roles = [message["role"] for message in self.asked(engine)[2]["messages"]]
+        self.assertIn("Step 1: I click\nStep 2: I click", words_of(self.asked(trial)[2]))
+        trial, _, _ = self.play(*replies, done, grammar=grammar.name)
+        roles = [message["role"] for message in self.asked(trial)[2]["messages"]]
         self.assertEqual(roles, ["user", "user", "assistant", "user", "assistant", "user"])
 
     def test_three_replies_in_another_grammar_make_the_run_switch(self) -> None:
@@ -303,16 +304,16 @@ class Grammars(NativeCase):
         def decide(request: dict[str, Any]) -> Message:
             if is_verifier(request):
                 return text("YES: it is")
-            done = engine.eyes.desktop.inputs.count(("button", "left", True))
+            done = trial.inputs.count(("button", "left", True))
             if done < 4:
                 return text(spoken(other, "click", position=[100 + 200 * done, 500]))
             return text(spoken(other, "finished", text="Done"))
 
-        engine, state = self.engine(decide, "native", executor_grammar="qwen3-vl")
-        self.assertEqual(agent.run_agent(engine, state).kind, "completed")
+        trial = self.trial(decide, "native", executor_grammar="qwen3-vl")
+        self.assertEqual(trial.run().kind, "completed")
         (line,) = [line for line in self.lines if "replies came in the grammar" in line]
         self.assertIn("3 replies came in the grammar ui-tars-point instead of qwen3-vl", line)
-        last = self.asked(engine)[-1]
+        last = self.asked(trial)[-1]
         self.assertNotIn("computer_use", str(last["messages"]))
 
 
@@ -326,9 +327,9 @@ class Planned(NativeCase):
             return native(request)
 
         native = answers(CLICK, DONE)
-        engine, state = self.engine(decide, "planner", executor_grammar="qwen3-vl")
-        self.assertEqual(agent.run_agent(engine, state).kind, "completed")
-        acting = [r for r in self.asked(engine) if "tools" not in r]
+        trial = self.trial(decide, "planner", executor_grammar="qwen3-vl")
+        self.assertEqual(trial.run().kind, "completed")
+        acting = [r for r in self.asked(trial) if "tools" not in r]
         self.assertIn("Instruction: Click the button.", words_of(acting[0]))
 
 
@@ -348,7 +349,7 @@ class Meanings(NativeCase):
 
     def test_a_long_sentence_is_cut(self) -> None:
         call = agent.native_call(agent.GrammarCall("click", {}, said="x" * 500))
-        self.assertEqual(len(call.arguments["element_name"]), agent.LABEL_CHARS)
+        self.assertEqual(len(call.arguments["element_name"]), 300)
 
     def test_every_canonical_act_is_one_that_the_actuator_knows(self) -> None:
         place = {"position": [1, 2]}
@@ -373,26 +374,26 @@ class Meanings(NativeCase):
         self.assertEqual(keys, {"key": "ctrl+a", "then": ["delete"]})
 
     def test_each_of_several_acts_is_done_on_a_look_of_its_own(self) -> None:
-        engine, state, _ = self.play(said("key", keys=["a", "b"]), DONE)
-        keys = [value for kind, value, *_ in engine.eyes.desktop.inputs if kind == "key"]
+        trial, state, _ = self.play(said("key", keys=["a", "b"]), DONE)
+        keys = [value for kind, value, *_ in trial.inputs if kind == "key"]
         self.assertEqual(keys, ["a", "a", "b", "b"])
-        self.assertEqual(len(self.records(engine, "look")), 3)
+        self.assertEqual(len(trial.records("look")), 3)
 
     def test_a_key_is_not_held_longer_than_the_model_waits_three_times(self) -> None:
-        engine, state = self.engine(answers(DONE), "native", executor_grammar="qwen3-vl")
-        look = engine.eyes.look(1)
+        trial = self.trial(answers(DONE), "native", executor_grammar="qwen3-vl")
+        look = trial.look(1)
         hold = agent.GrammarCall("key_down", {"key": "shift"})
         record = agent.ActionRecord(1)
-        agent.follow_native(engine, state, hold, look, record)
+        agent.follow_native(trial.engine, trial.state, hold, look, record)
         for number in range(3):
-            self.assertEqual(engine.actuator.held_keys, ["shift"], number)
+            self.assertEqual(trial.held_keys, ["shift"], number)
             wait = agent.GrammarCall("wait", {"seconds": 1})
-            agent.follow_native(engine, state, wait, look, record)
-        self.assertEqual(engine.actuator.held_keys, [])
+            agent.follow_native(trial.engine, trial.state, wait, look, record)
+        self.assertEqual(trial.held_keys, [])
 
 
 class Checked(NativeCase):
-    def findings(self, profile: str, **settings: Any) -> dict[str, agent.Finding]:
+    def findings(self, profile: str, **settings: Any) -> dict[str, Any]:
         from unittest import mock
 
         config = agent.load_config({"test": settings})
@@ -425,8 +426,8 @@ class Rows(NativeCase):
     def test_the_place_stands_before_the_sentence_whose_end_a_narrow_row_loses(self) -> None:
         sentence = "The desktop shows the Notes icon and no window, so that I open it with a click"
         click = said("left_click", sentence, coordinate=[500, 500])
-        _, state, _ = self.play(click, DONE)
-        first = state.memory.active_history[0]
+        trial, _, _ = self.play(click, DONE)
+        first = trial.history[0]
         self.assertRegex(first.args, r'^\(500, 500\) "The desktop shows .*"$')
         row = agent.turn_rows(
             agent.TurnLine(1, "model", f"{first.tool} {first.args}", "changed", 0.8, 1693), 99
@@ -438,34 +439,39 @@ class People(NativeCase):
     def test_a_call_for_the_person_is_a_turn_and_the_run_goes_on(self) -> None:
         wish = said("interact", text="close the dialog")
         replies = answers(wish, DONE)
-        engine, state = self.engine(replies, "native", executor_grammar="gui-owl-1.5")
+        trial = self.trial(replies, "native", executor_grammar="gui-owl-1.5")
         asked: list[str] = []
-        engine.actuator.confirm = lambda question: asked.append(question) is None
-        self.assertEqual(agent.run_agent(engine, state).kind, "completed")
+        trial.ask(lambda question: asked.append(question) is None)
+        self.assertEqual(trial.run().kind, "completed")
         self.assertIn("close the dialog", asked[0])
-        first = state.memory.active_history[0]
-        self.assertEqual((first.tool, first.result), ("ask_person", agent.PERSON_HELPED))
+        first = trial.history[0]
+        self.assertEqual(
+            (first.tool, first.result), ("ask_person", "The person was asked and has done it.")
+        )
 
     def test_with_a_panel_it_is_a_pause_that_the_panel_ends(self) -> None:
-        engine, _ = self.engine(answers(DONE), "native", executor_grammar="qwen3-vl")
+        trial = self.trial(answers(DONE), "native", executor_grammar="qwen3-vl")
 
         class Panel(agent.NoInbox):
             present = True
 
-        engine.voice.inbox = Panel()
-        stop = engine.actuator.stop
+        trial.hear(Panel())
+        stop = trial.stop
         paused: list[str] = []
 
         def resume() -> None:
             paused.append(stop.paused)
             stop.paused = ""
 
-        engine.clock.at(engine.clock.now() + 5, resume)
-        self.assertEqual(agent.ask_person(engine, "close the dialog"), agent.PERSON_HELPED)
+        trial.clock.at(trial.clock.now() + 5, resume)
+        self.assertEqual(
+            agent.ask_person(trial.engine, "close the dialog"),
+            "The person was asked and has done it.",
+        )
         self.assertIn("close the dialog", paused[0])
 
     def help(self, answer: bool | Exception) -> str:
-        engine, state = self.engine(answers(DONE), "native", executor_grammar="qwen3-vl")
+        trial = self.trial(answers(DONE), "native", executor_grammar="qwen3-vl")
 
         def confirm(question: str) -> bool:
             self.assertIn("close the dialog", question)
@@ -473,13 +479,19 @@ class People(NativeCase):
                 raise answer
             return answer
 
-        engine.actuator.confirm = confirm
-        return agent.ask_person(engine, "close the dialog")
+        trial.ask(confirm)
+        return agent.ask_person(trial.engine, "close the dialog")
 
     def test_the_person_is_asked_and_the_model_told_what_came_of_it(self) -> None:
-        self.assertEqual(self.help(True), agent.PERSON_HELPED)
-        self.assertEqual(self.help(False), agent.PERSON_DID_NOT)
-        self.assertEqual(self.help(agent.ToolError("nobody")), agent.NOBODY_TO_HELP)
+        self.assertEqual(self.help(True), "The person was asked and has done it.")
+        self.assertEqual(
+            self.help(False),
+            "The person was asked and did not do it; go on without, or end with failure.",
+        )
+        self.assertEqual(
+            self.help(agent.ToolError("nobody")),
+            "Nobody can be asked; do it another way, or end with failure.",
+        )
 
 
 if __name__ == "__main__":

@@ -14,15 +14,15 @@ SAVE = agent.Control("Save", "button", agent.Rect(16, 9, 32, 18), window=1)
 class Lists(NativeCase):
     def words(self, grammar: str, controls: str) -> list[str]:
         """What the model is told in two turns beside its pictures, a Save button being known."""
-        engine, state = self.engine(
+        trial = self.trial(
             answers(CLICK, DONE), "native", executor_grammar=grammar, controls=controls, max_steps=2
         )
-        desktop = engine.eyes.desktop
+        desktop = trial.desktop
         assert isinstance(desktop, PlainDesktop)
         desktop.known = agent.KnownControls([SAVE])
-        self.begin(engine)
-        agent.run_agent(engine, state)
-        return [words_of(request) for request in self.asked(engine)[:2]]
+        self.begin(trial)
+        trial.run()
+        return [words_of(request) for request in self.asked(trial)[:2]]
 
     def test_the_controls_in_front_are_told_with_each_picture(self) -> None:
         for words in self.words("qwen3-vl", "list"):

@@ -5,16 +5,17 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
-import agent
-from tests.scripted import text
+from tests.scripted import FEWER_REQUESTS, text
 from tests.test_native import CLICK, DONE, NativeCase, said, words_of
 
 
 class Results(NativeCase):
+    base = FEWER_REQUESTS
+
     def words(self, *replies: dict[str, Any], verdict: str = "YES: it is") -> list[str]:
         """What each request of a run says, whose turns are as many as the replies."""
-        engine, _, _ = self.play(*replies, verdict=verdict, max_steps=len(replies))
-        return [words_of(request) for request in self.asked(engine)]
+        trial, _, _ = self.play(*replies, verdict=verdict, max_steps=len(replies))
+        return [words_of(request) for request in self.asked(trial)]
 
     def test_a_refused_end_is_told_with_what_is_missing(self) -> None:
         _, after, later = self.words(DONE, CLICK, CLICK, verdict="NO: the file is missing")
@@ -26,14 +27,17 @@ class Results(NativeCase):
         self.assertIn("Your last step: Not done: ", after)
 
     def test_what_came_of_asking_the_person_is_told(self) -> None:
-        engine, state = self.engine(
+        trial = self.trial(
             lambda _: said("interact", text="Log in."),
             "native",
             executor_grammar="gui-owl-1.5",
             max_steps=2,
         )
-        agent.run_agent(engine, state)
-        self.assertIn(agent.PERSON_DID_NOT, words_of(self.asked(engine)[1]))
+        trial.run()
+        self.assertIn(
+            "The person was asked and did not do it; go on without, or end with failure.",
+            words_of(self.asked(trial)[1]),
+        )
 
     def test_what_the_picture_shows_is_not_told(self) -> None:
         _, after = self.words(CLICK, CLICK)

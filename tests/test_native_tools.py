@@ -7,7 +7,7 @@ from typing import Any
 from unittest import mock
 
 import agent
-from agent import Coordinate
+from tests.seams import VK_MAP
 from tests.test_actuator import Stage, strokes
 
 HERE = {"element_name": "it", "position": None}
@@ -20,7 +20,7 @@ def downs(stage: Stage) -> list[tuple[str, str, bool]]:
 
 
 def code(key: str) -> str:
-    return str(agent.VK_MAP[key])
+    return str(VK_MAP[key])
 
 
 class Clicks(unittest.TestCase):
@@ -66,7 +66,7 @@ class Clicks(unittest.TestCase):
         stage.do("drag", start=None, end=[600, 600])
         first = next(event for event in stage.world.events if event.kind == "button")
         self.assertEqual(first.place, start)
-        self.assertEqual(stage.desktop.cursor(), agent.to_point(Coordinate(600, 600), stage.area))
+        self.assertEqual(stage.desktop.cursor(), (1151, 647))
 
 
 class Wheel(unittest.TestCase):
@@ -190,7 +190,7 @@ class Held(unittest.TestCase):
         stage.do("mouse_up", position=None, element_name="")
         self.assertEqual(strokes(stage.world), [("left", True), ("left", False)])
         up = stage.world.events[-1]
-        self.assertEqual(up.place, agent.to_point(Coordinate(500, 500), stage.area))
+        self.assertEqual(up.place, (960, 540))
         self.free(stage)
 
     def test_what_is_not_held_cannot_be_let_go_of(self) -> None:

@@ -10,12 +10,10 @@ from tests.scripted import EngineCase, text
 
 class Opening(EngineCase):
     def test_the_look_before_the_first_turn_tells_its_own_seconds_and_not_the_clocks(self) -> None:
-        engine, state = self.engine(lambda request: text("All done."), "chat")
+        trial = self.trial(lambda request: text("All done."), "chat")
         heard: list[agent.TurnLine] = []
-        engine.logger.listen(
-            lambda item: heard.append(item) if isinstance(item, agent.TurnLine) else None
-        )
-        agent.run_agent(engine, state)
+        trial.listen(lambda item: heard.append(item) if isinstance(item, agent.TurnLine) else None)
+        trial.run()
         self.assertEqual(heard[0].turn, 0)
         self.assertLess(heard[0].seconds, 60)
 

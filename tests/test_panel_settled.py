@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.scripted import EngineCase, call
+from tests.scripted import EngineCase, Trial, call
 from tests.test_main import CommandLineCase
 from tests.test_panel import PICTURE, PanelTest, act, head, publish, show, turn
 
@@ -91,27 +91,27 @@ class AfterAnAct(PanelTest):
 
 
 class InARun(EngineCase):
-    def typed(self, text: str) -> tuple[list[agent.Item], agent.Engine]:
+    def typed(self, text: str) -> tuple[list[agent.Item], Trial]:
         """What a run publishes of one act."""
-        engine, _ = self.engine(lambda request: call("none"), confirm="never")
-        engine.actuator.secrets = agent.Secrets({"PASSWORD": "battery"})
+        trial = self.trial(lambda request: call("none"), confirm="never")
+        trial.hidden = agent.Secrets({"PASSWORD": "battery"})
         items: list[agent.Item] = []
-        engine.logger.listen(items.append)
-        look = engine.eyes.look(1)
+        trial.listen(items.append)
+        look = trial.look(1)
         typing = agent.ToolCall("type_text_input", {"text": text})
-        engine.perform(engine.profile.vocabulary.parse(typing), look, 1)
-        return items, engine
+        trial.perform(trial.profile.vocabulary.parse(typing), look, 1)
+        return items, trial
 
     def test_the_frame_that_an_act_took_anyway_is_shown_before_its_result_and_no_other(
         self,
     ) -> None:
-        items, engine = self.typed("hello")
+        items, trial = self.typed("hello")
         kinds = [type(item).__name__ for item in items if not isinstance(item, agent.Phase)]
         self.assertEqual(kinds[-3:], ["IntentRecord", "Settled", "ResultRecord"])
         (shown,) = [item for item in items if isinstance(item, agent.Settled)]
-        captures = engine.eyes.desktop.number
-        self.assertIs(engine.eyes.look(2).frame, shown.frame)
-        self.assertEqual((captures, engine.eyes.desktop.number), (2, 2))
+        captures = trial.desktop.number
+        self.assertIs(trial.look(2).frame, shown.frame)
+        self.assertEqual((captures, trial.desktop.number), (2, 2))
 
     def test_where_a_secret_was_typed_only_a_look_shows_the_screen(self) -> None:
         items, _ = self.typed("{{PASSWORD}}")

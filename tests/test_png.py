@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import agent
 from agent import AgentError, Canvas, Rect
+from tests.seams import chunks
 
 SIZES = [(w, h) for w in (1, 2, 3, 5, 16, 17, 33, 48, 64, 255) for h in (1, 2, 31, 32, 33, 65)]
 
@@ -160,72 +161,22 @@ class Strips(unittest.TestCase):
             )
             self.check(encoder, bytes(canvas.pixels))
 
-    def test_only_strips_that_differ_are_compressed_and_the_same_frame_costs_nothing(self):
-        packed, original, encoder = [], agent._png_strip, agent.PngEncoder()
-        pixels = bytearray(mist(self.WIDTH, self.HEIGHT))
-        with patch.object(
-            agent, "_png_strip", lambda part, *more: packed.append(part) or original(part, *more)
-        ):
-            for row, wanted in ((None, 7), (None, 0), (0, 1), (199, 1), (31, 1), (32, 1)):
-                packed.clear()
-                if row is not None:
-                    pixels[row * self.WIDTH * 4] ^= 1
-                self.check(encoder, bytes(pixels))
-                self.assertEqual(len(packed), wanted, row)
-        self.assertIs(
-            encoder.encode(bytes(pixels), 80, 200), encoder.encode(bytes(pixels), 80, 200)
-        )
-
-    def test_ground_that_repeats_from_strip_to_strip_is_compressed_once(self):
-        packed, original, encoder = [], agent._png_strip, agent.PngEncoder()
-        pixels = flat(80, 320)
-        with patch.object(
-            agent, "_png_strip", lambda part, *more: packed.append(part) or original(part, *more)
-        ):
-            self.check(encoder, pixels, 80, 320)
-            self.assertEqual(len(packed), 2)
-            changed = pixels[: 100 * 320] + bytes(80 * 4) + pixels[101 * 320 :]
-            self.check(encoder, changed, 80, 320)
-            self.check(encoder, pixels, 80, 320)
-            self.assertEqual(len(packed), 3)
-
     def test_another_size_starts_anew_even_with_as_many_bytes(self):
         encoder, pixels = agent.PngEncoder(), flat(80, 200)
         for width, height in ((80, 200), (200, 80), (80, 200), (80, 100), (40, 400)):
             self.check(encoder, pixels[: width * height * 4], width, height)
 
-    def test_a_strip_that_failed_in_a_thread_is_an_error_and_nothing_half_done_is_kept(self):
-        original, encoder, pixels = (
-            agent._png_strip,
-            agent.PngEncoder(),
-            mist(self.WIDTH, self.HEIGHT),
-        )
-        for failures in (1, 2, 99):
-            left = [True] * failures
-
-            def short_of_memory(*values, left=left):
-                if left and left.pop():
-                    raise MemoryError
-                return original(*values)
-
-            pixels = bytes(byte ^ 1 for byte in pixels)
-            with patch.object(agent, "_png_strip", short_of_memory):
-                self.assertRaises(MemoryError, encoder.encode, pixels, self.WIDTH, self.HEIGHT)
-            self.check(encoder, pixels)
-
-    def test_a_picture_that_could_not_be_joined_is_made_anew(self):
+    def test_a_picture_that_failed_is_an_error_and_nothing_half_done_is_kept(self):
         encoder, pixels = agent.PngEncoder(), mist(self.WIDTH, self.HEIGHT)
         self.check(encoder, flat(self.WIDTH, self.HEIGHT))
-        with patch.object(agent, "_png_join", side_effect=MemoryError):
+        with patch("zlib.compressobj", side_effect=MemoryError):
             self.assertRaises(MemoryError, encoder.encode, pixels, self.WIDTH, self.HEIGHT)
         self.check(encoder, pixels)
 
     def test_photographs_get_smaller_than_without_a_filter_and_windows_stay_plain(self):
         for pixels, filtered_rows in ((mist(256, 64), True), (flat(256, 64), False)):
             png = bgrx_to_png(pixels, 256, 64)
-            rows = zlib.decompress(
-                b"".join(data for tag, data in agent._png_chunks(png) if tag == b"IDAT")
-            )
+            rows = zlib.decompress(b"".join(data for tag, data in chunks(png) if tag == b"IDAT"))
             self.assertEqual(2 in rows[:: 256 * 3 + 1], filtered_rows)
         plain = agent.rgb_to_png(agent.bgrx_to_rgb(mist(256, 64)), 256, 64)
         self.assertLess(len(bgrx_to_png(mist(256, 64), 256, 64)), len(plain))
@@ -268,6 +219,8 @@ class Decoding(unittest.TestCase):
             with self.subTest(name), self.assertRaises(AgentError) as caught:
                 agent.png_to_rgb(png)
             self.assertRegex(str(caught.exception), r"^[A-Z].*\.$")
+        with self.assertRaisesRegex(AgentError, "to 8192x4608 pixels"):  # before it is unpacked
+            agent.png_to_rgb(broken["a bomb"])
 
     def test_a_picture_cut_off_anywhere_is_refused(self):
         png = png_file(b"\0abc", 1, 1)

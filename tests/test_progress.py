@@ -10,7 +10,17 @@ from typing import Any
 
 import agent
 from tests.samples import sample
-from tests.scripted import PLAN, PROOF, EngineCase, PlainDesktop, call, role_of, text, user_text
+from tests.scripted import (
+    FEWER_REQUESTS,
+    PLAN,
+    PROOF,
+    EngineCase,
+    PlainDesktop,
+    call,
+    role_of,
+    text,
+    user_text,
+)
 from tests.test_chat import CLICK as CHAT_CLICK
 from tests.test_chat import LOOK, answer
 from tests.test_story import told
@@ -111,28 +121,26 @@ class ProgressCase(EngineCase):
     """Runs of an executor that replies so, on a drawn desktop."""
 
     def drawn(self, decide: Any, profile: str = "planner", **settings: Any) -> None:
-        self.run_engine, self.run_state = self.engine(
-            decide, profile, **{**SIZE, "confirm": "never", **settings}
-        )
-        desktop = DrawnDesktop(self.run_engine.clock)
+        self.made = self.trial(decide, profile, **{**SIZE, "confirm": "never", **settings})
+        desktop = DrawnDesktop(self.made.clock)
         self.desktop = desktop
-        self.run_engine.eyes.desktop = desktop
-        self.run_engine.actuator.desktop = desktop
+        self.made.desktop = desktop
+        self.made.desktop = desktop
 
     def play(self, *replies: Json, **settings: Any) -> agent.Outcome:
         """A planner run; after the last reply it is repeated for ever."""
         rest = itertools.chain(replies, itertools.repeat(replies[-1]))
         self.drawn(lambda r: PLAN if role_of(r) == "planner" else next(rest), **settings)
-        return agent.run_agent(self.run_engine, self.run_state)
+        return self.made.run()
 
     def intents(self) -> list[str]:
-        return [record["tool"] for record in self.records(self.run_engine, "intent")]
+        return [record["tool"] for record in self.made.records("intent")]
 
 
 class Progress(ProgressCase):
     def test_one_typed_letter_is_progress(self) -> None:
         self.play(OPEN_RUN, call("type_text_input", text="n"), max_steps=12)
-        self.assertEqual((self.run_state.stalled, self.desktop.dialog), (0, "n" * 9))
+        self.assertEqual((self.made.state.stalled, self.desktop.dialog), (0, "n" * 9))
 
     def test_an_act_that_was_tried_in_vain_and_works_now_is_progress(self) -> None:
         self.drawn(
@@ -140,18 +148,18 @@ class Progress(ProgressCase):
         )
         self.desktop.works_from = 4
         stalls = []
-        note = self.run_engine.logger.record
-        self.run_engine.logger.record = lambda record: (  # type: ignore[method-assign]
+        note = self.made.engine.logger.record
+        self.made.engine.logger.record = lambda record: (  # type: ignore[method-assign]
             stalls.append(record.stalled) if isinstance(record, agent.StateRecord) else None,
             note(record),
         )[1]
-        agent.run_agent(self.run_engine, self.run_state)
+        self.made.run()
         self.assertEqual(stalls[:5], [0, 1, 2, 3, 0])
 
     def test_opening_and_closing_the_same_menu_is_none_though_the_clock_goes_on(self) -> None:
         outcome = self.play(MENU, max_steps=40, turn_delay=25, enable_loop_recovery=False)
         self.assertEqual(outcome.kind, "stuck")
-        self.assertLess(self.run_state.turn, 20)
+        self.assertLess(self.made.state.turn, 20)
 
     def test_screens_tell_a_caret_from_a_letter(self) -> None:
         blank = bytearray(b"\x80\x80\x80\x00" * (64 * 32))
@@ -166,7 +174,7 @@ class Progress(ProgressCase):
     def test_no_more_screens_are_kept_than_the_last_ones(self) -> None:
         screens = agent.Screens()
         whole = agent.Rect(0, 0, 64, 32)
-        shown = [frame_of(bytes([n, n, n, 0]) * (64 * 32)) for n in range(agent.SCREENS_KEPT + 1)]
+        shown = [frame_of(bytes([n, n, n, 0]) * (64 * 32)) for n in range(12 + 1)]
         for frame in shown:
             screens.keep(frame)
         self.assertTrue(screens.is_new(shown[0], whole))
@@ -212,7 +220,7 @@ class Recovery(ProgressCase):
                 loop_recovery_cooldown=0,
                 max_steps=60,
             )
-            perform = self.run_engine.perform
+            perform = self.made.perform
             before = [""]
 
             def watched(act: Any, look: Any, turn: int, do: Any = perform, b: Any = before) -> Any:
@@ -223,8 +231,8 @@ class Recovery(ProgressCase):
                 b.append(deed.changed)
                 return deed
 
-            self.run_engine.perform = watched  # type: ignore[method-assign]
-            agent.run_agent(self.run_engine, self.run_state)
+            self.made.perform = watched  # type: ignore[method-assign]
+            self.made.run()
             pressed += self.intents().count("recover")
         self.assertGreater(pressed, 2)
 
@@ -237,17 +245,17 @@ class Waiting(ProgressCase):
         for minutes, least in sample(((1.0, 60), (0.5, 30)), ((0.5, 30),)):
             self.drawn(lambda r: self.WAIT, "story", escalation=True, wait_minutes=minutes)
             self.desktop.dead = True
-            outcome = agent.run_agent(self.run_engine, self.run_state)
+            outcome = self.made.run()
             self.assertEqual(outcome.kind, "stuck")
-            self.assertGreaterEqual(self.run_engine.clock.now() - 1000, least)
-            self.assertLess(self.run_engine.clock.now() - 1000, least + 60)
+            self.assertGreaterEqual(self.made.clock.now() - 1000, least)
+            self.assertLess(self.made.clock.now() - 1000, least + 60)
 
     def test_a_story_goes_on_without_progress_unless_escalation_is_asked_for(self) -> None:
         for settings, wanted in (({}, "max_steps"), ({"escalation": True}, "stuck")):
             self.drawn(lambda r: told("Hm."), "story", max_steps=30, **settings)
-            outcome = agent.run_agent(self.run_engine, self.run_state)
+            outcome = self.made.run()
             self.assertEqual(outcome.kind, wanted)
-            requests = str(self.run_engine.voice.server.requests)
+            requests = str(self.made.requests)
             self.assertEqual("made no progress" in requests, wanted == "stuck")
 
     def watch(self, profile: str, look: Json, seconds: float, **settings: Any) -> agent.Outcome:
@@ -259,7 +267,7 @@ class Waiting(ProgressCase):
             minutes_most=0,
             **settings,
         )
-        return agent.run_agent(self.run_engine, self.run_state)
+        return self.made.run()
 
     def test_watching_what_goes_on_is_progress_up_to_its_minutes(self) -> None:
         report = call(
@@ -268,32 +276,34 @@ class Waiting(ProgressCase):
         for profile, look in (("planner", report), ("chat", LOOK)):
             outcome = self.watch(profile, look, 20, max_steps=500, wait_minutes=4)
             self.assertEqual(outcome.kind, "stuck")
-            minutes = (self.run_engine.clock.now() - 1000) / 60
+            minutes = (self.made.clock.now() - 1000) / 60
             self.assertTrue(4 <= minutes <= 10, (profile, minutes))
 
     def test_watching_a_still_screen_is_stuck_as_before(self) -> None:
         self.assertEqual(self.watch("chat", LOOK, 0).kind, "stuck")
-        self.assertLess(self.run_state.turn, 15)
+        self.assertLess(self.made.state.turn, 15)
 
 
 class LastLook(ProgressCase):
+    base = FEWER_REQUESTS
+
     def ending(self, verdict: str, *replies: Json, **settings: Any) -> agent.Outcome:
         rest = itertools.chain(replies, itertools.repeat(replies[-1]))
         answers = {"planner": lambda: PLAN, "verifier": lambda: text(verdict)}
         answers["executor"] = lambda: next(rest)
         self.drawn(lambda r: answers[role_of(r)](), **{"last_look": True, **settings})
-        return agent.run_agent(self.run_engine, self.run_state)
+        return self.made.run()
 
     def test_a_run_that_gives_up_with_its_task_done_is_completed(self) -> None:
         for settings, kind in (({"max_steps": 4}, "max_steps"), ({}, "stuck")):
             outcome = self.ending("YES: the button is pressed", BUTTON, **settings)
             self.assertEqual(outcome[:2], ("completed", "the button is pressed"))
-            self.assertEqual(self.run_engine.voice.server.roles.count("verifier"), 1)
+            self.assertEqual(self.made.roles.count("verifier"), 1)
             self.assertIn("the run is about to end", self.last_request())
             self.assertEqual(self.ending("NO: it is not", BUTTON, **settings).kind, kind)
 
     def last_request(self) -> str:
-        return user_text(self.run_engine.voice.server.requests[-1])
+        return user_text(self.made.requests[-1])
 
     def test_nothing_is_asked_where_nothing_was_done_nor_in_a_dry_run(self) -> None:
         for reply, settings in (
@@ -302,7 +312,7 @@ class LastLook(ProgressCase):
             (BUTTON, {"last_look": False}),
         ):
             self.ending("YES", reply, **settings)
-            self.assertNotIn("verifier", self.run_engine.voice.server.roles)
+            self.assertNotIn("verifier", self.made.roles)
 
     def test_a_server_that_fails_then_leaves_the_end_as_it_is(self) -> None:
         self.drawn(
@@ -311,7 +321,7 @@ class LastLook(ProgressCase):
             max_steps=4,
             model_failures=0,
         )
-        self.assertEqual(agent.run_agent(self.run_engine, self.run_state).kind, "max_steps")
+        self.assertEqual(self.made.run().kind, "max_steps")
 
     def reply_or_fail(self, request: Json) -> Json:
         if role_of(request) == "verifier":
@@ -322,8 +332,8 @@ class LastLook(ProgressCase):
         self.drawn(lambda r: PLAN if role_of(r) == "planner" else OPEN_RUN, max_steps=2)
         self.desktop.primary = lambda: agent.Rect(200, 0, 120, 90)  # type: ignore[method-assign]
         self.desktop.dialog = ""
-        agent.run_agent(self.run_engine, self.run_state)
-        result = self.records(self.run_engine, "result")[0]["result"]
+        self.made.run()
+        result = self.made.records("result")[0]["result"]
         self.assertIn("outside the working area ('Open'); click a window inside it first", result)
 
 
@@ -337,29 +347,29 @@ class Limits(ProgressCase):
 
         self.drawn(decide, "chat")
         self.desktop.dialog = ""
-        outcome = agent.run_agent(self.run_engine, self.run_state)
+        outcome = self.made.run()
         self.assertEqual(
             (outcome.text, self.desktop.dialog),
             ("Not completed within 10 acts on the desktop.", "abcdefghij"),
         )
-        self.assertEqual(self.run_state.turn, 21)
+        self.assertEqual(self.made.state.turn, 21)
 
     def test_it_may_look_and_answer_after_its_last_act(self) -> None:
         rest = iter([CHAT_CLICK, LOOK, text("It is done.")])
         self.drawn(lambda r: next(rest), "chat", max_steps=1)
-        self.assertEqual(agent.run_agent(self.run_engine, self.run_state).kind, "completed")
+        self.assertEqual(self.made.run().kind, "completed")
 
     def test_all_turns_are_bounded_too(self) -> None:
         self.drawn(lambda r: LOOK, "chat", escalation=False)
-        outcome = agent.run_agent(self.run_engine, self.run_state)
-        self.assertEqual((outcome.kind, self.run_state.turn), ("max_steps", 50))
+        outcome = self.made.run()
+        self.assertEqual((outcome.kind, self.made.state.turn), ("max_steps", 50))
 
     def test_acts_done_count_on_in_a_resumed_run(self) -> None:
-        engine, state = self.engine(lambda r: CHAT_CLICK, "chat", max_steps=3)
-        engine.logger.record(agent.StateRecord(4, touched=2))
-        agent.resume(engine, state)
-        agent.run_agent(engine, state)
-        self.assertEqual(engine.eyes.desktop.inputs.count(("button", "left", True)), 1)
+        trial = self.trial(lambda r: CHAT_CLICK, "chat", max_steps=3)
+        trial.write(agent.StateRecord(4, touched=2))
+        trial.resume()
+        trial.run()
+        self.assertEqual(trial.inputs.count(("button", "left", True)), 1)
 
     def test_three_acts_refused_for_another_window_are_a_turn_without_progress(self) -> None:
         self.drawn(lambda r: PLAN if role_of(r) == "planner" else TYPE, stall_stop=4, max_steps=99)
@@ -367,21 +377,21 @@ class Limits(ProgressCase):
         self.desktop.foreground = lambda: agent.Window(  # type: ignore[method-assign]
             next(fronts), "Popup", "plain.exe", self.desktop.SCREEN
         )
-        self.assertEqual(agent.run_agent(self.run_engine, self.run_state).kind, "stuck")
+        self.assertEqual(self.made.run().kind, "stuck")
         self.assertEqual(self.intents(), ["type_text"] * 12)
 
 
 class UnseenWindows(ProgressCase):
     def test_a_chat_acts_on_no_window_that_came_up_while_the_model_was_thinking(self) -> None:
         def decide(request: Json) -> Json:
-            if len(self.run_engine.voice.server.requests) == 1:
+            if len(self.made.requests) == 1:
                 self.desktop.front = 7
                 return CHAT_CLICK
-            return LOOK if len(self.run_engine.voice.server.requests) == 2 else CHAT_CLICK
+            return LOOK if len(self.made.requests) == 2 else CHAT_CLICK
 
         self.drawn(decide, "chat", max_steps=1)
-        agent.run_agent(self.run_engine, self.run_state)
-        second = self.run_engine.voice.server.requests[1]
+        self.made.run()
+        second = self.made.requests[1]
         self.assertIn("Another window has come to the front", str(answer(second)))
         self.assertEqual(self.intents(), ["click"])  # on the screenshot that it took then
 
@@ -393,25 +403,25 @@ class DryRun(ProgressCase):
         self.assertEqual(outcome.kind, "completed")
         self.assertTrue(outcome.text.startswith("Dry run, nothing was done: "))
         self.assertEqual(self.desktop.inputs, [])
-        results = [record["result"] for record in self.records(self.run_engine, "result")]
+        results = [record["result"] for record in self.made.records("result")]
         self.assertEqual(results[0], 'Dry run: would click "Button" (60, 80)')
         self.assertEqual(results[-1], 'Dry run: would type text "notepad"')
         self.assertEqual(len(results), 15)
 
     def test_every_role_is_told_that_it_is_one(self) -> None:
         self.play(BUTTON, dry_run=True, max_steps=2)
-        for request in self.run_engine.voice.server.requests:
+        for request in self.made.requests:
             self.assertIn("DRY RUN: actions are checked but not carried out", user_text(request))
         for profile, reply in (("chat", LOOK), ("story", told())):
             self.drawn(lambda r, a=reply: a, profile, dry_run=True, max_steps=1)
-            agent.run_agent(self.run_engine, self.run_state)
-            self.assertIn("DRY RUN", str(self.run_engine.voice.server.requests[0]["messages"]))
+            self.made.run()
+            self.assertIn("DRY RUN", str(self.made.requests[0]["messages"]))
 
     def test_gates_refuse_and_a_question_is_named_but_not_asked(self) -> None:
         delete = call("click_screen_element", element_name="Delete", position=[60, 80])
         blocked = call("press_keyboard_key", key="win+l")
         self.play(delete, blocked, dry_run=True, confirm="risky", max_steps=3)
-        first, second = [record["result"] for record in self.records(self.run_engine, "result")]
+        first, second = [record["result"] for record in self.made.records("result")]
         self.assertEqual(
             first,
             'Dry run: would click "Delete" (60, 80), once the person allows it (delete)',
@@ -422,10 +432,10 @@ class DryRun(ProgressCase):
         click = {"name": "click", "x1": 500, "y1": 500, "label": "Button"}
         replies = iter([told("On.", [click, {"name": "key", "key": "win+l"}, click])])
         self.drawn(lambda r: next(replies, told()), "story", dry_run=True, max_steps=3)
-        agent.run_agent(self.run_engine, self.run_state)
-        marks = [r["actions"] for r in self.records(self.run_engine, "stage") if r.get("raw_png")]
+        self.made.run()
+        marks = [r["actions"] for r in self.made.records("stage") if r.get("raw_png")]
         self.assertEqual(marks[1], [{"name": "click", "x1": 500, "y1": 500}])
-        self.assertIn("Action 2 was not executed", str(self.run_engine.voice.server.requests[1]))
+        self.assertIn("Action 2 was not executed", str(self.made.requests[1]))
 
 
 if __name__ == "__main__":

@@ -55,15 +55,15 @@ class Judged(EngineCase):
             return text(examined) if who == "examiner" else said[who]
 
         settings.setdefault("derive_checks", True)
-        self.run_engine, self.state = self.engine(decide, **settings)
+        self.made = self.trial(decide, **settings)
         if self.hide:
-            self.run_engine.logger.hide = self.hide
-        self.state.task = task
-        self.begin(self.run_engine, task)
-        return agent.run_agent(self.run_engine, self.state)
+            self.made.engine.logger.hide = self.hide
+        self.made.state.task = task
+        self.begin(self.made, task)
+        return self.made.run()
 
     def asked(self, who: str) -> list[str]:
-        requests = self.run_engine.voice.server.requests
+        requests = self.made.requests
         return [user_text(request) for request in requests if role(request) == who]
 
 
@@ -81,8 +81,8 @@ class Checks(Judged):
         for who in ("executor", "verifier"):
             self.assertIn("1. Notepad shows hello.\n2. The title", self.asked(who)[0])
         self.assertEqual(self.asked("examiner"), [])
-        self.assertEqual(self.records(self.run_engine, "plan")[0]["done_when"], list(CHECKS))
-        book = agent.book_of(self.run_engine.logger.folder)
+        self.assertEqual(self.made.records("plan")[0]["done_when"], list(CHECKS))
+        book = agent.book_of(self.made.folder)
         self.assertIn("Done when:\n1. Notepad shows hello.", book.turns[0].plan_text)
 
     def test_without_them_the_model_is_asked_once_and_else_the_task_is_its_own_check(self) -> None:
@@ -107,15 +107,17 @@ class Checks(Judged):
 
     def test_the_judge_is_asked_at_temperature_0(self) -> None:
         self.claims("1 YES: a\n2 YES: b")
-        requests = self.run_engine.voice.server.requests
+        requests = self.made.requests
         self.assertEqual(requests[-1]["temperature"], 0)
 
     def test_the_checks_survive_a_resume(self) -> None:
         self.claims("1 YES: a\n2 NO: b", max_steps=4, not_proven_most=9)
-        again, state = self.engine(lambda _: text(""), old=self.run_engine.logger.folder)
-        agent.resume(again, state)
-        self.assertEqual((state.done_when, state.not_yet), (list(CHECKS), self.state.not_yet))
-        self.assertGreater(state.not_yet, 0)
+        again = self.trial(lambda _: text(""), old=self.made.folder)
+        again.resume()
+        self.assertEqual(
+            (again.state.done_when, again.state.not_yet), (list(CHECKS), self.made.state.not_yet)
+        )
+        self.assertGreater(again.state.not_yet, 0)
 
 
 class Facts(Judged):
@@ -132,6 +134,23 @@ class Facts(Judged):
         self.assertIn(f"{path} does not exist.", self.asked("verifier")[0])
         path.write_text("hello", encoding="utf-8")
         self.assertEqual(self.judged(task, "The file note.txt is saved.").kind, "completed")
+
+    def test_a_file_is_not_taken_for_one_whose_name_holds_its_name(self) -> None:
+        for gone, there in (
+            ("1.txt", "11.txt"),
+            ("a.txt", "a.txt.bak"),
+            ("b.txt", "my-b.txt"),
+            ("c.txt", "d/c.txt"),
+        ):
+            (self.folder / "d").mkdir(exist_ok=True)
+            new = self.folder / there
+            new.write_text("hello", encoding="utf-8")
+            task = f"Rename {self.folder / gone} to {new}"
+            self.assertEqual(self.judged(task, f"{there} exists").kind, "completed", there)
+            self.assertEqual(self.judged(task, f"{new} exists.").kind, "completed", there)
+            new.unlink()
+            for name in (there, str(new), str(new).upper(), f"{self.folder.name}/{there}"):
+                self.assertEqual(self.judged(task, f"{name} exists.").kind, "not_proven", name)
 
     def test_a_file_that_the_task_wants_made_is_checked_though_no_check_names_it(self) -> None:
         path = self.folder / "note.txt"
@@ -178,6 +197,14 @@ class Facts(Judged):
             os.mkfifo(pipe)
             self.assertIsNone(agent.look_at_file(str(pipe), 0).begins)
 
+    def test_a_path_that_may_lead_to_another_machine_is_not_even_asked_for(self) -> None:
+        """Windows takes any two slashes at the front for the name of a machine."""
+        for front in ("\\\\", "//", "\\/", "/\\"):
+            for path in (f"{front}srv/share/a.txt", "$SHARE/a.txt"):
+                with mock.patch.dict(os.environ, {"SHARE": f"{front}srv/share"}):
+                    told = agent.look_at_file(path, 0).told(str)
+                self.assertEqual(told, f"{path} cannot be looked at.")
+
     def test_a_drive_that_never_answers_holds_nothing_up(self) -> None:
         gate = agent.threading.Event()
         self.addCleanup(gate.set)
@@ -217,13 +244,11 @@ class Facts(Judged):
                         path.write_text("hello", encoding="utf-8")
                     return DONE if lies or path.exists() else KEY
 
-                engine, state = self.engine(
-                    decide, task_files=facts, max_steps=60, not_proven_most=9
-                )
-                state.task = f"Write hello and save it as {path}"
-                outcome = agent.run_agent(engine, state)
+                trial = self.trial(decide, task_files=facts, max_steps=60, not_proven_most=9)
+                trial.state.task = f"Write hello and save it as {path}"
+                outcome = trial.run()
                 believed[facts] += outcome.kind == "completed" and not path.exists()
-                engine.logger.close()
+                trial.close()
         self.assertLessEqual(believed[True], sample(1, 0))
         self.assertGreater(believed[False], runs // 4)
 
@@ -239,10 +264,8 @@ class Words(Judged):
                 return text(next(answers, verdicts[-1]))
             return text("I have saved the file for you.")
 
-        self.run_engine, self.state = self.engine(
-            decide, "chat", verify_completion=True, **settings
-        )
-        return agent.run_agent(self.run_engine, self.state)
+        self.made = self.trial(decide, "chat", verify_completion=True, **settings)
+        return self.made.run()
 
     def test_they_end_the_run_when_confirmed(self) -> None:
         outcome = self.chat("YES: saved")
@@ -251,7 +274,7 @@ class Words(Judged):
     def test_else_the_model_is_told_what_is_missing_and_goes_on_at_most_three_times(self) -> None:
         outcome = self.chat("NO: the title has a star")
         self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 5))
-        executor = [r for r in self.run_engine.voice.server.requests if role(r) == "executor"]
+        executor = [r for r in self.made.requests if role(r) == "executor"]
         last = executor[1]["messages"][-1]
         self.assertEqual(last["role"], "user")
         self.assertIn("the title has a star", str(last["content"]))

@@ -8,7 +8,17 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.scripted import PLAN, PROOF, EngineCase, call, page_items, role_of, text
+from tests.scripted import (
+    FEWER_REQUESTS,
+    PLAN,
+    PROOF,
+    EngineCase,
+    Trial,
+    call,
+    page_items,
+    role_of,
+    text,
+)
 from tests.test_main import CommandLineCase
 from tests.test_story import StoryCase, told, watch
 
@@ -24,46 +34,48 @@ def plan_and(acting: Json) -> Any:
 
 
 class RecordsCase(EngineCase):
-    def run_of(self, decide: Any, profile: str = "planner", **settings: Any) -> agent.Engine:
-        """The engine of a run that is over."""
-        engine, self.state = self.engine(decide, profile, **settings)
-        self.begin(engine)
-        self.outcome = agent.run_agent(engine, self.state)
-        return engine
+    def run_of(self, decide: Any, profile: str = "planner", **settings: Any) -> Trial:
+        """The trial of a run that is over."""
+        trial = self.trial(decide, profile, **settings)
+        self.begin(trial)
+        self.outcome = trial.run()
+        return trial
 
-    def log_of(self, engine: agent.Engine) -> str:
-        return (engine.logger.folder / "execution_log.txt").read_text(encoding="utf-8")
+    def log_of(self, trial: Trial) -> str:
+        return trial.log()
 
-    def book_of(self, engine: agent.Engine) -> list[Json]:
-        return page_items(agent.book_of(engine.logger.folder))
+    def book_of(self, trial: Trial) -> list[Json]:
+        return page_items(agent.book_of(trial.folder))
 
 
 class Roles(RecordsCase):
+    base = FEWER_REQUESTS
+
     def test_prompt_and_tools_of_each_role_stand_once_in_journal_and_log(self) -> None:
-        engine = self.run_of(plan_and(CLICK), max_steps=6)
-        roles = self.records(engine, "role")
+        trial = self.run_of(plan_and(CLICK), max_steps=6)
+        roles = trial.records("role")
         self.assertEqual([role["name"] for role in roles], ["planner", "executor"])
-        log = self.log_of(engine)
+        log = self.log_of(trial)
         for role, known in zip(roles, ("planner", "executor"), strict=True):
-            speaker = engine.profile.roles[known]
-            self.assertEqual(role["system"], engine.profile.system(speaker))
-            self.assertEqual(role["tools"], engine.profile.schemas(speaker))
+            speaker = trial.profile.roles[known]
+            self.assertEqual(role["system"], trial.profile.system(speaker))
+            self.assertEqual(role["tools"], trial.profile.schemas(speaker))
             self.assertEqual(log.count(f"ROLE {known}, in all of its requests"), 1)
             for tool in role["tools"]:
                 self.assertEqual(log.count(json.dumps(tool, ensure_ascii=False)), 1)
 
     def test_they_are_what_the_requests_carried(self) -> None:
-        engine = self.run_of(plan_and(DONE))
-        sent = engine.voice.server.requests  # type: ignore[attr-defined]
-        for role, request in zip(self.records(engine, "role"), sent, strict=True):
+        trial = self.run_of(plan_and(DONE))
+        sent = trial.requests  # type: ignore[attr-defined]
+        for role, request in zip(trial.records("role"), sent, strict=True):
             self.assertEqual(role["system"], request["messages"][0]["content"])
             self.assertEqual(role["tools"], request.get("tools", []))
 
     def test_it_stands_there_before_the_first_reply_of_that_role(self) -> None:
         for profile in agent.PROFILES:
             with self.subTest(profile):
-                engine = self.run_of(lambda request: text("I wait."), profile, max_steps=2)
-                lines = agent.read_journal(engine.logger.folder).records
+                trial = self.run_of(lambda request: text("I wait."), profile, max_steps=2)
+                lines = agent.read_journal(trial.folder).records
                 known = set[str]()
                 for record in lines:
                     if isinstance(record, agent.RoleRecord):
@@ -74,41 +86,44 @@ class Roles(RecordsCase):
 
     def test_a_resumed_run_does_not_repeat_a_role_that_stayed_the_same(self) -> None:
         first = self.run_of(plan_and(CLICK), max_steps=3)
-        second, state = self.engine(plan_and(DONE), old=first.logger.folder, max_steps=9)
-        agent.resume(second, state)
-        agent.run_agent(second, state)
-        names = [role["name"] for role in self.records(second, "role")]
+        second = self.trial(plan_and(DONE), old=first.folder, max_steps=9)
+        second.resume()
+        second.run()
+        names = [role["name"] for role in second.records("role")]
         self.assertEqual(names, ["planner", "executor", "verifier"])
 
     def test_a_resumed_run_tells_of_a_prompt_that_changed_since(self) -> None:
         first = self.run_of(plan_and(CLICK), max_steps=3)
-        second, state = self.engine(plan_and(CLICK), old=first.logger.folder, max_steps=5)
+        second = self.trial(plan_and(CLICK), old=first.folder, max_steps=5)
         roles = dict(second.profile.roles)
         roles["executor"] = roles["executor"]._replace(prompt="You act.", extra="")
-        second.profile = second.voice.profile = agent.replace(second.profile, roles=roles)
-        agent.resume(second, state)
-        agent.run_agent(second, state)
-        roles_told = self.records(second, "role")
+        second.profile = agent.replace(second.profile, roles=roles)
+        second.resume()
+        second.run()
+        roles_told = second.records("role")
         self.assertEqual([r["name"] for r in roles_told], ["planner", "executor", "executor"])
         self.assertEqual(roles_told[-1]["system"], "You act.")
 
 
 class Hints(RecordsCase):
-    def run_with_hint(self, hint: str = "press the green one") -> agent.Engine:
-        engine, state = self.engine(plan_and(CLICK), max_steps=3)
-        self.begin(engine)
+    base = FEWER_REQUESTS
+
+    def run_with_hint(self, hint: str = "press the green one") -> Trial:
+        trial = self.trial(plan_and(CLICK), max_steps=3)
+        self.begin(trial)
         hints = [[hint], [], []]
-        engine.voice.inbox = mock.Mock(spec=agent.NoInbox)
-        engine.voice.inbox.take_hints.side_effect = lambda: hints.pop(0) if hints else []
-        agent.run_agent(engine, state)
-        return engine
+        inbox = mock.Mock(spec=agent.NoInbox)
+        trial.hear(inbox)
+        inbox.take_hints.side_effect = lambda: hints.pop(0) if hints else []
+        trial.run()
+        return trial
 
     def test_a_hint_is_in_the_journal_with_its_turn(self) -> None:
-        (hint,) = self.records(self.run_with_hint(), "hint")
+        (hint,) = self.run_with_hint().records("hint")
         self.assertEqual((hint["text"], hint["turn"]), ("press the green one", 1))
 
     def test_a_hint_is_a_note_on_the_turn_of_report_and_export(self) -> None:
-        folder = self.run_with_hint().logger.folder
+        folder = self.run_with_hint().folder
         notes = [turn["notes"] for turn in page_items(agent.book_of(folder))[1:]]
         self.assertIn(["hint", "press the green one"], sum(notes, []))
         for pictures in (False, True):
@@ -116,24 +131,26 @@ class Hints(RecordsCase):
             self.assertIn('["hint", "press the green one"]', page)
 
     def test_a_secret_in_a_hint_is_hidden(self) -> None:
-        engine, state = self.engine(plan_and(DONE))
-        engine.logger.hide = agent.Secrets({"PIN": "4711"}).hide
-        engine.voice.inbox = mock.Mock(spec=agent.NoInbox)
-        engine.voice.inbox.take_hints.side_effect = [["it is 4711"], [], []]
-        self.begin(engine)
-        agent.run_agent(engine, state)
-        self.assertNotIn("4711", (engine.logger.folder / "turns.jsonl").read_text())
-        self.assertEqual(self.records(engine, "hint")[0]["text"], "it is {{PIN}}")
+        trial = self.trial(plan_and(DONE))
+        trial.hidden = agent.Secrets({"PIN": "4711"})
+        inbox = mock.Mock(spec=agent.NoInbox)
+        trial.hear(inbox)
+        inbox.take_hints.side_effect = [["it is 4711"], [], []]
+        self.begin(trial)
+        trial.run()
+        self.assertNotIn("4711", (trial.folder / "turns.jsonl").read_text())
+        self.assertEqual(trial.records("hint")[0]["text"], "it is {{PIN}}")
 
     def test_a_hint_between_a_correction_and_its_reply_does_not_hide_the_correction(self) -> None:
         answers = iter([PLAN, text("I click."), DONE, text("YES")])
-        engine, state = self.engine(lambda request: next(answers))
-        self.begin(engine)
+        trial = self.trial(lambda request: next(answers))
+        self.begin(trial)
         hints = iter([[], [], ["use the menu"], []])
-        engine.voice.inbox = mock.Mock(spec=agent.NoInbox)
-        engine.voice.inbox.take_hints.side_effect = lambda: next(hints)
-        agent.run_agent(engine, state)
-        figures = dict(agent.book_of(engine.logger.folder).figures())
+        inbox = mock.Mock(spec=agent.NoInbox)
+        trial.hear(inbox)
+        inbox.take_hints.side_effect = lambda: next(hints)
+        trial.run()
+        figures = dict(agent.book_of(trial.folder).figures())
         self.assertEqual(figures["corrections"], "1")
 
 
@@ -144,10 +161,10 @@ def box(x1: Any, y1: Any, x2: Any, y2: Any) -> Json:
 class StoryBoxes(StoryCase):
     def drawn_and_told(self, *boxes: Any, **settings: Any) -> tuple[list[Json], str]:
         """The boxes of a reply that are drawn, and the text beside the picture with them."""
-        engine, _ = self.story(told(bboxes=list(boxes)), told(), **settings)
-        request = engine.voice.server.requests[1]["messages"][-1]
+        trial, _ = self.story(told(bboxes=list(boxes)), told(), **settings)
+        request = trial.requests[1]["messages"][-1]
         words = [part.get("text", "") for part in request["content"]]
-        return self.stages(engine)[1]["bboxes"], " ".join(words)
+        return self.stages(trial)[1]["bboxes"], " ".join(words)
 
     def test_a_box_slightly_outside_is_brought_to_the_edge_and_the_model_is_told(self) -> None:
         for beyond in (1001, 1008.4, 1020):
@@ -172,18 +189,20 @@ class StoryBoxes(StoryCase):
         self.assertLess(len(self.drawn_and_told(*[7] * 1000)[1]), 250)
 
     def test_an_action_slightly_outside_is_still_refused(self) -> None:
-        engine, _ = self.story(told(actions=[{"name": "click", "x1": 1001, "y1": 5}]))
-        self.assertEqual(self.drawn(engine), [[], []])
+        trial, _ = self.story(told(actions=[{"name": "click", "x1": 1001, "y1": 5}]))
+        self.assertEqual(self.drawn(trial), [[], []])
 
 
 class StoryFates(StoryCase):
+    base = FEWER_REQUESTS
+
     GOOD = {"name": "click", "x1": 500, "y1": 500, "label": "Button"}
     BAD = {"name": "press", "key": "enter"}
 
     def fates(self, *actions: Any, **settings: Any) -> tuple[Any, list[Json]]:
-        """The engine, and what the journal says of the actions as the model wrote them."""
-        engine, _ = self.story(told(actions=list(actions)), **settings)
-        return engine, self.stages(engine)[1]["asked"]
+        """The trial, and what the journal says of the actions as the model wrote them."""
+        trial, _ = self.story(told(actions=list(actions)), **settings)
+        return trial, self.stages(trial)[1]["asked"]
 
     def test_each_action_stands_as_written_beside_what_became_of_it(self) -> None:
         _, (one, two, three) = self.fates(self.GOOD, self.BAD, self.GOOD)
@@ -199,15 +218,15 @@ class StoryFates(StoryCase):
 
     def test_a_confirmed_completion_is_done(self) -> None:
         replies = iter([told(actions=[{"name": "done"}]), text("YES: it is")])
-        engine, state = self.engine(lambda request: next(replies), "story", max_steps=3)
-        self.begin(engine)
-        self.assertEqual(agent.run_agent(engine, state).kind, "completed")
-        (fate,) = self.stages(engine)[1]["asked"]
+        trial = self.trial(lambda request: next(replies), "story", max_steps=3)
+        self.begin(trial)
+        self.assertEqual(trial.run().kind, "completed")
+        (fate,) = self.stages(trial)[1]["asked"]
         self.assertEqual(fate, {"action": {"name": "done"}, "became": "done"})
 
     def test_the_same_stands_in_log_and_vlm_output(self) -> None:
-        engine, asked = self.fates(self.GOOD, self.BAD, log_layout="turn_dirs")
-        folder = engine.logger.folder
+        trial, asked = self.fates(self.GOOD, self.BAD, log_layout="turn_dirs")
+        folder = trial.folder
         written = json.loads((folder / "turn_0002" / "vlm_output.json").read_bytes())
         self.assertEqual(written["asked"], asked)
         self.assertEqual(written["actions"], [{"name": "click", "x1": 500, "y1": 500}])
@@ -217,16 +236,16 @@ class StoryFates(StoryCase):
 
     @mock.patch.object(agent, "PANEL_GONE", 0.05)
     def test_the_panel_gets_them_with_the_picture(self) -> None:
-        engine, state = self.engine(lambda request: told(actions=[self.BAD]), "story", max_steps=2)
+        trial = self.trial(lambda request: told(actions=[self.BAD]), "story", max_steps=2)
         panel = agent.Panel(
-            agent.replace(engine.config, panel_patience=0.1),
-            engine.actuator.stop,
+            agent.replace(trial.config, panel_patience=0.1),
+            trial.stop,
             agent.Book("run_0001"),
         )
         self.addCleanup(panel.close)
-        watch(engine, panel)
-        self.begin(engine)
-        agent.run_agent(engine, state)
+        watch(trial, panel)
+        self.begin(trial)
+        trial.run()
         (fate,) = json.loads(panel.answer("/state", b"")[1])["asked"]
         self.assertEqual(fate["action"], self.BAD)
         self.assertRegex(fate["became"], "^refused: ")
@@ -235,60 +254,60 @@ class StoryFates(StoryCase):
 class Pictures(RecordsCase):
     def test_the_screen_before_turn_1_is_kept_as_turn_0000(self) -> None:
         for profile in ("planner", "commander"):
-            engine = self.run_of(plan_and(CLICK), profile, max_steps=1)
-            engine.logger.flush()
-            path = engine.logger.folder / "screenshots" / "turn_0000.png"
+            trial = self.run_of(plan_and(CLICK), profile, max_steps=1)
+            trial.flush()
+            path = trial.folder / "screenshots" / "turn_0000.png"
             self.assertEqual(agent.png_to_rgb(path.read_bytes())[1:], (64, 64))
-            self.assertIn("SAVED screenshots/turn_0000.png", self.log_of(engine))
+            self.assertIn("SAVED screenshots/turn_0000.png", self.log_of(trial))
             self.assertLess(
-                self.log_of(engine).index("turn_0000"), self.log_of(engine).index("TURN 1")
+                self.log_of(trial).index("turn_0000"), self.log_of(trial).index("TURN 1")
             )
 
     def test_the_log_names_every_picture_that_is_saved(self) -> None:
-        engine = self.run_of(plan_and(CLICK), max_steps=4)
-        engine.logger.flush()
-        saved = re.findall(r"SAVED (.*)", self.log_of(engine))
-        folder = engine.logger.folder
+        trial = self.run_of(plan_and(CLICK), max_steps=4)
+        trial.flush()
+        saved = re.findall(r"SAVED (.*)", self.log_of(trial))
+        folder = trial.folder
         there = [path.relative_to(folder).as_posix() for path in folder.rglob("*.png")]
         self.assertEqual(sorted(saved), sorted(there))
 
     def test_it_is_no_turn_and_no_act_relies_on_it(self) -> None:
-        engine = self.run_of(plan_and(CLICK), max_steps=3)
-        self.assertEqual([item["turn"] for item in self.book_of(engine)], [-1, 1, 2, 3])
-        looks = [look["screenshot"] for look in self.records(engine, "look")]
+        trial = self.run_of(plan_and(CLICK), max_steps=3)
+        self.assertEqual([item["turn"] for item in self.book_of(trial)], [-1, 1, 2, 3])
+        looks = [look["screenshot"] for look in trial.records("look")]
         self.assertNotIn("screenshots/turn_0000.png", looks)
 
     def test_a_resumed_run_keeps_the_first_one(self) -> None:
         first = self.run_of(plan_and(CLICK), max_steps=3)
-        first.logger.flush()
-        path = first.logger.folder / "screenshots" / "turn_0000.png"
+        first.flush()
+        path = first.folder / "screenshots" / "turn_0000.png"
         before = path.stat().st_mtime_ns
-        second, state = self.engine(plan_and(CLICK), old=first.logger.folder, max_steps=5)
-        agent.resume(second, state)
-        agent.run_agent(second, state)
-        second.logger.flush()
+        second = self.trial(plan_and(CLICK), old=first.folder, max_steps=5)
+        second.resume()
+        second.run()
+        second.flush()
         self.assertEqual(path.stat().st_mtime_ns, before)
 
     def test_a_chat_is_told_file_and_size_of_its_screenshot(self) -> None:
-        engine = self.run_of(lambda request: text("It is done."), "chat")
-        (request,) = engine.voice.server.requests  # type: ignore[attr-defined]
+        trial = self.run_of(lambda request: text("It is done."), "chat")
+        (request,) = trial.requests  # type: ignore[attr-defined]
         (answer,) = [m["content"] for m in request["messages"] if m["role"] == "tool"]
         told_of = json.loads(answer)
-        engine.logger.flush()
-        picture = (engine.logger.folder / told_of["file"]).read_bytes()
+        trial.flush()
+        picture = (trial.folder / told_of["file"]).read_bytes()
         self.assertEqual(told_of["file"], "screenshots/screen_0001.png")
         self.assertEqual(told_of["size"], list(agent.png_to_rgb(picture)[1:]))
         self.assertEqual(told_of["screen_size"], [64, 36])
 
 
 class Sections(RecordsCase):
-    def headers(self, engine: agent.Engine) -> list[str]:
-        return re.findall(r"^=== (.*) ===$", self.log_of(engine), re.MULTILINE)
+    def headers(self, trial: Trial) -> list[str]:
+        return re.findall(r"^=== (.*) ===$", self.log_of(trial), re.MULTILINE)
 
     def test_each_turns_header_says_its_mode(self) -> None:
-        engine = self.run_of(plan_and(CLICK), max_steps=5, review_interval=2)
+        trial = self.run_of(plan_and(CLICK), max_steps=5, review_interval=2)
         self.assertEqual(
-            self.headers(engine),
+            self.headers(trial),
             [
                 "TURN 1 - PLANNING",
                 "TURN 2 - EXECUTION",
@@ -300,14 +319,14 @@ class Sections(RecordsCase):
 
     def test_a_commanders_planning_is_called_evaluation(self) -> None:
         plan = call("spawn_operator", operator_instructions="Click.", rationale="r")
-        engine = self.run_of(lambda request: plan, "commander", max_steps=2)
-        self.assertEqual(self.headers(engine), ["TURN 1 - EVALUATION", "TURN 2 - EXECUTION"])
+        trial = self.run_of(lambda request: plan, "commander", max_steps=2)
+        self.assertEqual(self.headers(trial), ["TURN 1 - EVALUATION", "TURN 2 - EXECUTION"])
 
     def test_the_state_behind_the_header_says_how_much_memory_holds(self) -> None:
-        engine = self.run_of(
+        trial = self.run_of(
             plan_and(CLICK), max_steps=8, memory_compression_threshold=3, memory_keep_actions=1
         )
-        states = re.findall(r"STATE (turn .* archives)", self.log_of(engine))
+        states = re.findall(r"STATE UPDATE (turn .* archives)", self.log_of(trial))
         self.assertEqual(states[0], "turn 1, 0 active actions, 0 archives")
         self.assertEqual(states[4], "turn 5, 3 active actions, 0 archives")
         self.assertEqual(states[5], "turn 6, 1 active actions, 1 archives")
@@ -321,15 +340,15 @@ class Sections(RecordsCase):
                 raise said
             return said
 
-        engine = self.run_of(
+        trial = self.run_of(
             decide, max_steps=6, memory_compression_threshold=3, memory_keep_actions=1
         )
-        figures = dict(agent.book_of(engine.logger.folder).figures())
-        self.assertEqual(figures["archives"], str(len(self.records(engine, "archive"))))
+        figures = dict(agent.book_of(trial.folder).figures())
+        self.assertEqual(figures["archives"], str(len(trial.records("archive"))))
         self.assertEqual(figures["archives"], "1")
-        lost = [*self.records(engine, "no_call"), *self.records(engine, "model_failed")]
+        lost = [*trial.records("no_call"), *trial.records("model_failed")]
         self.assertEqual(figures["errors"], str(len(lost)))
-        self.assertEqual(figures["requests"], str(engine.voice.requests))
+        self.assertEqual(figures["requests"], str(trial.engine.voice.requests))
 
 
 class Debrief(CommandLineCase):
@@ -360,11 +379,11 @@ class Debrief(CommandLineCase):
 
 class PanelError(RecordsCase):
     def test_the_panel_shows_the_last_failure_until_a_reply_comes(self) -> None:
-        engine, _ = self.engine(lambda request: PLAN)
-        panel = agent.Panel(engine.config, engine.actuator.stop, agent.Book("run_0001"))
+        trial = self.trial(lambda request: PLAN)
+        panel = agent.Panel(trial.config, trial.stop, agent.Book("run_0001"))
         self.addCleanup(panel.close)
-        watch(engine, panel)
-        engine.logger.record(agent.FailureRecord(error="timeout", text="No reply came."))
+        watch(trial, panel)
+        trial.write(agent.FailureRecord(error="timeout", text="No reply came."))
         self.assertEqual(json.loads(panel.answer("/state", b"")[1])["error"], "No reply came.")
-        engine.logger.record(agent.ReplyRecord(role="planner"))
+        trial.write(agent.ReplyRecord(role="planner"))
         self.assertEqual(json.loads(panel.answer("/state", b"")[1])["error"], "")

@@ -11,21 +11,24 @@ from tests.scripted import PLAN, EngineCase
 class Recovered(EngineCase):
     def resumed(self, *records: agent.Record) -> list[agent.ActionRecord]:
         """The active actions of a run that is resumed after these records."""
-        engine, _ = self.engine(lambda r: PLAN)
+        trial = self.trial(lambda r: PLAN)
         for record in records:
-            engine.logger.record(record)
-        again, state = self.engine(lambda r: PLAN, old=engine.logger.folder)
-        agent.resume(again, state)
-        return state.memory.active_history
+            trial.write(record)
+        again = self.trial(lambda r: PLAN, old=trial.folder)
+        again.resume()
+        return again.history
 
     def test_recovery_keys_with_a_result_are_no_unknown_act(self) -> None:
-        keys = agent.IntentRecord(turn=3, tool=agent.RECOVER)
+        keys = agent.IntentRecord(turn=3, tool="recover")
         self.assertEqual(self.resumed(keys, agent.ResultRecord(turn=3)), [])
 
     def test_recovery_keys_without_one_and_any_other_act_are(self) -> None:
-        keys = agent.IntentRecord(turn=3, tool=agent.RECOVER)
+        keys = agent.IntentRecord(turn=3, tool="recover")
         (unknown,) = self.resumed(keys)
-        self.assertEqual(unknown.result, agent.UNKNOWN_RESULT)
+        self.assertEqual(
+            unknown.result,
+            "Unknown: the program ended in the middle of it, so look before doing it again.",
+        )
         click = agent.IntentRecord(turn=3, tool="click")
         self.assertEqual(len(self.resumed(click, agent.ResultRecord(turn=3))), 1)
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import runpy
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import agent
 from tests.fakes import VirtualClock
-from tests.test_main import CommandLineCase, copy_folder
+from tests.test_main import CommandLineCase
 
 # To compare screens that differ pixel by pixel takes long; a small part around the target shows it as well.
 SMALL_BOX = "--set", "replay_box=20"
@@ -160,7 +154,7 @@ class Replay(ReplayCase):
         self.assertIn("differs: type_text", out)
 
     def test_a_pause_before_an_act_asks_for_another_look_and_the_act_is_done_once(self) -> None:
-        refusals = iter([True])
+        refusals = iter([True] * 7)
 
         def gate(actuator: agent.Actuator, attempt: agent.Attempt) -> None:
             if next(refusals, False):
@@ -205,7 +199,7 @@ class Replay(ReplayCase):
             code, out, err = self.replay()
             self.assertEqual(code, 1)
             self.assertIn(wanted, out + err)
-            self.assertFalse(any(act.startswith("button") for act in self.desktops[-1].acts))
+            self.assertEqual(self.desktops, [])
 
     def test_a_story_is_repeated_too(self) -> None:
         shutil.rmtree(self.folder / "dumps")
@@ -245,119 +239,43 @@ class Replay(ReplayCase):
             self.assertEqual(typed, [])
 
 
-class Script(ReplayCase):
-    def arguments(self, *argv: str) -> list[str]:
-        return ["--demo", "--set", f"dump_dir={self.folder / 'again'}", *argv]
+class Likeness(ReplayCase):
+    """What of a screen may differ from its recorded picture, which is painted over here."""
 
-    def started(self, script: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-        """The script as a person starts it, from anywhere and with nothing set up for it."""
-        return subprocess.run(
-            [sys.executable, "-B", str(script), *self.arguments(*argv)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            cwd="/",
-        )
-
-    def run_here(self, script: Path, *argv: str) -> tuple[int, str, str]:
-        """(exit code, stdout, stderr) of the script, in this process as Python would start it."""
-        out, err = io.StringIO(), io.StringIO()
-        with (
-            mock.patch.object(sys, "argv", [str(script), *self.arguments(*argv)]),
-            mock.patch.object(sys, "path", list(sys.path)),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-            self.assertRaises(SystemExit) as ended,
-        ):
-            runpy.run_path(str(script), run_name="__main__")
-        return int(ended.exception.code or 0), out.getvalue(), err.getvalue()
-
-    def test_without_a_path_it_stands_beside_the_run_and_outlives_it(self) -> None:
-        code, out, err = self.main("--save-script", "1")
-        self.assertEqual((code, err), (0, ""))
-        script = self.folder / "dumps" / "run_0001.py"
-        self.assertIn(f"Written: {script}", out)
-        shutil.rmtree(self.run_folder())
-        done = self.started(script)
-        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-        self.assertIn("Repeated 4 acts", done.stdout)
-        code, _, err = self.main("--runs")
-        self.assertEqual((code, err), (0, ""))
-
-    def test_it_finds_agent_py_beside_it_or_one_folder_up_before_the_place_where_it_was_written(
-        self,
-    ) -> None:
-        self.main("--save-script", "1", str(self.folder / "mine.py"))
-        for place in (self.folder / "a", self.folder / "b" / "scripts"):
-            place.mkdir(parents=True)
-            shutil.copyfile(self.folder / "mine.py", place / "mine.py")
-            copy_folder(self.folder / "mine_recording", place / "mine_recording")
-        for beside in (self.folder / "a", self.folder / "b"):
-            (beside / "agent.py").write_text("raise SystemExit('the near one')", encoding="utf-8")
-        for script in (self.folder / "a" / "mine.py", self.folder / "b" / "scripts" / "mine.py"):
-            self.assertEqual(self.started(script).stderr, "the near one\n")
-        done = self.started(self.folder / "mine.py", "--dry-run")
-        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 5), done.stderr)
-
-    def test_nothing_that_is_there_already_is_overwritten(self) -> None:
-        self.main("--save-script", "1")
-        for _ in ("both", "the script alone"):
-            code, _, err = self.main("--save-script", "1")
-            self.assertEqual(code, 2)
-            self.assertIn("choose another name", err)
-            shutil.rmtree(self.folder / "dumps" / "run_0001_recording", ignore_errors=True)
-        self.assertIn("takes a run and the name", self.main("--save-script", "1", "a.py", "b")[2])
-
-    def test_an_act_is_not_done_where_the_screen_differs_from_the_copied_picture(self) -> None:
-        self.main("--save-script", "1")
-        shutil.rmtree(self.run_folder())
-        picture = next((self.folder / "dumps" / "run_0001_recording" / "screenshots").iterdir())
+    def drag(self, *painted: tuple[str, int, int]) -> str:
+        """What is told of a drag, after so many of the 40 rows around an end of it got other levels."""
+        journal = self.run_folder() / "turns.jsonl"
+        lines = [json.loads(line) for line in journal.read_text().splitlines()]
+        act = next(line for line in lines if line["kind"] == "intent")
+        places = {"start": {"x": 57, "y": 90}, "end": {"x": 701, "y": 701}}
+        act.update(tool="drag", args={"element_name": "icon", **places})
+        journal.write_text("\n".join(map(json.dumps, lines)) + "\n")
+        picture = self.run_folder() / "screenshots" / "turn_0002.png"
         rgb, width, height = agent.png_to_rgb(picture.read_bytes())
-        for path in picture.parent.iterdir():
-            path.write_bytes(agent.rgb_to_png(bytes(len(rgb)), width, height))
-        script = self.folder / "dumps" / "run_0001.py"
-        code, out, _ = self.run_here(script, "--set", "replay_patience=0.2", *SMALL_BOX)
-        self.assertEqual(code, 1)
-        self.assertIn("differs: double_click", out)
+        pixels = bytearray(rgb)
+        for end, rows, levels in painted:
+            left, top = {"start": (9, 6), "end": (338, 181)}[end]
+            for y in range(top, top + rows):
+                row = slice((y * width + left) * 3, (y * width + left + 40) * 3)
+                pixels[row] = bytes(v + levels if v < 128 else v - levels for v in pixels[row])
+        picture.write_bytes(agent.rgb_to_png(bytes(pixels), width, height))
+        _, out, err = self.replay("--set", "replay_patience=0.1", *SMALL_BOX)
+        self.assertEqual(err, "")
+        return out
 
-    def test_a_task_that_looks_like_a_coding_cookie_cannot_change_the_script(self) -> None:
-        journal = self.run_folder() / "turns.jsonl"
-        lines = [json.loads(line) for line in journal.read_text().splitlines()]
-        lines[0]["task"] = "write to Bob, coding: unicode_escape"
-        for line in lines:
-            if line["kind"] == "intent" and "text" in line["args"]:
-                line["args"]["text"] = "'}, print(\"PWNED\"), {'"
-        journal.write_text("\n".join(map(json.dumps, lines)) + "\n")
-        target = self.folder / "again.py"
-        self.main("--save-script", "1", str(target))
-        code, out, err = self.run_here(target, "--dry-run")
-        self.assertEqual((code, err), (0, ""), out)
-        self.assertNotIn("PWNED", [*out.split(), out.splitlines()[0]])
-        self.assertEqual(len(out.splitlines()), 5)
+    def test_one_of_two_places_that_differs_stops_it(self) -> None:
+        for end in ("start", "end"):
+            self.setUp()
+            self.assertIn("differs: drag", self.drag((end, 40, 100)), end)
 
-    def test_a_saved_script_imports_agent_alone_and_repeats_the_run(self) -> None:
-        target = self.folder / "again.py"
-        code, out, _ = self.main("--save-script", "1", str(target))
-        self.assertEqual(code, 0, out)
-        source = target.read_text(encoding="utf-8")
-        self.assertEqual(
-            [line.strip() for line in source.splitlines() if "import " in line],
-            ["import sys", "from pathlib import Path", "import agent"],
-        )
-        self.assertLess(len(source.splitlines()), 30)
-        code, out, err = self.run_here(target)
-        self.assertEqual((code, err), (0, ""), out)
-        self.assertIn("Repeated 4 acts", out)
-        _, shown, _ = self.run_here(target, "--dry-run")
-        self.assertEqual(len(shown.splitlines()), 5)
+    def test_a_twentieth_of_the_pixels_may_differ_and_no_more(self) -> None:
+        self.assertNotIn("differs: drag", self.drag(("start", 2, 100)))
+        self.setUp()
+        told = self.drag(("start", 3, 100))
+        self.assertRegex(told, r"differs: drag .*: 8% of the screen .*; at most 5% may differ")
 
-    def test_a_script_of_a_hostile_task_is_still_that_script(self) -> None:
-        journal = self.run_folder() / "turns.jsonl"
-        lines = [json.loads(line) for line in journal.read_text().splitlines()]
-        lines[0]["task"] = '"""\nraise SystemExit(99)\n"""  {0} \\ \u202e'
-        journal.write_text("\n".join(map(json.dumps, lines)) + "\n")
-        target = self.folder / "again.py"
-        self.main("--save-script", "1", str(target))
-        names: dict[str, Any] = {"__name__": "loaded"}
-        exec(compile(target.read_text(encoding="utf-8"), "again.py", "exec"), names)
-        self.assertEqual(len(names["STEPS"]), 4)
+    def test_a_level_of_an_eighth_is_the_same_colour_and_one_more_is_not(self) -> None:
+        for levels, differs in ((32, False), (33, True)):
+            self.setUp()
+            told = self.drag(("start", 40, levels))
+            self.assertEqual("differs: drag" in told, differs, (levels, told))

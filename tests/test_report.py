@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import time
 import unittest
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.scripted import PLAN, PROOF, EngineCase, call, page_items, role_of, text
+from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, call, page_items, role_of, text
 from tests.test_main import CommandLineCase, copy_folder
+from tests.timing import least
 
 HOSTILE = (
     "</script><script>alert(1)</script><img src=x onerror=alert(2)> \u202e\u05d0\u05d1\u05d2 <!-- "
@@ -31,6 +33,8 @@ def blocks(page: str) -> list[dict[str, Any]]:
 
 
 class Turns(EngineCase):
+    base = FEWER_REQUESTS
+
     def setUp(self) -> None:
         super().setUp()
         self.undo = ExitStack()
@@ -38,15 +42,17 @@ class Turns(EngineCase):
 
     def book(self, decide: Any, **settings: Any) -> list[dict[str, Any]]:
         """The book of a run of the loop, the same from the journal as kept while it ran."""
-        engine, state = self.engine(decide, **settings)
-        kept = agent.keep_book(engine.logger, None, self.undo)
-        self.begin(engine)
-        outcome = agent.run_agent(engine, state)
-        engine.logger.record(
-            agent.EndRecord(outcome=outcome.kind, text=outcome.text, turns=state.turn, seconds=1.0)
+        trial = self.trial(decide, **settings)
+        kept = agent.keep_book(trial.engine.logger, None, self.undo)
+        self.begin(trial)
+        outcome = trial.run()
+        trial.write(
+            agent.EndRecord(
+                outcome=outcome.kind, text=outcome.text, turns=trial.state.turn, seconds=1.0
+            )
         )
-        self.folder_of_run = engine.logger.folder
-        book = page_items(agent.book_of(engine.logger.folder))
+        self.folder_of_run = trial.folder
+        book = page_items(agent.book_of(trial.folder))
         self.assertEqual(page_items(kept), book)
         return book
 
@@ -128,9 +134,9 @@ class Turns(EngineCase):
 
     def test_whoever_listens_hears_of_every_record_and_finds_the_plan_in_the_book(self) -> None:
         answers = iter([{**PLAN, "content": "1. press"}, *[call("scroll_screen_down")] * 2])
-        engine, state = self.engine(lambda request: next(answers), max_steps=2)
+        trial = self.trial(lambda request: next(answers), max_steps=2)
         heard: list[tuple[int, str, str]] = []
-        logger = engine.logger
+        logger = trial.engine.logger
         book = agent.keep_book(logger, None, self.undo)
 
         def hear(item: agent.Item) -> None:
@@ -139,8 +145,8 @@ class Turns(EngineCase):
                 heard.append((turn, book.run.plan, book.run.instructions))
 
         logger.listen(hear)
-        self.begin(engine)
-        agent.run_agent(engine, state)
+        self.begin(trial)
+        trial.run()
         records = (logger.folder / "turns.jsonl").read_text().splitlines()
         self.assertEqual(len(heard), len(records))
         self.assertEqual(
@@ -148,10 +154,10 @@ class Turns(EngineCase):
         )
 
     def test_a_long_run_keeps_its_latest_turns_and_the_sums_of_all(self) -> None:
-        engine, _ = self.engine(lambda request: PLAN)
-        logger = engine.logger
+        trial = self.trial(lambda request: PLAN)
+        logger = trial.engine.logger
         book = agent.keep_book(logger, None, self.undo)
-        self.begin(engine)
+        self.begin(trial)
         for turn in range(1, 301):
             path = "screenshots/turn_0001.png"
             logger.record(agent.LookRecord(turn, screenshot=path, capture=0.5))
@@ -292,27 +298,45 @@ class Report(CommandLineCase):
             agent.PAGE, r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\("
         )
 
-    def test_one_file_holds_the_pictures_at_a_smaller_size(self) -> None:
-        size = {"AGENT_IMAGE_W": "1024", "AGENT_IMAGE_H": "576"}  # above EXPORT_WIDTH
-        self.main("--demo", "--max-steps", "3", environ=size)
-        code, _, _ = self.main("--export", "1", str(self.folder / "run.html"))
+    def test_one_file_holds_the_pictures_as_they_are(self) -> None:
+        self.main("--demo", "--max-steps", "3")
+        code, _, _ = self.main("--report", "1", str(self.folder / "run.html"))
         items = blocks((self.folder / "run.html").read_text(encoding="utf-8"))
         pictures = {item["picture"]: item["data"] for item in items if "picture" in item}
         shots = {name for item in items for name in item.get("shots", ())}
         self.assertEqual((code, set(pictures)), (0, shots))
-        rgb, width, height = agent.png_to_rgb(
-            base64.b64decode(pictures["screenshots/turn_0003.png"].split(",")[1])
-        )
-        self.assertEqual((width, height), (512, 288))
-        self.assertGreater(len(set(rgb)), 50)
+        kept = (self.run_folder() / "screenshots" / "turn_0003.png").read_bytes()
+        url = pictures["screenshots/turn_0003.png"]
+        self.assertEqual(base64.b64decode(url.removeprefix("data:image/png;base64,")), kept)
+
+    def test_a_file_of_two_thousand_turns_with_their_pictures_takes_at_most_5_s(self) -> None:
+        self.recorded()
+        folder = self.run_folder()
+        picture = (folder / "screenshots" / "turn_0002.png").read_bytes()
+        lines = (folder / "turns.jsonl").read_bytes().splitlines(keepends=True)
+        for turn in range(7, 207):
+            name = f"screenshots/turn_{turn:04d}.png"
+            (folder / name).write_bytes(picture)
+            look = {"kind": "look", "turn": turn, "time": turn, "screenshot": name}
+            lines.append(json.dumps(look).encode() + b"\n")
+        (folder / "turns.jsonl").write_bytes(b"".join(lines))
+        page = self.folder / "run.html"
+
+        def seconds() -> float:
+            page.unlink(missing_ok=True)
+            began = time.monotonic()
+            self.main("--report", "1", str(page))
+            return time.monotonic() - began
+
+        self.assertLess(least(seconds, 0.5), 0.5)  # of 200 turns, a tenth of that
+        self.assertEqual(len(re.findall('"data": "data:image/png', page.read_text("utf-8"))), 206)
 
     def test_a_file_that_is_there_already_is_left_alone(self) -> None:
         self.recorded()
         target = self.folder / "mine.html"
         target.write_text("mine")
-        for option in ("--export", "--save-script"):
-            code, _, err = self.main(option, "1", str(target))
-            self.assertEqual((code, len(err.splitlines()), target.read_text()), (2, 1, "mine"))
+        code, _, err = self.main("--report", "1", str(target))
+        self.assertEqual((code, len(err.splitlines()), target.read_text()), (2, 1, "mine"))
 
     def test_a_missing_or_foreign_screenshot_is_left_out_of_the_file(self) -> None:
         self.recorded()
@@ -325,7 +349,7 @@ class Report(CommandLineCase):
         (self.folder / "secret.png").write_bytes(
             (self.run_folder() / "screenshots" / "turn_0002.png").read_bytes()
         )
-        self.assertEqual(self.main("--export", "1", str(self.folder / "run.html"))[0], 0)
+        self.assertEqual(self.main("--report", "1", str(self.folder / "run.html"))[0], 0)
         names = [
             item["picture"]
             for item in blocks((self.folder / "run.html").read_text())
@@ -341,15 +365,6 @@ class Report(CommandLineCase):
         )
 
 
-class Halved(unittest.TestCase):
-    def test_each_pixel_is_the_mean_of_four(self) -> None:
-        rgb = bytes(
-            [0, 0, 0, 200, 100, 50, 9, 9, 9, 0, 0, 0, 200, 100, 50, 9, 9, 9]
-        )  # 3 x 2, the last column left out
-        self.assertEqual(agent.halved(rgb, 3, 2), (bytes([100, 50, 25]), 1, 1))
-        self.assertEqual(agent.halved(b"\xff" * 60, 4, 5), (b"\xff" * 12, 2, 2))
-
-
 class Runs(CommandLineCase):
     def test_the_table_lists_runs_and_says_what_is_wrong_with_damaged_ones(self) -> None:
         self.recorded()
@@ -357,11 +372,11 @@ class Runs(CommandLineCase):
         (self.run_folder(3)).mkdir()
         (self.run_folder(4)).mkdir()
         (self.run_folder(4) / "turns.jsonl").write_bytes(b'{"kind": "run", "ti\xff')
-        for number, time in ((5, "1e300"), (6, "NaN"), (7, '"x"')):
+        for number, said in ((5, "1e300"), (6, "NaN"), (7, '"x"')):
             copy_folder(self.run_folder(1), self.run_folder(number))
             journal = self.run_folder(number) / "turns.jsonl"
             journal.write_text(
-                re.sub(r'"time": [\d.]+', f'"time": {time}', journal.read_text(), count=1)
+                re.sub(r'"time": [\d.]+', f'"time": {said}', journal.read_text(), count=1)
             )
         code, out, err = self.main("--runs")
         lines = out.splitlines()
@@ -376,6 +391,53 @@ class Runs(CommandLineCase):
         for line in lines[5:]:  # a time that cannot be is none, and the rest can be read
             self.assertRegex(line, r"^run_000[5-7]  19(69|70)-\d\d-\d\d .*completed +6 ")
 
+    def test_a_line_of_the_wrong_type_is_told_and_its_run_is_read_without_it(self) -> None:
+        self.recorded()
+        for number, before, after in (
+            (2, '"cached": null', '"cached": "x"'),
+            (3, '"screen_capture_w": 512', '"screen_capture_w": "x"'),
+            (4, '"screen_capture_w": 512', '"screen_capture_w": [1]'),
+            (5, '{"kind": "look"', '["kind", "look"'),
+        ):
+            copy_folder(self.run_folder(1), self.run_folder(number))
+            journal = self.run_folder(number) / "turns.jsonl"
+            text = journal.read_text(encoding="utf-8")
+            self.assertIn(before, text)
+            journal.write_text(text.replace(before, after, 1), encoding="utf-8")
+        code, out, err = self.main("--runs")
+        self.assertEqual((code, err, len(out.splitlines())), (0, "", 6))
+        for number, told in (
+            (2, "Unknown fields left out: reply.tokens."),
+            (3, ""),
+            (4, ""),
+            (5, "Damaged lines left out: "),
+        ):
+            self.assertRegex(out, rf"(?m)^run_000{number} .* completed .*{told}")
+            for option in ("--stats", "--report"):
+                code, said, err = self.main(option, str(number))
+                self.assertEqual((code, err), (0, ""))
+                self.assertIn(told, said)
+            end = self.run_folder(number) / "turns.jsonl"
+            *lines, _ = end.read_text(encoding="utf-8").splitlines(keepends=True)
+            end.write_text("".join(lines), encoding="utf-8")
+            code, said, err = self.main("--demo", "--resume", str(number), "--max-steps", "1")
+            self.assertEqual((code, err), (1, ""))
+            self.assertIn(told, said)
+
+    def test_the_wait_for_an_answer_is_the_person_s_time_and_not_the_program_s(self) -> None:
+        records = (
+            {"kind": "run", "time": 100, "task": "a", "profile": "planner"},
+            {"kind": "reply", "time": 110, "turn": 1, "role": "executor", "seconds": 9},
+            {"kind": "answer", "time": 140, "turn": 1, "seconds": 30},
+            {"kind": "end", "time": 140, "turn": 1, "outcome": "completed"},
+        )
+        self.run_folder().mkdir(parents=True)
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        (self.run_folder() / "turns.jsonl").write_text(lines, encoding="utf-8")
+        _, out, _ = self.main("--stats", "1")
+        self.assertRegex(out, r"(?m)^in the program +1\.0 s$")
+        self.assertRegex(out, r"(?m)^for the person's answers +30\.0 s$")
+
     def test_statistics_are_the_figures_of_the_report(self) -> None:
         self.recorded()
         for name in ("1", "run_0001", str(self.run_folder())):
@@ -387,7 +449,9 @@ class Runs(CommandLineCase):
             ]
             self.assertEqual((code, lines), (0, [f"{name}|{value}" for name, value in figures]))
         names = [name for name, _ in figures]
-        self.assertEqual(names[-7:], [*agent.PHASES, "settled within"])
+        self.assertEqual(
+            names[-7:], ["encode", "request", "model", "act", "settle", "capture", "settled within"]
+        )
 
     def test_a_run_that_is_not_there_or_damaged_gets_one_clear_line(self) -> None:
         (self.folder / "dumps" / "run_0002").mkdir(parents=True)

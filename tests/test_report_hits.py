@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import agent
-from tests.scripted import PLAN, EngineCase, PlainDesktop, call
+from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, PlainDesktop, call
 
 SAVE = agent.Control("Save", "button", agent.Rect(16, 9, 32, 18), window=1)
 WINDOW = agent.Control("Plain", "window", agent.Rect(0, 0, 64, 36), window=1)
 
 
 class HitControls(EngineCase):
+    base = FEWER_REQUESTS
+
     def book(self, *known: agent.Control) -> agent.Book:
         """The book of a run with one click in the middle, where those controls are."""
         click = call("click_screen_element", element_name="Save", position=[500, 500])
@@ -22,15 +24,15 @@ class HitControls(EngineCase):
         def decide(request: dict[str, Any]) -> dict[str, Any]:
             return next(answers)
 
-        engine, state = self.engine(decide, max_steps=2)
-        desktop = engine.eyes.desktop
+        trial = self.trial(decide, max_steps=2)
+        desktop = trial.desktop
         assert isinstance(desktop, PlainDesktop)
         desktop.known = agent.KnownControls(known)
-        self.begin(engine)
-        agent.run_agent(engine, state)
-        engine.logger.record(agent.EndRecord(2, "max_steps"))
-        self.kept: Path = engine.logger.folder
-        return agent.book_of(engine.logger.folder)
+        self.begin(trial)
+        trial.run()
+        trial.write(agent.EndRecord(2, "max_steps"))
+        self.kept: Path = trial.folder
+        return agent.book_of(trial.folder)
 
     def test_an_act_has_the_name_and_the_box_of_what_it_hit(self) -> None:
         (hit,) = self.book(SAVE, WINDOW).turns[-1].acts[0].hits

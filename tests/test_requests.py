@@ -13,9 +13,11 @@ import agent
 from tests.fakes import VirtualClock
 from tests.samples import sample
 from tests.scripted import (
+    FEWER_REQUESTS,
     PICTURE_TOKENS,
     PLAN,
     EngineCase,
+    Trial,
     call,
     reused,
     role_of,
@@ -27,9 +29,9 @@ from tests.servers import RoutedServer, http
 Request = dict[str, Any]
 
 
-def acting(engine: agent.Engine) -> list[Request]:
+def acting(trial: Trial) -> list[Request]:
     """The requests of the role that acts."""
-    return [r for r in engine.voice.server.requests if role_of(r) == "executor"]
+    return [r for r in trial.requests if role_of(r) == "executor"]
 
 
 def parts(request: Request) -> list[str]:
@@ -42,11 +44,11 @@ class WhereThePictureStands(EngineCase):
     def requests(self, *acts: Request, **settings: Any) -> list[Request]:
         """The executor's requests of a run in which it does this, then scrolls."""
         replies = itertools.chain(acts, itertools.repeat(call("scroll_screen_down")))
-        engine, state = self.engine(
+        trial = self.trial(
             lambda r: PLAN if role_of(r) == "planner" else next(replies), max_steps=6, **settings
         )
-        agent.run_agent(engine, state)
-        return acting(engine)
+        trial.run()
+        return acting(trial)
 
     def test_with_a_new_picture_the_whole_context_stands_before_it(self) -> None:
         requests = self.requests()
@@ -80,9 +82,9 @@ class WhereThePictureStands(EngineCase):
         self.assertTrue(parts(new)[0].startswith(parts(same)[0] + lines))
 
     def test_a_context_that_is_another_one_is_not_frozen(self) -> None:
-        engine, _ = self.engine(lambda r: PLAN)
-        placed = engine.voice._placed("TASK: a\nPLAN: b", "Act.", b"UE5H")
-        again = engine.voice._placed("TASK: a\nPLAN: bc", "Act.", b"UE5H")
+        trial = self.trial(lambda r: PLAN)
+        placed = trial.engine.voice._placed("TASK: a\nPLAN: b", "Act.", b"UE5H")
+        again = trial.engine.voice._placed("TASK: a\nPLAN: bc", "Act.", b"UE5H")
         self.assertEqual((placed.before, placed.text), ("TASK: a\nPLAN: b", "Act."))
         self.assertEqual((again.before, again.text), ("TASK: a\nPLAN: bc", "Act."))
 
@@ -130,15 +132,17 @@ PRESS = call("press_keyboard_key", key="tab", reasoning="next")
 
 
 class CallsInTheText(EngineCase):
+    base = FEWER_REQUESTS
+
     def run_with(
         self, decide: Any, profile: str = "planner", model: Any = None, **settings: Any
     ) -> list[Request]:
         """A run's requests."""
-        engine, state = self.engine(decide, profile, **settings)
+        trial = self.trial(decide, profile, **settings)
         if model:
-            engine.voice.model = model
-        agent.run_agent(engine, state)
-        return engine.voice.server.requests
+            trial.choose(model)
+        trial.run()
+        return trial.requests
 
     def test_three_replies_without_any_call_change_to_calls_in_the_text(self) -> None:
         def decide(request: Request) -> Request:
@@ -229,11 +233,11 @@ class WhatWillNotPass(EngineCase):
                     def decide(request: Request, kind: str = kind) -> Request:
                         raise agent.ModelError("It has 3000 of 2048 tokens.", kind)
 
-                    engine, state = self.engine(decide, profile)
+                    trial = self.trial(decide, profile)
                     with self.assertRaisesRegex(agent.ModelError, "3000 of 2048") as caught:
-                        agent.run_agent(engine, state)
+                        trial.run()
                     self.assertEqual(caught.exception.exit_code, 3)
-                    self.assertEqual(len(engine.voice.server.requests), 1)
+                    self.assertEqual(len(trial.requests), 1)
 
 
 def listed(modalities: list[str] | None, capabilities: list[str], server: str = "llamacpp") -> Any:
@@ -330,24 +334,24 @@ class Conversations(EngineCase):
             act = call("type_text", text=f"{number} is a line of the list. ")
             return {**(call("observe_screen") if number % 2 else act), "content": said}
 
-        engine, state = self.engine(decide, "chat", max_steps=acts)
-        engine.voice.model = agent.ModelInfo("scripted", True, True, context)
-        plain = engine.voice.server.complete
+        trial = self.trial(decide, "chat", max_steps=acts)
+        trial.choose(agent.ModelInfo("scripted", True, True, context))
+        plain = trial.server.complete
 
         def counted(body: bytes) -> agent.Reply:
             tokens = sum(tokens for _, tokens in server_reads(json.loads(body)))
-            if tokens > context - engine.config.executor_max_tokens:
+            if tokens > context - trial.config.executor_max_tokens:
                 raise agent.ModelError(f"{tokens} tokens are too many.", "context")
             reply = plain(body)
             said = len(json.dumps(reply.message)) // 4
             return replace(reply, usage=agent.Usage(tokens, said, None))
 
-        engine.voice.server.complete = counted
+        trial.server.complete = counted
         # Small frames that cost as much as large ones, for the time that those take.
         with mock.patch.object(agent, "picture_tokens", lambda config: PICTURE_TOKENS):
-            self.assertEqual(agent.run_agent(engine, state).kind, "max_steps")
-        self.assertEqual(self.records(engine, "model_failed"), [])
-        return engine.voice.server.requests, len(self.records(engine, "archive"))
+            self.assertEqual(trial.run().kind, "max_steps")
+        self.assertEqual(trial.records("model_failed"), [])
+        return trial.requests, len(trial.records("archive"))
 
     def test_a_conversation_in_8192_tokens_is_condensed_seldom(self) -> None:
         acts = sample(50, 24)
@@ -386,13 +390,13 @@ class Conversations(EngineCase):
             room = agent.room_for(config, context, chat)
             self.assertEqual((context, *room), (context, *wanted))
             tokens = 1000 + (room.screenshots + room.slack) * PICTURE_TOKENS
-            tokens += (room.steps + agent.ROOM_STEPS) * 150 + config.executor_max_tokens
+            tokens += (room.steps + 12) * 150 + config.executor_max_tokens
             if context > 6144:
                 self.assertLessEqual(tokens, context)
 
     def test_a_picture_that_comes_and_one_that_goes_count_for_the_next_request(self) -> None:
-        engine, _ = self.engine(lambda r: PLAN, "chat", screen_capture_w=1536, screen_capture_h=864)
-        engine.voice.model = agent.ModelInfo("scripted", True, True, 8192)
+        trial = self.trial(lambda r: PLAN, "chat", screen_capture_w=1536, screen_capture_h=864)
+        trial.choose(agent.ModelInfo("scripted", True, True, 8192))
         shown = agent.Message("user", "Screenshot 1", b"UE5H")
         steps = [agent.Message("assistant", "I look."), shown]
         for messages, gone, used, wanted in (
@@ -404,4 +408,4 @@ class Conversations(EngineCase):
             usage = agent.Usage(used - 50, 50, None)
             reply = agent.Reply({}, "stop", usage, "scripted", 0.1, 1)
             chat = agent.Conversation([agent.Message("user", "TASK"), *messages])
-            self.assertEqual(agent.is_full(engine, chat, reply, gone), wanted)
+            self.assertEqual(agent.is_full(trial.engine, chat, reply, gone), wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -13,7 +14,7 @@ from unittest import mock
 
 import agent
 from tests.kill_and_resume import run, trial
-from tests.scripted import PLAN, EngineCase, call, role_of, text
+from tests.scripted import PLAN, EngineCase, Trial, call, role_of, text
 from tests.starting import Warm
 from tests.sweep_faults import sweep
 from tests.test_main import CommandLineCase
@@ -34,8 +35,8 @@ def facts(state: agent.AgentState) -> dict[str, Any]:
 class Journals(EngineCase):
     """A scripted run of many turns, cut off at every line of its journal."""
 
-    def long_run(self) -> tuple[agent.Engine, list[tuple[int, dict[str, Any]]]]:
-        """The engine, and after each turn the number of journal lines and what the state was."""
+    def long_run(self) -> tuple[Trial, list[tuple[int, dict[str, Any]]]]:
+        """The trial, and after each turn the number of journal lines and what the state was."""
         places, seen = itertools.count(), []
 
         def decide(request: dict[str, Any]) -> Any:
@@ -54,20 +55,18 @@ class Journals(EngineCase):
                 else text("?")
             )
 
-        engine, state = self.engine(
-            decide, max_steps=24, review_interval=4, memory_compression_threshold=5
-        )
-        record = engine.logger.record
+        trial = self.trial(decide, max_steps=24, review_interval=4, memory_compression_threshold=5)
+        record = trial.engine.logger.record
 
         def spied(entry: agent.Record) -> None:
             record(entry)
             if entry.kind == "state":
-                lines = (engine.logger.folder / "turns.jsonl").read_text().count("\n")
-                seen.append((lines, facts(state)))
+                lines = (trial.folder / "turns.jsonl").read_text().count("\n")
+                seen.append((lines, facts(trial.state)))
 
-        engine.logger.record = spied
-        agent.run_agent(engine, state)
-        return engine, seen
+        trial.engine.logger.record = spied
+        trial.run()
+        return trial, seen
 
     def resumed(
         self, folder: Path, lines: list[str], torn: str = ""
@@ -78,27 +77,27 @@ class Journals(EngineCase):
         )
         copy.mkdir(parents=True)
         (copy / "turns.jsonl").write_text("".join(lines) + torn, encoding="utf-8")
-        engine, state = self.engine(lambda r: PLAN, old=copy)
-        agent.resume(engine, state)
-        return state, self.lines, copy
+        trial = self.trial(lambda r: PLAN, old=copy)
+        trial.resume()
+        return trial.state, self.lines, copy
 
     def test_a_run_goes_on_with_the_plan_memory_archives_and_counts_that_it_had(self) -> None:
-        engine, seen = self.long_run()
-        lines = (engine.logger.folder / "turns.jsonl").read_text().splitlines(keepends=True)
+        trial, seen = self.long_run()
+        lines = (trial.folder / "turns.jsonl").read_text().splitlines(keepends=True)
         self.assertGreater(len(seen), 20)
         self.assertTrue(any(state["snapshots"] for _, state in seen))
         for count, state in seen:
-            restored, _, _ = self.resumed(engine.logger.folder, lines[:count])
+            restored, _, _ = self.resumed(trial.folder, lines[:count])
             self.assertEqual(facts(restored), state)
 
     def test_cut_off_anywhere_it_goes_on_no_earlier_than_its_last_act(self) -> None:
-        engine, _ = self.long_run()
-        lines = (engine.logger.folder / "turns.jsonl").read_text().splitlines(keepends=True)
+        trial, _ = self.long_run()
+        lines = (trial.folder / "turns.jsonl").read_text().splitlines(keepends=True)
         for count in range(1, len(lines), 5):
             entries = [json.loads(line) for line in lines[:count]]
             intents = [entry["turn"] for entry in entries if entry["kind"] == "intent"]
             state, _, _ = self.resumed(
-                engine.logger.folder, lines[:count], lines[count][: len(lines[count]) // 2]
+                trial.folder, lines[:count], lines[count][: len(lines[count]) // 2]
             )
             archived = [turn for snapshot in state.memory.all_snapshots for turn in snapshot.turns]
             remembered = archived + [record.turn for record in state.memory.active_history]
@@ -142,8 +141,8 @@ class Journals(EngineCase):
         self.assertIn('Turn_3: click "Run..." (16, 972) -> Unknown', agent.context_text(state))
 
     def test_a_damaged_middle_is_reported_with_its_lines_and_the_rest_is_used(self) -> None:
-        engine, seen = self.long_run()
-        lines = (engine.logger.folder / "turns.jsonl").read_text().splitlines(keepends=True)
+        trial, seen = self.long_run()
+        lines = (trial.folder / "turns.jsonl").read_text().splitlines(keepends=True)
         for damage in (
             "\x00\x00\n",
             "{}}\n",
@@ -154,7 +153,7 @@ class Journals(EngineCase):
             "[" * 5000 + "\n",
         ):
             spoilt = [*lines[:6], damage, *lines[7:]]
-            state, said, _ = self.resumed(engine.logger.folder, spoilt)
+            state, said, _ = self.resumed(trial.folder, spoilt)
             self.assertIn("Damaged lines left out: 7.", said[0])
             self.assertEqual(state.turn, seen[-1][1]["turn"])
 
@@ -170,7 +169,7 @@ class Journals(EngineCase):
             {"kind": "action", "a": 1},
         ]
         state, _, _ = self.resumed(self.folder, [json.dumps(entry) + "\n" for entry in odd])
-        self.assertEqual((state.turn, state.mode), (1, agent.PLANNING))
+        self.assertEqual((state.turn, state.mode), (1, "PLANNING"))
         self.assertEqual([record.tool for record in state.memory.active_history], ["", ""])
 
 
@@ -250,17 +249,33 @@ class CommandLine(CommandLineCase):
 
 
 class Housekeeping(CommandLineCase):
+    BEGIN = b'{"kind": "run", "time": 1, "turn": 0, "task": "a", "profile": "planner"}\n'
+
     def make(self, *numbers: int, size: int = 10) -> Path:
         root = self.folder / "dumps"
         for number in numbers:
-            (root / f"run_{number:04d}" / "screenshots").mkdir(parents=True)
-            (root / f"run_{number:04d}" / "screenshots" / "a.png").write_bytes(bytes(size))
-            self.age(root / f"run_{number:04d}")
+            run = root / f"run_{number:04d}"
+            (run / "screenshots").mkdir(parents=True)
+            (run / "screenshots" / "a.png").write_bytes(bytes(size))
+            (run / "turns.jsonl").write_bytes(self.BEGIN)
+            self.age(run / "turns.jsonl")
         return root
+
+    def real_run(self, *argv: str, task: str = "Open Notes") -> None:
+        """A run of one turn that is no demo, on a drawn desktop."""
+        demo = agent.DemoModel()
+        self.addCleanup(demo.close)
+        with mock.patch.object(
+            agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
+        ):
+            code, _, err = self.main(
+                *filter(None, [task]), "--endpoint", demo.endpoint, "--max-steps", "1", *argv
+            )
+        self.assertEqual((code, err), (1, ""))
 
     def age(self, path: Path) -> None:
         """Makes it older than a run that another program may be at."""
-        long_ago = time.time() - agent.UNENDED_KEPT_S - 60
+        long_ago = time.time() - 24 * 60 * 60 - 60
         os.utime(path, (long_ago, long_ago))
 
     def test_runs_beyond_the_count_go_oldest_first_by_number_not_by_name(self) -> None:
@@ -275,15 +290,24 @@ class Housekeeping(CommandLineCase):
         agent.delete_old_runs(root, 0, 2)
         self.assertEqual(sorted(path.name for path in root.iterdir()), ["run_0002", "run_0003"])
         (root / "run_0003" / "big").write_bytes(bytes(5_000_000))
+        self.age(root / "run_0003")
         agent.delete_old_runs(root, 0, 2)
         self.assertEqual([path.name for path in root.iterdir()], ["run_0003"])
+
+    def test_a_run_beyond_the_size_keeps_no_further_pictures(self) -> None:
+        logger = agent.ExecutionLogger(str(self.folder / "dumps"), most_megabytes=1)
+        for number in range(4):
+            logger.save_screenshot(f"turn_{number}", bytes(360_000))
+        logger.close()
+        kept = sorted(path.name for path in (logger.folder / "screenshots").iterdir())
+        self.assertEqual(kept, ["turn_0.png", "turn_1.png", "turn_2.png"])
 
     def test_a_run_that_another_program_may_be_at_is_not_deleted(self) -> None:
         turn = b'{"kind": "look", "time": 1, "turn": 1}\n'
         end = b'{"kind": "end", "time": 2, "turn": 1, "outcome": "completed"}\n'
         root = self.make(1, 2, 3, 4, 5, 6)
         for number, lines in ((1, turn), (2, turn + end), (3, end + turn), (4, turn + end + turn)):
-            (root / f"run_{number:04d}" / "turns.jsonl").write_bytes(lines)
+            (root / f"run_{number:04d}" / "turns.jsonl").write_bytes(self.BEGIN + lines)
         self.age(root / "run_0003" / "turns.jsonl")
         agent.delete_old_runs(root, 1, 1)
         left = sorted(path.name for path in root.iterdir())
@@ -291,16 +315,58 @@ class Housekeeping(CommandLineCase):
 
     def test_a_run_that_has_only_just_begun_is_not_deleted(self) -> None:
         root = self.make(1, 2, 3)
-        os.utime(root / "run_0001")
+        os.utime(root / "run_0001" / "turns.jsonl")
         agent.delete_old_runs(root, 1, 0)
         self.assertEqual(sorted(path.name for path in root.iterdir()), ["run_0001", "run_0003"])
+
+    def test_folders_of_somebody_else_stay_whatever_they_are_called(self) -> None:
+        root = self.folder / "dumps"
+        contents = (
+            b"",
+            b"accuracy 0.9\n",
+            b'{"kind": "end"}\n',
+            b'{"kind": "look"}\n' + self.BEGIN,
+        )
+        for number in range(1, 121):
+            folder = root / f"run_{number}"
+            folder.mkdir(parents=True)
+            (folder / "results.csv").write_text("a whole night")
+            if number % 5:
+                (folder / "turns.jsonl").write_bytes(contents[number % 5 - 1])
+                self.age(folder / "turns.jsonl")
+            self.age(folder)
+        self.real_run("--set", "keep_runs=1")
+        self.assertEqual(len(list(root.glob("run_*/results.csv"))), 120)
+
+    def test_a_run_that_is_resumed_is_not_deleted_though_it_is_old(self) -> None:
+        self.real_run()
+        self.make(2, 3)
+        self.real_run("--resume", "1", "--set", "keep_runs=1", task="")
+        left = sorted(path.name for path in (self.folder / "dumps").iterdir())
+        self.assertEqual(left, ["run_0001", "run_0003"])
+
+    def test_only_a_run_that_acts_deletes_old_ones(self) -> None:
+        root = self.make(1, 2, 3)
+        keep = ("--set", "keep_runs=1")
+        self.real_run("--dry-run", *keep)
+        self.main("--demo", "--max-steps", "1", *keep)
+        for look in (
+            ["--runs"],
+            ["--stats", "1"],
+            ["--report", "1"],
+            ["--replay", "1", "--dry-run"],
+        ):
+            self.main(*look, *keep)
+        self.assertEqual(len(list(root.glob("run_*"))), 5)
+        self.real_run(*keep)
+        self.assertEqual({path.name for path in root.iterdir()} & {"run_0001", "run_0003"}, set())
 
     def test_a_model_that_quotes_an_end_does_not_have_its_live_run_deleted(self) -> None:
         root = self.make(1, 2)
         quoted = (
             b'{"kind": "call", "time": 1, "turn": 1, "name": "x", "arguments": {"kind": "end"}}\n'
         )
-        (root / "run_0001" / "turns.jsonl").write_bytes(quoted)
+        (root / "run_0001" / "turns.jsonl").write_bytes(self.BEGIN + quoted)
         agent.delete_old_runs(root, 1, 0)
         self.assertEqual(len(list(root.iterdir())), 2)
 
@@ -317,13 +383,9 @@ class Housekeeping(CommandLineCase):
         for name in others:
             (root / name).mkdir()
         (root / "run_0003").write_text("a file")
-        with mock.patch.object(os, "sep", os.sep):
-            try:
-                (root / "run_0004").symlink_to(outside, target_is_directory=True)
-                (root / "run_0007" / "link").symlink_to(outside, target_is_directory=True)
-            except OSError:
-                pass  # Windows lets only some people make links
-        self.age(root / "run_0007")
+        with contextlib.suppress(OSError):  # Windows lets only some people make links
+            (root / "run_0004").symlink_to(outside, target_is_directory=True)
+            (root / "run_0007" / "link").symlink_to(outside, target_is_directory=True)
         agent.delete_old_runs(root, 1, 1)
         left = {path.name for path in root.iterdir()}
         self.assertEqual(left - {"run_0004"}, {*others, "run_0003", "run_0009"})
@@ -331,7 +393,7 @@ class Housekeeping(CommandLineCase):
 
     def test_a_run_keeps_to_the_limits_that_the_config_names(self) -> None:
         for _ in range(4):
-            self.main("--demo", "--max-steps", "1", "--set", "keep_runs=2")
+            self.real_run("--set", "keep_runs=2")
         self.assertEqual(
             sorted(path.name for path in (self.folder / "dumps").iterdir()),
             ["run_0003", "run_0004"],

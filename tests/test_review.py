@@ -8,7 +8,8 @@ from typing import Any
 
 import agent
 from tests.fakes import Foreground
-from tests.scripted import PLAN, EngineCase, call, role_of, text
+from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, role_of, text
+from tests.seams import VK_MAP
 from tests.test_actuator import Stage
 from tests.test_more_tools import Turns
 from tests.test_native import CLICK, DONE, NativeCase, said
@@ -45,7 +46,7 @@ class HeldKeys(unittest.TestCase):
             self.assertEqual(performed.refused, "held_key")
             self.assertEqual(made.actuator.held_keys, [])
             sent_keys = [event.value for event in made.world.events[sent:]]
-            self.assertEqual(sent_keys, [agent.VK_UNASSIGNED] * 2 + [agent.VK_MAP[key]])
+            self.assertEqual(sent_keys, [0xE8] * 2 + [VK_MAP[key]])
         made = Stage()
         made.do("key_down", key="shift")
         made.do("type_text", text="calc")
@@ -121,9 +122,9 @@ class Endings(NativeCase):
                 return text("NO: goals are left")
             return next(acts)
 
-        engine, state = self.engine(decide, executor_grammar="qwen3-vl", max_steps=24)
-        self.begin(engine)
-        outcome = agent.run_agent(engine, state)
+        trial = self.trial(decide, executor_grammar="qwen3-vl", max_steps=24)
+        self.begin(trial)
+        outcome = trial.run()
         self.assertEqual(outcome.kind, "max_steps")
 
 
@@ -131,56 +132,67 @@ class Typing(NativeCase):
     def test_a_click_before_a_text_is_judged_by_the_replys_own_sentence(self) -> None:
         typed = {"text": "x", "position": [5, 5]}
         native = agent.native_call(agent.GrammarCall("type_text", typed, "Delete all files"))
-        click, text_alone = agent.steps_of(agent.CANONICAL.parse(native))
-        self.assertEqual(agent.label_of(click), "Delete all files")
-        self.assertEqual(agent.label_of(text_alone), "")
+        self.assertEqual(self.asked(native), ["delete", ""])
         alone = agent.GrammarCall("type_text", {"text": "x"}, "Type delete into the field")
-        self.assertEqual(agent.label_of(agent.CANONICAL.parse(agent.native_call(alone))), "")
+        self.assertEqual(self.asked(agent.native_call(alone)), [""])
 
     def test_a_click_without_a_sentence_is_judged_by_how_its_thought_ends(self) -> None:
         thought = "The list is long. " * 20 + "Now I click\nDelete."
         call = agent.GrammarCall("click", {"position": [5, 5]}, "", thought)
-        label = agent.label_of(agent.CANONICAL.parse(agent.native_call(call)))
-        self.assertTrue(label.endswith("Now I click Delete."), label)
-        self.assertLessEqual(len(label), agent.LABEL_CHARS)
+        self.assertEqual(self.asked(agent.native_call(call)), ["delete"])
+
+    def asked(self, call: agent.ToolCall) -> list[str]:
+        """Of each step of a native act the reason why it is asked about, or an empty text."""
+        reasons = []
+        for step in agent.steps_of(agent.CANONICAL.parse(call)):
+            questions: list[str] = []
+            stage = Stage()
+            stage.actuator.confirm = lambda question, questions=questions: bool(
+                questions.append(question)
+            )
+            stage.actuator.perform(step, stage.look())
+            reasons += [question.rpartition(": ")[2] for question in questions] or [""]
+        return reasons
 
     def test_more_keys_than_an_act_takes_get_a_correction_in_the_same_turn(self) -> None:
         keys = said("key", "Go down", keys=["down"] * 5)
-        engine, state, _ = self.play(keys, CLICK, DONE)
-        self.assertIn("4 at most", str(engine.voice.server.requests[1]["messages"]))
-        tools = [record.tool for record in state.memory.active_history]
+        trial, state, _ = self.play(keys, CLICK, DONE)
+        self.assertIn("4 at most", str(trial.requests[1]["messages"]))
+        tools = [record.tool for record in trial.history]
         self.assertEqual(tools, ["click", "report_complete"])
 
 
 class Room(NativeCase):
     def test_the_task_and_the_replies_shown_take_room_from_the_earlier_steps(self) -> None:
-        engine, _ = self.engine(lambda _: CLICK, "native", executor_grammar="qwen3-vl")
-        engine.voice.model = replace(engine.voice.model, context_length=8192)
-        native, look = agent.begin_native(engine), engine.eyes.look(1)
+        trial = self.trial(lambda _: CLICK, "native", executor_grammar="qwen3-vl")
+        trial.choose(replace(trial.engine.voice.model, context_length=8192))
+        native, look = agent.begin_native(trial.engine), trial.look(1)
         assert native
-        alone = agent.room_of_steps(engine, native, look, "")
-        self.assertEqual(agent.room_of_steps(engine, native, look, "x" * 4000), alone - 4000)
+        alone = agent.room_of_steps(trial.engine, native, look, "")
+        self.assertEqual(agent.room_of_steps(trial.engine, native, look, "x" * 4000), alone - 4000)
         native.shown.append(agent.NativeTurn(look.base64, "y" * 400, 1))
         picture = agent.picture_of(look).pixels // native.grammar.picture.factor**2
-        room = agent.room_of_steps(engine, native, look, "")
+        room = agent.room_of_steps(trial.engine, native, look, "")
         self.assertEqual(room, alone - 400 - 4 * picture)
         self.assertEqual(len(native.shown), 1)
-        agent.room_of_steps(engine, native, look, "x" * 4 * 7000)
+        agent.room_of_steps(trial.engine, native, look, "x" * 4 * 7000)
         self.assertEqual(len(native.shown), 0)
 
 
 class Closer(Turns):
     """A click that changed nothing asks for a closer picture, which is the model's alone."""
 
+    base = FEWER_REQUESTS
+
     def parts(self, name: str) -> list[Any]:
-        looks = self.records(self.made, "look")
+        looks = self.made.records("look")
         return [look["part"] for look in looks if look["screenshot"].endswith(f"{name}.png")]
 
     def test_the_recovery_keys_click_the_start_button_of_the_whole_screen(self) -> None:
         self.run_calls(self.click(500, 500), dead=True, stall_recover=1)
         self.assertEqual(self.parts("_recovery"), [[0, 0, 0, 0]])
         moves = [event[1:] for event in self.desktop.inputs if event[0] == "move"]
-        start = agent.to_point(agent.START_BUTTON, self.desktop.screen())
+        start = agent.to_point(agent.Coordinate(10, 980), self.desktop.screen())
         self.assertEqual(moves[-1], start)
 
     def test_the_last_look_shows_the_whole_screen(self) -> None:
@@ -192,30 +204,32 @@ class Closer(Turns):
                 return next(replies)
             return PLAN if who == "planner" else text("1 NO: no")
 
-        self.made, state = self.engine(decide, max_steps=2, last_look=True)
-        self.made.eyes.desktop.dead = True
-        agent.run_agent(self.made, state)
+        self.made = self.trial(decide, max_steps=2, last_look=True)
+        self.made.desktop.dead = True
+        self.made.run()
         self.assertEqual(self.parts("_end"), [[0, 0, 0, 0]])
 
 
 class Repeats(Turns):
+    base = FEWER_REQUESTS
+
     def test_an_act_on_a_closer_picture_is_repeated_on_such_a_picture(self) -> None:
         self.run_calls(call("zoom", position=[750, 250]), self.click(0, 1000))
-        folder = self.made.logger.folder
-        self.made.logger.close()
-        again, state = self.engine(lambda _: text(""))
-        outcome = agent.run_replay(again, state, agent.recording_of(folder))
+        folder = self.made.folder
+        self.made.close()
+        again = self.trial(lambda _: text(""))
+        outcome = agent.run_replay(again.engine, again.state, agent.recording_of(folder))
         self.assertEqual(outcome.kind, "completed", outcome.text)
-        moves = [event[1:] for event in again.eyes.desktop.inputs if event[0] == "move"]
+        moves = [event[1:] for event in again.inputs if event[0] == "move"]
         self.assertEqual(moves, [(31, 17)])
 
     def test_a_click_where_the_mouse_is_can_be_repeated(self) -> None:
         clicked = act("click", element_name="it", position=None)
-        engine, state = self.engine(lambda _: text(""))
-        self.begin(engine)
-        engine.eyes.desktop.move(agent.Point(5, 5))
-        agent.perform_act(engine, state, clicked, engine.eyes.look(1))
-        repeated, *_ = agent.recording_of(engine.logger.folder).acts()[0]
+        trial = self.trial(lambda _: text(""))
+        self.begin(trial)
+        trial.desktop.move(agent.Point(5, 5))
+        agent.perform_act(trial.engine, trial.state, clicked, trial.look(1))
+        repeated, *_ = agent.recording_of(trial.folder).steps[0]
         self.assertEqual(repeated.args, clicked.args)
 
 

@@ -59,6 +59,19 @@ class Values(unittest.TestCase):
             self.assertIn("{{X}}", hidden)
             self.assertNotIn("quoted", hidden)
 
+    def test_a_value_that_was_cut_in_its_middle_does_not_show_its_beginning(self) -> None:
+        secrets = agent.Secrets({"PASSWORD": PLAIN})
+        for shown in range(8, len(PLAIN)):
+            line = agent.cut(f"{'y' * 20} {PLAIN} and more", 21 + shown + 3)
+            self.assertTrue(line.endswith(PLAIN[:shown] + "..."), line)
+            self.assertEqual(
+                secrets.hide({"title": line}), {"title": "y" * 20 + " {{PASSWORD}}..."}
+            )
+
+    def test_a_short_value_is_hidden_as_a_word_and_left_in_longer_ones(self) -> None:
+        hidden = agent.Secrets({"PIN": "4711"}).hide("4711 of 47112, 04711 or x4711; 4711.")
+        self.assertEqual(hidden, "{{PIN}} of 47112, 04711 or x4711; {{PIN}}.")
+
     def test_without_secrets_nothing_changes(self) -> None:
         self.assertEqual(agent.Secrets().hide({"a": ["{{PIN}}"]}), {"a": ["{{PIN}}"]})
         self.assertEqual(agent.Secrets().fill("{{PIN}}"), "{{PIN}}")
@@ -115,44 +128,46 @@ class Blanking(EngineCase):
         self,
     ) -> None:
         for blank in (True, False):
-            engine, _ = self.engine(lambda r: text("-"), blank_secrets=blank, confirm="never")
-            engine.actuator.secrets = agent.Secrets({"PASSWORD": PLAIN})
+            trial = self.trial(lambda r: text("-"), blank_secrets=blank, confirm="never")
+            trial.hidden = agent.Secrets({"PASSWORD": PLAIN})
             windows = [
-                agent.Window(n, "Login", "plain.exe", engine.eyes.desktop.screen()) for n in (2, 1)
+                agent.Window(n, "Login", "plain.exe", trial.desktop.screen()) for n in (2, 1)
             ]
-            engine.eyes.desktop.foreground = lambda windows=windows: windows[-1]
-            typing = engine.profile.vocabulary.parse(
+            trial.desktop.foreground = lambda windows=windows: windows[-1]
+            typing = trial.profile.vocabulary.parse(
                 agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
             )
-            look = engine.eyes.look(1)
-            engine.perform(typing, look, 1)
-            bright = engine.eyes._latest.pixels.index(
+            look = trial.look(1)
+            trial.perform(typing, look, 1)
+            bright = trial.engine.eyes._latest.pixels.index(
                 b"\xff\xff\xff"
             )  # a square that the typing made
             for shown, grey in ((1, blank), (2, False)):
                 windows.append(agent.replace(windows[0], handle=shown))
-                pixels = engine.eyes.look(2).frame.pixels
+                pixels = trial.look(2).frame.pixels
                 self.assertEqual(
                     pixels[bright : bright + 3], b"\x80\x80\x80" if grey else b"\xff\xff\xff"
                 )
 
     def test_a_small_window_in_front_does_not_uncover_it(self) -> None:
-        engine, _ = self.engine(lambda r: text("-"), confirm="never")
-        engine.actuator.secrets = agent.Secrets({"PASSWORD": PLAIN})
-        windows = [agent.Window(1, "Login", "plain.exe", engine.eyes.desktop.screen())]
-        engine.eyes.desktop.foreground = lambda: windows[-1]
-        look = engine.eyes.look(1)
-        engine.perform(
-            engine.profile.vocabulary.parse(
+        trial = self.trial(lambda r: text("-"), confirm="never")
+        trial.hidden = agent.Secrets({"PASSWORD": PLAIN})
+        windows = [agent.Window(1, "Login", "plain.exe", trial.desktop.screen())]
+        trial.desktop.foreground = lambda: windows[-1]
+        look = trial.look(1)
+        trial.perform(
+            trial.profile.vocabulary.parse(
                 agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
             ),
             look,
             1,
         )
-        bright = engine.eyes._latest.pixels.index(b"\xff\xff\xff")  # a square that the typing made
+        bright = trial.engine.eyes._latest.pixels.index(
+            b"\xff\xff\xff"
+        )  # a square that the typing made
         for rect in (agent.Rect(0, 0, 2, 2), agent.Rect(-5, -5, 4, 4)):
             windows.append(agent.Window(2, "Save as", "plain.exe", rect))
-            self.assertEqual(engine.eyes.look(2).frame.pixels[bright : bright + 3], b"\x80\x80\x80")
+            self.assertEqual(trial.look(2).frame.pixels[bright : bright + 3], b"\x80\x80\x80")
 
 
 class Leaky(ScriptedServer):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import agent
 from agent import Canvas, Rect
-from tests.scripted import PLAN, EngineCase, call, role_of, user_text
+from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, PlainDesktop, call, role_of, user_text
 
 GREY = 0x808080
 
@@ -63,8 +64,8 @@ class Regions(EngineCase):
         self.assertEqual(region(picture(), two), Rect(30, 50, 72, 66))
 
     def test_a_frame_of_one_colour_is_blank_and_one_other_pixel_is_enough_not_to_be(self) -> None:
-        engine, _ = self.engine(lambda r: PLAN)
-        look = engine.eyes.look(1)
+        trial = self.trial(lambda r: PLAN)
+        look = trial.look(1)
         frame = look.frame
         pixels = bytes(frame.width * frame.height * 4)
         self.assertTrue(replace(frame, clean=pixels).blank)
@@ -77,9 +78,11 @@ class Regions(EngineCase):
 class Settling(EngineCase):
     """The desktop shows, at each virtual time after the act, what `shows` says."""
 
+    base = FEWER_REQUESTS
+
     def act(self, shows, **settings):
-        engine, _ = self.engine(lambda r: PLAN, **settings)
-        desktop, clock = engine.eyes.desktop, engine.clock
+        trial = self.trial(lambda r: PLAN, **settings)
+        desktop, clock = trial.desktop, trial.clock
         began = [None]
 
         def glance(_area: Rect, width: int, height: int) -> bytes:
@@ -90,30 +93,30 @@ class Settling(EngineCase):
             return bytes(canvas.pixels)
 
         desktop.glance = glance
-        look = engine.eyes.look(1)
-        performed = engine.actuator.perform
+        look = trial.look(1)
+        performed = trial.engine.actuator.perform
 
         def perform(act, seen, last=True):
             result = performed(act, seen)
             began[0] = clock.now()
             return result
 
-        engine.actuator.perform = perform
-        chosen = engine.profile.vocabulary.parse(
+        trial.engine.actuator.perform = perform
+        chosen = trial.profile.vocabulary.parse(
             agent.ToolCall("press_keyboard_key", {"key": "a", "reasoning": ""})
         )
-        changed = engine.perform(chosen, look, 1).changed
-        return engine, changed, (engine.eyes._latest.taken_at - began[0]) * 1000
+        changed = trial.perform(chosen, look, 1).changed
+        return trial, changed, (trial.engine.eyes._latest.taken_at - began[0]) * 1000
 
     def test_the_frame_is_taken_only_when_the_screen_stays_as_it_is(self) -> None:
         for rest in (10, 70, 130, 333, 900, 1500):
-            engine, changed, taken = self.act(
+            trial, changed, taken = self.act(
                 lambda ms, rest=rest: 0 if ms < 0 else min(int(ms), rest) * 1000 + 1
             )
             self.assertTrue(changed)
             self.assertGreaterEqual(taken, rest)
             self.assertLessEqual(
-                taken, rest + 2 * engine.config.settle_interval_ms + engine.config.settle_floor_ms
+                taken, rest + 2 * trial.config.settle_interval_ms + trial.config.settle_floor_ms
             )
 
     def test_a_pause_in_what_is_being_drawn_is_not_taken_for_rest(self) -> None:
@@ -129,23 +132,23 @@ class Settling(EngineCase):
     def test_the_programs_own_console_that_never_rests_is_neither_unrest_nor_a_change(self) -> None:
         console = agent.Window(7, "agent", "python.exe", Rect(0, 0, 9, 9), own=True)
         with patch.object(self.desktop_type, "window_at", lambda *_: console):
-            engine, _, taken = self.act(lambda ms: max(0, int(ms // 30)))
-        config = engine.config
+            trial, _, taken = self.act(lambda ms: max(0, int(ms // 30)))
+        config = trial.config
         self.assertGreaterEqual(taken, config.settle_patience_ms)
         self.assertLess(taken, config.settle_patience_ms + 2 * config.settle_interval_ms)
 
     def test_one_change_at_once_costs_no_more_than_two_looks_that_agree(self) -> None:
-        engine, _, taken = self.act(lambda ms: int(ms >= 0))
+        trial, _, taken = self.act(lambda ms: int(ms >= 0))
         self.assertLessEqual(
-            taken, engine.config.settle_floor_ms + 2 * engine.config.settle_interval_ms
+            taken, trial.config.settle_floor_ms + 2 * trial.config.settle_interval_ms
         )
 
     def test_a_screen_that_does_not_react_is_given_the_patience_and_no_more(self) -> None:
-        engine, changed, taken = self.act(lambda ms: 0x101010)
+        trial, changed, taken = self.act(lambda ms: 0x101010)
         self.assertFalse(changed)
-        self.assertGreaterEqual(taken, engine.config.settle_patience_ms)
+        self.assertGreaterEqual(taken, trial.config.settle_patience_ms)
         self.assertLess(
-            taken, engine.config.settle_patience_ms + 2 * engine.config.settle_interval_ms
+            taken, trial.config.settle_patience_ms + 2 * trial.config.settle_interval_ms
         )
 
     def test_a_late_reaction_within_the_patience_is_waited_for(self) -> None:
@@ -154,41 +157,41 @@ class Settling(EngineCase):
         self.assertGreaterEqual(taken, 200)
 
     def test_a_screen_that_never_rests_is_taken_after_the_cap(self) -> None:
-        engine, changed, taken = self.act(lambda ms: 0 if ms < 0 else int(ms) + 1)
+        trial, changed, taken = self.act(lambda ms: 0 if ms < 0 else int(ms) + 1)
         self.assertTrue(changed)
-        self.assertGreaterEqual(taken, engine.config.settle_cap_ms)
-        self.assertLess(taken, engine.config.settle_cap_ms + 2 * engine.config.settle_interval_ms)
+        self.assertGreaterEqual(taken, trial.config.settle_cap_ms)
+        self.assertLess(taken, trial.config.settle_cap_ms + 2 * trial.config.settle_interval_ms)
         self.act(lambda ms: 0x101010, settle_cap_ms=0)  # a cap below the patience: it ends, too
 
     def test_journal_memory_and_model_are_told_the_region_on_the_grid_and_the_settling_time(
         self,
     ) -> None:
         acts = iter([call("press_keyboard_key", key="a"), call("press_keyboard_key", key="b")])
-        engine, state = self.engine(
-            lambda r: PLAN if role_of(r) == "planner" else next(acts), max_steps=3
-        )
-        agent.run_agent(engine, state)
-        result, action = self.records(engine, "result")[0], self.records(engine, "action")[0]
+        trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else next(acts), max_steps=3)
+        trial.run()
+        result, action = trial.records("result")[0], trial.records("action")[0]
         self.assertEqual(result["region"], action["region"])
         self.assertEqual(len(result["region"]), 4)
-        self.assertGreaterEqual(result["settle_ms"], engine.config.settle_floor_ms)
+        self.assertGreaterEqual(result["settle_ms"], trial.config.settle_floor_ms)
         left, top, right, bottom = result["region"]
         self.assertTrue(0 <= left < right <= 1000 and 0 <= top < bottom <= 1000)
         self.assertIn(
             f"\nCHANGED: region {left},{top}-{right},{bottom} on the grid\n",
-            user_text(engine.voice.server.requests[2]),
+            user_text(trial.requests[2]),
         )
 
     def test_nothing_is_told_about_a_region_when_nothing_changed(self) -> None:
         decide = {"planner": PLAN, "executor": call("press_keyboard_key", key="a")}
-        engine, state = self.engine(lambda r: decide[role_of(r)], max_steps=4)
-        engine.eyes.desktop.dead = True
-        agent.run_agent(engine, state)
-        self.assertNotIn("CHANGED:", user_text(engine.voice.server.requests[-1]))
-        self.assertIsNone(self.records(engine, "result")[0]["region"])
+        trial = self.trial(lambda r: decide[role_of(r)], max_steps=4)
+        trial.desktop.dead = True
+        trial.run()
+        self.assertNotIn("CHANGED:", user_text(trial.requests[-1]))
+        self.assertIsNone(trial.records("result")[0]["region"])
 
 
 class Screenshots(EngineCase):
+    base = FEWER_REQUESTS
+
     def slow_disk(self, logger: agent.ExecutionLogger) -> threading.Event:
         """Holds back every file until the event is set."""
         ready, write = threading.Event(), agent.write_run_file
@@ -204,23 +207,23 @@ class Screenshots(EngineCase):
         return ready
 
     def test_a_screenshot_is_written_beside_the_turn_and_none_is_lost(self) -> None:
-        engine, _ = self.engine(lambda r: PLAN)
-        ready = self.slow_disk(engine.logger)
-        path = engine.logger.folder / engine.logger.save_screenshot("one", b"1" * 99)
+        trial = self.trial(lambda r: PLAN)
+        ready = self.slow_disk(trial.engine.logger)
+        path = trial.folder / trial.engine.logger.save_screenshot("one", b"1" * 99)
         self.assertFalse(path.exists())
         ready.set()
-        names = [engine.logger.save_screenshot(f"more_{n}", bytes([n])) for n in range(20)]
-        engine.logger.close()
+        names = [trial.engine.logger.save_screenshot(f"more_{n}", bytes([n])) for n in range(20)]
+        trial.close()
         self.assertEqual(path.read_bytes(), b"1" * 99)
         self.assertEqual(
-            [(engine.logger.folder / name).read_bytes() for name in names],
+            [(trial.folder / name).read_bytes() for name in names],
             [bytes([n]) for n in range(20)],
         )
 
     def test_record_next_screenshot_and_close_wait_for_a_screenshot(self) -> None:
         for wait in ("record", "save_screenshot", "close"):
-            engine, _ = self.engine(lambda r: PLAN)
-            logger, ready = engine.logger, self.slow_disk(engine.logger)
+            trial = self.trial(lambda r: PLAN)
+            logger, ready = trial.engine.logger, self.slow_disk(trial.engine.logger)
             path, begun = logger.folder / logger.save_screenshot("one", b"1"), logger._written
             waits = {
                 "record": lambda e=logger: e.record(agent.IntentRecord()),
@@ -233,23 +236,68 @@ class Screenshots(EngineCase):
             self.assertEqual(path.read_bytes(), b"1")
 
     def test_a_screenshot_that_cannot_be_written_ends_the_run_before_the_next_act(self) -> None:
-        engine, state = self.engine(
+        trial = self.trial(
             lambda r: PLAN if role_of(r) == "planner" else call("press_keyboard_key", key="a")
         )
         full = OSError(28, "No space left on device")
         with patch.object(agent, "write_run_file", side_effect=full):
-            self.assertRaisesRegex(
-                agent.AgentError, "No space left", agent.run_agent, engine, state
-            )
-        self.assertEqual(engine.eyes.desktop.inputs, [])
-        engine.logger.close()  # says nothing more
+            self.assertRaisesRegex(agent.AgentError, "No space left", trial.run)
+        self.assertEqual(trial.inputs, [])
+        trial.close()  # says nothing more
 
     def test_every_screenshot_named_in_the_journal_is_a_whole_png(self) -> None:
         decide = {"planner": PLAN, "executor": call("press_keyboard_key", key="a")}
-        engine, state = self.engine(lambda r: decide[role_of(r)], max_steps=9)
-        agent.run_agent(engine, state)
-        engine.logger.close()
-        names = [record["screenshot"] for record in self.records(engine, "action")]
+        trial = self.trial(lambda r: decide[role_of(r)], max_steps=9)
+        trial.run()
+        trial.close()
+        names = [record["screenshot"] for record in trial.records("action")]
         self.assertGreater(len(names), 4)
         for name in names:
-            agent.png_to_rgb((engine.logger.folder / name).read_bytes())
+            agent.png_to_rgb((trial.folder / name).read_bytes())
+
+
+class DarkAtFirst(PlainDesktop):
+    """A screen of one colour for its first three captures, as that of a minimised remote session."""
+
+    def glance(self, area: Rect, width: int, height: int) -> bytes:
+        if self.number <= 3:
+            return picture(width=width, height=height)
+        return super().glance(area, width, height)
+
+
+class Unseen(EngineCase):
+    """What no act may be judged by: a screen that shows nothing, and one from before a pause."""
+
+    def test_a_blank_screen_is_waited_for_and_no_model_sees_it(self) -> None:
+        self.desktop_type = DarkAtFirst
+        engine, state = self.engine(lambda r: PLAN, max_steps=1)
+        agent.run_agent(engine, state)
+        self.assertEqual(self.lines[0], f"paused: {agent.ONE_COLOUR}")
+        for record in self.records(engine, "look"):
+            png = (engine.logger.folder / record["screenshot"]).read_bytes()
+            self.assertGreater(len(set(agent.png_to_rgb(png)[0])), 1, record)
+
+    def captures_between(self, reason: str) -> int:
+        """How often the screen is captured between a planner's request and the executor's next one.
+
+        For that `reason` the run is paused meanwhile.
+        """
+        numbers: list[int] = []
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            numbers.append(engine.eyes.desktop.number)
+            if role_of(request) == "planner":
+                engine.actuator.stop.paused = reason
+                return PLAN
+            return call("press_keyboard_key", key="a")
+
+        engine, state = self.engine(
+            decide, max_steps=4, review_interval=1, frame_reuse_ms=5000, **FEWER_REQUESTS
+        )
+        agent.run_agent(engine, state)
+        return numbers[3] - numbers[2]  # behind the first act
+
+    def test_after_a_pause_the_screen_is_looked_at_anew(self) -> None:
+        """The person who paused the run may have done anything on it; without one the frame is good."""
+        self.assertEqual(self.captures_between(""), 0)
+        self.assertEqual(self.captures_between(agent.IN_USE), 1)

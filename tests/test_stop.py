@@ -82,6 +82,13 @@ class Hotkeys(WatchCase):
                 stage.do("click")
         self.assertEqual(stage.world.events, [])
 
+    def test_of_two_reasons_to_stop_the_first_is_told(self) -> None:
+        stop = agent.Stop()
+        stop.set("the mouse in the corner")
+        stop.set("ctrl+alt+q")
+        with self.assertRaisesRegex(agent.Stopped, "the mouse in the corner"):
+            stop.check()
+
     def test_the_pause_hotkey_pauses_and_goes_on(self) -> None:
         with self.watched() as stage:
             self.press(stage, 1)
@@ -109,7 +116,7 @@ class Hotkeys(WatchCase):
         self.assertEqual(
             said,
             [
-                f"paused: {agent.IN_USE}",
+                "paused: mouse or keyboard is in use; it goes on by itself after some quiet",
                 "paused: until ctrl+alt+p is pressed again",
                 "going on",
             ],

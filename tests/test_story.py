@@ -16,7 +16,7 @@ from unittest import mock
 
 import agent
 from tests.samples import sample
-from tests.scripted import EngineCase, text
+from tests.scripted import FEWER_REQUESTS, EngineCase, Trial, text
 from tests.test_main import CommandLineCase
 
 Json = dict[str, Any]
@@ -64,7 +64,11 @@ class FakePanel:
 
 def picture(request: Json) -> tuple[bytes, int, int]:
     """The picture of a request, as RGB, width, height."""
-    url = request["messages"][-1]["content"][0]["image_url"]["url"]
+    (url,) = (
+        part["image_url"]["url"]
+        for part in request["messages"][-1]["content"]
+        if part["type"] == "image_url"
+    )
     return agent.png_to_rgb(base64.b64decode(url.partition(",")[2]))
 
 
@@ -75,15 +79,15 @@ def orange(rgb: bytes, width: int, x: int, y: int) -> bool:
     return red > blue + 30
 
 
-def a_panel(engine: agent.Engine) -> agent.Panel:
-    return agent.Panel(engine.config, engine.actuator.stop, agent.Book("run_0001"))
+def a_panel(trial: Trial) -> agent.Panel:
+    return agent.Panel(trial.config, trial.stop, agent.Book("run_0001"))
 
 
-def watch(engine: agent.Engine, panel: Any) -> Any:
+def watch(trial: Trial, panel: Any) -> Any:
     """Wires a panel, or what stands for one, to a run."""
     if panel:
-        engine.logger.listen(panel.take)
-        engine.voice.inbox = panel
+        trial.listen(panel.take)
+        trial.hear(panel)
     return panel
 
 
@@ -99,29 +103,27 @@ class StoryCase(EngineCase):
             "screen_capture_h": 180,
             **settings,
         }
-        engine, self.state = self.engine(
-            lambda request: next(rest, told("I wait.")), "story", **settings
-        )
-        watch(engine, panel)
+        trial = self.trial(lambda request: next(rest, told("I wait.")), "story", **settings)
+        watch(trial, panel)
         with contextlib.ExitStack() as undo:
-            agent.keep_book(engine.logger, None, undo)
-            self.begin(engine)
-            return engine, agent.run_agent(engine, self.state)
+            agent.keep_book(trial.engine.logger, None, undo)
+            self.begin(trial)
+            return trial, trial.run()
 
-    def stages(self, engine: Any, stage: str = "raw") -> list[Json]:
-        return [entry for entry in self.records(engine, "stage") if entry["stage"] == stage]
+    def stages(self, trial: Any, stage: str = "raw") -> list[Json]:
+        return [entry for entry in trial.records("stage") if entry["stage"] == stage]
 
-    def drawn(self, engine: Any) -> list[list[Json]]:
+    def drawn(self, trial: Any) -> list[list[Json]]:
         """The marked actions of each turn."""
-        return [entry["actions"] for entry in self.stages(engine)]
+        return [entry["actions"] for entry in self.stages(trial)]
 
 
 class Requests(StoryCase):
     def test_the_observation_goes_back_as_the_assistants_own_words_and_never_as_the_users(
         self,
     ) -> None:
-        engine, _ = self.story(told("I saw a door."), told("I opened it."))
-        first, second, third = (request["messages"] for request in engine.voice.server.requests)
+        trial, _ = self.story(told("I saw a door."), told("I opened it."))
+        first, second, third = (request["messages"] for request in trial.requests)
         for messages, words in (
             (first, "I begin."),
             (second, "I saw a door."),
@@ -132,47 +134,45 @@ class Requests(StoryCase):
             self.assertNotIn(words, str([m for m in messages if m["role"] == "user"]))
 
     def test_nothing_but_the_last_observation_and_one_picture_is_sent(self) -> None:
-        engine, _ = self.story(told("One."), told("Two."), told("Three."))
-        last = json.dumps(engine.voice.server.requests[-1])
+        trial, _ = self.story(told("One."), told("Two."), told("Three."))
+        last = json.dumps(trial.requests[-1])
         self.assertEqual(
             (last.count("data:image/png"), "One." in last, "Two." in last), (1, False, False)
         )
-        self.assertTrue(all("tools" not in request for request in engine.voice.server.requests))
+        self.assertTrue(all("tools" not in request for request in trial.requests))
 
     def test_what_comes_before_the_observation_is_the_same_in_every_request(self) -> None:
-        engine, _ = self.story(told("One."), told("Two."))
-        self.assertEqual(
-            len({json.dumps(r["messages"][:2]) for r in engine.voice.server.requests}), 1
-        )
+        trial, _ = self.story(told("One."), told("Two."))
+        self.assertEqual(len({json.dumps(r["messages"][:2]) for r in trial.requests}), 1)
         self.assertIn(
             "At most 5 actions and 8 bboxes",
-            engine.voice.server.requests[0]["messages"][1]["content"],
+            trial.requests[0]["messages"][1]["content"],
         )
 
     def test_an_observation_that_is_missing_leaves_the_last_one(self) -> None:
-        engine, _ = self.story(told("A story."), told(""), text('{"actions": []}'))
-        self.assertEqual(engine.voice.server.requests[-1]["messages"][2]["content"], "A story.")
+        trial, _ = self.story(told("A story."), told(""), text('{"actions": []}'))
+        self.assertEqual(trial.requests[-1]["messages"][2]["content"], "A story.")
 
     def test_an_observation_is_cut_to_its_length(self) -> None:
-        engine, _ = self.story(told(" ".join(map(str, range(1000)))), observation_chars=50)
-        self.assertEqual(len(engine.voice.server.requests[1]["messages"][2]["content"]), 50)
+        trial, _ = self.story(told(" ".join(map(str, range(1000)))), observation_chars=50)
+        self.assertEqual(len(trial.requests[1]["messages"][2]["content"]), 50)
 
     def test_a_hint_reaches_the_next_request_of_any_profile_as_the_users_line_and_only_that(
         self,
     ) -> None:
         panel = FakePanel()
         panel.hints = ["press the green one"]
-        engine, _ = self.story(told(), told(), panel=panel)
+        trial, _ = self.story(told(), told(), panel=panel)
         self.assertEqual(
-            engine.voice.server.requests[0]["messages"][-1],
+            trial.requests[0]["messages"][-1],
             {"role": "user", "content": "HINT FROM THE PERSON: press the green one"},
         )
-        self.assertNotIn("green one", str(engine.voice.server.requests[1:]))
-        engine, state = self.engine(lambda request: text("Done as you said."), "chat")
+        self.assertNotIn("green one", str(trial.requests[1:]))
+        trial = self.trial(lambda request: text("Done as you said."), "chat")
         panel.hints = ["use the menu"]
-        watch(engine, panel)
-        agent.run_agent(engine, state)
-        self.assertIn("HINT FROM THE PERSON: use the menu", str(engine.voice.server.requests[0]))
+        watch(trial, panel)
+        trial.run()
+        self.assertIn("HINT FROM THE PERSON: use the menu", str(trial.requests[0]))
 
     def test_a_request_that_fails_costs_a_turn_and_keeps_the_story(self) -> None:
         replies = iter(
@@ -185,10 +185,10 @@ class Requests(StoryCase):
                 raise reply
             return reply
 
-        engine, state = self.engine(decide, "story", max_steps=4)
-        agent.run_agent(engine, state)
+        trial = self.trial(decide, "story", max_steps=4)
+        trial.run()
         self.assertEqual(
-            [r["messages"][2]["content"] for r in engine.voice.server.requests],
+            [r["messages"][2]["content"] for r in trial.requests],
             ["I begin.", "A story.", "A story.", "Back."],
         )
 
@@ -287,10 +287,10 @@ class Acting(StoryCase):
             {"name": "scroll_up"},
             {"name": " WAIT "},
         ]
-        engine, _ = self.story(told(actions=actions), max_actions=20, drag_steps=1, scroll_ticks=1)
+        trial, _ = self.story(told(actions=actions), max_actions=20, drag_steps=1, scroll_ticks=1)
         left = [("button", "left", True), ("button", "left", False)]
         self.assertEqual(
-            engine.eyes.desktop.inputs,
+            trial.inputs,
             [
                 ("move", 0, 0),
                 ("move", 32, 18),
@@ -317,7 +317,7 @@ class Acting(StoryCase):
             ],
         )
         self.assertEqual(
-            [action["name"] for action in self.drawn(engine)[1]],
+            [action["name"] for action in self.drawn(trial)[1]],
             [
                 "move",
                 "click",
@@ -334,26 +334,26 @@ class Acting(StoryCase):
 
     def test_each_action_is_taken_on_a_frame_of_its_own(self) -> None:
         frames = list[int]()
-        engine, state = self.engine(
+        trial = self.trial(
             lambda request: told(actions=[CLICK, {"name": "key", "key": "a"}]), "story", max_steps=2
         )
-        perform = engine.actuator.perform
-        engine.actuator.perform = lambda act, frame, last=True: (
+        perform = trial.engine.actuator.perform
+        trial.engine.actuator.perform = lambda act, frame, last=True: (
             frames.append(frame.number) or perform(act, frame, last)
         )
-        agent.run_agent(engine, state)
+        trial.run()
         self.assertEqual((len(frames), len(set(frames))), (2, 2))
 
     def test_x2_and_y2_on_anything_but_a_drag_are_neither_executed_nor_drawn(self) -> None:
         for name in ("click", "move", "right_click", "double_click"):
-            engine, _ = self.story(
+            trial, _ = self.story(
                 told(actions=[{"name": name, "x1": 500, "y1": 500, "x2": 900, "y2": 100}])
             )
             self.assertEqual(
-                {entry[1:] for entry in engine.eyes.desktop.inputs if entry[0] == "move"},
+                {entry[1:] for entry in trial.inputs if entry[0] == "move"},
                 {(32, 18)},
             )
-            self.assertEqual(self.drawn(engine)[1], [{"name": name, "x1": 500, "y1": 500}])
+            self.assertEqual(self.drawn(trial)[1], [{"name": name, "x1": 500, "y1": 500}])
 
     def test_a_drag_of_no_length_and_a_place_off_the_grid_are_refused_told_and_never_drawn(
         self,
@@ -377,12 +377,12 @@ class Acting(StoryCase):
             ({"name": "click_screen_element", "x1": 1, "y1": 1}, "no tool"),
         )
         replies = [told(actions=[action]) for action, _ in cases]
-        engine, _ = self.story(*replies, told())
-        self.assertEqual(engine.eyes.desktop.inputs, [])
+        trial, _ = self.story(*replies, told())
+        self.assertEqual(trial.inputs, [])
         for number, (action, words) in enumerate(cases, 1):
             with self.subTest(action=action):
-                self.assertEqual(self.drawn(engine)[number], [])
-                request = engine.voice.server.requests[number]
+                self.assertEqual(self.drawn(trial)[number], [])
+                request = trial.requests[number]
                 note = request["messages"][-1]["content"][1]["text"]
                 self.assertIn("Action 1 was not executed: ", note)
                 self.assertIn(words, note)
@@ -392,7 +392,7 @@ class Acting(StoryCase):
                 )
 
     def test_what_follows_a_refused_action_is_left_out(self) -> None:
-        engine, _ = self.story(
+        trial, _ = self.story(
             told(
                 actions=[
                     CLICK,
@@ -402,64 +402,62 @@ class Acting(StoryCase):
             ),
             told(),
         )
-        self.assertEqual(
-            [entry[0] for entry in engine.eyes.desktop.inputs], ["move", "button", "button"]
-        )
-        self.assertEqual(self.drawn(engine)[1], [{"name": "click", "x1": 500, "y1": 500}])
-        self.assertIn(
-            "Action 2 was not executed", str(engine.voice.server.requests[1]["messages"][-1])
-        )
+        self.assertEqual([entry[0] for entry in trial.inputs], ["move", "button", "button"])
+        self.assertEqual(self.drawn(trial)[1], [{"name": "click", "x1": 500, "y1": 500}])
+        self.assertIn("Action 2 was not executed", str(trial.requests[1]["messages"][-1]))
 
     def test_an_action_that_a_gate_refuses_is_not_drawn(self) -> None:
         for settings in ({"blocked_windows": "Plain"}, {"confirm": "always"}):
             with self.subTest(settings=settings):
-                engine, _ = self.story(told(actions=[CLICK, CLICK]), told(), **settings)
-                self.assertEqual((engine.eyes.desktop.inputs, self.drawn(engine)[1]), ([], []))
+                trial, _ = self.story(told(actions=[CLICK, CLICK]), told(), **settings)
+                self.assertEqual((trial.inputs, self.drawn(trial)[1]), ([], []))
                 self.assertIn(
                     "Action 1 was not executed",
-                    str(engine.voice.server.requests[1]["messages"][-1]),
+                    str(trial.requests[1]["messages"][-1]),
                 )
 
     def test_a_risky_label_asks_and_a_missing_one_is_empty_for_every_gate(self) -> None:
-        engine, _ = self.story(told("I look.", [{**CLICK, "label": "Delete all"}]), told())
-        self.assertEqual(engine.eyes.desktop.inputs, [])
-        self.assertIn(
-            "did not allow this (delete)", str(engine.voice.server.requests[1]["messages"][-1])
-        )
+        trial, _ = self.story(told("I look.", [{**CLICK, "label": "Delete all"}]), told())
+        self.assertEqual(trial.inputs, [])
+        self.assertIn("did not allow this (delete)", str(trial.requests[1]["messages"][-1]))
         for story in ("I press Delete.", "In order to open the Start menu I click."):
             for action in (CLICK, {"name": "click", "x1": 5, "y1": 5}):
-                engine, _ = self.story(told(story, [action]), told())
-                self.assertTrue(engine.eyes.desktop.inputs)
+                trial, _ = self.story(told(story, [action]), told())
+                self.assertTrue(trial.inputs)
 
     def test_at_most_so_many_actions_and_boxes_a_turn(self) -> None:
         boxes = [{"x1": n, "y1": n, "x2": 900, "y2": 900} for n in range(9)]
         actions = [{"name": "click", "x1": 100 * n, "y1": 10} for n in range(9)]
-        engine, _ = self.story(told("I look.", actions, boxes), told(), max_actions=3, max_bboxes=2)
+        trial, _ = self.story(told("I look.", actions, boxes), told(), max_actions=3, max_bboxes=2)
         self.assertEqual(
-            (len(self.drawn(engine)[1]), self.stages(engine)[1]["bboxes"]), (3, boxes[:2])
+            (len(self.drawn(trial)[1]), self.stages(trial)[1]["bboxes"]), (3, boxes[:2])
         )
-        self.assertEqual(engine.eyes.desktop.inputs.count(("button", "left", True)), 3)
+        self.assertEqual(trial.inputs.count(("button", "left", True)), 3)
         self.assertIn(
             "Only 3 of 9 actions were carried out",
-            str(engine.voice.server.requests[1]["messages"][-1]),
+            str(trial.requests[1]["messages"][-1]),
         )
+        told_next = str(trial.requests[1]["messages"][-1])
+        self.assertRegex(told_next, "2 of 9 boxes")
 
 
 class Marks(StoryCase):
+    base = FEWER_REQUESTS
+
     def test_the_picture_shows_the_screen_after_the_actions_with_heat_where_they_were(self) -> None:
-        engine, _ = self.story(told(actions=[{"name": "click", "x1": 250, "y1": 500}]), told())
-        rgb, width, height = picture(engine.voice.server.requests[1])
+        trial, _ = self.story(told(actions=[{"name": "click", "x1": 250, "y1": 500}]), told())
+        rgb, width, height = picture(trial.requests[1])
         self.assertEqual((width, height), (320, 180))
         self.assertTrue(orange(rgb, width, 80, 90))
         self.assertFalse(orange(rgb, width, 240, 90))
-        raw = agent.png_to_rgb((engine.logger.folder / "turn_0002_raw.png").read_bytes())[0]
+        raw = agent.png_to_rgb((trial.folder / "turn_0002_raw.png").read_bytes())[0]
         self.assertFalse(orange(raw, width, 80, 90))
 
     def test_earlier_turns_fade_and_leave_after_the_trail(self) -> None:
         click = told(actions=[{"name": "click", "x1": 250, "y1": 500}])
-        engine, _ = self.story(click, told(), told(), told(), told(), marks_trail_turns=3)
+        trial, _ = self.story(click, told(), told(), told(), told(), marks_trail_turns=3)
         warmth = []
-        for request in engine.voice.server.requests[1:]:
+        for request in trial.requests[1:]:
             rgb, width, _ = picture(request)
             red, _, blue = rgb[(90 * width + 80) * 3 :][:3]
             warmth.append(red - blue)
@@ -469,14 +467,14 @@ class Marks(StoryCase):
         self.assertEqual(warmth[3:], [0, 0])
 
     def test_without_a_trail_only_this_turns_marks_are_drawn(self) -> None:
-        engine, _ = self.story(
+        trial, _ = self.story(
             told(actions=[{"name": "click", "x1": 250, "y1": 500}]),
             told(),
             told(),
             marks_trail_turns=1,
         )
         self.assertEqual(
-            [orange(picture(r)[0], 320, 80, 90) for r in engine.voice.server.requests],
+            [orange(picture(r)[0], 320, 80, 90) for r in trial.requests],
             [False, True, False, False],
         )
 
@@ -497,30 +495,28 @@ class Marks(StoryCase):
             "screen_capture_h": 180,
             "confirm": "never",
         }
-        engine, state = self.engine(lambda request: next(rest, told("End.")), "story", **settings)
+        trial = self.trial(lambda request: next(rest, told("End.")), "story", **settings)
         secrets = agent.Secrets({"PIN": "hunter2"})
-        engine.actuator.secrets, engine.logger.hide = secrets, secrets.hide
+        trial.hidden = secrets
         with mock.patch.object(
             agent.Canvas, "fill", autospec=True, side_effect=agent.Canvas.fill
         ) as fill:
-            agent.run_agent(engine, state)
-        self.assertIn(("text", "hunter2"), engine.eyes.desktop.inputs)
+            trial.run()
+        self.assertIn(("text", "hunter2"), trial.inputs)
         self.assertTrue(any(call.args[2] == 0x808080 for call in fill.call_args_list))
-        written = (engine.logger.folder / "turns.jsonl").read_text() + json.dumps(
-            engine.voice.server.requests
-        )
+        written = (trial.folder / "turns.jsonl").read_text() + json.dumps(trial.requests)
         self.assertNotIn("hunter2", written)
-        self.assertEqual(
-            engine.voice.server.requests[-1]["messages"][2]["content"], "It says {{PIN}}, I think."
-        )
-        self.assertEqual(self.drawn(engine)[1], [{"name": "type", "text": "{{PIN}}"}])
+        self.assertEqual(trial.requests[-1]["messages"][2]["content"], "It says {{PIN}}, I think.")
+        self.assertEqual(self.drawn(trial)[1], [{"name": "type", "text": "{{PIN}}"}])
 
 
 class Files(StoryCase):
+    base = FEWER_REQUESTS
+
     def test_flat_leaves_two_records_and_two_pictures_a_turn_beside_the_log(self) -> None:
         box = {"x1": 1, "y1": 2, "x2": 300, "y2": 400}
-        engine, _ = self.story(told("I click.", [CLICK], [box]), told())
-        raw, annotated = self.stages(engine)[1], self.stages(engine, "annotated")[1]
+        trial, _ = self.story(told("I click.", [CLICK], [box]), told())
+        raw, annotated = self.stages(trial)[1], self.stages(trial, "annotated")[1]
         wanted = {
             "turn": 2,
             "stage": "raw",
@@ -535,13 +531,11 @@ class Files(StoryCase):
         )
         for number in (1, 2, 3):
             for stage in ("raw", "annotated"):
-                agent.png_to_rgb(
-                    (engine.logger.folder / f"turn_{number:04d}_{stage}.png").read_bytes()
-                )
+                agent.png_to_rgb((trial.folder / f"turn_{number:04d}_{stage}.png").read_bytes())
 
     def test_turn_dirs_gives_every_turn_a_folder_with_the_described_names(self) -> None:
-        engine, _ = self.story(told("I click.", [CLICK]), log_layout="turn_dirs")
-        folder = engine.logger.folder / "turn_0002"
+        trial, _ = self.story(told("I click.", [CLICK]), log_layout="turn_dirs")
+        folder = trial.folder / "turn_0002"
         self.assertEqual(
             sorted(os.listdir(folder)),
             ["screenshot_annotated.png", "screenshot_raw.png", "vlm_output.json"],
@@ -556,19 +550,19 @@ class Files(StoryCase):
                 "asked": [{"action": CLICK, "became": "done"}],
             },
         )
-        self.assertEqual(self.stages(engine)[1]["raw_png"], "turn_0002/screenshot_raw.png")
-        self.assertFalse(list(engine.logger.folder.glob("turn_*.png")))
+        self.assertEqual(self.stages(trial)[1]["raw_png"], "turn_0002/screenshot_raw.png")
+        self.assertFalse(list(trial.folder.glob("turn_*.png")))
 
     def test_every_look_in_the_journal_names_a_picture_that_is_there(self) -> None:
         for layout in ("flat", "turn_dirs"):
-            engine, _ = self.story(told("I click.", [CLICK]), log_layout=layout)
+            trial, _ = self.story(told("I click.", [CLICK]), log_layout=layout)
             looks = [
                 r["screenshot"]
-                for r in map(agent.to_json, agent.read_journal(engine.logger.folder).records)
+                for r in map(agent.to_json, agent.read_journal(trial.folder).records)
                 if r["kind"] == "look"
             ]
             self.assertEqual(len(looks), 3)  # one before the click
-            self.assertTrue(all((engine.logger.folder / name).is_file() for name in looks), looks)
+            self.assertTrue(all((trial.folder / name).is_file() for name in looks), looks)
 
     def test_another_layout_is_refused(self) -> None:
         with self.assertRaises(agent.ConfigError):
@@ -585,22 +579,18 @@ class Since(StoryCase):
 
         def decide(request: Json) -> Json:
             front[0] = windows[
-                len(engine.voice.server.requests) > 1
+                len(trial.requests) > 1
             ]  # the other one comes up during the second request
             return told("I type.", [{"name": "type", "text": "a letter"}])
 
-        engine, state = self.engine(
-            decide, "story", max_steps=4, screen_capture_w=320, screen_capture_h=180
-        )
-        engine.eyes.desktop.foreground = lambda: front[0]
-        agent.run_agent(engine, state)
+        trial = self.trial(decide, "story", max_steps=4, screen_capture_w=320, screen_capture_h=180)
+        trial.desktop.foreground = lambda: front[0]
+        trial.run()
         self.assertEqual(
-            [kind for kind, *_ in engine.eyes.desktop.inputs].count("text"), 2
+            [kind for kind, *_ in trial.inputs].count("text"), 2
         )  # before, and once it was seen
-        self.assertIn(
-            "has come up since your picture", str(engine.voice.server.requests[2]["messages"][-1])
-        )
-        self.assertEqual([len(turn) for turn in self.drawn(engine)], [0, 1, 0, 1])
+        self.assertIn("has come up since your picture", str(trial.requests[2]["messages"][-1]))
+        self.assertEqual([len(turn) for turn in self.drawn(trial)], [0, 1, 0, 1])
 
 
 class Hostile(StoryCase):
@@ -613,17 +603,15 @@ class Hostile(StoryCase):
             "../../etc",
         ):
             with self.subTest(words=words[:20]):
-                engine, _ = self.story(told(words, [CLICK]), told(words), log_layout="turn_dirs")
+                trial, _ = self.story(told(words, [CLICK]), told(words), log_layout="turn_dirs")
                 shown = agent.printable("\n".join(self.lines)) + (
-                    engine.logger.folder / "execution_log.txt"
+                    trial.folder / "execution_log.txt"
                 ).read_text(encoding="utf-8")
                 self.assertNotIn("\x1b", shown)
-                self.assertLessEqual(
-                    len(engine.voice.server.requests[-1]["messages"][2]["content"]), 1500
-                )
-                page = (engine.logger.folder / "report.html").read_text(encoding="utf-8")
+                self.assertLessEqual(len(trial.requests[-1]["messages"][2]["content"]), 1500)
+                page = (trial.folder / "report.html").read_text(encoding="utf-8")
                 self.assertNotIn("<script>alert", page)
-                self.assertEqual(len(self.drawn(engine)[1]), 1)
+                self.assertEqual(len(self.drawn(trial)[1]), 1)
 
     def test_thousands_of_actions_and_boxes_are_cut_to_their_limits(self) -> None:
         count = sample(20_000, 2_000)
@@ -632,49 +620,50 @@ class Hostile(StoryCase):
             "bboxes": [{"x1": 1, "y1": 1, "x2": 2, "y2": 2}] * count,
             "actions": [CLICK] * count,
         }
-        engine, _ = self.story(text(json.dumps(many)), told())
-        self.assertEqual(
-            (len(self.drawn(engine)[1]), len(self.stages(engine)[1]["bboxes"])), (5, 8)
-        )
+        trial, _ = self.story(text(json.dumps(many)), told())
+        self.assertEqual((len(self.drawn(trial)[1]), len(self.stages(trial)[1]["bboxes"])), (5, 8))
 
 
 class ThePanel(StoryCase):
+    base = FEWER_REQUESTS
+
     def png(self) -> bytes:
         return agent.rgb_to_png(b"\x01\x02\x03" * (320 * 180), 320, 180)
 
     def test_it_gets_the_raw_picture_with_the_marks_and_its_picture_goes_to_the_model(self) -> None:
         panel = FakePanel(lambda seq, timeout: self.png())
         box = {"x1": 1, "y1": 2, "x2": 300, "y2": 400}
-        engine, _ = self.story(
-            told("I click.", [CLICK], [box]), told("Again.", [CLICK]), panel=panel
+        trial, _ = self.story(
+            told("I click.", [CLICK], [box]),
+            told("Again.", [CLICK]),
+            panel=panel,
+            described=True,
         )
         self.assertEqual(panel.waited, [1, 2, 3])
-        self.assertEqual(
-            {picture(request)[0][:3] for request in engine.voice.server.requests}, {b"\x01\x02\x03"}
-        )
+        self.assertEqual({picture(request)[0][:3] for request in trial.requests}, {b"\x01\x02\x03"})
         mark = [{"name": "click", "x1": 500, "y1": 500}]
         shown = [entry for entry in panel.shown if entry[2] is not None]
         self.assertEqual(shown[1][1:], (2, mark, [box], "I click.", [[]]))
         self.assertEqual(shown[2][1:], (3, mark, [], "Again.", [mark, []]))
-        raw = (engine.logger.folder / "turn_0002_raw.png").read_bytes()
+        raw = (trial.folder / "turn_0002_raw.png").read_bytes()
         self.assertEqual(agent.png_to_rgb(shown[1][0]), agent.png_to_rgb(raw))
-        self.assertEqual(
-            (engine.logger.folder / "turn_0002_annotated.png").read_bytes(), self.png()
-        )
+        self.assertEqual((trial.folder / "turn_0002_annotated.png").read_bytes(), self.png())
 
     def test_after_its_time_the_program_draws_the_marks_and_says_so_every_turn(self) -> None:
         waits = list[float]()
         panel = FakePanel(lambda seq, timeout: waits.append(timeout))  # type: ignore[func-returns-value]
-        engine, _ = self.story(told(actions=[CLICK]), told(), panel=panel, panel_patience=7)
+        trial, _ = self.story(
+            told(actions=[CLICK]), told(), panel=panel, panel_patience=7, described=True
+        )
         self.assertEqual(
             (waits, sum("so the program drew the marks" in line for line in self.lines)),
             ([7.0] * 3, 3),
         )
-        rgb, width, _ = picture(engine.voice.server.requests[1])
+        rgb, width, _ = picture(trial.requests[1])
         self.assertTrue(orange(rgb, width, 157, 90))
 
     def test_without_a_panel_nothing_is_said_about_one(self) -> None:
-        engine, _ = self.story(told(actions=[CLICK]))
+        trial, _ = self.story(told(actions=[CLICK]))
         self.assertNotIn("panel", "\n".join(self.lines).lower())
 
     def test_an_injected_reply_takes_the_place_of_the_models(self) -> None:
@@ -682,26 +671,28 @@ class ThePanel(StoryCase):
         rest = iter([told("The model's.", [CLICK]), told("The next.")])
 
         def decide(request: Json) -> Json:
-            if len(engine.voice.server.requests) == 1:
+            if len(trial.requests) == 1:
                 panel.injected = [told("By hand.", [{"name": "key", "key": "b"}])["content"]]
             return next(rest, told("End."))
 
-        engine, state = self.engine(decide, "story", max_steps=3)
-        watch(engine, panel)
-        agent.run_agent(engine, state)
-        self.assertEqual(engine.eyes.desktop.inputs, [("key", "b", True), ("key", "b", False)])
-        self.assertEqual(engine.voice.server.requests[1]["messages"][2]["content"], "By hand.")
+        trial = self.trial(decide, "story", max_steps=3)
+        watch(trial, panel)
+        trial.run()
+        self.assertEqual(trial.inputs, [("key", "b", True), ("key", "b", False)])
+        self.assertEqual(trial.requests[1]["messages"][2]["content"], "By hand.")
 
     def test_a_stop_while_it_waits_for_the_panel_ends_the_run(self) -> None:
         def draw(seq: int, timeout: float) -> None:
             raise agent.Stopped("Stopped: test.")
 
         with self.assertRaises(agent.Stopped):
-            self.story(told(), panel=FakePanel(draw))
+            self.story(told(), panel=FakePanel(draw), described=True)
 
 
 class ARealPanel(StoryCase):
     """The program's own panel, with a thread in the place of its page."""
+
+    base = FEWER_REQUESTS
 
     def page(
         self, panel: agent.Panel, over: threading.Event, statuses: list[int], offset: int = 0
@@ -733,27 +724,27 @@ class ARealPanel(StoryCase):
                         )
 
     def with_page(self, offset: int) -> tuple[Any, list[int]]:
-        engine, state = self.engine(lambda request: told("I click.", [CLICK]), "story", max_steps=3)
-        panel = watch(engine, a_panel(engine))
+        trial = self.trial(
+            lambda request: told("I click.", [CLICK]), "story", max_steps=3, described=True
+        )
+        panel = watch(trial, a_panel(trial))
         over = threading.Event()
         statuses: list[int] = []
         page = threading.Thread(target=self.page, args=(panel, over, statuses, offset))
         page.start()
         try:
-            agent.run_agent(engine, state)
+            trial.run()
         finally:
             over.set()
             panel.close()
             page.join()
-        return engine, statuses
+        return trial, statuses
 
     def test_the_pages_picture_goes_to_the_model_turn_by_turn(self) -> None:
-        engine, statuses = self.with_page(0)
+        trial, statuses = self.with_page(0)
         self.assertEqual(statuses.count(200), 3)
-        for number, request in enumerate(engine.voice.server.requests, 1):
-            raw = agent.png_to_rgb(
-                (engine.logger.folder / f"turn_{number:04d}_raw.png").read_bytes()
-            )[0]
+        for number, request in enumerate(trial.requests, 1):
+            raw = agent.png_to_rgb((trial.folder / f"turn_{number:04d}_raw.png").read_bytes())[0]
             self.assertEqual(picture(request)[0], bytes(255 - value for value in raw))
 
     def test_a_wrong_seq_is_refused_and_the_run_goes_on_with_the_right_one(self) -> None:
@@ -762,15 +753,15 @@ class ARealPanel(StoryCase):
         self.assertNotIn("the program drew the marks", "\n".join(self.lines))
 
     def test_what_is_drawn_in_the_panel_is_what_was_executed(self) -> None:
-        engine, state = self.engine(
+        trial = self.trial(
             lambda request: told("I click.", [CLICK, {"name": "click", "x1": 5000, "y1": 1}]),
             "story",
             max_steps=2,
             panel_patience=0.1,
         )
-        panel = watch(engine, a_panel(engine))
+        panel = watch(trial, a_panel(trial))
         self.addCleanup(panel.close)
-        agent.run_agent(engine, state)
+        trial.run()
         self.assertEqual(panel._state.actions, [{"name": "click", "x1": 500, "y1": 500}])
         self.assertEqual(panel._state.observation, "I click.")
 
@@ -780,63 +771,66 @@ class Beginning(StoryCase):
         boot = json.dumps(
             {"observation": "I draw.", "bboxes": [], "actions": [{"name": "key", "key": "a"}]}
         )
-        engine, _ = self.story(boot_vlm_output=boot)
-        self.assertEqual(engine.eyes.desktop.inputs, [("key", "a", True), ("key", "a", False)])
-        self.assertEqual(engine.voice.server.requests[0]["messages"][2]["content"], "I draw.")
-        self.assertEqual(self.drawn(engine), [[{"name": "key", "key": "a"}]])
+        trial, _ = self.story(boot_vlm_output=boot)
+        self.assertEqual(trial.inputs, [("key", "a", True), ("key", "a", False)])
+        self.assertEqual(trial.requests[0]["messages"][2]["content"], "I draw.")
+        self.assertEqual(self.drawn(trial), [[{"name": "key", "key": "a"}]])
 
     def test_without_one_it_waits_for_what_the_panel_hands_in(self) -> None:
         panel = FakePanel()
         panel.injected = [None, None, told("Injected.")["content"]]
-        engine, _ = self.story(panel=panel, boot_vlm_output="")
-        self.assertEqual(engine.voice.server.requests[0]["messages"][2]["content"], "Injected.")
-        self.assertGreaterEqual(engine.clock.now(), 0.3)
+        trial, _ = self.story(panel=panel, boot_vlm_output="", described=True)
+        observation = trial.requests[0]["messages"][1]["content"][0]["text"]
+        self.assertEqual(observation, "Injected.")
+        self.assertGreaterEqual(trial.clock.now(), 0.3)
 
     def test_while_it_waits_for_that_it_can_be_stopped(self) -> None:
-        engine, state = self.engine(lambda request: told(), "story", boot_vlm_output="")
-        watch(engine, FakePanel())
-        sleep = engine.clock.sleep
-        engine.clock.sleep = lambda seconds: (
-            engine.actuator.stop.set("test") if engine.clock.now() > 5 else None,
+        trial = self.trial(lambda request: told(), "story", boot_vlm_output="", described=True)
+        watch(trial, FakePanel())
+        sleep = trial.clock.sleep
+        trial.clock.sleep = lambda seconds: (
+            trial.stop.set("test") if trial.clock.now() > 5 else None,
             sleep(seconds),
         )
         with self.assertRaises(agent.Stopped):
-            agent.run_agent(engine, state)
-        self.assertEqual(engine.voice.server.requests, [])
+            trial.run()
+        self.assertEqual(trial.requests, [])
 
     def test_without_one_and_without_a_panel_it_looks_first(self) -> None:
-        engine, _ = self.story(boot_vlm_output="")
-        self.assertEqual(engine.voice.server.requests[0]["messages"][2]["content"], "I look.")
+        trial, _ = self.story(boot_vlm_output="")
+        self.assertEqual(trial.requests[0]["messages"][2]["content"], "I look.")
 
 
 class Ending(StoryCase):
+    base = FEWER_REQUESTS
+
     def test_done_counts_when_a_fresh_look_confirms_the_observation(self) -> None:
         for verdict, kind in (
             ("YES: it says saved.", "completed"),
             ("NO: nothing is saved.", "max_steps"),
         ):
-            engine, outcome = self.story(
+            trial, outcome = self.story(
                 told("The title says Saved.", [{"name": "done"}]), text(verdict), told()
             )
             self.assertEqual(outcome.kind, kind)
-            self.assertIn("CLAIM: The title says Saved.", str(engine.voice.server.requests[1]))
+            self.assertIn("CLAIM: The title says Saved.", str(trial.requests[1]))
         self.assertEqual(outcome.kind, "max_steps")
         self.assertIn(
             "not confirmed by a fresh look, not yet: Press the button (nothing is saved.)",
-            str(engine.voice.server.requests[2]["messages"][-1]),
+            str(trial.requests[2]["messages"][-1]),
         )
 
     def test_the_verifiers_picture_has_no_marks(self) -> None:
         click = {"name": "click", "x1": 250, "y1": 500}
-        engine, _ = self.story(
+        trial, _ = self.story(
             told("Saved.", [click]), told("Saved.", [{"name": "done"}]), text("YES")
         )
-        rgb, width, _ = picture(engine.voice.server.requests[2])
+        rgb, width, _ = picture(trial.requests[2])
         self.assertFalse(orange(rgb, width, 80, 90))
 
     def test_nothing_is_done_after_done(self) -> None:
-        engine, _ = self.story(told("Saved.", [{"name": "done"}, CLICK]), text("NO"), told())
-        self.assertEqual(engine.eyes.desktop.inputs, [])
+        trial, _ = self.story(told("Saved.", [{"name": "done"}, CLICK]), text("NO"), told())
+        self.assertEqual(trial.inputs, [])
 
     def test_replies_without_actions_end_as_stuck(self) -> None:
         for reply in (
@@ -845,73 +839,73 @@ class Ending(StoryCase):
             text(""),
             told("Off.", [{"name": "click", "x1": 9999, "y1": 1}]),
         ):
-            engine, outcome = self.story(*[reply] * 30, escalation=True)
+            trial, outcome = self.story(*[reply] * 30, escalation=True)
             self.assertEqual(
-                (outcome.kind, self.state.turn <= 11, len(engine.voice.server.requests) <= 11),
+                (outcome.kind, trial.state.turn <= 11, len(trial.requests) <= 11),
                 ("stuck", True, True),
             )
         self.assertIn(
             "made no progress; do something different",
-            str(engine.voice.server.requests[-1]["messages"][-1]),
+            str(trial.requests[-1]["messages"][-1]),
         )
 
     def test_a_dead_spot_leads_to_the_recovery_keys_and_to_stuck(self) -> None:
-        engine, state = self.engine(
+        trial = self.trial(
             lambda request: told("Again.", [CLICK]), "story", max_steps=40, escalation=True
         )
-        engine.eyes.desktop.dead = True
-        self.assertEqual(agent.run_agent(engine, state).kind, "stuck")
-        self.assertIn(("key", "escape", True), engine.eyes.desktop.inputs)
-        self.assertIn("The program pressed Escape", str(engine.voice.server.requests))
+        trial.desktop.dead = True
+        self.assertEqual(trial.run().kind, "stuck")
+        self.assertIn(("key", "escape", True), trial.inputs)
+        self.assertIn("The program pressed Escape", str(trial.requests))
 
     def test_it_goes_on_until_stopped_as_long_as_there_is_progress(self) -> None:
         self.assertEqual(agent.PROFILES["story"].settings["max_steps"], 100000)
         spot, turns = iter(range(1, 999)), sample(80, 30)
-        engine, state = self.engine(
+        trial = self.trial(
             lambda request: told("On.", [{"name": "click", "x1": next(spot), "y1": 5}]), "story"
         )
-        sleep = engine.clock.sleep
-        engine.clock.sleep = lambda seconds: (
-            engine.actuator.stop.set("enough") if state.turn > turns else None,
+        sleep = trial.clock.sleep
+        trial.clock.sleep = lambda seconds: (
+            trial.stop.set("enough") if trial.state.turn > turns else None,
             sleep(seconds),
         )
         with self.assertRaises(agent.Stopped):
-            agent.run_agent(engine, state)
-        held = [entry for entry in engine.eyes.desktop.inputs if entry[0] == "button"]
+            trial.run()
+        held = [entry for entry in trial.inputs if entry[0] == "button"]
         self.assertEqual(sum(1 if entry[2] else -1 for entry in held), 0)
-        self.assertGreaterEqual(state.turn, turns)
+        self.assertGreaterEqual(trial.state.turn, turns)
 
 
 class GoingOn(StoryCase):
     def test_story_and_trail_come_back_from_the_journal_and_nothing_is_repeated(self) -> None:
-        engine, _ = self.story(
+        trial, _ = self.story(
             told("I clicked.", [CLICK]),
             told("Never done.", [{"name": "key", "key": "b"}]),
             max_steps=2,
         )
-        engine.logger.close()
-        old = engine.logger.folder
-        again, state = self.engine(lambda request: told("On."), "story", old, max_steps=3)
-        agent.resume(again, state)
+        trial.close()
+        old = trial.folder
+        again = self.trial(lambda request: told("On."), "story", old, max_steps=3)
+        again.resume()
         self.assertEqual(
-            (state.plan, state.trail),
+            (again.state.plan, again.state.trail),
             ("I clicked.", [[{"name": "click", "x1": 500, "y1": 500}], []]),
         )
-        agent.run_agent(again, state)
-        self.assertEqual(again.eyes.desktop.inputs, [])
-        self.assertEqual(again.voice.server.requests[0]["messages"][2]["content"], "I clicked.")
+        again.run()
+        self.assertEqual(again.inputs, [])
+        self.assertEqual(again.requests[0]["messages"][2]["content"], "I clicked.")
 
     def test_an_act_without_a_record_is_told_as_unknown(self) -> None:
         folder = self.folder / "run_0001"
         folder.mkdir()
         intent = {"kind": "intent", "turn": 3, "tool": "type_text", "args": {"text": "hello"}}
         (folder / "turns.jsonl").write_text(json.dumps(intent) + "\n")
-        engine, state = self.engine(lambda request: told("On."), "story", folder, max_steps=4)
-        agent.resume(engine, state)
-        agent.run_agent(engine, state)
+        trial = self.trial(lambda request: told("On."), "story", folder, max_steps=4)
+        trial.resume()
+        trial.run()
         self.assertIn(
             "Unknown: the program ended",
-            str(engine.voice.server.requests[0]["messages"][-1]),
+            str(trial.requests[0]["messages"][-1]),
         )
 
 

@@ -8,43 +8,44 @@ from typing import Any
 
 import agent
 from tests.scripted import EngineCase
+from tests.test_calibration import correction_by
 from tests.test_story import Json, orange, picture, told
 
 # The model says 0.95 of the distance from the middle: 405 means 400.
-SHRUNK = agent.Correction(agent.AxisCorrection(0.95, 0.0), agent.AxisCorrection(0.95, 0.0))
+SHRUNK, TRUE = correction_by(0.95), correction_by(1.0)
 
 
 class Corrected(EngineCase):
-    def story(self, reply: Json, correction: agent.Correction) -> Any:
+    def story(self, reply: Json, correction: Any) -> Any:
         """A run in which the model says this, and then that it waits."""
         replies = iter([reply])
-        engine, state = self.engine(
+        trial = self.trial(
             lambda request: next(replies, told("I wait.")),
             "story",
             max_steps=3,
             screen_capture_w=640,
             screen_capture_h=360,
         )
-        engine.correction = correction
+        trial.engine.correction = correction
         with contextlib.ExitStack() as undo:
-            agent.keep_book(engine.logger, None, undo)
-            self.begin(engine)
-            agent.run_agent(engine, state)
-        return engine
+            agent.keep_book(trial.engine.logger, None, undo)
+            self.begin(trial)
+            trial.run()
+        return trial
 
-    def raw(self, engine: Any) -> Json:
+    def raw(self, trial: Any) -> Json:
         """The stage of the turn that acted."""
-        return [entry for entry in self.records(engine, "stage") if entry["stage"] == "raw"][1]
+        return [entry for entry in trial.records("stage") if entry["stage"] == "raw"][1]
 
     def test_the_mark_of_an_act_stands_where_the_mouse_went(self) -> None:
         shown = []
         for x, correction in (
             (405, SHRUNK),
-            (400, agent.NO_CORRECTION),
-            (405, agent.NO_CORRECTION),
+            (400, TRUE),
+            (405, TRUE),
         ):
-            engine = self.story(told(actions=[{"name": "click", "x1": x, "y1": 500}]), correction)
-            rgb, width, _ = picture(engine.voice.server.requests[1])
+            trial = self.story(told(actions=[{"name": "click", "x1": x, "y1": 500}]), correction)
+            rgb, width, _ = picture(trial.requests[1])
             self.assertTrue(orange(rgb, width, 256, 180))
             shown.append(rgb)
         corrected, meant, said = shown
@@ -61,7 +62,7 @@ class Corrected(EngineCase):
 
     def test_without_a_correction_they_stand_where_they_were_said(self) -> None:
         drag = {"name": "drag", "x1": 405, "y1": 500, "x2": 595, "y2": 690}
-        stage = self.raw(self.story(told(actions=[drag], bboxes=[]), agent.NO_CORRECTION))
+        stage = self.raw(self.story(told(actions=[drag], bboxes=[]), TRUE))
         self.assertEqual(stage["actions"], [drag])
 
 

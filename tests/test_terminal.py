@@ -187,6 +187,28 @@ class Console(unittest.TestCase):
         self.assertEqual("".join(world.console_row).strip(), "")
 
 
+class Selections(unittest.TestCase):
+    """QuickEdit is 0x40, and 0x80 says that 0x40 counts."""
+
+    def test_the_mouse_selects_nothing_while_a_run_goes_on_and_the_old_mode_comes_back(
+        self,
+    ) -> None:
+        for before, during, after in ((0x1F7, 0x1B7, 0x1F7), (0x47, 0x87, 0xC7), (0x7, 0x87, 0x87)):
+            world = FakeWin32()
+            world.input_mode = before
+            with self.assertRaises(ZeroDivisionError), contextlib.ExitStack() as undo:
+                agent.no_selections(world.api, undo)
+                self.assertEqual(world.input_mode, during)
+                raise ZeroDivisionError
+            self.assertEqual(world.input_mode, after)
+
+    def test_without_a_console_nothing_is_changed(self) -> None:
+        world = FakeWin32()
+        with contextlib.ExitStack() as undo:
+            agent.no_selections(world.api, undo)
+        self.assertIsNone(world.input_mode)
+
+
 class Loudness(CommandLineCase):
     def test_quiet_says_only_how_it_ended_and_verbose_what_was_said(self) -> None:
         _, quiet, _ = self.recorded("-q")

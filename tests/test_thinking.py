@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 import agent
+from tests.bench import asking
 from tests.scripted import PLAN, EngineCase, call, role_of, text
 
 Settings = dict[str, Any]
@@ -38,9 +39,9 @@ class InEveryProfile(EngineCase):
                 return text(json.dumps(story))
             return call("scroll_screen_down") if request.get("tools") else text("YES: done")
 
-        engine, state = self.engine(decide, profile, max_steps=2, **settings)
-        agent.run_agent(engine, state)
-        return engine.voice.server.requests
+        trial = self.trial(decide, profile, max_steps=2, **settings)
+        trial.run()
+        return trial.requests
 
     def test_off_stands_in_each_request(self) -> None:
         for profile in agent.PROFILES:
@@ -114,28 +115,22 @@ class WhileMeasuring(unittest.TestCase):
         item = mock.Mock(part="calling")
         for grammar in ("", "tools", "text", "qwen3.5-xml"):
             with self.subTest(grammar):
-                body = json.loads(agent.bench_body(item, [], grammar, self.config, self.model))
+                body = json.loads(asking.bench_body(item, [], grammar, self.config, self.model))
                 self.assertEqual(body["chat_template_kwargs"], {"enable_thinking": False})
 
     def test_the_check_asks_as_a_run_does(self) -> None:
-        bodies = []
-
-        class Server:
-            config = self.config
-
-            def complete(self, body: bytes) -> agent.Reply:
-                bodies.append(json.loads(body))
-                message = call("press_key", key="escape")
-                return agent.Reply(message, "stop", agent.Usage(1, 1, None), "", 0.1, 1)
-
-        agent._check_tool_calls(agent.PROFILES["chat"], self.model, Server())
-        picture = agent._calibration_picture(agent.Rect(0, 0, 64, 64), {})
-        agent._ask_for_marks(self.config, self.model, Server(), picture, {})
-        grammar = agent.GRAMMARS["qwen3.5-xml"]
-        asked = agent._native_question(grammar, self.config, self.model, "Press", picture)
-        bodies.append(json.loads(asked))
-        for body in bodies:
-            self.assertEqual(body["chat_template_kwargs"], {"enable_thinking": False})
+        for profile in ("chat", "native"):
+            server = mock.Mock(where="here", config=self.config)
+            server.discover.return_value = self.model
+            message = call("press_key", key="escape")
+            server.complete.return_value = agent.Reply(
+                message, "stop", agent.Usage(1, 1, None), "", 0.1, 1
+            )
+            list(agent.check_model(self.config, agent.PROFILES[profile], server))
+            bodies = [json.loads(asked.args[0]) for asked in server.complete.call_args_list]
+            self.assertGreaterEqual(len(bodies), 2)
+            for body in bodies:
+                self.assertEqual(body["chat_template_kwargs"], {"enable_thinking": False})
 
 
 if __name__ == "__main__":

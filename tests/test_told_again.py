@@ -8,7 +8,7 @@ import unittest
 from typing import Any
 
 import agent
-from tests.scripted import EngineCase, role_of, text
+from tests.scripted import FEWER_REQUESTS, EngineCase, role_of, text
 
 Request = dict[str, Any]
 
@@ -19,33 +19,35 @@ def said_call(name: str, /, **arguments: Any) -> Request:
 
 
 class ToldAgain(EngineCase):
+    base = FEWER_REQUESTS
+
     def test_a_call_in_the_text_is_no_part_of_the_plan_or_of_a_report(self) -> None:
         def decide(request: Request) -> Request:
             if role_of(request) == "planner":
                 return said_call("update_execution_plan", instructions="Scroll.")
             return said_call("scroll_screen_down")
 
-        engine, state = self.engine(decide, max_steps=10)
-        agent.run_agent(engine, state)
-        self.assertEqual(state.plan, "A sentence.")
-        for record in self.records(engine, "action"):
+        trial = self.trial(decide, max_steps=10)
+        trial.run()
+        self.assertEqual(trial.state.plan, "A sentence.")
+        for record in trial.records("action"):
             self.assertEqual(record["response_text"], "A sentence.")
-        for request in engine.voice.server.requests:
+        for request in trial.requests:
             self.assertNotIn("<tool_call>", json.dumps(request["messages"]))
 
     def test_a_model_with_tools_and_no_planner_does_not_outgrow_its_context(self) -> None:
         places = itertools.count()
-        engine, state = self.engine(
+        trial = self.trial(
             lambda r: said_call(
                 "click_screen_element", element_name="x", position=[next(places), 5]
             ),
             "native",
             max_steps=40,
         )
-        agent.run_agent(engine, state)
-        self.assertLessEqual(len(state.memory.active_history), state.memory.threshold)
-        self.assertTrue(state.memory.all_snapshots)
-        sizes = [len(json.dumps(request)) for request in engine.voice.server.requests]
+        trial.run()
+        self.assertLessEqual(len(trial.history), trial.state.memory.threshold)
+        self.assertTrue(trial.state.memory.all_snapshots)
+        sizes = [len(json.dumps(request)) for request in trial.requests]
         self.assertLess(max(sizes[20:]), 1.3 * max(sizes[:20]))
 
     def test_what_outgrows_the_context_in_the_middle_of_a_run_is_archived(self) -> None:
@@ -57,33 +59,33 @@ class ToldAgain(EngineCase):
                 raise agent.ModelError("The context is full.", "context")
             if role_of(request) == "planner":
                 return said_call("update_execution_plan", instructions="Click them all.")
-            place = [len(engine.voice.server.requests), 5]
+            place = [len(trial.requests), 5]
             return said_call("click_screen_element", element_name="x", position=place)
 
-        engine, state = self.engine(decide, max_steps=12, memory_compression_threshold=40)
-        agent.run_agent(engine, state)
-        most = max(len(json.dumps(r["messages"])) for r in engine.voice.server.requests)
-        engine, state = self.engine(decide, max_steps=30, memory_compression_threshold=40)
-        outcome = agent.run_agent(engine, state)
+        trial = self.trial(decide, max_steps=12, memory_compression_threshold=40)
+        trial.run()
+        most = max(len(json.dumps(r["messages"])) for r in trial.requests)
+        trial = self.trial(decide, max_steps=30, memory_compression_threshold=40)
+        outcome = trial.run()
         self.assertEqual(outcome.kind, "max_steps")
-        self.assertTrue(self.records(engine, "model_failed"))
-        self.assertGreater(len(self.records(engine, "archive")), 1)
+        self.assertTrue(trial.records("model_failed"))
+        self.assertGreater(len(trial.records("archive")), 1)
 
     def test_a_context_without_room_for_the_least_ends_the_run(self) -> None:
         def decide(request: Request) -> Request:
             raise agent.ModelError("The context is full.", "context")
 
-        engine, state = self.engine(decide, max_steps=30)
+        trial = self.trial(decide, max_steps=30)
         with self.assertRaises(agent.ModelError):
-            agent.run_agent(engine, state)
-        self.assertEqual(len(engine.voice.server.requests), 1)
+            trial.run()
+        self.assertEqual(len(trial.requests), 1)
 
     def test_the_last_action_is_not_offered_for_archiving(self) -> None:
-        engine, state = self.engine(lambda r: text("-"))
+        trial = self.trial(lambda r: text("-"))
         for turn in (2, 3, 5):
-            state.memory.add_action(agent.ActionRecord(turn, "press_keyboard_key"))
-        state.memory.threshold = 3
-        asked = agent.planner_question(state, engine.config, agent.PLANNER_REPORT)
+            trial.state.memory.add_action(agent.ActionRecord(turn, "press_keyboard_key"))
+        trial.state.memory.threshold = 3
+        asked = agent.planner_question(trial.state, trial.config, agent.PLANNER_REPORT)
         self.assertIn("among [2, 3].", asked)
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
 import unittest
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import agent
+from tests import seams
+from tests.fakes import Foreground
 from tests.scripted import EngineCase
 from tests.test_actuator import Stage
 from tests.test_proof import Judged
 
-WIN, NEUTRAL, SHIFT = agent.VK_MAP["win"], agent.VK_UNASSIGNED, agent.VK_MAP["shift"]
+WIN, SHIFT, RIGHT = 0x5B, 0x10, 0x27
+NEUTRAL = 0xE8  # Microsoft: unassigned
 
 
 def keys(stage: Stage) -> list[tuple[int, bool]]:
@@ -43,30 +45,29 @@ class Held(EngineCase):
         stage = Stage()
         stage.do("key_down", key="win")
         stage.do("press_key", key="win+right")
-        right = agent.VK_MAP["right"]
-        self.assertEqual(keys(stage), [(WIN, True), (right, True), (right, False)])
+        self.assertEqual(keys(stage), [(WIN, True), (RIGHT, True), (RIGHT, False)])
         self.assertEqual(stage.actuator.held_keys, ["win"])
 
     def test_no_model_can_press_that_key(self) -> None:
         with self.assertRaises(agent.ToolError):
-            agent.parse_chord(agent.NEUTRAL_KEY)
-        self.assertNotIn(NEUTRAL, agent.VK_MAP.values())
+            seams.chord("neutral key")
+        self.assertNotIn(NEUTRAL, seams.VK_MAP.values())
 
     def test_an_act_of_several_steps_is_one_of_those_for_which_a_key_stays_held(self) -> None:
-        engine, _ = self.engine(lambda request: {})
-        look = engine.eyes.look(1, "first")
+        trial = self.trial(lambda request: {})
+        look = trial.look(1, "first")
 
         def perform(name: str, **arguments: Any) -> None:
             nonlocal look
-            engine.perform(agent.CANONICAL.parse(agent.ToolCall(name, arguments)), look, 1)
-            look = engine.eyes.look(1, "next")
+            trial.perform(agent.CANONICAL.parse(agent.ToolCall(name, arguments)), look, 1)
+            look = trial.look(1, "next")
 
         perform("key_down", key="shift")
         perform("press_key", key="right", then=["right", "right", "right"])
-        self.assertEqual(engine.actuator.held_keys, ["shift"])
+        self.assertEqual(trial.held_keys, ["shift"])
         perform("press_key", key="right")
         perform("press_key", key="right")
-        self.assertEqual(engine.actuator.held_keys, [])
+        self.assertEqual(trial.held_keys, [])
 
 
 class TypingAtAPlace(unittest.TestCase):
@@ -75,34 +76,21 @@ class TypingAtAPlace(unittest.TestCase):
         (schema,) = words.schemas(["type_text"])
         self.assertIn("element_name", schema["function"]["parameters"]["properties"])
         arguments = {"text": "x", "position": [500, 500], "element_name": "Delete all"}
+        asked: list[str] = []
+        stage = Stage()
+        stage.actuator.confirm = lambda question: bool(asked.append(question))
         act = words.parse(agent.ToolCall("type_text_input", arguments))
-        self.assertEqual(agent.label_of(agent.steps_of(act)[0]), "Delete all")
+        stage.actuator.perform(agent.steps_of(act)[0], stage.look())
+        self.assertTrue(asked[0].endswith(": delete"), asked)
 
     def test_the_described_tool_has_no_such_argument(self) -> None:
-        config = agent.Config(extra_tools=False)
+        config = agent.Config(described=True)
         words = agent.chosen_profile("planner", config).vocabulary
         (schema,) = words.schemas(["type_text"])
         self.assertEqual(set(schema["function"]["parameters"]["properties"]), {"text", "reasoning"})
 
 
 class InTime(unittest.TestCase):
-    def test_what_hangs_leaves_what_came_before_it(self) -> None:
-        gate = threading.Event()
-        self.addCleanup(gate.set)
-
-        def items() -> Any:
-            yield 1
-            gate.wait(60)
-            yield 2
-
-        begin = time.monotonic()
-        self.assertEqual(agent.taken_within(0.05, items()), [1])
-        self.assertLess(time.monotonic() - begin, 30)
-
-    def test_what_fails_fails_here(self) -> None:
-        with self.assertRaises(ZeroDivisionError):
-            agent.taken_within(5, (1 // number for number in (1, 0)))
-
     def test_a_folder_of_programs_that_never_answers_does_not_hang_the_scan(self) -> None:
         gate = threading.Event()
         self.addCleanup(gate.set)
@@ -123,9 +111,9 @@ class InTime(unittest.TestCase):
 class Clipboard(Judged):
     def told(self, desktop: Any) -> str:
         self.claims("1 YES: a\n2 YES: b", not_proven_most=1)
-        engine = self.run_engine
-        engine.eyes.desktop.clipboard_length = desktop
-        return "\n".join(agent.known_facts(engine, []))
+        trial = self.made
+        trial.desktop.clipboard_length = desktop
+        return "\n".join(agent.known_facts(trial.engine, []))
 
     def test_the_verifier_is_told_how_much_text_it_holds(self) -> None:
         self.assertIn("Characters of text on the clipboard: 11.", self.told(lambda: 11))
@@ -137,32 +125,6 @@ class Clipboard(Judged):
         with mock.patch.object(agent, "CLIPBOARD_PATIENCE_S", 0.05):
             self.assertNotIn("clipboard", self.told(lambda: gate.wait(60)))
 
-    def api(self, calls: list[str], **answers: Any) -> Any:
-        """Windows' functions, which note that they were called."""
-        usual = {
-            "IsClipboardFormatAvailable": 1,
-            "GetClipboardOwner": 7,
-            "IsHungAppWindow": 0,
-            "OpenClipboard": 1,
-            "GetClipboardData": 9,
-            "GlobalLock": 8,
-            "lstrlenW": 5,
-            "GlobalUnlock": 0,
-            "CloseClipboard": 1,
-        }
-
-        def function(name: str, answer: Any) -> Any:
-            def called(*arguments: Any) -> Any:
-                calls.append(name)
-                if isinstance(answer, Exception):
-                    raise answer
-                return answer
-
-            return called
-
-        known = {**usual, **answers}
-        return SimpleNamespace(**{name: function(name, answer) for name, answer in known.items()})
-
     def test_windows_tells_the_length(self) -> None:
         stage = Stage()
         self.assertEqual(stage.desktop.clipboard_length(), 0)
@@ -170,25 +132,20 @@ class Clipboard(Judged):
         self.assertEqual(stage.desktop.clipboard_length(), 6)
 
     def test_it_is_closed_again_whatever_happens(self) -> None:
-        calls: list[str] = []
-        self.assertEqual(agent.clipboard_text_length(self.api(calls)), 5)
-        self.assertEqual(calls[-3:], ["lstrlenW", "GlobalUnlock", "CloseClipboard"])
-        refused = agent.Win32Error("no", "GetClipboardData")
-        calls.clear()
-        self.assertIsNone(agent.clipboard_text_length(self.api(calls, GetClipboardData=refused)))
-        self.assertEqual(calls[-1], "CloseClipboard")
-        calls.clear()
-        refused = agent.Win32Error("another program has it", "OpenClipboard")
-        self.assertIsNone(agent.clipboard_text_length(self.api(calls, OpenClipboard=refused)))
-        self.assertNotIn("CloseClipboard", calls)
+        stage = Stage()
+        stage.world.clipboard = "secret"
+        for refused, closed in (("GetClipboardData", 1), ("GlobalLock", 1), ("OpenClipboard", 0)):
+            stage.world.arm(names={refused})
+            self.assertIsNone(stage.desktop.clipboard_length())
+            self.assertEqual(stage.world.calls.count("CloseClipboard"), closed, refused)
 
     def test_a_program_that_hangs_is_not_asked_for_its_text(self) -> None:
-        calls: list[str] = []
-        self.assertIsNone(agent.clipboard_text_length(self.api(calls, IsHungAppWindow=1)))
-        self.assertNotIn("OpenClipboard", calls)
-        self.assertEqual(
-            agent.clipboard_text_length(self.api(calls, IsClipboardFormatAvailable=0)), 0
-        )
+        stage = Stage()
+        stage.world.clipboard = "secret"
+        stage.world.window = owner = replace(Foreground(), hung=True)
+        stage.world.clipboard_owner = owner.handle
+        self.assertIsNone(stage.desktop.clipboard_length())
+        self.assertNotIn("OpenClipboard", stage.world.calls)
 
 
 class Files(Judged):

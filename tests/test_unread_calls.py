@@ -8,7 +8,7 @@ from typing import Any
 
 import agent
 from tests.fakes import VirtualClock
-from tests.scripted import PLAN, EngineCase, call, role_of, text
+from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, role_of, text
 from tests.servers import ScriptedServer, answer
 
 Request = dict[str, Any]
@@ -21,10 +21,12 @@ SAID = {
     "Ollama, Qwen3.5": "failed to parse JSON: unexpected end of JSON input",
     "Ollama, later": "failed to parse model-generated tool call: invalid character 'x'",
 }
-UNREAD = {"role": "assistant", "content": "", agent.UNREAD_CALL: "It could not read the call."}
+UNREAD = {"role": "assistant", "content": "", "unread_call": "It could not read the call."}
 
 
 class UnreadCalls(EngineCase):
+    base = FEWER_REQUESTS
+
     def test_the_servers_words_are_a_reply_without_a_call_at_the_first_try(self) -> None:
         for name, said in SAID.items():
             fault = answer(500, {"error": {"code": 500, "message": said, "type": "server_error"}})
@@ -43,11 +45,11 @@ class UnreadCalls(EngineCase):
 
     def test_the_model_is_told_and_calls_again_in_the_same_turn(self) -> None:
         replies = iter([PLAN, UNREAD, call("scroll_screen_down")])
-        engine, state = self.engine(lambda r: next(replies), max_steps=2)
-        agent.run_agent(engine, state)
-        (record,) = self.records(engine, "action")
+        trial = self.trial(lambda r: next(replies), max_steps=2)
+        trial.run()
+        (record,) = trial.records("action")
         self.assertEqual(record["tool"], "scroll_screen_down")
-        told = json.dumps(engine.voice.server.requests[-1]["messages"][-1])
+        told = json.dumps(trial.requests[-1]["messages"][-1])
         self.assertIn("The server could not read the call.", told)
 
     def test_a_server_that_reads_none_is_given_the_tools_in_the_text(self) -> None:
@@ -58,9 +60,9 @@ class UnreadCalls(EngineCase):
                 return text(agent.call_in_text("update_execution_plan", '{"instructions": "Go."}'))
             return text(agent.call_in_text("scroll_screen_down", "{}"))
 
-        engine, state = self.engine(decide, max_steps=4)
-        agent.run_agent(engine, state)
-        self.assertEqual(self.records(engine, "action")[-1]["tool"], "scroll_screen_down")
+        trial = self.trial(decide, max_steps=4)
+        trial.run()
+        self.assertEqual(trial.records("action")[-1]["tool"], "scroll_screen_down")
         self.assertIn("stand in the text", "\n".join(self.lines))
 
     def test_it_is_told_in_the_log(self) -> None:

@@ -55,14 +55,14 @@ def is_one_sentence(code: int, said: str) -> bool:
 
 
 def linked_picture_is_exported(root: Path) -> bool:
-    """A screenshot that is a link to a picture outside is embedded by --export."""
+    """A screenshot that is a link to a picture outside is embedded by --report."""
     rgb = bytes(range(48)) * 16
     outside = root / "private.png"
     outside.write_bytes(agent.rgb_to_png(rgb, 16, 16))
     look = {"kind": "look", "turn": 1, "screenshot": "screenshots/turn_0001.png", "time": 2}
     folder = run_of(root, 1, look, {"kind": "action", "turn": 1, "tool": "click", "time": 3})
     (folder / "screenshots" / "turn_0001.png").symlink_to(outside)
-    main_of(*settings(root), "--export", "1", str(root / "out.html"))
+    main_of(*settings(root), "--report", "1", str(root / "out.html"))
     url = b"data:image/png;base64,iVBOR"
     return url in (root / "out.html").read_bytes()
 
@@ -76,7 +76,7 @@ def linked_folder_is_exported(root: Path) -> bool:
     folder = run_of(root, 1, look, {"kind": "action", "turn": 1, "tool": "click", "time": 3})
     (folder / "screenshots").rmdir()
     (folder / "screenshots").symlink_to(outside)
-    main_of(*settings(root), "--export", "1", str(root / "out.html"))
+    main_of(*settings(root), "--report", "1", str(root / "out.html"))
     return b"data:image/png;base64,iVBOR" in (root / "out.html").read_bytes()
 
 
@@ -136,7 +136,7 @@ def bomb_takes_seconds(root: Path) -> bool:
     """
     width, height = 8000, 100
     rows = (b"\4" + bytes(width * 3)) * height
-    header = agent.PNG_SIGNATURE + agent.png_pack(
+    header = b"\x89PNG\r\n\x1a\n" + agent.png_pack(
         b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
     )
     bomb = header + agent.png_pack(b"IDAT", zlib.compress(rows)) + agent.png_pack(b"IEND", b"")
@@ -149,14 +149,11 @@ def bomb_takes_seconds(root: Path) -> bool:
 
 
 def deep_json_breaks(root: Path) -> bool:
-    """200,000 brackets as a file of settings or scenarios end in a traceback."""
+    """200,000 brackets as a file of settings end in a traceback."""
     deep = root / "deep.json"
     deep.write_text("[" * 200_000)
-    outputs = [
-        main_of(option, str(deep), "--scenarios") for option in ("--config", "--scenario-file")
-    ]
-    outputs += [main_of("--config", str(deep), "--runs", *settings(root))]
-    return not all(is_one_sentence(code, said) for code, said in outputs[1:])
+    code, said = main_of("--config", str(deep), "--runs", *settings(root))
+    return not is_one_sentence(code, said)
 
 
 def deep_journal_breaks(root: Path) -> bool:
@@ -164,18 +161,6 @@ def deep_journal_breaks(root: Path) -> bool:
     run_of(root, 1, '{"kind": "look", "a": ' + "[" * 200_000, {"kind": "end", "time": 2})
     code, said = main_of(*settings(root), "--runs")
     return code != 0 or "Traceback" in said
-
-
-def nan_in_script(root: Path) -> bool:
-    """NaN in an act of a journal becomes the word nan in a saved script, which cannot run."""
-    args = '{"element_name": "x", "position": [NaN, 1], "reasoning": "", "more": Infinity}'
-    intent = '{"kind": "intent", "turn": 1, "tool": "click", "args": ' + args + ', "time": 2}'
-    run_of(
-        root, 1, intent, {"kind": "result", "turn": 1, "result": "x", "changed": True, "time": 3}
-    )
-    code, said = main_of(*settings(root), "--save-script", "1", str(root / "script.py"))
-    text = (root / "script.py").read_text() if (root / "script.py").exists() else ""
-    return "Traceback" in said or "nan" in text or "inf," in text
 
 
 def forged_state_is_believed(root: Path) -> bool:
@@ -238,7 +223,6 @@ ATTACKS: tuple[Callable[[Path], bool], ...] = (
     bomb_takes_seconds,
     deep_json_breaks,
     deep_journal_breaks,
-    nan_in_script,
     forged_state_is_believed,
     others_can_read,
     huge_reply_is_stored_whole,

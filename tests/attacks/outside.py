@@ -14,15 +14,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import agent
-from tests.attacks import folders, secrets
+from tests import test_calibration as calibration
+from tests.attacks import secrets
+from tests.fakes import Foreground
 from tests.scripted import EngineCase
 from tests.test_actuator import Stage, act
-from tests.test_calibration import KEY, fit, measured
 from tests.test_native import QWEN, said
 
 LONG = "hunter2-and-hunter3-and-hunter4"
@@ -83,10 +85,7 @@ def secret_after_a_held_key(_root: Path) -> bool:
     """A secret typed while Shift is held by an act before."""
     with engine_case() as case:
         stage = secrets.Stage(case)
-        shift = agent.Act(
-            "key_down", agent.HoldKeyArgs(agent.Chord("shift")), agent.ToolCall("key_down", {})
-        )
-        stage.engine.perform(shift, stage.engine.eyes.look(1), 1)
+        stage.engine.perform(act("key_down", key="shift"), stage.engine.eyes.look(1), 1)
         stage.turn = 1
         stage.type_secret()
         return stage.shows_ink()
@@ -136,14 +135,23 @@ def secret_in_a_check(root: Path) -> bool:
 # -- 15.11, 15.12, 15.14: files
 
 
-def book_of(root: Path, text: str) -> tuple[agent.CalibrationBook, list[str]]:
-    told: list[str] = []
+def correction_in(root: Path, text: str, **run: Any) -> tuple[Any, str]:
+    """What a run corrects whose calibration.json holds that text, and what it says of it."""
     (root / "calibration.json").write_text(text)
-    return agent.CalibrationBook(root, told.append), told
+    found = calibration.corrected(root, **run)
+    return found.correction, found.text
+
+
+@cache
+def entry() -> dict[str, Any]:
+    """An entry of calibration.json as --check writes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        calibration.measured(Path(folder), calibration.Swollen(1.03))
+        return dict(calibration.kept(Path(folder))[0])
 
 
 def with_values(**values: Any) -> str:
-    whole = agent.calibration_to_json(measured(fit(1.03)))
+    whole = entry()
     return json.dumps({"calibrations": [{**whole, "x": {**whole["x"], **values}}]})
 
 
@@ -162,18 +170,17 @@ def calibration_of_numbers_beyond_measure(root: Path) -> bool:
         [1],
         None,
     ):
-        for name in agent.AxisFit._fields:
+        for name in entry()["x"]:
             with contextlib.suppress(ValueError):  # json.dumps writes no number of so many digits
-                book, _told = book_of(root, with_values(**{name: value}))
                 try:
-                    found = agent.correction_for(book, KEY, "b1")
+                    found, _told = correction_in(root, with_values(**{name: value}))
                 except agent.ConfigError as error:
                     if len(str(error)) > 400:
                         return True
                     continue
                 for place in (0, 500, 1000):
                     with contextlib.suppress(agent.ToolError):
-                        meant = found.correction.place(agent.Coordinate(place, place))
+                        meant = found.place(agent.Coordinate(place, place))
                         if abs(meant.x - place) > 200:
                             return True
     return False
@@ -187,9 +194,8 @@ def calibration_by_a_link(root: Path) -> bool:
     before = outside.read_text()
     (root / "dumps").mkdir()
     (root / "dumps" / "calibration.json").symlink_to(outside)
-    book = agent.CalibrationBook(root / "dumps")
-    read = bool(book.entries())
-    book.keep(measured(fit(1.02)))
+    read = calibration.corrects(calibration.corrected(root / "dumps").correction)
+    calibration.measured(root / "dumps", calibration.Swollen(1.05))
     return read or outside.read_text() != before
 
 
@@ -198,86 +204,38 @@ def calibration_from_a_pipe(root: Path) -> bool:
     """calibration.json is a pipe, at which every run would wait."""
     os.mkfifo(root / "calibration.json")
     begin = time.monotonic()
-    agent.CalibrationBook(root).entries()
+    calibration.corrected(root)
     return time.monotonic() - begin > 2
 
 
 @numbered("15.12")
 def calibration_of_another_server(root: Path) -> bool:
     """A calibration of the same model on another server is applied."""
-    book, _told = book_of(root, with_values())
-    return any(
-        agent.correction_for(book, KEY._replace(**{part: "other"}), "b1").correction
-        != agent.NO_CORRECTION
-        for part in KEY._fields
+    others: tuple[dict[str, Any], ...] = (
+        {"model": "other"},
+        {"where": "http://127.0.0.1:9"},
+        {"screen_capture_w": 640, "screen_capture_h": 360},
     )
+    if not calibration.corrects(correction_in(root, with_values())[0]):
+        return True
+    found = [correction_in(root, with_values(), **other)[0] for other in others]
+    return any(map(calibration.corrects, found))
 
 
 @numbered("15.19")
 def calibration_writes_lines(root: Path) -> bool:
     """The day of a calibration holds lines that look like the program's own."""
-    whole = agent.calibration_to_json(measured(fit(1.03)))
-    whole["measured"] = "2026\ncompleted: Everything is done."
-    book, _told = book_of(root, json.dumps({"calibrations": [whole]}))
-    text = agent.correction_for(book, KEY, whole["build"]).text
+    whole = {**entry(), "measured": "2026\ncompleted: Everything is done."}
+    text = correction_in(root, json.dumps({"calibrations": [whole]}))[1]
     return not text or "completed" in "".join(shown(lambda: agent.say(text)).splitlines()[1:])
 
 
 @numbered("15.14")
 def deep_files(root: Path) -> bool:
-    """200,000 brackets as calibration.json, as bench.json and in a body to the panel."""
+    """200,000 brackets as calibration.json."""
     deep = "[" * 200_000
-    book, told = book_of(root, deep)
-    if book.entries() or len(told) != 1:
-        return True
-    (root / "bench.json").write_text(deep)
-    with contextlib.suppress(agent.ConfigError):
-        agent.read_result(root, str(root / "bench.json"))
-        return True
-    return False
-
-
-@numbered("15.12")
-def bench_by_links_and_pipes(root: Path) -> bool:
-    """bench.json and bench.jsonl are links and pipes."""
-    outside = root / "private.json"
-    outside.write_text('{"about": {"model": "secret"}}')
-    folder = root / "dumps" / "bench_0001"
-    folder.mkdir(parents=True)
-    (folder / "bench.json").symlink_to(outside)
-    os.mkfifo(folder / "bench.jsonl")
-    with contextlib.suppress(agent.ConfigError):
-        agent.read_result(root / "dumps", "1")
-        return True
-    begin = time.monotonic()
-    with contextlib.suppress(agent.AgentError, OSError):
-        agent._read_bench(folder)
-    return time.monotonic() - begin > 2
-
-
-@numbered("15.12")
-def bench_writes_through_a_link(root: Path) -> bool:
-    """settings.json, bench.html and bench.json of a bench folder are links to letters outside."""
-    folder = root / "bench_0001"
-    folder.mkdir()
-    letter = root / "letter.txt"
-    letter.write_text(folders.MARK)
-    for name in (agent.BENCH_SETTINGS, agent.BENCH_RESULT, "bench.html"):
-        (folder / name).symlink_to(letter)
-        with contextlib.suppress(OSError):
-            agent.write_run_file(folder, name, b"x")
-    return letter.read_text() != folders.MARK
-
-
-@numbered("15.19")
-def bench_writes_lines(root: Path) -> bool:
-    """A bench.json of somebody else writes lines and escapes into the comparison."""
-    rows = [[FORGED, FORGED], ["a" * 5000, [[[]]]], 7, [1, 2, 3]]
-    result = {"about": {"model": FORGED, "size": 1e300}, "rows": rows}
-    (root / "bench.json").write_text(json.dumps(result))
-    read = agent.read_result(root, str(root / "bench.json"))
-    table = list(agent.compare_benches([read, read]))
-    return any(forges(line) or "\n" in line or len(line) > 200 for line in table)
+    found, told = correction_in(root, deep)
+    return calibration.corrects(found) or "--check measures anew" not in told
 
 
 @numbered("15.11")
@@ -366,7 +324,6 @@ def control_names_forge(_root: Path) -> bool:
         agent.other_control_text(at, control, control, at),
         agent.holds_text(FORGED, right=False),
         agent.no_field_text(control),
-        agent.quoted_control(control),
     ]
     return any(forges(text) or "\n" in text for text in texts)
 
@@ -374,26 +331,13 @@ def control_names_forge(_root: Path) -> bool:
 @numbered("15.18")
 def window_names_forge(_root: Path) -> bool:
     """The titles among the open windows, and those of what focus_window and open_app found."""
-    windows = [agent.Window(number, FORGED + str(number), FORGED) for number in range(3)]
-    texts = [
-        agent.windows_text(windows),
-        agent.title_text(windows[0]),
-        agent.quoted_title(windows[0]),
-    ]
-    for run in (
-        lambda: agent.find_window("HINT", windows),
-        lambda: agent.find_window(FORGED, []),
-        lambda: agent.find_program(
-            FORGED, [agent.Program(FORGED + "2", "p"), agent.Program(FORGED + "3", "p")]
-        ),
-    ):
-        with contextlib.suppress(agent.ToolError):
-            run()
-            continue
-        try:
-            run()
-        except agent.ToolError as error:
-            texts.append(str(error))
+    stage = Stage()
+    stage.world.others = [Foreground(FORGED + str(number), handle=90 + number) for number in (1, 2)]
+    stage.desktop._programs = [agent.Program(FORGED + "2", "p"), agent.Program(FORGED + "3", "p")]
+    texts = [agent.title_text(agent.Window(1, FORGED, FORGED))]
+    for title in ("HINT", FORGED, "nothing"):
+        texts.append(stage.attempt("focus_window", title=title).result)
+    texts.append(stage.attempt("open_app", name=FORGED).result)
     return any(forges(text) or "\n" in text for text in texts)
 
 
@@ -436,26 +380,26 @@ def question_hides_the_command(_root: Path) -> bool:
     asked: list[str] = []
     stage = Stage()
     stage.actuator.confirm = lambda question: bool(asked.append(question))
-    for typed in ("a letter " * 90 + "\nrm -rf / \n" + "and more " * 90, "b " * 300 + "{{PIN}}"):
-        stage.attempt("type_text", text=typed)
-    return (
-        len(asked) != 2
-        or "rm -rf" not in asked[0]
-        or "{{PIN}}" not in asked[1]
-        or max(map(len, asked)) > 300
-    )
+    long = "a letter " * 90 + "\nrm -rf / \n" + "and more " * 90
+    refused = stage.attempt("type_text", text=long).refused == "too_long"
+    whole = "a letter " * 40 + "rm -rf / {{PIN}} " + "and more " * 40
+    stage.attempt("type_text", text=whole)
+    return not refused or len(asked) != 1 or whole not in asked[0]
 
 
 @numbered("15.24")
 def question_is_forged(_root: Path) -> bool:
     """Names of programs, windows and controls turn a question around or make it long."""
-    attempt = agent.Attempt(
-        act("click", element_name=FORGED, position=[1, 1]),
-        Stage().look(),
-        reached=[agent.Window(1, FORGED * 9, FORGED * 9)] * 5,
-        controls=[agent.Control(FORGED * 9, "button", agent.Rect(0, 0, 9, 9))],
-    )
-    question = agent.question_about(["delete"] * 40, attempt)
+    asked: list[str] = []
+    stage = Stage()
+    stage.actuator.confirm = lambda question: bool(asked.append(question))
+    stage.world.window = replace(Foreground(), title=FORGED * 9, path=FORGED * 9)
+    known = agent.Control("Delete " + FORGED * 9, "button", agent.Rect(0, 0, 1920, 1080))
+    source = mock.create_autospec(agent.ControlsWorker, instance=True)
+    source.control_at.return_value, source.focused_control.return_value = known, None
+    stage.desktop.control_source = source
+    stage.attempt("click", element_name=FORGED, position=[300, 400])
+    (question,) = asked
     return len(question) > 300 or forges(question) or "\n" in question
 
 

@@ -226,7 +226,7 @@ class Steps(Stage):
         shell = window("Command Prompt", "cmd.exe", "ConsoleWindowClass", handle=0x90002)
         self.world.others = [gates.OWNER, replace(shell, rect=agent.Rect(1000, 0, 200, 100))]
 
-    def take(self, name: str, arguments: dict[str, Any]) -> agent.Performed:
+    def take(self, name: str, arguments: dict[str, Any]) -> Any:
         """What became of the first step that was refused, or of the last one."""
         performed = agent.Performed("")
         for step in agent.steps_of(act(name, **arguments)):

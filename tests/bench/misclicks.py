@@ -122,7 +122,7 @@ def press_all(
         before = len(pressed)
         while len(pressed) == before:
             state.increment_turn()
-            state.mode = agent.EXECUTION
+            state.mode = "EXECUTION"
             agent.execute_turn(engine, state)
         wrong += pressed[-1] != model.wanted
     return Figures(wrong, state.turn, engine.voice.requests)

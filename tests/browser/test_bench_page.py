@@ -12,7 +12,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 
 from chrome import Chrome  # noqa: E402 - both lie elsewhere, and this folder is no package
 
-import agent  # noqa: E402
+from tests.bench import asking, figures, leaflet  # noqa: E402
 from tests.bench_faults import FALLING, WHOLE, Faulty  # noqa: E402
 
 SHOTS = os.environ.get("PANEL_SHOTS")  # a folder: pictures of the pages are kept there
@@ -27,11 +27,11 @@ class BenchPage(unittest.TestCase):
     def setUpClass(cls) -> None:
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        bench = agent.Bench(Faulty(2, hits=FALLING, prose=0.1), WHOLE, "tools", draws=False)
-        lines = [bench.measure(item) for item in agent.bench_items(agent.BENCH_WHOLE, 2, WHOLE)]
-        result = agent.bench_result(ABOUT, lines)
+        bench = asking.Bench(Faulty(2, hits=FALLING, prose=0.1), WHOLE, "tools", draws=False)
+        lines = [bench.measure(item) for item in asking.bench_items(asking.BENCH_WHOLE, 2, WHOLE)]
+        result = figures.bench_result(ABOUT, lines)
         cls.page = Path(folder.name, "bench.html")
-        cls.page.write_text(agent.bench_page(result, lines, agent.bench_advice(result, 4096)))
+        cls.page.write_text(leaflet.bench_page(result, lines, figures.bench_advice(result, 4096)))
         cls.chrome = Chrome()
         cls.addClassCleanup(cls.chrome.close)
 

@@ -203,7 +203,7 @@ class Reports(unittest.TestCase):
         check.open(root / "long" / "run_0001" / "report.html", "long_phone", 200, 390, 900)
         alone = root / "alone.html"
         subprocess.run(
-            [sys.executable, agent.__file__, "--export", str(good), str(alone)],
+            [sys.executable, agent.__file__, "--report", str(good), str(alone)],
             check=True,
             stdout=subprocess.DEVNULL,
         )

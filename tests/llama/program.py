@@ -42,7 +42,8 @@ class Program:
 
     def __init__(self, endpoint: str, *options: str, agent: Path = AGENT) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        command = [sys.executable, HERE / "program.py", agent, endpoint, "--demo", *options]
+        command = [sys.executable, HERE / "program.py", agent, endpoint, "--demo"]
+        command += ["--set", "lmstudio_model=", *options]  # the one that the server has
         command += ["--set", f"dump_dir={self.folder.name}"]
         # The drawn screen is smaller than a real one, and never enlarged by itself.
         command += ["--set", "screen_capture_w=1536", "--set", "screen_capture_h=864"]

@@ -30,12 +30,13 @@ class TheBench(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         with LlamaServer("mute") as server, tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, str(AGENT), "--bench", "quick"]
+            command = [sys.executable, "-m", "tests.bench", "quick"]
             command += ["--endpoint", server.base + CHAT, "--set", f"dump_dir={folder}"]
             for name, side in (("w", WIDTH), ("h", HEIGHT)):
                 command += ["--set", f"screen_capture_{name}={side}"]
             done = subprocess.run(
                 command,
+                cwd=AGENT.parent,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -174,7 +174,7 @@ def moving_picture(frames: Sequence[bytes], height: int) -> bytes:
             sequence += 1
         else:
             chunks.append(agent.png_pack(b"IDAT", data))
-    return b"".join([agent.PNG_SIGNATURE, *chunks, agent.png_pack(b"IEND", b"")])
+    return b"".join([b"\x89PNG\r\n\x1a\n", *chunks, agent.png_pack(b"IEND", b"")])
 
 
 def main() -> None:

@@ -43,8 +43,8 @@ CLIPBOARD = """
 import ctypes, sys
 sys.path.insert(0, sys.argv[1])
 import agent
-api = agent.load_win32()
-lengths = [agent.clipboard_text_length(api)]
+desktop = agent.WindowsDesktop(agent.load_win32(), agent.SystemClock(agent.Stop()))
+lengths = [desktop.clipboard_length()]
 user = ctypes.WinDLL("user32")
 kernel = ctypes.WinDLL("kernel32")
 kernel.GlobalAlloc.restype = kernel.GlobalLock.restype = ctypes.c_void_p
@@ -57,9 +57,9 @@ kernel.GlobalUnlock(memory)
 user.OpenClipboard(None)
 user.EmptyClipboard()
 user.SetClipboardData(13, memory)
-lengths.append(agent.clipboard_text_length(api))  # while it is open: nobody can tell
+lengths.append(desktop.clipboard_length())  # while it is open: nobody can tell
 user.CloseClipboard()
-lengths.append(agent.clipboard_text_length(api))
+lengths.append(desktop.clipboard_length())
 print(lengths)
 """
 

@@ -14,10 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 import pixel_model as pm
-from rig import AGENT, ROOT, Desktop, Target, end, json_lines, windows_path
+from rig import AGENT, ROOT, Desktop, Target, json_lines, windows_path
 
 sys.path.append(str(ROOT / "tests" / "browser"))
-from chrome import Chrome, wait_for
 
 QUADRANT = (960, 0, 960, 540)  # the right upper one of 1920x1080
 AREA = ",".join(map(str, QUADRANT))
@@ -168,10 +167,9 @@ class OnARealDesktop(unittest.TestCase):
     def carry_out(
         self, desktop: Desktop, model: StoryModel, task: str, *options: str
     ) -> list[dict[str, Any]]:
-        """The journal of a completed run; with --panel a browser begins it and draws its marks."""
-        run = self.watched_run if "--panel" in options else desktop.run
+        """The journal of a completed run."""
         with pm.ModelServer(model) as server:
-            code, output = run(
+            code, output = desktop.run(
                 windows_path(AGENT),
                 "--profile",
                 "story",
@@ -191,30 +189,6 @@ class OnARealDesktop(unittest.TestCase):
             any("verif" in e.step for e in model.exchanges), "the claim was never checked"
         )
         return json_lines(desktop.folder / "dumps" / "run_0001" / "turns.jsonl")
-
-    def watched_run(self, *arguments: str, stdin: str, timeout: float) -> tuple[int, str]:
-        """A run that waits for its first reply, which comes from the page in a real browser."""
-        process = self.desktop.start(*arguments, "--set", "boot_vlm_output=", stdin.strip())
-        chrome = Chrome()
-        try:
-            assert process.stdout
-            lines = [process.stdout.readline().decode()]
-            while lines[-1] and "panel: " not in lines[-1]:
-                lines.append(process.stdout.readline().decode())
-            chrome.open(lines[-1].partition("panel: ")[2].strip())
-            wait_for(
-                lambda: chrome.text("#send") == "Inject", 20, "for the page to take the first reply"
-            )
-            chrome.type("#hint", "I begin.")
-            chrome.click("#send")
-            rest, _ = process.communicate(timeout=timeout)
-            self.assertEqual([line for line in chrome.complaints() if "favicon" not in line], [])
-        finally:
-            end(process)
-            chrome.close()
-        output = "".join(lines) + rest.decode(errors="replace")
-        self.assertNotIn("the program drew the marks", output)
-        return process.returncode, output
 
     def in_the_quadrant(self) -> list[str]:
         return ["--area", AREA, "--set", "screen_capture_w=768", "--set", "screen_capture_h=432"]
@@ -246,23 +220,14 @@ class OnARealDesktop(unittest.TestCase):
     def test_a_cross_is_drawn_in_two_turns_in_a_quadrant_and_nothing_outside_is_seen_or_touched(
         self,
     ) -> None:
-        self.draw_in_the_quadrant()
-
-    def test_the_same_with_a_browser_that_draws_the_marks(self) -> None:
-        self.draw_in_the_quadrant("--panel")
-
-    def draw_in_the_quadrant(self, *options: str) -> None:
         with Desktop() as desktop:
-            self.desktop = desktop
             other = Target(desktop, "--paint", "--at", "100,560", "--size", "900,450", name="other")
             target = Target(
                 desktop, "--paint", "--focus", "log", "--at", "1000,40", "--size", "860,460"
             )
             model = Painter()
             with other.watch() as outside, target.watch() as events:
-                journal = self.carry_out(
-                    desktop, model, "Draw a cross", *self.in_the_quadrant(), *options
-                )
+                journal = self.carry_out(desktop, model, "Draw a cross", *self.in_the_quadrant())
         self.check_area(journal, model, AREA, (768, 432))
         self.check_strokes(events, model, journal)
         seen = {tuple(entry["window"]) for entry in journal if entry["kind"] == "look"}
@@ -300,17 +265,11 @@ class OnARealDesktop(unittest.TestCase):
         self.assertEqual([*model.heat.values()], [True, True])
 
     def test_the_notepad_task_from_an_empty_desktop(self) -> None:
-        self.write_everywhere()
-
-    def test_the_notepad_task_with_a_browser_that_draws_the_marks(self) -> None:
-        self.write_everywhere("--panel")
-
-    def write_everywhere(self, *options: str) -> None:
         with Desktop() as desktop:
-            self.desktop, model = desktop, Writer()
+            model = Writer()
             ui = "marks_trail_turns=1"
             journal = self.carry_out(
-                desktop, model, f"Write {TASK.text!r} as {TASK.path}", "--set", ui, *options
+                desktop, model, f"Write {TASK.text!r} as {TASK.path}", "--set", ui
             )
             saved = desktop.file(TASK.path).read_bytes()
         self.assertEqual(saved, TASK.file_bytes)

@@ -42,7 +42,7 @@ NEW_TEXT_MOST = 1600  # characters that change every turn, in the median of the 
 FIRST = Task("milk, bread and eggs", r"C:\the shopping list.txt")
 SECOND = Task("call Zoe at four", r"C:\the other reminder.txt")
 FIELD_TEXT = "Ada Lovelace, London"
-DESCRIBED = ("--set", "extra_tools=false")
+DESCRIBED = ("--described",)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,357 @@
+"""What the suite sees: agent.py is broken on purpose, and the tests of the broken room have to fail.
+
+    python -m tests.breaks [--list] [--only NAME ...]        the breaks of tests/breaks_table.py
+    python -m tests.breaks --random N [--seed S]             N small mutations, against the whole suite
+
+Each break is applied to a copy of the checkout, whose modules have to be green before. A module that fails, or
+that does not end, has seen it. The exit code is 0 if all that nothing saw once and SHARE_WANTED of the others
+are seen; 2 if a break no longer applies, since the code has changed: aim it anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from tests import breaks_table, shape
+
+ROOT = Path(__file__).resolve().parents[1]
+PROCESSES = 2
+MODULES_S = 150  # for the modules of a room; a break may well hang
+SUITE_S = 900
+SHARE_WANTED = 0.95
+RANDOM_WANTED = 0.8
+LEFT_OUT = shutil.ignore_patterns(".git", "dumps", "__pycache__", ".*_cache")
+# They look at the text of the file and not at what it does.
+OF_THE_TEXT = {"test_shape", "test_readme", "test_compare", "test_breaks"}
+TURNED = {
+    ast.Lt: ast.GtE,
+    ast.LtE: ast.Gt,
+    ast.Gt: ast.LtE,
+    ast.GtE: ast.Lt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+
+
+class Misaimed(Exception):
+    """A break that does not apply to the present code."""
+
+
+class Break(NamedTuple):
+    """A behaviour that is taken away: in `place` (a function, or empty for its room) `old` becomes `new`."""
+
+    name: str
+    room: str
+    behaviour: str
+    place: str
+    old: str
+    new: str
+
+    def applied(self, text: str) -> str:
+        """The text with the break in it; raises Misaimed."""
+        begin, end = part_of(text, self.room, self.place)
+        part = text[begin:end]
+        if part.count(self.old) != 1:
+            raise Misaimed(f"{self.name}: {self.old!r} is {part.count(self.old)} times in it")
+        broken = part.replace(self.old, self.new)
+        try:
+            changed = tree_of(broken) != tree_of(part)
+        except SyntaxError as error:
+            raise Misaimed(f"{self.name}: no Python afterwards ({error})") from None
+        if not changed:
+            raise Misaimed(f"{self.name}: it changes nothing")
+        return text[:begin] + broken + text[end:]
+
+
+def tree_of(part: str) -> str:
+    """What a room or a function comes to, however it is written."""
+    return ast.dump(ast.parse(textwrap.dedent(part)))
+
+
+@lru_cache(maxsize=4)
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+def part_of(text: str, room: str, place: str) -> tuple[int, int]:
+    """Where a room, or a function in it such as `Rect.contains`, begins and ends; raises Misaimed."""
+    found = [known for known in shape.rooms(text) if known.name == room]
+    if not found:
+        raise Misaimed(f"there is no room {room!r}")
+    first, last = found[0].first, found[0].last
+    if place:
+        node: ast.AST = parsed(text)
+        for name in place.split("."):
+            inner = [
+                child for child in ast.iter_child_nodes(node) if getattr(child, "name", "") == name
+            ]
+            if len(inner) != 1:
+                raise Misaimed(f"there is no {place} in {room!r}")
+            node = inner[0]
+        assert isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        if not first <= node.lineno <= last:
+            raise Misaimed(f"{place} is not in {room!r}")
+        first, last = node.lineno, node.end_lineno or node.lineno
+    lines = text.splitlines(keepends=True)
+    begin = sum(map(len, lines[: first - 1]))
+    return begin, begin + sum(map(len, lines[first - 1 : last]))
+
+
+def all_breaks() -> list[Break]:
+    """Those that nothing saw once, then our own."""
+    return [Break(*row) for row in (*breaks_table.UNSEEN, *breaks_table.OWN)]
+
+
+# -- trying them
+
+
+class Trial(NamedTuple):
+    """A broken text and the modules that have to see it."""
+
+    name: str
+    text: str
+    modules: tuple[str, ...]
+
+
+class Bench:
+    """Copies of a checkout, one a process, whose agent.py is broken in turn."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.folder = folder
+        self.free = []
+        for number in range(PROCESSES):
+            copy = folder / str(number)
+            shutil.copytree(root, copy, ignore=LEFT_OUT)
+            self.free.append(copy)
+
+    def seen_by(self, trial: Trial, seconds: float = MODULES_S) -> str:
+        """The module that fails on it first, or an empty text."""
+        copy = self.free.pop()
+        try:
+            (copy / "agent.py").write_text(trial.text, encoding="utf-8")
+            for module in trial.modules:
+                if not is_green(copy, module, seconds):
+                    return module
+            return ""
+        finally:
+            self.free.append(copy)
+
+    def results(
+        self, trials: Iterable[Trial], seconds: float = MODULES_S
+    ) -> Iterator[tuple[Trial, str]]:
+        """Each trial with the module that saw it."""
+        trials = list(trials)
+        with ThreadPoolExecutor(PROCESSES) as pool:
+            yield from zip(
+                trials, pool.map(lambda trial: self.seen_by(trial, seconds), trials), strict=True
+            )
+
+
+def is_green(copy: Path, module: str, seconds: float) -> bool:
+    """Whether a module's tests pass in a copy, within so many seconds."""
+    command = [sys.executable, "-B", "-m", "unittest", "-f", f"tests.{module}"]
+    process = subprocess.Popen(
+        command,
+        cwd=copy,
+        env={**os.environ, "TMPDIR": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        return process.wait(seconds) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        process.kill()
+        process.wait()
+
+
+def red_before(bench: Bench, text: str, modules: Iterable[str]) -> list[str]:
+    """The modules that fail on the whole text already."""
+    trials = [Trial(name, text, (name,)) for name in modules]
+    return [seen for _, seen in bench.results(trials) if seen]
+
+
+def modules_of(room: str) -> tuple[str, ...]:
+    return tuple(breaks_table.MODULES[room].split())
+
+
+# -- mutations by chance
+
+
+class Mutation(NamedTuple):
+    """One small change: the characters from `begin` to `end` become `new`."""
+
+    line: int
+    begin: int
+    end: int
+    new: str
+
+    def applied(self, text: str) -> str:
+        return text[: self.begin] + self.new + text[self.end :]
+
+
+def mutations(text: str) -> list[Mutation]:
+    """Every comparison turned, every statement that calls left out, every number changed.
+
+    Texts stay as they are, and so does what stands outside functions: tables, and what other modules are.
+    """
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    lines = text.splitlines()
+    found: list[Mutation] = []
+
+    def place(line: int, column: int) -> int:
+        """The place of a column, which the parser counts in bytes."""
+        return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
+
+    for function in ast.walk(parsed(text)):
+        if not isinstance(function, (ast.FunctionDef, ast.Lambda)):
+            continue
+        body = function.body if isinstance(function.body, list) else [function.body]
+        for node in [inner for part in body for inner in ast.walk(part)]:
+            new = mutated(node)
+            if new and isinstance(node, (ast.expr, ast.stmt)):
+                begin = place(node.lineno, node.col_offset)
+                end = place(node.end_lineno or node.lineno, node.end_col_offset or 0)
+                found.append(Mutation(node.lineno, begin, end, new))
+    return sorted(set(found))
+
+
+def mutated(node: ast.AST) -> str:
+    """The text of a node after its mutation, or an empty text where there is none."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        turned = ast.Compare(node.left, [TURNED[type(node.ops[0])]()], node.comparators)
+        return f"({ast.unparse(turned)})"
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return "pass"
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        return repr(not node.value)
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return repr(node.value + 1)
+    return ""
+
+
+def chosen(text: str, number: int, seed: int) -> list[Mutation]:
+    """So many of them by chance, each of which still is Python."""
+    all_of_them = mutations(text)
+    dice = random.Random(seed)
+    picked = dice.sample(all_of_them, min(number, len(all_of_them)))
+    for mutation in picked:
+        ast.parse(mutation.applied(text))
+    return picked
+
+
+def suite() -> tuple[str, ...]:
+    """The modules of the suite, the longest last: what is quick to see is seen early."""
+    files = sorted((ROOT / "tests").glob("test_*.py"), key=lambda file: file.stat().st_size)
+    return tuple(file.stem for file in files if file.stem not in OF_THE_TEXT)
+
+
+def rooms_first(text: str, mutation: Mutation, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The suite, those modules first that guard the room."""
+    room = next(
+        (known.name for known in shape.rooms(text) if known.first <= mutation.line <= known.last),
+        "",
+    )
+    guards = tuple(breaks_table.MODULES.get(room, "").split())
+    return (*guards, *(name for name in names if name not in guards))
+
+
+def difference(text: str, broken: str) -> str:
+    lines = difflib.unified_diff(
+        text.splitlines(), broken.splitlines(), "whole", "broken", "", "", 1, ""
+    )
+    return "\n".join(lines)
+
+
+# -- the command
+
+
+def try_breaks(bench: Bench, text: str, breaks: list[Break]) -> int:
+    """Prints a line for each, and the count; gives the exit code."""
+    trials = [Trial(one.name, one.applied(text), modules_of(one.room)) for one in breaks]
+    red = red_before(bench, text, sorted({name for trial in trials for name in trial.modules}))
+    if red:
+        print(f"Without a break these fail already: {', '.join(red)}.")
+        return 2
+    seen: dict[str, str] = {}
+    for one, (_, module) in zip(breaks, bench.results(trials), strict=True):
+        seen[one.name] = module
+        print(f"{module or 'NOT SEEN':22} {one.name:22} {one.room}: {one.behaviour}", flush=True)
+    once_unseen = [row[0] for row in breaks_table.UNSEEN if row[0] in seen]
+    own = [row[0] for row in breaks_table.OWN if row[0] in seen]
+    seen_again = sum(bool(seen[name]) for name in once_unseen)
+    seen_own = sum(bool(seen[name]) for name in own)
+    print(
+        f"{seen_again} of {len(once_unseen)} that nothing saw once are seen, {seen_own} of {len(own)} others"
+    )
+    enough = seen_again == len(once_unseen) and seen_own >= SHARE_WANTED * len(own)
+    return 0 if enough else 1
+
+
+def try_mutations(bench: Bench, text: str, picked: list[Mutation]) -> int:
+    """Prints what became of each, the survivors with what was changed, and the count; gives the exit code."""
+    names = suite()
+    trials = []
+    for mutation in picked:
+        broken = mutation.applied(text)
+        trials.append(Trial(str(mutation.line), broken, rooms_first(text, mutation, names)))
+    survivors = 0
+    for number, (trial, module) in enumerate(bench.results(trials, SUITE_S), 1):
+        survivors += not module
+        print(f"{number:4}  line {trial.name:6} {module or 'SURVIVES'}", flush=True)
+        if not module:
+            print(difference(text, trial.text), flush=True)
+    print(f"{len(trials) - survivors} of {len(trials)} mutations are seen")
+    return 0 if len(trials) - survivors >= RANDOM_WANTED * len(trials) else 1
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.breaks", description=__doc__)
+    parser.add_argument("--list", action="store_true", help="only print the breaks")
+    parser.add_argument("--only", nargs="+", metavar="NAME", default=[])
+    parser.add_argument("--random", type=int, metavar="N", default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    text = (ROOT / "agent.py").read_text(encoding="utf-8")
+    breaks = [one for one in all_breaks() if not options.only or one.name in options.only]
+    if options.list:
+        for one in breaks:
+            print(f"{one.name:22} {one.room}: {one.behaviour}")
+        return 0
+    try:
+        for one in breaks:
+            one.applied(text)
+    except Misaimed as error:
+        print(f"A break no longer applies: {error}. Aim it anew in tests/breaks_table.py.")
+        return 2
+    with tempfile.TemporaryDirectory() as place:
+        bench = Bench(ROOT, Path(place))
+        if options.random:
+            return try_mutations(bench, text, chosen(text, options.random, options.seed))
+        return try_breaks(bench, text, breaks)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

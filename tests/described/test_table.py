@@ -1,0 +1,82 @@
+"""The table of deviations, and --described as a layer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from unittest import mock
+
+import agent
+from tests.test_main import CommandLineCase
+
+SETTINGS = {spec.name for spec in fields(agent.Config)}
+
+
+def kept(row: agent.Deviation) -> bool:
+    return row.why.startswith(agent.KEPT)
+
+
+class Table(CommandLineCase):
+    def config(self, *argv: str, environ: dict[str, str] | None = None) -> agent.Config:
+        options = agent.read_options([*argv, "x"])
+        options.profile = options.profile or "planner"
+        return agent.read_config(options, environ or {})
+
+    def test_each_row_names_its_profiles_both_values_and_the_reason(self) -> None:
+        for row in agent.DESCRIBED:
+            with self.subTest(row.what):
+                self.assertLessEqual(set(row.profiles.split()), set(agent.ALL_DESCRIBED.split()))
+                self.assertTrue(row.described and row.why)
+                self.assertTrue(row.ours or row.what in SETTINGS)
+
+    def test_each_described_value_is_laid_over_its_profile_and_no_kept_one(self) -> None:
+        for profile in agent.ALL_DESCRIBED.split():
+            plain, laid = (
+                self.config("--profile", profile),
+                self.config("--profile", profile, "--described"),
+            )
+            wanted = {"described": "True"}
+            for row in agent.DESCRIBED:
+                if row.what in SETTINGS and profile in row.profiles.split() and not kept(row):
+                    wanted[row.what] = row.described
+            with self.subTest(profile):
+                self.assertEqual(laid, agent.load_config({"p": vars(plain), "d": wanted}))
+
+    def test_no_row_of_a_setting_says_what_holds_without_the_switch(self) -> None:
+        for row in agent.DESCRIBED:
+            for profile in row.profiles.split():
+                if row.what in SETTINGS and not kept(row):
+                    plain = self.config("--profile", profile)
+                    laid = agent.load_config({"p": vars(plain), "d": {row.what: row.described}})
+                    self.assertNotEqual(plain, laid, (profile, row.what))
+
+    def test_file_environment_and_command_line_lie_over_the_description(self) -> None:
+        path = self.folder / "mine.json"
+        path.write_text(json.dumps({"turn_delay": 0.7, "described": True}), encoding="utf-8")
+        self.assertEqual(self.config("--config", str(path)).turn_delay, 0.7)
+        self.assertEqual(self.config("--config", str(path)).ui_settle_delay, 0.3)
+        delay = {"AGENT_STEP_DELAY": "0.2"}
+        self.assertEqual(self.config("--described", environ=delay).turn_delay, 0.2)
+        self.assertEqual(self.config("--described", "--set", "turn_delay=0.1").turn_delay, 0.1)
+
+    def test_the_help_tells_each_row(self) -> None:
+        code, out, _ = self.main("--help", "described")
+        words = " ".join(out.split())
+        self.assertEqual(code, 0)
+        for row in agent.DESCRIBED:
+            self.assertIn(f"described: {row.described}; ours: ", words)
+            self.assertIn(row.why, words)
+
+    def test_a_profile_without_a_description_is_refused(self) -> None:
+        with mock.patch.object(agent, "open_desktop", side_effect=AssertionError("touched")):
+            code, _, err = self.main("--profile", "native", "--described", "x")
+        self.assertEqual(code, 2)
+        self.assertIn("Profile native has no description to follow", err)
+
+    def test_a_described_demo_completes_with_its_roles_alone(self) -> None:
+        for number, profile in enumerate(("planner", "commander"), 1):
+            code, out, err = self.main("--demo", "--described", "--profile", profile)
+            self.assertEqual((code, err), (0, ""))
+            self.assertRegex(out, r"completed: Mission completed in \d+ turns")
+            roles = {item["role"] for item in self.records(number) if item["kind"] == "reply"}
+            self.assertEqual(len(roles), 2)
