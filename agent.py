@@ -1821,6 +1821,20 @@ class LookRecord(Record):
 
 
 @dataclass(frozen=True)
+class RequestRecord(Record):
+    """A model was asked: `sent` names all parts of the request, `parts` holds those that are new.
+
+    The first part is its settings with the tools, the others are its messages, pictures aside.
+    """
+
+    kind: ClassVar[str] = "request"
+    call: int = 0  # number of the request in this run
+    role: str = ""
+    sent: list[str] = field(default_factory=list)
+    parts: JsonDict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ReplyRecord(Record):
     """A model replied. `tokens` has prompt, completion and cached, each None if it was not said.
 
@@ -2010,6 +2024,7 @@ RECORDS: dict[str, type[Record]] = {
         RoleRecord,
         HintRecord,
         LookRecord,
+        RequestRecord,
         ReplyRecord,
         FailureRecord,
         NoCallRecord,
@@ -14713,13 +14728,23 @@ class Message:
         role = "user" if self.role == "tool" else self.role
         return replace(self, role=role, text="\n".join(words), more={})
 
+    @property
+    def image_note(self) -> str:
+        """What stands for the image where nobody sees it."""
+        digest = hashlib.sha256(self.image).hexdigest()[:16]
+        return f"[image, {len(self.image)} base64 characters, sha256 {digest}]"
+
+    def without_image(self) -> JsonDict:
+        """The message as it is sent, with a note in place of its image."""
+        bare = replace(self, image=self.image_note.encode()) if self.image else self
+        return json_object(json.loads(b"".join(bare.pieces())))
+
     def __str__(self) -> str:
         words = f"{self.role}: "
         if self.image:
-            digest = hashlib.sha256(self.image).hexdigest()[:16]
             if self.before:
                 words += f"{self.before}\n"
-            words += f"[image, {len(self.image)} base64 characters, sha256 {digest}] "
+            words += f"{self.image_note} "
         words += self.text
         for call in self.more.get("tool_calls", []):
             function = call["function"]
@@ -14853,6 +14878,7 @@ class Voice:
     _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
     _introduced: list[RoleRecord] = field(default_factory=list)  # roles that log and journal hold
+    _recorded: set[str] = field(default_factory=set)  # parts of requests that the journal holds
 
     @property
     def calls_in_text(self) -> bool:
@@ -14884,16 +14910,20 @@ class Voice:
         if acting and self._hints:
             hints = hints_text([self.logger.hide(hint) for hint in self._hints])
             messages = [*messages, Message("user", hints)]
-        body = self._body(role, messages, manner)
+        settings, sent = self._request(role, messages, manner)
+        body = request_body(settings, sent)
         self._log_request(role, messages, len(body), manner)
         self.logger.publish(Phase(f"{role.name} is thinking"))
         begin = self.clock.now()
         try:
             reply = self.server.complete(body)
         except ModelError as error:
+            self._record_request(role, settings, sent)
             self._bear(error, shrinks)
             return error
         waited = self.clock.now() - begin
+        # Not before: a record waits for the picture before it, which is written meanwhile.
+        self._record_request(role, settings, sent)
         reply = replace(reply, message=self.logger.hide(reply.message))
         self._failures = 0
         if acting:
@@ -14938,8 +14968,10 @@ class Voice:
             chars += len(str(message.more or ""))
         return chars
 
-    def _body(self, role: Role, messages: Sequence[Message], manner: Manner) -> bytes:
-        """The JSON of the request."""
+    def _request(
+        self, role: Role, messages: Sequence[Message], manner: Manner
+    ) -> tuple[JsonDict, Sequence[Message]]:
+        """The settings and the messages of the request."""
         settings = model_settings(self.config, self.model)
         tools = manner.tools
         prompt = manner.system
@@ -14958,7 +14990,22 @@ class Voice:
         settings |= manner.settings
         if prompt:  # some models know no system role
             messages = [Message("system", prompt), *messages]
-        return request_body(settings, messages)
+        return settings, messages
+
+    def _record_request(self, role: Role, settings: JsonDict, messages: Sequence[Message]) -> None:
+        """The whole request for the journal; what stands there already is named only."""
+        sent = []
+        parts: JsonDict = {}
+        for part in (settings, *(message.without_image() for message in messages)):
+            stored = stored_reply(self.logger.hide(part))
+            name = hashlib.sha256(json.dumps(stored).encode()).hexdigest()[:12]
+            sent.append(name)
+            if name not in self._recorded:
+                parts[name] = stored
+        self._recorded.update(parts)
+        self.logger.record(
+            RequestRecord(call=self.requests, role=role.name, sent=sent, parts=parts)
+        )
 
     def _await_call(self, reply: Reply) -> None:
         """Counts the replies before the first call; after too many the tools leave their list."""
@@ -19097,7 +19144,7 @@ COUNTS = {  # figures that are counted, as they are called towards people
     "turns": "turns",
     "acted": "acts",
     "refused": "refused",
-    "errors": "errors",
+    "errors": "errors",  # requests that failed, and replies without a usable call
     "corrections": "corrections",
     "wasted": "wasted turns",
     "archives": "archives",
@@ -19106,41 +19153,18 @@ COUNTS = {  # figures that are counted, as they are called towards people
     "completion": "completion tokens",
     "thought": "of them thought, about",
 }
+# Beside them: all seconds, those until a question was answered, and the tokens of prompts that the
+# server had in its cache, of so many.
+FIGURES = (*COUNTS, *PHASES, "seconds", "person", "reused", "reused_of")
 KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
 UNKNOWN_SIZE = (16, 9)  # of a screenshot, until there is one
 
+Sums = dict[str, float]  # the figures of a turn or of a whole run, by their names
 
-@dataclass
-class Sums:
-    """The figures of a turn or of a whole run; seconds, and numbers of what the names say."""
 
-    seconds: float = 0.0
-    turns: int = 0
-    acted: int = 0
-    refused: int = 0
-    errors: int = 0  # requests that failed, and replies without a usable call
-    corrections: int = 0
-    wasted: int = 0
-    archives: int = 0
-    requests: int = 0
-    prompt: int = 0
-    completion: int = 0
-    thought: int = 0  # of the completion, about so many for what was only thought
-    encode: float = 0.0
-    request: float = 0.0
-    model: float = 0.0
-    act: float = 0.0
-    settle: float = 0.0
-    capture: float = 0.0
-    person: float = 0.0  # until a question was answered
-    reused: float = 0.0  # tokens of prompts that the server had in its cache ...
-    reused_of: int = 0  # ... of so many
-
-    def add(self, more: Sums) -> None:
-        """Adds the figures of `more` to these."""
-        for name, added in vars(more).items():
-            if added:  # most records have one or two of the figures
-                setattr(self, name, getattr(self, name) + added)
+def no_sums() -> Sums:
+    """The figures of what has not begun."""
+    return dict.fromkeys(FIGURES, 0)
 
 
 @dataclass
@@ -19174,9 +19198,10 @@ class TurnEntry:
     acts: list[ActEntry] = field(default_factory=list)
     asked: list[JsonDict] = field(default_factory=list)  # as in Chapter
     shots: list[str] = field(default_factory=list)
-    sums: Sums = field(default_factory=Sums)
+    sums: Sums = field(default_factory=no_sums)
     plan_text: str = ""  # as the planner left it in this turn
     instructions: str = ""
+    sent: list[RequestRecord] = field(default_factory=list)
     replies: list[ReplyRecord] = field(default_factory=list)
 
 
@@ -19194,7 +19219,7 @@ class RunEntry:
     text: str = ""  # why it ended so
     plan: str = ""
     instructions: str = ""
-    sums: Sums = field(default_factory=Sums)
+    sums: Sums = field(default_factory=no_sums)
     role: str = ""  # which acts, once it has replied
 
     @property
@@ -19222,24 +19247,23 @@ class Book:
         elif isinstance(item, EndRecord):
             self.run.outcome = item.outcome
             self.run.text = item.text
-            self._last = item.time
-        elif isinstance(item, StateRecord) or self.empty:
+        elif self.empty or isinstance(item, StateRecord) or not isinstance(item, Record):
             return
-        elif isinstance(item, Record):
+        else:
             self._enter(item)
-            self._last = item.time
+        self._last = item.time
 
     def _begin(self, record: RunRecord) -> None:
         run = self.run
         if self.empty:
             config = record.config
-            kept = {name: config[name] for name in KEPT_SETTINGS if name in config}
-            # Older journals have the size here only, newer ones in their first look.
-            size = (kept.get("screen_capture_w"), kept.get("screen_capture_h"))
+            run.settings = {name: config[name] for name in KEPT_SETTINGS if name in config}
             run.began = record.time
-            if all(type(length) is int and length > 0 for length in size):
-                run.size = cast(tuple[int, int], size)
-            run.settings = kept
+            # Older journals have the size here only, newer ones in their first look.
+            width = config.get("screen_capture_w")
+            height = config.get("screen_capture_h")
+            if type(width) is type(height) is int and min(width, height) > 0:
+                run.size = (width, height)
             self.empty = False
         run.task = record.task
         run.profile = record.profile
@@ -19248,28 +19272,28 @@ class Book:
         run.text = ""
         if self.turns:
             self.turns[-1].away += max(0.0, record.time - self._last)
-        self._last = record.time
 
     def _enter(self, record: Record) -> None:
         turn = self._turn_of(record)
-        more = Sums()
-        enter = _ENTRIES.get(type(record))
-        if enter:
-            more = enter(self.run, turn, record)
+        enter = ENTRIES.get(record.kind)
+        more = dict(enter(self.run, turn, record) or {}) if enter else {}
         passed = record.time - turn.began - turn.away
-        more.seconds = max(0.0, passed) - turn.sums.seconds
-        turn.sums.add(more)
-        self.run.sums.add(more)
+        more["seconds"] = max(0.0, passed) - turn.sums["seconds"]
+        self._add(turn, more)
         turn.ended = record.time
+
+    def _add(self, turn: TurnEntry, more: Sums) -> None:
+        for name, added in more.items():
+            turn.sums[name] += added
+            self.run.sums[name] += added
 
     def _turn_of(self, record: Record) -> TurnEntry:
         """The entry of the record's turn, which may begin with it."""
         turns = self.turns
         if not turns or turns[-1].turn != record.turn:
-            counted = int(record.turn > 0)  # what comes before the first turn is none
-            sums = Sums(turns=counted)
-            turns.append(TurnEntry(record.turn, self._last, sums=sums))
-            self.run.sums.turns += counted
+            turns.append(TurnEntry(record.turn, self._last))
+            if record.turn > 0:  # what comes before the first turn is none
+                self._add(turns[-1], {"turns": 1})
             if self.most:
                 del turns[: -self.most]
         return turns[-1]
@@ -19277,65 +19301,53 @@ class Book:
     def figures(self) -> list[tuple[str, str]]:
         """(name, text): the same for report, statistics and the last line of a run."""
         sums = self.run.sums
-        found = []
-        for name, text in COUNTS.items():
-            found.append((text, str(getattr(sums, name))))
-        found.append(("of the prompt reused", _reused_share(sums)))
-        found.append(("time", f"{sums.seconds:.1f} s"))
-        own = max(0.0, sums.seconds - sums.model - sums.person)
-        found.append(("in the program", f"{own:.1f} s"))
-        found.append(("for the person's answers", f"{sums.person:.1f} s"))
-        for name in PHASES:
-            seconds = getattr(sums, name)
-            found.append((name, f"{seconds:.1f} s"))
-        found.append(("settled within", self._settled()))
-        return found
+        own = max(0.0, sums["seconds"] - sums["model"] - sums["person"])
+        reused = "not told by this server"
+        if sums["reused_of"]:
+            reused = f"{sums['reused'] / sums['reused_of']:.0%}"
+        return [
+            *((text, f"{sums[name]:.0f}") for name, text in COUNTS.items()),
+            ("of the prompt reused", reused),
+            ("time", f"{sums['seconds']:.1f} s"),
+            ("in the program", f"{own:.1f} s"),
+            ("for the person's answers", f"{sums['person']:.1f} s"),
+            *((name, f"{sums[name]:.1f} s") for name in PHASES),
+            ("settled within", self._settled()),
+        ]
 
     def debrief(self) -> str:
         """How the run ended and what it took, for the end of the log."""
         lines = [f"FINAL STATUS: {self.run.outcome}: {self.run.text}"]
-        for name, text in self.figures():
-            lines.append(f"{name}: {text}")
+        lines += [f"{name}: {text}" for name, text in self.figures()]
         return "\n".join(lines)
 
     def _settled(self) -> str:
         """Median and 95th percentile of the times to settle, of the turns that are kept."""
-        times = []
-        for turn in self.turns:
-            times += [act.settle for act in turn.acts if act.settle]
-        times.sort()
-        if not times:
-            times.append(0.0)
+        times = sorted(act.settle for turn in self.turns for act in turn.acts if act.settle) or [0]
         middle = times[len(times) // 2]
         most = times[len(times) * 95 // 100]
         return f"{middle:.2f} s, 95 % {most:.2f} s"
 
     def run_item(self) -> JsonDict:
         """The run as the page takes it: turn -1; what it holds is the book's own, to be read."""
-        item: JsonDict = {"turn": -1, "name": self.name}
-        item |= vars(self.run)
-        item["sums"] = vars(self.run.sums)
-        item["begun"] = self.run.begun
-        item["figures"] = self.figures()
-        return item
+        return {
+            "turn": -1,
+            "name": self.name,
+            **vars(self.run),
+            "begun": self.run.begun,
+            "figures": self.figures(),
+        }
 
     def turn_item(self, turn: TurnEntry) -> JsonDict:
         """A turn as the page takes it; what it holds is the book's own, to be read at once.
 
         It is asked for after every record, and copies of all replies would cost more than the rest.
         """
-        item = {**vars(turn), **vars(turn.sums)}
+        item = {**vars(turn), **turn.sums}
         del item["sums"]
-        item["acts"] = [vars(act) for act in turn.acts]
-        item["replies"] = [vars(reply) for reply in turn.replies]
+        for name in ("acts", "sent", "replies"):
+            item[name] = [vars(entry) for entry in item[name]]
         return item
-
-
-def _reused_share(sums: Sums) -> str:
-    """How much of the prompts the server had in its cache, of those of which it said that."""
-    if not sums.reused_of:
-        return "not told by this server"
-    return f"{sums.reused / sums.reused_of:.0%}"
 
 
 # -- what each record says of a turn: entered there, and returned as what it adds to the figures
@@ -19346,34 +19358,29 @@ def _enter_look(run: RunEntry, turn: TurnEntry, record: LookRecord) -> Sums:
         turn.shots.append(record.screenshot)
     if run.size == UNKNOWN_SIZE and record.width:
         run.size = (record.width, record.height)
-    return Sums(
-        capture=record.capture,
-        encode=record.encode,
-    )
+    return {"capture": record.capture, "encode": record.encode}
 
 
 def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
     tokens = record.tokens
+    prompt = tokens.get("prompt") or 0
     cached = tokens.get("cached")
-    sums = Sums(
-        requests=1,
-        model=record.seconds,
-        request=record.request,
-        prompt=tokens.get("prompt") or 0,
-        completion=tokens.get("completion") or 0,
-        thought=tokens.get("thought") or 0,
-    )
     asked_again = [kind for kind, _ in turn.notes].count("correction")
-    if asked_again > turn.sums.corrections:
-        sums.corrections = 1
-    if cached is not None:
-        sums.reused = cached
-        sums.reused_of = sums.prompt
     turn.replies.append(record)
     if record.role not in _JUDGES:
         run.role = record.role
         _enter_words(turn, record)
-    return sums
+    return {
+        "requests": 1,
+        "model": record.seconds,
+        "request": record.request,
+        "prompt": prompt,
+        "completion": tokens.get("completion") or 0,
+        "thought": tokens.get("thought") or 0,
+        "corrections": int(asked_again > turn.sums["corrections"]),
+        "reused": cached or 0,
+        "reused_of": 0 if cached is None else prompt,
+    }
 
 
 def _enter_words(turn: TurnEntry, record: ReplyRecord) -> None:
@@ -19385,14 +19392,11 @@ def _enter_words(turn: TurnEntry, record: ReplyRecord) -> None:
         turn.said = message_text(record.message.get("content"))
 
 
-def _enter_intent(run: RunEntry, turn: TurnEntry, record: IntentRecord) -> Sums:
+def _enter_intent(run: RunEntry, turn: TurnEntry, record: IntentRecord) -> None:
     screenshot = turn.shots[-1] if turn.shots else ""
-    entry = ActEntry(record.tool, record.args, screenshot)
-    turn.acts.append(entry)
+    turn.acts.append(ActEntry(record.tool, record.args, screenshot))
     if not turn.call:
-        arguments = json.dumps(record.args, ensure_ascii=False)
-        turn.call = f"{record.tool} {arguments}"
-    return Sums()
+        turn.call = f"{record.tool} {json.dumps(record.args, ensure_ascii=False)}"
 
 
 def _enter_result(run: RunEntry, turn: TurnEntry, record: ResultRecord) -> Sums:
@@ -19407,12 +19411,12 @@ def _enter_result(run: RunEntry, turn: TurnEntry, record: ResultRecord) -> Sums:
         # A pause, or a screen that had changed meanwhile: nobody forbade anything.
         kind = "held up" if record.refused == "stale_frame" else "refused"
         turn.notes.append((kind, record.result))
-    return Sums(
-        refused=int(bool(record.refused)),
-        acted=int(record.changed is not None),
-        act=record.act or 0.0,
-        settle=settle,
-    )
+    return {
+        "refused": int(bool(record.refused)),
+        "acted": int(record.changed is not None),
+        "act": record.act or 0.0,
+        "settle": settle,
+    }
 
 
 def _hits_of(record: ResultRecord) -> list[JsonDict]:
@@ -19421,8 +19425,7 @@ def _hits_of(record: ResultRecord) -> list[JsonDict]:
     for target, box in zip(record.targets or (), record.boxes or (), strict=False):
         role = str(target.get("role"))
         if role not in HOLDERS:
-            name = str(target.get("name"))
-            hits.append({"name": name, "role": role, "box": box})
+            hits.append({"name": str(target.get("name")), "role": role, "box": box})
     return hits
 
 
@@ -19433,20 +19436,19 @@ def _enter_action(run: RunEntry, turn: TurnEntry, record: ActionRecord) -> Sums:
     turn.said = record.response_text or turn.said
     turn.role = turn.role or run.role
     unchanged = record.changed is False
-    lost = record.tool == "no_call" or unchanged or turn.sums.refused > 0
-    return Sums(wasted=int(lost))
+    lost = record.tool == "no_call" or unchanged or turn.sums["refused"] > 0
+    return {"wasted": int(lost)}
 
 
-def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> Sums:
+def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> None:
     turn.result = record.done
     turn.plan = True
     turn.notes.append(("plan", record.done.removeprefix("plan: ")))
-    run.plan = plan_with_checks(record)
-    run.instructions = record.instructions
-    run.role = ""  # a planner does not act
     turn.plan_text = plan_with_checks(record)
     turn.instructions = record.instructions
-    return Sums()
+    run.plan = turn.plan_text
+    run.instructions = record.instructions
+    run.role = ""  # a planner does not act
 
 
 def plan_with_checks(record: PlanRecord) -> str:
@@ -19463,54 +19465,37 @@ def plan_with_checks(record: PlanRecord) -> str:
     return f"{plan}\n\nDone when:\n{numbered_lines(record.done_when)}"
 
 
-def _enter_failure(run: RunEntry, turn: TurnEntry, record: FailureRecord) -> Sums:
-    turn.notes.append(("failed", record.text))
-    return Sums(requests=1, errors=1)
-
-
-def _enter_no_call(run: RunEntry, turn: TurnEntry, record: NoCallRecord) -> Sums:
-    turn.notes.append(("correction", record.text))
-    return Sums(errors=1)
-
-
-def _enter_archive(run: RunEntry, turn: TurnEntry, record: MemorySnapshot) -> Sums:
-    turn.notes.append(("archive", record.summary))
-    return Sums(archives=1)
-
-
-def _enter_hint(run: RunEntry, turn: TurnEntry, record: HintRecord) -> Sums:
-    turn.notes.append(("hint", record.text))
-    return Sums()
-
-
-def _enter_verification(run: RunEntry, turn: TurnEntry, record: VerificationRecord) -> Sums:
-    turn.notes.append(("verification", record.text))
-    return Sums()
-
-
-def _enter_answer(run: RunEntry, turn: TurnEntry, record: AnswerRecord) -> Sums:
-    return Sums(person=record.seconds)
-
-
-def _enter_stage(run: RunEntry, turn: TurnEntry, record: StageRecord) -> Sums:
+def _enter_stage(run: RunEntry, turn: TurnEntry, record: StageRecord) -> None:
     turn.asked += record.asked or []
-    return Sums()
 
 
-_ENTRIES: Mapping[type[Record], Callable[[RunEntry, TurnEntry, Any], Sums]] = {
-    LookRecord: _enter_look,
-    ReplyRecord: _enter_reply,
-    IntentRecord: _enter_intent,
-    ResultRecord: _enter_result,
-    ActionRecord: _enter_action,
-    PlanRecord: _enter_plan,
-    FailureRecord: _enter_failure,
-    NoCallRecord: _enter_no_call,
-    HintRecord: _enter_hint,
-    MemorySnapshot: _enter_archive,
-    VerificationRecord: _enter_verification,
-    StageRecord: _enter_stage,
-    AnswerRecord: _enter_answer,
+def _note(kind: str, *counted: str) -> Callable[[RunEntry, TurnEntry, Any], Sums]:
+    """How a record is entered that is a note on its turn, and counts as each of those figures."""
+
+    def enter(run: RunEntry, turn: TurnEntry, record: Any) -> Sums:
+        text = record.summary if isinstance(record, MemorySnapshot) else record.text
+        turn.notes.append((kind, text))
+        return dict.fromkeys(counted, 1)
+
+    return enter
+
+
+# How a record of each kind is entered; of a kind that is not here only the time is.
+ENTRIES: Mapping[str, Callable[[RunEntry, TurnEntry, Any], Sums | None]] = {
+    "look": _enter_look,
+    "request": lambda run, turn, record: turn.sent.append(record),
+    "reply": _enter_reply,
+    "intent": _enter_intent,
+    "result": _enter_result,
+    "action": _enter_action,
+    "plan": _enter_plan,
+    "stage": _enter_stage,
+    "answer": lambda run, turn, record: {"person": record.seconds},
+    "model_failed": _note("failed", "requests", "errors"),
+    "no_call": _note("correction", "errors"),
+    "archive": _note("archive", "archives"),
+    "hint": _note("hint"),
+    "verification": _note("verification"),
 }
 
 
@@ -21526,31 +21511,41 @@ class ReportFile:
 
     def __init__(self, folder: Path, book: Book) -> None:
         """Opens it; `book` must hear of each record first. Raises AgentError."""
+        path = folder / "report.html"
         self.book = book
+        self._turn: TurnEntry | None = None  # the latest one ...
+        self._block = b""  # ... as the file has it, behind the run
         try:
-            self._stream = open_log(folder / "report.html")
+            open_log(path).close()
+            self._stream = open(path, "r+b", opener=open_ordinary)
+            self._kept = self._stream.seek(0, os.SEEK_END)  # bytes that are not written anew
         except OSError as error:
-            raise AgentError(
-                f"{folder / 'report.html'} cannot be written ({error.strerror})."
-            ) from None
+            raise AgentError(f"{path} cannot be written ({error.strerror}).") from None
 
     def take(self, item: Item) -> None:
-        """Writes the run's and the latest turn's block anew after a record that changes them."""
-        if not isinstance(item, REPORTED) or self.book.empty:
+        """Writes the run and its latest turn over what the file has of them, after each record."""
+        if not isinstance(item, Record) or isinstance(item, StateRecord) or self.book.empty:
             return
         with suppress(OSError):  # a run does not end because of its report
-            begun = self._stream.tell() > 0
-            turns = self.book.turns[-1:] if begun else self.book.turns
-            items = [self.book.run_item(), *map(self.book.turn_item, turns)]
-            self._stream.write(report(items, begun))
+            turns = self.book.turns
+            finished = b""
+            if not self._kept:
+                finished = report(map(self.book.turn_item, turns)).encode()
+            elif turns and turns[-1] is not self._turn:
+                finished = self._block
+            run = report([self.book.run_item()], begun=True).encode()
+            block = report(map(self.book.turn_item, turns[-1:]), begun=True).encode()
+            self._stream.seek(self._kept)
+            self._stream.write(finished + run + block)
+            self._stream.truncate()
             self._stream.flush()
+            self._kept += len(finished)
+            self._turn = turns[-1] if turns else None
+            self._block = block
 
     def close(self) -> None:
         with suppress(OSError):
             self._stream.close()
-
-
-REPORTED = (RunRecord, ReplyRecord, IntentRecord, ResultRecord, PlanRecord, ActionRecord, EndRecord)
 
 
 def report_text(folder: Path, pictures: bool = False) -> str:
@@ -25332,13 +25327,13 @@ def list_runs(root: Path) -> Iterator[str]:
             continue
         run = book.run
         outcome = run.outcome or "unfinished"
-        passed = f"{run.sums.seconds:.1f} s"
+        passed = f"{run.sums['seconds']:.1f} s"
         columns = [
             f"{folder.name:<9}",
             run.begun,
             f"{run.profile:<9}",
             f"{outcome:<10}",
-            f"{run.sums.turns:>5}",
+            f"{run.sums['turns']:>5}",
             f"{passed:>8}",
             f" {cut(run.task, 60)}",
             *book.left_out,
@@ -25829,8 +25824,8 @@ def end_figures(session: Session) -> str:
         f"{figures['refused']} refused",
         figures["time"],
         f"of it {figures['model']} model and {figures['in the program']} program",
-        count_of(sums.requests, "request"),
-        count_of(sums.prompt + sums.completion, "token"),
+        count_of(int(sums["requests"]), "request"),
+        count_of(int(sums["prompt"] + sums["completion"]), "token"),
     ]
     if voice.thought_tokens:
         parts.append(f"of them about {voice.thought_tokens} thought")

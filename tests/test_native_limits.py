@@ -148,14 +148,14 @@ class Thoughts(NativeCase):
         folder = trial.folder
         trial.close()
         book = agent.book_of(folder)
-        self.assertEqual(book.run.sums.thought, trial.engine.voice.thought_tokens)
+        self.assertEqual(book.run.sums["thought"], trial.engine.voice.thought_tokens)
         return book
 
     def test_statistics_and_page_say_what_the_thoughts_of_a_turn_cost(self) -> None:
         thinking = {**CLICK, "reasoning_content": THOUGHT * 4}
         book = self.cost(thinking, "qwen3-vl", DONE)
         tokens = len((THOUGHT * 4).strip()) // 4
-        self.assertEqual(book.run.sums.thought, tokens)
+        self.assertEqual(book.run.sums["thought"], tokens)
         self.assertEqual(dict(book.figures())["of them thought, about"], str(tokens))
         items = [book.turn_item(turn)["thought"] for turn in book.turns if turn.turn]
         self.assertEqual(items[0], tokens)
@@ -165,12 +165,14 @@ class Thoughts(NativeCase):
         owl = agent.GRAMMARS["gui-owl-1.0"]
         thinking = spoken(owl, "click", position=[500, 500]).replace("I click", THOUGHT * 4, 1)
         book = self.cost(text(thinking), owl.name, text(spoken(owl, "finished")))
-        self.assertGreater(book.run.sums.thought, len(THOUGHT) * 3 // 4)
+        self.assertGreater(book.run.sums["thought"], len(THOUGHT) * 3 // 4)
 
     def test_an_older_journal_without_thoughts_counts_none(self) -> None:
-        record = agent.ReplyRecord(1, tokens={"prompt": 5, "completion": 2, "cached": None})
-        entry = agent.TurnEntry(1, 0.0)
-        self.assertEqual(agent._enter_reply(mock.Mock(), entry, record).thought, 0)
+        book = agent.Book("run_0001")
+        tokens = {"prompt": 5, "completion": 2, "cached": None}
+        for line in ({"kind": "run"}, {"kind": "reply", "turn": 1, "tokens": tokens}):
+            book.take(agent.from_json(line)[0])
+        self.assertEqual(dict(book.figures())["of them thought, about"], "0")
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def entry(item: dict[str, Any]) -> agent.TurnEntry:
     sums = {key: item[key] for key in ("seconds", "prompt", "completion", "wasted")}
     rest = {key: item[key] for key in item if key not in sums and key != "acts"}
     acts = [agent.ActEntry(**one) for one in item["acts"]]
-    return agent.TurnEntry(**rest, began=0.0, acts=acts, sums=agent.Sums(**sums))
+    return agent.TurnEntry(**rest, began=0.0, acts=acts, sums=agent.no_sums() | sums)
 
 
 class PanelTest(unittest.TestCase):

@@ -30,6 +30,11 @@ def blocks(page: str) -> list[dict[str, Any]]:
     ]
 
 
+def run_of(page: str) -> dict[str, Any]:
+    """The run itself in a page."""
+    return next(block for block in blocks(page) if block.get("turn") == -1)
+
+
 class Turns(EngineCase):
     base = FEWER_REQUESTS
 
@@ -229,7 +234,7 @@ class Turns(EngineCase):
             pattern = rf'"kind": "{kind}", "time": [\d.]+.*'
             path.write_text(re.sub(pattern, f'"kind": "{kind}", "time": 1}}', whole))
             book = agent.book_of(self.folder_of_run)
-            self.assertEqual(book.run.sums.turns, sum(turn.turn > 0 for turn in book.turns))
+            self.assertEqual(book.run.sums["turns"], sum(turn.turn > 0 for turn in book.turns))
             path.write_text(re.sub(pattern, f'"kind": "{kind}", "time": "x", "turn": []}}', whole))
             agent.book_of(self.folder_of_run)
         path.write_text(re.sub('"kind": "run"', '"kind": "rum"', whole))
@@ -247,6 +252,20 @@ class Report(CommandLineCase):
         code, out, _ = self.main("--report", "1")
         again = {item["turn"]: item for item in blocks(self.page())}
         self.assertEqual((code, live, sorted(again)), (0, again, [-1, 1, 2, 3, 4, 5, 6]))
+
+    def test_the_page_of_a_run_holds_each_turn_once(self) -> None:
+        self.recorded()
+        numbers = [item["turn"] for item in blocks(self.page())]
+        self.assertEqual(sorted(numbers), [-1, 1, 2, 3, 4, 5, 6])
+
+    def test_a_report_that_was_deleted_is_made_anew_when_its_run_goes_on(self) -> None:
+        self.main("--demo", "--max-steps", "3")
+        (self.run_folder() / "report.html").unlink()
+        self.main("--demo", "--resume", "1", "--set", "max_steps=20")
+        numbers = {item["turn"] for item in blocks(self.page())}
+        self.assertEqual(
+            (numbers, run_of(self.page())["outcome"]), (set(range(-1, 7)) - {0}, "completed")
+        )
         self.assertIn("report.html", out)
 
     def test_the_report_stands_while_the_run_is_under_way(self) -> None:
@@ -273,7 +292,7 @@ class Report(CommandLineCase):
         page = self.page()
         self.assertEqual(len(re.findall("<script", page)), 1 + len(blocks(page)))
         self.assertNotIn("<img", page)
-        self.assertIn(HOSTILE.split()[1], blocks(page)[0]["task"])
+        self.assertIn(HOSTILE.split()[1], run_of(page)["task"])
 
     def test_the_page_allows_its_own_script_and_pictures_and_nothing_else(self) -> None:
         self.main("--demo", "--max-steps", "1")
@@ -418,7 +437,7 @@ class Runs(CommandLineCase):
         self.recorded()
         for name in ("1", "run_0001", str(self.run_folder())):
             code, out, _ = self.main("--stats", name)
-            figures = blocks((self.run_folder() / "report.html").read_text())[-2]["figures"]
+            figures = run_of((self.run_folder() / "report.html").read_text())["figures"]
             lines = [
                 line.split("  ")[0] + "|" + line.split("  ")[-1].strip()
                 for line in out.splitlines()[1:]
