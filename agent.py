@@ -14261,9 +14261,12 @@ def ordinary_folder(folder: Path, name: str) -> Path:
     return path
 
 
-def open_log(path: Path) -> TextIO:
+def open_log(path: Path, mode: str = "a") -> TextIO:
     """A text file to which is added; raises OSError for a link, a pipe and the like."""
-    return open(path, "a", encoding="utf-8", errors="backslashreplace", opener=open_ordinary)
+    return cast(
+        TextIO,
+        open(path, mode, encoding="utf-8", errors="backslashreplace", opener=open_ordinary),
+    )
 
 
 def read_run_file(folder: Path, name: str) -> bytes:
@@ -21514,11 +21517,11 @@ class ReportFile:
         path = folder / "report.html"
         self.book = book
         self._turn: TurnEntry | None = None  # the latest one ...
-        self._block = b""  # ... as the file has it, behind the run
+        self._block = ""  # ... as the file has it, behind the run
         try:
             open_log(path).close()
-            self._stream = open(path, "r+b", opener=open_ordinary)
-            self._kept = self._stream.seek(0, os.SEEK_END)  # bytes that are not written anew
+            self._stream = open_log(path, "r+")
+            self._kept = self._stream.seek(0, os.SEEK_END)  # what stands behind is written anew
         except OSError as error:
             raise AgentError(f"{path} cannot be written ({error.strerror}).") from None
 
@@ -21528,18 +21531,19 @@ class ReportFile:
             return
         with suppress(OSError):  # a run does not end because of its report
             turns = self.book.turns
-            finished = b""
+            finished = ""
             if not self._kept:
-                finished = report(map(self.book.turn_item, turns)).encode()
+                finished = report(map(self.book.turn_item, turns))
             elif turns and turns[-1] is not self._turn:
                 finished = self._block
-            run = report([self.book.run_item()], begun=True).encode()
-            block = report(map(self.book.turn_item, turns[-1:]), begun=True).encode()
+            run = report([self.book.run_item()], begun=True)
+            block = report(map(self.book.turn_item, turns[-1:]), begun=True)
             self._stream.seek(self._kept)
-            self._stream.write(finished + run + block)
+            self._stream.write(finished)
+            kept = self._stream.tell()
+            self._stream.write(run + block)
             self._stream.truncate()
-            self._stream.flush()
-            self._kept += len(finished)
+            self._kept = kept
             self._turn = turns[-1] if turns else None
             self._block = block
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unittest
 from typing import Any
-from unittest import mock
 
 import agent
 from tests.scripted import FEWER_REQUESTS, Trial, text

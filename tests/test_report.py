@@ -252,6 +252,7 @@ class Report(CommandLineCase):
         code, out, _ = self.main("--report", "1")
         again = {item["turn"]: item for item in blocks(self.page())}
         self.assertEqual((code, live, sorted(again)), (0, again, [-1, 1, 2, 3, 4, 5, 6]))
+        self.assertIn("report.html", out)
 
     def test_the_page_of_a_run_holds_each_turn_once(self) -> None:
         self.recorded()
@@ -262,11 +263,10 @@ class Report(CommandLineCase):
         self.main("--demo", "--max-steps", "3")
         (self.run_folder() / "report.html").unlink()
         self.main("--demo", "--resume", "1", "--set", "max_steps=20")
-        numbers = {item["turn"] for item in blocks(self.page())}
-        self.assertEqual(
-            (numbers, run_of(self.page())["outcome"]), (set(range(-1, 7)) - {0}, "completed")
-        )
-        self.assertIn("report.html", out)
+        numbers = [item["turn"] for item in blocks(self.page())]
+        self.assertEqual(sorted(set(numbers)), [-1, *range(1, max(numbers) + 1)])
+        self.assertGreater(max(numbers), 3)
+        self.assertEqual(run_of(self.page())["outcome"], "completed")
 
     def test_the_report_stands_while_the_run_is_under_way(self) -> None:
         acted: list[int] = []
