@@ -19156,9 +19156,9 @@ COUNTS = {  # figures that are counted, as they are called towards people
     "completion": "completion tokens",
     "thought": "of them thought, about",
 }
-# Beside them: all seconds, those until a question was answered, and the tokens of prompts that the
-# server had in its cache, of so many.
-FIGURES = (*COUNTS, *PHASES, "seconds", "person", "reused", "reused_of")
+# Seconds, too: all of them, and those until a question was answered. Of the prompts whose tokens are
+# `reused_of`, the server had so many in its cache.
+FIGURES = ("seconds", *COUNTS, *PHASES, "person", "reused", "reused_of")
 KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
 UNKNOWN_SIZE = (16, 9)  # of a screenshot, until there is one
 
@@ -19167,7 +19167,7 @@ Sums = dict[str, float]  # the figures of a turn or of a whole run, by their nam
 
 def no_sums() -> Sums:
     """The figures of what has not begun."""
-    return dict.fromkeys(FIGURES, 0)
+    return {name: 0 if name in COUNTS else 0.0 for name in FIGURES}
 
 
 @dataclass
