@@ -19156,8 +19156,8 @@ COUNTS = {  # figures that are counted, as they are called towards people
     "completion": "completion tokens",
     "thought": "of them thought, about",
 }
-# Seconds, too: all of them, and those until a question was answered. Of the prompts whose tokens are
-# `reused_of`, the server had so many in its cache.
+# Also in seconds: all of the time, and what it took until questions were answered; and in tokens:
+# of prompts of `reused_of` the server had so many in its cache.
 FIGURES = ("seconds", *COUNTS, *PHASES, "person", "reused", "reused_of")
 KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
 UNKNOWN_SIZE = (16, 9)  # of a screenshot, until there is one
