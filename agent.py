@@ -19198,7 +19198,7 @@ PAGE = r"""<!doctype html>
         background: var(--ground);
         color: var(--ink);
         font: 14px/1.5 system-ui;
-        overflow-wrap: anywhere;
+        overflow-wrap: break-word;
       }
       p,
       pre {
@@ -19404,6 +19404,9 @@ PAGE = r"""<!doctype html>
       }
       .call {
         font: 12.5px/1.5 monospace;
+      }
+      #note {
+        margin: 8px var(--side) 0;
       }
       details details {
         margin: 4px 0 4px 12px;
@@ -19697,8 +19700,10 @@ PAGE = r"""<!doctype html>
         for (const { action, became } of turn.asked)
           addText(article, "asked", `${JSON.stringify(action)}: ${became}`, "call");
         for (const [kind, text] of turn.notes) addText(article, kind, text, NOTE_TONES[kind] || "");
-        for (const request of turn.sent) addRequest(article, request);
-        for (const reply of turn.replies) addReply(article, reply);
+        const exchanges = [...turn.sent, ...turn.replies].sort(
+          (one, other) => one.call - other.call,
+        );
+        for (const one of exchanges) one.parts ? addRequest(article, one) : addReply(article, one);
         return article;
       }
 
@@ -19801,7 +19806,12 @@ PAGE = r"""<!doctype html>
         const latest = turns.findLast((turn) => turn.acts.length);
         const shot = turns[turns.length - 1]?.shots.at(-1);
         const acts = latest?.acts.filter((act) => state.settled || act.screenshot === shot) || [];
-        return { kind: "live", name: "", acts: acts.slice(-1), boxes: state.boxes };
+        return {
+          kind: run.outcome ? "last" : "live",
+          name: "",
+          acts: acts.slice(-1),
+          boxes: state.boxes,
+        };
       }
 
       function captionOf({ kind, acts }) {
@@ -19908,7 +19918,7 @@ PAGE = r"""<!doctype html>
         const plan = planned?.plan_text || (following && state.observation) || "";
         setText(byId("where"), turn ? `${turn.turn} / ${turns[turns.length - 1].turn}` : "");
         setText(byId("plan"), "\n" + plan);
-        byId("plan").prepend(make("span", "soft", "the plan then"));
+        byId("plan").prepend(make("span", "soft", "the plan"));
         byId("plan").hidden = !plan;
         byId("latest").hidden = !live || following || !turns.length;
         showStage();
@@ -20006,7 +20016,7 @@ PAGE = r"""<!doctype html>
       function showNote(text, tone) {
         const node = byId("note");
         node.hidden = !text;
-        node.className = tone;
+        node.className = "text " + tone;
         setText(node, text);
       }
 
