@@ -40,6 +40,12 @@ def clock_of_main(make: Callable[[agent.Stop], Any] = VirtualClock) -> Any:
     return mock.patch.object(agent, "SystemClock", make)
 
 
+def little_patience(seconds: float = 0.05) -> Any:
+    """How long the program waits for what may hang for ever: a drive, a shell, another program's text."""
+    within = agent.taken_within
+    return mock.patch.object(agent, "taken_within", lambda _, items: within(seconds, items))
+
+
 def windows_of_main(world: Any) -> Any:
     """The Windows that main() finds: a FakeWin32, or one of fake controls."""
     return mock.patch.object(agent, "load_win32", lambda *_: world.api)
