@@ -192,6 +192,11 @@ def call(name: str, /, **arguments: Any) -> Message:
     }
 
 
+def in_words(name: str, /, **arguments: Any) -> str:
+    """A call as a model writes it into its text, where its server reads none."""
+    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+
+
 def text(content: str) -> Message:
     return {"role": "assistant", "content": content}
 
@@ -270,6 +275,7 @@ class Trial:
     def hidden(self, secrets: agent.Secrets) -> None:
         self.engine.actuator.secrets = secrets
         self.engine.logger.hide = self.engine.controls.hide = secrets.hide
+        self.engine.controls.fill = secrets.fill
 
     def choose(self, model: agent.ModelInfo) -> None:
         """The model that the server has."""
