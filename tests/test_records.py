@@ -20,7 +20,7 @@ from tests.scripted import (
     text,
 )
 from tests.test_main import CommandLineCase
-from tests.test_story import StoryCase, told, watch
+from tests.test_story import StoryCase, told
 
 Json = dict[str, Any]
 CLICK = call("click_screen_element", element_name="b", position=[500, 500])
@@ -234,22 +234,6 @@ class StoryFates(StoryCase):
         self.assertIn(f"action: {json.dumps(self.GOOD)} -> done", log)
         self.assertIn(f"action: {json.dumps(self.BAD)} -> refused: ", log)
 
-    @mock.patch.object(agent, "PANEL_GONE", 0.05)
-    def test_the_panel_gets_them_with_the_picture(self) -> None:
-        trial = self.trial(lambda request: told(actions=[self.BAD]), "story", max_steps=2)
-        panel = agent.Panel(
-            agent.replace(trial.config, panel_patience=0.1),
-            trial.stop,
-            agent.Book("run_0001"),
-        )
-        self.addCleanup(panel.close)
-        watch(trial, panel)
-        self.begin(trial)
-        trial.run()
-        (fate,) = json.loads(panel.answer("/state", b"")[1])["asked"]
-        self.assertEqual(fate["action"], self.BAD)
-        self.assertRegex(fate["became"], "^refused: ")
-
 
 class Pictures(RecordsCase):
     def test_the_screen_before_turn_1_is_kept_as_turn_0000(self) -> None:
@@ -375,15 +359,3 @@ class Debrief(CommandLineCase):
         log = self.log_after("--max-steps", "2")
         self.assertNotIn("MISSION COMPLETE", log)
         self.assertIn("FINAL STATUS: max_steps: Not completed within 2", log)
-
-
-class PanelError(RecordsCase):
-    def test_the_panel_shows_the_last_failure_until_a_reply_comes(self) -> None:
-        trial = self.trial(lambda request: PLAN)
-        panel = agent.Panel(trial.config, trial.stop, agent.Book("run_0001"))
-        self.addCleanup(panel.close)
-        watch(trial, panel)
-        trial.write(agent.FailureRecord(error="timeout", text="No reply came."))
-        self.assertEqual(json.loads(panel.answer("/state", b"")[1])["error"], "No reply came.")
-        trial.write(agent.ReplyRecord(role="planner"))
-        self.assertEqual(json.loads(panel.answer("/state", b"")[1])["error"], "")
