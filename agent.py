@@ -23577,9 +23577,8 @@ this program yet.""",
 "actions": [...]}. Up to max_actions are carried out in order, up to the first that is refused. Then
 the screen is captured, heat is burned in where an action was executed, fainter for the turns before
 (marks_trail_turns), boxes where the model looked, and it is asked again with its last observation.
-boot_vlm_output is the first reply. With --described and --panel a page that asks /state may draw
-the marks and post /annotated, within panel_patience; else the program draws, as without it. With an
-empty boot_vlm_output the run waits for /inject, which the panel sends. The
+boot_vlm_output is the first reply. With --described and --panel the page draws the marks or, if it
+is slow (panel_patience), the program; with an empty boot_vlm_output the run waits for /inject. The
 action "done" counts when a fresh look confirms it. log_layout (flat, turn_dirs) says where each
 turn's two pictures go.""",
     "cache": """A conversation keeps its last 2 screenshots and thoughts. It lets them grow to 4
