@@ -19253,9 +19253,6 @@ PAGE = r"""<!doctype html>
         max-height: 40vh;
         overflow: auto;
       }
-      #figures p {
-        columns: 15em;
-      }
 
       /* The bar: the line of turns, each as wide as it was long, and what the person says. */
       nav {
@@ -19514,7 +19511,6 @@ PAGE = r"""<!doctype html>
       // How far a key goes along the turns.
       const KEY_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -1e9, End: 1e9 };
       const TEXT_MOST = 70000; // characters of one text that are shown, more than a run keeps
-      const RETRY_MS = 1000; // between two attempts to reach the program
       const LONGEST = 4; // times as wide as the middle one a piece of the line is at most
       const SVG = "http://www.w3.org/2000/svg";
 
@@ -19531,8 +19527,6 @@ PAGE = r"""<!doctype html>
       function byId(id) {
         return document.getElementById(id);
       }
-
-      // -- text and elements
 
       // Whatever a model or a screen said: not too much of it, and nothing that is not to be seen.
       function plain(text) {
@@ -20080,7 +20074,7 @@ PAGE = r"""<!doctype html>
           const answer = await ask("/news", { since: state.version }).catch(() => null);
           if (answer?.status === 401) return showNote((await answer.json()).error, "bad");
           if (answer?.ok) showNews(await answer.json());
-          else await new Promise((done) => setTimeout(done, RETRY_MS));
+          else await new Promise((done) => setTimeout(done, 1000));
         }
       }
 
@@ -20250,13 +20244,15 @@ class Book:
         reused = "not told by this server"
         if sums["reused_of"]:
             reused = f"{sums['reused'] / sums['reused_of']:.0%}"
+        counted = [(text, f"{sums[name]:.0f}") for name, text in COUNTS.items()]
+        timed = [(name, f"{sums[name]:.1f} s") for name in PHASES]
         return [
-            *((text, f"{sums[name]:.0f}") for name, text in COUNTS.items()),
+            *counted,
             ("of the prompt reused", reused),
             ("time", f"{sums['seconds']:.1f} s"),
             ("in the program", f"{own:.1f} s"),
             ("for the person's answers", f"{sums['person']:.1f} s"),
-            *((name, f"{sums[name]:.1f} s") for name in PHASES),
+            *timed,
             ("settled within", self._settled()),
         ]
 
@@ -20304,7 +20300,10 @@ def _enter_look(run: RunEntry, turn: TurnEntry, record: LookRecord) -> Sums:
         turn.shots.append(record.screenshot)
     if run.size == UNKNOWN_SIZE and record.width:
         run.size = (record.width, record.height)
-    return {"capture": record.capture, "encode": record.encode}
+    return {
+        "capture": record.capture,
+        "encode": record.encode,
+    }
 
 
 def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
@@ -20391,9 +20390,11 @@ def _enter_action(run: RunEntry, turn: TurnEntry, record: ActionRecord) -> Sums:
     turn.call = f"{record.tool} {record.args}"
     turn.said = record.response_text or turn.said
     turn.role = turn.role or run.role
-    unchanged = record.changed is False
-    lost = record.tool == "no_call" or unchanged or turn.sums["refused"] > 0
-    return {"wasted": int(lost)}
+    refused = turn.sums["refused"] > 0
+    lost = refused or record.tool == "no_call" or record.changed is False
+    return {
+        "wasted": int(lost),
+    }
 
 
 def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> None:

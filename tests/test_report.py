@@ -30,6 +30,12 @@ def blocks(page: str) -> list[dict[str, Any]]:
     ]
 
 
+def pictures_in(page: str) -> dict[str, str]:
+    """The pictures that stand in a page: {name: data URL}."""
+    found = re.findall(r'<script type="application/json" id="([^"]+)">(.*?)</script>', page)
+    return {name: json.loads(data) for name, data in found}
+
+
 def run_of(page: str) -> dict[str, Any]:
     """The run itself in a page."""
     return next(block for block in blocks(page) if block.get("turn") == -1)
@@ -318,9 +324,9 @@ class Report(CommandLineCase):
     def test_one_file_holds_the_pictures_as_they_are(self) -> None:
         self.main("--demo", "--max-steps", "3")
         code, _, _ = self.main("--report", "1", str(self.folder / "run.html"))
-        items = blocks((self.folder / "run.html").read_text(encoding="utf-8"))
-        pictures = {item["picture"]: item["data"] for item in items if "picture" in item}
-        shots = {name for item in items for name in item.get("shots", ())}
+        page = (self.folder / "run.html").read_text(encoding="utf-8")
+        pictures = pictures_in(page)
+        shots = {name for item in blocks(page) for name in item.get("shots", ())}
         self.assertEqual((code, set(pictures)), (0, shots))
         kept = (self.run_folder() / "screenshots" / "turn_0003.png").read_bytes()
         url = pictures["screenshots/turn_0003.png"]
@@ -345,13 +351,8 @@ class Report(CommandLineCase):
             (self.run_folder() / "screenshots" / "turn_0002.png").read_bytes()
         )
         self.assertEqual(self.main("--report", "1", str(self.folder / "run.html"))[0], 0)
-        names = [
-            item["picture"]
-            for item in blocks((self.folder / "run.html").read_text())
-            if "picture" in item
-        ]
         self.assertEqual(
-            names,
+            list(pictures_in((self.folder / "run.html").read_text())),
             [
                 "screenshots/turn_0002.png",
                 "screenshots/turn_0006.png",
