@@ -686,7 +686,9 @@ class TheProcess(unittest.TestCase):
 
     def test_the_worker_refuses_the_keyboard_interrupt_of_its_parent(self) -> None:
         world = FakeControls([])
-        refuses = mock.patch.object(world.api, "CoInitializeEx", side_effect=agent.Win32Error("COM"))
+        refuses = mock.patch.object(
+            world.api, "CoInitializeEx", side_effect=agent.Win32Error("COM")
+        )
         with (
             windows_of_main(world),
             refuses,  # else it would go on for ever, or end this process
