@@ -6,6 +6,7 @@ The watcher is a real thread, so these tests wait for what it does, at most a fe
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import time
@@ -34,24 +35,12 @@ def until(condition: Callable[[], Any]) -> bool:
     return bool(condition())
 
 
-def noted(worlds: list[Any]) -> Callable[..., None]:
-    """The beginning of a simulated Windows, which is noted there."""
-    begin = FakeWin32.__init__
-
-    def begin_noted(world: FakeWin32, *arguments: Any, **named: Any) -> None:
-        worlds.append(world)
-        begin(world, *arguments, **named)
-
-    return begin_noted
-
-
 class WatchCase(unittest.TestCase):
     @contextlib.contextmanager
     def watched(self, **config: Any) -> Iterator[Stage]:
         """A simulated Windows whose watcher has begun its rounds."""
         stage = Stage(config=config)
-        pause = mock.patch.object(agent, "WATCH_PAUSE_S", 0.01)
-        with pause, agent.watched(stage.world.api, stage.actuator):
+        with agent.watched(stage.world.api, stage.actuator):
             rounds = len(stage.world.calls)
             self.assertTrue(until(lambda: len(stage.world.calls) > rounds + 6))
             yield stage
@@ -99,20 +88,21 @@ class Hotkeys(WatchCase):
 
     def test_the_pause_hotkey_keeps_a_pause_that_would_have_ended_by_itself(self) -> None:
         said: list[str] = []
-        stage = Stage()
-        stage.actuator.notice = said.append
-        stage.clock.advance(5)
-        stage.world.person()
+        with self.watched() as stage:
+            stage.actuator.notice = said.append
+            stage.clock.advance(5)
+            stage.world.person()
 
-        def press() -> None:
-            stage.world.messages.append(agent.PAUSE_HOTKEY)
-            agent._obey_hotkeys(stage.world.api, stage.stop, stage.config)
+            def press() -> None:
+                paused = stage.stop.paused
+                stage.world.messages.append(1)
+                until(lambda: stage.stop.paused != paused)
 
-        for seconds in (1, 100):
-            stage.clock.at(seconds, press)
-        start = stage.clock.now()
-        self.assertEqual(stage.attempt("click").refused, "stale_frame")
-        self.assertGreaterEqual(stage.clock.now() - start, 99)
+            for seconds in (1, 100):
+                stage.clock.at(seconds, press)
+            start = stage.clock.now()
+            self.assertEqual(stage.attempt("click").refused, "stale_frame")
+            self.assertGreaterEqual(stage.clock.now() - start, 99)
         self.assertEqual(
             said,
             [
@@ -236,20 +226,19 @@ class Console(WatchCase):
             self.assertEqual(stage.stop.reason, "")
 
     def test_windows_waits_with_the_end_until_the_run_has_written_all_it_writes(self) -> None:
-        open_then: list[str] = []
-        close = agent.ReportFile.close
+        watched = FakeWin32._SetConsoleCtrlHandler
+        written: list[list[str]] = []
 
-        def closing(page: agent.ReportFile) -> None:
-            open_then.append("the console is watched" if worlds[0].on_close else "nobody waits")
-            close(page)
+        def noted(world: FakeWin32, handler: int | None, add: int) -> int:
+            opened = [
+                os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")
+            ]
+            written.append([path for path in opened if "/dumps/" in path])
+            return watched(world, handler, add)
 
-        worlds: list[Any] = []
-        with (
-            mock.patch.object(agent.ReportFile, "close", closing),
-            mock.patch("tests.fakes.FakeWin32.__init__", noted(worlds)),
-        ):
+        with mock.patch.object(FakeWin32, "_SetConsoleCtrlHandler", noted):
             self.assertEqual(whole_run(Faults(), Faults(), Faults()), [])
-        self.assertEqual(open_then, ["the console is watched"])
+        self.assertEqual(written, [[], []])
 
     def test_a_program_without_a_console_runs_all_the_same(self) -> None:
         stage = Stage()
