@@ -10,6 +10,7 @@ import sys
 import tempfile
 import traceback
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -143,7 +144,7 @@ class Blanking(EngineCase):
                 b"\xff\xff\xff"
             )  # a square that the typing made
             for shown, grey in ((1, blank), (2, False)):
-                windows.append(agent.replace(windows[0], handle=shown))
+                windows.append(replace(windows[0], handle=shown))
                 pixels = trial.look(2).frame.pixels
                 self.assertEqual(
                     pixels[bright : bright + 3], b"\x80\x80\x80" if grey else b"\xff\xff\xff"
