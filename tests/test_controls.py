@@ -664,12 +664,14 @@ class TheProcess(unittest.TestCase):
 
     @unittest.skipIf(os.name == "nt", "there is Windows, and the process goes on")
     def test_a_real_child_process_of_this_file_ends_at_once_where_there_is_no_windows(self) -> None:
-        source = agent.ControlsWorker(FakeWin32().api)
-        self.addCleanup(source.close)
-        problems: list[str] = []
-        while not source.problem:
-            problems = source.ask({"ask": "focused"}, 0, 1.0).problems
-        self.assertEqual(problems, ["The worker ends as soon as it starts."])
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", agent.__file__, "--controls-worker"],
+            stdin=subprocess.PIPE,
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertIn("There is no Windows desktop here", done.stderr)
 
     def test_nothing_of_it_is_loaded_at_the_start(self) -> None:
         told = subprocess.run(
