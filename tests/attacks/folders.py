@@ -107,29 +107,6 @@ def pipe_hangs(root: Path) -> bool:
     return main_of(*settings(root), "--runs")[0] == -1
 
 
-def resume_deletes_its_run(root: Path) -> bool:
-    """--resume of the older of two runs with keep_runs=1 deletes what it resumes."""
-    old = run_of(root, 1)
-    run_of(root, 2)
-    main_of(*settings(root, "--set", "keep_runs=1"), "--demo", "--max-steps", "1", "--resume", "1")
-    return not (old / "turns.jsonl").exists()
-
-
-def replay_deletes_its_run(root: Path) -> bool:
-    """--replay with keep_runs=1 deletes what it replays."""
-    click = {"element_name": "x", "position": [1, 1], "reasoning": ""}
-    intent = {"kind": "intent", "turn": 1, "tool": "click", "args": click, "time": 2}
-    result = {"kind": "result", "turn": 1, "result": "Clicked", "changed": True, "time": 3}
-    old = run_of(root, 1, intent, result)
-    main_of(
-        *settings(root, "--set", "keep_runs=1", "--set", "replay_patience=0"),
-        "--demo",
-        "--replay",
-        "1",
-    )
-    return not (old / "turns.jsonl").exists()
-
-
 def bomb_takes_seconds(root: Path) -> bool:
     """A small picture of slow filters is read to its end, however long that takes."""
     width, height = 8000, 100
@@ -220,8 +197,6 @@ ATTACKS: tuple[Callable[[Path], bool], ...] = (
     linked_report_overwrites,
     linked_log_is_written_on_resume,
     pipe_hangs,
-    resume_deletes_its_run,
-    replay_deletes_its_run,
     bomb_takes_seconds,
     deep_json_breaks,
     deep_journal_breaks,
