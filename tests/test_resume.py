@@ -350,7 +350,7 @@ class Housekeeping(CommandLineCase):
         self.assertEqual(self.left(), ["run_0001", "run_0003"])
 
     def test_a_run_that_is_repeated_is_not_deleted_though_it_is_old(self) -> None:
-        self.recorded("--max-steps", "3")
+        self.real_run("--max-steps", "3")
         self.age(self.run_folder() / "turns.jsonl")
         self.make(2, 3)
         for dry, left in ((["--dry-run"], 3), ([], 2)):
