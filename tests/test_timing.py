@@ -1,4 +1,4 @@
-"""What the suite measures with: limits that a busy machine keeps, and the table of what each module takes."""
+"""What the suite measures with: waiting for another thread, and the table of what each module takes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,10 @@ import io
 import unittest
 
 from tests import __main__ as suite
-from tests.timing import TRIES, comes_true, least
+from tests.timing import comes_true
 
 
-class Limits(unittest.TestCase):
-    def test_what_is_once_quick_enough_is_measured_no_more(self) -> None:
-        found = [0.5, 0.4, 0.1, 0.9]
-        self.assertEqual(least(lambda: found.pop(0), 0.2), 0.1)
-        self.assertEqual(found, [0.9])
-
-    def test_what_is_too_slow_each_time_stays_so(self) -> None:
-        found = [0.5] * (TRIES + 1)
-        self.assertEqual(least(lambda: found.pop(0), 0.2), 0.5)
-        self.assertEqual(len(found), 1)
-
+class Waiting(unittest.TestCase):
     def test_a_condition_is_looked_at_until_it_holds(self) -> None:
         found = [False, False, True]
         self.assertTrue(comes_true(lambda: found.pop(0)))
