@@ -85,3 +85,8 @@ def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
 def new_tool(name: str, args: type[Any], done: str = "") -> Any:
     """A row for agent.TOOLS: a tool of that name and those arguments, of which `done` tells the result."""
     return agent.TOOLS["click"]._replace(name=name, args=args, done=done)
+
+
+def hand_of(name: str, hand: Callable[[Any, Any], None]) -> Any:
+    """What mouse and keyboard do for a new tool, for a while."""
+    return mock.patch.dict(agent.HANDS, {name: hand})

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import unittest
-from dataclasses import replace
-from typing import Any
+from dataclasses import make_dataclass, replace
+from typing import Any, get_type_hints
+from unittest import mock
 
 import agent
 from agent import Rect
 from tests.attacks import gates, variants
 from tests.fakes import Foreground
+from tests.seams import hand_of, new_tool
 from tests.test_actuator import Stage
 
 SPOT = gates.SPOT
@@ -192,6 +194,49 @@ class Programs(unittest.TestCase):
         self.assertFalse(self.asked("%windir%\\system32\\calc.exe"))
         for typed in ("C:\\Temp\\calc.exe", "..\\calc", "/calc", "calc & evil", "nоtepad"):
             self.assertTrue(self.asked(typed), typed)
+
+
+def kind_of(tool: str, argument: str) -> Any:
+    """How an argument of a tool is annotated."""
+    return get_type_hints(agent.TOOLS[tool].args)[argument]
+
+
+# Arguments of a tool that nobody has yet, each by its annotation alone.
+FillArgs: Any = make_dataclass(
+    "FillArgs",
+    {
+        "caption": kind_of("click", "element_name"),
+        "spot": agent.Coordinate,
+        "words": kind_of("type_text", "text"),
+    }.items(),
+    frozen=True,
+)
+
+
+class NewTools(unittest.TestCase):
+    def test_their_arguments_are_guarded_whatever_they_are_called(self) -> None:
+        def fill(hands: Any, args: Any) -> None:
+            hands.click(args.spot)
+            hands.type_text(args.words)
+
+        stage = Stage(config={"text_chars_most": 9, "blocked_windows": "mail.exe"})
+        mail = Foreground("Mail", Rect(0, 900, 600, 180), "C:\\mail.exe", 0x30002, 4712)
+        stage.world.others = [mail]
+        row = mock.patch.dict(agent.TOOLS, {"fill": new_tool("fill", FillArgs, "Filled")})
+        with row, hand_of("fill", fill):
+            for kind, change in (
+                ("too_long", {"words": "x" * 10}),
+                ("not_allowed", {"words": "{{PIN}}"}),
+                ("not_allowed", {"caption": "Password"}),
+                ("forbidden_window", {"spot": agent.Coordinate(20, 900)}),
+                ("", {}),
+            ):
+                whole = {"caption": "Name", "spot": agent.Coordinate(300, 400), "words": "abc"}
+                args = FillArgs(**{**whole, **change})
+                call = agent.ToolCall("fill", {})
+                done = stage.actuator.perform(agent.Act("fill", args, call), stage.look())
+                self.assertEqual((done.refused, bool(stage.world.events)), (kind, not kind))
+        self.assertEqual(stage.world.typed, "abc")
 
 
 class Facts(unittest.TestCase):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import tempfile
 import unittest
+from pathlib import Path
+from unittest import mock
 
 from tests import __main__ as suite
 from tests.timing import comes_true
@@ -34,6 +38,29 @@ class Times(unittest.TestCase):
                 ["4", "12.0", "3.5", "all"],
             ],
         )
+
+
+class Silence(unittest.TestCase):
+    def test_a_module_that_prints_something_of_its_own_has_failed(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, test in (
+                ("says_nothing", "pass"),
+                ("says_a_word", "print('a word')"),
+                ("has_a_child_that_does", "import os; os.system('echo its word')"),
+            ):
+                lines = f"import unittest\nclass T(unittest.TestCase):\n def test(self): {test}\n"
+                (Path(folder) / f"{name}.py").write_text(lines)
+            names = ["says_nothing", "says_a_word", "has_a_child_that_does"]
+            printed = io.StringIO()
+            with (
+                mock.patch.dict(os.environ, {"PYTHONPATH": folder}),
+                contextlib.redirect_stdout(printed),
+            ):
+                self.assertEqual(suite.run_all(names, times=False), 1)
+        last = printed.getvalue().splitlines()[-1]
+        self.assertEqual(set(last[8:-1].split(", ")), {*names[1:]})
+        for words in ("a word", "its word"):
+            self.assertIn(f"It prints something of its own:\n{words}\n", printed.getvalue())
 
 
 if __name__ == "__main__":
