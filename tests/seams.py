@@ -87,6 +87,13 @@ def new_tool(name: str, args: type[Any], done: str = "") -> Any:
     return agent.TOOLS["click"]._replace(name=name, args=args, done=done)
 
 
-def hand_of(name: str, hand: Callable[[Any, Any], None]) -> Any:
-    """What mouse and keyboard do for a new tool, for a while."""
-    return mock.patch.dict(agent.HANDS, {name: hand})
+@contextlib.contextmanager
+def tool_for_a_while(
+    name: str, args: type[Any], hand: Callable[[Any, Any], None]
+) -> Iterator[None]:
+    """A new tool by the two rows that it takes: what it is, and what mouse and keyboard do."""
+    agent.TOOLS[name], agent.HANDS[name] = new_tool(name, args, "Done"), hand
+    try:
+        yield
+    finally:
+        del agent.TOOLS[name], agent.HANDS[name]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import unittest
 from dataclasses import make_dataclass, replace
 from typing import Any, get_type_hints
-from unittest import mock
 
 import agent
 from agent import Rect
 from tests.attacks import gates, variants
 from tests.fakes import Foreground
-from tests.seams import hand_of, new_tool
+from tests.seams import tool_for_a_while
 from tests.test_actuator import Stage
 
 SPOT = gates.SPOT
@@ -222,8 +221,7 @@ class NewTools(unittest.TestCase):
         stage = Stage(config={"text_chars_most": 9, "blocked_windows": "mail.exe"})
         mail = Foreground("Mail", Rect(0, 900, 600, 180), "C:\\mail.exe", 0x30002, 4712)
         stage.world.others = [mail]
-        row = mock.patch.dict(agent.TOOLS, {"fill": new_tool("fill", FillArgs, "Filled")})
-        with row, hand_of("fill", fill):
+        with tool_for_a_while("fill", FillArgs, fill):
             for kind, change in (
                 ("too_long", {"words": "x" * 10}),
                 ("not_allowed", {"words": "{{PIN}}"}),

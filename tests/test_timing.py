@@ -40,6 +40,14 @@ class Times(unittest.TestCase):
         )
 
 
+class Gate(unittest.TestCase):
+    def test_every_module_that_it_names_is_there(self) -> None:
+        text = (suite.ROOT / ".ci" / "run").read_text(encoding="utf-8")
+        named = text.partition('meet="')[2].partition('"')[0].split()
+        self.assertGreater(len(named), 20)
+        self.assertEqual({f"tests.test_{name}" for name in named} - {*suite.modules()}, set())
+
+
 class Silence(unittest.TestCase):
     def test_a_module_that_prints_something_of_its_own_has_failed(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
