@@ -146,7 +146,7 @@ class Chance(unittest.TestCase):
             ("print(number)", "pass"),
             ("number >= LEAST", "(number < LEAST)"),
             ("number > 9", "(number <= 9)"),
-            ("9", "10"),
+            ("9", "36"),
         }
         self.assertEqual(parts, wanted)
 
