@@ -66,8 +66,7 @@ class Faults(unittest.TestCase):
         lines = [bench.measure(item) for item in items]
         result = figures.bench_result({}, lines)
         assert result.x and result.y
-        key = agent.CalibrationKey("", "", "", "")
-        correction = agent.Calibration(key, "", "", result.x, result.y).correction
+        correction = agent.Correction(result.x, result.y).certain()
         missed = corrected = 0
         for item, line in zip(items, lines, strict=True):
             meant = correction.place(agent.Coordinate(int(line.x), int(line.y)))

@@ -15,8 +15,7 @@ from agent import (
     PROFILES,
     TOKENS_SHARE,
     AxisFit,
-    Calibration,
-    CalibrationKey,
+    Correction,
     JsonDict,
     JsonObject,
     fit_axis,
@@ -427,18 +426,12 @@ def _advice_on_grid(result: BenchResult) -> Iterator[Advice]:
     """Whether the places have to be corrected, and can be."""
     if not result.x or not result.y:
         return
-    measured = Calibration(
-        key=CalibrationKey("", "this model", "", ""),
-        build="",
-        measured="",
-        x=result.x,
-        y=result.y,
-    )
+    measured = Correction(result.x, result.y)
     if measured.beyond:
-        yield Advice(f"Runs with it are refused, since {measured.cause}.")
-    elif measured.correction != NO_CORRECTION:
+        yield Advice(f"Runs with it are refused: its places lie too far off ({measured}).")
+    elif measured.certain() != NO_CORRECTION:
         yield Advice(
-            f"Its places lie beside the grid ({measured.figures}); runs correct that.",
+            f"Its places lie beside the grid ({measured}); runs correct that.",
             {"calibration": True},
         )
 

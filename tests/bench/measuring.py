@@ -6,9 +6,8 @@ import argparse
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -21,11 +20,11 @@ from agent import (
     Actuator,
     AgentMemory,
     AgentState,
-    Calibration,
     CalibrationKey,
     Clock,
     Config,
     ConfigError,
+    Correction,
     DemoDesktop,
     DemoState,
     DemoTask,
@@ -42,7 +41,8 @@ from agent import (
     Secrets,
     Stop,
     Terminal,
-    at_own_size,
+    Win32Error,
+    at_size_of,
     calibration_key,
     choose_model,
     chosen_grammar,
@@ -52,6 +52,7 @@ from agent import (
     grammar_for,
     keep_calibration,
     make_engine,
+    open_desktop,
     read_config,
     run_agent,
     screen_size,
@@ -299,14 +300,8 @@ def keep_lines(
     """Keeps where the places lie beside the grid as a calibration, if that was found out."""
     if not result.x or not result.y:
         return
-    measured = Calibration(
-        key=key,
-        build=build,
-        measured=f"{datetime.now():%Y-%m-%d}",
-        x=result.x,
-        y=result.y,
-    )
-    keep_calibration(Path(config.dump_dir), measured, tell.say)
+    measured = Correction(result.x, result.y)
+    keep_calibration(Path(config.dump_dir), key, build, measured, tell.say)
 
 
 class Telling(NamedTuple):
@@ -355,7 +350,8 @@ def measure(
         if options.demo:
             config = with_demo_model(config, options.profile, undo)
         key = os.environ.get("LMSTUDIO_API_KEY", "")
-        config = at_own_size(options, config, clock)
+        with suppress(Win32Error, ConfigError):
+            config = at_size_of(open_desktop(options, clock), config)
         server = ModelServer(config, clock, stop, key, terminal.say)
         server.choose = choose_model
         configs: dict[str, Config] = {}
