@@ -129,3 +129,15 @@ def chunk(name: bytes, data: bytes) -> bytes:
 def new_tool(name: str, args: type[Any], done: str = "") -> Any:
     """A row for agent.TOOLS: a tool of that name and those arguments, of which `done` tells the result."""
     return agent.TOOLS["click"]._replace(name=name, args=args, done=done)
+
+
+@contextlib.contextmanager
+def tool_for_a_while(
+    name: str, args: type[Any], hand: Callable[[Any, Any], None]
+) -> Iterator[None]:
+    """A new tool by the two rows that it takes: what it is, and what mouse and keyboard do."""
+    agent.TOOLS[name], agent.HANDS[name] = new_tool(name, args, "Done"), hand
+    try:
+        yield
+    finally:
+        del agent.TOOLS[name], agent.HANDS[name]

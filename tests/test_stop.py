@@ -267,6 +267,26 @@ class AtOnce(unittest.TestCase):
         thread.join(60)
         self.assertEqual((len(stopped), thread.is_alive()), (1, False))
 
+    def test_after_a_stop_during_a_long_drag_nothing_comes_but_the_letting_go(self) -> None:
+        stage = Stage(config={"drag_step_ms": 1000})
+        stage.actuator = agent.Actuator(
+            stage.desktop, stage.config, agent.SystemClock(stage.stop), stage.stop
+        )
+        events: list[tuple[str, bool]] = []
+        stage.world.on_event = lambda event: events.append((event.kind, bool(stage.stop.reason)))
+
+        def stop_soon() -> None:
+            until(lambda: ("button", False) in events)
+            stage.stop.set("now")
+
+        thread = threading.Thread(target=stop_soon)
+        thread.start()
+        with self.assertRaises(agent.Stopped):
+            stage.do("drag")
+        thread.join()
+        self.assertEqual([kind for kind, stopped in events if stopped], ["button"])
+        stage.world.verify()
+
     def test_a_stop_while_the_program_waits_ends_it(self) -> None:
         stop = agent.Stop()
         clock = agent.SystemClock(stop)
