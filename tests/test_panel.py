@@ -410,10 +410,13 @@ class Stalled(PanelTest):
                 tick.wait(0.001)
 
     def test_of_too_many_the_oldest_goes(self) -> None:
-        stalled = self.stalled(64 + 20)
-        self.assertEqual(self.news()["phase"], "starting")
-        for connection in stalled[:20]:
-            self.assertEqual(connection.recv(100), b"")
+        now = time.monotonic()
+        with mock.patch.object(time, "monotonic", lambda: now):  # none of them is late
+            stalled = self.stalled(64 + 20)
+            self.assertEqual(self.news()["phase"], "starting")
+            for connection in stalled[:20]:
+                connection.settimeout(20)
+                self.assertEqual(connection.recv(100), b"")
 
     def test_the_body_is_not_waited_for_when_the_head_is_refused(self) -> None:
         line = self.head("POST /control HTTP/1.1", Authorization=None, Content_Length="17")
@@ -464,7 +467,7 @@ class News(PanelTest):
         self.assertEqual((self.turns(third), third["version"]), ([], second["version"]))
         self.assertEqual(self.turns(self.news()), [-1, 1, 2, 3])
 
-    def test_a_page_that_waits_hears_of_a_change_at_once(self) -> None:
+    def test_a_page_that_waits_hears_of_a_change(self) -> None:
         version = self.news()["version"]
         answers = queue.Queue[Json]()
         page = threading.Thread(target=lambda: answers.put(self.news(version)))
@@ -647,7 +650,7 @@ class Annotated(PanelTest):
 
     def test_where_nobody_asks_for_the_state_nothing_is_waited_for(self) -> None:
         self.news()
-        self.assertEqual(self.panel.wait_annotated(3, 1e9), b"")
+        self.assertEqual(self.panel.wait_annotated(3, 60), b"")
 
     def test_a_page_that_is_slow_is_waited_for_no_longer_than_was_said(self) -> None:
         self.patience_s = 0
@@ -792,7 +795,7 @@ class Wired(CommandLineCase):
         self.assertEqual((code, out.count(person.url)), (0, 1))
         items = {item["turn"]: item for news in person.told for item in news["items"]}
         self.assertEqual(list(items), [-1, 1, 2, 3, 4, 5, 6])
-        self.assertEqual(items[-1]["task"], agent.DEMO_TASKS[0].text)
+        self.assertEqual(items[-1]["task"], 'Open Notes, write "Hello from agent.py" and save it.')
         self.assertEqual((items[-1]["outcome"], person.told[-1]["phase"]), ("completed",) * 2)
         key = person.url.partition("#")[2]
         for file in self.run_folder().rglob("*"):
