@@ -19954,7 +19954,7 @@ PAGE = r"""<!doctype html>
         setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
         byId("say").hidden = Boolean(run.outcome);
         showStatus();
-        show();
+        showStage();
       }
 
       // What the person should hear; what they did here needs no explaining.
