@@ -22828,7 +22828,8 @@ class DemoState:
         """The state after characters at the caret, or a backspace; both need the focus."""
         if not self.opened or not self.focus or self.menu:
             return self
-        return replace(self, text=self.text[:-1] if text == "\b" else self.text + text)
+        written = self.text[:-1] if text == "\b" else self.text + text
+        return replace(self, text=written)
 
 
 @lru_cache(maxsize=8)  # 30 MB at most; to draw one takes some 11 ms
@@ -22839,10 +22840,13 @@ def demo_picture(state: DemoState) -> bytes:
         red = 28 + y // 8
         green = 44 + y // 6
         blue = 110 + y // 7
-        canvas.run(0, y, canvas.width, red << 16 | green << 8 | blue)
-    canvas.fill(Rect(0, 672, 1280, 48), DEMO_PANE, 0, 0.9)
+        sky = red << 16 | green << 8 | blue
+        canvas.run(0, y, canvas.width, sky)
+    taskbar = Rect(0, 672, 1280, 48)
+    canvas.fill(taskbar, DEMO_PANE, 0, 0.9)
     canvas.text(1136, 688, "demo desktop", DEMO_GREY)
-    canvas.fill(Rect(18, 685, 23, 23), DEMO_SIGNS["Start button"], 6)
+    square = Rect(18, 685, 23, 23)
+    canvas.fill(square, DEMO_SIGNS["Start button"], 6)
     _draw_icon(canvas, 52, 40, DEMO_SIGNS["Notes icon"])
     canvas.text(47, 102, "Notes", DEMO_LIGHT)
     if state.opened:
@@ -22857,13 +22861,19 @@ def demo_picture(state: DemoState) -> bytes:
 @lru_cache(maxsize=16)  # while the screen settles, the same look is taken again and again
 def demo_look(state: DemoState, area: Rect, width: int, height: int) -> bytes:
     """A part of a state's picture at width*height, as BGRX, without the pointer."""
-    picture = demo_picture(state)
-    return scale_bgrx(picture, DEMO_SCREEN.width, area, width, height)
+    return scale_bgrx(
+        demo_picture(state),
+        DEMO_SCREEN.width,
+        area,
+        width,
+        height,
+    )
 
 
 def _draw_icon(canvas: Canvas, left: int, top: int, colour: int) -> None:
     """A sheet with three lines of writing."""
-    canvas.fill(Rect(left, top, 44, 50), colour, 7)
+    sheet = Rect(left, top, 44, 50)
+    canvas.fill(sheet, colour, 7)
     for down, length in ((14, 26), (23, 26), (32, 17)):
         line = Rect(left + 9, top + down, length, 4)
         canvas.fill(line, DEMO_BROWN)
@@ -22875,7 +22885,8 @@ def _draw_window(canvas: Canvas, state: DemoState) -> None:
     canvas.text(350, 110, state.title, DEMO_GREY)
     rim = DEMO_SIGNS["caret"] if state.focus else DEMO_LINE
     canvas.fill(DEMO_PLACES["text area"].rect, rim, 6)
-    canvas.fill(Rect(352, 154, 656, 360), DEMO_SIGNS["text area"], 5)
+    paper = Rect(352, 154, 656, 360)
+    canvas.fill(paper, DEMO_SIGNS["text area"], 5)
     lines: list[str] = []
     # A long text shows its end alone, so that drawing it takes no longer than any other.
     for line in state.text[-2000:].split("\n"):
@@ -22889,7 +22900,8 @@ def _draw_window(canvas: Canvas, state: DemoState) -> None:
         canvas.fill(caret, DEMO_SIGNS["caret"])
     status = f"{len(state.text)} characters"
     if state.clean:
-        canvas.fill(Rect(350, 545, 14, 14), DEMO_SIGNS["saved mark"], 7)
+        mark = Rect(350, 545, 14, 14)
+        canvas.fill(mark, DEMO_SIGNS["saved mark"], 7)
         canvas.text(374, 545, f"Saved {status}", DEMO_GREY)
     else:
         canvas.text(350, 545, status, DEMO_GREY)
@@ -22947,7 +22959,10 @@ class DemoDesktop:
         return self._windows()[0]
 
     def window_at(self, point: Point) -> Window | None:
-        return next((window for window in self._windows() if window.rect.contains(point)), None)
+        for window in self._windows():
+            if window.rect.contains(point):
+                return window
+        return None
 
     def windows(self) -> list[Window]:
         return [window for window in self._windows() if window.handle == DEMO_NOTES]
@@ -22969,7 +22984,12 @@ class DemoDesktop:
     def focused_control(self) -> Control | None:
         return self.state.known_controls().focused_control()
 
-    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
+    def controls(
+        self,
+        window: Window,
+        most: int,
+        deadline_s: float,
+    ) -> list[Control]:
         return self.state.known_controls().controls(window, most, deadline_s)
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
@@ -23018,26 +23038,33 @@ class DemoDesktop:
         self._clicked = (target, now)
         if target not in ("Start button", "menu"):
             self.state = self.state.after("escape")
-        if target == last and (now - then) * 1000 <= self.double_click_ms():
+        soon = (now - then) * 1000 <= self.double_click_ms()
+        if target == last and target.endswith(" icon") and soon:
             target = f"{target} twice"
         self.state = self.state.after(target)
 
     def _hold(self, kind: str, name: str, down: bool) -> None:
         """Notes that a key or a button went down or up."""
         self.acts.append(f"{kind} {name} {'down' if down else 'up'}")
-        hold = self.held.add if down else self.held.discard
-        hold(name)
+        if down:
+            self.held.add(name)
+        else:
+            self.held.discard(name)
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
         self.acts.append(f"wheel {units}{' horizontal' if horizontal else ''}")
 
     def key(self, name: str, down: bool) -> None:
         """A key acts when it goes down, with what else is held; it writes without."""
-        chord = "+".join([*sorted(self.held - {name}), name])
         self._hold("key", name, down)
-        if down:
-            written = DEMO_WRITES.get(chord, chord if len(chord) == 1 else "")
-            self.state = self.state.after(chord).typed(written)
+        if not down:
+            return
+        others = sorted(self.held - {name, "shift"})
+        chord = "+".join([*others, name])
+        written = DEMO_WRITES.get(chord, chord if len(chord) == 1 else "")
+        if "shift" in self.held:
+            written = written.upper()
+        self.state = self.state.after(chord).typed(written)
 
     def text(self, text: str) -> None:
         self.acts.append(f"text {text}")
@@ -23156,12 +23183,12 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
     step, tool = _demo_step(offers, sights, text)
     quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
     note = quoted[1] if quoted else "Hello"
-    why = f"{step.why.format(note)}."
+    why = step.why.format(note)
     if not tool:
-        return {"role": "assistant", "content": why}
+        return {"role": "assistant", "content": f"{why}."}
     known = _demo_values(step, sights, text) | {"text": note}
     arguments = {name: known.get(name, why) for name in offers[tool]}
-    words = f"SCREEN_SHOWS: {why}\nNEXT_STEP: {tool} {step.target}"
+    words = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {step.target}"
     if "tools" in request:
         function = {"name": tool, "arguments": json.dumps(arguments)}
         number = len(request["messages"])
@@ -23171,7 +23198,7 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
         words = json.dumps({"observation": why, "actions": [{"name": tool, **arguments}]})
     elif offers is DEMO_ACTS[DEMO_NATIVE]:
         said = json.dumps({"action": tool, **arguments})
-        words = f"Action: {why}\n{call_in_text('computer_use', said)}"
+        words = f"Action: {why}.\n{call_in_text('computer_use', said)}"
     else:
         words += "\n" + call_in_text(tool, json.dumps(arguments))
     return {"role": "assistant", "content": words}
@@ -24096,7 +24123,7 @@ def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
         task = " ".join([str(options.task), *rest])
         raise ConfigError(f'The task has to stand in quotes: python agent.py "{task[:200]}"')
     word = "help" if options.task in ("/?", "?") else str(options.task).strip().lower()
-    if f"--{word}" in names and not options.demo:  # whose tasks have names
+    if f"--{word}" in names:
         raise ConfigError(f"{options.task!r} is no task; did you mean --{word}?")
     if options.task is not None and not options.task.strip():
         raise ConfigError(f"The task is empty; say what to do, as in {TASK_EXAMPLE}.")

@@ -51,7 +51,8 @@ MODULES = {
     "Panel server": "test_panel",
     "Panel": "test_panel test_panel_pictures test_records",
     "Check": "test_check test_calibration",
-    "Demo": "test_demo test_demo_tasks",
+    "Demo desktop": "test_demo test_known_controls",
+    "Demo model": "test_demo test_demo_ways test_adding",
     "Terminal": "test_terminal test_secrets test_main",
     "Options": "test_main test_main_words test_config",
 }

@@ -21,11 +21,24 @@ class TheDemo(CommandLineCase):
                 self.assertEqual(code, 0, out)
                 self.assertIn("completed: ", out)
 
+    def test_completes_from_small_pictures(self) -> None:
+        small = ("--set", "screen_capture_w=512", "--set", "screen_capture_h=288")
+        for profile in sample(tuple(agent.PROFILES), ("native", "pointer")):
+            with self.subTest(profile):
+                code, out, _ = self.main("--demo", "--profile", profile, *small)
+                self.assertEqual(code, 0, out)
+                self.assertIn("completed: ", out)
+
+    def test_a_grammar_that_its_model_does_not_speak_is_refused(self) -> None:
+        code, _, err = self.main("--demo", "--profile", "native", "--grammar", "ui-tars-1.5")
+        self.assertEqual((code, err.count("\n")), (2, 1), err)
+        self.assertIn("does not speak ui-tars-1.5; leave out --grammar.", err)
+
     def test_ends_a_dry_run_by_itself_once_nothing_more_can_be_seen(self) -> None:
         for profile in agent.PROFILES:
             with self.subTest(profile):
                 code, out, _ = self.main(
-                    "--demo", "settings", "--profile", profile, "--dry-run", "--max-steps", "6"
+                    "--demo", "--profile", profile, "--dry-run", "--max-steps", "6"
                 )
                 self.assertEqual(code, 0, out)
                 self.assertRegex(out, r"Dry run: would (double click|click|move) ")

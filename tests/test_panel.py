@@ -829,7 +829,7 @@ class Wired(CommandLineCase):
         self.assertEqual([item["turn"] for item in seen[0]["items"]], [-1, 1, 2, 3, 4])
         self.assertEqual(
             (seen[0]["phase"], seen[0]["items"][0]["task"]),
-            ("doing type_text", agent.DEMO_TASKS[0].text),
+            ("doing type_text", 'Open Notes, write "Hello from agent.py" and save it.'),
         )
         self.assertEqual(panel._state.turn, 6)
         token = panel.url.partition("#")[2]

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent import (
-    DEMO_TASKS,
     GRAMMARS,
     PROFILES,
     Actuator,
@@ -26,9 +25,6 @@ from agent import (
     Clock,
     Config,
     ConfigError,
-    DemoDesktop,
-    DemoState,
-    DemoTask,
     Engine,
     ExecutionLogger,
     Item,
@@ -47,8 +43,6 @@ from agent import (
     choose_model,
     chosen_grammar,
     cut,
-    demo_state,
-    demo_task_called,
     grammar_for,
     keep_calibration,
     make_engine,
@@ -57,6 +51,7 @@ from agent import (
     screen_size,
     with_demo_model,
 )
+from tests import drawn
 from tests.bench.asking import (
     BENCH_QUICK,
     BENCH_SECONDS,
@@ -225,8 +220,8 @@ class BenchPlayer:
 
     def __call__(self, item: BenchItem) -> BenchLine:
         """One task; raises Stopped, and ModelError if the server is gone."""
-        task = demo_task_called(item.expected) or DEMO_TASKS[0]
-        desktop = DemoDesktop(self.clock, demo_state(task.name))
+        task = drawn.TASKS[item.expected]
+        desktop = drawn.DrawnDesktop(self.clock, task.begin)
         config = self._config(item.kind)
         with closing(ExecutionLogger(config.dump_dir)) as logger:
             engine = self._engine(config, item.kind, desktop, logger)
@@ -237,7 +232,7 @@ class BenchPlayer:
             outcome = run_agent(engine, state)
         return replace(
             _line_for(item),
-            right=demo_done(task, desktop.state),
+            right=task.is_done(desktop.state),
             claimed=outcome.kind == "completed",
             turns=state.turn,
             wasted=max(0, state.turn - sum(changes)),
@@ -259,7 +254,7 @@ class BenchPlayer:
         )
 
     def _engine(
-        self, config: Config, profile: str, desktop: DemoDesktop, logger: ExecutionLogger
+        self, config: Config, profile: str, desktop: drawn.DrawnDesktop, logger: ExecutionLogger
     ) -> Engine:
         """The parts of a run, without anybody who looks on."""
         notice = partial(logger.log, level=2)
@@ -332,15 +327,6 @@ def telling_on(terminal: Terminal) -> Telling:
     return Telling(tell, progress)
 
 
-def demo_done(task: DemoTask, state: DemoState) -> bool:
-    """Whether a task is done, by what the desktop knows and not by its picture."""
-    if task.name == "settings":
-        return state.night_light and not state.program
-    if task.name == "contacts":
-        return state.called == "Zoe"
-    return state.clean and state.saved_text == "Hello from agent.py"
-
-
 def measure(
     options: argparse.Namespace,
     words: Sequence[str],
@@ -353,7 +339,7 @@ def measure(
     with ExitStack() as undo:
         terminal = Terminal(clock, 1, str, undo)
         if options.demo:
-            config = with_demo_model(config, options.profile, undo)
+            config = with_demo_model(config, undo)
         key = os.environ.get("LMSTUDIO_API_KEY", "")
         config = at_own_size(options, config, clock)
         server = ModelServer(config, clock, stop, key, terminal.say)

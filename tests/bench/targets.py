@@ -9,11 +9,6 @@ from itertools import product
 from typing import NamedTuple
 
 from agent import (
-    DEMO_CONTACTS,
-    DEMO_LIGHT,
-    DEMO_ROWS_SHOWN,
-    DEMO_SCREEN,
-    DEMO_TASKS,
     FONT_ROWS,
     GRID,
     GRID_RULES,
@@ -22,11 +17,14 @@ from agent import (
     PngEncoder,
     Point,
     Rect,
+    Stop,
+    SystemClock,
     _text_width,
-    demo_picture,
     scale_bgrx,
     verifier_text,
 )
+from tests import drawn
+from tests.drawn import DrawnDesktop, DrawnState
 
 BENCH_PROMPT = f"""You see a picture of a computer's screen and do with one tool call what you are \
 asked for. {GRID_RULES}"""
@@ -326,7 +324,7 @@ def cost_items() -> list[BenchItem]:
 def task_items(profiles: Iterable[str], runs: int = 1) -> list[BenchItem]:
     """The demo's tasks, each so many times with the whole loop of each of these profiles."""
     items: list[BenchItem] = []
-    for profile, task, run in product(profiles, DEMO_TASKS, range(1, runs + 1)):
+    for profile, task, run in product(profiles, drawn.TASKS.values(), range(1, runs + 1)):
         item = BenchItem(
             part="tasks",
             name=f"tasks {profile} {task.name} {run}",
@@ -373,13 +371,13 @@ def _saved_pair(dice: random.Random) -> JudgedPair:
     word = dice.choice(BENCH_WORDS)
     text = f"{word} {dice.randrange(10, 99)}"
     written = DemoState(opened=True, text=text)
-    saved = replace(written, saved_text=text, clean=True)
+    saved = replace(written, saved_text=text)
     return JudgedPair(saved, written, f'Notes holds the text "{text}" and is saved')
 
 
 def _settings_pair(dice: random.Random) -> JudgedPair:
     """A setting that was kept, or a dialog that is still open, ticked or not."""
-    before = DemoState(more_programs=True)
+    before = DrawnState()
     kept = replace(before, night_light=True, ticked=True, settings_kept=True)
     ticked = dice.random() < 0.5
     waiting = replace(before, program="Settings", ticked=ticked)
@@ -388,8 +386,9 @@ def _settings_pair(dice: random.Random) -> JudgedPair:
 
 def _call_pair(dice: random.Random) -> JudgedPair:
     """A contact who is called, or only picked."""
-    name = dice.choice(DEMO_CONTACTS[:DEMO_ROWS_SHOWN])
-    picked = DemoState(more_programs=True, program="Contacts", picked=name)
+    before = DrawnState(program="Contacts")
+    name = dice.choice(before.contacts_shown)
+    picked = replace(before, picked=name)
     called = replace(picked, called=name)
     return JudgedPair(called, picked, f"Contacts is calling {name}")
 
@@ -408,13 +407,8 @@ def bench_picture(scene: BenchScene, whole: Rect) -> bytes:
 
 def _demo_pixels(state: DemoState, whole: Rect) -> bytes:
     """The demo desktop in that size."""
-    return scale_bgrx(
-        demo_picture(state),
-        DEMO_SCREEN.width,
-        DEMO_SCREEN,
-        whole.width,
-        whole.height,
-    )
+    desktop = DrawnDesktop(SystemClock(Stop()), state)
+    return desktop.glance(desktop.screen(), whole.width, whole.height)
 
 
 def _scene_pixels(scene: BenchScene, whole: Rect) -> bytes:
@@ -440,7 +434,7 @@ def _draw_worded(canvas: Canvas, thing: BenchThing, theme: BenchTheme) -> None:
     ink = theme.ink
     if thing.kind == "button":
         colour = theme.accent
-        ink = DEMO_LIGHT
+        ink = drawn.LIGHT
     place = thing.place
     canvas.fill(place, colour, min(6, place.height // 4))
     scale = 2 if place.height >= 20 else 1
