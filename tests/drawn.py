@@ -129,7 +129,7 @@ TASKS = {
     for task in (
         Task(
             "note",
-            agent.DEMO_TASK,
+            'Open Notes, write "Hello from agent.py" and save it.',
             DemoState(),
             lambda state: state.saved_text == state.text == "Hello from agent.py",
         ),

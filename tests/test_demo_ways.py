@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unittest
 from pathlib import Path
-from unittest import mock
 
 import agent
 from tests.samples import sample
+from tests.seams import desktop_of_main
 from tests.test_main import CommandLineCase
 
 
@@ -63,17 +63,16 @@ class WrongUse(CommandLineCase):
             self.assertTrue(err.endswith(f"; use it as in {wanted}.\n"), err)
 
 
-class Findings(unittest.TestCase):
+class Findings(CommandLineCase):
     def test_what_a_server_does_not_tell_of_its_model_is_said_in_words(self) -> None:
-        server = mock.Mock(where="here")
-        server.discover.return_value = agent.ModelInfo("x", vision=True, note="Using the model x.")
-        server.complete.side_effect = agent.ModelError("gone")
-        found = agent.check_model(agent.Config(), agent.PROFILES["planner"], server)
-        texts = {finding.what: finding.text for finding in found}
-        self.assertEqual(
-            (texts["model"], texts["context"]),
-            ("x, sees pictures; Using the model x.", "the server does not tell how many tokens"),
-        )
+        server = agent.DemoModel()
+        self.addCleanup(server.close)
+        answers = server.respond
+        bare = {"data": [{"id": "x-vl"}]}
+        server.respond = lambda path, body: answers(path, body) if body else (200, bare)
+        with desktop_of_main(agent.DemoDesktop):
+            _, out, _ = self.main("--check", "--endpoint", server.endpoint)
+        self.assertIn("the server does not tell how many tokens", out)
 
 
 class TheEnd(unittest.TestCase):
@@ -81,8 +80,8 @@ class TheEnd(unittest.TestCase):
         book = agent.Book("run_0001")
         panel = agent.Panel(agent.Config(), agent.Stop(), book, Path("run_0001"))
         self.addCleanup(panel.close)
-        panel.take(agent.Phase("verifier is thinking"))
-        panel.take(agent.EndRecord(1, outcome="completed"))
+        end, _ = agent.from_json({"kind": "end", "turn": 1, "outcome": "completed"})
+        panel.take(end)
         self.assertEqual(panel._state.phase, "completed")
 
 

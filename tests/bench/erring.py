@@ -213,11 +213,12 @@ class ErringModel:
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         self.requests.append(request)
+        judges = agent.PROFILES["planner"].roles
         prompt = request["messages"][0]["content"]
-        if prompt == agent.EXAMINER_PROMPT:
+        if prompt == judges["examiner"].prompt:
             lines = [f"{number}. {check}" for number, check in enumerate(self.checks(), 1)]
             return words("\n".join(lines))
-        if prompt.startswith(agent.VERIFIER_PROMPT[:60]):
+        if prompt == judges["verifier"].prompt:
             return words(self.verdict(request))
         return self.act(request)
 

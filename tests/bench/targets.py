@@ -9,9 +9,6 @@ from itertools import product
 from typing import NamedTuple
 
 from agent import (
-    FONT_ROWS,
-    GRID,
-    GRID_RULES,
     Canvas,
     DemoState,
     PngEncoder,
@@ -19,17 +16,22 @@ from agent import (
     Rect,
     Stop,
     SystemClock,
-    _text_width,
     scale_bgrx,
     verifier_text,
 )
 from tests import drawn
 from tests.drawn import DrawnDesktop, DrawnState
 
-BENCH_PROMPT = f"""You see a picture of a computer's screen and do with one tool call what you are \
-asked for. {GRID_RULES}"""
+BENCH_PROMPT = """You see a picture of a computer's screen and do with one tool call what you are \
+asked for. Positions are [x, y] on a grid over the screenshot: [0, 0] top left, [1000, 0] \
+top right, [1000, 1000] bottom right. Aim at an element's centre."""
 READING_PROMPT = "You read texts in pictures. Answer with the text alone, exactly as it stands."
 READING_QUESTION = "What does the black text say?"
+
+
+def text_width(words: str, scale: int) -> int:
+    """How wide a drawn text is, in pixels."""
+    return Canvas(1, 1).text(0, 0, words, 0, scale)
 
 
 def pointing_text(kind: str, words: str, which: str) -> str:
@@ -37,6 +39,7 @@ def pointing_text(kind: str, words: str, which: str) -> str:
     return f'Click the {which}{kind} "{words}".'
 
 
+LETTER_ROWS = 9  # of the drawn letters, before they are enlarged
 BENCH_SIZES = (8, 12, 16, 24, 32, 48, 64)  # pixels of the shorter side
 BENCH_CELL = Rect(0, 0, 190, 100)  # what a thing and its words have at most
 BENCH_THINGS = 6  # in a picture
@@ -170,8 +173,8 @@ def grid_place(rect: Rect, whole: Rect) -> Middle:
     """The centre of a rectangle on the grid, as `to_point` places it."""
     middle = centre_of(rect)
     return Middle(
-        x=middle.x * GRID / (whole.width - 1),
-        y=middle.y * GRID / (whole.height - 1),
+        x=middle.x * 1000 / (whole.width - 1),
+        y=middle.y * 1000 / (whole.height - 1),
     )
 
 
@@ -238,7 +241,7 @@ def _cells_of(dice: random.Random, whole: Rect) -> list[Rect]:
 
 def _place_in(dice: random.Random, cell: Rect, kind: str, size: int, words: str) -> Rect:
     """Where in its cell a thing stands; beside or on it there is room for its words."""
-    room_for_words = _text_width(words, 2) + 8
+    room_for_words = text_width(words, 2) + 8
     width = size
     if kind == "button":
         width = max(size, room_for_words + 4)
@@ -438,7 +441,7 @@ def _draw_worded(canvas: Canvas, thing: BenchThing, theme: BenchTheme) -> None:
     place = thing.place
     canvas.fill(place, colour, min(6, place.height // 4))
     scale = 2 if place.height >= 20 else 1
-    half = FONT_ROWS * scale // 2
+    half = LETTER_ROWS * scale // 2
     middle = place.top + place.height // 2
     canvas.text(place.left + 6, middle - half, thing.words, ink, scale)
 
@@ -458,13 +461,13 @@ def _draw_small(canvas: Canvas, thing: BenchThing, theme: BenchTheme) -> None:
     )
     canvas.fill(inside, theme.pane)
     middle = place.top + place.height // 2
-    canvas.text(place.right + 6, middle - FONT_ROWS, thing.words, theme.ink)
+    canvas.text(place.right + 6, middle - LETTER_ROWS, thing.words, theme.ink)
 
 
 def _draw_reading(canvas: Canvas, text: BenchText) -> None:
     """Black letters on white, made smaller from larger ones."""
-    rows = FONT_ROWS * READING_SCALE
-    columns = _text_width(text.words, READING_SCALE)
+    rows = LETTER_ROWS * READING_SCALE
+    columns = text_width(text.words, READING_SCALE)
     whole = Rect(0, 0, columns, rows)
     large = Canvas(columns, rows)
     large.fill(whole, 0xFFFFFF)

@@ -26,7 +26,14 @@ def token_table(config: agent.Config) -> Iterator[str]:
     yield "profile    role      prompt  tools  image  context    sum"
     turns = config.memory_compression_threshold // 2
     memory = agent.AgentMemory(active_history=[ACT] * turns)
-    state = agent.AgentState(agent.DEMO_TASK, memory, 1, "EXECUTION", PLAN, INSTRUCTIONS)
+    state = agent.AgentState(
+        'Open Notes, write "Hello from agent.py" and save it.',
+        memory,
+        1,
+        "EXECUTION",
+        PLAN,
+        INSTRUCTIONS,
+    )
     context = len(state.get_context()) // 4
     image = agent.screen_size(config).pixels // 1024
     for profile in agent.PROFILES.values():
