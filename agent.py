@@ -22917,8 +22917,7 @@ DEMO_STEPS = (
     ),
     DemoStep(
         DEMO_DONE,
-        "Notes shows its green mark, so the text is saved. The text area holds the note and the"
-        " title bar says Saved",
+        "Notes shows its green mark, so the text is saved",
         "saved mark",
         ["saved mark"],
     ),
@@ -22953,6 +22952,10 @@ DEMO_STEPS = (
         "Start button",
         ["Start button"],
     ),
+)
+DEMO_EVIDENCE = (
+    ". The text area holds the note, the status line counts its characters"
+    " and the title bar says Saved."
 )
 DEMO_STUCK = DemoStep("^report_(goal|progress)", "None of the known controls can be seen")
 # The acts of those who are sent no tools, by a word of their prompt: the names of the arguments.
@@ -23112,6 +23115,7 @@ def _demo_values(step: DemoStep, sights: Mapping[str, Coordinate], text: str) ->
         "box": pair,
         "coordinate": pair,
         "archived_turns": sorted(turns),
+        "evidence": step.why + (DEMO_EVIDENCE if step.target else ""),
         "completion_status": "BLOCKED",
         "status": "success" if step.tool == DEMO_DONE else "BLOCKED",
     }

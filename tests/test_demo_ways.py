@@ -21,6 +21,10 @@ class TheDemo(CommandLineCase):
                 self.assertEqual(code, 0, out)
                 self.assertIn("completed: ", out)
 
+    def test_is_asked_in_its_own_grammar_where_the_profile_asks_so(self) -> None:
+        _, out, _ = self.main("--demo", "--profile", "native", "--max-steps", "1")
+        self.assertIn("is asked in the grammar qwen3-vl.", out)
+
     def test_completes_from_small_pictures(self) -> None:
         small = ("--set", "screen_capture_w=512", "--set", "screen_capture_h=288")
         for profile in sample(tuple(agent.PROFILES), ("native", "pointer")):
