@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unittest
-from pathlib import Path
 
 import agent
 from tests.samples import sample
@@ -77,16 +76,6 @@ class Findings(CommandLineCase):
         with desktop_of_main(agent.DemoDesktop):
             _, out, _ = self.main("--check", "--endpoint", server.endpoint)
         self.assertIn("the server does not tell how many tokens", out)
-
-
-class TheEnd(unittest.TestCase):
-    def test_whoever_asks_for_the_state_is_told_of_it(self) -> None:
-        book = agent.Book("run_0001")
-        panel = agent.Panel(agent.Config(), agent.Stop(), book, Path("run_0001"))
-        self.addCleanup(panel.close)
-        end, _ = agent.from_json({"kind": "end", "turn": 1, "outcome": "completed"})
-        panel.take(end)
-        self.assertEqual(panel._state.phase, "completed")
 
 
 if __name__ == "__main__":
