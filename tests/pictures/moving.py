@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 import agent  # noqa: E402  (it is found only now)
+from tests.seams import chunk, rgb_of  # noqa: E402
 
 WIDTH = 480  # pixels of the moving picture
 CAPTION = 24  # pixels of the line below
@@ -120,15 +121,7 @@ def frame_of(folder: Path, turn: Turn) -> tuple[bytes, int]:
     if len(said) > LETTERS:
         said = said[: LETTERS - 3] + "..."
     canvas.text(6, shown + 3, said, WHITE)
-    shown_rgb = bytearray(WIDTH * height * 3)
-    for channel in range(3):
-        shown_rgb[channel::3] = canvas.pixels[2 - channel :: 4]
-    return bytes(shown_rgb), height
-
-
-def chunk(kind: bytes, data: bytes) -> bytes:
-    """A chunk of a PNG."""
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return rgb_of(canvas.pixels), height
 
 
 def what_differs(before: bytes, after: bytes, height: int) -> Part:
