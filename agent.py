@@ -13953,146 +13953,131 @@ KEPT = "kept: "
 ALL_DESCRIBED = "planner commander chat pointer story"
 # A row a deviation, its columns as those of Deviation; what no row names is as described.
 _DEVIATIONS = """\
-planner commander | tools | only those that are described, without further arguments \
-| open_app, focus_window, wait, zoom; fields filled in, keys one after the other in one call \
-| one turn does what takes several
-planner commander | screen_capture_w | 1536 | | as image_tokens gives, an area keeps its proportions
-planner commander | screen_capture_h | 864 | | the same
+planner commander | tools | only those that are described, without further arguments | open_app, \
+focus_window, wait, zoom; fields filled in, keys one after the other in one call | one turn does \
+what takes several
+planner commander chat | screen_capture_w | 1536 | | as image_tokens gives, an area keeps its \
+proportions
+pointer | screen_capture_w | 1344 | | 1376, since pointing wants 1,024 tokens of a picture
+planner commander chat | screen_capture_h | 864 | | the same
+pointer | screen_capture_h | 756 | | 768, the same
 planner commander | ui_settle_delay | 0.3 | | looking until the screen rests is faster and surer
-planner commander | settle_floor_ms | 0 | | a fixed wait needs no looks beside it
-planner commander | settle_patience_ms | 0 | | the same
-planner commander | settle_cap_ms | 0 | | the same
+chat | ui_settle_delay | 0.1 | | the same
+pointer | ui_settle_delay | 0.06 | | the same
+planner commander chat pointer | settle_floor_ms | 0 | | looking until the screen rests is faster \
+and surer than a fixed wait
+planner commander chat pointer | settle_patience_ms | 0 | | the same
+planner commander chat pointer | settle_cap_ms | 0 | | the same
 planner commander | frame_reuse_ms | 0 | | the last look after an act is fresh enough for a turn
 planner commander | turn_delay | 1.5 | | no turn begins before the screen rests
 planner commander | char_input_delay | 0.01 | | no program was found that loses characters
-planner commander | scroll_ticks | 1 | | one notch is too little to see that it scrolled
-planner commander | auto_zoom | false | | a click that changed nothing may have missed a tiny target
+chat | char_input_delay | 0.005 | | no program was found that loses characters
+chat | text_batch_events | 4 | | the same
+planner commander chat | scroll_ticks | 1 | | one notch is too little to see that it scrolled
+planner commander | auto_zoom | false | | a click that changed nothing may have missed a tiny \
+target
 planner commander | image_place | last | | a server reuses what only grows before a picture
-planner commander | calls | tools | | a model whose calls come to nothing gets its tools in the text
-planner commander | tool_choice | auto | | fewer replies without a call, where the server sees to it
+planner commander chat pointer | calls | tools | | a model whose calls come to nothing gets its \
+tools in the text
+planner commander chat pointer | tool_choice | auto | | fewer replies without a call, where the \
+server sees to it
 planner commander | reply_corrections | 0 | | a short correction costs less than a lost turn
-planner commander | request_retries | 0 | | a server that reloads its model refuses for some seconds
-planner commander | model_failures | 0 | | one failed exchange is no reason to lose a run
-planner commander | verify_completion | false | | small models claim completion too early
-planner commander | derive_checks | false | | a check that was named first is not bent to the claim
-planner commander | second_opinion | false | | a judge is led by how it is asked
-planner commander | last_look | false | | a task may be done where a run gives up
-planner commander | calibration | false | | a steady error of a model's places can be measured
+all | request_retries | 0 | | a server that reloads its model refuses for some seconds
+planner commander chat pointer | model_failures | 0 | | one failed exchange is no reason to lose \
+a run
+all | verify_completion | false | | small models claim completion too early
+all | derive_checks | false | | a check that was named first is not bent to the claim
+all | second_opinion | false | | a judge is led by how it is asked
+all | last_look | false | | a task may be done where a run gives up
+all | calibration | false | | a steady error of a model's places can be measured
 planner commander | context | task, plan, OPERATING_MODE, CURRENT_TURN, archives, and the last 8 \
 actions with 60 characters of their results and 140 of the replies; tool, arguments, reasoning \
 and expected result of the last action | what only grows, then the picture, window, change and \
 last report | a server reuses half of the prompt; a change of the screen says more than a result
-planner commander | task, plan and instructions | stand in the system prompt | in the user message \
-| a system prompt that never changes is reused by the server
-planner commander | identity | "SOF" unit and specialist (commander) | unit and Operator \
-| the abbreviation tells a small model nothing
+chat pointer | context | grows until the server fails | its oldest steps become a line | kept: \
+nothing is lost
+planner commander | task, plan and instructions | stand in the system prompt | in the user \
+message | a system prompt that never changes is reused by the server
+planner commander | identity | "SOF" unit and specialist (commander) | unit and Operator | the \
+abbreviation tells a small model nothing
 planner | grid | four corners; LEFT, RIGHT, TOP, BOTTOM as ranges | three corners | shorter
 planner commander | review | a turn divided by review_interval, or after one that asks for it, \
-looks and leaves the next turn to the planner | so many turns after the last one, at once \
-| no turn is spent on looking alone
-planner commander | planner without instructions | is asked again in the next turn | is not \
-asked again, except after archiving | the executor goes on with what it has
-planner commander | last words | Mission completed in n turns; Max steps reached (n) \
-| the evidence; what is missing | they say more
-planner commander | coordinates | those outside of the grid are clamped onto its edge \
-| they are refused and explained | kept: an edge is not what was meant (never a guess)
-planner commander | halves of the grid | become pixels unrounded | 500.5 is read as 501 \
-| kept: a step of the grid is 2 pixels of 1920, less than a model can point
+looks and leaves the next turn to the planner | so many turns after the last one, at once | no \
+turn is spent on looking alone
+planner commander | planner without instructions | is asked again in the next turn | is not asked \
+again, except after archiving | the executor goes on with what it has
+planner commander | last words | Mission completed in n turns; Max steps reached (n) | the \
+evidence; what is missing | they say more
+all | coordinates off the grid | are clamped onto its edge | they are refused and explained | \
+kept: an edge is not what was meant (never a guess)
+planner commander pointer | halves of the grid | become pixels unrounded | 500.5 is read as 501 | \
+kept: a step of the grid is 2 pixels of 1920, less than a model can point
 planner commander | spinning | nothing ends a planner that never instructs or archives, or a turn \
 that changes nothing | it speaks twice in a row at most, the program archives by itself; the \
-executor is told, the planner reviews, recovery keys, the end as stuck \
-| kept: every turn makes progress or ends the run
-planner commander | no usable call, too little evidence | not remembered | remembered and told \
-| kept: who is not told says the same again
-planner commander | two calls of the planner in one reply | both count | the first one counts \
-| kept: one reply, one call, certainly read
-planner commander | status | DONE, COMPLETE, COMPLETED or BLOCKED leads to a review \
-| FINISHED, SUCCESS, FAILED, too | kept: they mean the same
-planner commander | reasoning | every tool requires it | it may be missing \
-| kept: a click without a reason is certain all the same
-planner commander | confirmation, stop, bounds | no prompt, no sandbox, Ctrl+C alone | every act \
-passes the gates | kept: one choke point; --confirm never leaves out the questions
-planner commander | controls | off | Windows is asked what a click reaches \
-| kept: facts beat words; nothing of it is told in the described context
-planner commander | a screen that cannot be captured | ends the run | pauses it \
-| kept: no fresh frame, no action
-planner commander | mouse | SetCursorPos | SendInput with absolute places, confirmed afterwards \
-| kept: programs see a real move, and a person's own is noticed
+executor is told, the planner reviews, recovery keys, the end as stuck | kept: every turn makes \
+progress or ends the run
+planner commander | no usable call, too little evidence | not remembered | remembered and told | \
+kept: who is not told says the same again
+planner commander | two calls of the planner in one reply | both count | the first one counts | \
+kept: one reply, one call, certainly read
+planner commander | status | DONE, COMPLETE, COMPLETED or BLOCKED leads to a review | FINISHED, \
+SUCCESS, FAILED, too | kept: they mean the same
+planner commander | reasoning | every tool requires it | it may be missing | kept: a click \
+without a reason is certain all the same
+planner commander | a screen that cannot be captured | ends the run | pauses it | kept: no fresh \
+frame, no action
+planner commander | mouse | SetCursorPos | SendInput with absolute places, confirmed afterwards | \
+kept: programs see a real move, and a person's own is noticed
 planner commander | keys | letters, digits, f1 to f12 and 22 names | more names, the same meaning \
 | kept: what is known certainly need not be refused
-planner commander | model and endpoint | qwen3-vl-2b-instruct at localhost | the loaded one at \
-127.0.0.1 | kept: --model and --endpoint name others; localhost may be tried as IPv6 first
-planner commander | JSON of requests | ASCII | UTF-8 \
-| kept: the same to any server, and half the bytes in other scripts
-planner commander | files | dumps/execution_log.txt, dumps/screenshots/turn_0001.png \
-| the same in dumps/run_0001, with journal and report | kept: no run writes over another one
+planner commander chat pointer | model and endpoint | qwen3-vl-2b-instruct at localhost | the \
+loaded one at 127.0.0.1 | kept: --model and --endpoint name others; localhost may be tried as \
+IPv6 first
+planner commander | JSON of requests | ASCII | UTF-8 | kept: the same to any server, and half the \
+bytes in other scripts
 planner commander | interruption | no resume, no graceful end | --resume; held input is released \
 | kept: nothing is lost
-chat pointer story | verify_completion | false | | small models claim completion too early
-chat pointer story | derive_checks | false | | a check that was named first is not bent to the claim
-chat pointer story | second_opinion | false | | a judge is led by how it is asked
-chat pointer story | last_look | false | | a task may be done where a run gives up
-chat pointer story | calibration | false | | a steady error of a model's places can be measured
-chat pointer story | request_retries | 0 | | a server that loads its model refuses for some seconds
-chat pointer | model_failures | 0 | | one failed exchange is no reason to lose a run
-chat pointer | turns_an_act | 1 | | ten steps are five looks and five acts; small models need more
-chat pointer | escalation | false | | ten steps end a run; more of them need what tells and ends it
+chat pointer | turns_an_act | 1 | | ten steps are five looks and five acts; small models need \
+more
+chat pointer | escalation | false | | ten steps end a run; more of them need what tells and ends \
+it
 chat pointer | prune_screenshots_at | 2 | | pruning each turn costs the server's prefix cache
-chat pointer | calls | tools | | a model whose calls come to nothing gets its tools in the text
-chat pointer | tool_choice | auto | | fewer replies without a call, where the server sees to it
-chat pointer | settle_floor_ms | 0 | | looking until the screen rests is faster and surer
-chat pointer | settle_patience_ms | 0 | | the same
-chat pointer | settle_cap_ms | 0 | | the same
-chat | ui_settle_delay | 0.1 | | the same
-pointer | ui_settle_delay | 0.06 | | the same
-chat | char_input_delay | 0.005 | | no program was found that loses characters
-chat | text_batch_events | 4 | | the same
-chat | scroll_ticks | 1 | | one notch is too little to see that it scrolled
-chat | screen_capture_w | 1536 | | as image_tokens gives, an area keeps its proportions
-chat | screen_capture_h | 864 | | the same
-pointer | screen_capture_w | 1344 | | 1376, since pointing wants 1,024 tokens of a picture
-pointer | screen_capture_h | 756 | | 768, the same
-story | image_tokens | 65536 | | a screen at full size costs 2,025 tokens a turn, and more seconds
+story | image_tokens | 65536 | | a screen at full size costs 2,025 tokens a turn, and more \
+seconds
 story | top_p | 1 | | what is not set is not sent: a server knows best
 story | observation_chars | 100000 | | a story that repeats itself would fill the context
 chat pointer | words without a call | end the run | are held against a fresh look; what names a \
 tool is no answer | small models often say what they are about to do
-chat pointer | message of a picture | a text, then the image | the image, then a text \
-| a server reuses what stands before a text that changes
-pointer | several calls in one reply | an error, none is performed | the first one is performed \
-| a model that lists its next steps gets on
-pointer | LM Studio's log | copied to lmstudio_raw.log and, shortened, lmstudio_clean.log | is not \
-read | other programs' requests stand in it
+chat pointer | message of a picture | a text, then the image | the image, then a text | a server \
+reuses what stands before a text that changes
+pointer | several calls in one reply | an error, none is performed | the first one is performed | \
+a model that lists its next steps gets on
+pointer | LM Studio's log | copied to lmstudio_raw.log and, shortened, lmstudio_clean.log | is \
+not read | other programs' requests stand in it
 story | actions | move, click, right_click, double_click, drag | type, key, scroll, scroll_up, \
 wait, done, too | a desktop without a keyboard has few tasks, and a task has an end
-story | request | prompt, then observation and picture | prompt, task, observation, picture \
-| a system prompt that never changes is reused by the server
+story | request | prompt, then observation and picture | prompt, task, observation, picture | a \
+system prompt that never changes is reused by the server
 story | who draws the marks | a page that asks /config and /state and posts /annotated; /inject \
 is there | the program alone | the run needs no page
-chat pointer story | clamping | coordinates outside of the grid go onto its edge | they are \
-refused and explained | kept: an edge is not what was meant (never a guess)
-chat pointer | ASCII only | other letters are left out of a typed text | it is typed exactly \
-| kept: a name without its umlauts is another name
-chat pointer | an empty reply | ends the run as a final answer | is told to the model \
-| kept: an empty reply is no answer
-chat pointer | context | grows until the server fails | its oldest steps become a line \
-| kept: nothing is lost
-chat pointer story | controls, confirmation, stop, bounds | none | every act passes the gates \
-| kept: one choke point, and facts beat words; --confirm never leaves out the questions
-chat pointer story | files | dumps/screen_0001.png; runs/run_0007/main.log | the same pictures in \
-dumps/run_0001, with journal, log and report | kept: no run writes over another one
-pointer | halves of the grid | become pixels unrounded | 500.5 is read as 501 \
-| kept: a step of the grid is 2 pixels of 1920, less than a model can point
-chat pointer | pixel of a place | cut off: 500 is pixel 959 of 1920 | the nearest: 960 \
-| kept: the nearest one is what was meant
-chat pointer | model and endpoint | localhost | 127.0.0.1 \
-| kept: localhost may be tried as IPv6 first
-story | task | is part of the first story | stands at the end of the system prompt \
-| kept: the person gives it when the run begins
-story | an action that cannot be read | is left out | ends the turn's actions, and is told \
-| kept: what follows was meant for the screen after it
-story | CORS | for everybody | none, and every address but / needs the key \
-| kept: another site could drive the desktop
+chat pointer | ASCII only | other letters are left out of a typed text | it is typed exactly | \
+kept: a name without its umlauts is another name
+chat pointer | an empty reply | ends the run as a final answer | is told to the model | kept: an \
+empty reply is no answer
+all | controls, confirmation, stop, bounds | no prompt, no sandbox, Ctrl+C alone | every act \
+passes the gates | kept: one choke point, and facts beat words; --confirm never leaves out the \
+questions
+all | files | dumps/execution_log.txt, dumps/screenshots/turn_0001.png; dumps/screen_0001.png; \
+runs/run_0007/main.log | the same names in dumps/run_0001, with journal, log and report | kept: \
+no run writes over another one
+chat pointer | pixel of a place | cut off: 500 is pixel 959 of 1920 | the nearest: 960 | kept: \
+the nearest one is what was meant
+story | task | is part of the first story | stands at the end of the system prompt | kept: the \
+person gives it when the run begins
+story | an action that cannot be read | is left out | ends the turn's actions, and is told | \
+kept: what follows was meant for the screen after it
+story | CORS | for everybody | none, and every address but / needs the key | kept: another site \
+could drive the desktop
 story | VLM_HTTP_TIMEOUT_SECONDS of 0 | waits for ever | is refused | kept: nothing may hang
 """
 
@@ -18480,10 +18465,8 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
 
 
 def last_reply(engine: Engine, story: Story) -> JsonDict:
-    """The model's last message, or the one that the person handed in instead of it."""
-    injected = engine.voice.inbox.take_injected()
-    reply: JsonDict = {"content": injected} if injected else story.reply
-    reply = engine.logger.hide(reply)
+    """The model's last message, as the person may see it."""
+    reply: JsonDict = engine.logger.hide(story.reply)
     words = message_text(reply.get("content"))
     engine.logger.publish(Spoken(words))
     return reply
@@ -18507,12 +18490,18 @@ def ask_for_story(
 def ask_as_described(
     engine: Engine, state: AgentState, notes: Sequence[str], image: bytes
 ) -> JsonDict:
-    """The same by a prompt that holds the task, and a message of observation and picture."""
+    """The same by a prompt that holds the task, and a message of observation and picture.
+
+    What the person handed in stands instead of the reply.
+    """
     manner = engine.voice.manner(engine.executor)
     told = f"{manner.system}\n{story_task_text(state.task, engine.config)}"
     observation = f"{state.plan or STORY_BEGINS}{''.join(notes)}"
     messages = [Message("user", "", image, observation)]
     reply = engine.voice.ask(engine.executor, messages, manner=manner._replace(system=told))
+    injected = engine.voice.inbox.take_injected()
+    if injected:
+        return {"content": injected}
     return reply.message if isinstance(reply, Reply) else {}
 
 
