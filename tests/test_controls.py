@@ -665,7 +665,7 @@ class TheProcess(unittest.TestCase):
         problems: list[str] = []
         with mock.patch.object(agent, "WORKERS_MOST", 1):
             while not source.problem:
-                problems = source.ask({"ask": "focused"}, 0, 1.0).problems
+                problems = source.ask({"ask": "focused"}, 0, 20.0).problems
         self.assertEqual(problems, ["The worker ends as soon as it starts."])
 
     def test_nothing_of_it_is_loaded_at_the_start(self) -> None:

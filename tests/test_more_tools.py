@@ -733,7 +733,6 @@ class Hits(EngineCase):
             screen = Rect(0, 0, width, height)
             whole = self.hits(screen, closely=False)
             closer = self.hits(screen, closely=True)
-            print(f"{width}x{height}: {whole} of 12 hit on the whole picture, {closer} on a part")
             self.assertGreater(closer, whole)
 
 

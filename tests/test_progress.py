@@ -302,6 +302,10 @@ class LastLook(ProgressCase):
             self.assertIn("the run is about to end", self.last_request())
             self.assertEqual(self.ending("NO: it is not", BUTTON, **settings).kind, kind)
 
+    def test_a_yes_without_a_reason_ends_it_with_what_was_checked(self) -> None:
+        outcome = self.ending("YES", BUTTON, max_steps=4)
+        self.assertEqual(outcome[:2], ("completed", self.made.state.task))
+
     def last_request(self) -> str:
         return user_text(self.made.requests[-1])
 

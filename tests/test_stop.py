@@ -20,7 +20,7 @@ from tests.fakes import FakeWin32
 from tests.servers import ScriptedServer, stall
 from tests.sweep_faults import Faults, whole_run
 from tests.test_actuator import Stage
-from tests.timing import least
+from tests.timing import HANGS_S
 
 NO_REPEAT = 0x4000  # MOD_NOREPEAT: keys that stay down are one press
 MOST_S = 5.0  # a watcher that does not react within that is broken
@@ -259,26 +259,18 @@ class Console(WatchCase):
 
 
 class InTime(unittest.TestCase):
-    """With the real clock: what is held is let go within 0.2 s of a stop."""
+    """With the real clock: a stop is not kept waiting by what goes on."""
 
-    def test_a_stop_during_a_long_drag_lets_go_in_time(self) -> None:
-        self.assertLess(least(self.seconds_to_let_go, 0.2), 0.2)
-
-    def seconds_to_let_go(self) -> float:
-        """From a stop during a drag until the button is up."""
+    def test_after_a_stop_during_a_long_drag_nothing_comes_but_the_letting_go(self) -> None:
         stage = Stage(config={"drag_step_ms": 1000})
         stage.actuator = agent.Actuator(
             stage.desktop, stage.config, agent.SystemClock(stage.stop), stage.stop
         )
-        released: list[float] = []
-        stopped: list[float] = []
-        stage.world.on_event = lambda event: (
-            released.append(time.monotonic()) if event.kind == "button" else None
-        )
+        events: list[tuple[str, bool]] = []
+        stage.world.on_event = lambda event: events.append((event.kind, bool(stage.stop.reason)))
 
         def stop_soon() -> None:
-            until(lambda: len(released) == 1)
-            stopped.append(time.monotonic())
+            until(lambda: ("button", False) in events)
             stage.stop.set("now")
 
         thread = threading.Thread(target=stop_soon)
@@ -286,9 +278,8 @@ class InTime(unittest.TestCase):
         with self.assertRaises(agent.Stopped):
             stage.do("drag")
         thread.join()
-        self.assertEqual(len(released), 2)
+        self.assertEqual([kind for kind, stopped in events if stopped], ["button"])
         stage.world.verify()
-        return released[1] - stopped[0]
 
     def test_a_stop_while_a_request_hangs_ends_it_in_time(self) -> None:
         stop = agent.Stop()
@@ -306,7 +297,7 @@ class InTime(unittest.TestCase):
             thread.start()
             with self.assertRaises(agent.Stopped):
                 client.complete(b"{}")
-            self.assertLess(time.monotonic() - stopped[0], 3.0)  # it would hang for minutes
+            self.assertLess(time.monotonic() - stopped[0], HANGS_S)  # it would hang for minutes
             thread.join()
 
 
