@@ -18840,7 +18840,8 @@ def recording_of(folder: Path) -> Recording:
         elif isinstance(record, IntentRecord):
             intent = record
         elif isinstance(record, ResultRecord) and record.changed is not None:
-            act = words.parse(ToolCall(intent.tool, _replayable(intent.args)))
+            args = _replayable(intent.args)
+            act = words.parse(ToolCall(intent.tool, args))
             if not picture_name(look.screenshot):
                 reason = f"it has no record of the screenshot on which {act} was done"
                 raise AgentError(f"{folder} cannot be repeated: {reason}.")
@@ -18915,10 +18916,12 @@ def wait_for_likeness(
         if engine.clock.now() > end:
             break
         engine.clock.sleep(0.25)
+    picture = folder / step.look.screenshot
+    most = config.replay_tolerance
     return Outcome(
         "differs",
-        f"{step.act}: {share:.0%} of the screen around it is not as in"
-        f" {folder / step.look.screenshot}; at most {config.replay_tolerance:.0%} may differ.",
+        f"{step.act}: {share:.0%} of the screen around it is not as in {picture};"
+        f" at most {most:.0%} may differ.",
     )
 
 
@@ -18927,18 +18930,22 @@ def differing_share(config: Config, frame: Frame, folder: Path, step: Step) -> f
     act, recorded = step
     rgb, *size = read_picture(folder, recorded.screenshot)
     whole = Rect(0, 0, *size)
-    reach = config.replay_box
+    if whole != frame.rect:
+        return 1.0
+    side = 2 * config.replay_box
     boxes = []
     for place in values_of(act.args, Coordinate):
         target = to_point(place, whole)
-        boxes.append(Rect(target.x - reach, target.y - reach, 2 * reach, 2 * reach))
-    same = whole == frame.rect
+        left = target.x - config.replay_box
+        top = target.y - config.replay_box
+        boxes.append(Rect(left, top, side, side))
     if not boxes:  # its target is the window with the keyboard, which must be the same one
-        boxes = [Rect(*recorded.window)]
-        same = same and boxes == [window_box(frame)]
-        same = same and recorded.program == window_program(frame)
-    if not same:
-        return 1.0
+        then = Rect(*recorded.window)
+        if then != window_box(frame):
+            return 1.0
+        if recorded.program != window_program(frame):
+            return 1.0
+        boxes = [then]
     now = bytes(bgrx_to_rgb(frame.pixels))
     shares = [unlike_share(rgb, now, whole, box) for box in boxes]
     return max(shares)
