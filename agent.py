@@ -18867,7 +18867,9 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
     """Repeats the acts one by one, each only where the screen looks as it did then."""
     engine.controls.by_name = False  # what was done then is done again, whatever it was called
     for act, _ in recording.steps:
-        typed = act.args.text if isinstance(act.args, TypeTextArgs) else ""
+        typed = ""
+        if isinstance(act.args, TypeTextArgs):
+            typed = act.args.text
         if engine.actuator.secrets.unknown(typed):
             raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
     try:
