@@ -7552,7 +7552,8 @@ def looks_alike(one: Frame, other: Frame, attempt: Attempt, config: Config) -> b
     if len(one.clean) != len(other.clean) or not one.clean:
         return False
     boxes = boxes_around(attempt, config.replay_box)
-    return all(unlike_share(one, other, box) <= config.replay_tolerance for box in boxes)
+    shares = [unlike_share(one.clean, other.clean, one.rect, box) for box in boxes]
+    return all(share <= config.replay_tolerance for share in shares)
 
 
 def boxes_around(attempt: Attempt, reach: int) -> list[Rect]:
@@ -7582,17 +7583,18 @@ def in_picture(rect: Rect, frame: Frame) -> Rect:
     )
 
 
-def unlike_share(one: Frame, other: Frame, box: Rect) -> float:
-    """The share (0 to 1) of the pixels, evenly spread over a box, that differ."""
-    seen = box.intersection(Rect(0, 0, one.width, one.height))
+def unlike_share(one: bytes, other: bytes, whole: Rect, box: Rect) -> float:
+    """The share (0 to 1) of the pixels, evenly spread over a box of two pictures, that differ."""
+    seen = box.intersection(whole)
     step = max(1, math.isqrt(seen.width * seen.height // PIXELS_COMPARED))
+    depth = len(one) // (whole.width * whole.height)
     looked = 0
     unlike = 0
     for y in range(seen.top, seen.top + seen.height, step):
         for x in range(seen.left, seen.left + seen.width, step):
-            first = (y * one.width + x) * 4
+            first = (y * whole.width + x) * depth
             looked += 1
-            unlike += _is_unlike(one.clean[first : first + 3], other.clean[first : first + 3])
+            unlike += _is_unlike(one[first : first + 3], other[first : first + 3])
     return unlike / max(1, looked)
 
 
@@ -18826,7 +18828,8 @@ def recording_of(folder: Path) -> Recording:
         elif isinstance(record, IntentRecord):
             intent = record
         elif isinstance(record, ResultRecord) and record.changed is not None:
-            act = words.parse(ToolCall(intent.tool, _replayable(intent.args)))
+            args = _replayable(intent.args)
+            act = words.parse(ToolCall(intent.tool, args))
             if not picture_name(look.screenshot):
                 reason = f"it has no record of the screenshot on which {act} was done"
                 raise AgentError(f"{folder} cannot be repeated: {reason}.")
@@ -18852,87 +18855,79 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
     """Repeats the acts one by one, each only where the screen looks as it did then."""
     engine.controls.by_name = False  # what was done then is done again, whatever it was called
     for act, _ in recording.steps:
-        typed = act.args.text if isinstance(act.args, TypeTextArgs) else ""
+        typed = ""
+        if isinstance(act.args, TypeTextArgs):
+            typed = act.args.text
         if engine.actuator.secrets.unknown(typed):
             raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
-    left = deque(recording.steps)
     try:
-        return run_turns(engine, state, partial(replay_turn, engine, state, recording, left))
+        return run_turns(engine, state, partial(replay_turn, engine, state, recording))
     finally:
         engine.actuator.release()
 
 
-def replay_turn(
-    engine: Engine,
-    state: AgentState,
-    recording: Recording,
-    left: deque[Step],
-) -> Outcome | None:
+PAUSES_MOST = 1000  # of one act, in case that no person makes them
+
+
+def replay_turn(engine: Engine, state: AgentState, recording: Recording) -> Outcome | None:
     """One act, as soon as the screen around its target looks as recorded."""
-    act, recorded = left[0]
-    look, share = wait_for_likeness(engine, state, recording.folder, left[0])
-    if look is None:
-        picture = recording.folder / recorded.screenshot
-        most = engine.config.replay_tolerance
-        return Outcome(
-            "differs",
-            f"{act}: {share:.0%} of the screen around it is not as in {picture};"
-            f" at most {most:.0%} may differ.",
-        )
-    deed, _ = perform_act(engine, state, act, look)
-    record = ActionRecord(state.turn, act.name, act.shown, deed.result, look.screenshot)
+    step = recording.steps[state.turn - 1]
+    for _ in range(PAUSES_MOST):
+        look = wait_for_likeness(engine, state, recording.folder, step)
+        if isinstance(look, Outcome):
+            return look
+        deed, _ = perform_act(engine, state, step.act, look)
+        shown = step.act.shown
+        record = ActionRecord(state.turn, step.act.name, shown, deed.result, look.screenshot)
+        if not deed.wants_a_look:
+            break
     note_action(engine, state, replace(record, changed=deed.changed, region=deed.region))
-    if deed.wants_a_look:  # a pause in between
-        return None
     if deed.refused:
         return Outcome("refused", deed.result)
-    left.popleft()
-    if left:
+    if state.turn < len(recording.steps):
         return None
-    return Outcome("completed", f"Repeated {len(recording.steps)} acts.")
+    return Outcome("completed", f"Repeated {state.turn} acts.")
 
 
 def wait_for_likeness(
-    engine: Engine,
-    state: AgentState,
-    folder: Path,
-    step: Step,
-) -> tuple[Look | None, float]:
-    """A look on which the act can be done, or None and the share that differs (0 to 1)."""
+    engine: Engine, state: AgentState, folder: Path, step: Step
+) -> Look | Outcome:
+    """A look on which the act can be done, or how the replay ends without one."""
     config = engine.config
     end = engine.clock.now() + config.replay_patience
-    share = 1.0
     part = Rect(*step.look.part)
-    while engine.clock.now() <= end:
+    while True:
         if part.width:  # the act's places are on the grid of that part
             engine.eyes.zoom(middle_of(part))
         look = engine.eyes.look(state.turn)
         share = differing_share(config, look.frame, folder, step)
         if share <= config.replay_tolerance:
-            return look, share
+            return look
+        if engine.clock.now() > end:
+            break
         engine.clock.sleep(0.25)
-    return None, share
+    picture = folder / step.look.screenshot
+    most = config.replay_tolerance
+    return Outcome(
+        "differs",
+        f"{step.act}: {share:.0%} of the screen around it is not as in {picture};"
+        f" at most {most:.0%} may differ.",
+    )
 
 
-def differing_share(
-    config: Config,
-    frame: Frame,
-    folder: Path,
-    step: Step,
-) -> float:
+def differing_share(config: Config, frame: Frame, folder: Path, step: Step) -> float:
     """The largest share of pixels (0 to 1) that differ around a target of the act."""
     act, recorded = step
-    rgb, width, height = read_picture(folder, recorded.screenshot)
-    if (width, height) != (frame.width, frame.height):
+    rgb, *size = read_picture(folder, recorded.screenshot)
+    whole = Rect(0, 0, *size)
+    if whole != frame.rect:
         return 1.0
-    whole = Rect(0, 0, width, height)
+    side = 2 * config.replay_box
     boxes = []
-    reach = config.replay_box
-    side = 2 * reach
     for place in values_of(act.args, Coordinate):
         target = to_point(place, whole)
-        left = target.x - reach
-        top = target.y - reach
+        left = target.x - config.replay_box
+        top = target.y - config.replay_box
         boxes.append(Rect(left, top, side, side))
     if not boxes:  # its target is the window with the keyboard, which must be the same one
         then = Rect(*recorded.window)
@@ -18941,42 +18936,9 @@ def differing_share(
         if recorded.program != window_program(frame):
             return 1.0
         boxes = [then]
-    now = bgrx_to_rgb(frame.pixels)
-    shares = []
-    for box in boxes:
-        seen = box.intersection(whole)
-        share = _differing_pixels(rgb, now, width, seen)
-        shares.append(share)
+    now = bytes(bgrx_to_rgb(frame.pixels))
+    shares = [unlike_share(rgb, now, whole, box) for box in boxes]
     return max(shares)
-
-
-def _differing_pixels(
-    one: bytes,
-    other: bytes | bytearray,
-    width: int,
-    box: Rect,
-) -> float:
-    """The share of 10,000 pixels of two RGB pictures, evenly spread over a box, that differ."""
-    area = box.width * box.height
-    step = max(1, math.isqrt(area // 10_000))
-    columns = range(box.left, box.left + box.width, step)
-    rows = range(box.top, box.top + box.height, step)
-    unlike = 0
-    for y in rows:
-        first = (y * width + box.left) * 3
-        end = first + box.width * 3
-        if one[first:end] == other[first:end]:
-            continue  # most rows are the same, which is quickly seen
-        for x in columns:
-            at = (y * width + x) * 3
-            end = at + 3
-            pairs = zip(one[at:end], other[at:end], strict=True)
-            unlike += max(abs(a - b) for a, b in pairs) > LEVELS_MOST
-    looked = len(rows) * len(columns)
-    return unlike / max(1, looked)
-
-
-LEVELS_MOST = 32  # of 256: what a colour may differ by
 
 
 ####################################################################################################
@@ -24723,13 +24685,10 @@ DEMO_PACE_S = 1.5  # seconds between two turns of a demo that somebody watches
 DEMO_SETTINGS = {"turn_delay": 0, "lmstudio_model": "demo-model"}
 
 
-REPLAY_TURNS_MOST = 100_000  # each repeats an act, or was paused, or is the last
-
-
 def recording_settings(recording: Recording) -> JsonDict:
     """The settings of the recorded run that its repetition needs: the same area and picture."""
     run = book_of(recording.folder).run
-    settings = {**run.settings, "max_steps": REPLAY_TURNS_MOST}
+    settings = {**run.settings, "max_steps": len(recording.steps)}
     if run.size != UNKNOWN_SIZE:
         settings["screen_capture_w"], settings["screen_capture_h"] = run.size
     return settings
