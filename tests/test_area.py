@@ -26,7 +26,8 @@ def area(width: int, height: int) -> agent.Rect:
 
 
 def size(width: int, height: int, tokens: int = TOKENS, percent: int = 100) -> tuple[int, int]:
-    return tuple(agent.picture_size(area(width, height), tokens, percent))  # type: ignore[return-value]
+    layer = {"image_tokens": tokens, "capture_scale_percent": percent}
+    return tuple(agent.frame_size(area(width, height), agent.load_config({"test": layer})))  # type: ignore[return-value]
 
 
 def tokens_of(picture: tuple[int, int]) -> int:
