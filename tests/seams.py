@@ -11,7 +11,8 @@ import os
 import shutil
 import struct
 import sys
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -104,6 +105,25 @@ def check_of_model(config: agent.Config, profile: str, server: Any) -> dict[str,
         found.what: found.text
         for found in agent.check_model(config, agent.PROFILES[profile], server)
     }
+
+
+def marks_of(
+    actions: Sequence[Any], boxes: Sequence[Any] = (), trail: Sequence[Any] = ()
+) -> tuple[Any, ...]:
+    """The marks of a story's turn, as they are drawn."""
+    return agent.read_marks(actions, boxes, trail)
+
+
+def rgb_of(pixels: bytes) -> bytes:
+    """Pixels of a screen as the three bytes that a PNG has of each."""
+    rgb = bytearray(len(pixels) // 4 * 3)
+    rgb[0::3], rgb[1::3], rgb[2::3] = pixels[2::4], pixels[1::4], pixels[0::4]
+    return bytes(rgb)
+
+
+def chunk(name: bytes, data: bytes) -> bytes:
+    """A chunk of a PNG."""
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
 def new_tool(name: str, args: type[Any], done: str = "") -> Any:

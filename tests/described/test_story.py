@@ -8,6 +8,7 @@ import http.client
 import json
 import unittest
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import agent
@@ -114,7 +115,7 @@ class Story(EngineCase):
     def test_a_saying_that_it_is_done_ends_nothing_and_nobody_judges(self) -> None:
         done = [{"name": "done"}]
         exchange = self.exchange_of([reply(observation="Done.", actions=done)] * 3)
-        self.assertEqual((exchange.outcome.kind, len(exchange.requests)), ("max_steps", 4))
+        self.assertEqual((exchange.outcome[0], len(exchange.requests)), ("max_steps", 4))
         systems = {request["messages"][0]["content"] for request in exchange.requests}
         self.assertEqual(len(systems), 1)
 
@@ -174,7 +175,12 @@ class Addresses(unittest.TestCase):
     """The local HTTP API; every address but / needs the key, which is kept as ours."""
 
     def panel(self, described: bool = True) -> agent.Panel:
-        panel = agent.Panel(agent.Config(described=described), agent.Stop(), agent.Book("run_0001"))
+        panel = agent.Panel(
+            agent.Config(described=described),
+            agent.Stop(),
+            agent.Book("run_0001"),
+            Path("run_0001"),
+        )
         self.addCleanup(panel.close)
         return panel
 
