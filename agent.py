@@ -20568,29 +20568,6 @@ PANEL_FAULTS = (
 WAITS_FOR_MARKS = "waiting_annotated"
 
 
-def described_config(config: Config) -> JsonDict:
-    """What a story's page is told of the look of its marks, as it was described."""
-    style = mark_style(config)
-    heat = {
-        "enabled": style.heat,
-        "radius_scale": style.radius_scale,
-        "stops": style.heat_stops,
-        "trail_turns": style.trail_turns,
-        "trail_shrink": style.trail_shrink,
-    }
-    boxes = {
-        "enabled": style.boxes,
-        "border": style.border,
-        "border_width": style.border_width,
-        "fill_stops": style.box_stops,
-    }
-    return {
-        "ui": {"executed_heat": heat, "bbox_heat": boxes},
-        "capture_width": config.screen_capture_w,
-        "capture_height": config.screen_capture_h,
-    }
-
-
 class Panel:
     """Shows a run to a browser here and takes its words. Any thread may call any method."""
 
@@ -20743,7 +20720,7 @@ class Panel:
         return self._annotated or (None if self._draws() else b"")
 
     def _draws(self) -> bool:
-        """Whether a page as described is open."""
+        """Whether a page as described is open: it asks again and again, too."""
         return time.monotonic() - self._polled < PANEL_GONE
 
     # -- to and from the page
@@ -20806,7 +20783,27 @@ class Panel:
     # -- as described
 
     def _tell_config(self, words: JsonDict) -> PanelAnswer:
-        return 200, json.dumps(described_config(self.config))
+        """The look of the marks."""
+        style = mark_style(self.config)
+        heat = {
+            "enabled": style.heat,
+            "radius_scale": style.radius_scale,
+            "stops": style.heat_stops,
+            "trail_turns": style.trail_turns,
+            "trail_shrink": style.trail_shrink,
+        }
+        boxes = {
+            "enabled": style.boxes,
+            "border": style.border,
+            "border_width": style.border_width,
+            "fill_stops": style.box_stops,
+        }
+        told = {
+            "ui": {"executed_heat": heat, "bbox_heat": boxes},
+            "capture_width": self.config.screen_capture_w,
+            "capture_height": self.config.screen_capture_h,
+        }
+        return 200, json.dumps(told)
 
     def _tell_state(self, words: JsonDict) -> PanelAnswer:
         raw = base64.b64encode(self._live()).decode()
