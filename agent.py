@@ -85,15 +85,11 @@ ROOMS
     Story loop - the model's own story and the marks of what it did are its memory
     Loops - the loop of each profile, and the end of a run
     Replay - the acts of a run, again
-    Report - what a run's records say to whoever looks back
     Page - the one page that is report and panel
+    Report - what a run's records say to whoever looks back
     Panel - the page of a live run: shown to a browser on this machine, and what is said to it there
     Check - the doctor: desktop, server and model examined, with what to do about each
-    Demo tasks - what the drawn desktop can be asked for, and its programs
-    Demo state - what the drawn desktop knows, and what becomes of it by an act
-    Demo pictures - how the drawn desktop looks, and the colours that tell what is what
-    Demo - a small drawn desktop with real behaviour
-    Demo grammars - how the model of the demo says its steps in each grammar
+    Demo desktop - a small drawn desktop with real behaviour, on which one note can be written
     Demo model - the model of the demo, which finds its way by the pixels, and its server
     Terminal - what a person sees and says while it runs
     Help - reference material for --help TOPIC and --settings
@@ -1820,6 +1816,20 @@ class LookRecord(Record):
 
 
 @dataclass(frozen=True)
+class RequestRecord(Record):
+    """A model was asked: `sent` names all parts of the request, `parts` holds those that are new.
+
+    The first part is its settings with the tools, the others are its messages, pictures aside.
+    """
+
+    kind: ClassVar[str] = "request"
+    call: int = 0  # number of the request in this run
+    role: str = ""
+    sent: list[str] = field(default_factory=list)
+    parts: JsonDict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ReplyRecord(Record):
     """A model replied. `tokens` has prompt, completion and cached, each None if it was not said.
 
@@ -2009,6 +2019,7 @@ RECORDS: dict[str, type[Record]] = {
         RoleRecord,
         HintRecord,
         LookRecord,
+        RequestRecord,
         ReplyRecord,
         FailureRecord,
         NoCallRecord,
@@ -14236,9 +14247,12 @@ def ordinary_folder(folder: Path, name: str) -> Path:
     return path
 
 
-def open_log(path: Path) -> TextIO:
+def open_log(path: Path, mode: str = "a") -> TextIO:
     """A text file to which is added; raises OSError for a link, a pipe and the like."""
-    return open(path, "a", encoding="utf-8", errors="backslashreplace", opener=open_ordinary)
+    return cast(
+        TextIO,
+        open(path, mode, encoding="utf-8", errors="backslashreplace", opener=open_ordinary),
+    )
 
 
 def read_run_file(folder: Path, name: str) -> bytes:
@@ -14703,13 +14717,23 @@ class Message:
         role = "user" if self.role == "tool" else self.role
         return replace(self, role=role, text="\n".join(words), more={})
 
+    @property
+    def image_note(self) -> str:
+        """What stands for the image where nobody sees it."""
+        digest = hashlib.sha256(self.image).hexdigest()[:16]
+        return f"[image, {len(self.image)} base64 characters, sha256 {digest}]"
+
+    def without_image(self) -> JsonDict:
+        """The message as it is sent, with a note in place of its image."""
+        bare = replace(self, image=self.image_note.encode()) if self.image else self
+        return json_object(json.loads(b"".join(bare.pieces())))
+
     def __str__(self) -> str:
         words = f"{self.role}: "
         if self.image:
-            digest = hashlib.sha256(self.image).hexdigest()[:16]
             if self.before:
                 words += f"{self.before}\n"
-            words += f"[image, {len(self.image)} base64 characters, sha256 {digest}] "
+            words += f"{self.image_note} "
         words += self.text
         for call in self.more.get("tool_calls", []):
             function = call["function"]
@@ -14843,6 +14867,7 @@ class Voice:
     _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
     _introduced: list[RoleRecord] = field(default_factory=list)  # roles that log and journal hold
+    _recorded: set[str] = field(default_factory=set)  # parts of requests that the journal holds
 
     @property
     def calls_in_text(self) -> bool:
@@ -14874,16 +14899,20 @@ class Voice:
         if acting and self._hints:
             hints = hints_text([self.logger.hide(hint) for hint in self._hints])
             messages = [*messages, Message("user", hints)]
-        body = self._body(role, messages, manner)
+        settings, sent = self._request(role, messages, manner)
+        body = request_body(settings, sent)
         self._log_request(role, messages, len(body), manner)
         self.logger.publish(Phase(f"{role.name} is thinking"))
         begin = self.clock.now()
         try:
             reply = self.server.complete(body)
         except ModelError as error:
+            self._record_request(role, settings, sent)
             self._bear(error, shrinks)
             return error
         waited = self.clock.now() - begin
+        # Not before: a record waits for the picture before it, which is written meanwhile.
+        self._record_request(role, settings, sent)
         reply = replace(reply, message=self.logger.hide(reply.message))
         self._failures = 0
         if acting:
@@ -14928,8 +14957,10 @@ class Voice:
             chars += len(str(message.more or ""))
         return chars
 
-    def _body(self, role: Role, messages: Sequence[Message], manner: Manner) -> bytes:
-        """The JSON of the request."""
+    def _request(
+        self, role: Role, messages: Sequence[Message], manner: Manner
+    ) -> tuple[JsonDict, Sequence[Message]]:
+        """The settings and the messages of the request."""
         settings = model_settings(self.config, self.model)
         tools = manner.tools
         prompt = manner.system
@@ -14948,7 +14979,22 @@ class Voice:
         settings |= manner.settings
         if prompt:  # some models know no system role
             messages = [Message("system", prompt), *messages]
-        return request_body(settings, messages)
+        return settings, messages
+
+    def _record_request(self, role: Role, settings: JsonDict, messages: Sequence[Message]) -> None:
+        """The whole request for the journal; what stands there already is named only."""
+        sent = []
+        parts: JsonDict = {}
+        for part in (settings, *(message.without_image() for message in messages)):
+            stored = stored_reply(self.logger.hide(part))
+            name = hashlib.sha256(json.dumps(stored).encode()).hexdigest()[:12]
+            sent.append(name)
+            if name not in self._recorded:
+                parts[name] = stored
+        self._recorded.update(parts)
+        self.logger.record(
+            RequestRecord(call=self.requests, role=role.name, sent=sent, parts=parts)
+        )
 
     def _await_call(self, reply: Reply) -> None:
         """Counts the replies before the first call; after too many the tools leave their list."""
@@ -18942,443 +18988,6 @@ def differing_share(config: Config, frame: Frame, folder: Path, step: Step) -> f
 
 
 ####################################################################################################
-# Report - what a run's records say to whoever looks back
-####################################################################################################
-
-PHASES = ("encode", "request", "model", "act", "settle", "capture")  # figures in seconds
-COUNTS = {  # figures that are counted, as they are called towards people
-    "turns": "turns",
-    "acted": "acts",
-    "refused": "refused",
-    "errors": "errors",
-    "corrections": "corrections",
-    "wasted": "wasted turns",
-    "archives": "archives",
-    "requests": "requests",
-    "prompt": "prompt tokens",
-    "completion": "completion tokens",
-    "thought": "of them thought, about",
-}
-KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
-UNKNOWN_SIZE = (16, 9)  # of a screenshot, until there is one
-
-
-@dataclass
-class Sums:
-    """The figures of a turn or of a whole run; seconds, and numbers of what the names say."""
-
-    seconds: float = 0.0
-    turns: int = 0
-    acted: int = 0
-    refused: int = 0
-    errors: int = 0  # requests that failed, and replies without a usable call
-    corrections: int = 0
-    wasted: int = 0
-    archives: int = 0
-    requests: int = 0
-    prompt: int = 0
-    completion: int = 0
-    thought: int = 0  # of the completion, about so many for what was only thought
-    encode: float = 0.0
-    request: float = 0.0
-    model: float = 0.0
-    act: float = 0.0
-    settle: float = 0.0
-    capture: float = 0.0
-    person: float = 0.0  # until a question was answered
-    reused: float = 0.0  # tokens of prompts that the server had in its cache ...
-    reused_of: int = 0  # ... of so many
-
-    def add(self, more: Sums) -> None:
-        """Adds the figures of `more` to these."""
-        for name, added in vars(more).items():
-            if added:  # most records have one or two of the figures
-                setattr(self, name, getattr(self, name) + added)
-
-
-@dataclass
-class ActEntry:
-    """One act for the page."""
-
-    tool: str
-    args: JsonDict
-    screenshot: str
-    changed: bool | None = None
-    settle: float = 0.0  # seconds
-    region: Region | None = None
-    hits: list[JsonDict] = field(default_factory=list)  # as in _hits_of
-
-
-@dataclass
-class TurnEntry:
-    """One turn for the page."""
-
-    turn: int
-    began: float  # seconds since 1970
-    ended: float = 0.0
-    away: float = 0.0  # seconds in which no program was running, until the run was resumed
-    role: str = ""
-    said: str = ""
-    call: str = ""
-    result: str = ""
-    changed: bool | None = None
-    plan: bool = False  # whether it was the planner's
-    notes: list[tuple[str, str]] = field(default_factory=list)  # (kind, text)
-    acts: list[ActEntry] = field(default_factory=list)
-    asked: list[JsonDict] = field(default_factory=list)  # as in Chapter
-    shots: list[str] = field(default_factory=list)
-    sums: Sums = field(default_factory=Sums)
-    plan_text: str = ""  # as the planner left it in this turn
-    instructions: str = ""
-    replies: list[ReplyRecord] = field(default_factory=list)
-
-
-@dataclass
-class RunEntry:
-    """The run itself for the page."""
-
-    began: float = 0.0  # seconds since 1970
-    size: tuple[int, int] = UNKNOWN_SIZE  # of the first screenshot
-    settings: JsonDict = field(default_factory=dict)
-    task: str = ""
-    profile: str = ""
-    model: str = ""
-    outcome: str = ""
-    text: str = ""  # why it ended so
-    plan: str = ""
-    instructions: str = ""
-    sums: Sums = field(default_factory=Sums)
-    role: str = ""  # which acts, once it has replied
-
-    @property
-    def begun(self) -> str:
-        # Windows knows no time before 1970.
-        return f"{datetime.fromtimestamp(max(0.0, self.began)):%Y-%m-%d %H:%M}"
-
-
-class Book:
-    """The records of a run as a run and its turns."""
-
-    def __init__(self, name: str, most: int | None = None) -> None:
-        self.name = name  # of the run's folder
-        self.most = most  # turns that are kept, the latest; None for all
-        self.run = RunEntry()
-        self.turns: list[TurnEntry] = []
-        self.empty = True  # until the run has begun
-        self.left_out: list[str] = []  # what of the journal is passed over, a sentence each
-        self._last = 0.0  # time of the last record but those of the state
-
-    def take(self, item: Item) -> None:
-        """Enters one record; whatever else is published is left out."""
-        if isinstance(item, RunRecord):
-            self._begin(item)
-        elif isinstance(item, EndRecord):
-            self.run.outcome = item.outcome
-            self.run.text = item.text
-            self._last = item.time
-        elif isinstance(item, StateRecord) or self.empty:
-            return
-        elif isinstance(item, Record):
-            self._enter(item)
-            self._last = item.time
-
-    def _begin(self, record: RunRecord) -> None:
-        run = self.run
-        if self.empty:
-            config = record.config
-            kept = {name: config[name] for name in KEPT_SETTINGS if name in config}
-            # Older journals have the size here only, newer ones in their first look.
-            size = (kept.get("screen_capture_w"), kept.get("screen_capture_h"))
-            run.began = record.time
-            if all(type(length) is int and length > 0 for length in size):
-                run.size = cast(tuple[int, int], size)
-            run.settings = kept
-            self.empty = False
-        run.task = record.task
-        run.profile = record.profile
-        run.model = record.model
-        run.outcome = ""
-        run.text = ""
-        if self.turns:
-            self.turns[-1].away += max(0.0, record.time - self._last)
-        self._last = record.time
-
-    def _enter(self, record: Record) -> None:
-        turn = self._turn_of(record)
-        more = Sums()
-        enter = _ENTRIES.get(type(record))
-        if enter:
-            more = enter(self.run, turn, record)
-        passed = record.time - turn.began - turn.away
-        more.seconds = max(0.0, passed) - turn.sums.seconds
-        turn.sums.add(more)
-        self.run.sums.add(more)
-        turn.ended = record.time
-
-    def _turn_of(self, record: Record) -> TurnEntry:
-        """The entry of the record's turn, which may begin with it."""
-        turns = self.turns
-        if not turns or turns[-1].turn != record.turn:
-            counted = int(record.turn > 0)  # what comes before the first turn is none
-            sums = Sums(turns=counted)
-            turns.append(TurnEntry(record.turn, self._last, sums=sums))
-            self.run.sums.turns += counted
-            if self.most:
-                del turns[: -self.most]
-        return turns[-1]
-
-    def figures(self) -> list[tuple[str, str]]:
-        """(name, text): the same for report, statistics and the last line of a run."""
-        sums = self.run.sums
-        found = []
-        for name, text in COUNTS.items():
-            found.append((text, str(getattr(sums, name))))
-        found.append(("of the prompt reused", _reused_share(sums)))
-        found.append(("time", f"{sums.seconds:.1f} s"))
-        own = max(0.0, sums.seconds - sums.model - sums.person)
-        found.append(("in the program", f"{own:.1f} s"))
-        found.append(("for the person's answers", f"{sums.person:.1f} s"))
-        for name in PHASES:
-            seconds = getattr(sums, name)
-            found.append((name, f"{seconds:.1f} s"))
-        found.append(("settled within", self._settled()))
-        return found
-
-    def debrief(self) -> str:
-        """How the run ended and what it took, for the end of the log."""
-        lines = [f"FINAL STATUS: {self.run.outcome}: {self.run.text}"]
-        for name, text in self.figures():
-            lines.append(f"{name}: {text}")
-        return "\n".join(lines)
-
-    def _settled(self) -> str:
-        """Median and 95th percentile of the times to settle, of the turns that are kept."""
-        times = []
-        for turn in self.turns:
-            times += [act.settle for act in turn.acts if act.settle]
-        times.sort()
-        if not times:
-            times.append(0.0)
-        middle = times[len(times) // 2]
-        most = times[len(times) * 95 // 100]
-        return f"{middle:.2f} s, 95 % {most:.2f} s"
-
-    def run_item(self) -> JsonDict:
-        """The run as the page takes it: turn -1; what it holds is the book's own, to be read."""
-        item: JsonDict = {"turn": -1, "name": self.name}
-        item |= vars(self.run)
-        item["sums"] = vars(self.run.sums)
-        item["begun"] = self.run.begun
-        item["figures"] = self.figures()
-        return item
-
-    def turn_item(self, turn: TurnEntry) -> JsonDict:
-        """A turn as the page takes it; what it holds is the book's own, to be read at once.
-
-        It is asked for after every record, and copies of all replies would cost more than the rest.
-        """
-        item = {**vars(turn), **vars(turn.sums)}
-        del item["sums"]
-        item["acts"] = [vars(act) for act in turn.acts]
-        item["replies"] = [vars(reply) for reply in turn.replies]
-        return item
-
-
-def _reused_share(sums: Sums) -> str:
-    """How much of the prompts the server had in its cache, of those of which it said that."""
-    if not sums.reused_of:
-        return "not told by this server"
-    return f"{sums.reused / sums.reused_of:.0%}"
-
-
-# -- what each record says of a turn: entered there, and returned as what it adds to the figures
-
-
-def _enter_look(run: RunEntry, turn: TurnEntry, record: LookRecord) -> Sums:
-    if picture_name(record.screenshot):
-        turn.shots.append(record.screenshot)
-    if run.size == UNKNOWN_SIZE and record.width:
-        run.size = (record.width, record.height)
-    return Sums(
-        capture=record.capture,
-        encode=record.encode,
-    )
-
-
-def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
-    tokens = record.tokens
-    cached = tokens.get("cached")
-    sums = Sums(
-        requests=1,
-        model=record.seconds,
-        request=record.request,
-        prompt=tokens.get("prompt") or 0,
-        completion=tokens.get("completion") or 0,
-        thought=tokens.get("thought") or 0,
-    )
-    asked_again = [kind for kind, _ in turn.notes].count("correction")
-    if asked_again > turn.sums.corrections:
-        sums.corrections = 1
-    if cached is not None:
-        sums.reused = cached
-        sums.reused_of = sums.prompt
-    turn.replies.append(record)
-    if record.role not in _JUDGES:
-        run.role = record.role
-        _enter_words(turn, record)
-    return sums
-
-
-def _enter_words(turn: TurnEntry, record: ReplyRecord) -> None:
-    """Who speaks in a turn and what: a story's reply comes after its act and is about the next."""
-    if turn.role not in ("", record.role):
-        return
-    turn.role = record.role
-    if not turn.result:
-        turn.said = message_text(record.message.get("content"))
-
-
-def _enter_intent(run: RunEntry, turn: TurnEntry, record: IntentRecord) -> Sums:
-    screenshot = turn.shots[-1] if turn.shots else ""
-    entry = ActEntry(record.tool, record.args, screenshot)
-    turn.acts.append(entry)
-    if not turn.call:
-        arguments = json.dumps(record.args, ensure_ascii=False)
-        turn.call = f"{record.tool} {arguments}"
-    return Sums()
-
-
-def _enter_result(run: RunEntry, turn: TurnEntry, record: ResultRecord) -> Sums:
-    settle = (record.settle_ms or 0) / 1000
-    if turn.acts:
-        entry = turn.acts[-1]
-        entry.settle = settle
-        entry.changed = record.changed
-        entry.region = record.region
-        entry.hits = _hits_of(record)
-    if record.refused:
-        # A pause, or a screen that had changed meanwhile: nobody forbade anything.
-        kind = "held up" if record.refused == "stale_frame" else "refused"
-        turn.notes.append((kind, record.result))
-    return Sums(
-        refused=int(bool(record.refused)),
-        acted=int(record.changed is not None),
-        act=record.act or 0.0,
-        settle=settle,
-    )
-
-
-def _hits_of(record: ResultRecord) -> list[JsonDict]:
-    """{name, role, box} of each control that an act hit; what holds others is not what was hit."""
-    hits: list[JsonDict] = []
-    for target, box in zip(record.targets or (), record.boxes or (), strict=False):
-        role = str(target.get("role"))
-        if role not in HOLDERS:
-            name = str(target.get("name"))
-            hits.append({"name": name, "role": role, "box": box})
-    return hits
-
-
-def _enter_action(run: RunEntry, turn: TurnEntry, record: ActionRecord) -> Sums:
-    turn.result = record.result
-    turn.changed = record.changed
-    turn.call = f"{record.tool} {record.args}"
-    turn.said = record.response_text or turn.said
-    turn.role = turn.role or run.role
-    unchanged = record.changed is False
-    lost = record.tool == "no_call" or unchanged or turn.sums.refused > 0
-    return Sums(wasted=int(lost))
-
-
-def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> Sums:
-    turn.result = record.done
-    turn.plan = True
-    turn.notes.append(("plan", record.done.removeprefix("plan: ")))
-    run.plan = plan_with_checks(record)
-    run.instructions = record.instructions
-    run.role = ""  # a planner does not act
-    turn.plan_text = plan_with_checks(record)
-    turn.instructions = record.instructions
-    return Sums()
-
-
-def plan_with_checks(record: PlanRecord) -> str:
-    """The plan as people read it, with what proves the task done.
-
-    A planner may say nothing beside its call, or what only an executor reports: then its
-    instructions are the plan.
-    """
-    plan = record.plan
-    if not plan or report_fields(plan):
-        plan = record.instructions
-    if not record.done_when:
-        return plan
-    return f"{plan}\n\nDone when:\n{numbered_lines(record.done_when)}"
-
-
-def _enter_failure(run: RunEntry, turn: TurnEntry, record: FailureRecord) -> Sums:
-    turn.notes.append(("failed", record.text))
-    return Sums(requests=1, errors=1)
-
-
-def _enter_no_call(run: RunEntry, turn: TurnEntry, record: NoCallRecord) -> Sums:
-    turn.notes.append(("correction", record.text))
-    return Sums(errors=1)
-
-
-def _enter_archive(run: RunEntry, turn: TurnEntry, record: MemorySnapshot) -> Sums:
-    turn.notes.append(("archive", record.summary))
-    return Sums(archives=1)
-
-
-def _enter_hint(run: RunEntry, turn: TurnEntry, record: HintRecord) -> Sums:
-    turn.notes.append(("hint", record.text))
-    return Sums()
-
-
-def _enter_verification(run: RunEntry, turn: TurnEntry, record: VerificationRecord) -> Sums:
-    turn.notes.append(("verification", record.text))
-    return Sums()
-
-
-def _enter_answer(run: RunEntry, turn: TurnEntry, record: AnswerRecord) -> Sums:
-    return Sums(person=record.seconds)
-
-
-def _enter_stage(run: RunEntry, turn: TurnEntry, record: StageRecord) -> Sums:
-    turn.asked += record.asked or []
-    return Sums()
-
-
-_ENTRIES: Mapping[type[Record], Callable[[RunEntry, TurnEntry, Any], Sums]] = {
-    LookRecord: _enter_look,
-    ReplyRecord: _enter_reply,
-    IntentRecord: _enter_intent,
-    ResultRecord: _enter_result,
-    ActionRecord: _enter_action,
-    PlanRecord: _enter_plan,
-    FailureRecord: _enter_failure,
-    NoCallRecord: _enter_no_call,
-    HintRecord: _enter_hint,
-    MemorySnapshot: _enter_archive,
-    VerificationRecord: _enter_verification,
-    StageRecord: _enter_stage,
-    AnswerRecord: _enter_answer,
-}
-
-
-def book_of(folder: Path) -> Book:
-    """What a run's journal says; raises AgentError if it holds no run."""
-    journal = read_journal(folder)
-    run_of(journal, folder)
-    book = Book(folder.resolve().name)
-    book.left_out = journal.left_out
-    for record in journal.records:
-        book.take(record)
-    return book
-
-
-####################################################################################################
 # Page - the one page that is report and panel
 ####################################################################################################
 
@@ -19389,44 +18998,24 @@ PAGE = r"""<!doctype html>
     <meta charset="utf-8" />
     <title>TITLE</title>
     <meta http-equiv="Content-Security-Policy" content="CSP" />
-    <meta name="color-scheme" content="light dark" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <link rel="icon" href="data:," />
     <style>
       /* Colours. --tone is that of a turn, a chip or a note, and says how it went. */
       :root {
-        --ground: #f4f6f9;
-        --card: #fff;
-        --ink: #1b2430;
-        --soft: #5b6675;
-        --line: #dde3eb;
-        --blue: #2457d6;
-        --green: #1a7f37;
-        --red: #c62828;
-        --amber: #9a6700;
-        --violet: #7c3aed;
-        --tone: #667385;
-        --mark: #e11d48;
-        --mark-halo: #fff;
-        --region: #16a34a;
-        /* Beside everything, so that all of it stands in one column on the widest screens, too. */
-        --side: max(clamp(12px, 3vw, 32px), (100vw - 1640px) / 2);
-        --bar: 62px; /* the height of the bar that stays in sight */
-      }
-      @media (prefers-color-scheme: dark) {
-        :root {
-          --ground: #10151c;
-          --card: #19212b;
-          --ink: #e4e9f0;
-          --soft: #98a5b5;
-          --line: #2c3744;
-          --blue: #7aa5ff;
-          --green: #56c271;
-          --red: #ff7b72;
-          --amber: #e0a93b;
-          --violet: #b794ff;
-          --tone: #8391a3;
-        }
+        color-scheme: light dark;
+        --ground: light-dark(#f4f6f9, #10151c);
+        --card: light-dark(#fff, #19212b);
+        --ink: light-dark(#1b2430, #e4e9f0);
+        --soft: light-dark(#5b6675, #98a5b5);
+        --line: light-dark(#dde3eb, #2c3744);
+        --blue: light-dark(#2457d6, #7aa5ff);
+        --green: light-dark(#1a7f37, #56c271);
+        --red: light-dark(#c62828, #ff7b72);
+        --amber: light-dark(#9a6700, #e0a93b);
+        --violet: light-dark(#7c3aed, #b794ff);
+        --tone: light-dark(#667385, #8391a3);
+        --side: 16px;
       }
       .good {
         --tone: var(--green);
@@ -19444,774 +19033,320 @@ PAGE = r"""<!doctype html>
         --tone: var(--blue);
       }
 
-      /* What holds on the whole page. */
+      /* The whole page: a head, and below it list, picture and words, each scrolling by itself. */
       * {
         box-sizing: border-box;
         min-width: 0;
+        margin: 0;
       }
-      [hidden] {
+      [hidden]:not(article) {
         display: none !important;
       }
       body {
-        margin: 0;
+        display: flex;
+        flex-flow: column;
+        height: 100vh;
         background: var(--ground);
         color: var(--ink);
-        font: 15px/1.5 system-ui;
+        font: 14px/1.5 system-ui;
         overflow-wrap: break-word;
       }
-      p {
-        margin: 0 0 10px;
-        max-height: 22em;
-        overflow: auto;
+      p,
+      pre {
         white-space: pre-wrap;
         unicode-bidi: plaintext;
       }
-      small {
-        display: block;
-      }
-      article,
-      dialog,
-      nav,
-      .card {
-        background: var(--card);
-        border: 1px solid var(--line);
-        border-radius: 10px;
-      }
-      .sub,
-      small,
-      dt,
-      .cost,
-      .res {
-        color: var(--soft);
-      }
-      small,
-      dt,
-      .chip,
-      .cost {
-        font-size: 12.5px;
-      }
-      dd,
-      b,
-      .cost,
-      #amount,
-      #where {
-        font-variant-numeric: tabular-nums;
-      }
-      .chip {
-        border-radius: 99px;
-        padding: 1px 10px;
-        font-weight: 600;
-        color: var(--card);
-        background: var(--tone);
-      }
-      .big {
-        font-size: 15px;
-        padding: 3px 14px;
-      }
-      .call {
-        font:
-          13px/1.5 ui-monospace,
-          Consolas,
-          monospace;
-      }
-      .call,
-      .note {
-        background: var(--ground);
-        border-radius: 8px;
-        padding: 6px 12px;
-      }
-      .note {
-        border-left: 4px solid var(--tone);
-      }
-      .card {
-        padding: 10px 14px;
-      }
-
-      /* The run: how it ended, its task, its figures. */
-      #top,
-      #find,
-      #turns,
-      #live {
-        padding: 18px var(--side);
-      }
-      h1 {
-        margin: 10px 0 6px;
-        max-height: 8em;
-        overflow: auto;
-        font-size: clamp(20px, 3vw, 29px);
-        line-height: 1.25;
-      }
-      h1,
-      .sub {
-        unicode-bidi: plaintext;
-      }
-      h1 + .sub {
-        max-width: 80ch;
-      }
-      dl {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 8px 30px;
-        margin: 14px 0 0;
-      }
-      dd {
-        margin: 0;
-        font-weight: 600;
-      }
-      .key dd {
-        font-size: 20px;
-      }
-      summary {
-        width: fit-content;
-        color: var(--soft);
-        font-size: 12.5px;
-        cursor: pointer;
-      }
-      summary:hover {
-        color: var(--ink);
-      }
-      #top details {
-        margin-top: 12px;
-      }
-
-      /* The bar that stays in sight: buttons and the line of turns. */
-      nav {
-        position: sticky;
-        top: 0;
-        z-index: 2;
-        display: flex;
-        gap: 6px 14px;
-        align-items: center;
-        border-width: 1px 0;
-        border-radius: 0;
-        padding: 8px var(--side);
-      }
-      .group {
-        display: flex;
-        gap: 6px;
-      }
-      #where {
-        white-space: nowrap;
-      }
-      button,
-      input {
-        min-width: 38px;
-        height: 34px;
-        padding: 0 12px;
-        border: 1px solid var(--line);
-        border-radius: 8px;
-        background: none;
-        color: inherit;
-        font: inherit;
-      }
-      input {
-        flex: 1;
-        min-width: 0;
-      }
-      button {
-        white-space: nowrap;
-        cursor: pointer;
-      }
-      button:hover:enabled {
-        border-color: var(--soft);
-      }
-      [aria-pressed="true"] {
-        border-color: var(--blue);
-        color: var(--blue);
-      }
-      :disabled {
-        opacity: 0.45;
-      }
-      :focus-visible {
-        outline: 2px solid var(--blue);
-      }
-      ::placeholder {
-        color: var(--soft);
-      }
-      #stop {
-        color: var(--red);
-      }
-      #line {
-        flex: 1;
-        display: flex;
-        gap: 2px;
-        height: 34px;
-        overflow-x: auto;
-        scrollbar-width: none;
-      }
-      #line button {
-        flex: 1 0 5px;
-        min-width: 0;
-        padding: 0;
-        border: 0;
-        border-radius: 3px;
-        background: var(--tone);
-        opacity: 0.5;
-      }
-      #line button:hover,
-      #line .now {
-        opacity: 1;
-      }
-      #line .now {
-        box-shadow: inset 0 -6px var(--ink);
-      }
-      #line .out {
-        opacity: 0.12;
-      }
-      /* It took longer than it is wide: two cuts in the middle say so. */
-      #line .long {
-        background: linear-gradient(
-          100deg,
-          var(--tone) calc(50% - 5px),
-          transparent 0 calc(50% - 2px),
-          var(--tone) 0 calc(50% + 2px),
-          transparent 0 calc(50% + 5px),
-          var(--tone) 0
-        );
-      }
-
-      /* Which turns are shown. */
-      #find {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 8px 14px;
-        align-items: center;
-        padding-bottom: 0;
-      }
-      #filters {
-        flex-wrap: wrap;
-      }
-      #filters button {
-        flex: none;
-      }
-      #amount:empty {
-        display: none;
-      }
-      #find input {
-        flex: 1 1 16em;
-        max-width: 30em;
-      }
-      ::highlight(found) {
-        background: #ffd84d;
-        color: #1b2430;
-      }
-
-      /* A turn: its head in one row, its pictures and its words. */
-      article {
-        /* Of hundreds of turns only those in sight are laid out; the rest has about this height. */
-        content-visibility: auto;
-        contain-intrinsic-size: auto 320px;
-        margin-bottom: 16px;
-        border-left: 5px solid var(--tone);
-        padding: 12px 16px 14px;
-        scroll-margin-top: calc(var(--bar) + 8px);
-      }
-      article.now {
-        box-shadow: 0 0 0 2px var(--blue);
-      }
-      header {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 4px 10px;
-        align-items: baseline;
-      }
-      b {
-        font-size: 20px;
-      }
-      .cost {
-        margin-left: auto;
-      }
-      .act,
-      .res {
-        display: none;
-      }
-      b a {
+      a {
         color: inherit;
         text-decoration: none;
       }
-      b a:hover {
-        color: var(--blue);
+      .soft,
+      summary {
+        color: var(--soft);
+        font-size: 12.5px;
       }
-      .body {
-        display: grid;
-        gap: 14px 18px;
-        margin-top: 10px;
+      .chip {
+        padding: 1px 10px;
+        border-radius: 99px;
+        background: var(--tone);
+        color: var(--card);
+        font: 600 12.5px/1.5 system-ui;
       }
-      .said :last-child,
-      .did :last-child {
-        margin-bottom: 0;
-      }
-      .raw {
-        grid-column: 1 / -1;
-      }
-      pre {
-        margin: 8px 0 0;
-        max-height: 30em;
-        overflow: auto;
-        white-space: pre-wrap;
+      button,
+      input {
+        height: 32px;
+        padding: 0 12px;
+        border: 1px solid var(--line);
+        border-radius: 8px;
+        background: var(--card);
+        color: inherit;
+        font: inherit;
+        white-space: nowrap;
       }
 
-      /* A picture and, over it in its own pixels, what was done there; beside it the one after. */
-      .pair {
-        display: grid;
-        gap: 6px 14px;
-        align-content: start;
-      }
-      .switch {
+      /* The run: how it ended or what it does, its task, its figures. */
+      .bar {
         display: flex;
-        gap: 6px;
+        flex-wrap: wrap;
+        gap: 4px 12px;
+        align-items: center;
+        padding: 6px var(--side);
       }
-      .switch button {
-        height: 28px;
-        font-size: 13px;
+      h1 {
+        flex: 1 1 60%;
+        max-height: 4.2em;
+        overflow: auto;
+        font-size: 18px;
       }
-      figure {
-        margin: 0;
+      #why,
+      #figures {
+        flex-basis: 100%;
+        max-height: 40vh;
+        overflow: auto;
       }
-      figcaption {
-        margin-top: 4px;
-        color: var(--soft);
-        font-size: 13px;
-        unicode-bidi: plaintext;
+
+      /* The bar: the line of turns, each as wide as it was long, and what the person says. */
+      nav {
+        border-block: 1px solid var(--line);
+        background: var(--card);
       }
-      figcaption b {
-        font-size: inherit;
-        color: var(--ink);
+      #line {
+        display: flex;
+        flex: 1 1 200px;
+        gap: 2px;
+        height: 32px;
+        overflow-x: auto;
+        scrollbar-width: none;
+      }
+      #line a {
+        flex: 1 0 4px;
+        border-radius: 3px;
+        background: var(--tone);
+        opacity: 0.45;
+      }
+      #line .now {
+        box-shadow: inset 0 -6px var(--ink);
+        opacity: 1;
+      }
+      form {
+        display: grid;
+        flex: 1 1 300px;
+        grid-template-columns: 1fr auto auto auto;
+        gap: 8px;
+      }
+
+      /* The turns in words. */
+      main {
+        display: grid;
+        flex: 1;
+        grid-template-columns: minmax(230px, 18%) 1fr minmax(320px, 27%);
+        gap: 0 16px;
+        min-height: 0;
+        padding: 0 var(--side);
+      }
+      main > * {
+        position: relative;
+        overflow: auto;
+        padding: 10px 0;
+      }
+      li {
+        content-visibility: auto; /* only what is in sight is laid out, and all of it is found */
+        contain-intrinsic-size: auto 40px;
+        list-style: none;
+      }
+      li a {
+        display: grid;
+        grid-template-columns: 1.6em 1fr auto;
+        gap: 0 8px;
+        padding: 4px 8px;
+        border-left: 4px solid var(--tone);
+        border-radius: 6px;
+      }
+      li .now {
+        background: var(--card);
+        box-shadow: inset 0 0 0 1px var(--blue);
+      }
+      li span {
+        max-height: 3em; /* two lines */
+        overflow: hidden;
+      }
+      .wrong {
+        grid-column: 2 / -1;
+        color: var(--tone);
+      }
+
+      /* The picture with what was done there drawn over it in its own pixels. */
+      #stage {
+        display: grid;
+        grid-auto-rows: minmax(200px, 1fr);
+        gap: 8px;
+      }
+      figure,
+      .empty {
+        display: flex;
+        flex-flow: column;
+        text-align: center;
+      }
+      .box {
+        display: grid;
+        place-items: center;
+        min-height: 0;
+        aspect-ratio: var(--ratio, 1.6);
+        container-type: size;
       }
       .frame {
         position: relative;
-        display: block;
-        width: 100%;
+        width: min(100cqw, 100cqh * var(--ratio, 1.6));
         height: auto;
+        aspect-ratio: var(--ratio, 1.6);
         padding: 0;
-        border-radius: 8px;
+        border-radius: 6px;
         overflow: hidden;
         cursor: zoom-in;
-        white-space: normal;
       }
-      .missing {
-        padding: 2em 1em;
-        cursor: default;
-      }
-      img {
-        display: block;
-        width: 100%;
-        height: auto;
-      }
-      svg {
+      .frame > * {
         position: absolute;
         inset: 0;
         width: 100%;
         height: 100%;
       }
-      circle,
-      path,
-      rect {
+      svg * {
         fill: none;
-        stroke: var(--mark);
+        stroke: var(--tone);
         stroke-width: 2.5px;
         vector-effect: non-scaling-stroke;
       }
-      .halo {
-        stroke: var(--mark-halo);
-        stroke-width: 5px;
-        opacity: 0.85;
-      }
-      .region {
-        stroke: var(--region);
+      .act {
+        --tone: #e11d48;
       }
       .hit {
-        stroke: var(--blue);
+        --tone: #2563eb;
       }
-      .region.halo,
-      .hit.halo {
-        stroke: var(--mark-halo);
+      .region,
+      .seen {
+        --tone: #16a34a;
       }
-      .off:not(.halo),
-      .region:not(.halo) {
+      .off,
+      .region {
         stroke-dasharray: 7 5;
       }
-      .trail {
-        opacity: 0.45;
+      .halo {
+        stroke: #fff;
+        stroke-width: 5px;
       }
-
-      /* Over the page: a picture at full size, and the keys. */
-      dialog {
-        padding: 14px 18px;
-        color: inherit;
+      main:has(.big) {
+        grid-template-columns: 1fr;
       }
-      dialog::backdrop {
-        background: rgb(0 0 0 / 60%);
-      }
-      #zoom {
-        width: 100vw;
-        max-width: none;
-        height: 100vh;
-        height: 100dvh;
-        max-height: none;
-        border: 0;
-        border-radius: 0;
-        padding: 0;
-        background: var(--ground);
-      }
-      #zoom[open] {
-        display: flex;
-        flex-flow: column;
-      }
-      #tools {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 6px;
-        align-items: center;
-        padding: 8px 12px;
-        background: var(--card);
-      }
-      #tools span {
-        flex: 1 1 8em;
-        text-align: right;
-      }
-      #about b {
-        font-size: inherit;
-      }
-      #about {
-        padding: 0 12px 8px;
-        background: var(--card);
-      }
-      #stage {
-        flex: 1;
-        display: flex;
-        overflow: auto;
-      }
-      #stage .frame {
-        flex: none;
-        margin: auto;
-        border: 0;
-        border-radius: 0;
-      }
-      #keys dl {
-        display: grid;
-        grid-template-columns: auto 1fr;
-        gap: 6px 18px;
-        margin: 10px 0 16px;
-      }
-      #keys dt {
-        font-size: inherit;
-        color: var(--ink);
-      }
-      #keys dd {
-        font-weight: 400;
-      }
-
-      /* The panel: the screen beside the plan, and the turns as rows, the latest first. */
-      #note,
-      #saved {
-        margin: 14px var(--side) -4px;
-      }
-      #saved {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 4px 14px;
-        align-items: center;
-        overflow-wrap: anywhere;
-      }
-      #saved span {
-        flex: 1 1 20em;
-      }
-      #live {
-        display: grid;
-        gap: 14px;
-        padding-bottom: 0;
-      }
-      #side {
-        display: grid;
-        gap: 14px;
-      }
-      #side p {
-        margin: 2px 0 0;
-        max-height: 12em;
-      }
-      #side .card:has(p:empty):not(:has(#words)) {
+      #stage:has(.big) > :not(.big),
+      main:has(.big) > :not(#stage) {
         display: none;
       }
-      #words:empty::before {
-        color: var(--soft);
-        content: "Nothing yet.";
+
+      /* What was said, called and done in a turn, and what was sent for it. */
+      .text {
+        margin: 8px 0;
+        padding: 6px 12px;
+        border-left: 3px solid var(--tone);
+        border-radius: 6px;
+        background: var(--card);
       }
-      canvas {
-        display: block;
-        width: 100%;
+      .call {
+        font: 12.5px/1.5 monospace;
       }
-      #wait {
-        position: absolute;
-        inset: 0;
-        display: grid;
-        place-content: center;
-        padding: 12px;
-        background: var(--ground);
-        color: var(--soft);
-        text-align: center;
-        white-space: pre-line;
+      #note {
+        margin: 8px var(--side) 0;
       }
-      .frame:has(#wait:not([hidden])) {
-        cursor: default;
+      details details {
+        margin: 4px 0 4px 12px;
       }
-      /* Beside the words below the picture, which stays where it is. */
-      #past .pair {
-        display: block;
-        position: relative;
+      footer i {
+        color: var(--tone);
       }
-      #past .switch {
-        position: absolute;
-        right: 0;
-        bottom: 0;
-      }
-      #live figcaption {
-        min-height: 28px;
-        margin-top: 8px;
-      }
-      #past figcaption {
-        padding-right: 150px;
-      }
-      .empty {
-        margin: 0;
-        padding: 4em 1em;
-        color: var(--soft);
-        text-align: center;
-      }
-      form {
-        display: flex;
-        gap: 8px;
-        margin-top: 10px;
-      }
-      @media (min-width: 860px) {
-        #live {
-          grid-template-columns: minmax(0, 2fr) minmax(0, 1fr);
-          align-items: start;
-        }
-        .pair:has(.after),
-        .body:has(.pair):not(:has(.after)),
-        .body:has(.after) .words {
-          grid-template-columns: 1fr 1fr;
-        }
-        .words {
-          display: grid;
-          gap: 10px 18px;
-          align-content: start;
-        }
-        article .switch {
-          display: none;
-        }
-      }
+
       @media (max-width: 859.9px) {
-        :root {
-          --bar: 104px;
+        body {
+          height: auto;
         }
         nav {
-          flex-wrap: wrap;
+          position: sticky;
+          top: 0;
+          z-index: 1;
         }
-        nav .group:nth-of-type(3),
-        nav .group[hidden] + #help {
-          margin-left: auto;
+        main {
+          grid-template-columns: 1fr;
         }
-        #line,
-        #where {
-          order: 1;
+        #list {
+          max-height: 12.5em;
         }
-        #line {
-          flex-basis: 70%;
+        #stage {
+          grid-auto-rows: auto;
         }
-        .said {
-          margin-bottom: 10px;
+        .box {
+          aspect-ratio: auto;
+          container-type: inline-size;
+          overflow: auto;
         }
-        article .pair:has(.after) .after,
-        .changed article .pair:has(.after) .before {
-          display: none;
+        .frame {
+          width: 100%;
         }
-        .changed article .pair:has(.after) .after {
-          display: block;
-        }
-      }
-      /* There, one of the two has the place of the screen. */
-      #past .pair:has(.after) .after,
-      .changed #past .pair:has(.after) .before {
-        display: none;
-      }
-      .changed #past .pair .after {
-        display: block;
-      }
-      .live #top {
-        display: flex;
-        gap: 14px;
-        align-items: baseline;
-        padding-bottom: 12px;
-      }
-      .live #turns {
-        display: flex;
-        flex-flow: column-reverse;
-      }
-      .live #top dl,
-      .live #top details {
-        display: none;
-      }
-      .live .chip {
-        flex: none;
-      }
-      .live h1 {
-        flex: 1;
-        margin: 0;
-        max-height: 3.75em; /* three lines */
-        font-size: 17px;
-      }
-      .live header b {
-        font-size: 15px;
-      }
-      .live article {
-        contain-intrinsic-size: auto 40px;
-        margin-bottom: 6px;
-        padding: 7px 14px;
-      }
-      .live header {
-        cursor: pointer;
-      }
-      .live .act,
-      .live .res {
-        display: -webkit-box;
-        overflow: hidden;
-        -webkit-box-orient: vertical;
-        -webkit-line-clamp: 2;
-      }
-      .live .act {
-        font-weight: 600;
-      }
-      .live .act:not(:has(+ .res)) {
-        flex: 1 1 8em;
-      }
-      .live .res {
-        flex: 1 1 14em;
-      }
-      @media (min-width: 860px) {
-        /* So that a long one leaves its result and the costs a place in the same row. */
-        .live .act:has(+ .res) {
-          max-width: 45%;
+        .big .frame {
+          width: 1100px;
         }
       }
-      .live .cost {
-        margin: 0;
-      }
-      .live .body {
-        display: none;
-      }
-      .live .open .body {
-        display: grid;
-      }
-
       @media print {
-        nav,
-        #find {
-          display: none !important;
+        body {
+          height: auto;
         }
         article {
-          content-visibility: visible;
-          break-inside: avoid;
-        }
-        p {
-          max-height: none;
+          content-visibility: visible !important;
         }
       }
     </style>
   </head>
   <body>
-    <div id="top"></div>
-    <nav>
-      <div class="group">
-        <button id="back" title="The turn before (left arrow)" aria-label="Turn before">
-          &#9664;
-        </button>
-        <button id="next" title="The next turn (right arrow)" aria-label="Next turn">
-          &#9654;
-        </button>
-        <button id="latest" title="Back to what goes on now (End)" hidden>Live</button>
-      </div>
+    <header id="top" class="bar">
+      <span id="status" class="chip" role="status"></span>
+      <h1 dir="auto"></h1>
+      <p id="why" class="soft"></p>
+      <details id="figures">
+        <summary></summary>
+        <p></p>
+        <a href="execution_log.txt" hidden>The log of this run</a>
+      </details>
+    </header>
+    <nav class="bar">
+      <button id="back" aria-label="The turn before" title="left arrow">&#9664;</button>
+      <button id="next" aria-label="The next turn" title="right arrow">&#9654;</button>
+      <button id="latest" title="What goes on now (End)" hidden>Live</button>
       <div id="line"></div>
-      <span id="where"></span>
-      <div class="group">
-        <button id="play" title="space">Play</button>
-        <button id="stop" hidden>Stop</button>
-      </div>
-      <button id="help" title="The keys (?)" aria-label="The keys">?</button>
+      <span id="where" class="soft"></span>
+      <form id="say" autocomplete="off" hidden>
+        <input id="hint" maxlength="2000" placeholder="A hint for its next turn (h)" />
+        <button id="send">Send hint</button>
+        <button id="play" type="button">Pause</button>
+        <button id="stop" type="button">Stop</button>
+      </form>
     </nav>
     <p id="note" role="alert" hidden></p>
-    <div id="saved" class="card" hidden>
-      <span></span>
-      <button id="copy">Copy path</button>
-    </div>
-    <div id="find" hidden>
-      <div id="filters" class="group"></div>
-      <input
-        id="search"
-        type="search"
-        aria-label="Search"
-        autocomplete="off"
-        placeholder="Search in all text (/)"
-      />
-      <span id="amount" class="sub" role="status"></span>
-    </div>
-    <section id="live" hidden>
-      <div class="card">
-        <figure id="now">
-          <button class="frame" aria-label="The screen at full size">
-            <canvas
-              id="screen"
-              width="1536"
-              height="864"
-              role="img"
-              aria-label="The screen, with marks where it acted"
-            ></canvas>
-            <span id="wait"></span>
-          </button>
-          <figcaption></figcaption>
-        </figure>
-        <div id="past" hidden></div>
-        <form id="say">
-          <input
-            id="hint"
-            maxlength="2000"
-            aria-label="Hint"
-            autocomplete="off"
-            placeholder="A hint for its next turn (h)"
-          />
-          <button id="send">Send hint</button>
-        </form>
-      </div>
-      <div id="side">
-        <div class="card">
-          <small>Words</small>
-          <p id="words"></p>
-        </div>
-        <div class="card">
-          <small>Instructions</small>
-          <p id="instructions"></p>
-        </div>
-        <div class="card">
-          <small>Plan</small>
-          <p id="plan"></p>
-        </div>
-      </div>
-    </section>
-    <main id="turns"></main>
-    <dialog id="zoom" aria-label="A screenshot at full size">
-      <div id="tools"></div>
-      <div id="about"></div>
-      <div id="stage"></div>
-    </dialog>
-    <dialog id="keys" aria-label="The keys">
-      <strong>Keys</strong>
-      <dl></dl>
-      <form method="dialog"><button>Close</button></form>
-    </dialog>
+    <main>
+      <ol id="list"></ol>
+      <section id="stage" aria-label="The screen"></section>
+      <section id="words">
+        <div id="turns"></div>
+        <p id="plan" class="text plan" hidden></p>
+      </section>
+    </main>
+    <footer class="bar soft">
+      <span><i class="good">&#9632;</i> changed the screen</span>
+      <span><i class="idle">&#9632;</i> changed nothing, or asked again</span>
+      <span><i class="bad">&#9632;</i> refused or failed</span>
+      <span><i class="plan">&#9632;</i> plan</span>
+      <span><i class="act">&#9711;</i> where it acted</span>
+      <span><i class="act">&#9676;</i> what it could not do</span>
+      <span><i class="hit">&#9633;</i> the control that it hit</span>
+      <span><i class="region">&#11034;</i> what changed</span>
+    </footer>
     <script>
-      "use strict";
-
       // The tone of a note by its kind, and of a run by how it ended; any other end is bad.
       const NOTE_TONES = {
         correction: "idle",
@@ -20224,69 +19359,25 @@ PAGE = r"""<!doctype html>
         verification: "good",
       };
       const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
-      // The turns that can be shown alone, as they are called.
-      const FILTERS = {
-        all: () => true,
-        refusals: (turn) => turn.refused > 0,
-        corrections: (turn) => hasNote(turn, "correction"),
-        plans: (turn) => turn.plan,
-      };
-      // What the keys do: [key, in a report, in the panel].
-      const KEYS = [
-        ["\u2190 \u2192", "the turn before, the next turn", "the turn before, the next turn"],
-        ["Home, End", "the first turn, the last turn", "the first turn, the latest one"],
-        ["Space", "play, and stop playing", "pause, and go on"],
-        ["a", "the screen before or after the act", "the screen before or after the act"],
-        ["z", "the screenshot at full size", "the screen at full size"],
-        [
-          "+ \u2212 0 m",
-          "there: larger, smaller, fitted, marks",
-          "there: larger, smaller, fitted, marks",
-        ],
-        ["/", "search", ""],
-        ["h", "", "write a hint"],
-        ["Escape", "leave a field or a picture", "leave a field or a picture"],
-        ["?", "these keys", "these keys"],
-      ];
-      // How far a key goes along the turns; the blank plays or pauses instead.
-      const KEY_STEPS = {
-        ArrowRight: 1,
-        ArrowDown: 1,
-        ArrowLeft: -1,
-        ArrowUp: -1,
-        Home: -1e9,
-        End: 1e9,
-        " ": 0,
-      };
-      const GRID = 1000; // both axes of a screen go from 0 to this in what the model says
-      const TEXT_MOST = 8000; // characters of one text that are shown
-      const PLAY_MS = 1500; // how long each turn stands while it plays
-      const RETRY_MS = 1000; // between two attempts to reach the program
+      // How far a key goes along the turns.
+      const KEY_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -1e9, End: 1e9 };
+      const TEXT_MOST = 70000; // characters of one text that are shown, more than a run keeps
       const LONGEST = 4; // times as wide as the middle one a piece of the line is at most
-      const SCALES = [0.25, 0.5, 1, 2, 4]; // of a picture at full size
-      const TRAIL = 2; // turns before the latest act whose places are still marked on the screen
-      const PICTURES_MOST = 24; // screenshots that the panel keeps
-      const PAUSED_HERE = "in the panel";
       const SVG = "http://www.w3.org/2000/svg";
 
-      let run = { task: "", figures: [], size: [16, 9] };
+      let run = { task: "" };
       const turns = [];
-      const cards = []; // of each turn its article and its piece of the line: {article, piece}
-      // By file name: what an exported report carries in itself, or what the panel has fetched.
-      const pictures = new Map();
+      const cards = []; // of each turn its {article, row, piece}
+      const sent = new Map(); // parts of requests by their names: {part, call of the first}
       let live = false; // whether this is the panel
-      let state = {}; // the panel's latest event
-      let current = 0; // the place in `turns` of the one that is marked
-      let following = true; // whether that is the latest one, and the next one will be, too
-      let timer = 0; // of playing, if it plays
-      let filter = "all"; // the name of the one in FILTERS
-      let zoomed = { views: [], at: 0, scale: 0 }; // what is over the page; scale 0: as fits
+      let state = {}; // the panel's latest news
+      let current = 0; // the place in `turns` of the one that is shown
+      let following = false; // whether that is the latest one, and the next one will be, too
+      let shown = ""; // what the stage shows
 
       function byId(id) {
         return document.getElementById(id);
       }
-
-      // -- text and elements
 
       // Whatever a model or a screen said: not too much of it, and nothing that is not to be seen.
       function plain(text) {
@@ -20315,323 +19406,181 @@ PAGE = r"""<!doctype html>
         return parent.appendChild(make(name, classes, text));
       }
 
-      function addShape(parent, name, values, text) {
-        const node = document.createElementNS(SVG, name);
-        for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
-        setText(node, text);
-        return parent.appendChild(node);
-      }
-
-      // -- what was done, drawn over the picture in the picture's own pixels
-
-      function toPixels(x, y) {
-        const [wide, high] = run.size;
-        return [(x * wide) / GRID, (y * high) / GRID];
-      }
-
-      function placesOf(act) {
-        const places = Object.values(act.args).filter(
-          (value) => value && typeof value.x === "number",
-        );
-        return places.map(({ x, y }) => toPixels(x, y));
-      }
-
-      // A shape with a rim around it, to be seen on any ground.
-      function addMark(svg, name, values, kind) {
-        addShape(svg, name, { ...values, class: "halo " + kind });
-        addShape(svg, name, { ...values, class: kind });
-      }
-
-      // Rings that leave what they point at to be seen; the words stand below the picture.
-      function markAct(svg, act, more) {
-        const spots = placesOf(act);
-        // Dashed is what was refused or broken off.
-        const kind = `${more || ""} ${act.changed === null ? "off" : ""}`;
-        for (const [cx, cy] of spots) {
-          addMark(svg, "circle", { cx, cy, r: run.size[0] / 45 }, kind);
-          if (act.tool.startsWith("double"))
-            addMark(svg, "circle", { cx, cy, r: run.size[0] / 33 }, kind);
-        }
-        if (spots.length > 1) markWay(svg, spots[0], spots[1], kind);
-      }
-
-      // Where the screen changed after the act.
-      function markRegion(svg, region, kind) {
-        const [left, top] = toPixels(region[0], region[1]);
-        const [right, bottom] = toPixels(region[2], region[3]);
-        const size = { width: right - left, height: bottom - top };
-        if (right) addMark(svg, "rect", { x: left, y: top, ...size }, kind);
-      }
-
-      // An arrow from where a drag began to where it ended.
-      function markWay(svg, [x1, y1], [x2, y2], kind) {
-        const way = Math.atan2(y2 - y1, x2 - x1);
-        const long = -run.size[0] / 38;
-        function wing(turn) {
-          return `M ${x2},${y2} l ${long * Math.cos(way + turn)} ${long * Math.sin(way + turn)}`;
-        }
-        const line = `M ${x1} ${y1} L ${x2},${y2} ${wing(0.5)} ${wing(-0.5)}`;
-        addMark(svg, "path", { d: line }, kind);
-      }
-
-      // An act in words, as "double click: Notes icon, hit 'Notes' (list item)".
-      function nameOf(act) {
-        const { text, key, element_name } = act.args;
-        const words = [act.tool.replaceAll("_", " "), text || key || element_name];
-        const said = words.filter(Boolean).join(": ").slice(0, 120);
-        const hits = hitsOf(act).map(({ name, role }) => `'${name.slice(0, 60)}' (${role})`);
-        return hits.length ? `${said}, hit ${hits.join(" and ")}` : said;
-      }
-
-      // The controls that an act was known to hit; acts of the live screen have none.
-      function hitsOf(act) {
-        return act.hits || [];
-      }
-
-      // -- turns
-
-      function toneOf(turn) {
-        const tones = turn.notes.map(([kind]) => NOTE_TONES[kind]);
-        if (tones.includes("bad")) return "bad";
-        if (turn.plan) return "plan";
-        if (turn.wasted) return "idle";
-        return turn.changed || tones.includes("good") ? "good" : "";
-      }
-
-      // A turn's article; the panel shows it as a row that opens.
-      function makeArticle(turn) {
-        const article = make("article", toneOf(turn));
-        const top = add(article, "header");
-        if (live) top.onclick = () => toggle(article, turn.turn);
-        fillHeader(top, turn);
-        const body = add(article, "div", "body");
-        addWords(add(body, "div", "words"), turn);
-        if (turn.replies?.length) addRaw(body, turn.replies);
-        return article;
-      }
-
-      // The number of a turn, which is a link to it in a report.
-      function addNumber(node, number) {
-        if (live) return setText(node, String(number));
-        const link = add(node, "a", "", number ? String(number) : "start");
-        link.href = "#" + number;
-        link.title = "Link to this turn";
-      }
-
-      // What a turn did, in one row: no argument as the program writes it.
-      function doneIn(turn) {
-        const [first, ...more] = turn.acts;
-        const named = turn.call.replace(/^\w+/, (name) => name.replaceAll("_", " "));
-        if (!first) return named.split("{")[0];
-        return nameOf(first) + (more.length ? ` and ${more.length} more` : "");
-      }
-
-      function hasNote(turn, wanted) {
-        return turn.notes.some(([kind]) => kind === wanted);
-      }
-
-      function fillHeader(top, turn) {
-        const kinds = new Set(turn.notes.map(([kind]) => kind));
-        addNumber(add(top, "b"), turn.turn);
-        add(top, "span", "", turn.role.slice(0, 300));
-        const done = doneIn(turn).slice(0, 300);
-        if (done) add(top, "span", "act", done);
-        // That an act did what it says is said by its chip.
-        const told = turn.acts.length === 1 && turn.changed;
-        if (turn.result && !told) add(top, "span", "res", turn.result.slice(0, 300));
-        if (turn.changed) add(top, "span", "chip good", "changed");
-        else if (turn.changed !== null) add(top, "span", "chip", "unchanged");
-        for (const kind of kinds) add(top, "span", "chip " + (NOTE_TONES[kind] || ""), kind);
-        const tokens = turn.prompt ? `, ${turn.prompt} + ${turn.completion} tokens` : "";
-        const thought = turn.thought ? `, about ${turn.thought} thought` : "";
-        add(top, "span", "cost", duration(turn.seconds) + tokens + thought);
-      }
-
-      // Of each picture on which something was done: it with its marks, and the next one with what
-      // changed. Without any act the turn's first picture alone.
-      function pairsOf(at) {
-        const { shots, acts } = turns[at];
-        const names = shots.filter((name) => acts.some((act) => act.screenshot === name));
-        if (!names.length && shots.length) return [[{ kind: "screen", name: shots[0], acts: [] }]];
-        return names.map((name) => {
-          const done = acts.filter((act) => act.screenshot === name);
-          const before = { kind: "before", name, acts: done };
-          const next = done.some((act) => act.changed !== null) ? shotAfter(at, name) : "";
-          return next ? [before, { kind: "after", name: next, acts: done }] : [before];
-        });
-      }
-
-      // The first picture after that one of a turn, be it of the same turn or of a later one.
-      function shotAfter(at, name) {
-        const own = turns[at].shots;
-        const later = own[own.lastIndexOf(name) + 1];
-        return later || turns.slice(at + 1).find((turn) => turn.shots.length)?.shots[0] || "";
-      }
-
-      function addPictures(body, at) {
-        for (const views of pairsOf(at)) {
-          const pair = make("div", "pair");
-          body.insertBefore(pair, body.querySelector(".words"));
-          if (views.length > 1) addSwitch(pair);
-          views.forEach((view, place) => {
-            const figure = add(pair, "figure", view.kind);
-            const frame = addFrame(figure, view, "lazy");
-            frame.onclick = () => openZoom(views, place);
-            captionOf(add(figure, "figcaption"), view);
-          });
-        }
-      }
-
-      // Where only one of two pictures has room: which one is shown, everywhere.
-      function addSwitch(parent) {
-        const row = add(parent, "div", "switch");
-        for (const kind of ["before", "after"]) {
-          const button = add(row, "button", "to-" + kind, kind);
-          button.title = "a";
-          button.onclick = () => showChanged(kind === "after");
-        }
-        pressSwitches();
-      }
-
-      function showChanged(after) {
-        document.body.classList.toggle("changed", after);
-        pressSwitches();
-      }
-
-      function pressSwitches() {
-        const after = document.body.classList.contains("changed");
-        for (const button of document.querySelectorAll(".switch button"))
-          button.ariaPressed = String(button.className === (after ? "to-after" : "to-before"));
-      }
-
-      // A picture that opens at full size, with its marks over it.
-      function addFrame(parent, view, loading) {
-        const [width, height] = run.size;
-        const frame = add(parent, "button", "frame");
-        frame.ariaLabel = `The ${view.kind === "screen" ? "screen" : "screen " + view.kind}`;
-        const image = add(frame, "img");
-        image.onerror = () => {
-          setText(frame, `The screenshot ${view.name} is missing.`);
-          frame.classList.add("missing");
-        };
-        image.width = width;
-        image.height = height;
-        image.loading = loading;
-        image.alt = "The screen";
-        const svg = addShape(frame, "svg", { viewBox: `0 0 ${width} ${height}` });
-        markView(svg, view);
-        if (view.marks) svg.replaceChildren(...view.marks.cloneNode(true).childNodes);
-        // The address comes last, or the browser would fetch at once what nobody may ever look at.
-        load(image, view.name);
-        return frame;
-      }
-
-      function markView(svg, view) {
-        for (const act of view.acts) {
-          if (view.kind === "after") {
-            if (act.region) markRegion(svg, act.region, "region");
-            continue;
-          }
-          for (const hit of hitsOf(act)) markRegion(svg, hit.box, "hit");
-          markAct(svg, act);
-        }
-      }
-
-      async function load(image, name) {
-        const known = pictures.get(name);
-        if (known || !live) image.src = known || name;
-        else image.src = (await fetchPicture(name)) || "data:,";
-      }
-
-      function captionOf(node, { kind, acts }) {
-        setText(node);
-        add(node, "b", "", kind);
-        const said = kind === "after" ? cameOf(acts) : acts.map(nameOf).join(", then ");
-        if (said) node.append(" \u00b7 " + plain(said));
-      }
-
-      function cameOf(acts) {
-        if (acts.some((act) => act.region)) return "the dashed box changed";
-        return acts.some((act) => act.changed) ? "it changed" : "nothing changed";
-      }
-
-      function addWords(column, turn) {
-        const said = turn.said ? add(column, "div", "said") : column;
-        if (turn.said) addText(said, "the model said", turn.said, "");
-        const rows = [
-          ["call", turn.call, "call"],
-          ["result", turn.plan ? "" : turn.result, ""],
-        ];
-        // Each action of a story as the model wrote it.
-        for (const { action, became } of turn.asked || [])
-          rows.push(["asked", `${JSON.stringify(action)}: ${became}`, "call"]);
-        for (const [kind, text] of turn.notes)
-          rows.push([kind, text, "note " + (NOTE_TONES[kind] || "")]);
-        const did = rows.filter(([, text]) => text);
-        const place = did.length ? add(column, "div", "did") : column;
-        for (const [label, text, kind] of did) addText(place, label, text, kind);
-      }
-
+      // A text under its name.
       function addText(parent, label, text, kind) {
-        add(parent, "p", kind, text).prepend(make("small", "", label));
+        if (text)
+          add(parent, "p", "text " + kind, "\n" + text).prepend(make("span", "soft", label));
       }
 
-      // Each request of a turn in figures, and its reply as it came; made when it is unfolded.
-      function addRaw(parent, replies) {
-        const fold = add(parent, "details", "raw");
-        const count = replies.length > 1 ? `${replies.length} requests` : "Request";
-        add(fold, "summary", "", `${count} and reply as they were`);
-        fold.ontoggle = () => {
-          if (!fold.open || fold.querySelector("pre")) return;
-          for (const reply of replies) {
-            add(fold, "p", "sub", factsOf(reply));
-            add(fold, "pre", "call", JSON.stringify(reply.message, null, 2));
-          }
-        };
-      }
-
-      function factsOf(reply) {
-        const { prompt, completion, cached, thought } = reply.tokens;
-        const ended = new Date(reply.time * 1000);
-        const began = new Date((reply.time - reply.seconds) * 1000);
-        const facts = [
-          `request ${reply.call} to ${reply.role}`,
-          `sent ${began.toLocaleTimeString()}, replied ${ended.toLocaleTimeString()}`,
-          `${reply.seconds.toFixed(2)} s`,
-          prompt !== null &&
-            `${prompt} prompt tokens` + (cached ? `, ${cached} of them cached` : ""),
-          completion !== null && `${completion} completion tokens`,
-          thought && `about ${thought} of them thought`,
-          reply.finish_reason && `finish_reason ${reply.finish_reason}`,
-          reply.tries > 1 && `${reply.tries} tries, ${reply.request.toFixed(1)} s lost`,
-        ];
-        return facts.filter(Boolean).join(" \u00b7 ");
-      }
-
-      // A turn's piece of the line, as wide as the turn was long. A pause is cut, or all the others
-      // would be lines.
-      function makePiece(turn, at) {
-        const piece = make("button", toneOf(turn));
-        const what = doneIn(turn) || turn.result;
-        piece.title = plain(`Turn ${turn.turn}, ${duration(turn.seconds)}: ${what}`.slice(0, 140));
-        piece.onclick = () => go(at);
-        return piece;
-      }
-
-      function layLine() {
-        const times = turns.map((turn) => turn.seconds).sort((one, other) => one - other);
-        const middle = times[times.length >> 1] || 1;
-        turns.forEach(({ seconds }, at) => {
-          const share = seconds / middle;
-          const { piece } = cards[at];
-          piece.style.flexGrow = String(Math.max(0.2, Math.min(LONGEST, share)));
-          piece.classList.toggle("long", share > LONGEST);
-        });
+      function addFold(parent, label) {
+        const fold = add(parent, "details");
+        add(fold, "summary", "", label);
+        return fold;
       }
 
       function duration(seconds) {
         const minutes = Math.floor(seconds / 60);
         return minutes ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${seconds.toFixed(1)} s`;
+      }
+
+      // -- what was done, drawn over the picture in the picture's own pixels
+
+      // A shape with a rim around it, to be seen on any ground.
+      function addMark(svg, name, values, kind) {
+        for (const classes of ["halo", kind]) {
+          const node = svg.appendChild(document.createElementNS(SVG, name));
+          const all = { ...values, class: classes };
+          for (const [key, value] of Object.entries(all)) node.setAttribute(key, value);
+        }
+      }
+
+      // Rings that leave what they point at to be seen; the words stand below the picture. All
+      // places are those of the grid, of which a unit is `wide` times as wide as it is high.
+      function markAct(svg, { tool, args, changed }, wide) {
+        const spots = Object.values(args).filter((value) => value && typeof value.x === "number");
+        const kind = changed === null ? "act off" : "act";
+        for (const { x: cx, y: cy } of spots) {
+          for (const rx of tool.startsWith("double") ? [22, 30] : [22])
+            addMark(svg, "ellipse", { cx, cy, rx, ry: rx * wide }, kind);
+        }
+        if (spots.length > 1) markWay(svg, spots[0], spots[1], wide, kind);
+      }
+
+      // An arrow from where a drag began to where it ended.
+      function markWay(svg, from, to, wide, kind) {
+        const way = Math.atan2((to.y - from.y) / wide, to.x - from.x);
+        const wings = [0.5, -0.5].map((turn) => [Math.cos(way + turn), Math.sin(way + turn)]);
+        const ends = wings.map(([x, y]) => `M ${to.x} ${to.y} l ${-26 * x} ${-26 * y * wide}`);
+        addMark(
+          svg,
+          "path",
+          { d: `M ${from.x} ${from.y} L ${to.x} ${to.y} ${ends.join(" ")}` },
+          kind,
+        );
+      }
+
+      function markBox(svg, [left, top, right, bottom], kind) {
+        const size = { width: Math.abs(right - left), height: Math.abs(bottom - top) };
+        addMark(svg, "rect", { x: Math.min(left, right), y: Math.min(top, bottom), ...size }, kind);
+      }
+
+      function markView(svg, { kind, acts, boxes }, wide) {
+        for (const act of acts) {
+          if (kind !== "before" && act.region) markBox(svg, act.region, "region");
+          if (kind === "before") act.hits.forEach(({ box }) => markBox(svg, box, "hit"));
+          if (kind !== "after") markAct(svg, act, wide);
+        }
+        for (const { x1, y1, x2, y2 } of boxes) markBox(svg, [x1, y1, x2, y2], "seen");
+      }
+
+      // -- a turn in words
+
+      function sentence(tool) {
+        return tool.charAt(0).toUpperCase() + tool.slice(1).replaceAll("_", " ");
+      }
+
+      // An act, as: Double click "Notes icon".
+      function nameOf({ tool, args }) {
+        const { text, key, name, title, element_name: element } = args;
+        const what = String(text || key || name || title || element || "").slice(0, 120);
+        return sentence(tool) + (what ? ` \u201c${what}\u201d` : "");
+      }
+
+      // What a turn did; no argument as the program writes it.
+      function doneIn(turn) {
+        const [first, ...more] = turn.acts;
+        if (turn.plan) return `Plan: ${turn.instructions || turn.result}`;
+        if (first) return nameOf(first) + (more.length ? ` and ${more.length} more` : "");
+        return sentence(turn.call.match(/^\w+/)?.[0] || "") || turn.result || "Nothing yet";
+      }
+
+      function toneOf(turn) {
+        const tones = turn.notes.map(([kind]) => NOTE_TONES[kind]);
+        if (tones.includes("bad")) return "bad";
+        if (turn.plan) return "plan";
+        if (turn.wasted || tones.includes("idle")) return "idle";
+        return turn.changed || tones.includes("good") ? "good" : "";
+      }
+
+      // What went wrong in a turn, in a few words.
+      function wrongIn(turn) {
+        const tone = toneOf(turn);
+        const note = turn.notes.find(([kind]) => NOTE_TONES[kind] === tone) || ["nothing changed"];
+        return ["bad", "idle"].includes(tone) ? note.join(": ") : "";
+      }
+
+      function makeRow(turn) {
+        const row = make("li");
+        const link = add(row, "a", toneOf(turn));
+        link.href = "#" + turn.turn;
+        add(link, "b", "", String(turn.turn));
+        add(link, "span", "did", doneIn(turn).slice(0, 300));
+        add(link, "time", "soft", duration(turn.seconds));
+        const wrong = wrongIn(turn);
+        if (wrong) add(link, "span", "wrong", "\u2717 " + wrong.slice(0, 300));
+        return row;
+      }
+
+      function makePiece(turn) {
+        const piece = make("a", toneOf(turn));
+        piece.href = "#" + turn.turn;
+        piece.title = plain(`Turn ${turn.turn}, ${duration(turn.seconds)}: ${doneIn(turn)}`);
+        return piece;
+      }
+
+      function makeArticle(turn) {
+        const article = make("article");
+        article.hidden = "until-found"; // the browser's own search finds it, and opens it
+        add(article, "h3", "", `${turn.turn}. ${doneIn(turn)}`.slice(0, 400));
+        const tokens = turn.prompt ? `${turn.prompt} + ${turn.completion} tokens` : "";
+        const thought = turn.thought ? `about ${turn.thought} of them thought` : "";
+        const facts = [turn.role.slice(0, 300), duration(turn.seconds), tokens, thought];
+        const line = add(article, "p", "soft", facts.filter(Boolean).join(" \u00b7 ") + " ");
+        if (turn.changed) add(line, "span", "chip good", "changed");
+        else if (turn.changed !== null) add(line, "span", "chip idle", "unchanged");
+        addText(article, "said", turn.said, "");
+        addText(article, "called", turn.call, "call");
+        if (!turn.plan) addText(article, "done", turn.result, turn.changed ? "good" : "");
+        // Each action of a story as the model wrote it.
+        for (const { action, became } of turn.asked)
+          addText(article, "asked", `${JSON.stringify(action)}: ${became}`, "call");
+        for (const [kind, text] of turn.notes) addText(article, kind, text, NOTE_TONES[kind] || "");
+        const exchanges = [...turn.sent, ...turn.replies].sort(
+          (one, other) => one.call - other.call,
+        );
+        for (const one of exchanges) one.parts ? addRequest(article, one) : addReply(article, one);
+        return article;
+      }
+
+      // A request as it was sent, whole: its settings with the tools, then its messages. What an
+      // earlier one held already is written when it is unfolded, so that it can be found once.
+      function addRequest(parent, { call, role, sent: names, parts }) {
+        const fold = addFold(parent, `Request ${call} to ${role}`);
+        for (const [name, part] of Object.entries(parts)) sent.set(name, { part, call });
+        for (const name of names) {
+          const { part, call: first } = sent.get(name) || {
+            part: {},
+            call: "of a turn before these",
+          };
+          const again = first === call ? "" : `, as in request ${first}`;
+          const inner = addFold(fold, (part.role || "settings and tools") + again);
+          if (first === call) addPart(inner, part);
+          else inner.ontoggle = () => inner.children.length === 1 && addPart(inner, part);
+          inner.open = first === call && part.role === "user";
+        }
+      }
+
+      function addPart(fold, { role, content, ...more }) {
+        const pieces = Array.isArray(content) ? content : [{ text: content }];
+        const texts = pieces.map((piece) => piece.text || piece.image_url?.url || "");
+        if (role) add(fold, "pre", "call", texts.join("\n"));
+        if (Object.keys(more).length) add(fold, "pre", "call", JSON.stringify(more, null, 2));
+      }
+
+      function addReply(parent, reply) {
+        const after = duration(reply.seconds);
+        const fold = addFold(parent, `Reply ${reply.call} of ${reply.role}, after ${after}`);
+        add(fold, "pre", "call", JSON.stringify(reply, null, 2));
       }
 
       // The run itself, or a turn: a new one goes to the end, one that has grown keeps its place.
@@ -20643,408 +19592,266 @@ PAGE = r"""<!doctype html>
         const found = turns.findIndex((turn) => turn.turn === item.turn);
         const at = found < 0 ? turns.length : found;
         const before = cards[at];
-        const made = { article: makeArticle(item), piece: makePiece(item, at), text: "" };
+        const made = { article: makeArticle(item), row: makeRow(item), piece: makePiece(item) };
         turns[at] = item;
         cards[at] = made;
         if (!before) {
           byId("turns").append(made.article);
+          byId("list").append(made.row);
           byId("line").append(made.piece);
           return;
         }
-        made.article.classList.toggle("open", before.article.classList.contains("open"));
-        before.article.replaceWith(made.article);
-        before.piece.replaceWith(made.piece);
+        const folds = [...made.article.querySelectorAll("details")];
+        before.article.querySelectorAll("details").forEach(({ open }, place) => {
+          folds[place]?.toggleAttribute("open", open);
+        });
+        for (const name of Object.keys(made)) before[name].replaceWith(made[name]);
+      }
+
+      // A pause is no wider than that, or all the other pieces would be lines.
+      function layLine() {
+        const times = turns.map((turn) => turn.seconds).sort((one, other) => one - other);
+        const middle = times[times.length >> 1] || 1;
+        turns.forEach(({ seconds }, at) => {
+          const wide = Math.max(0.2, Math.min(LONGEST, seconds / middle));
+          cards[at].piece.style.flexGrow = String(wide);
+        });
+      }
+
+      // -- the picture before what was done, and the one after
+
+      // Each picture of a turn on which something was done, and the one after the last of them.
+      // Without any act the turn's first picture alone.
+      function viewsOf(at) {
+        const { shots, acts, boxes } = turns[at];
+        const actsOn = (name) => acts.filter((act) => act.screenshot === name);
+        const names = shots.filter((name) => actsOn(name).length);
+        const last = names[names.length - 1];
+        if (!last)
+          return shots.slice(0, 1).map((name) => ({ kind: "screen", name, acts: [], boxes }));
+        const views = names.map((name) => ({
+          kind: "before",
+          name,
+          acts: actsOn(name),
+          boxes: [],
+        }));
+        const next = actsOn(last).some((act) => act.changed !== null) && shotAfter(at, last);
+        return next ? [...views, { kind: "after", name: next, acts: actsOn(last), boxes }] : views;
+      }
+
+      // The first picture after that one of a turn, be it of the same turn or of a later one.
+      function shotAfter(at, name) {
+        const own = turns[at].shots;
+        const later = own[own.lastIndexOf(name) + 1];
+        return later || turns.slice(at + 1).find((turn) => turn.shots.length)?.shots[0] || "";
+      }
+
+      // The screen as it is: with the latest act and what it changed, once it is at rest again.
+      function viewNow() {
+        const latest = turns.findLast((turn) => turn.acts.length);
+        const shot = turns[turns.length - 1]?.shots.at(-1);
+        const acts = latest?.acts.filter((act) => state.settled || act.screenshot === shot) || [];
+        return {
+          kind: run.outcome ? "last" : "live",
+          name: "",
+          acts: acts.slice(-1),
+          boxes: state.boxes,
+        };
+      }
+
+      function captionOf({ kind, acts }) {
+        const hits = acts.flatMap((act) => act.hits).map(({ name, role }) => `'${name}' (${role})`);
+        const did = acts.map(nameOf).join(", then ");
+        if (kind === "live" && did) return `${state.settled ? "after" : "now"}: ${did}`;
+        if (kind !== "after") return hits.length ? `${did}, hit ${hits.join(" and ")}` : did;
+        if (acts.some((act) => act.region)) return "the dashed box changed";
+        return acts.some((act) => act.changed) ? "it changed" : "nothing changed";
+      }
+
+      async function showStage() {
+        const now = live && following && state.picture;
+        const views = now ? [viewNow()] : turns.length ? viewsOf(current) : [];
+        const why = views.length ? "" : whyEmpty();
+        const wanted = JSON.stringify([now || -current, views, why]);
+        if (wanted === shown) return;
+        shown = wanted;
+        const figures = await Promise.all(views.map(makeFigure));
+        if (shown !== wanted) return;
+        enlarge(null);
+        byId("stage").replaceChildren(...figures);
+        if (why) add(byId("stage"), "p", "empty", why);
+      }
+
+      function whyEmpty() {
+        if (turns.length && !following) return `Turn ${turns[current].turn} looked at no screen.`;
+        if (!live || run.outcome) return "There is no picture of the screen.";
+        return `Waiting for the first picture of the screen.\nNow: ${state.phase}.`;
+      }
+
+      async function makeFigure(view) {
+        const figure = make("figure", view.kind);
+        const frame = add(add(figure, "div", "box"), "button", "frame");
+        const image = add(frame, "img");
+        const caption = add(figure, "figcaption", "soft");
+        const words = captionOf(view);
+        add(caption, "b", "", view.kind);
+        if (words) caption.append(" \u00b7 " + plain(words));
+        image.alt = `The screen: ${plain(words)}`;
+        frame.onclick = () => enlarge(figure);
+        try {
+          image.src = await sourceOf(view.name);
+          await image.decode();
+        } catch {
+          setText(frame, `The screenshot ${view.name} is missing.`);
+          return figure;
+        }
+        if (live) URL.revokeObjectURL(image.src);
+        const wide = image.naturalWidth / image.naturalHeight;
+        figure.style.setProperty("--ratio", String(wide));
+        const svg = frame.appendChild(document.createElementNS(SVG, "svg"));
+        svg.setAttribute("viewBox", "0 0 1000 1000"); // the grid on which models give places
+        svg.setAttribute("preserveAspectRatio", "none");
+        markView(svg, view, wide);
+        return figure;
+      }
+
+      // An exported report carries its pictures in itself, the others lie beside it.
+      async function sourceOf(name) {
+        if (!live) return byId(name) ? JSON.parse(byId(name).textContent) : name;
+        const answer = await ask("/picture", { name });
+        if (!answer.ok) throw new Error(name);
+        return URL.createObjectURL(await answer.blob());
+      }
+
+      // One picture as large as the page; clicked again, all are in their places.
+      function enlarge(figure) {
+        const large = document.querySelector(".big");
+        large?.classList.remove("big");
+        if (figure !== large) figure?.classList.add("big");
       }
 
       // -- going along the turns
 
-      // Marks the turn at that place, the first or last one beyond the ends, and scrolls to it
-      // unless that is to be done quietly.
-      function go(at, quiet) {
-        setNow(cards[current], false);
-        current = Math.max(0, Math.min(turns.length - 1, at));
-        following = current >= turns.length - 1;
+      // Shows the turn at that place, the first or last one beyond the ends.
+      function go(wanted) {
+        const at = Math.max(0, Math.min(turns.length - 1, wanted));
+        const moved = at !== current;
+        mark(false);
+        current = at;
+        following = live && at >= turns.length - 1;
+        mark(true);
+        show();
+        if (!moved) return;
+        const { row, piece } = cards[at];
+        byId("list").scrollTop = row.offsetTop - byId("list").clientHeight / 2;
+        byId("line").scrollLeft = piece.offsetLeft - byId("line").clientWidth / 2;
+        history.replaceState(null, "", "#" + turns[at].turn);
+      }
+
+      function mark(on) {
         const card = cards[current];
-        setNow(card, true);
-        showPlace();
-        card?.piece.scrollIntoView({ block: "nearest", inline: "nearest" });
-        if (!quiet && !live) card?.article.scrollIntoView();
-        if (live) showTurn();
+        if (!card) return;
+        card.article.hidden = on ? false : "until-found";
+        card.row.firstChild.classList.toggle("now", on);
+        card.piece.classList.toggle("now", on);
       }
 
-      function showPlace() {
+      // The stage, the plan and the numbers of the turn that is shown.
+      function show() {
         const turn = turns[current];
-        const last = turns[turns.length - 1];
-        const text = turn ? `${turn.turn || "start"} / ${last.turn}` : "";
-        setText(byId("where"), text);
-      }
-
-      // The places of the turns that are not filtered out.
-      function shownPlaces() {
-        return [...turns.keys()].filter((at) => !cards[at].article.hidden);
-      }
-
-      function setNow(card, on) {
-        card?.article.classList.toggle("now", on);
-        card?.piece.classList.toggle("now", on);
-      }
-
-      function startPlaying() {
-        const over = current >= Math.max(...shownPlaces());
-        timer = setInterval(playOn, PLAY_MS);
-        setText(byId("play"), "Pause");
-        if (over) stepTo(-Infinity);
-        else go(current);
-      }
-
-      function playOn() {
-        const before = current;
-        stepTo(1);
-        if (current === before) stopPlaying();
-      }
-
-      function stopPlaying() {
-        clearInterval(timer);
-        timer = 0;
-        setText(byId("play"), "Play");
-      }
-
-      function onKey(event) {
-        const step = KEY_STEPS[event.key];
-        if (event.ctrlKey || event.altKey || event.metaKey) return;
-        if (event.repeat && !step) return;
-        if (byId("keys").open) return;
-        if (byId("zoom").open) zoomByKey(event);
-        else if (event.target.tagName === "INPUT") {
-          // Letters are letters there.
-          if (event.key === "Escape") event.target.blur();
-        } else if (ACTIONS[event.key]) {
-          event.preventDefault();
-          ACTIONS[event.key]();
-        } else if (step) {
-          event.preventDefault();
-          stepBy(step);
-        } else if (step === 0 && event.target.tagName !== "SUMMARY") {
-          // On a button of the panel the blank presses that one, as everywhere.
-          if (live && event.target.tagName === "BUTTON") return;
-          event.preventDefault();
-          byId("play").click();
-        }
-      }
-
-      // What single keys do.
-      const ACTIONS = {
-        "?": showKeys,
-        "/": () => !live && byId("search").focus(),
-        h: () => live && byId("hint").focus(),
-        a: toggleChanged,
-        z: zoomNow,
-      };
-
-      function stepBy(step) {
-        stepTo(step);
-        if (!live) stopPlaying();
-      }
-
-      function stepTo(step) {
-        const places = shownPlaces();
-        const here = places.findIndex((at) => at >= current);
-        const at = Math.max(
-          0,
-          Math.min(places.length - 1, (here < 0 ? places.length : here) + step),
-        );
-        if (places.length) go(places[at]);
-      }
-
-      function toggleChanged() {
-        showChanged(!document.body.classList.contains("changed"));
-      }
-
-      function showKeys() {
-        const list = byId("keys").querySelector("dl");
-        list.replaceChildren();
-        for (const [key, inReport, inPanel] of KEYS) {
-          const does = live ? inPanel : inReport;
-          if (does) add(list, "dt", "", key);
-          if (does) add(list, "dd", "", does);
-        }
-        byId("keys").showModal();
-      }
-
-      // -- which turns are shown
-
-      function makeFilters() {
-        for (const [name, fits] of Object.entries(FILTERS)) {
-          const count = turns.filter((turn) => turn.turn > 0 && fits(turn)).length;
-          const button = add(byId("filters"), "button", "", `${name} ${count}`);
-          button.disabled = !count;
-          button.ariaPressed = String(name === filter);
-          button.onclick = () => choose(name);
-        }
-      }
-
-      function choose(name) {
-        filter = name;
-        [...byId("filters").children].forEach((button, place) => {
-          button.ariaPressed = String(Object.keys(FILTERS)[place] === name);
-        });
-        sift();
-      }
-
-      // Everything that was said in a turn, in small letters.
-      function textOf(at) {
-        const { role, said, call, result, notes, replies } = turns[at];
-        const said_raw = (replies || []).map((reply) => Object.values(reply.message));
-        cards[at].text ||= JSON.stringify([role, said, call, result, notes, said_raw])
-          .replace(/\\[nt]/g, " ")
-          .replaceAll('\\"', '"')
-          .toLowerCase();
-        return cards[at].text;
-      }
-
-      // Hides the turns that are not looked for; the marked one stays, if it can.
-      function sift() {
-        const words = byId("search").value.trim().toLowerCase();
-        turns.forEach((turn, at) => {
-          const shown = FILTERS[filter](turn) && (!words || textOf(at).includes(words));
-          cards[at].article.hidden = !shown;
-          cards[at].piece.classList.toggle("out", !shown);
-        });
-        const places = shownPlaces();
-        const count = places.filter((at) => turns[at].turn > 0).length;
-        const all = places.length === turns.length;
-        setText(byId("amount"), all ? "" : `${count || "no"} of ${run.sums.turns} turns`);
-        if (places.length && !places.includes(current)) go(places[0], true);
-        highlight(words);
-      }
-
-      function highlight(words) {
-        if (!window.Highlight) return;
-        const ranges = [];
-        const texts = document.createTreeWalker(byId("turns"), NodeFilter.SHOW_TEXT);
-        while (words && texts.nextNode()) {
-          const at = texts.currentNode.data.toLowerCase().indexOf(words);
-          if (at < 0) continue;
-          const range = new Range();
-          range.setStart(texts.currentNode, at);
-          range.setEnd(texts.currentNode, at + words.length);
-          ranges.push(range);
-        }
-        CSS.highlights.set("found", new Highlight(...ranges));
+        const planned = turns.slice(0, current + 1).findLast((one) => one.plan_text);
+        const plan = planned?.plan_text || (following && state.observation) || "";
+        setText(byId("where"), turn ? `${turn.turn} / ${turns[turns.length - 1].turn}` : "");
+        setText(byId("plan"), "\n" + plan);
+        byId("plan").prepend(make("span", "soft", "the plan"));
+        byId("plan").hidden = !plan;
+        byId("latest").hidden = !live || following || !turns.length;
+        showStage();
       }
 
       // The turn that the address names, as #5.
       function goToAddress() {
         const at = turns.findIndex((turn) => "#" + turn.turn === location.hash);
-        if (at < 0) return false;
-        if (cards[at].article.hidden) {
-          byId("search").value = "";
-          choose("all");
+        if (at >= 0) go(at);
+        return at >= 0;
+      }
+
+      function onKey(event) {
+        const { key, target } = event;
+        if (event.ctrlKey || event.altKey || event.metaKey) return;
+        if (key === "Escape") {
+          enlarge(null);
+          target.blur();
+        } else if (target.tagName !== "INPUT" && (KEY_STEPS[key] || (live && key === "h"))) {
+          event.preventDefault();
+          if (key === "h") byId("hint").focus();
+          else go(current + KEY_STEPS[key]);
         }
-        stopPlaying();
-        go(at);
-        return true;
-      }
-
-      // -- a picture at full size
-
-      function openZoom(views, at) {
-        zoomed = { views, at, scale: 0 };
-        byId("zoom").showModal();
-        showZoom();
-      }
-
-      // The picture of the marked turn, or the screen as it is now.
-      function zoomNow() {
-        if (live && following) return zoomScreen();
-        const [views] = pairsOf(current);
-        if (views) openZoom(views, 0);
-      }
-
-      function showZoom() {
-        const { views, at, scale } = zoomed;
-        const [width, height] = run.size;
-        const stage = byId("stage");
-        stage.replaceChildren();
-        const frame = addFrame(stage, views[at], "eager");
-        const fit = Math.min(stage.clientWidth / width, stage.clientHeight / height);
-        frame.style.width = `${Math.floor(width * (scale || fit))}px`;
-        frame.onclick = (event) => zoomAt(event, scale ? 0 : Math.max(1, fit * 2));
-        captionOf(byId("about"), views[at]);
-        fillTools(scale || fit);
-      }
-
-      function fillTools(scale) {
-        const { views, at } = zoomed;
-        const row = byId("tools");
-        row.replaceChildren();
-        if (views.length > 1) {
-          views.forEach(({ kind }, place) => {
-            const button = addTool(kind, () => showView(place));
-            button.ariaPressed = String(place === at);
-          });
-        }
-        addTool("marks", toggleMarks).title = "m";
-        add(row, "span", "sub", `${Math.round(scale * 100)} %`);
-        addTool("\u2212", () => zoomBy(-1)).title = "smaller";
-        addTool("+", () => zoomBy(1)).title = "larger";
-        addTool("Fit", () => zoomTo(0)).title = "0";
-        addTool("Close", () => byId("zoom").close()).title = "Escape";
-      }
-
-      function addTool(name, act) {
-        const button = add(byId("tools"), "button", "", name);
-        button.onclick = act;
-        return button;
-      }
-
-      function showView(at) {
-        zoomed.at = at;
-        keepingPlace(showZoom);
-      }
-
-      function toggleMarks() {
-        const svg = byId("stage").querySelector("svg");
-        if (svg) svg.style.visibility = svg.style.visibility ? "" : "hidden";
-      }
-
-      function zoomTo(scale) {
-        zoomed.scale = scale;
-        keepingPlace(showZoom);
-      }
-
-      function zoomBy(step) {
-        const now = byId("stage").firstChild.clientWidth / run.size[0];
-        const wanted = SCALES.filter((scale) =>
-          step > 0 ? scale > now + 0.01 : scale < now - 0.01,
-        );
-        if (wanted.length) zoomTo(step > 0 ? wanted[0] : wanted[wanted.length - 1]);
-      }
-
-      // What was in the middle of the window is there again.
-      function keepingPlace(change) {
-        const stage = byId("stage");
-        const x = (stage.scrollLeft + stage.clientWidth / 2) / stage.scrollWidth;
-        const y = (stage.scrollTop + stage.clientHeight / 2) / stage.scrollHeight;
-        change();
-        stage.scrollLeft = x * stage.scrollWidth - stage.clientWidth / 2;
-        stage.scrollTop = y * stage.scrollHeight - stage.clientHeight / 2;
-      }
-
-      // What was clicked is in the middle then.
-      function zoomAt(event, scale) {
-        const box = event.currentTarget.getBoundingClientRect();
-        const x = (event.clientX - box.left) / box.width;
-        const y = (event.clientY - box.top) / box.height;
-        zoomTo(scale);
-        const stage = byId("stage");
-        stage.scrollLeft = x * stage.scrollWidth - stage.clientWidth / 2;
-        stage.scrollTop = y * stage.scrollHeight - stage.clientHeight / 2;
-      }
-
-      function zoomByKey(event) {
-        const { views, at } = zoomed;
-        if (event.key === "+" || event.key === "=") zoomBy(1);
-        else if (event.key === "-") zoomBy(-1);
-        else if (event.key === "0") zoomTo(0);
-        else if (event.key === "m") toggleMarks();
-        else if (event.key === "a" && views.length > 1) showView(1 - at);
-        else if (event.key === "z") byId("zoom").close();
       }
 
       // -- the run
 
-      function statusOfRun() {
-        if (run.outcome) return [run.outcome, END_TONES[run.outcome] || "bad"];
-        if (!live) return ["no end recorded", ""];
-        return state.paused ? ["paused", "idle"] : [state.phase, "busy"];
+      function showStatus() {
+        const seconds = Math.max(0, Math.floor((performance.now() - state.begun) / 1000));
+        let status = ["no end recorded", ""];
+        if (run.outcome) status = [run.outcome, END_TONES[run.outcome] || "bad"];
+        else if (state.paused) status = ["paused", "idle"];
+        else if (live) status = [`${state.phase} \u00b7 ${seconds} s`, "busy"];
+        setText(byId("status"), status[0]);
+        byId("status").className = "chip " + status[1];
       }
 
       function showRun() {
-        const top = byId("top");
-        const [status, tone] = statusOfRun();
-        top.replaceChildren();
-        add(top, "span", "chip big " + tone, status).role = "status";
-        add(top, "h1", "", run.task);
-        if (live) return;
-        const unfinished = "It is still running, or it was ended from outside.";
-        add(top, "div", "sub", run.text || unfinished);
-        const sums = run.sums || {};
-        const most = [
-          ["time", duration(sums.seconds || 0)],
-          ["turns", String(sums.turns || 0)],
-          ["refused", String(sums.refused || 0)],
-        ];
-        addFacts(top, most).className = "key";
-        const fold = add(top, "details");
-        add(fold, "summary", "", "All figures");
-        addFacts(fold, [
-          ["run", run.name],
-          ["started", new Date(run.began * 1000).toLocaleString()],
-          ["profile", run.profile],
-          ["model", run.model],
-          ...(run.figures || []),
-        ]);
-      }
-
-      function addFacts(parent, facts) {
-        const list = add(parent, "dl");
-        for (const [name, value] of facts) {
-          const fact = add(list, "div");
-          add(fact, "dt", "", name);
-          add(fact, "dd", "", value);
-        }
-        return list;
+        const { turns: count, seconds, refused } = run.sums;
+        const short = `${count} turns \u00b7 ${duration(seconds)} \u00b7 ${refused} refused`;
+        const unfinished = live ? "" : "It is still running, or it was ended from outside.";
+        const facts = [["run", run.name], ["started", run.begun], ...run.figures];
+        setText(document.querySelector("h1"), run.task);
+        setText(byId("why"), run.outcome ? run.text : unfinished);
+        setText(
+          document.querySelector("#figures summary"),
+          `${short} \u00b7 ${run.profile} \u00b7 ${run.model}`,
+        );
+        const lines = facts.map(([name, value]) => `${name}: ${value}`);
+        setText(document.querySelector("#figures p"), lines.join("\n"));
+        showStatus();
       }
 
       // A report brings its turns in blocks that follow this script; the panel asks for them.
       function begin() {
         const blocks = document.querySelectorAll("script[type='application/json']");
-        byId("back").onclick = () => stepBy(-1);
-        byId("next").onclick = () => stepBy(1);
-        byId("help").onclick = showKeys;
+        byId("back").onclick = () => go(current - 1);
+        byId("next").onclick = () => go(current + 1);
+        byId("turns").addEventListener("beforematch", ({ target }) => {
+          go(cards.findIndex(({ article }) => article.contains(target)));
+        });
+        addEventListener("hashchange", goToAddress);
         if (!blocks.length && location.protocol === "http:") follow();
-        else showReport(blocks);
+        else showReport([...blocks]);
       }
 
       function showReport(blocks) {
         const book = new Map(); // a later block of a turn takes the place of the earlier
         for (const block of blocks) {
-          const item = parsed(block.textContent);
-          if (item?.picture) pictures.set(item.picture, item.data);
-          else if (item) book.set(item.turn, item);
+          if (block.id) continue; // a picture
+          try {
+            const item = JSON.parse(block.textContent);
+            book.set(item.turn, item);
+          } catch {} // what was being written when the run was killed
         }
-        const items = [...book.values()].sort((one, other) => one.turn - other.turn);
-        items.forEach(take);
-        cards.forEach(({ article }, at) => addPictures(article.querySelector(".body"), at));
+        [...book.values()].sort((one, other) => one.turn - other.turn).forEach(take);
         layLine();
-        makeFilters();
+        if (run.sums) showRun();
         document.title = `${run.outcome || "unfinished"}: ${run.task}`;
-        byId("play").onclick = () => (timer ? stopPlaying() : startPlaying());
-        byId("find").hidden = !turns.length;
-        byId("search").oninput = sift;
-        showRun();
-        addEventListener("hashchange", goToAddress);
-        if (!goToAddress()) go(0, true);
+        // A report with pictures in it may lie anywhere, the others beside the log.
+        document.querySelector("#figures a").hidden = blocks.some((block) => block.id);
+        const first = turns.findIndex((turn) => turn.shots.length);
+        if (turns.length && !goToAddress()) go(first);
       }
 
-      // The last line of a run that was killed while it was written cannot be read: null.
-      function parsed(text) {
-        try {
-          return JSON.parse(text);
-        } catch {
-          return null;
-        }
-      }
+      // -- the panel: the same items, asked for again and again, and the person's words
 
-      // -- the panel: the same items through its event stream, the screen, the person's words
-
-      const screenPen = byId("screen").getContext("2d", { alpha: false });
       const token = location.hash.slice(1);
-      let shown = 0; // the number of the picture on the canvas
-      let version = -1; // of the latest news
-      let busy = false; // with the canvas
-      let news = ""; // what the note says of the run
 
       function ask(path, body) {
         const headers = { Authorization: "Bearer " + token, "Content-Type": "application/json" };
@@ -21054,230 +19861,71 @@ PAGE = r"""<!doctype html>
       function showNote(text, tone) {
         const node = byId("note");
         node.hidden = !text;
-        node.className = "card note " + tone;
+        node.className = "text " + tone;
         setText(node, text);
       }
 
       // Sends what the person wants and notes `done` or what is wrong; whether it was taken.
       async function send(path, body, done) {
         const answer = await ask(path, body).catch(() => null);
-        if (!answer) showNote("The program does not answer.", "bad");
-        else if (!answer.ok) showNote((await answer.json()).error, "bad");
-        else showNote(done, "good");
-        return Boolean(answer?.ok);
+        const refusal = answer ? (await answer.json()).error : "The program does not answer.";
+        showNote(refusal || done, refusal ? "bad" : "good");
+        return !refusal;
       }
 
-      // The picture: fetched when it is new; its marks are those of the turns.
-      async function refreshScreen() {
-        const wanted = state;
-        if (busy || !state.picture) return;
-        busy = true;
-        try {
-          if (wanted.picture !== shown) await drawScreen(wanted.picture);
-          markScreen();
-        } catch (error) {
-          if (!run.outcome) showNote("The picture cannot be shown: " + error.message, "bad");
-        }
-        busy = false;
-        if (wanted.picture !== state.picture) refreshScreen();
-      }
-
-      async function drawScreen(number) {
-        const base = new Image();
-        base.src = await fetchPicture("");
-        await base.decode();
-        screenPen.canvas.width = base.width;
-        screenPen.canvas.height = base.height;
-        screenPen.drawImage(base, 0, 0);
-        shown = number;
-      }
-
-      // Rings for the latest turn's acts, and frames for what the last one changed.
-      function markScreen() {
-        const { width, height } = screenPen.canvas;
-        byId("now").querySelector("svg")?.remove();
-        run.size = run.began ? run.size : [width, height];
-        const [wide, high] = run.size;
-        const svg = addShape(byId("now").querySelector(".frame"), "svg", {
-          viewBox: `0 0 ${wide} ${high}`,
-        });
-        const acts = turns.findLast((one) => one.acts.length)?.acts || [];
-        for (const { x1, y1, x2, y2 } of state.boxes)
-          markRegion(
-            svg,
-            [Math.min(x1, x2), Math.min(y1, y2), Math.max(x1, x2), Math.max(y1, y2)],
-            "region",
-          );
-        if (state.settled && acts.at(-1)?.region) markRegion(svg, acts.at(-1).region, "region");
-        for (const act of acts) markAct(svg, act);
-      }
-
-      async function fetchPicture(name) {
-        const answer = await ask("/picture", { name }).catch(() => null);
-        if (!answer?.ok) return "";
-        pictures.set(name, URL.createObjectURL(await answer.blob()));
-        if (pictures.size > PICTURES_MOST) pictures.delete(pictures.keys().next().value);
-        return pictures.get(name) || "";
-      }
-
-      function zoomScreen() {
-        const svg = byId("now").querySelector("svg");
-        if (!svg) return;
-        openZoom([{ kind: "screen", name: "", acts: [], marks: svg }], 0);
-      }
-
-      function render() {
-        const over = Boolean(run.outcome);
-        // What the person did here needs no explaining.
-        const held = state.paused && state.paused !== PAUSED_HERE && `Paused: ${state.paused}.`;
-        const latest = run.text || state.error || (!over && held) || "";
-        showRun();
-        showTurn();
-        showWaiting(over);
-        if (news !== latest) {
-          news = latest;
-          showNote(news, END_TONES[run.outcome] || (over ? "bad" : "idle"));
-        }
-        byId("saved").hidden = !over || !state.report;
-        showPath(byId("saved").firstElementChild, "The report of this run: ", state.report || "");
-        setText(byId("play"), state.paused ? "Resume" : "Pause");
-        setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
-        for (const id of ["play", "stop", "send", "hint"]) byId(id).disabled = over;
-        // What can do nothing any more gives its room to the rest.
-        byId("play").parentNode.hidden = over;
-        byId("say").hidden = over;
-      }
-
-      // A path that breaks behind its separators only, as long as a part of it fits.
-      function showPath(node, before, path) {
-        setText(node, before);
-        for (const part of path.split(/(?<=[\\/])/)) node.append(plain(part), make("wbr"));
-      }
-
-      // Until there is a picture: what it waits for.
-      function showWaiting(over) {
-        byId("wait").hidden = shown > 0;
-        byId("screen").style.visibility = shown ? "" : "hidden";
-        const now = state.phase ? `\nNow: ${state.phase}.` : "";
-        const waits = `Waiting for the first picture of the screen.${now}`;
-        setText(byId("latest"), over ? "Last" : "Live");
-        byId("latest").title = over ? "The last turn (End)" : "Back to what goes on now (End)";
-        setText(byId("wait"), over ? "The run ended before its first picture." : waits);
-      }
-
-      // The screen, the plan and the words: as they are now, or those of the turn that is marked.
-      function showTurn() {
-        const turn = turns[current];
-        const back = Boolean(turn) && !following;
-        byId("latest").hidden = !back;
-        byId("now").hidden = back;
-        byId("past").hidden = !back;
-        setText(byId("words"), back ? turn.said : wordsNow());
-        const planned = back && turns.slice(0, current + 1).findLast((one) => one.plan_text);
-        setText(byId("plan"), back ? planned?.plan_text : run.plan);
-        setText(byId("instructions"), back ? planned?.instructions : run.instructions);
-        const repeated = byId("plan").textContent.startsWith(byId("instructions").textContent);
-        byId("instructions").parentNode.hidden = repeated;
-        const caption = byId("now").querySelector("figcaption");
-        setText(caption);
-        if (shown) add(caption, "b", "", run.outcome ? "the last picture" : "live");
-        const told = shown ? toldOfScreen() : "";
-        if (told) caption.append(" \u00b7 " + plain(told));
-        if (back) showPast(turn);
-      }
-
-      // What the picture of the screen has to do with the latest act.
-      function toldOfScreen() {
-        const act = turns.findLast((one) => one.acts.length)?.acts.at(-1);
-        if (!act) return "";
-        if (!state.settled) return "last act: " + nameOf(act);
-        const came = act.changed === null ? "" : `, ${cameOf([act])}`;
-        return `after ${nameOf(act)}${came}`;
-      }
-
-      function wordsNow() {
-        return state.observation || turns.findLast((turn) => turn.said)?.said;
-      }
-
-      // The pictures of the marked turn; made anew only when there are others.
-      function showPast(turn) {
-        const pairs = pairsOf(current);
-        const wanted = JSON.stringify([turn.turn, pairs]);
-        const past = byId("past");
-        if (past.dataset.shown === wanted) return;
-        past.dataset.shown = wanted;
-        past.replaceChildren();
-        if (pairs.length) addPictures(past, current);
-        for (const caption of past.querySelectorAll("figcaption"))
-          caption.prepend(make("b", "", `turn ${turn.turn || "0"}`), " \u00b7 ");
-        if (!pairs.length) add(past, "p", "empty", `Turn ${turn.turn} looked at no screen.`);
-      }
-
-      // Opens or closes a row, and shows its turn above.
-      function toggle(article, number) {
-        article.classList.toggle("open");
-        const at = turns.findIndex((turn) => turn.turn === number);
-        if (article.classList.contains("open")) go(at, true);
-      }
-
-      function takeNews(news) {
-        state = news;
-        version = news.version;
-        state.items.forEach(take);
-        layLine();
-        // Whoever looks at the latest turn goes on with it.
-        go(following ? turns.length - 1 : current, true);
-      }
-
-      // Asks for what is new; true: there is no use in asking again.
-      async function askNews() {
-        const answer = await ask("/news", { since: version });
-        if (answer.status === 401) {
-          showNote((await answer.json()).error, "bad");
-          return true;
-        }
-        takeNews(await answer.json());
-        render();
-        refreshScreen();
-        return Boolean(state.over);
-      }
-
-      // As a hint or, where one is waited for, as the model's first reply; whether it was taken.
-      function sendText(text) {
-        if (state.phase === "waiting_inject")
-          return send("/inject", { vlm_text: text }, "Injected.");
-        const done = "The model gets your hint at its next turn.";
-        return send("/control", { action: "hint", text }, done);
-      }
-
+      // As a hint or, where one is waited for, as the model's first reply.
       async function sendWords(event) {
         event.preventDefault();
         const text = byId("hint").value.trim();
-        if (text && (await sendText(text))) byId("hint").value = "";
+        const hinted = "The model gets your hint at its next turn.";
+        const sends = () =>
+          state.phase === "waiting_inject"
+            ? send("/inject", { vlm_text: text }, "Injected.")
+            : send("/control", { action: "hint", text }, hinted);
+        if (text && (await sends())) byId("hint").value = "";
+      }
+
+      function showNews(news) {
+        const before = noteOf();
+        state = { ...news, begun: performance.now() - news.since * 1000 };
+        state.items.forEach(take);
+        if (state.items.length) {
+          layLine();
+          showRun();
+          // Whoever looks at the latest turn goes on with it.
+          go(following ? turns.length - 1 : current);
+        }
+        if (noteOf() !== before)
+          showNote(noteOf(), END_TONES[run.outcome] || (run.outcome ? "bad" : "idle"));
+        setText(byId("play"), state.paused ? "Resume" : "Pause");
+        setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
+        byId("say").hidden = Boolean(run.outcome);
+        showStatus();
+        showStage();
+      }
+
+      // What the person should hear; what they did here needs no explaining.
+      function noteOf() {
+        if (run.outcome) return state.report ? `The report of this run: ${state.report}` : "";
+        const held = state.paused && state.paused !== "in the panel";
+        return state.error || (held ? `Paused: ${state.paused}.` : "");
       }
 
       async function follow() {
-        live = true;
+        live = following = true;
         history.replaceState(null, "", location.pathname); // the token stays in memory only
-        document.body.classList.add("live");
-        byId("live").hidden = false;
-        byId("stop").hidden = false;
+        byId("say").onsubmit = sendWords;
         byId("play").onclick = () =>
           send("/control", { action: state.paused ? "resume" : "pause" }, "");
         byId("stop").onclick = () => send("/control", { action: "stop" }, "Stopping.");
         byId("latest").onclick = () => go(turns.length - 1);
-        byId("now").querySelector(".frame").onclick = zoomScreen;
-        byId("copy").onclick = () => navigator.clipboard.writeText(state.report);
-        byId("say").onsubmit = sendWords;
-        showWaiting(false);
-        let over = false;
-        while (!over) {
-          const answered = await askNews().catch(() => null);
-          over = answered ?? Boolean(run.outcome);
-          if (answered !== null) continue;
-          state.phase = "not connected";
-          render();
-          await new Promise((done) => setTimeout(done, RETRY_MS));
+        setInterval(showStatus, 1000);
+        state = { phase: "connecting", begun: performance.now(), version: -1 };
+        while (!run.outcome) {
+          const answer = await ask("/news", { since: state.version }).catch(() => null);
+          if (answer?.status === 401) return showNote((await answer.json()).error, "bad");
+          if (answer?.ok) showNews(await answer.json());
+          else await new Promise((done) => setTimeout(done, 1000));
         }
       }
 
@@ -21287,9 +19935,402 @@ PAGE = r"""<!doctype html>
   </body>
 </html>
 """
+
+
+####################################################################################################
+# Report - what a run's records say to whoever looks back
+####################################################################################################
+
+PHASES = ("encode", "request", "model", "act", "settle", "capture")  # figures in seconds
+COUNTS = {  # figures that are counted, as they are called towards people
+    "turns": "turns",
+    "acted": "acts",
+    "refused": "refused",
+    "errors": "errors",  # requests that failed, and replies without a usable call
+    "corrections": "corrections",
+    "wasted": "wasted turns",
+    "archives": "archives",
+    "requests": "requests",
+    "prompt": "prompt tokens",
+    "completion": "completion tokens",
+    "thought": "of them thought, about",
+}
+# Also in seconds: all of the time, and what it took until questions were answered; and in tokens:
+# of prompts of `reused_of` the server had so many in its cache.
+FIGURES = ("seconds", *COUNTS, *PHASES, "person", "reused", "reused_of")
+KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
+UNKNOWN_SIZE = (16, 9)  # of a screenshot, until there is one
+
+Sums = dict[str, float]  # the figures of a turn or of a whole run, by their names
+
+
+def no_sums() -> Sums:
+    """The figures of what has not begun."""
+    return {name: 0 if name in COUNTS else 0.0 for name in FIGURES}
+
+
+@dataclass
+class TurnEntry:
+    """One turn for the page."""
+
+    turn: int
+    began: float  # seconds since 1970
+    ended: float = 0.0
+    away: float = 0.0  # seconds in which no program was running, until the run was resumed
+    role: str = ""
+    said: str = ""
+    call: str = ""
+    result: str = ""
+    changed: bool | None = None
+    plan: bool = False  # whether it was the planner's
+    notes: list[tuple[str, str]] = field(default_factory=list)  # (kind, text)
+    acts: list[JsonDict] = field(default_factory=list)  # as _enter_intent and _enter_result have it
+    asked: list[JsonDict] = field(default_factory=list)  # as in Chapter
+    shots: list[str] = field(default_factory=list)
+    sums: Sums = field(default_factory=no_sums)
+    boxes: list[JsonDict] = field(default_factory=list)  # where the model of a story looked
+    plan_text: str = ""  # as the planner left it in this turn
+    instructions: str = ""
+    sent: list[RequestRecord] = field(default_factory=list)
+    replies: list[ReplyRecord] = field(default_factory=list)
+
+
+@dataclass
+class RunEntry:
+    """The run itself for the page."""
+
+    began: float = 0.0  # seconds since 1970
+    size: tuple[int, int] = UNKNOWN_SIZE  # of the first screenshot
+    settings: JsonDict = field(default_factory=dict)
+    task: str = ""
+    profile: str = ""
+    model: str = ""
+    outcome: str = ""
+    text: str = ""  # why it ended so
+    plan: str = ""
+    instructions: str = ""
+    sums: Sums = field(default_factory=no_sums)
+    role: str = ""  # which acts, once it has replied
+
+    @property
+    def begun(self) -> str:
+        # Windows knows no time before 1970.
+        return f"{datetime.fromtimestamp(max(0.0, self.began)):%Y-%m-%d %H:%M}"
+
+
+class Book:
+    """The records of a run as a run and its turns."""
+
+    def __init__(self, name: str, most: int | None = None) -> None:
+        self.name = name  # of the run's folder
+        self.most = most  # turns that are kept, the latest; None for all
+        self.run = RunEntry()
+        self.turns: list[TurnEntry] = []
+        self.empty = True  # until the run has begun
+        self.left_out: list[str] = []  # what of the journal is passed over, a sentence each
+        self._last = 0.0  # time of the last record but those of the state
+
+    def take(self, item: Item) -> None:
+        """Enters one record; whatever else is published is left out."""
+        if isinstance(item, RunRecord):
+            self._begin(item)
+        elif isinstance(item, EndRecord):
+            self.run.outcome = item.outcome
+            self.run.text = item.text
+        elif self.empty or isinstance(item, StateRecord) or not isinstance(item, Record):
+            return
+        else:
+            self._enter(item)
+        self._last = item.time
+
+    def _begin(self, record: RunRecord) -> None:
+        run = self.run
+        if self.empty:
+            config = record.config
+            run.settings = {name: config[name] for name in KEPT_SETTINGS if name in config}
+            run.began = record.time
+            # Older journals have the size here only, newer ones in their first look.
+            width = config.get("screen_capture_w")
+            height = config.get("screen_capture_h")
+            if type(width) is type(height) is int and min(width, height) > 0:
+                run.size = (width, height)
+            self.empty = False
+        run.task = record.task
+        run.profile = record.profile
+        run.model = record.model
+        run.outcome = ""
+        run.text = ""
+        if self.turns:
+            self.turns[-1].away += max(0.0, record.time - self._last)
+
+    def _enter(self, record: Record) -> None:
+        turn = self._turn_of(record)
+        enter = ENTRIES.get(record.kind)
+        more = dict(enter(self.run, turn, record) or {}) if enter else {}
+        passed = record.time - turn.began - turn.away
+        more["seconds"] = max(0.0, passed) - turn.sums["seconds"]
+        self._add(turn, more)
+        turn.ended = record.time
+
+    def _add(self, turn: TurnEntry, more: Sums) -> None:
+        for name, added in more.items():
+            turn.sums[name] += added
+            self.run.sums[name] += added
+
+    def _turn_of(self, record: Record) -> TurnEntry:
+        """The entry of the record's turn, which may begin with it."""
+        turns = self.turns
+        if not turns or turns[-1].turn != record.turn:
+            turns.append(TurnEntry(record.turn, self._last))
+            if record.turn > 0:  # what comes before the first turn is none
+                self._add(turns[-1], {"turns": 1})
+            if self.most:
+                del turns[: -self.most]
+        return turns[-1]
+
+    def figures(self) -> list[tuple[str, str]]:
+        """(name, text): the same for report, statistics and the last line of a run."""
+        sums = self.run.sums
+        own = max(0.0, sums["seconds"] - sums["model"] - sums["person"])
+        reused = "not told by this server"
+        if sums["reused_of"]:
+            reused = f"{sums['reused'] / sums['reused_of']:.0%}"
+        counted = [(text, f"{sums[name]:.0f}") for name, text in COUNTS.items()]
+        timed = [(name, f"{sums[name]:.1f} s") for name in PHASES]
+        return [
+            *counted,
+            ("of the prompt reused", reused),
+            ("time", f"{sums['seconds']:.1f} s"),
+            ("in the program", f"{own:.1f} s"),
+            ("for the person's answers", f"{sums['person']:.1f} s"),
+            *timed,
+            ("settled within", self._settled()),
+        ]
+
+    def debrief(self) -> str:
+        """How the run ended and what it took, for the end of the log."""
+        lines = [f"FINAL STATUS: {self.run.outcome}: {self.run.text}"]
+        lines += [f"{name}: {text}" for name, text in self.figures()]
+        return "\n".join(lines)
+
+    def _settled(self) -> str:
+        """Median and 95th percentile of the times to settle, of the turns that are kept."""
+        acts = (act for turn in self.turns for act in turn.acts)
+        times = sorted(act["settle"] for act in acts if act["settle"]) or [0]
+        middle = times[len(times) // 2]
+        most = times[len(times) * 95 // 100]
+        return f"{middle:.2f} s, 95 % {most:.2f} s"
+
+    def run_item(self) -> JsonDict:
+        """The run as the page takes it: turn -1; what it holds is the book's own, to be read."""
+        return {
+            "turn": -1,
+            "name": self.name,
+            **vars(self.run),
+            "begun": self.run.begun,
+            "figures": self.figures(),
+        }
+
+    def turn_item(self, turn: TurnEntry) -> JsonDict:
+        """A turn as the page takes it; what it holds is the book's own, to be read at once.
+
+        It is asked for after every record, and copies of all replies would cost more than the rest.
+        """
+        item = {**vars(turn), **turn.sums}
+        del item["sums"]
+        item["sent"] = [vars(request) for request in turn.sent]
+        item["replies"] = [vars(reply) for reply in turn.replies]
+        return item
+
+
+# -- what each record says of a turn: entered there, and returned as what it adds to the figures
+
+
+def _enter_look(run: RunEntry, turn: TurnEntry, record: LookRecord) -> Sums:
+    if picture_name(record.screenshot):
+        turn.shots.append(record.screenshot)
+    if run.size == UNKNOWN_SIZE and record.width:
+        run.size = (record.width, record.height)
+    return {
+        "capture": record.capture,
+        "encode": record.encode,
+    }
+
+
+def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
+    tokens = record.tokens
+    prompt = tokens.get("prompt") or 0
+    cached = tokens.get("cached")
+    asked_again = [kind for kind, _ in turn.notes].count("correction")
+    turn.replies.append(record)
+    if record.role not in _JUDGES:
+        run.role = record.role
+        _enter_words(turn, record)
+    return {
+        "requests": 1,
+        "model": record.seconds,
+        "request": record.request,
+        "prompt": prompt,
+        "completion": tokens.get("completion") or 0,
+        "thought": tokens.get("thought") or 0,
+        "corrections": int(asked_again > turn.sums["corrections"]),
+        "reused": cached or 0,
+        "reused_of": 0 if cached is None else prompt,
+    }
+
+
+def _enter_words(turn: TurnEntry, record: ReplyRecord) -> None:
+    """Who speaks in a turn and what: a story's reply comes after its act and is about the next."""
+    if turn.role not in ("", record.role):
+        return
+    turn.role = record.role
+    if not turn.result:
+        turn.said = message_text(record.message.get("content"))
+
+
+def _enter_intent(run: RunEntry, turn: TurnEntry, record: IntentRecord) -> None:
+    act: JsonDict = {
+        "tool": record.tool,
+        "args": record.args,
+        "screenshot": turn.shots[-1] if turn.shots else "",
+        "changed": None,
+        "settle": 0.0,  # seconds
+        "region": None,  # on the grid, as the boxes of `hits`
+        "hits": [],
+    }
+    turn.acts.append(act)
+    if not turn.call:
+        turn.call = f"{record.tool} {json.dumps(record.args, ensure_ascii=False)}"
+
+
+def _enter_result(run: RunEntry, turn: TurnEntry, record: ResultRecord) -> Sums:
+    settle = (record.settle_ms or 0) / 1000
+    came = {
+        "changed": record.changed,
+        "settle": settle,
+        "region": record.region,
+        "hits": _hits_of(record),
+    }
+    for act in turn.acts[-1:]:
+        act |= came
+    if record.refused:
+        # A pause, or a screen that had changed meanwhile: nobody forbade anything.
+        kind = "held up" if record.refused == "stale_frame" else "refused"
+        turn.notes.append((kind, record.result))
+    return {
+        "refused": int(bool(record.refused)),
+        "acted": int(record.changed is not None),
+        "act": record.act or 0.0,
+        "settle": settle,
+    }
+
+
+def _hits_of(record: ResultRecord) -> list[JsonDict]:
+    """{name, role, box} of each control that an act hit; what holds others is not what was hit."""
+    hits: list[JsonDict] = []
+    for target, box in zip(record.targets or (), record.boxes or (), strict=False):
+        role = str(target.get("role"))
+        if role not in HOLDERS:
+            hits.append({"name": str(target.get("name")), "role": role, "box": box})
+    return hits
+
+
+def _enter_action(run: RunEntry, turn: TurnEntry, record: ActionRecord) -> Sums:
+    turn.result = record.result
+    turn.changed = record.changed
+    turn.call = f"{record.tool} {record.args}"
+    turn.said = record.response_text or turn.said
+    turn.role = turn.role or run.role
+    refused = turn.sums["refused"] > 0
+    lost = refused or record.tool == "no_call" or record.changed is False
+    return {
+        "wasted": int(lost),
+    }
+
+
+def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> None:
+    turn.result = record.done
+    turn.plan = True
+    turn.notes.append(("plan", record.done.removeprefix("plan: ")))
+    turn.plan_text = plan_with_checks(record)
+    turn.instructions = record.instructions
+    run.plan = turn.plan_text
+    run.instructions = record.instructions
+    run.role = ""  # a planner does not act
+
+
+def plan_with_checks(record: PlanRecord) -> str:
+    """The plan as people read it, with what proves the task done.
+
+    A planner may say nothing beside its call, or what only an executor reports: then its
+    instructions are the plan.
+    """
+    plan = record.plan
+    if not plan or report_fields(plan):
+        plan = record.instructions
+    if not record.done_when:
+        return plan
+    return f"{plan}\n\nDone when:\n{numbered_lines(record.done_when)}"
+
+
+def _enter_stage(run: RunEntry, turn: TurnEntry, record: StageRecord) -> None:
+    turn.asked += record.asked or []
+    turn.boxes += record.bboxes or []
+
+
+def _note(kind: str, *counted: str) -> Callable[[RunEntry, TurnEntry, Any], Sums]:
+    """How a record is entered that is a note on its turn, and counts as each of those figures."""
+
+    def enter(run: RunEntry, turn: TurnEntry, record: Any) -> Sums:
+        text = record.summary if isinstance(record, MemorySnapshot) else record.text
+        turn.notes.append((kind, text))
+        return dict.fromkeys(counted, 1)
+
+    return enter
+
+
+# How a record of each kind is entered; of a kind that is not here only the time is.
+ENTRIES: Mapping[str, Callable[[RunEntry, TurnEntry, Any], Sums | None]] = {
+    "look": _enter_look,
+    "request": lambda run, turn, record: turn.sent.append(record),
+    "reply": _enter_reply,
+    "intent": _enter_intent,
+    "result": _enter_result,
+    "action": _enter_action,
+    "plan": _enter_plan,
+    "stage": _enter_stage,
+    "answer": lambda run, turn, record: {"person": record.seconds},
+    "model_failed": _note("failed", "requests", "errors"),
+    "no_call": _note("correction", "errors"),
+    "archive": _note("archive", "archives"),
+    "hint": _note("hint"),
+    "verification": _note("verification"),
+}
+
+
+def book_of(folder: Path) -> Book:
+    """What a run's journal says; raises AgentError if it holds no run."""
+    journal = read_journal(folder)
+    run_of(journal, folder)
+    book = Book(folder.resolve().name)
+    book.left_out = journal.left_out
+    for record in journal.records:
+        book.take(record)
+    return book
+
+
+# -- the page with a run in it
+
 PAGE_END = "  </body>\n</html>\n"
 # What a report may load: its pictures, from beside it or from inside it, and nothing else.
 REPORT_POLICY = "default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'"
+
+
+def data_block(data: object, name: str = "") -> str:
+    """Data for the page's script, which looks for what has a name when it needs it."""
+    text = json.dumps(data, default=str).replace("<", "\\u003c")  # so nothing in it is markup
+    named = f' id="{name}"' if name else ""
+    return f'<script type="application/json"{named}>{text}</script>\n'
 
 
 def report(items: Iterable[Mapping[str, object]], begun: bool = False) -> str:
@@ -21297,18 +20338,15 @@ def report(items: Iterable[Mapping[str, object]], begun: bool = False) -> str:
 
     The page stays open at its end, since a run adds to its report as long as it goes on.
     """
-    blocks = []
-    for item in items:
-        data = json.dumps(item, default=str).replace("<", "\\u003c")  # so nothing in it is markup
-        blocks.append(f'<script type="application/json">{data}</script>\n')
+    blocks = "".join(map(data_block, items))
     if begun:
-        return "".join(blocks)
+        return blocks
     # By its hash the page's own script may run, and no other.
     script = PAGE.split("<script>")[1].split("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = PAGE.replace("CSP", f"{REPORT_POLICY}; script-src 'sha256-{digest}'", 1)
     page = page.replace("TITLE", "A run of agent.py", 1)
-    return page.removesuffix(PAGE_END) + "".join(blocks)
+    return page.removesuffix(PAGE_END) + blocks
 
 
 class ReportFile:
@@ -21316,42 +20354,52 @@ class ReportFile:
 
     def __init__(self, folder: Path, book: Book) -> None:
         """Opens it; `book` must hear of each record first. Raises AgentError."""
+        path = folder / "report.html"
         self.book = book
+        self._turn: TurnEntry | None = None  # the latest one ...
+        self._block = ""  # ... as the file has it, behind the run
         try:
-            self._stream = open_log(folder / "report.html")
+            open_log(path).close()
+            self._stream = open_log(path, "r+")
+            self._kept = self._stream.seek(0, os.SEEK_END)  # what stands behind is written anew
         except OSError as error:
-            raise AgentError(
-                f"{folder / 'report.html'} cannot be written ({error.strerror})."
-            ) from None
+            raise AgentError(f"{path} cannot be written ({error.strerror}).") from None
 
     def take(self, item: Item) -> None:
-        """Writes the run's and the latest turn's block anew after a record that changes them."""
-        if not isinstance(item, REPORTED) or self.book.empty:
+        """Writes the run and its latest turn over what the file has of them, after each record."""
+        if not isinstance(item, Record) or isinstance(item, StateRecord) or self.book.empty:
             return
         with suppress(OSError):  # a run does not end because of its report
-            begun = self._stream.tell() > 0
-            turns = self.book.turns[-1:] if begun else self.book.turns
-            items = [self.book.run_item(), *map(self.book.turn_item, turns)]
-            self._stream.write(report(items, begun))
-            self._stream.flush()
+            turns = self.book.turns
+            finished = ""
+            if not self._kept:
+                finished = report(map(self.book.turn_item, turns))
+            elif turns and turns[-1] is not self._turn:
+                finished = self._block
+            run = report([self.book.run_item()], begun=True)
+            block = report(map(self.book.turn_item, turns[-1:]), begun=True)
+            self._stream.seek(self._kept)
+            self._stream.write(finished)
+            kept = self._stream.tell()
+            self._stream.write(run + block)
+            self._stream.truncate()
+            self._kept = kept
+            self._turn = turns[-1] if turns else None
+            self._block = block
 
     def close(self) -> None:
         with suppress(OSError):
             self._stream.close()
 
 
-REPORTED = (RunRecord, ReplyRecord, IntentRecord, ResultRecord, PlanRecord, ActionRecord, EndRecord)
-
-
 def report_text(folder: Path, pictures: bool = False) -> str:
     """A run's report made anew from its journal, with its pictures if wanted; raises AgentError."""
     book = book_of(folder)
-    items = [book.run_item(), *map(book.turn_item, book.turns)]
-    names = dict.fromkeys(name for turn in book.turns for name in turn.shots)
-    for name in names if pictures else ():
+    blocks = [report([book.run_item(), *map(book.turn_item, book.turns)])]
+    for name in dict.fromkeys(name for turn in book.turns for name in turn.shots if pictures):
         with suppress(AgentError, OSError):  # the page says which one is missing
-            items.append({"picture": name, "data": _picture_url(folder, name)})
-    return report(items)
+            blocks.append(data_block(_picture_url(folder, name), name))
+    return "".join(blocks)
 
 
 def _picture_url(folder: Path, name: str) -> str:
@@ -22124,163 +21172,63 @@ def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
 
 
 ####################################################################################################
-# Demo tasks - what the drawn desktop can be asked for, and its programs
+# Demo desktop - a small drawn desktop with real behaviour, on which one note can be written
 ####################################################################################################
 
-
-class DemoTask(NamedTuple):
-    """A task that the demo can carry out, and what its model says about it."""
-
-    name: str
-    text: str
-    program: str  # "Open" and this name in a request tell which task it is about
-    proof: tuple[str, ...]  # the signs that prove it done, when all of them are seen
-    yes: str  # the judge's answer then
-    no: str  # and its answer otherwise
-    order: str  # what the planner tells the executor, with {note} for the text to write
-    evidence: str  # what else the picture shows when it is done
-
-
-DEMO_TASKS = (
-    DemoTask(
-        "note",
-        'Open Notes, write "Hello from agent.py" and save it.',
-        "Notes",
-        ("saved mark",),
-        "YES: the green mark says Saved.",
-        "NO: there is no mark of saving.",
-        'Open Notes, click into its text area, type "{note}" and press Save. '
-        "Done when it shows its green mark.",
-        ". The text area holds the note, the status line counts its characters"
-        " and the title bar says Saved.",
-    ),
-    DemoTask(
-        "settings",
-        'Open Settings, switch "Night light" on and press OK.',
-        "Settings",
-        ("night light mark",),
-        "YES: the green mark says that the night light is on.",
-        "NO: there is no green mark of the night light.",
-        "Open Settings, click the check box of Night light and press OK. "
-        "Done when the desktop shows a green mark.",
-        ". The dialog is closed, the notice at the bottom says that the night light is on"
-        " and the sky has warmer colours.",
-    ),
-    DemoTask(
-        "contacts",
-        'Open Contacts, pick "Zoe" and press Call.',
-        "Contacts",
-        ("call mark", "Zoe picked"),
-        "YES: the green mark says that Zoe is called.",
-        "NO: there is no green mark of a call to Zoe.",
-        "Open Contacts, scroll its list down to Zoe, click Zoe and press Call. "
-        "Done when it shows a green mark beside Zoe.",
-        ". Zoe is picked in the list, the line below the list says Calling Zoe"
-        " and the title bar says so, too.",
-    ),
-)
-DEMO_TASK = DEMO_TASKS[0].text  # what --demo alone carries out
-
-
-def demo_task_called(wanted: str) -> DemoTask | None:
-    """The task of that text or name; None if the drawn desktop knows no such task."""
-    for task in DEMO_TASKS:
-        if wanted.split() in (task.text.split(), [task.name]):
-            return task
-    return None
-
-
-def demo_task_in(text: str) -> DemoTask:
-    """The task that a request is about; one that names no other program is about the note."""
-    for task in DEMO_TASKS:
-        if f"Open {task.program}" in text:
-            return task
-    return DEMO_TASKS[0]
-
-
+DEMO_TASK = 'Open Notes, write "Hello from agent.py" and save it.'
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
-DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)  # all icons, pins and windows of the tasks
-
-
-class DemoProgram(NamedTuple):
-    """A program beside Notes; its places are pixels of the desktop."""
-
-    icon: Rect  # two clicks on it open the program
-    pin: Rect  # on the taskbar; one click on it does
-    window: Rect
-    drawing: Sequence[tuple[Rect, int]]  # on the icon of 44 pixels: places and their round corners
-
-
-DEMO_PROGRAMS = {
-    "Settings": DemoProgram(
-        Rect(28, 148, 92, 104),
-        Rect(58, 677, 38, 38),
-        Rect(400, 170, 480, 330),
-        # two sliders with their knobs
-        (
-            (Rect(9, 14, 26, 4), 2),
-            (Rect(24, 10, 8, 12), 3),
-            (Rect(9, 28, 26, 4), 2),
-            (Rect(12, 24, 8, 12), 3),
-        ),
-    ),
-    "Contacts": DemoProgram(
-        Rect(28, 268, 92, 104),
-        Rect(106, 677, 38, 38),
-        Rect(430, 84, 440, 484),
-        # a head above its shoulders
-        ((Rect(15, 8, 14, 14), 7), (Rect(9, 25, 26, 12), 6)),
-    ),
+DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)  # all that the task needs
+# By these colours the model knows what it sees. A picture is searched for their packed RGB, so none
+# may be the bytes of another one rotated.
+DEMO_SIGNS = {
+    "Notes icon": 0xF5B83D,
+    "Notes in the menu": 0xF0A92B,
+    "Start button": 0x1F6FEB,
+    "text area": 0xFCFDFE,
+    "caret": 0x4C8DF6,
+    "text": 0x1B2430,
+    "Save button": 0x2457D6,
+    "saved mark": 0x2DA44E,
+    "pointer": 0xFFFFFF,
 }
-# The places that are windows, and their handles.
-DEMO_HANDLES = {"menu": 1, "window": 2, "desktop": 3, "program": 4}
-# What a program for people who do not see the screen would hear of each place: its name and role.
-DEMO_CONTROLS = {
-    "menu": ("Start", "menu"),
-    "Notes in the menu": ("Notes", "menu item"),
-    "Save button": ("Save", "button"),
-    "text area": ("Text area", "edit"),
-    "Start button": ("Start", "button"),
-    "Notes icon": ("Notes", "list item"),
-    "Settings icon": ("Settings", "list item"),
-    "Settings pin": ("Settings", "button"),
-    "Contacts icon": ("Contacts", "list item"),
-    "Contacts pin": ("Contacts", "button"),
-    "desktop": ("Desktop", "list"),
-    "check box": ("Night light", "checkbox"),
-    "OK button": ("OK", "button"),
-    "Cancel button": ("Cancel", "button"),
-    "contacts list": ("Contacts", "list"),
-    "Call button": ("Call", "button"),
+# Colours that tell the model nothing.
+DEMO_LIGHT = 0xF8FAFC
+DEMO_PANE = 0xEEF2F7
+DEMO_LINE = 0xD3DBE6
+DEMO_GREY = 0x5B6675
+DEMO_BROWN = 0x8A5A00
+
+
+class DemoPlace(NamedTuple):
+    """What can be clicked, what Windows would tell of it, and the handle of its window."""
+
+    rect: Rect
+    name: str
+    role: str
+    window: int
+
+
+DEMO_NOTES = 2  # the handle of the program's window; 1 is the menu's, 3 the desktop's
+DEMO_PLACES = {  # topmost first
+    "Notes in the menu": DemoPlace(Rect(28, 576, 268, 58), "Notes", "menu item", 1),
+    "menu": DemoPlace(Rect(12, 560, 300, 90), "Start", "menu", 1),
+    "Save button": DemoPlace(Rect(902, 532, 108, 40), "Save", "button", 2),
+    "text area": DemoPlace(Rect(350, 152, 660, 364), "Text area", "edit", 2),
+    "window": DemoPlace(Rect(330, 96, 700, 496), "", "window", 2),  # its title is its name
+    "Start button": DemoPlace(Rect(10, 677, 38, 38), "Start", "button", 3),
+    "Notes icon": DemoPlace(Rect(28, 28, 92, 104), "Notes", "list item", 3),
+    "desktop": DemoPlace(DEMO_SCREEN, "Desktop", "list", 3),
 }
-DEMO_CONTACTS = "Ada Ben Cleo Dario Emma Finn Greta Hugo Iris Jonas Mira Otto Paula Zoe".split()
-DEMO_ROWS_SHOWN = 8  # of the contacts at a time
-DEMO_ROW_HEIGHT = 42  # pixels
-DEMO_ROWS_A_NOTCH = 3  # as Windows scrolls
-
-
-# Actions that do the same as another one; a chord is written as the actuator presses it.
-DEMO_SHORTCUTS = {
-    "win": "Start button",
-    "ctrl+escape": "Start button",
-    "ctrl+s": "Save button",
-    "Notes in the menu": "Notes icon twice",
-    "Settings pin": "Settings icon twice",
-    "Contacts pin": "Contacts icon twice",
+# What becomes of an act: a click on a place, or a key with its modifiers.
+DEMO_CHANGES: Mapping[str, JsonDict] = {
+    "escape": {"menu": False},
+    "Notes icon twice": {"opened": True, "menu": False},
+    "Notes in the menu": {"opened": True, "menu": False},
+    "text area": {"focus": True},
+    "desktop": {"focus": False},
+    "Notes icon": {"focus": False},
 }
-DEMO_MODIFIERS = ("ctrl", "alt", "win")
-# What a key writes, where that is not its own name.
-DEMO_WRITES = {
-    "space": " ",
-    "enter": "\n",
-    "tab": "    ",
-    "backspace": "\b",
-}
-
-
-####################################################################################################
-# Demo state - what the drawn desktop knows, and what becomes of it by an act
-####################################################################################################
+DEMO_WRITES = {"space": " ", "enter": "\n", "tab": "    ", "backspace": "\b"}
 
 
 @dataclass(frozen=True)
@@ -22291,650 +21239,152 @@ class DemoState:
     menu: bool = False
     focus: bool = False
     text: str = ""
-    saved_text: str = ""
-    clean: bool = False
-    more_programs: bool = False  # Settings and Contacts are there, too; the note goes without
-    program: str = ""  # the one of these that is open
-    ticked: bool = False  # the check box in Settings, which counts with OK
-    settings_kept: bool = False  # OK was pressed, and the notice of it shows
-    night_light: bool = False
-    first_contact: int = 0  # how many are scrolled away above
-    picked: str = ""
-    called: str = ""
+    saved_text: str | None = None
 
     @property
-    def program_title(self) -> str:
-        """The title of the other program's window."""
-        if self.program == "Contacts" and self.called:
-            return f"Calling {self.called} - Contacts"
-        return self.program
-
-    @property
-    def contacts_shown(self) -> Sequence[str]:
-        """The contacts that the list shows, from its first row."""
-        return DEMO_CONTACTS[self.first_contact :][:DEMO_ROWS_SHOWN]
+    def clean(self) -> bool:
+        """Whether the note is saved as it is."""
+        return self.saved_text == self.text
 
     @property
     def title(self) -> str:
-        """The title of the note program's window."""
+        """The title of the window of Notes."""
         if self.clean:
             return "Saved - Notes"
-        if self.text:
-            return "Untitled * - Notes"
-        return "Untitled - Notes"
+        return "Untitled * - Notes" if self.text else "Untitled - Notes"
 
-    def places(self) -> dict[str, Rect]:
+    def places(self) -> dict[str, DemoPlace]:
         """What can be clicked now, topmost first."""
-        places = {}
-        if self.menu:
-            places["Notes in the menu"] = Rect(28, 576, 268, 58)
-            places["menu"] = Rect(12, 560, 300, 90)
-        places |= self._places_in_program()
-        if self.opened:
-            places["Save button"] = Rect(902, 532, 108, 40)
-            places["text area"] = Rect(350, 152, 660, 364)
-            places["window"] = Rect(330, 96, 700, 496)
-        places["Start button"] = Rect(10, 677, 38, 38)
-        places["Notes icon"] = Rect(28, 28, 92, 104)
-        if self.more_programs:
-            for name, program in DEMO_PROGRAMS.items():
-                places[f"{name} icon"] = program.icon
-                places[f"{name} pin"] = program.pin
-        places["desktop"] = DEMO_SCREEN
-        return places
-
-    def _places_in_program(self) -> dict[str, Rect]:
-        """What can be clicked in the other program's window, topmost first."""
-        places = {}
-        if self.program == "Settings":
-            places["check box"] = Rect(444, 262, 14, 14)
-            places["OK button"] = Rect(636, 440, 104, 40)
-            places["Cancel button"] = Rect(752, 440, 104, 40)
-        if self.program == "Contacts":
-            top = 140
-            for name in self.contacts_shown:
-                places[f"{name} in the list"] = Rect(450, top, 400, DEMO_ROW_HEIGHT)
-                top += DEMO_ROW_HEIGHT
-            places["contacts list"] = Rect(450, 140, 400, DEMO_ROWS_SHOWN * DEMO_ROW_HEIGHT)
-            places["Call button"] = Rect(742, 504, 108, 40)
-        if self.program:
-            places["program"] = DEMO_PROGRAMS[self.program].window
-        return places
-
-    def control(self, place: str) -> Control:
-        """What is at one of the places that can be clicked now, as `controls` lists them."""
-        titles = {"window": self.title, "program": self.program_title}
-        name, role = DEMO_CONTROLS.get(place, (titles.get(place, ""), "window"))
-        if place.endswith(" in the list"):
-            name = place.removesuffix(" in the list")
-            role = "list item"
-        is_text = place == "text area"
-        return Control(
-            name=name,
-            role=role,
-            rect=self.places()[place],
-            value=self.text if is_text else None,
-            focused=is_text and self.focus and not self.menu,
-            checked=self.ticked if place == "check box" else None,
-        )
+        shown = {1: self.menu, DEMO_NOTES: self.opened, 3: True}
+        return {name: place for name, place in DEMO_PLACES.items() if shown[place.window]}
 
     def known_controls(self) -> KnownControls:
-        """All that can be clicked now, each with its window, which follows what it holds."""
+        """What Windows would tell of these places."""
         known: list[Control] = []
-        inside: list[Control] = []
-        for place in self.places():
-            inside.append(self.control(place))
-            handle = DEMO_HANDLES.get(place)
-            if handle:
-                known += [replace(control, window=handle, program="demo") for control in inside]
-                inside = []
+        for rect, name, role, window in self.places().values():
+            control = Control(name or self.title, role, rect, window=window, program="demo")
+            if role == "edit":
+                focused = self.focus and not self.menu
+                control = replace(control, value=self.text, focused=focused)
+            known.append(control)
         return KnownControls(known)
 
-    def after(self, action: str) -> DemoState:
-        """The state after a click on a control, or a key with its modifiers; most do nothing."""
-        action = DEMO_SHORTCUTS.get(action, action)
-        if action == "Start button":
+    def after(self, act: str) -> DemoState:
+        """The state after a click on a place, or a key with its modifiers; most do nothing."""
+        if act in ("Start button", "win", "ctrl+escape"):
             return replace(self, menu=not self.menu)
-        if action == "escape":
-            return replace(self, menu=False)
-        if action == "Notes icon twice":
-            return replace(self, opened=True, menu=False, program="")
-        if action == "text area":
-            return replace(self, focus=True)
-        if action in ("desktop", "Notes icon"):
-            return replace(self, focus=False)
-        if action == "Save button" and self.opened:
-            return replace(self, saved_text=self.text, clean=True)
-        return self._after_in_program(action)
-
-    def _after_in_program(self, action: str) -> DemoState:
-        """The state after an act on one of the other programs."""
-        opened = action.removesuffix(" icon twice")
-        if opened in DEMO_PROGRAMS:
-            return replace(self, program=opened, menu=False, focus=False, settings_kept=False)
-        if action == "check box":
-            return replace(self, ticked=not self.ticked)
-        if action == "Cancel button":
-            return replace(self, program="", ticked=self.night_light)
-        if action == "OK button":
-            return replace(self, program="", night_light=self.ticked, settings_kept=True)
-        if action == "Call button":
-            return replace(self, called=self.picked)
-        contact = action.removesuffix(" in the list")
-        if contact in DEMO_CONTACTS:
-            return replace(self, picked=contact, called="")
-        return self
-
-    def scrolled(self, units: int) -> DemoState:
-        """The state after the wheel was turned over the list; 120 units up are a notch."""
-        last = len(DEMO_CONTACTS) - DEMO_ROWS_SHOWN
-        first = self.first_contact - units * DEMO_ROWS_A_NOTCH // 120
-        return replace(self, first_contact=min(max(first, 0), last))
+        if act in ("Save button", "ctrl+s") and self.opened:
+            return replace(self, saved_text=self.text)
+        return replace(self, **DEMO_CHANGES.get(act, {}))
 
     def typed(self, text: str) -> DemoState:
         """The state after characters at the caret, or a backspace; both need the focus."""
-        writable = self.opened and self.focus and not self.menu
-        if not text or not writable:
+        if not self.opened or not self.focus or self.menu:
             return self
-        written = self.text + text
-        if text == "\b":
-            written = self.text[:-1]
-        return replace(self, text=written, clean=False)
-
-
-def demo_state(wanted: str) -> DemoState:
-    """The desktop before that task, by its text or name: the note's has no other program."""
-    task = demo_task_called(wanted) or DEMO_TASKS[0]
-    return DemoState(more_programs=task.program in DEMO_PROGRAMS)
-
-
-####################################################################################################
-# Demo pictures - how the drawn desktop looks, and the colours that tell what is what
-####################################################################################################
-
-
-class DemoSign(NamedTuple):
-    """A colour that stands for one thing on the demo desktop."""
-
-    name: str
-    colour: int
-    small: bool = False  # whether a single pixel of it counts
-
-
-# By these the model knows what it sees. A picture is searched for their packed RGB, so none may
-# be the bytes of another one rotated.
-DEMO_SIGNS = {
-    sign.name: sign
-    for sign in (
-        DemoSign("Notes icon", 0xF5B83D),
-        DemoSign("Notes in the menu", 0xF0A92B),
-        DemoSign("Start button", 0x1F6FEB),
-        DemoSign("text area", 0xFCFDFE),
-        DemoSign("caret", 0x4C8DF6),
-        DemoSign("text", 0x1B2430),
-        DemoSign("Save button", 0x2457D6),
-        DemoSign("saved mark", 0x2DA44E),
-        DemoSign("Settings icon", 0x9FB4D2),
-        DemoSign("Settings pin", 0x8DA4C6),
-        DemoSign("check box", 0xE6EEF9),
-        DemoSign("ticked box", 0x3A6FD8),
-        DemoSign("OK button", 0x2559D9),
-        DemoSign("night light mark", 0x2DA650),
-        DemoSign("Contacts icon", 0x45B8A9),
-        DemoSign("Contacts pin", 0x37AA9D),
-        DemoSign("contacts list", 0xFBFCFF),
-        DemoSign("Zoe in the list", 0xC24A8E),
-        DemoSign("Zoe picked", 0xB94388),
-        DemoSign("Call button", 0x2A5BDB),
-        DemoSign("call mark", 0x2DA852),
-        DemoSign("pointer", 0xFFFFFF, small=True),
-    )
-}
-# Colours that tell the model nothing.
-DEMO_LIGHT = 0xF8FAFC
-DEMO_PANE = 0xEEF2F7
-DEMO_LINE = 0xD3DBE6
-DEMO_GREY = 0x5B6675
-DEMO_BROWN = 0x8A5A00
-DEMO_PICKED = 0xDCE8FB
-# Round pictures of the contacts, in turn; Zoe's colour is a sign.
-DEMO_FACES = (0x5B7DB1, 0x6A9A6E, 0xB08450, 0x7D6BB0, 0x4F97A6)
-
-
-def demo_colour(name: str) -> int:
-    """The colour of a sign."""
-    return DEMO_SIGNS[name].colour
+        written = self.text[:-1] if text == "\b" else self.text + text
+        return replace(self, text=written)
 
 
 @lru_cache(maxsize=8)  # 30 MB at most; to draw one takes some 11 ms
 def demo_picture(state: DemoState) -> bytes:
     """The picture of a state as BGRX, without the pointer."""
     canvas = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height)
-    _draw_desktop(canvas, state.night_light)
-    if state.more_programs:
-        _draw_programs(canvas)
-    if state.opened:
-        _draw_window(canvas, state)
-    if state.settings_kept:
-        _draw_notice(canvas, state)
-    if state.program:
-        DEMO_WINDOWS[state.program](canvas, state)
-    if state.menu:
-        _draw_menu(canvas, state.places()["menu"])
-    return bytes(canvas.pixels)
-
-
-@lru_cache(maxsize=16)  # while the screen settles, the same look is taken again and again
-def demo_look(state: DemoState, area: Rect, width: int, height: int) -> bytes:
-    """A part of a state's picture at width*height, as BGRX, without the pointer."""
-    picture = demo_picture(state)
-    return scale_bgrx(picture, DEMO_SCREEN.width, area, width, height)
-
-
-def _draw_desktop(canvas: Canvas, night_light: bool) -> None:
-    """A sky at dusk, the taskbar with its button, and the icon."""
-    for y in range(canvas.height):
+    for y in range(canvas.height):  # a sky at dusk
         red = 28 + y // 8
         green = 44 + y // 6
         blue = 110 + y // 7
-        if night_light:
-            red += 24 + y // 10
-            blue -= 24 + y // 10
         sky = red << 16 | green << 8 | blue
         canvas.run(0, y, canvas.width, sky)
     taskbar = Rect(0, 672, 1280, 48)
     canvas.fill(taskbar, DEMO_PANE, 0, 0.9)
     canvas.text(1136, 688, "demo desktop", DEMO_GREY)
     square = Rect(18, 685, 23, 23)
-    canvas.fill(square, demo_colour("Start button"), 6)
+    canvas.fill(square, DEMO_SIGNS["Start button"], 6)
     _draw_icon(canvas, 52, 40, DEMO_SIGNS["Notes icon"])
     canvas.text(47, 102, "Notes", DEMO_LIGHT)
+    if state.opened:
+        _draw_window(canvas, state)
+    if state.menu:
+        canvas.fill(DEMO_PLACES["menu"].rect, DEMO_PANE, 10)
+        _draw_icon(canvas, 44, 580, DEMO_SIGNS["Notes in the menu"])
+        canvas.text(108, 597, "Notes", DEMO_GREY)
+    return bytes(canvas.pixels)
 
 
-def _draw_menu(canvas: Canvas, place: Rect) -> None:
-    """The Start menu with its only entry."""
-    canvas.fill(place, DEMO_PANE, 10)
-    _draw_icon(canvas, 44, 580, DEMO_SIGNS["Notes in the menu"])
-    canvas.text(108, 597, "Notes", DEMO_GREY)
+@lru_cache(maxsize=16)  # while the screen settles, the same look is taken again and again
+def demo_look(state: DemoState, area: Rect, width: int, height: int) -> bytes:
+    """A part of a state's picture at width*height, as BGRX, without the pointer."""
+    return scale_bgrx(
+        demo_picture(state),
+        DEMO_SCREEN.width,
+        area,
+        width,
+        height,
+    )
 
 
-def _draw_icon(canvas: Canvas, left: int, top: int, sign: DemoSign) -> None:
+def _draw_icon(canvas: Canvas, left: int, top: int, colour: int) -> None:
     """A sheet with three lines of writing."""
     sheet = Rect(left, top, 44, 50)
-    canvas.fill(sheet, sign.colour, 7)
+    canvas.fill(sheet, colour, 7)
     for down, length in ((14, 26), (23, 26), (32, 17)):
         line = Rect(left + 9, top + down, length, 4)
         canvas.fill(line, DEMO_BROWN)
 
 
 def _draw_window(canvas: Canvas, state: DemoState) -> None:
-    """The note program: title, paper, text, status line and button."""
-    places = state.places()
-    paper = places["text area"]
-    button = places["Save button"]
-    canvas.fill(places["window"], DEMO_PANE, 10)
-    canvas.text(paper.left, paper.top - 42, state.title, DEMO_GREY)
-    _draw_paper(canvas, paper, state.focus)
-    _draw_writing(canvas, paper, state)
-    _draw_status(canvas, Point(paper.left, paper.top + 393), state)
-    canvas.fill(button, demo_colour("Save button"), 8)
-    canvas.text(button.left + 32, button.top + 13, "Save", DEMO_LIGHT)
-
-
-def _draw_paper(canvas: Canvas, paper: Rect, focus: bool) -> None:
-    """The empty text area, whose rim tells whether it has the focus."""
-    left, top, width, height = paper
-    rim = DEMO_LINE
-    if focus:
-        rim = demo_colour("caret")
-    canvas.fill(paper, rim, 6)
-    inside = Rect(left + 2, top + 2, width - 4, height - 4)
-    canvas.fill(inside, demo_colour("text area"), 5)
-
-
-def _draw_writing(canvas: Canvas, paper: Rect, state: DemoState) -> None:
-    """The text, and the caret behind it."""
-    left = paper.left + 16
-    bottom = paper.top + 16
-    for line in _demo_lines(state.text):
-        end = canvas.text(left, bottom, line, demo_colour("text"))
-        bottom += 26
-    if state.focus:
-        caret = Rect(end, bottom - 28, 2, 21)
-        canvas.fill(caret, demo_colour("caret"))
-
-
-def _demo_lines(text: str) -> list[str]:
-    """The text as the paper shows it: wrapped after 51 characters, its last 13 lines."""
+    """The note program: title, paper with text and caret, status line and button."""
+    canvas.fill(DEMO_PLACES["window"].rect, DEMO_PANE, 10)
+    canvas.text(350, 110, state.title, DEMO_GREY)
+    rim = DEMO_SIGNS["caret"] if state.focus else DEMO_LINE
+    canvas.fill(DEMO_PLACES["text area"].rect, rim, 6)
+    paper = Rect(352, 154, 656, 360)
+    canvas.fill(paper, DEMO_SIGNS["text area"], 5)
     lines: list[str] = []
     # A long text shows its end alone, so that drawing it takes no longer than any other.
-    for line in text[-2000:].split("\n"):
+    for line in state.text[-2000:].split("\n"):
         lines += re.findall(".{1,51}", line) or [""]
-    return lines[-13:]
-
-
-def _draw_status(canvas: Canvas, place: Point, state: DemoState) -> None:
-    """How long the text is, and whether it is saved."""
-    x, y = place
+    y = 168
+    for line in lines[-13:]:
+        end = canvas.text(366, y, line, DEMO_SIGNS["text"])
+        y += 26
+    if state.focus:
+        caret = Rect(end, y - 28, 2, 21)
+        canvas.fill(caret, DEMO_SIGNS["caret"])
     status = f"{len(state.text)} characters"
     if state.clean:
-        mark = Rect(x, y, 14, 14)
-        canvas.fill(mark, demo_colour("saved mark"), 7)
-        x += 24
-        status = f"Saved {status}"
-    canvas.text(x, y, status, DEMO_GREY)
+        mark = Rect(350, 545, 14, 14)
+        canvas.fill(mark, DEMO_SIGNS["saved mark"], 7)
+        canvas.text(374, 545, f"Saved {status}", DEMO_GREY)
+    else:
+        canvas.text(350, 545, status, DEMO_GREY)
+    canvas.fill(DEMO_PLACES["Save button"].rect, DEMO_SIGNS["Save button"], 8)
+    canvas.text(934, 545, "Save", DEMO_LIGHT)
 
 
 def _draw_pointer(canvas: Canvas, left: int, top: int) -> None:
     """An arrow head with a black rim, its tip at that pixel."""
-    white = demo_colour("pointer")
     for down in range(14):
-        y = top + down
         width = min(down, 22 - down)
-        canvas.run(left, y, width + 1, 0x000000)
-        canvas.run(left + 1, y, width - 1, white)
-
-
-def _draw_programs(canvas: Canvas) -> None:
-    """Icons on the desktop and on the taskbar, a name below those on the desktop."""
-    for name, program in DEMO_PROGRAMS.items():
-        icon = Rect(
-            left=program.icon.left + 24,
-            top=program.icon.top + 12,
-            width=44,
-            height=44,
-        )
-        _draw_program(canvas, icon, DEMO_SIGNS[f"{name} icon"], program)
-        middle = icon.left + icon.width // 2
-        canvas.text(
-            middle - _text_width(name, 2) // 2,
-            icon.top + 62,
-            name,
-            DEMO_LIGHT,
-        )
-        pin = Rect(
-            left=program.pin.left + 5,
-            top=program.pin.top + 5,
-            width=28,
-            height=28,
-        )
-        _draw_program(canvas, pin, DEMO_SIGNS[f"{name} pin"], program)
-
-
-def _draw_program(canvas: Canvas, place: Rect, sign: DemoSign, program: DemoProgram) -> None:
-    """A program's icon, in whatever size."""
-    canvas.fill(
-        place,
-        sign.colour,
-        place.width // 6,
-    )
-    for piece, radius in program.drawing:
-        left, top, width, height = (round(part * place.width / 44) for part in piece)
-        part = Rect(
-            left=place.left + left,
-            top=place.top + top,
-            width=width,
-            height=height,
-        )
-        canvas.fill(
-            part,
-            DEMO_LIGHT,
-            radius * place.width // 44,
-        )
-
-
-def _draw_settings(canvas: Canvas, state: DemoState) -> None:
-    """The dialog: a card with the check box, and the buttons."""
-    places = state.places()
-    window = places["program"]
-    canvas.fill(window, DEMO_PANE, 10)
-    canvas.text(
-        window.left + 24,
-        window.top + 20,
-        state.program_title,
-        DEMO_GREY,
-    )
-    card = Rect(
-        left=window.left + 24,
-        top=window.top + 66,
-        width=window.width - 48,
-        height=108,
-    )
-    canvas.fill(card, DEMO_LINE, 8)
-    inside = Rect(
-        left=card.left + 1,
-        top=card.top + 1,
-        width=card.width - 2,
-        height=card.height - 2,
-    )
-    canvas.fill(inside, DEMO_LIGHT, 7)
-    box = places["check box"]
-    _draw_check_box(canvas, box, state.ticked)
-    canvas.text(
-        box.left + 28,
-        box.top - 2,
-        "Night light",
-        demo_colour("text"),
-    )
-    canvas.text(
-        box.left + 28,
-        box.top + 36,
-        "Warmer colours for the evening",
-        DEMO_GREY,
-    )
-    _draw_switched(canvas, Rect(784, 256, 54, 26), state.ticked)
-    _draw_button(canvas, places["OK button"], "OK", demo_colour("OK button"), DEMO_LIGHT)
-    _draw_button(canvas, places["Cancel button"], "Cancel", DEMO_LINE, DEMO_GREY)
-
-
-def _draw_check_box(canvas: Canvas, box: Rect, ticked: bool) -> None:
-    """A small box with a rim, with a tick in it or without."""
-    canvas.fill(box, DEMO_GREY, 3)
-    inside = Rect(
-        left=box.left + 2,
-        top=box.top + 2,
-        width=box.width - 4,
-        height=box.height - 4,
-    )
-    if not ticked:
-        canvas.fill(inside, demo_colour("check box"), 1)
-        return
-    canvas.fill(box, demo_colour("ticked box"), 3)
-    for right, down in ((3, 6), (4, 7), (5, 8), (6, 7), (7, 6), (8, 5), (9, 4)):
-        canvas.fill(
-            Rect(box.left + right, box.top + down, 2, 2),
-            DEMO_LIGHT,
-        )
-
-
-def _draw_switched(canvas: Canvas, place: Rect, on: bool) -> None:
-    """A word in a pill, which tells of the check box even where something lies over the box."""
-    colour = demo_colour("ticked box") if on else DEMO_LINE
-    ink = DEMO_LIGHT if on else DEMO_GREY
-    _draw_button(canvas, place, "On" if on else "Off", colour, ink)
-
-
-def _draw_button(canvas: Canvas, place: Rect, name: str, colour: int, ink: int) -> None:
-    """A button with its name in the middle."""
-    canvas.fill(place, colour, 8)
-    left = place.left + (place.width - _text_width(name, 2)) // 2
-    canvas.text(
-        left,
-        place.top + place.height // 2 - 7,
-        name,
-        ink,
-    )
-
-
-def _draw_notice(canvas: Canvas, state: DemoState) -> None:
-    """What Settings say once they are kept; a green mark if the night light is on."""
-    place = Rect(1000, 592, 260, 60)
-    canvas.fill(place, DEMO_PANE, 10)
-    left = place.left + 22
-    if state.night_light:
-        mark = Rect(
-            left=left,
-            top=place.top + 23,
-            width=14,
-            height=14,
-        )
-        canvas.fill(mark, demo_colour("night light mark"), 7)
-        left += 24
-    switched = "on" if state.night_light else "off"
-    canvas.text(
-        left,
-        place.top + 22,
-        f"Night light is {switched}",
-        DEMO_GREY,
-    )
-
-
-def _draw_contacts(canvas: Canvas, state: DemoState) -> None:
-    """The list with its scroll bar, and below it whom to call."""
-    places = state.places()
-    window = places["program"]
-    box = places["contacts list"]
-    canvas.fill(window, DEMO_PANE, 10)
-    canvas.text(
-        box.left,
-        window.top + 20,
-        state.program_title,
-        DEMO_GREY,
-    )
-    rim = Rect(
-        left=box.left - 2,
-        top=box.top - 2,
-        width=box.width + 4,
-        height=box.height + 4,
-    )
-    canvas.fill(rim, DEMO_LINE)
-    canvas.fill(box, demo_colour("contacts list"))
-    for name in state.contacts_shown:
-        _draw_contact(canvas, places[f"{name} in the list"], name, state)
-    _draw_scroll_bar(canvas, box, state.first_contact)
-    _draw_call(canvas, places["Call button"], state)
-
-
-def _draw_contact(canvas: Canvas, row: Rect, name: str, state: DemoState) -> None:
-    """A row of the list: a round picture and a name."""
-    if name == state.picked:
-        ground = Rect(
-            left=row.left + 6,
-            top=row.top + 2,
-            width=row.width - 30,
-            height=row.height - 4,
-        )
-        canvas.fill(ground, DEMO_PICKED, 6)
-    _draw_face(
-        canvas,
-        Rect(row.left + 14, row.top + 6, 30, 30),
-        name,
-        " in the list",
-    )
-    canvas.text(
-        row.left + 62,
-        row.top + 14,
-        name,
-        demo_colour("text"),
-    )
-
-
-def _draw_face(canvas: Canvas, place: Rect, name: str, where: str) -> None:
-    """The round picture of a contact, with the first letter of the name."""
-    colour = DEMO_FACES[DEMO_CONTACTS.index(name) % len(DEMO_FACES)]
-    if name + where in DEMO_SIGNS:
-        colour = demo_colour(name + where)
-    _draw_round(canvas, place, colour)
-    left = place.left + (place.width - _text_width(name[0], 2)) // 2 + 1
-    canvas.text(
-        left,
-        place.top + place.height // 2 - 7,
-        name[0],
-        DEMO_LIGHT,
-    )
-
-
-def _draw_round(canvas: Canvas, place: Rect, colour: int) -> None:
-    """A disc that fills a square place."""
-    canvas.fill(
-        place,
-        colour,
-        place.width // 2,
-    )
-
-
-def _draw_scroll_bar(canvas: Canvas, box: Rect, first: int) -> None:
-    """Which part of the list is shown."""
-    bar = Rect(
-        left=box.left + box.width - 14,
-        top=box.top + 6,
-        width=8,
-        height=box.height - 12,
-    )
-    canvas.fill(bar, DEMO_PANE, 4)
-    most = len(DEMO_CONTACTS)
-    top = bar.top + bar.height * first // most
-    thumb = Rect(
-        left=bar.left,
-        top=top,
-        width=bar.width,
-        height=bar.height * DEMO_ROWS_SHOWN // most,
-    )
-    canvas.fill(thumb, DEMO_LINE, 4)
-
-
-def _draw_call(canvas: Canvas, button: Rect, state: DemoState) -> None:
-    """Who is picked, whether there is a call, and the button."""
-    left = 450
-    status = state.picked or "Pick somebody"
-    if state.picked:
-        _draw_face(canvas, Rect(left, button.top, 40, 40), state.picked, " picked")
-        left += 54
-    if state.called:
-        mark = Rect(
-            left=left,
-            top=button.top + 13,
-            width=14,
-            height=14,
-        )
-        _draw_round(canvas, mark, demo_colour("call mark"))
-        left += 24
-        status = f"Calling {state.called}"
-    canvas.text(
-        left,
-        button.top + 13,
-        status,
-        DEMO_GREY,
-    )
-    _draw_button(canvas, button, "Call", demo_colour("Call button"), DEMO_LIGHT)
-
-
-DEMO_WINDOWS: dict[str, Callable[[Canvas, DemoState], None]] = {
-    "Settings": _draw_settings,
-    "Contacts": _draw_contacts,
-}
-
-
-####################################################################################################
-# Demo - a small drawn desktop with real behaviour
-####################################################################################################
+        canvas.run(left, top + down, width + 1, 0x000000)
+        canvas.run(left + 1, top + down, width - 1, DEMO_SIGNS["pointer"])
 
 
 class DemoDesktop:
-    """A drawn Desktop with icons, a Start menu, and the programs that its task needs.
+    """A drawn Desktop with an icon, a Start menu, and one program to write notes.
 
     `acts` are the input events that reached it, `held` the keys and buttons that are down.
     """
 
-    def __init__(self, clock: Clock, state: DemoState | None = None) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.state = state or DemoState()
+        self.state = DemoState()
         self.held = set[str]()
         # Bounded, since a run may take any number of turns.
         self.acts = deque[str](maxlen=10_000)
         self._cursor = Point(640, 620)
-        self._pressed = ""  # the control on which the left button went down
-        self._clicked = ("", -math.inf)  # the last control that was clicked, and when
+        self._pressed = ""  # the place on which the left button went down
+        self._clicked = ("", -math.inf)  # the last place that was clicked, and when
         self._captures = 0
 
     def screen(self) -> Rect:
@@ -22952,48 +21402,34 @@ class DemoDesktop:
     def idle_s(self) -> float:
         return math.inf  # nobody else sits there
 
+    def clipboard_length(self) -> int | None:
+        return None  # there is none
+
     def cursor(self) -> Point:
         return self._cursor
 
     def foreground(self) -> Window | None:
-        return self._topmost(None)
+        return self._windows()[0]
 
     def window_at(self, point: Point) -> Window | None:
-        return self._topmost(point)
-
-    def windows(self) -> list[Window]:
-        found = []
-        for window in self._places_of_windows():
-            if window.handle in (2, 4):
-                found.append(window)
-        return found
-
-    def clipboard_length(self) -> int | None:
-        return None  # there is none
-
-    def programs(self) -> list[Program]:
-        names = ["Notes"]
-        if self.state.more_programs:
-            names += DEMO_PROGRAMS
-        programs = []
-        for name in names:
-            program = Program(name, f"{name.lower()}.demo")
-            programs.append(program)
-        return programs
-
-    def _topmost(self, point: Point | None) -> Window | None:
-        """The topmost window, or the topmost at a point."""
-        for window in self._places_of_windows():
-            if point is None or window.rect.contains(point):
+        for window in self._windows():
+            if window.rect.contains(point):
                 return window
         return None
 
-    def _places_of_windows(self) -> Iterator[Window]:
+    def windows(self) -> list[Window]:
+        return [window for window in self._windows() if window.handle == DEMO_NOTES]
+
+    def _windows(self) -> list[Window]:
         """All windows, topmost first; the desktop itself is the last one."""
-        for name, rect in self.state.places().items():
-            if name in DEMO_HANDLES:
-                title = self.state.control(name).name
-                yield Window(DEMO_HANDLES[name], title, "demo", rect)
+        windows: list[Window] = []
+        for control in self.state.known_controls().known:
+            if control.role in ("menu", "window", "list"):
+                windows.append(Window(control.window, control.name, "demo", control.rect))
+        return windows
+
+    def programs(self) -> list[Program]:
+        return [Program("Notes", "notes.demo")]
 
     def control_at(self, point: Point) -> Control | None:
         return self.state.known_controls().control_at(point)
@@ -23036,74 +21472,52 @@ class DemoDesktop:
 
     def move(self, point: Point) -> None:
         self.acts.append(f"move {point.x} {point.y}")
-        right = DEMO_SCREEN.width - 1
-        bottom = DEMO_SCREEN.height - 1
-        x = min(max(point.x, 0), right)
-        y = min(max(point.y, 0), bottom)
-        self._cursor = Point(x, y)
+        self._cursor = point
 
     def button(self, name: str, down: bool) -> None:
-        """A control acts when the left button goes up over it again; other buttons do nothing."""
+        """A place acts when the left button goes up over it again; other buttons do nothing."""
         self._hold("button", name, down)
-        if name != "left":
-            return
-        target = self._control()
-        if down:
+        places = self.state.places().items()
+        target = next(known for known, place in places if place.rect.contains(self._cursor))
+        if name == "left" and down:
             self._pressed = target
-        elif target == self._pressed:
+        elif name == "left" and target == self._pressed:
             self._click(target)
 
-    def _control(self) -> str:
-        """The control under the pointer."""
-        places = self.state.places().items()
-        return next(name for name, rect in places if rect.contains(self._cursor))
-
     def _click(self, target: str) -> None:
-        """A click on a control; one beside the Start menu closes it, too."""
+        """A click on a place; one beside the Start menu closes it, too."""
         now = self.clock.now()
         last, then = self._clicked
         self._clicked = (target, now)
-        state = self.state
         if target not in ("Start button", "menu"):
-            state = replace(state, menu=False)
+            self.state = self.state.after("escape")
         soon = (now - then) * 1000 <= self.double_click_ms()
         if target == last and target.endswith(" icon") and soon:
-            self._clicked = ("", now)  # a third click begins anew
             target = f"{target} twice"
-        self.state = state.after(target)
+        self.state = self.state.after(target)
 
     def _hold(self, kind: str, name: str, down: bool) -> None:
         """Notes that a key or a button went down or up."""
+        self.acts.append(f"{kind} {name} {'down' if down else 'up'}")
         if down:
-            self.acts.append(f"{kind} {name} down")
             self.held.add(name)
         else:
-            self.acts.append(f"{kind} {name} up")
             self.held.discard(name)
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
-        if horizontal:
-            self.acts.append(f"wheel {units} horizontal")
-            return
-        self.acts.append(f"wheel {units}")
-        control = self._control()
-        if control == "contacts list" or control.endswith(" in the list"):
-            self.state = self.state.scrolled(units)
+        self.acts.append(f"wheel {units}{' horizontal' if horizontal else ''}")
 
     def key(self, name: str, down: bool) -> None:
-        """A key acts when it goes down, with the modifiers that are held; it writes without."""
+        """A key acts when it goes down, with what else is held; it writes without."""
         self._hold("key", name, down)
         if not down:
             return
-        modifiers = [key for key in DEMO_MODIFIERS if key in self.held and key != name]
-        chord = "+".join([*modifiers, name])
-        self.state = self.state.after(chord)
-        if modifiers:
-            return
-        written = name if len(name) == 1 else DEMO_WRITES.get(name, "")
+        others = sorted(self.held - {name, "shift"})
+        chord = "+".join([*others, name])
+        written = DEMO_WRITES.get(chord, chord if len(chord) == 1 else "")
         if "shift" in self.held:
             written = written.upper()
-        self.state = self.state.typed(written)
+        self.state = self.state.after(chord).typed(written)
 
     def text(self, text: str) -> None:
         self.acts.append(f"text {text}")
@@ -23111,179 +21525,10 @@ class DemoDesktop:
 
     def start_program(self, program: Program) -> None:
         self.acts.append(f"start {program.name}")
-        self.state = self.state.after(f"{program.name} icon twice")
+        self.state = self.state.after("Notes icon twice")
 
     def bring_to_front(self, window: Window) -> None:
         self.acts.append(f"front {window.title}")
-        if window.title == self.state.title:
-            self.state = replace(self.state, program="")
-
-
-####################################################################################################
-# Demo grammars - how the model of the demo says its steps in each grammar
-####################################################################################################
-
-# The canonical act of a step of the demo's model, with the arguments that it always has.
-DEMO_ACTS: Mapping[str, tuple[str, JsonDict]] = {
-    "click": ("click", {}),
-    "double click": ("double_click", {}),
-    "scroll": ("scroll", {"ticks": -5}),
-    "type": ("type_text", {}),
-    "finish": ("finished", {}),
-    "give up": ("failed", {}),
-}
-
-
-def written_act(
-    grammar: Grammar, act: str, arguments: JsonDict, sides: Sides
-) -> tuple[str, JsonDict]:
-    """An act's name and arguments as a grammar spells them; a KeyError if it has no such act."""
-    for action, entry in grammar.words.items():
-        for value, word in _meanings(entry):
-            if word.act != act or not _says(word, arguments):
-                continue
-            given = _spelled_parts(word, arguments, sides)
-            if isinstance(entry, Choice):
-                given[entry.given] = value
-            return action, given
-    raise KeyError(act)
-
-
-def _spelled_parts(word: Word, arguments: JsonDict, sides: Sides) -> JsonDict:
-    """The arguments of a word as a grammar has them."""
-    given: JsonDict = {}
-    for part in word.parts:
-        meant = arguments.get(part.name)
-        if meant is not None:
-            given[part.given] = _spelled(part, meant, sides)
-    return given
-
-
-def _meanings(entry: Word | Choice) -> list[tuple[str, Word]]:
-    """The words of an entry, each with the value that chooses it."""
-    if isinstance(entry, Choice):
-        return list(entry.words.items())
-    return [("", entry)]
-
-
-def _says(word: Word, arguments: JsonDict) -> bool:
-    """Whether what a word says by itself is what is meant."""
-    both = {**word.fixed, **arguments}
-    return both == {**arguments, **word.fixed}
-
-
-def _spelled(part: Part, value: object, sides: Sides) -> object:
-    """A canonical argument as a grammar has it: places in its own space, as pairs."""
-    if part.kind not in ("place", "box"):
-        return value
-    place = []
-    for number, side in zip(json_list(value), sides, strict=True):
-        place.append(round(number * side / GRID))
-    return tuple(place)
-
-
-def can_say(grammar: Grammar, step: str) -> bool:
-    """Whether a grammar has the act of a step; Fara's has no double click."""
-    if step not in DEMO_ACTS:
-        return False
-    act, _ = DEMO_ACTS[step]
-    entries = grammar.words.values()
-    return any(word.act == act for entry in entries for _, word in _meanings(entry))
-
-
-class Form(NamedTuple):
-    """How a reply is written down."""
-
-    whole: str  # of {why}, {action} and {arguments}
-    argument: str  # of {name} and {value}
-    place: str  # of {name}, {x} and {y}
-    between: str  # two arguments
-    spell: Callable[[object], str]
-    takes_action: bool = False  # whether the action is an argument of a function
-
-
-_JSON_FORM = Form(
-    whole="Action: {why}\n<tool_call>\n"
-    '{{"name": "computer_use", "arguments": {{{arguments}}}}}\n</tool_call>',
-    argument='"{name}": {value}',
-    place='"{name}": [{x}, {y}]',
-    between=", ",
-    spell=json.dumps,
-    takes_action=True,
-)
-_VERB_FORM = Form(
-    whole="Thought: {why}\nAction: {action}({arguments})",
-    argument="{name}={value}",
-    place="{name}='({x},{y})'",
-    between=", ",
-    spell=repr,
-)
-# JSON_FORM for those that are not here.
-FORMS: Mapping[str, Form] = {
-    "qwen3.5-xml": Form(
-        whole="{why}\n<tool_call>\n<function=computer_use>\n{arguments}\n</function>\n</tool_call>",
-        argument="<parameter={name}>\n{value}\n</parameter>",
-        place="<parameter={name}>\n[{x}, {y}]\n</parameter>",
-        between="\n",
-        spell=str,
-        takes_action=True,
-    ),
-    "gui-owl-1.0": _JSON_FORM._replace(
-        whole="<thinking>\n{why}\n</thinking>\n<tool_call>\n"
-        '{{"name": "computer_use", "arguments": {{{arguments}}}}}\n</tool_call>\n'
-        "<conclusion>\n{why}\n</conclusion>",
-    ),
-    "ui-tars-1.0": _VERB_FORM,
-    "ui-tars-1.5": _VERB_FORM,
-    "ui-tars-point": _VERB_FORM._replace(place="{name}='<point>{x} {y}</point>'"),
-    "ui-tars-2": Form(
-        whole="{why}\n<seed:tool_call>\n<function={action}>\n{arguments}\n</function>\n"
-        "</seed:tool_call>",
-        argument="<parameter={name}>{value}</parameter>",
-        place="<parameter={name}><point>{x} {y}</point></parameter>",
-        between="\n",
-        spell=str,
-    ),
-    "opencua": Form(
-        whole="## Action:\n{why}\n\n## Code:\n```python\n{action}({arguments})\n```",
-        argument="{name}={value}",
-        place="x={x}, y={y}",
-        between=", ",
-        spell=repr,
-    ),
-}
-
-
-def written_reply(grammar: Grammar, why: str, action: str, given: JsonDict) -> str:
-    """A whole reply with one action, in the form of the grammar."""
-    form = FORMS.get(grammar.name, _JSON_FORM)
-    arguments = given
-    if form.takes_action:
-        arguments = {"action": action, **given}
-    written = []
-    for name, value in arguments.items():
-        if isinstance(value, tuple):
-            x, y = value
-            written.append(form.place.format(name=name, x=x, y=y))
-            continue
-        spelled = form.spell(value)
-        written.append(form.argument.format(name=name, value=spelled))
-    joined = form.between.join(written)
-    return form.whole.format(why=why, action=action, arguments=joined)
-
-
-def demo_words_in(grammar: Grammar, why: str, step: str, said: JsonObject, png: bytes) -> str:
-    """A step of the demo's model in a grammar; `said` are its arguments in the story's words."""
-    act, always = DEMO_ACTS[step]
-    arguments = {**always}
-    if "x1" in said:
-        arguments["position"] = [said["x1"], said["y1"]]
-    if "text" in said:
-        arguments["text"] = said["text"]
-    _, width, height = png_to_rgb(png)
-    sides = grammar.sides((width, height))
-    action, given = written_act(grammar, act, arguments, sides)
-    return written_reply(grammar, why, action, given)
 
 
 ####################################################################################################
@@ -23291,289 +21536,160 @@ def demo_words_in(grammar: Grammar, why: str, step: str, said: JsonObject, png: 
 ####################################################################################################
 
 
-class DemoTool(NamedTuple):
-    """What does a step: a tool of the request, or an act in the story profile's JSON."""
-
-    step: str  # the name of the step
-    pattern: str  # found in the tool's name, whatever the profile calls it
-    story_name: str = ""  # of the act; empty where the story profile has none
-    story_arguments: tuple[str, ...] = ()
-    moves_first: bool = False  # if there is a tool for it, since the act may take no place
-
-
-# A new tool is a row here, and a row in DEMO_STEPS where the model shall use it.
-DEMO_TOOLS = (
-    DemoTool("archive", "^archive|^compress"),
-    DemoTool("plan", "_plan$|^spawn"),
-    DemoTool("look", "^observe|^take_screenshot"),
-    DemoTool("double click", "^double_click", "double_click", ("x1", "y1", "label")),
-    DemoTool("click", "^click", "click", ("x1", "y1", "label"), moves_first=True),
-    DemoTool("move", "^move_mouse"),
-    DemoTool(
-        "scroll", "^scroll$|^scroll.*(down|position)$", "scroll", ("x1", "y1"), moves_first=True
-    ),
-    DemoTool("type", "^type", "type", ("text",)),
-    DemoTool("finish", "^report_.*complet|^done", "done"),
-    DemoTool("give up", "^report_(goal|progress)"),
-)
-
-
 class DemoStep(NamedTuple):
     """What the model does when it sees all of `sees` and nothing of `lacks`."""
 
-    name: str
+    tool: str  # found in the names of the tools, whatever the profile calls them
     why: str
     target: str = ""  # the sign on which to act
-    sees: tuple[str, ...] = ()  # signs, "no picture", or what DEMO_LINES finds in a request
-    lacks: tuple[str, ...] = ()  # signs
-    task: str = ""  # the name of the only task that it belongs to; empty: to all
+    sees: Collection[str] = ()  # signs, or what stands in the request
+    lacks: Collection[str] = ()
 
 
-# What a request says -> the pattern of its line.
-DEMO_LINES = {"ARCHIVE_NOW": "^ARCHIVE_NOW$", "a dry run's result": "Dry run: would "}
-# The first that fits is taken, if the request has a tool for it; to finish, words will do.
+DEMO_CLICK = "^click|^left_click"
+DEMO_DONE = "complet|^done|^terminate"
+DEMO_DRY = "Dry run: would "
+DEMO_ARCHIVE = "\nARCHIVE_NOW\n"
+# The first that fits and for which there is a tool is taken; to finish, words will do.
 DEMO_STEPS = (
-    DemoStep("archive", "The older actions are done", sees=("no picture", "ARCHIVE_NOW")),
-    DemoStep("plan", "The task needs these steps in this order", sees=("no picture",)),
-    DemoStep("look", "The screen has not been seen yet", sees=("no picture",)),
+    DemoStep("^archive|^compress", "The older actions are done", sees=[DEMO_ARCHIVE]),
     DemoStep(
-        "finish",
+        "_plan$|^spawn",
+        'Open Notes, click into its text area, type "{}" and press Save.'
+        " Done when it shows its green mark",
+        sees=["no picture"],
+    ),
+    DemoStep("^observe|^take_screen", "The screen has not been seen yet", sees=["no picture"]),
+    DemoStep(
+        DEMO_DONE,
         "The first step would be carried out; in a dry run the screen stays as it is, so that none"
         " of the later steps comes into view",
-        sees=("a dry run's result",),
+        sees=[DEMO_DRY],
     ),
     DemoStep(
-        "finish",
-        "Notes shows its green mark, so the text is saved",
-        "saved mark",
-        sees=("saved mark",),
-        task="note",
+        DEMO_DONE, "Notes shows its green mark, so the text is saved", "saved mark", ["saved mark"]
     ),
     DemoStep(
-        "click",
+        DEMO_CLICK,
         "Notes is open and its text area has no caret",
         "text area",
-        sees=("text area",),
-        lacks=("caret", "text"),
-        task="note",
+        ["text area"],
+        ["caret", "text"],
     ),
     DemoStep(
-        "type",
-        "The caret stands in the empty text area",
-        "text area",
-        sees=("text area",),
-        lacks=("text",),
-        task="note",
+        "^type", "The caret stands in the empty text area", "text area", ["text area"], ["text"]
     ),
     DemoStep(
-        "click",
-        "The text stands in Notes and is not saved",
-        "Save button",
-        sees=("Save button",),
-        task="note",
+        DEMO_CLICK, "The text stands in Notes and is not saved", "Save button", ["Save button"]
     ),
     DemoStep(
-        "click",
+        DEMO_CLICK,
         "The Start menu is open and lists Notes",
         "Notes in the menu",
-        sees=("Notes in the menu",),
-        task="note",
+        ["Notes in the menu"],
     ),
     DemoStep(
-        "double click",
+        "^double_click",
         "The desktop shows the Notes icon and no window",
         "Notes icon",
-        sees=("Notes icon",),
-        task="note",
+        ["Notes icon"],
     ),
     DemoStep(
-        "click",
+        DEMO_CLICK,
         "The desktop shows the Start button and no window",
         "Start button",
-        sees=("Start button",),
-        task="note",
-    ),
-    DemoStep(
-        "finish",
-        "A notice with a green mark says that the night light is on",
-        "night light mark",
-        sees=("night light mark",),
-        task="settings",
-    ),
-    DemoStep(
-        "click",
-        "Night light is switched on and waits for OK",
-        "OK button",
-        sees=("ticked box", "OK button"),
-        task="settings",
-    ),
-    DemoStep(
-        "click",
-        "Settings are open and the check box of Night light is empty",
-        "check box",
-        sees=("check box",),
-        task="settings",
-    ),
-    DemoStep(
-        "double click",
-        "The desktop shows the Settings icon and no window",
-        "Settings icon",
-        sees=("Settings icon",),
-        task="settings",
-    ),
-    DemoStep(
-        "click",
-        "The taskbar shows the Settings and there is no window",
-        "Settings pin",
-        sees=("Settings pin",),
-        task="settings",
-    ),
-    DemoStep(
-        "finish",
-        "Contacts shows a green mark beside Zoe, so Zoe is called",
-        "call mark",
-        sees=("call mark", "Zoe picked"),
-        task="contacts",
-    ),
-    DemoStep(
-        "click",
-        "Zoe is picked and not called yet",
-        "Call button",
-        sees=("Zoe picked", "Call button"),
-        task="contacts",
-    ),
-    DemoStep(
-        "click",
-        "The list shows Zoe, who is not picked yet",
-        "Zoe in the list",
-        sees=("Zoe in the list",),
-        task="contacts",
-    ),
-    DemoStep(
-        "scroll",
-        "The list does not show Zoe, who must be further down",
-        "contacts list",
-        sees=("contacts list",),
-        task="contacts",
-    ),
-    DemoStep(
-        "double click",
-        "The desktop shows the Contacts icon and no window",
-        "Contacts icon",
-        sees=("Contacts icon",),
-        lacks=("contacts list",),
-        task="contacts",
-    ),
-    DemoStep(
-        "click",
-        "The taskbar shows the Contacts and there is no window",
-        "Contacts pin",
-        sees=("Contacts pin",),
-        lacks=("contacts list",),
-        task="contacts",
+        ["Start button"],
     ),
 )
+DEMO_EVIDENCE = (
+    ". The text area holds the note, the status line counts its characters"
+    " and the title bar says Saved."
+)
+DEMO_STUCK = DemoStep("^report_(goal|progress)", "None of the known controls can be seen")
+# The acts of those who are sent no tools, by a word of their prompt: the names of the arguments.
+DEMO_STORY = '"observation"'
+DEMO_NATIVE = '"computer_use"'
+DEMO_ACTS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    DEMO_STORY: {
+        "double_click": ["x1", "y1", "label"],
+        "click": ["x1", "y1", "label"],
+        "type": ["text"],
+        "done": [],
+    },
+    DEMO_NATIVE: {
+        "double_click": ["coordinate"],
+        "left_click": ["coordinate"],
+        "type": ["text"],
+        "terminate": ["status"],
+    },
+}
+DEMO_UNASKED = ("element_name", "label", "evidence")  # arguments that are given all the same
 
 
-DEMO_STUCK = DemoStep("give up", "None of the known controls can be seen")
-
-
-class DemoOffer(NamedTuple):
-    """A tool that a request offers, with the names of its properties in their order."""
-
-    name: str
-    properties: Sequence[str]
-    required: Sequence[str] = ()
-
-
-def demo_reply(request: Mapping[str, Any], grammar: Grammar | None = None) -> dict[str, object]:
-    """The assistant's message, decided from this one request alone.
-
-    `grammar` is the one that the model speaks where it is asked to act without tools.
-    """
+def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
+    """The assistant's message, decided from this one request alone."""
     offers = _demo_offers(request)
-    # The story profile sends no tools: its acts are described in the prompt, as JSON.
-    story = not offers and '"observation"' in str(request["messages"][0])
-    prompt = request["messages"][0]["content"]
-    native = not offers and prompt not in (VERIFIER_PROMPT, EXAMINER_PROMPT)
-    if story or (native and grammar):
-        offers = _demo_story_offers(grammar if native else None)
-    ways = _demo_ways(offers)
-    lines, png = _demo_reading(request["messages"], "look" in ways)
+    text, png = _demo_reading(request["messages"], offers)
     sights = demo_sights(png) if png else {"no picture": Coordinate(0, 0)}
-    task = demo_task_in("\n".join(lines))
     if not offers:
-        verdict = _demo_verdict(task, sights) if png else f"1. {task.yes.removeprefix('YES: ')}"
-        return {"role": "assistant", "content": verdict}
-    step = _demo_step(task, ways, sights, lines)
-    if step.name not in ways:
-        return {"role": "assistant", "content": f"{step.why}."}
-    offer = ways[step.name]
-    arguments = _demo_arguments(offer, step, sights, lines)
-    if native and grammar:
-        content = demo_words_in(grammar, step.why, step.name, arguments, png)
-        return {"role": "assistant", "content": content}
-    if story:
-        act = {"name": offer.name, **arguments}
-        content = json.dumps({"observation": step.why, "actions": [act]})
-        return {"role": "assistant", "content": content}
-    words = _demo_words(step)
-    said = json.dumps(arguments)
-    if "tools" not in request:
-        words += "\n" + call_in_text(offer.name, said)
-        return {"role": "assistant", "content": words}
-    call = {
-        "id": f"call_{len(request['messages'])}",
-        "type": "function",
-        "function": {"name": offer.name, "arguments": said},
-    }
-    return {"role": "assistant", "content": words, "tool_calls": [call]}
-
-
-def _demo_offers(request: Mapping[str, Any]) -> list[DemoOffer]:
-    """The tools of a request."""
-    offers = []
-    for function in _demo_functions(request):
-        schema = function.get("parameters") or {}
-        properties = list(schema.get("properties", {}))
-        offers.append(DemoOffer(function["name"], properties, schema.get("required", ())))
-    return offers
-
-
-def _demo_functions(request: Mapping[str, Any]) -> list[JsonDict]:
-    """The tools as a request describes them: in its list, or one a line in its prompt."""
+        return {"role": "assistant", "content": _demo_verdict(sights)}
+    step, tool = _demo_step(offers, sights, text)
+    quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
+    note = quoted[1] if quoted else "Hello"
+    why = step.why.format(note)
+    if not tool:
+        return {"role": "assistant", "content": f"{why}."}
+    known = _demo_values(step, sights, text) | {"text": note}
+    arguments = {name: known.get(name, why) for name in offers[tool]}
+    words = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {step.target}"
     if "tools" in request:
-        return [tool["function"] for tool in request["tools"]]
-    found = []
-    for line in str(request["messages"][0].get("content")).splitlines():
+        function = {"name": tool, "arguments": json.dumps(arguments)}
+        number = len(request["messages"])
+        call = {"id": f"call_{number}", "type": "function", "function": function}
+        return {"role": "assistant", "content": words, "tool_calls": [call]}
+    if offers is DEMO_ACTS[DEMO_STORY]:
+        words = json.dumps({"observation": why, "actions": [{"name": tool, **arguments}]})
+    elif offers is DEMO_ACTS[DEMO_NATIVE]:
+        said = json.dumps({"action": tool, **arguments})
+        words = f"Action: {why}.\n{call_in_text('computer_use', said)}"
+    else:
+        words += "\n" + call_in_text(tool, json.dumps(arguments))
+    return {"role": "assistant", "content": words}
+
+
+def _demo_verdict(sights: Mapping[str, Coordinate]) -> str:
+    """Whether the picture proves the note saved; without one, what would prove it."""
+    if "no picture" in sights:
+        return "1. the green mark says Saved."
+    if "saved mark" in sights:
+        return "YES: the green mark says Saved."
+    return "NO: there is no mark of saving."
+
+
+def _demo_offers(request: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    """The tools of a request with their arguments, in its list or one a line in its prompt."""
+    prompt = str(request["messages"][0]["content"])
+    for word, acts in DEMO_ACTS.items():
+        if word in prompt:
+            return acts
+    functions = [tool["function"] for tool in request.get("tools", ())]
+    for line in prompt.splitlines():
         if line.startswith('{"name"') and '"parameters"' in line:
-            found.append(json.loads(line))
-    return found
-
-
-def _demo_story_offers(grammar: Grammar | None) -> list[DemoOffer]:
-    """The acts of the story profile, those alone that a grammar has if there is one."""
-    offers = []
-    for tool in DEMO_TOOLS:
-        lacking = grammar is not None and not can_say(grammar, tool.step)
-        if tool.story_name and not lacking:
-            offers.append(DemoOffer(tool.story_name, tool.story_arguments))
+            functions.append(json.loads(line))
+    offers: dict[str, Sequence[str]] = {}
+    for function in functions:
+        schema = function.get("parameters", {})
+        told = {*schema.get("required", ()), *DEMO_UNASKED}
+        offers[function["name"]] = [name for name in schema.get("properties", ()) if name in told]
     return offers
 
 
-def _demo_ways(offers: Sequence[DemoOffer]) -> dict[str, DemoOffer]:
-    """Step -> the tool that does it; a tool that no row knows is not used."""
-    ways = {}
-    for tool in DEMO_TOOLS:
-        for offer in offers:
-            if re.search(tool.pattern, offer.name):
-                ways[tool.step] = offer
-    return ways
-
-
-def _demo_reading(messages: Sequence[Mapping[str, Any]], looks: bool) -> tuple[list[str], bytes]:
-    """The user's lines and the latest screenshot; one who can look must look again after an act."""
-    lines: list[str] = []
+def _demo_reading(
+    messages: Sequence[Mapping[str, Any]], offers: Mapping[str, Sequence[str]]
+) -> tuple[str, bytes]:
+    """The user's words and the latest screenshot; one who can look must look again after an act."""
+    looks = any(re.match("observe|take_screen", name) for name in offers)
+    words: list[str] = []
     png = b""
     for message in messages:
         content = message.get("content") or ""
@@ -23583,10 +21699,10 @@ def _demo_reading(messages: Sequence[Mapping[str, Any]], looks: bool) -> tuple[l
             if "image_url" in part:
                 png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
             elif message["role"] in ("user", "tool"):
-                lines += part["text"].splitlines()
-        if looks and (message.get("tool_calls") or "<tool_call>" in str(message.get("content"))):
+                words.append(part["text"])
+        if looks and ("tool_calls" in message or "<tool_call>" in str(content)):
             png = b""
-    return lines, png
+    return "\n".join(words), png
 
 
 @lru_cache(maxsize=64)  # two roles, a corrected role and the next run look at the same picture
@@ -23594,183 +21710,124 @@ def demo_sights(png: bytes) -> Mapping[str, Coordinate]:
     """What a screenshot shows: sign -> the middle between its first and its last pixel."""
     rgb, width, height = png_to_rgb(png)
     sights = {}
-    for sign in DEMO_SIGNS.values():
-        wanted = sign.colour.to_bytes(3, "big")
-        if not sign.small:
+    for name, colour in DEMO_SIGNS.items():
+        wanted = colour.to_bytes(3, "big")
+        if name != "pointer":
             wanted *= 2  # a lone pixel may be a smoothed edge
         first = rgb.find(wanted) // 3
         if first < 0:
             continue
-        last = first  # a pointer's tip is all that counts
-        if not sign.small:
-            last = rgb.rfind(wanted) // 3
+        # A pointer's tip is all that counts.
+        last = first if name == "pointer" else rgb.rfind(wanted) // 3
         x = (first % width + last % width) // 2
         y = (first // width + last // width) // 2
-        sights[sign.name] = Coordinate(x * GRID // (width - 1), y * GRID // (height - 1))
+        sights[name] = Coordinate(x * GRID // (width - 1), y * GRID // (height - 1))
     return sights
 
 
-def _demo_verdict(task: DemoTask, sights: Mapping[str, Coordinate]) -> str:
-    """The answer to the question whether the task is done."""
-    return task.yes if sights.keys() >= set(task.proof) else task.no
-
-
 def _demo_step(
-    task: DemoTask,
-    ways: Mapping[str, DemoOffer],
-    sights: Mapping[str, Coordinate],
-    lines: Sequence[str],
-) -> DemoStep:
-    """The first step that fits what is seen and can be done."""
-    seen = set(sights)
-    for name, pattern in DEMO_LINES.items():
-        if any(re.search(pattern, line) for line in lines):
-            seen.add(name)
-    for step in DEMO_STEPS:
-        if step.task not in ("", task.name):
-            continue
-        possible = step.name in ways or step.name == "finish"
+    offers: Mapping[str, Sequence[str]], sights: Mapping[str, Coordinate], text: str
+) -> tuple[DemoStep, str]:
+    """The first step that fits what is seen and can be done, and the tool that does it."""
+    seen = {*sights, *(words for words in (DEMO_ARCHIVE, DEMO_DRY) if words in text)}
+    for step in (*DEMO_STEPS, DEMO_STUCK):
+        tool = next((name for name in offers if re.search(step.tool, name)), "")
+        possible = tool or step.tool == DEMO_DONE
         if possible and seen.issuperset(step.sees) and seen.isdisjoint(step.lacks):
-            if "move" in ways and _demo_must_move(step, sights):
-                return step._replace(name="move")
-            return step
-    return DEMO_STUCK
+            if step.tool == DEMO_CLICK and "move_mouse" in offers and _demo_misses(step, sights):
+                return step, "move_mouse"
+            return step, tool
+    return DEMO_STUCK, ""
 
 
-def _demo_must_move(step: DemoStep, sights: Mapping[str, Coordinate]) -> bool:
-    """Whether an act that may take no place of its own would miss, where the pointer is now."""
-    if not any(tool.moves_first for tool in DEMO_TOOLS if tool.step == step.name):
-        return False
-    pointer = sights.get("pointer")
-    place = sights.get(step.target, Coordinate(0, 0))
-    if pointer is None:
-        return True
+def _demo_misses(step: DemoStep, sights: Mapping[str, Coordinate]) -> bool:
+    """Whether a click that takes no place would miss, where the pointer is now."""
+    pointer = sights.get("pointer", Coordinate(0, 0))
+    place = sights[step.target]
     return max(abs(place.x - pointer.x), abs(place.y - pointer.y)) > 8
 
 
-def _demo_words(step: DemoStep) -> str:
-    """What the model says beside its call, or in its place."""
-    return f"SCREEN_SHOWS: {step.why}.\nNEXT_STEP: {step.name} {step.target}"
-
-
-def _demo_arguments(
-    offer: DemoOffer, step: DemoStep, sights: Mapping[str, Coordinate], lines: Sequence[str]
-) -> dict[str, object]:
-    """Arguments by the names of the properties; an unknown one that is required gets the reason."""
+def _demo_values(step: DemoStep, sights: Mapping[str, Coordinate], text: str) -> dict[str, object]:
+    """What the model has to say by the names of arguments; any other one gets the reason."""
     place = sights.get(step.target, Coordinate(0, 0))
-    known = _demo_values(step, place, "\n".join(lines))
-    arguments = {}
-    for name in offer.properties:
-        if name == "position" and name not in offer.required:
-            continue  # it has clicked there already
-        if name in known or name in offer.required:
-            arguments[name] = known.get(name, step.why)
-    return arguments
-
-
-def _demo_values(step: DemoStep, place: Coordinate, text: str) -> dict[str, object]:
-    """What the model has to say for each property that any profile's tools may have."""
-    quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
-    note = quoted[1] if quoted else "Hello"
-    task = demo_task_in(text)
-    order = task.order.format(note=note)
-    evidence = step.why
-    if step.target:
-        evidence += task.evidence
+    pair = [place.x, place.y]
     turns = {int(turn) for turn in re.findall(r"\bTurn[_ ](\d+)", text)}
     return {
-        "text": note,
         "element_name": step.target,
         "label": step.target,
         "x": place.x,
         "y": place.y,
         "x1": place.x,
         "y1": place.y,
-        "position": (place.x, place.y),
-        "box": (place.x, place.y),
-        "instructions": order,
-        "operator_instructions": order,
-        "summary": order,
-        "compression_summary": order,
+        "position": pair,
+        "box": pair,
+        "coordinate": pair,
         "archived_turns": sorted(turns),
-        "evidence": evidence,
+        "evidence": step.why + (DEMO_EVIDENCE if step.target else ""),
         "completion_status": "BLOCKED",
-        "status": "BLOCKED",
+        "status": "success" if step.tool == DEMO_DONE else "BLOCKED",
     }
 
 
-class DemoModel:
+class DemoRequest(BaseHTTPRequestHandler):
+    """A request to the model server of the demo."""
+
+    server: DemoModel
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        status, answer = self.server.respond(self.path, body)
+        with suppress(ConnectionError):  # the run may have ended meanwhile
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+    do_GET = do_POST
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing on the terminal."""
+
+
+# By its architecture it is asked in a grammar of its own, where a profile asks for one.
+DEMO_MODEL = {
+    "id": "demo-model",
+    "type": "vlm",
+    "arch": "qwen3vl",
+    "state": "loaded",
+    "loaded_context_length": 16384,
+}
+DEMO_PICTURE_TOKENS = 900  # of the demo's whole screen; a token is 32x32 pixels, or four characters
+
+
+class DemoModel(ThreadingTCPServer):  # not HTTPServer, which asks the name server for its own name
     """The model server of --demo on 127.0.0.1, started at once."""
 
-    def __init__(self, grammar: Grammar | None = None) -> None:
-        self.grammar = grammar  # that it speaks when it is asked without tools
-        # Not HTTPServer, which asks the name server for its own name.
-        self._server = ThreadingTCPServer(("127.0.0.1", 0), _demo_handler(self))
-        self._server.daemon_threads = True
-        port = self._server.server_address[1]
-        self.endpoint = f"http://127.0.0.1:{port}/v1/chat/completions"
-        serve = partial(self._server.serve_forever, poll_interval=0.05)
-        threading.Thread(target=serve, daemon=True).start()
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), DemoRequest)
+        self.endpoint = f"http://127.0.0.1:{self.server_address[1]}/v1/chat/completions"
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
         """Ends the server; returns when it takes no more requests."""
-        self._server.shutdown()
-        self._server.server_close()
+        self.shutdown()
+        self.server_close()
 
     def respond(self, path: str, body: bytes) -> tuple[int, dict[str, object]]:
         """(HTTP status, JSON) for a request."""
-        if path in ("/v1/models", "/api/v0/models"):
-            info = {
-                "id": "demo-model",
-                "type": "vlm",
-                "state": "loaded",
-                "loaded_context_length": 16384,
-            }
-            return 200, {"data": [info]}
-        if path != "/v1/chat/completions":
-            return 404, {"error": {"message": f"Unexpected endpoint: {path}"}}
-        message = demo_reply(json.loads(body), self.grammar)
+        if not body:
+            return 200, {"data": [DEMO_MODEL]}
+        message = demo_reply(json.loads(body))
+        words, pictures = re.subn(rb';base64,[^"]+', b"", body)
         usage = {
-            "prompt_tokens": _demo_prompt_tokens(body),
+            "prompt_tokens": len(words) // 4 + pictures * DEMO_PICTURE_TOKENS,
             "completion_tokens": len(json.dumps(message)) // 4,
         }
-        choice = {
-            "message": message,
-            "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
-        }
+        reason = "tool_calls" if "tool_calls" in message else "stop"
+        choice = {"message": message, "finish_reason": reason}
         return 200, {"model": "demo-model", "choices": [choice], "usage": usage}
-
-
-def _demo_prompt_tokens(body: bytes) -> int:
-    """What a request costs: a token is four characters, or 32x32 pixels of a picture."""
-    tokens = len(re.sub(rb';base64,[^"]+', b"", body)) // 4
-    for head in re.findall(rb";base64,(.{32})", body):
-        # A PNG's signature and the start of its first chunk, then width and height.
-        width, height = struct.unpack(">16x2I", base64.b64decode(head))
-        tokens += width * height // 1024
-    return tokens
-
-
-def _demo_handler(model: DemoModel) -> type[BaseHTTPRequestHandler]:
-    """What answers a connection to the server of that model."""
-
-    class Handler(BaseHTTPRequestHandler):
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            length = int(self.headers.get("Content-Length", 0))
-            status, answer = model.respond(self.path, self.rfile.read(length))
-            with suppress(ConnectionError):  # the run may have ended meanwhile
-                self.send_response(status)
-                self.end_headers()
-                self.wfile.write(json.dumps(answer).encode())
-
-        do_GET = do_POST
-
-        def log_message(self, *_: object) -> None:
-            """Says nothing on the terminal."""
-
-    return Handler
 
 
 ####################################################################################################
@@ -24008,7 +22065,7 @@ def read_task(options: argparse.Namespace) -> str:
 
     Raises ConfigError if there is none.
     """
-    if options.demo and options.resume is None:
+    if options.demo:
         return demo_task(options.task)
     if options.task:
         return str(options.task)
@@ -24024,20 +22081,9 @@ def read_task(options: argparse.Namespace) -> str:
 
 def demo_task(wanted: str | None) -> str:
     """The demo's task; raises ConfigError for one that the drawn desktop does not know."""
-    if not wanted:
-        return DEMO_TASK
-    task = demo_task_called(wanted)
-    if task:
-        return task.text
-    known = ", ".join(f"--demo {task.name} ({task.text.rstrip('.')})" for task in DEMO_TASKS)
-    raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}.")
-
-
-def demo_task_asked(options: argparse.Namespace) -> str:
-    """What the demo is asked for: a task, its name, nothing, or a recording, which has one."""
-    if options.recording:
-        return book_of(options.recording.folder).run.task
-    return options.task or ""
+    if wanted and wanted.split() != DEMO_TASK.split():
+        raise ConfigError(f"The drawn desktop of the demo knows no other task than: {DEMO_TASK}")
+    return DEMO_TASK
 
 
 def _entered_task() -> str:
@@ -24531,7 +22577,7 @@ def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
         task = " ".join([str(options.task), *rest])
         raise ConfigError(f'The task has to stand in quotes: python agent.py "{task[:200]}"')
     word = "help" if options.task in ("/?", "?") else str(options.task).strip().lower()
-    if f"--{word}" in names and not options.demo:  # whose tasks have names
+    if f"--{word}" in names:
         raise ConfigError(f"{options.task!r} is no task; did you mean --{word}?")
     if options.task is not None and not options.task.strip():
         raise ConfigError(f"The task is empty; say what to do, as in {TASK_EXAMPLE}.")
@@ -24648,13 +22694,17 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
 
 
 def fit_for_demo(config: Config, desktop: Desktop) -> Config:
-    """The config itself; raises ConfigError for one with which the demo's model can do no task."""
+    """The config itself; raises ConfigError for one with which the demo's task cannot be done."""
     if not config.vision:
         raise ConfigError("The demo's model goes by the pixels it sees; leave out --no-vision.")
+    if config.executor_grammar not in ("", TOOLS_GRAMMAR, "qwen3-vl"):
+        raise ConfigError(
+            f"The demo's model does not speak {config.executor_grammar[:40]}; leave out --grammar."
+        )
     area = resolve_area(config.area, desktop)
     if area.intersection(DEMO_AREA_LEAST) != DEMO_AREA_LEAST:
         raise ConfigError(
-            f"The demo's tasks reach beyond the area {area} of its drawn screen {DEMO_SCREEN};"
+            f"The demo's task reaches beyond the area {area} of its drawn screen {DEMO_SCREEN};"
             f" leave out --area, or give {DEMO_AREA_LEAST} or more."
         )
     return config
@@ -24774,13 +22824,13 @@ def list_runs(root: Path) -> Iterator[str]:
             continue
         run = book.run
         outcome = run.outcome or "unfinished"
-        passed = f"{run.sums.seconds:.1f} s"
+        passed = f"{run.sums['seconds']:.1f} s"
         columns = [
             f"{folder.name:<9}",
             run.begun,
             f"{run.profile:<9}",
             f"{outcome:<10}",
-            f"{run.sums.turns:>5}",
+            f"{run.sums['turns']:>5}",
             f"{passed:>8}",
             f" {cut(run.task, 60)}",
             *book.left_out,
@@ -24858,7 +22908,7 @@ def make_engine(
 def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     """The drawn desktop for --demo, else the real one with its pixels made exact."""
     if options.demo:
-        return DemoDesktop(clock, demo_state(demo_task_asked(options)))
+        return DemoDesktop(clock)
     desktop = WindowsDesktop(load_win32(), clock)
     desktop.init_dpi()
     desktop.own_console(bool(sys.stdin and sys.stdin.isatty()))
@@ -25047,7 +23097,7 @@ def open_session(
     try_screen(desktop, config)
     recording: Recording | None = options.recording
     if options.demo and not recording:
-        config = with_demo_model(fit_for_demo(config, desktop), options.profile, undo)
+        config = with_demo_model(fit_for_demo(config, desktop), undo)
     server = server_of(options, config, stop, terminal)
     server.hide = secrets.hide
     if recording:
@@ -25113,15 +23163,9 @@ def try_screen(desktop: Desktop, config: Config) -> None:
     desktop.capture(area, *frame_size(area, config))
 
 
-def with_demo_model(config: Config, profile: str, undo: ExitStack) -> Config:
-    """The config with the built-in model's address; the model ends with `undo`.
-
-    It speaks every grammar, so that its name tells none: without --grammar it is the first.
-    """
-    if PROFILES[profile].loop == "native" and not config.executor_grammar:
-        config = replace(config, executor_grammar=next(iter(GRAMMARS)))
-    grammar = chosen_grammar(config, PROFILES[profile], ModelInfo("demo-model"))
-    model = undo.enter_context(closing(DemoModel(grammar)))
+def with_demo_model(config: Config, undo: ExitStack) -> Config:
+    """The config with the built-in model's address; the model ends with `undo`."""
+    model = undo.enter_context(closing(DemoModel()))
     return replace(config, lmstudio_endpoint=model.endpoint)
 
 
@@ -25272,8 +23316,8 @@ def end_figures(session: Session) -> str:
         f"{figures['refused']} refused",
         figures["time"],
         f"of it {figures['model']} model and {figures['in the program']} program",
-        count_of(sums.requests, "request"),
-        count_of(sums.prompt + sums.completion, "token"),
+        count_of(int(sums["requests"]), "request"),
+        count_of(int(sums["prompt"] + sums["completion"]), "token"),
     ]
     if voice.thought_tokens:
         parts.append(f"of them about {voice.thought_tokens} thought")

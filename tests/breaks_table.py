@@ -50,7 +50,8 @@ MODULES = {
     "Report": "test_report test_report_turns",
     "Panel": "test_panel",
     "Check": "test_check test_calibration",
-    "Demo": "test_demo test_demo_tasks",
+    "Demo desktop": "test_demo test_known_controls",
+    "Demo model": "test_demo test_demo_ways test_adding",
     "Terminal": "test_terminal test_secrets test_main",
     "Options": "test_main test_main_words test_config",
 }
