@@ -16491,6 +16491,17 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
     return archive(engine, state, summary, patterns, turns)
 
 
+def is_full(engine: Engine, reply: Reply | ModelError, more: int) -> bool:
+    """Whether the next request and its reply, `more` tokens, may not fit into the context.
+
+    By the server's count of the last request and its reply, or by its word.
+    """
+    if isinstance(reply, ModelError):
+        return reply.kind == "context"
+    used = (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+    return used + more > (engine.voice.model.context_length or sys.maxsize)
+
+
 def may_shorten(state: AgentState) -> bool:
     """Whether archiving would make a request shorter that has no room in the context."""
     return len(state.memory.active_history) > 1
@@ -16674,24 +16685,9 @@ SAMPLING_SETTINGS = {
 DEFAULTS = asdict(Config())
 
 
-def native_steps(records: Iterable[ActionRecord], room_chars: int) -> list[str]:
-    """Steps, one line each; the oldest give way where there is no room for all."""
-    lines = [native_step(record) for record in records]
-    kept: list[str] = []
-    for line in reversed(lines):
-        room_chars -= len(line)
-        if room_chars < 0:
-            return [EARLIER_LEFT_OUT, *reversed(kept)]
-        kept.append(line)
-    return kept[::-1]
-
-
 ####################################################################################################
 # Native turn - one turn of a model that is asked in its own grammar
 ####################################################################################################
-
-CONTEXT_USUAL = 32_768  # tokens, where the server does not tell
-STEPS_TOKENS_LEAST = 500  # of the lines of earlier steps, however small the context is
 
 
 @dataclass
@@ -16708,7 +16704,7 @@ class Native:
     """What a run in a model's own grammar keeps from turn to turn."""
 
     grammar: Grammar
-    context: int  # tokens that a request and its reply may take
+    told_from: int = 0  # the first turn of which a line is told
     shown: deque[NativeTurn] = field(default_factory=deque)  # before the present turn
     told_of_another: bool = False  # that replies come in another grammar
 
@@ -16732,7 +16728,7 @@ def begin_native(engine: Engine) -> Native | None:
     wanted = frame_size(area, config)
     width, height = grammar.picture.seen_size(wanted)
     engine.eyes.config = replace(config, screen_capture_w=width, screen_capture_h=height)
-    return Native(grammar, engine.voice.model.context_length or CONTEXT_USUAL)
+    return Native(grammar)
 
 
 def native_turn(engine: Engine, state: AgentState, native: Native, task: str) -> Outcome | None:
@@ -16782,10 +16778,11 @@ def native_messages(
     listed = engine.controls.listed(look, grammar.sides(picture_of(look)))
     if listed:
         notes = f"{notes}\n{listed_text(listed)}".strip()
-    room = room_of_steps(engine, native, look, task + notes)
     first_shown = native.shown[0].number if native.shown else state.turn
-    before = [record for record in state.memory.active_history if record.turn < first_shown]
-    told = native_steps(before, room)
+    told = [EARLIER_LEFT_OUT] if native.told_from else []
+    for record in state.memory.active_history:
+        if native.told_from <= record.turn < first_shown:
+            told.append(native_step(record))
     words = grammar.first_text(task, told)
     if told and "{steps}" not in grammar.question:
         words += earlier_steps_text(told)
@@ -16805,28 +16802,6 @@ def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
     return [Message("user", "", image, before=words)]
 
 
-def room_of_steps(engine: Engine, native: Native, look: Look, words: str) -> int:
-    """The characters for the lines of earlier steps; pictures for which there is no room go.
-
-    `words` are what else is said in the request.
-    """
-    picture = picture_of(look)
-    manner = native_manner(native.grammar, engine.config, picture)
-    said = len(manner.system + words) // CHARACTERS_OF_A_TOKEN
-    reply = _number(manner.settings.get("max_tokens")) or 0
-    cost = native.grammar.picture.tokens(picture)
-    free = native.context - said - int(reply) - cost
-    shown = deque[NativeTurn]()
-    for turn in reversed(native.shown):
-        left = free - cost - len(turn.reply) // CHARACTERS_OF_A_TOKEN
-        if left < STEPS_TOKENS_LEAST:
-            break
-        free = left
-        shown.appendleft(turn)
-    native.shown = shown
-    return max(free, STEPS_TOKENS_LEAST) * CHARACTERS_OF_A_TOKEN
-
-
 def picture_of(look: Look) -> Size:
     """The size of the picture that a look sends."""
     return Size(look.frame.width, look.frame.height)
@@ -16837,11 +16812,16 @@ def ask_native(
 ) -> NativeAnswer:
     """Asks until an act can be read, with so many short corrections in the grammar's own form."""
     picture = picture_of(look)
-    written = partial(native_messages, engine, state, native, look, task)
-    messages = written()
+    messages = native_messages(engine, state, native, look, task)
     manner = native_manner(native.grammar, engine.config, picture)
+    answer_tokens = int(_number(manner.settings.get("max_tokens")) or 0)
     for _ in range(engine.config.reply_corrections + 1):
-        reply = send_native(engine, native, messages, manner, written)
+        reply = engine.voice.ask(engine.executor, messages, shrinks=True, manner=manner)
+        if is_full(engine, reply, answer_tokens + native.grammar.picture.tokens(picture)):
+            forget_half(native, state)
+        if isinstance(reply, ModelError) and reply.kind == "context":
+            messages = native_messages(engine, state, native, look, task)
+            reply = engine.voice.ask(engine.executor, messages, manner=manner)
         if isinstance(reply, ModelError):
             break
         try:
@@ -16857,27 +16837,12 @@ def ask_native(
     return NativeAnswer(None)
 
 
-def send_native(
-    engine: Engine,
-    native: Native,
-    messages: list[Message],
-    manner: Manner,
-    written: Callable[[], list[Message]],
-) -> Reply | ModelError:
-    """One request; if it is too long for the model, once more without the pictures before.
-
-    `written` writes the `messages` anew; from then on there is room for half as much.
-    """
-    reply = engine.voice.ask(engine.executor, messages, shrinks=True, manner=manner)
-    if not isinstance(reply, ModelError) or reply.kind != "context":
-        return reply
-    tokens = engine.voice.text_chars(manner, messages) // CHARACTERS_OF_A_TOKEN
-    for message in messages:
-        tokens += message.image_tokens
-    native.context = tokens // 2
+def forget_half(native: Native, state: AgentState) -> None:
+    """Where a context is full: no pictures but the present one, and half as many lines of steps."""
     native.shown.clear()
-    messages[:] = written()
-    return engine.voice.ask(engine.executor, messages, manner=manner)
+    turns = [record.turn for record in state.memory.active_history]
+    told = [turn for turn in turns if turn >= native.told_from]
+    native.told_from = told[len(told) // 2] if told else state.turn
 
 
 def read_native(engine: Engine, native: Native, reply: Reply, picture: Size) -> NativeAnswer:
@@ -17253,10 +17218,6 @@ def follow_executor(
 # Chat loop - one conversation, one call a step, screenshots on demand
 ####################################################################################################
 
-
-ROOM_STEPS = 12  # for which one condensing makes room, where the context allows that
-STEP_TOKENS = 150  # of a step without its picture, until the server's counts tell
-
 # The error types that `002_...` describes, for kinds that are told apart more finely here.
 ERROR_TYPES = {
     "cut": "invalid_json",
@@ -17305,8 +17266,6 @@ class Conversation:
     frame: Frame | None = None  # of the last one
     silent: int = 0  # replies without a call in a row
     refused: int = 0  # replies in a row that were words which no fresh look confirmed
-    base_tokens: int = 0  # of a request without its pictures and steps, once that is known
-    step_tokens: int = STEP_TOKENS  # of a step without its picture, on average
     _numbers: Iterator[int] = field(default_factory=partial(count, 1))  # of the calls
 
     def add(self, said: str, thought: str, step: ChatStep) -> None:
@@ -17383,17 +17342,6 @@ class Conversation:
         """The messages that show one."""
         return [message for message in self.messages if message.image]
 
-    def weigh(self, reply: Reply, picture: int) -> None:
-        """Learns from the server's count for the last request what the steps in it cost."""
-        begins = self.steps()
-        shown = sum(bool(message.image) for message in self.messages[: begins[-1]])
-        text = (reply.usage.prompt_tokens or 0) - shown * picture
-        if not self.base_tokens:
-            self.base_tokens = max(0, text)
-        answered = len(begins) - 1
-        if answered >= 4 and text > self.base_tokens:
-            self.step_tokens = max(1, (text - self.base_tokens) // answered)
-
     def steps(self) -> list[int]:
         """The places of the messages with which a step begins."""
         places = []
@@ -17415,7 +17363,6 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
     condense(engine, state, chat, keep=0)
     if engine.profile.opening:
         open_chat(engine, state, chat)
-    warn_of_small_context(engine, chat)
     take_turn = partial(chat_turn, engine, state, chat)
     return run_turns(engine, state, take_turn)
 
@@ -17632,80 +17579,24 @@ def _is_final(engine: Engine, chat: Conversation, said: str) -> bool:
     return is_answer(said, tools, insists)
 
 
-class Room(NamedTuple):
-    """What a conversation may hold."""
-
-    screenshots: int  # that pruning leaves
-    slack: int  # further ones until it is pruned
-    steps: int  # that condensing leaves
-
-
 def picture_tokens(config: Config) -> int:
     """What a screenshot costs: a token for each 32x32 pixels."""
     return screen_size(config).pixels // PATCH**2
 
 
-def room_for(config: Config, context: int, chat: Conversation) -> Room:
-    """The most that leaves room for ROOM_STEPS from one condensing to the next.
-
-    A small context has few screenshots rather than none of its steps.
-    """
-    screenshots = config.keep_last_screenshots
-    most = max(screenshots, config.prune_screenshots_at)
-    kept = max(1, config.memory_keep_actions)
-    free = context - config.executor_max_tokens - chat.base_tokens
-    for left, limit in ((screenshots, most), (1, min(2, most)), (1, 1)):
-        steps = (free - limit * picture_tokens(config)) // chat.step_tokens - ROOM_STEPS
-        if steps >= 1:
-            return Room(left, limit - left, min(kept, steps))
-    return Room(1, 0, 1)
-
-
 def make_room(engine: Engine, state: AgentState, chat: Conversation, reply: Reply) -> None:
     """Prunes seldom, and then much at once: after it the server reads the conversation anew."""
     config = engine.config
-    chat.weigh(reply, picture_tokens(config))
-    context = engine.voice.model.context_length or sys.maxsize
-    room = room_for(config, context, chat)
-    pictures = len(chat.pictures())
-    chat.prune(room.screenshots, config.keep_last_thinks, room.slack)
-    gone = pictures - len(chat.pictures())
-    if is_full(engine, chat, reply, gone):
-        chat.prune(room.screenshots, config.keep_last_thinks)
-        half = max(1, len(chat.steps()) // 2)
-        condense(engine, state, chat, min(room.steps, half))
-
-
-def is_full(engine: Engine, chat: Conversation, reply: Reply, gone: int) -> bool:
-    """Whether the next request may not fit into the context, or there are too many steps.
-
-    Since the last one so many pictures have gone, and a step has come.
-    """
-    config = engine.config
-    steps = chat.steps()
-    if len(steps) > config.memory_compression_threshold:
-        return True
-    come = sum(bool(message.image) for message in chat.messages[steps[-1] :])
-    used = (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
-    expected = used + STEP_TOKENS + (come - gone) * picture_tokens(config)
-    context = engine.voice.model.context_length or sys.maxsize
-    return expected > context - config.executor_max_tokens
-
-
-def warn_of_small_context(engine: Engine, chat: Conversation) -> None:
-    """Tells the person if the conversation has to be condensed all the time."""
-    config = engine.config
-    context = engine.voice.model.context_length
-    manner = engine.voice.manner(engine.executor)
-    base = engine.voice.text_chars(manner, chat.messages) // 4  # characters of a token
-    least = config.executor_max_tokens + base + 2 * picture_tokens(config)
-    least += (ROOM_STEPS + 1) * STEP_TOKENS
-    if context and context < least:
-        wanted = -(-least // 1024) * 1024
-        engine.say(
-            f"warning: A context of {context} tokens is small for a conversation, which will be"
-            f" shortened every few steps; load the model with {wanted} or more."
-        )
+    kept = config.keep_last_screenshots
+    steps = len(chat.steps())
+    if is_full(engine, reply, config.executor_max_tokens + picture_tokens(config)):
+        kept = 1
+    elif steps <= config.memory_compression_threshold:
+        slack = max(0, config.prune_screenshots_at - kept)
+        chat.prune(kept, config.keep_last_thinks, slack)
+        return
+    chat.prune(kept, config.keep_last_thinks)
+    condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
 
 
 def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -> None:
