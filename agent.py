@@ -9972,93 +9972,30 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _PROBE_CHARS = 40  # so many characters that come again begin a repetition
 _PERIOD_CHARS_MOST = 1000  # a repetition's round is shorter
-_STEP_CHARS = 100  # from one probe to the next
-_BLOCK_CHARS = 4096  # compared at once
 _ROUNDS_LEAST = 6
 _REPEATED_CHARS_LEAST = 240  # below that, a repetition is ordinary: "------"
 
 
-class _Repetition(NamedTuple):
-    """A part of a text that repeats itself: from `begin` to `end`, a round every `period`."""
-
-    begin: int
-    end: int
-    period: int
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it is more than an ordinary repetition."""
-        length = self.end - self.begin
-        if length < _REPEATED_CHARS_LEAST:
-            return False
-        return length >= _ROUNDS_LEAST * self.period
-
-    @property
-    def note(self) -> str:
-        """What stands in the place of all rounds but the first two."""
-        rounds = (self.end - self.begin) // self.period
-        return f" [repeated {rounds} times] "
-
-
-def _equal_until(text: str, place: int, period: int) -> int:
-    """The first place from there on whose character is not the one a period before it."""
-    # A megabyte that repeats itself is passed in blocks, and only the end of it by characters.
-    while place + _BLOCK_CHARS <= len(text):
-        block = text[place : place + _BLOCK_CHARS]
-        if not text.startswith(block, place - period):
-            break
-        place += _BLOCK_CHARS
-    while place < len(text):
-        if text[place] != text[place - period]:
-            break
-        place += 1
-    return place
-
-
-def _equal_since(text: str, place: int, period: int, earliest: int) -> int:
-    """The earliest place up to there from which on each character comes again a period later."""
-    while place > earliest:
-        before = place - 1
-        if text[before] != text[before + period]:
-            break
-        place = before
-    return place
-
-
-def _repetition(text: str, place: int, earliest: int) -> _Repetition | None:
-    """What repeats itself around a place, and not before `earliest`, however short, or None."""
-    after_probe = place + _PROBE_CHARS
-    probe = text[place:after_probe]
-    again = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST)
-    if again < 0:
-        return None
-    period = again - place
-    begin = _equal_since(text, place, period, earliest)
-    end = _equal_until(text, after_probe, period)
-    return _Repetition(begin, end, period)
-
-
 def cut_repetition(text: str) -> str:
-    """The text with each long repetition cut to its first two rounds and a note on their number.
+    """The text with each long repetition cut to its first rounds and a note on their number.
 
     Long is one of 240 characters and 6 rounds or more.
     """
     parts: list[str] = []
-    done = 0  # the characters that are in `parts`, or left out
-    place = 0
+    done = place = 0  # the characters before `done` are in `parts`, or left out
     while place + _PROBE_CHARS < len(text):
-        found = _repetition(text, place, done)
-        place += _STEP_CHARS
-        if not found:
-            continue
-        place = max(place, found.end)  # also past a short one, or each step in it would compare it
-        if found.is_long:
-            after_two_rounds = found.begin + 2 * found.period
-            parts.append(text[done:after_two_rounds])
-            parts.append(found.note)
-            done = found.end
-    parts.append(text[done:])
-    return "".join(parts)
+        probe = text[place : place + _PROBE_CHARS]
+        end = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST)
+        period = end - place
+        unit = text[place:end]
+        while end > 0 and text.startswith(unit, end):
+            end += period
+        rounds = (end - place) // period
+        if rounds >= _ROUNDS_LEAST and end - place >= _REPEATED_CHARS_LEAST:
+            parts += text[done : place + 2 * period], f" [repeated {rounds} times] "
+            done = end
+        place = max(place + 10, end)
+    return "".join([*parts, text[done:]])
 
 
 def _texts(message: object) -> Iterator[str]:
@@ -10074,23 +10011,12 @@ def _texts(message: object) -> Iterator[str]:
             waiting.extend(value)
 
 
-def _end_without_token(text: str, end: int) -> int:
-    """The place before the template token that ends there, or `end` itself."""
-    for token in _TEMPLATE_TOKENS:
-        if text.endswith(token, 0, end):
-            return end - len(token)
-    return end
-
-
 def strip_end_tokens(text: str) -> str:
     """The text without the template tokens that leaked in at its end."""
-    # From its end, by hand: a pattern for "tokens up to the end" would run from each token to the
-    # end anew, which took 19 seconds for a text of 160 kB.
+    # By hand: a pattern for "tokens up to the end" would run from each token to the end anew.
     end = len(text)
-    shorter = _end_without_token(text, end)
-    while shorter < end:
-        end = shorter
-        shorter = _end_without_token(text, end)
+    while text.endswith(_TEMPLATE_TOKENS, 0, end):
+        end = text.rindex("<|", 0, end)
     return text[:end]
 
 
