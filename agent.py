@@ -9993,8 +9993,9 @@ def cut_repetition(text: str) -> str:
         rounds = (end - place) // period
         if rounds >= _ROUNDS_LEAST and end - place >= _REPEATED_CHARS_LEAST:
             parts += text[done : place + 2 * period], f" [repeated {rounds} times] "
-            done = end
-        place = max(place + 10, end)
+            done = place = end
+        else:
+            place += 10
     return "".join([*parts, text[done:]])
 
 
