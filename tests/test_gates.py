@@ -18,6 +18,7 @@ from tests.fakes import Foreground, VirtualClock
 from tests.fuzz_gates import fuzz
 from tests.samples import sample
 from tests.scripted import FEWER_REQUESTS, EngineCase, call, role_of, user_text
+from tests.seams import person_there
 from tests.test_actuator import Stage
 
 NOTEPAD = Foreground()
@@ -656,7 +657,7 @@ class AtTheConsole(unittest.TestCase):
         # Windows asks its console, not sys.stdin, whether somebody is there.
         with (
             mock.patch.object(sys, "stdin", Terminal(lines)),
-            mock.patch.object(agent, "_person_is_there", lambda: tty),
+            person_there(tty),
         ):
             confirm = agent.console_confirm(
                 agent.load_config({"test": {"confirm_wait": 30}}), clock, said.append
