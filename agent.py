@@ -11457,6 +11457,17 @@ def _read_part(meant: str, value: object, sides: Sides, is_box: bool) -> object:
     return text and clean_text(text)
 
 
+_WANTED_PART = {  # what an argument must be, with the largest x and y
+    **dict.fromkeys(
+        ("position", "start", "end"),
+        "one place [x, y] on the screenshot, x from 0 to {} and y from 0 to {}",
+    ),
+    **dict.fromkeys(("ticks", "pages"), "an amount to scroll, not 0"),
+    "keys": f"a list of names of keys, {1 + THEN_MOST} at most",
+    "seconds": "a number of seconds",
+    "submit": "true or false",
+    "clear": "true or false",
+}
 # Arguments that say what is to be done, or where. One that an action does not take shows that
 # something else was meant, such as a second place.
 _TELLING = frozenset(
@@ -11488,10 +11499,8 @@ def certain_act(written: Written, words: Words, sides: Sides) -> GrammarCall:
             continue
         found = _read_part(meant, value, sides, "coordinate" not in name)
         if found is None:
-            width, height = sides
-            space = f"a place [x, y], x from 0 to {width} and y from 0 to {height}"
-            wanted = space if meant in ("position", "start", "end") else f"its {meant}"
-            raise ReplyError(f"{name} of {action} must be {wanted}, not {value!r:.60}.")
+            wanted = _WANTED_PART.get(meant, "a text").format(*sides)
+            raise ReplyError(f"{name} must be {wanted}, not {value!r:.60}.")
         arguments |= found if isinstance(found, dict) else {meant: found}
     for name in word.needed - given.keys():
         raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")

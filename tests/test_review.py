@@ -162,23 +162,6 @@ class Typing(NativeCase):
         self.assertEqual(tools, ["click", "report_complete"])
 
 
-class Room(NativeCase):
-    def test_the_task_and_the_replies_shown_take_room_from_the_earlier_steps(self) -> None:
-        trial = self.trial(lambda _: CLICK, "native", executor_grammar="qwen3-vl")
-        trial.choose(replace(trial.engine.voice.model, context_length=8192))
-        native, look = agent.begin_native(trial.engine), trial.look(1)
-        assert native
-        alone = agent.room_of_steps(trial.engine, native, look, "")
-        self.assertEqual(agent.room_of_steps(trial.engine, native, look, "x" * 4000), alone - 4000)
-        native.shown.append(agent.NativeTurn(look.base64, "y" * 400, 1))
-        picture = agent.picture_of(look).pixels // native.grammar.picture.factor**2
-        room = agent.room_of_steps(trial.engine, native, look, "")
-        self.assertEqual(room, alone - 400 - 4 * picture)
-        self.assertEqual(len(native.shown), 1)
-        agent.room_of_steps(trial.engine, native, look, "x" * 4 * 7000)
-        self.assertEqual(len(native.shown), 0)
-
-
 class Closer(Turns):
     """A click that changed nothing asks for a closer picture, which is the model's alone."""
 

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from agent import (
     DEMO_TASKS,
-    GRAMMARS,
     PROFILES,
     Actuator,
     AgentMemory,
@@ -141,9 +140,7 @@ def called_grammars(asked_in: str, info: ModelInfo) -> list[str]:
     """In which grammars calling is asked: the tools', the run's, and that of the model's name."""
     trained_in = grammar_for(info.stored or info.name, info.architecture)
     grammars = dict.fromkeys([*BENCH_GRAMMARS, asked_in])
-    if GRAMMARS[trained_in].whole_tasks:
-        grammars[trained_in] = None
-    return list(grammars)
+    return list(dict.fromkeys([*grammars, trained_in]))
 
 
 def as_seen(config: Config, grammar: str) -> Config:
