@@ -266,8 +266,8 @@ GUI_OWL = QWEN3_VL | {
     "system text begins": SAME("# Tools"),
     "actions": SAME(f"{COMPUTER_USE} triple_click scroll hscroll wait terminate answer interact"),
     "sizes of a picture": Documented(
-            "multiples of 16, 3136 to 10035200 pixels", "what is a multiple of 32 is one of 16"
-        ),
+        "multiples of 16, 3136 to 10035200 pixels", "what is a multiple of 32 is one of 16"
+    ),
     "top_k": Documented(
         "-1", "no limit is what temperature 0 comes to, and not every server knows -1"
     ),
