@@ -11,7 +11,8 @@ import os
 import shutil
 import struct
 import sys
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -40,6 +41,12 @@ def clock_of_main(make: Callable[[agent.Stop], Any] = VirtualClock) -> Any:
     return mock.patch.object(agent, "SystemClock", make)
 
 
+def little_patience(seconds: float = 0.05) -> Any:
+    """How long the program waits for what may hang for ever: a drive, a shell, another program's text."""
+    within = agent.taken_within
+    return mock.patch.object(agent, "taken_within", lambda _, items: within(seconds, items))
+
+
 def windows_of_main(world: Any) -> Any:
     """The Windows that main() finds: a FakeWin32, or one of fake controls."""
     return mock.patch.object(agent, "load_win32", lambda *_: world.api)
@@ -66,11 +73,14 @@ def terminal_columns(columns: int) -> Any:
 VK_MAP = agent.VK_MAP  # the keys that a model may name, with their virtual-key codes
 
 
+def act(name: str, /, **arguments: Any) -> agent.Act:
+    """What a model means with this tool, called by the program's own name for it."""
+    return agent.Vocabulary({name: name}).parse(agent.ToolCall(name, arguments))
+
+
 def chord(text: str) -> tuple[str, ...]:
     """The keys that a model presses with this text; raises agent.ToolError for none."""
-    words = agent.Vocabulary({"press_key": "press_key"})
-    key = words.parse(agent.ToolCall("press_key", {"key": text})).args.key  # type: ignore[attr-defined]
-    return tuple(str(key).split("+"))
+    return tuple(str(act("press_key", key=text).args.key).split("+"))  # type: ignore[attr-defined]
 
 
 def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -82,6 +92,52 @@ def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
         at += 12 + length
 
 
+def record(kind: str, **fields: Any) -> Any:
+    """A line of the journal as it is read back."""
+    read, odd = agent.from_json({"kind": kind, **fields})
+    assert not odd, odd
+    return read
+
+
+def check_of_model(config: agent.Config, profile: str, server: Any) -> dict[str, str]:
+    """What --check finds of a server's model, each by its name."""
+    return {
+        found.what: found.text
+        for found in agent.check_model(config, agent.PROFILES[profile], server)
+    }
+
+
+def marks_of(
+    actions: Sequence[Any], boxes: Sequence[Any] = (), trail: Sequence[Any] = ()
+) -> tuple[Any, ...]:
+    """The marks of a story's turn, as they are drawn."""
+    return agent.read_marks(actions, boxes, trail)
+
+
+def rgb_of(pixels: bytes) -> bytes:
+    """Pixels of a screen as the three bytes that a PNG has of each."""
+    rgb = bytearray(len(pixels) // 4 * 3)
+    rgb[0::3], rgb[1::3], rgb[2::3] = pixels[2::4], pixels[1::4], pixels[0::4]
+    return bytes(rgb)
+
+
+def chunk(name: bytes, data: bytes) -> bytes:
+    """A chunk of a PNG."""
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
 def new_tool(name: str, args: type[Any], done: str = "") -> Any:
     """A row for agent.TOOLS: a tool of that name and those arguments, of which `done` tells the result."""
     return agent.TOOLS["click"]._replace(name=name, args=args, done=done)
+
+
+@contextlib.contextmanager
+def tool_for_a_while(
+    name: str, args: type[Any], hand: Callable[[Any, Any], None]
+) -> Iterator[None]:
+    """A new tool by the two rows that it takes: what it is, and what mouse and keyboard do."""
+    agent.TOOLS[name], agent.HANDS[name] = new_tool(name, args, "Done"), hand
+    try:
+        yield
+    finally:
+        del agent.TOOLS[name], agent.HANDS[name]
