@@ -165,7 +165,7 @@ class Room(NativeCase):
         used = 100 + 10 + 2048 + 400
         self.assertEqual(self.told(used), (5, 3))
         lines, pictures = self.told(used - 1)
-        self.assertEqual(pictures, 1)
+        self.assertEqual(pictures, 2)
         self.assertTrue(1 < lines < 7, lines)
 
 
