@@ -84,14 +84,9 @@ ROOMS
     Replay - the acts of a run, again
     Report - what a run's records say to whoever looks back
     Page - the one page that is report and panel
-    Panel server - who is let in to the page of a run, and for how long; it knows nothing of the run
-    Panel - what a page is shown of the run, and what the person says to it there
+    Panel - the page of a live run: shown to a browser on this machine, and what is said to it there
     Check - the doctor: desktop, server and model examined, with what to do about each
-    Demo tasks - what the drawn desktop can be asked for, and its programs
-    Demo state - what the drawn desktop knows, and what becomes of it by an act
-    Demo pictures - how the drawn desktop looks, and the colours that tell what is what
-    Demo - a small drawn desktop with real behaviour
-    Demo grammars - how the model of the demo says its steps in each grammar
+    Demo desktop - a small drawn desktop with real behaviour, on which one note can be written
     Demo model - the model of the demo, which finds its way by the pixels, and its server
     Terminal - what a person sees and says while it runs
     Help - reference material for --help TOPIC and --settings
@@ -13267,8 +13262,8 @@ story | actions | move, click, right_click, double_click, drag | type, key, scro
 wait, done, too | a desktop without a keyboard has few tasks, and a task has an end
 story | request | prompt, then observation and picture | prompt, task, observation, picture \
 | a system prompt that never changes is reused by the server
-story | who draws the marks | the page, which posts /annotated; /config and /inject are there \
-| the program alone | the run needs no page
+story | who draws the marks | a page that asks /config and /state and posts /annotated; /inject \
+is there | the program alone | the run needs no page
 chat pointer story | clamping | coordinates outside of the grid go onto its edge | they are \
 refused and explained | kept: an edge is not what was meant (never a guess)
 chat pointer | ASCII only | other letters are left out of a typed text | it is typed exactly \
@@ -13963,7 +13958,7 @@ class Inbox(Protocol):
 
     def take_hints(self) -> list[str]: ...  # for the model, those since the last call
     def take_injected(self) -> str | None: ...  # the next reply that was handed in
-    def wait_annotated(self, seq: int, timeout: float) -> bytes | None: ...  # the picture marked
+    def wait_annotated(self, seq: int, timeout: float) -> bytes | None: ...  # None: it took longer
     @property
     def present(self) -> bool: ...  # whether anybody can say anything at all
 
@@ -13980,7 +13975,7 @@ class NoInbox:
         return None
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
-        return None
+        return b""
 
 
 def model_settings(config: Config, model: ModelInfo) -> JsonDict:
@@ -17726,7 +17721,7 @@ def marked_picture(
 ) -> bytes:
     """The screen after the actions with their marks, as base64; both pictures are saved.
 
-    The program draws the marks; as described it is the panel's page, where one is open and in time.
+    The program draws the marks; as described it is a page, where one asks for that and is in time.
     """
     logger = engine.logger
     done = chapter.done
@@ -17764,11 +17759,11 @@ def marked_picture(
         chapter.asked,
     )
     logger.publish(shown)
-    drawn: bytes | None = None
-    if engine.config.described and engine.voice.inbox.present:
+    drawn: bytes | None = b""
+    if engine.config.described:
         drawn = engine.voice.inbox.wait_annotated(state.turn, engine.config.panel_patience)
-        if not drawn:
-            engine.say("The panel sent no picture in time, so the program drew the marks.")
+    if drawn is None:
+        engine.say("The panel sent no picture in time, so the program drew the marks.")
     if not drawn:
         drawn = draw_marks(engine, state, look.frame, done, boxes)
     path = logger.save_screenshot(f"{name}_annotated.png", drawn)
@@ -20119,21 +20114,15 @@ PAGE = r"""<!doctype html>
 
       // -- the panel: the same items through its event stream, the screen, the person's words
 
-      // What is handed back is painted apart: the person sees rings, which cover nothing.
       const screenPen = byId("screen").getContext("2d", { alpha: false });
-      const sheet = document.createElement("canvas");
-      const pen = sheet.getContext("2d", { alpha: false, willReadFrequently: true });
       const token = location.hash.slice(1);
       let shown = 0; // the number of the picture on the canvas
-      let drawn = ""; // that number and its marks, to see whether there are others
-      let patches = []; // its marks, as they are painted
-      let posted = 0; // the number of the picture that was handed back last
+      let version = -1; // of the latest news
       let busy = false; // with the canvas
       let news = ""; // what the note says of the run
 
       function ask(path, body) {
         const headers = { Authorization: "Bearer " + token, "Content-Type": "application/json" };
-        if (!body) return fetch(path, { headers });
         return fetch(path, { method: "POST", body: JSON.stringify(body), headers });
       }
 
@@ -20153,68 +20142,33 @@ PAGE = r"""<!doctype html>
         return Boolean(answer?.ok);
       }
 
-      // As `annotate` in agent.py does: colours, and round gradients where there is a radius.
-      function paint(patches) {
-        for (const [left, top, wide, high, colour, alpha, x, y, radius] of patches) {
-          pen.globalAlpha = alpha;
-          pen.fillStyle = radius ? gradient(colour, x + 0.5, y + 0.5, radius + 0.5) : hex(colour);
-          pen.fillRect(left, top, wide, high);
-        }
-        pen.globalAlpha = 1;
-      }
-
-      function gradient(stops, x, y, radius) {
-        const round = pen.createRadialGradient(x, y, 0, x, y, radius);
-        for (const [at, colour] of stops) round.addColorStop(at, colour);
-        round.addColorStop(1, "transparent");
-        return round;
-      }
-
-      function hex(colour) {
-        return "#" + colour.toString(16).padStart(6, "0");
-      }
-
-      function marksOf({ msg_id, actions, bboxes, trail }) {
-        return JSON.stringify([msg_id, actions, bboxes, trail]);
-      }
-
-      // The picture: fetched when it or its marks are new, handed back where it is waited for.
+      // The picture: fetched when it is new; its marks are those of the turns.
       async function refreshScreen() {
         const wanted = state;
-        if (busy || !state.msg_id) return;
+        if (busy || !state.picture) return;
         busy = true;
         try {
-          if (marksOf(wanted) !== drawn) await drawScreen();
-          const awaited = wanted.phase === "waiting_annotated" && wanted.msg_id === shown;
-          if (awaited && posted !== shown) await handBack(wanted.pending_seq);
+          if (wanted.picture !== shown) await drawScreen(wanted.picture);
+          markScreen();
         } catch (error) {
           if (!run.outcome) showNote("The picture cannot be shown: " + error.message, "bad");
         }
         busy = false;
-        if (wanted !== state) refreshScreen();
+        if (wanted.picture !== state.picture) refreshScreen();
       }
 
-      async function drawScreen() {
-        const answer = await ask("/state");
-        const all = await answer.json();
+      async function drawScreen(number) {
         const base = new Image();
-        base.src = "data:image/png;base64," + all.raw_b64;
+        base.src = await fetchPicture("");
         await base.decode();
-        for (const { canvas } of [screenPen, pen]) {
-          canvas.width = base.width;
-          canvas.height = base.height;
-        }
+        screenPen.canvas.width = base.width;
+        screenPen.canvas.height = base.height;
         screenPen.drawImage(base, 0, 0);
-        pen.drawImage(base, 0, 0);
-        patches = all.marks;
-        pictures.set("", base.src);
-        shown = all.msg_id;
-        drawn = marksOf(all);
-        markScreen(all);
+        shown = number;
       }
 
-      // Rings for the latest acts and those before, and boxes for what the model looked at.
-      function markScreen({ actions, bboxes, trail }) {
+      // Rings for the latest turn's acts, and frames for what the last one changed.
+      function markScreen() {
         const { width, height } = screenPen.canvas;
         byId("now").querySelector("svg")?.remove();
         run.size = run.began ? run.size : [width, height];
@@ -20222,26 +20176,21 @@ PAGE = r"""<!doctype html>
         const svg = addShape(byId("now").querySelector(".frame"), "svg", {
           viewBox: `0 0 ${wide} ${high}`,
         });
-        for (const { x1, y1, x2, y2 } of bboxes)
+        const acts = turns.findLast((one) => one.acts.length)?.acts || [];
+        for (const { x1, y1, x2, y2 } of state.boxes)
           markRegion(
             svg,
             [Math.min(x1, x2), Math.min(y1, y2), Math.max(x1, x2), Math.max(y1, y2)],
             "region",
           );
-        for (const before of trail.slice(0, TRAIL))
-          before.forEach((act) => markAct(svg, actOf(act), "trail"));
-        for (const act of actions) markAct(svg, actOf(act));
-      }
-
-      function actOf({ name, x1, y1, x2, y2 }) {
-        const args = { start: { x: x1, y: y1 }, end: { x: x2, y: y2 } };
-        return { tool: name, args, changed: true };
+        if (state.settled && acts.at(-1)?.region) markRegion(svg, acts.at(-1).region, "region");
+        for (const act of acts) markAct(svg, act);
       }
 
       async function fetchPicture(name) {
         const answer = await ask("/picture", { name }).catch(() => null);
         if (!answer?.ok) return "";
-        pictures.set(name, "data:image/png;base64," + (await answer.json()).png_b64);
+        pictures.set(name, URL.createObjectURL(await answer.blob()));
         if (pictures.size > PICTURES_MOST) pictures.delete(pictures.keys().next().value);
         return pictures.get(name) || "";
       }
@@ -20250,19 +20199,6 @@ PAGE = r"""<!doctype html>
         const svg = byId("now").querySelector("svg");
         if (!svg) return;
         openZoom([{ kind: "screen", name: "", acts: [], marks: svg }], 0);
-      }
-
-      async function handBack(seq) {
-        posted = shown; // before anything is waited for, so that it is sent once
-        paint(patches);
-        const blob = await new Promise((done) => pen.canvas.toBlob(done));
-        const reader = new FileReader();
-        await new Promise((done) => {
-          reader.onload = done;
-          reader.readAsDataURL(blob);
-        });
-        // A refusal is no matter: another panel was quicker, or it was too late.
-        await ask("/annotated", { seq, image_b64: reader.result.split(",")[1] });
       }
 
       function render() {
@@ -20359,32 +20295,26 @@ PAGE = r"""<!doctype html>
         if (article.classList.contains("open")) go(at, true);
       }
 
-      function takeEvent(text) {
-        state = JSON.parse(text);
+      function takeNews(news) {
+        state = news;
+        version = news.version;
         state.items.forEach(take);
         layLine();
         // Whoever looks at the latest turn goes on with it.
         go(following ? turns.length - 1 : current, true);
       }
 
-      // Follows the event stream to its end; true: there is no use in asking again.
-      async function readEvents() {
-        const answer = await ask("/events");
+      // Asks for what is new; true: there is no use in asking again.
+      async function askNews() {
+        const answer = await ask("/news", { since: version });
         if (answer.status === 401) {
           showNote((await answer.json()).error, "bad");
           return true;
         }
-        let rest = "";
-        for await (const more of answer.body.pipeThrough(new TextDecoderStream())) {
-          const events = (rest + more).split("\n\n");
-          rest = events.pop();
-          for (const event of events) {
-            if (event.startsWith("data: ")) takeEvent(event.slice("data: ".length));
-          }
-          render();
-          refreshScreen();
-        }
-        return false;
+        takeNews(await answer.json());
+        render();
+        refreshScreen();
+        return Boolean(state.over);
       }
 
       // As a hint or, where one is waited for, as the model's first reply; whether it was taken.
@@ -20415,9 +20345,11 @@ PAGE = r"""<!doctype html>
         byId("copy").onclick = () => navigator.clipboard.writeText(state.report);
         byId("say").onsubmit = sendWords;
         showWaiting(false);
-        let refused = false;
-        while (!refused && !run.outcome) {
-          refused = await readEvents().catch(() => false);
+        let over = false;
+        while (!over) {
+          const answered = await askNews().catch(() => null);
+          over = answered ?? Boolean(run.outcome);
+          if (answered !== null) continue;
           state.phase = "not connected";
           render();
           await new Promise((done) => setTimeout(done, RETRY_MS));
@@ -20505,116 +20437,39 @@ def _picture_url(folder: Path, name: str) -> str:
 
 
 ####################################################################################################
-# Panel server - who is let in to the page of a run, and for how long; it knows nothing of the run
+# Panel - the page of a live run: shown to a browser on this machine, and what is said to it there
 ####################################################################################################
 
 PANEL_SECONDS = 10.0  # for a whole request and its answer
 PANEL_CONNECTIONS = 64  # at once; with more, the oldest has to go
-PANEL_GONE = 2.0  # seconds in which a page that lost the program asks again
-PANEL_REPLY_MOST = 4 << 20  # bytes of a reply that is handed in
-PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-PANEL_PAGE_POLICY = (
-    f"{PANEL_POLICY}; script-src 'nonce-{{0}}'; style-src 'nonce-{{0}}';"
-    " img-src data: blob:; connect-src 'self'"
-)
-PANEL_GUARDS = {
+PANEL_NEWS_S = 0.5  # after which a page hears that there is nothing new
+PANEL_GONE = 2.0  # seconds without a question, after which no page is open
+PANEL_END_S = 1.0  # in which open pages may hear that it is over
+PANEL_TURNS = 300  # the latest ones, which the page gets
+PANEL_HINT_MOST = 2000  # characters
+PANEL_BODY_MOST = 64 << 10  # bytes
+DESCRIBED_BODY_MOST = 64 << 20  # with a picture in it
+PANEL_HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-
-
-class PanelSource(Protocol):
-    """What the server asks of whoever knows the run, from a thread for each request."""
-
-    def news(self, since: int) -> tuple[int, str]:
-        """(version, JSON) of the present state, or of the next one if `since` is the present."""
-
-    def ended_at(self, version: int) -> bool:
-        """Whether the run is over and nothing comes after that version."""
-
-    def answer(self, path: str, body: bytes) -> tuple[int, str]:
-        """(HTTP status, JSON) for a request that passed the gate."""
-
-
-@dataclass(frozen=True)
-class PanelRoute:
-    """How a path may be asked for."""
-
-    method: str
-    most: int  # bytes of a body
-
-
-NO_ROUTE = PanelRoute("", 0)
-PANEL_ROUTES = {
-    "/": PanelRoute("GET", 0),
-    "/state": PanelRoute("GET", 0),
-    "/events": PanelRoute("GET", 0),
-    "/picture": PanelRoute("POST", 1 << 10),
-    "/control": PanelRoute("POST", 1 << 16),
-}
-# Those that a story has only as it was described.
-DESCRIBED_ROUTES = {
-    "/config": PanelRoute("GET", 0),
-    "/annotated": PanelRoute("POST", 64 << 20),
-    "/inject": PanelRoute("POST", PANEL_REPLY_MOST),
-}
-
-
-@dataclass(frozen=True)
-class PanelHead:
-    """The head of a request as the gate sees it."""
-
-    own_host: str  # what `host` has to be
-    malformed: bool
-    host: str
-    origin: str
-    site: str  # where the browser says that the request comes from
-    path: str
-    route: PanelRoute  # how the path may be asked for; NO_ROUTE if there is nothing there
-    method: str
-    has_key: bool
-    chunked: bool
-    length: str
-    kind: str  # of the body
-
-
-def is_length(text: str) -> bool:
-    """Whether that is a plain number, in ASCII digits and small enough to be read as one."""
-    return re.fullmatch("[0-9]{1,12}", text) is not None
-
-
-# The gate: (refused when, status, sentence), asked from top to bottom before the body is read.
-# Only our own page passes all of it.
-PANEL_GATE: tuple[tuple[Callable[[PanelHead], bool], int, str], ...] = (
-    (lambda head: head.malformed, 400, "A header is malformed or given twice."),
-    # A name that someone's DNS points here is not ours.
-    (lambda head: head.host != head.own_host, 403, "Wrong Host."),
-    (lambda head: head.origin != f"http://{head.own_host}", 403, "Wrong Origin."),
-    (lambda head: head.site not in ("same-origin", "none"), 403, "Other sites may not ask."),
-    (lambda head: head.route == NO_ROUTE, 404, "There is no such page."),
-    (lambda head: head.method != head.route.method, 405, "This takes {route.method}."),
-    # The page itself has no secret in it, and a browser sends no key when it opens an address.
-    (
-        lambda head: head.path != "/" and not head.has_key,
-        401,
-        "Open the address the program printed.",
-    ),
-    (lambda head: head.chunked or not head.length, 411, "A plain Content-Length is needed."),
-    (lambda head: not is_length(head.length), 400, "Content-Length is not a number."),
-    (lambda head: int(head.length) > head.route.most, 413, "At most {route.most} bytes."),
-    (
-        lambda head: head.method == "POST" and head.kind != "application/json",
-        415,
-        "The body must be application/json.",
-    ),
+PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+PANEL_PAGE_POLICY = (
+    f"{PANEL_POLICY}; script-src 'nonce-{{0}}'; style-src 'nonce-{{0}}';"
+    " img-src data: blob:; connect-src 'self'"
 )
 
 
 class PanelRequest(BaseHTTPRequestHandler):
-    """One request and its answer; its body is not read before the whole gate is passed."""
+    """One request and its answer.
+
+    Whoever asks gets the page, which tells nothing of the run. All else is for who has the key: it
+    stands behind the # of the address, which browsers keep to themselves, and comes in a header,
+    which no browser sends for another site's page, whatever that page knows.
+    """
 
     server: PanelServer
     default_request_version = "HTTP/1.0"  # else HTTP/0.9, whose answers have no status
@@ -20632,85 +20487,55 @@ class PanelRequest(BaseHTTPRequestHandler):
         """Nothing: the terminal belongs to the run."""
 
     def do_GET(self) -> None:
-        """A request of whatever method: the gate, then what its path asks for."""
-        head = self._head()
-        for is_refused, status, sentence in PANEL_GATE:
-            if is_refused(head):
-                self.send_error(status, sentence.format(route=head.route))
-                return
-        body = self.rfile.read(int(head.length))
-        self.server.seen = time.monotonic()
-        if head.path == "/state":
-            self.server.polled = self.server.seen
-        if head.path == "/events":
-            self._send_events()
-        elif head.path == "/":
+        """A request of either method; its body is not read before all the rest is as it should."""
+        route = f"{self.command} {self.path}"
+        panel = self.server.panel
+        key = self.headers.get("Authorization", "").encode("latin-1", "replace")
+        length = self.headers.get("Content-Length", "0" if self.command == "GET" else "")
+        # A name that someone's DNS points here is not ours.
+        if self.headers.get_all("Host") != [self.server.host]:
+            self.send_error(403, "Wrong Host.")
+        elif route == "GET /":
             self._send_page()
-        elif len(body) == int(head.length):  # else the other side has gone
-            self._send(*self.server.source.answer(head.path, body))
+        elif not compare_digest(key, self.server.key):
+            self.send_error(401, "Open the address the program printed.")
+        elif route not in panel.routes:
+            self.send_error(404, "There is no such address.")
+        elif not re.fullmatch("[0-9]{1,9}", length):
+            self.send_error(411, "A plain Content-Length is needed.")
+        elif int(length) > panel.body_most:
+            self.send_error(413, f"At most {panel.body_most} bytes.")
+        else:
+            body = self.rfile.read(int(length))
+            self._send(*panel.answer(route, body))
 
     do_POST = do_GET
-
-    def _head(self) -> PanelHead:
-        """What the gate looks at; a browser leaves some of it out when it opens an address."""
-        headers = self.headers
-        own_host = self.server.host
-        words = self.requestline.split(" ")
-        path = words[1] if len(words) == 3 else ""  # self.path is tidied up already
-        once = len({name.lower() for name in headers}) == len(headers)
-        plain = "".join(headers.values()).isprintable()
-        bearer = headers.get("Authorization", "").encode("latin-1", "replace")
-        return PanelHead(
-            own_host=own_host,
-            malformed=not once or not plain or bool(headers.defects),
-            host=headers.get("Host", ""),
-            origin=headers.get("Origin", f"http://{own_host}"),
-            site=headers.get("Sec-Fetch-Site", "none"),
-            path=path,
-            route=self.server.routes.get(path, NO_ROUTE),
-            method=self.command,
-            has_key=compare_digest(bearer, self.server.bearer),
-            chunked="Transfer-Encoding" in headers,
-            length=headers.get("Content-Length", "0" if self.command == "GET" else ""),
-            kind=headers.get("Content-Type", "").partition(";")[0].strip().lower(),
-        )
-
-    def _send_events(self) -> None:
-        """Server-sent events: what is new, the picture aside, until one side ends it."""
-        server = self.server
-        # There is no deadline for all of it, but one for each write.
-        server.open[self.connection] = math.inf
-        self.connection.settimeout(PANEL_SECONDS)
-        self._send(200, "", "text/event-stream")
-        sent = -1
-        while not server.source.ended_at(sent):
-            version, event = server.source.news(sent)
-            line = ": still here" if version == sent else f"data: {event}"
-            self.wfile.write(f"{line}\n\n".encode())
-            sent = version
 
     def _send_page(self) -> None:
         """The page, whose script and style alone have the number that this answer permits."""
         nonce = token_urlsafe(16)
         page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
         page = re.sub("<(script|style)>", rf'<\1 nonce="{nonce}">', page)
-        self._send(200, page, "text/html; charset=utf-8", PANEL_PAGE_POLICY.format(nonce))
+        self._send(200, page.encode(), "text/html; charset=utf-8", PANEL_PAGE_POLICY.format(nonce))
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """A refusal, be it the gate's or the module's own."""
+        """A refusal, be it ours or the module's own."""
         self._send(code, json.dumps({"error": message}))
 
     def _send(
-        self, status: int, body: str, kind: str = "application/json", policy: str = PANEL_POLICY
+        self, status: int, content: str | bytes, kind: str = "image/png", policy: str = PANEL_POLICY
     ) -> None:
-        """An answer with all its guards, or how a stream begins."""
+        """An answer with all its guards; a text is JSON."""
+        if isinstance(content, str):
+            content = content.encode()
+            kind = "application/json"
         self.send_response_only(status)
-        for name, value in PANEL_GUARDS.items():
+        for name, value in PANEL_HEADERS.items():
             self.send_header(name, value)
         self.send_header("Content-Security-Policy", policy)
         self.send_header("Content-Type", kind)
         self.end_headers()
-        self.wfile.write(body.encode())
+        self.wfile.write(content)
 
 
 class PanelServer(ThreadingTCPServer):
@@ -20724,24 +20549,18 @@ class PanelServer(ThreadingTCPServer):
     # On Windows that option would let another program take the port while we listen on it.
     allow_reuse_address = sys.platform != "win32"
 
-    def __init__(
-        self, port: int, source: PanelSource, routes: Mapping[str, PanelRoute] = PANEL_ROUTES
-    ) -> None:
-        self.source = source
-        self.routes = routes
-        self.seen = 0.0  # when the page asked last, on the monotonic clock
-        self.polled = -math.inf  # when /state was asked for last
-        self.open: dict[socket.socket, float] = {}  # connection: its deadline, or inf for a page
-        self._closing = False
+    def __init__(self, port: int, panel: Panel) -> None:
+        self.panel = panel
+        self.open: dict[socket.socket, float] = {}  # connection: its deadline
         try:
             super().__init__(("127.0.0.1", port), PanelRequest)
         except OSError as error:
             problem = f"Port {port} cannot be used for the panel ({error.strerror})"
             raise ConfigError(f"{problem}; choose another panel_port, or 0 for any.") from None
         token = token_urlsafe(32)
+        self.key = f"Bearer {token}".encode()
         self.host = f"127.0.0.1:{self.server_address[1]}"
-        self.bearer = f"Bearer {token}".encode()
-        self.url = f"http://{self.host}/#{token}"  # browsers keep the part after # to themselves
+        self.url = f"http://{self.host}/#{token}"
         threading.Thread(target=self.serve_forever, args=(0.05,), name="panel", daemon=True).start()
 
     def server_bind(self) -> None:
@@ -20752,128 +20571,28 @@ class PanelServer(ThreadingTCPServer):
 
     def service_actions(self) -> None:
         """Many times a second: hangs up on who takes too long, and on the oldest of too many."""
-        # Open pages come last, so that a crowd of others does not cut them off.
-        connections = sorted(self.open.items(), key=lambda item: item[1] == math.inf)
+        connections = list(self.open.items())
         surplus = len(connections) - PANEL_CONNECTIONS
         for place, (connection, deadline) in enumerate(connections):
-            if place < surplus or deadline < time.monotonic() or self._closing:
+            if place < surplus or deadline < time.monotonic():
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)  # wakes up its thread
 
-    def listened_to(self) -> bool:
-        """Whether a page hears of events."""
-        return math.inf in list(self.open.values())
 
-    def watched(self) -> bool:
-        """Whether a page is open: it hears of events, or asks for the state again and again."""
-        return self.listened_to() or time.monotonic() - self.polled < PANEL_GONE
-
-    def close(self) -> None:
-        """Gives open pages a second to hear how it ended, then hangs up on everybody."""
-        end = time.monotonic() + 1
-        while self.listened_to() and time.monotonic() < end:
-            time.sleep(0.01)
-        self.shutdown()
-        self._closing = True
-        self.service_actions()
-        self.server_close()
+PanelAnswer = tuple[int, str | bytes]  # HTTP status, and JSON or a PNG
 
 
-####################################################################################################
-# Panel - what a page is shown of the run, and what the person says to it there
-####################################################################################################
-
-PANEL_NEWS_S = 0.5  # after which a page hears that there is nothing new
-PANEL_TURNS = 300  # the latest ones, which the page gets
-PANEL_TRAIL = 8  # of them may leave marks on the picture, more than ever are drawn
-PANEL_HINT_MOST = 2000  # characters of a hint
-PANEL_QUEUE_MOST = 100  # hints or replies that wait to be taken
-PANEL_PIXELS_MOST = 1 << 28  # bytes to which the pixels of an annotated picture may unpack
-PANEL_FILE_MOST = 64 << 20  # bytes of a saved screenshot
-PANEL_PNG_END = png_pack(b"IEND", b"")  # without it, the file is still being written
-# What a body that is not as described raises while it is read, its picture included.
-PANEL_FAULTS = (TypeError, ValueError, AttributeError, RecursionError, AgentError, zlib.error)
-PANEL_WORDS_HELP = (
-    "it takes vlm_text, or an action: pause, resume, stop, or hint"
-    f" with a text of 1 to {PANEL_HINT_MOST}"
+# What words that are not as they have to be raise while they are used.
+PANEL_FAULTS = (
+    AgentError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
 )
-
-
-MarksJson = Sequence[Mapping[str, object]]  # as read_marks takes them
-
-
-@dataclass(frozen=True)
-class PanelState:
-    """What the page is shown beside the turns; its JSON has these names, in this order."""
-
-    phase: str = "starting"
-    actions: MarksJson = ()  # what was done, to be marked on the picture
-    turn: int = 0
-    msg_id: int = 0  # the number of the picture
-    pending_seq: int = 0  # the picture that is awaited with its marks
-    annotated_seq: int = 0  # the one that came last
-    bboxes: MarksJson = ()
-    trail: Sequence[MarksJson] = ()  # the actions of earlier turns, latest first
-    error: str = ""
-    observation: str = ""
-    vlm_json: str = ""
-    raw_b64: str = ""  # the picture, a PNG
-    paused: str = ""  # by what
-    asked: MarksJson = ()  # each action as the model of a story wrote it, and what became of it
-    report: str = ""  # where the run's report is
-    settled: bool = False  # whether the picture is of the screen at rest after the latest act
-
-
-@dataclass(frozen=True)
-class PanelWords:
-    """The body of whatever the page sends; nothing in it has been checked, types included."""
-
-    seq: int = -1
-    image_b64: str = ""
-    vlm_text: str = ""
-    action: str = ""
-    text: str = ""
-    name: str = ""
-
-
-def saved_picture(folder: Path, name: str) -> bytes:
-    """The PNG of that name out of a run's folder and nowhere else; raises ValueError or OSError.
-
-    Only a whole, regular file whose path leads through no link is read, whatever the name says.
-    """
-    known = picture_name(name)
-    path = folder.resolve() / known
-    if not known or path.resolve() != path:
-        raise ValueError("that is no name of a screenshot of this run")
-    if not path.is_file() or path.stat().st_size > PANEL_FILE_MOST:
-        raise ValueError("that is no screenshot")
-    png = path.read_bytes()
-    if not png.startswith(PNG_SIGNATURE) or not png.endswith(PANEL_PNG_END):
-        raise ValueError("it is not written yet, or it is no PNG")
-    return png
-
-
-def _panel_actions(acts: Sequence[ActEntry], doing: ActEntry | None = None) -> MarksJson:
-    """What was done, and what is being done, as actions for `marks`."""
-    return [_panel_action(act) for act in acts if act.changed is not None or act is doing]
-
-
-def _panel_action(act: ActEntry) -> dict[str, object]:
-    """An act of the book with its places as x1, y1, x2, y2."""
-    action: dict[str, object] = {"name": act.tool}
-    number = 0
-    for value in act.args.values():
-        if isinstance(value, Mapping) and value.keys() == {"x", "y"}:
-            number += 1
-            action |= {f"x{number}": value["x"], f"y{number}": value["y"]}
-    return action
-
-
-def _panel_boxes(act: ActEntry) -> MarksJson:
-    """Where the screen changed by an act, as boxes for `marks`."""
-    if not act.region:
-        return []
-    return [dict(zip(("x1", "y1", "x2", "y2"), act.region, strict=True))]
+WAITS_FOR_MARKS = "waiting_annotated"
 
 
 def described_config(config: Config) -> JsonDict:
@@ -20904,316 +20623,241 @@ class Panel:
 
     present = True  # as an Inbox: somebody can say something there
 
-    def __init__(self, config: Config, stop: Stop, book: Book, folder: Path | None = None) -> None:
+    def __init__(self, config: Config, stop: Stop, book: Book, folder: Path) -> None:
         self.config = config
         self.stop = stop
-        self.folder = folder  # where the run's screenshots are saved, if they are
         self.book = book  # must hear of each record before the panel does
+        self.folder = folder  # of the run, with its screenshots and its report
         self._changed = threading.Condition()  # guards everything below, and tells of each change
         self._version = 0
-        self._closed = False
-        self._style = mark_style(config)
-        report_file = str((folder / "report.html").resolve()) if folder else ""
-        self._state = PanelState(report=report_file)
-        self._turns: dict[int, tuple[int, str]] = {}  # number: the version it came with, its JSON
-        self._known = 0  # the latest turn that was published, which may still grow
-        self._marks_follow_acts = True  # until marks are given with a picture
-        self._settled: Frame | None = None  # the picture, until a page asks for it
-        self._encoder = PngEncoder()
-        self._doing: ActEntry | None = None  # what has begun and not ended
-        # Of the turn in which the picture was taken, its number and how many of its acts had begun.
-        self._before = (-1, 0)
-        self._size = b""  # width and height of the picture, as its PNG has them
-        self._awaited = -1  # the picture that a run waits for with its marks
-        self._annotated = b""  # that picture
+        self._told = 0  # the version that a page has heard of
+        self._asked = -math.inf  # when one asked last
+        self._screen: bytes | Frame = b""  # the latest picture: a PNG, or what becomes one if asked
+        self._state: JsonDict = {
+            "phase": "starting",
+            "error": "",
+            "picture": 0,  # the number of the latest one
+            "settled": False,  # whether that is of the screen at rest after the latest act
+            "turn": 0,
+            "actions": [],  # of a story, done before that picture
+            "boxes": [],  # of a story, where its model looked
+            "observation": "",
+            "vlm_json": "",
+            "pending_seq": 0,  # the turn whose picture is awaited with its marks
+            "annotated_seq": 0,  # the one that came last
+            "report": str((folder / "report.html").resolve()),
+            "over": False,
+        }
+        self._since = time.monotonic()  # when the phase began
+        self._items: dict[int, tuple[int, str]] = {}  # turn: the version it came with, its JSON
         self._hints: list[str] = []
         self._injected: list[str] = []
-        routes = PANEL_ROUTES | DESCRIBED_ROUTES if config.described else PANEL_ROUTES
-        self.server = PanelServer(config.panel_port, self, routes)
+        self._annotated = b""
+        self._polled = -math.inf  # when a page as described asked last
+        self.body_most = DESCRIBED_BODY_MOST if config.described else PANEL_BODY_MOST
+        self.routes = {
+            "POST /news": self._news,
+            "POST /picture": self._picture,
+            "POST /control": self._control,
+        }
+        if config.described:
+            self.routes |= {
+                "GET /config": self._tell_config,
+                "GET /state": self._tell_state,
+                "POST /inject": self._take_reply,
+                "POST /annotated": self._take_annotated,
+            }
+        self.server = PanelServer(config.panel_port, self)
         self.url = self.server.url
 
     def watched(self) -> bool:
-        """Whether a page is open."""
-        return self.server.watched()
+        """Whether a page is open: it asks again and again."""
+        return time.monotonic() - self._asked < PANEL_GONE
 
     def close(self) -> None:
-        """Tells the page how it ended, then ends the server."""
-        with self._changed:
-            self._closed = True
-            self.update()
-        self.server.close()
+        """Gives open pages a moment to hear how it ended, then ends the server."""
+        self.update(over=True)
+        end = time.monotonic() + PANEL_END_S
+        while time.monotonic() < end:
+            time.sleep(0.01)
+            if not self.server.open and (self._told == self._version or not self.watched()):
+                break
+        self.server.shutdown()
+        self.server.server_close()
 
     # -- from the run
 
     def take(self, item: Item) -> None:
         """What the run publishes."""
         if isinstance(item, Phase):
+            self._since = time.monotonic()
             self.update(phase=item.text)
         elif isinstance(item, Question):
             waits = f"It waits for a yes at the terminal: {item.text}"
             self.update(error=waits if item.text else "")
         elif isinstance(item, Spoken):
             self.update(vlm_json=item.text)
-        elif isinstance(item, Shown):
-            self.show(item)
         elif isinstance(item, Settled):
-            self._show_settled(item.frame)
-        else:
-            self._tell_error(item)
-            self._follow_act(item)
-            if isinstance(item, EndRecord):
-                self.update(phase=item.outcome)
-            self.publish()
+            self._show(item.frame, settled=True, boxes=[])
+        elif isinstance(item, Shown):
+            self._show(
+                item.png,
+                settled=False,
+                turn=item.turn,
+                actions=item.actions or [],
+                boxes=item.boxes,
+                observation=item.observation,
+            )
+        elif isinstance(item, Record):
+            self._enter(item)
 
-    def _tell_error(self, item: Item) -> None:
-        """The last request's failure is shown until a reply comes."""
-        if isinstance(item, FailureRecord):
-            self.update(error=item.text)
-        elif isinstance(item, ReplyRecord) and self._state.error:
-            self.update(error="")
-
-    def _follow_act(self, item: Item) -> None:
-        """An act is marked while it is done, and not only once its result is known."""
-        if isinstance(item, IntentRecord):
-            begun = [act for turn in self.book.turns[-1:] for act in turn.acts]
-            self._doing = begun[-1] if begun else None
-        elif isinstance(item, ResultRecord):
-            self._doing = None
-
-    def update(self, **values: Any) -> None:
-        """Changes what the page shows, such as phase="waiting_inject" or error="..."."""
+    def update(self, **values: object) -> None:
+        """Changes what the page shows, such as phase="looking" or error="..."."""
         with self._changed:
-            self._state = replace(self._state, **values)
+            self._state |= values
             self._version += 1
             self._changed.notify_all()
 
-    def show(self, picture: Shown) -> None:
-        """A new picture and what belongs on it.
-
-        Without actions, the acts that are published with the turns are marked on it.
-        """
+    def _show(self, screen: bytes | Frame, **values: object) -> None:
+        """A new picture of the screen."""
         with self._changed:
-            self._size = picture.png[16:24]
-            self._settled = None
-            self._begin_picture(picture.actions is None)
-            self.update(
-                settled=False,
-                raw_b64=base64.b64encode(picture.png).decode(),
-                turn=picture.turn,
-                msg_id=self._state.msg_id + 1,
-                actions=picture.actions or [],
-                bboxes=picture.boxes,
-                trail=picture.trail,
-                observation=picture.observation,
-                asked=picture.asked,
-            )
+            self._screen = screen
+            self.update(picture=self._state["picture"] + 1, **values)
 
-    def _show_settled(self, frame: Frame) -> None:
-        """The picture after an act; it becomes a PNG only if a page asks for it."""
+    def _enter(self, record: Record) -> None:
+        """Takes over what a record made new in the book: the run, as turn -1, and its turns."""
         with self._changed:
-            self._size = struct.pack(">2I", frame.width, frame.height)
-            self._settled = frame
-            self._begin_picture(marks_follow_acts=True)
-            number = self._state.msg_id + 1
-            self._state = replace(self._state, settled=True, msg_id=number)
-            self._mark_acts()
-
-    def _begin_picture(self, marks_follow_acts: bool) -> None:
-        """What was done so far was done before this picture, and belongs to its trail."""
-        self._marks_follow_acts = marks_follow_acts
-        for turn in self.book.turns[-1:]:
-            self._before = (turn.turn, len(turn.acts))
-
-    def publish(self) -> None:
-        """Takes over what is new in the book."""
-        with self._changed:
-            self._enter(self.book.run_item())
-            for turn in self.book.turns:
-                if turn.turn >= self._known:  # the latest one known may have changed
-                    self._enter(self.book.turn_item(turn))
-                    self._known = turn.turn
-            for number in list(self._turns)[1:-PANEL_TURNS]:
-                del self._turns[number]
-            self._mark_acts()
-
-    def _mark_acts(self) -> None:
-        """Acts since the picture was taken, those before it, and what the last of them changed."""
-        turns = self.book.turns[-PANEL_TRAIL:]
-        if not turns or not self._marks_follow_acts:
+            known = max(self._items, default=-1)
+            turns = [turn for turn in self.book.turns if turn.turn >= known]
+            for item in (self.book.run_item(), *map(self.book.turn_item, turns)):
+                text = json.dumps(item, default=str)
+                self._items[item["turn"]] = (self._version + 1, text)
+            for number in list(self._items)[1:-PANEL_TURNS]:
+                del self._items[number]
             self.update()
-            return
-        acts = turns[-1].acts
-        number, begun = self._before
-        if turns[-1].turn != number:
-            begun = 0
-        parts = [acts[begun:]]
-        if begun:
-            parts.append(acts[:begun])
-        parts += [turn.acts for turn in reversed(turns[:-1])]
-        actions, *trail = [_panel_actions(part, self._doing) for part in parts]
-        boxes: MarksJson = []
-        if self._state.settled and begun:
-            boxes = _panel_boxes(acts[begun - 1])
-        self.update(actions=actions, trail=trail, bboxes=boxes)
-
-    def _enter(self, item: Mapping[str, Any]) -> None:
-        """Keeps the run (turn -1) or a turn as JSON, with the version that it comes with."""
-        text = json.dumps(item, default=str)
-        self._turns[item["turn"]] = (self._version + 1, text)
+        if isinstance(record, EndRecord):
+            self.update(phase=record.outcome)
+        elif isinstance(record, FailureRecord):
+            self.update(error=record.text)
+        elif isinstance(record, ReplyRecord):  # a failure is shown until a reply comes
+            self.update(error="")
 
     def take_hints(self) -> list[str]:
         """The person's hints since the last call."""
-        with self._changed:
-            hints = self._hints
-            self._hints = []
-            return hints
+        hints = self._hints.copy()
+        del self._hints[: len(hints)]
+        return hints
 
     def take_injected(self) -> str | None:
-        """The next reply that was handed in through /inject, if any."""
-        with self._changed:
-            return self._injected.pop(0) if self._injected else None
+        """The next reply that was handed in, if any."""
+        return self._injected.pop(0) if self._injected else None
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
-        """The page's PNG of the picture shown last, waited for `timeout` seconds at most.
+        """The PNG of the picture shown last with its marks, from a page that asks /state.
 
-        None when the time is over or no page is there; raises Stopped.
+        None if it took over `timeout` seconds, nothing where no such page is; raises Stopped.
         """
+        end = time.monotonic() + timeout
         with self._changed:
-            self._awaited = seq
             self._annotated = b""
-            self.update(phase="waiting_annotated", pending_seq=seq)
-            self._await_picture(timeout)
-            self._awaited = -1
+            self.update(phase=WAITS_FOR_MARKS, pending_seq=seq)
+            while self._draws() and not self._annotated and not self.stop.reason:
+                self._changed.wait(0.05)
+                if time.monotonic() > end:
+                    break
             self.update(phase="asking")
         self.stop.check()
-        return self._annotated or None
+        return self._annotated or (None if self._draws() else b"")
 
-    def _await_picture(self, timeout: float) -> None:
-        """Waits until the picture is here, the run is stopped, or it is of no use any more."""
-        begun = time.monotonic()
-        end = begun + timeout
-        while not self._annotated and not self.stop.reason and time.monotonic() < end:
-            self._changed.wait(0.05)
-            if self.watched():
-                end = begun + timeout
-                continue
-            # A page that is being opened or loaded anew gets a moment to ask again.
-            last_sign = max(begun, self.server.seen)
-            end = min(end, last_sign + PANEL_GONE)
+    def _draws(self) -> bool:
+        """Whether a page as described is open."""
+        return time.monotonic() - self._polled < PANEL_GONE
 
-    # -- to and from the page, through the server
+    # -- to and from the page
 
-    def news(self, since: int) -> tuple[int, str]:
-        """(version, JSON) of the state without its picture, and of the turns newer than `since`.
-
-        Waits PANEL_NEWS_S for another version than that one.
-        """
-        with self._changed:
-            if not self._closed and self._version == since:
-                self._changed.wait(PANEL_NEWS_S)
-            if self._state.paused != self.stop.paused:
-                self.update(paused=self.stop.paused)
-            # The turns are JSON already: they are not packed again for every page and change.
-            turns = [turn for version, turn in self._turns.values() if version > since]
-            state = json.dumps(vars(replace(self._state, raw_b64="")))
-            event = f'{state.removesuffix("}")}, "items": [{",".join(turns)}]}}'
-            return self._version, event
-
-    def ended_at(self, version: int) -> bool:
-        """Whether the run is over and nothing comes after that version."""
-        return self._closed and self._version == version
-
-    def answer(self, path: str, body: bytes) -> tuple[int, str]:
-        """(HTTP status, JSON) for a request that passed the gate."""
-        if path == "/config":
-            return 200, json.dumps(described_config(self.config))
-        if path == "/picture":
-            return self._picture(body)
-        with self._changed:
-            if path == "/state":
-                return 200, self._state_json()
-            try:
-                status, problem = self._take(path, PanelWords(**json.loads(body)))
-            except PANEL_FAULTS as error:
-                status = 400
-                problem = f"The body is not as described: {error}"
-            self.update()
-        key = "done" if status == 200 else "error"
-        return status, json.dumps({key: problem})
-
-    def _picture(self, body: bytes) -> tuple[int, str]:
-        """A saved screenshot by its name, read while the run goes on."""
+    def answer(self, route: str, body: bytes) -> PanelAnswer:
+        """The answer to a request with the key."""
         try:
-            words = PanelWords(**json.loads(body))
-            if not self.folder:
-                raise ValueError("nothing is saved")
-            png = saved_picture(self.folder, words.name)
-        except (*PANEL_FAULTS, OSError):  # whose texts would name files
-            return 404, json.dumps({"error": "There is no such screenshot."})
-        return 200, json.dumps({"png_b64": base64.b64encode(png).decode()})
+            return self.routes[route](json.loads(body or b"{}"))
+        except PANEL_FAULTS:  # whose texts would name files
+            problem = f"There is no such thing; a hint has 1 to {PANEL_HINT_MOST} characters."
+            return 404, json.dumps({"error": problem})
 
-    def _state_json(self) -> str:
-        """The whole state with the picture and its marks, ready to be painted."""
-        self._pack_settled()
-        state = self._state
-        width, height = struct.unpack(">2I", self._size or bytes(8))
-        turn = read_marks(state.actions, state.bboxes, state.trail)
-        patches = marks(width, height, turn, self._style)
-        shown = {**vars(state), "paused": self.stop.paused, "marks": list(patches)}
-        return json.dumps(shown)
+    def _news(self, words: JsonDict) -> PanelAnswer:
+        """The state and the turns newer than a version; waited for PANEL_NEWS_S."""
+        since = words["since"]
+        with self._changed:
+            self._asked = time.monotonic()
+            self._changed.wait_for(lambda: self._version > since, PANEL_NEWS_S)
+            self._told = self._version
+            state = {
+                **self._state,
+                "version": self._version,
+                "since": round(time.monotonic() - self._since, 1),
+                "paused": self.stop.paused,
+            }
+            # They are JSON already: they are not packed again for every page.
+            items = [text for version, text in self._items.values() if version > since]
+        return 200, f'{json.dumps(state).removesuffix("}")}, "items": [{", ".join(items)}]}}'
 
-    def _pack_settled(self) -> None:
-        """The screen at rest as a PNG: what nobody asks for costs a run nothing."""
-        frame = self._settled
-        if frame:
-            picture = self._encoder.encode(frame.pixels, frame.width, frame.height)
-            self._state = replace(self._state, raw_b64=picture.base64.decode())
-            self._settled = None
+    def _picture(self, words: JsonDict) -> PanelAnswer:
+        """A saved screenshot by its name, or without one the screen as it is now."""
+        if not words["name"]:
+            return 200, self._live()
+        png = read_run_file(self.folder, picture_name(words["name"]))
+        png_size(png)  # else it is still being written
+        return 200, png
 
-    def _take(self, path: str, words: PanelWords) -> tuple[int, str]:
-        """What the page sent to that path: (HTTP status, what is wrong with it), or raises."""
-        if path == "/annotated":
-            return self._take_picture(words)
-        if path == "/inject":
-            self._queue(self._injected, words.vlm_text, PANEL_REPLY_MOST)
-        else:
-            self._take_command(words)
-        return 200, ""
+    def _live(self) -> bytes:
+        """The latest picture as a PNG; what nobody asks for costs a run nothing."""
+        screen = self._screen
+        if isinstance(screen, Frame):
+            return PngEncoder().encode(screen.pixels, screen.width, screen.height).png
+        return screen
 
-    def _take_picture(self, words: PanelWords) -> tuple[int, str]:
-        """The picture with its marks, if it is awaited: a PNG of the same size that unpacks."""
-        seq = words.seq
-        # A bool is an int too, and is refused.
-        if type(seq) is not int or seq != self._awaited or seq < 0 or self._annotated:
-            return 409, f"seq {seq} is not awaited."
-        png = base64.b64decode(words.image_b64, validate=True)
-        packed = b"".join(data for tag, data in _png_chunks(png) if tag == b"IDAT")
-        pixels = zlib.decompressobj().decompress(packed, PANEL_PIXELS_MOST)
-        if png[16:24] != self._size or not pixels:
-            raise ValueError("image_b64 is no PNG of the picture's size")
-        self._annotated = png
-        self._state = replace(self._state, annotated_seq=seq)
-        return 200, ""
-
-    def _take_command(self, words: PanelWords) -> None:
-        """A press of a button, or a hint."""
-        if words.action == "hint":
-            self._queue(self._hints, words.text, PANEL_HINT_MOST)
-        elif words.action == "pause":
-            self.stop.paused = "in the panel"
-        elif words.action == "resume":
-            self.stop.paused = ""
-        elif words.action == "stop":
+    def _control(self, words: JsonDict) -> PanelAnswer:
+        """A button, or a hint; raises one of PANEL_FAULTS for what is neither."""
+        action = words["action"]
+        if action == "hint":
+            text = words["text"].strip()
+            if not 0 < len(text) <= PANEL_HINT_MOST:
+                raise ValueError(action)
+            self._hints.append(text)
+        elif action == "stop":
             self.stop.set("Stop in the panel")
         else:
-            raise ValueError(PANEL_WORDS_HELP)
+            self.stop.paused = {"pause": "in the panel", "resume": ""}[action]
+        self.update()
+        return 200, "{}"
 
-    def _queue(self, queue: list[str], text: str, most: int) -> None:
-        """Keeps a text for the run, unless it is empty, too long, or one of too many."""
-        words = text.strip()
-        if not words or len(words) > most or len(queue) >= PANEL_QUEUE_MOST:
-            raise ValueError(PANEL_WORDS_HELP)
-        queue.append(words)
+    # -- as described
+
+    def _tell_config(self, words: JsonDict) -> PanelAnswer:
+        return 200, json.dumps(described_config(self.config))
+
+    def _tell_state(self, words: JsonDict) -> PanelAnswer:
+        raw = base64.b64encode(self._live()).decode()
+        with self._changed:
+            self._polled = time.monotonic()
+            state = self._state
+            names = {"msg_id": state["picture"], "bboxes": state["boxes"], "raw_b64": raw}
+            return 200, json.dumps(state | names)
+
+    def _take_reply(self, words: JsonDict) -> PanelAnswer:
+        self._injected.append(words["vlm_text"].strip())
+        return 200, "{}"
+
+    def _take_annotated(self, words: JsonDict) -> PanelAnswer:
+        """The picture with its marks, if it is awaited."""
+        png = base64.b64decode(words["image_b64"], validate=True)
+        seq = words["seq"]
+        if self._state["phase"] != WAITS_FOR_MARKS or seq != self._state["pending_seq"]:
+            return 409, json.dumps({"error": "That seq is not awaited."})
+        if not png.startswith(PNG_SIGNATURE):
+            raise ValueError("that is no PNG")
+        self._annotated = png
+        self.update(annotated_seq=seq)
+        return 200, "{}"
 
 
 ####################################################################################################
@@ -21555,163 +21199,63 @@ def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
 
 
 ####################################################################################################
-# Demo tasks - what the drawn desktop can be asked for, and its programs
+# Demo desktop - a small drawn desktop with real behaviour, on which one note can be written
 ####################################################################################################
 
-
-class DemoTask(NamedTuple):
-    """A task that the demo can carry out, and what its model says about it."""
-
-    name: str
-    text: str
-    program: str  # "Open" and this name in a request tell which task it is about
-    proof: tuple[str, ...]  # the signs that prove it done, when all of them are seen
-    yes: str  # the judge's answer then
-    no: str  # and its answer otherwise
-    order: str  # what the planner tells the executor, with {note} for the text to write
-    evidence: str  # what else the picture shows when it is done
-
-
-DEMO_TASKS = (
-    DemoTask(
-        "note",
-        'Open Notes, write "Hello from agent.py" and save it.',
-        "Notes",
-        ("saved mark",),
-        "YES: the green mark says Saved.",
-        "NO: there is no mark of saving.",
-        'Open Notes, click into its text area, type "{note}" and press Save. '
-        "Done when it shows its green mark.",
-        ". The text area holds the note, the status line counts its characters"
-        " and the title bar says Saved.",
-    ),
-    DemoTask(
-        "settings",
-        'Open Settings, switch "Night light" on and press OK.',
-        "Settings",
-        ("night light mark",),
-        "YES: the green mark says that the night light is on.",
-        "NO: there is no green mark of the night light.",
-        "Open Settings, click the check box of Night light and press OK. "
-        "Done when the desktop shows a green mark.",
-        ". The dialog is closed, the notice at the bottom says that the night light is on"
-        " and the sky has warmer colours.",
-    ),
-    DemoTask(
-        "contacts",
-        'Open Contacts, pick "Zoe" and press Call.',
-        "Contacts",
-        ("call mark", "Zoe picked"),
-        "YES: the green mark says that Zoe is called.",
-        "NO: there is no green mark of a call to Zoe.",
-        "Open Contacts, scroll its list down to Zoe, click Zoe and press Call. "
-        "Done when it shows a green mark beside Zoe.",
-        ". Zoe is picked in the list, the line below the list says Calling Zoe"
-        " and the title bar says so, too.",
-    ),
-)
-DEMO_TASK = DEMO_TASKS[0].text  # what --demo alone carries out
-
-
-def demo_task_called(wanted: str) -> DemoTask | None:
-    """The task of that text or name; None if the drawn desktop knows no such task."""
-    for task in DEMO_TASKS:
-        if wanted.split() in (task.text.split(), [task.name]):
-            return task
-    return None
-
-
-def demo_task_in(text: str) -> DemoTask:
-    """The task that a request is about; one that names no other program is about the note."""
-    for task in DEMO_TASKS:
-        if f"Open {task.program}" in text:
-            return task
-    return DEMO_TASKS[0]
-
-
+DEMO_TASK = 'Open Notes, write "Hello from agent.py" and save it.'
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
-DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)  # all icons, pins and windows of the tasks
-
-
-class DemoProgram(NamedTuple):
-    """A program beside Notes; its places are pixels of the desktop."""
-
-    icon: Rect  # two clicks on it open the program
-    pin: Rect  # on the taskbar; one click on it does
-    window: Rect
-    drawing: Sequence[tuple[Rect, int]]  # on the icon of 44 pixels: places and their round corners
-
-
-DEMO_PROGRAMS = {
-    "Settings": DemoProgram(
-        Rect(28, 148, 92, 104),
-        Rect(58, 677, 38, 38),
-        Rect(400, 170, 480, 330),
-        # two sliders with their knobs
-        (
-            (Rect(9, 14, 26, 4), 2),
-            (Rect(24, 10, 8, 12), 3),
-            (Rect(9, 28, 26, 4), 2),
-            (Rect(12, 24, 8, 12), 3),
-        ),
-    ),
-    "Contacts": DemoProgram(
-        Rect(28, 268, 92, 104),
-        Rect(106, 677, 38, 38),
-        Rect(430, 84, 440, 484),
-        # a head above its shoulders
-        ((Rect(15, 8, 14, 14), 7), (Rect(9, 25, 26, 12), 6)),
-    ),
+DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)  # all that the task needs
+# By these colours the model knows what it sees. A picture is searched for their packed RGB, so none
+# may be the bytes of another one rotated.
+DEMO_SIGNS = {
+    "Notes icon": 0xF5B83D,
+    "Notes in the menu": 0xF0A92B,
+    "Start button": 0x1F6FEB,
+    "text area": 0xFCFDFE,
+    "caret": 0x4C8DF6,
+    "text": 0x1B2430,
+    "Save button": 0x2457D6,
+    "saved mark": 0x2DA44E,
+    "pointer": 0xFFFFFF,
 }
-# The places that are windows, and their handles.
-DEMO_HANDLES = {"menu": 1, "window": 2, "desktop": 3, "program": 4}
-# What a program for people who do not see the screen would hear of each place: its name and role.
-DEMO_CONTROLS = {
-    "menu": ("Start", "menu"),
-    "Notes in the menu": ("Notes", "menu item"),
-    "Save button": ("Save", "button"),
-    "text area": ("Text area", "edit"),
-    "Start button": ("Start", "button"),
-    "Notes icon": ("Notes", "list item"),
-    "Settings icon": ("Settings", "list item"),
-    "Settings pin": ("Settings", "button"),
-    "Contacts icon": ("Contacts", "list item"),
-    "Contacts pin": ("Contacts", "button"),
-    "desktop": ("Desktop", "list"),
-    "check box": ("Night light", "checkbox"),
-    "OK button": ("OK", "button"),
-    "Cancel button": ("Cancel", "button"),
-    "contacts list": ("Contacts", "list"),
-    "Call button": ("Call", "button"),
+# Colours that tell the model nothing.
+DEMO_LIGHT = 0xF8FAFC
+DEMO_PANE = 0xEEF2F7
+DEMO_LINE = 0xD3DBE6
+DEMO_GREY = 0x5B6675
+DEMO_BROWN = 0x8A5A00
+
+
+class DemoPlace(NamedTuple):
+    """What can be clicked, what Windows would tell of it, and the handle of its window."""
+
+    rect: Rect
+    name: str
+    role: str
+    window: int
+
+
+DEMO_NOTES = 2  # the handle of the program's window; 1 is the menu's, 3 the desktop's
+DEMO_PLACES = {  # topmost first
+    "Notes in the menu": DemoPlace(Rect(28, 576, 268, 58), "Notes", "menu item", 1),
+    "menu": DemoPlace(Rect(12, 560, 300, 90), "Start", "menu", 1),
+    "Save button": DemoPlace(Rect(902, 532, 108, 40), "Save", "button", 2),
+    "text area": DemoPlace(Rect(350, 152, 660, 364), "Text area", "edit", 2),
+    "window": DemoPlace(Rect(330, 96, 700, 496), "", "window", 2),  # its title is its name
+    "Start button": DemoPlace(Rect(10, 677, 38, 38), "Start", "button", 3),
+    "Notes icon": DemoPlace(Rect(28, 28, 92, 104), "Notes", "list item", 3),
+    "desktop": DemoPlace(DEMO_SCREEN, "Desktop", "list", 3),
 }
-DEMO_CONTACTS = "Ada Ben Cleo Dario Emma Finn Greta Hugo Iris Jonas Mira Otto Paula Zoe".split()
-DEMO_ROWS_SHOWN = 8  # of the contacts at a time
-DEMO_ROW_HEIGHT = 42  # pixels
-DEMO_ROWS_A_NOTCH = 3  # as Windows scrolls
-
-
-# Actions that do the same as another one; a chord is written as the actuator presses it.
-DEMO_SHORTCUTS = {
-    "win": "Start button",
-    "ctrl+escape": "Start button",
-    "ctrl+s": "Save button",
-    "Notes in the menu": "Notes icon twice",
-    "Settings pin": "Settings icon twice",
-    "Contacts pin": "Contacts icon twice",
+# What becomes of an act: a click on a place, or a key with its modifiers.
+DEMO_CHANGES: Mapping[str, JsonDict] = {
+    "escape": {"menu": False},
+    "Notes icon twice": {"opened": True, "menu": False},
+    "Notes in the menu": {"opened": True, "menu": False},
+    "text area": {"focus": True},
+    "desktop": {"focus": False},
+    "Notes icon": {"focus": False},
 }
-DEMO_MODIFIERS = ("ctrl", "alt", "win")
-# What a key writes, where that is not its own name.
-DEMO_WRITES = {
-    "space": " ",
-    "enter": "\n",
-    "tab": "    ",
-    "backspace": "\b",
-}
-
-
-####################################################################################################
-# Demo state - what the drawn desktop knows, and what becomes of it by an act
-####################################################################################################
+DEMO_WRITES = {"space": " ", "enter": "\n", "tab": "    ", "backspace": "\b"}
 
 
 @dataclass(frozen=True)
@@ -21722,650 +21266,152 @@ class DemoState:
     menu: bool = False
     focus: bool = False
     text: str = ""
-    saved_text: str = ""
-    clean: bool = False
-    more_programs: bool = False  # Settings and Contacts are there, too; the note goes without
-    program: str = ""  # the one of these that is open
-    ticked: bool = False  # the check box in Settings, which counts with OK
-    settings_kept: bool = False  # OK was pressed, and the notice of it shows
-    night_light: bool = False
-    first_contact: int = 0  # how many are scrolled away above
-    picked: str = ""
-    called: str = ""
+    saved_text: str | None = None
 
     @property
-    def program_title(self) -> str:
-        """The title of the other program's window."""
-        if self.program == "Contacts" and self.called:
-            return f"Calling {self.called} - Contacts"
-        return self.program
-
-    @property
-    def contacts_shown(self) -> Sequence[str]:
-        """The contacts that the list shows, from its first row."""
-        return DEMO_CONTACTS[self.first_contact :][:DEMO_ROWS_SHOWN]
+    def clean(self) -> bool:
+        """Whether the note is saved as it is."""
+        return self.saved_text == self.text
 
     @property
     def title(self) -> str:
-        """The title of the note program's window."""
+        """The title of the window of Notes."""
         if self.clean:
             return "Saved - Notes"
-        if self.text:
-            return "Untitled * - Notes"
-        return "Untitled - Notes"
+        return "Untitled * - Notes" if self.text else "Untitled - Notes"
 
-    def places(self) -> dict[str, Rect]:
+    def places(self) -> dict[str, DemoPlace]:
         """What can be clicked now, topmost first."""
-        places = {}
-        if self.menu:
-            places["Notes in the menu"] = Rect(28, 576, 268, 58)
-            places["menu"] = Rect(12, 560, 300, 90)
-        places |= self._places_in_program()
-        if self.opened:
-            places["Save button"] = Rect(902, 532, 108, 40)
-            places["text area"] = Rect(350, 152, 660, 364)
-            places["window"] = Rect(330, 96, 700, 496)
-        places["Start button"] = Rect(10, 677, 38, 38)
-        places["Notes icon"] = Rect(28, 28, 92, 104)
-        if self.more_programs:
-            for name, program in DEMO_PROGRAMS.items():
-                places[f"{name} icon"] = program.icon
-                places[f"{name} pin"] = program.pin
-        places["desktop"] = DEMO_SCREEN
-        return places
-
-    def _places_in_program(self) -> dict[str, Rect]:
-        """What can be clicked in the other program's window, topmost first."""
-        places = {}
-        if self.program == "Settings":
-            places["check box"] = Rect(444, 262, 14, 14)
-            places["OK button"] = Rect(636, 440, 104, 40)
-            places["Cancel button"] = Rect(752, 440, 104, 40)
-        if self.program == "Contacts":
-            top = 140
-            for name in self.contacts_shown:
-                places[f"{name} in the list"] = Rect(450, top, 400, DEMO_ROW_HEIGHT)
-                top += DEMO_ROW_HEIGHT
-            places["contacts list"] = Rect(450, 140, 400, DEMO_ROWS_SHOWN * DEMO_ROW_HEIGHT)
-            places["Call button"] = Rect(742, 504, 108, 40)
-        if self.program:
-            places["program"] = DEMO_PROGRAMS[self.program].window
-        return places
-
-    def control(self, place: str) -> Control:
-        """What is at one of the places that can be clicked now, as `controls` lists them."""
-        titles = {"window": self.title, "program": self.program_title}
-        name, role = DEMO_CONTROLS.get(place, (titles.get(place, ""), "window"))
-        if place.endswith(" in the list"):
-            name = place.removesuffix(" in the list")
-            role = "list item"
-        is_text = place == "text area"
-        return Control(
-            name=name,
-            role=role,
-            rect=self.places()[place],
-            value=self.text if is_text else None,
-            focused=is_text and self.focus and not self.menu,
-            checked=self.ticked if place == "check box" else None,
-        )
+        shown = {1: self.menu, DEMO_NOTES: self.opened, 3: True}
+        return {name: place for name, place in DEMO_PLACES.items() if shown[place.window]}
 
     def known_controls(self) -> KnownControls:
-        """All that can be clicked now, each with its window, which follows what it holds."""
+        """What Windows would tell of these places."""
         known: list[Control] = []
-        inside: list[Control] = []
-        for place in self.places():
-            inside.append(self.control(place))
-            handle = DEMO_HANDLES.get(place)
-            if handle:
-                known += [replace(control, window=handle, program="demo") for control in inside]
-                inside = []
+        for rect, name, role, window in self.places().values():
+            control = Control(name or self.title, role, rect, window=window, program="demo")
+            if role == "edit":
+                focused = self.focus and not self.menu
+                control = replace(control, value=self.text, focused=focused)
+            known.append(control)
         return KnownControls(known)
 
-    def after(self, action: str) -> DemoState:
-        """The state after a click on a control, or a key with its modifiers; most do nothing."""
-        action = DEMO_SHORTCUTS.get(action, action)
-        if action == "Start button":
+    def after(self, act: str) -> DemoState:
+        """The state after a click on a place, or a key with its modifiers; most do nothing."""
+        if act in ("Start button", "win", "ctrl+escape"):
             return replace(self, menu=not self.menu)
-        if action == "escape":
-            return replace(self, menu=False)
-        if action == "Notes icon twice":
-            return replace(self, opened=True, menu=False, program="")
-        if action == "text area":
-            return replace(self, focus=True)
-        if action in ("desktop", "Notes icon"):
-            return replace(self, focus=False)
-        if action == "Save button" and self.opened:
-            return replace(self, saved_text=self.text, clean=True)
-        return self._after_in_program(action)
-
-    def _after_in_program(self, action: str) -> DemoState:
-        """The state after an act on one of the other programs."""
-        opened = action.removesuffix(" icon twice")
-        if opened in DEMO_PROGRAMS:
-            return replace(self, program=opened, menu=False, focus=False, settings_kept=False)
-        if action == "check box":
-            return replace(self, ticked=not self.ticked)
-        if action == "Cancel button":
-            return replace(self, program="", ticked=self.night_light)
-        if action == "OK button":
-            return replace(self, program="", night_light=self.ticked, settings_kept=True)
-        if action == "Call button":
-            return replace(self, called=self.picked)
-        contact = action.removesuffix(" in the list")
-        if contact in DEMO_CONTACTS:
-            return replace(self, picked=contact, called="")
-        return self
-
-    def scrolled(self, units: int) -> DemoState:
-        """The state after the wheel was turned over the list; 120 units up are a notch."""
-        last = len(DEMO_CONTACTS) - DEMO_ROWS_SHOWN
-        first = self.first_contact - units * DEMO_ROWS_A_NOTCH // 120
-        return replace(self, first_contact=min(max(first, 0), last))
+        if act in ("Save button", "ctrl+s") and self.opened:
+            return replace(self, saved_text=self.text)
+        return replace(self, **DEMO_CHANGES.get(act, {}))
 
     def typed(self, text: str) -> DemoState:
         """The state after characters at the caret, or a backspace; both need the focus."""
-        writable = self.opened and self.focus and not self.menu
-        if not text or not writable:
+        if not self.opened or not self.focus or self.menu:
             return self
-        written = self.text + text
-        if text == "\b":
-            written = self.text[:-1]
-        return replace(self, text=written, clean=False)
-
-
-def demo_state(wanted: str) -> DemoState:
-    """The desktop before that task, by its text or name: the note's has no other program."""
-    task = demo_task_called(wanted) or DEMO_TASKS[0]
-    return DemoState(more_programs=task.program in DEMO_PROGRAMS)
-
-
-####################################################################################################
-# Demo pictures - how the drawn desktop looks, and the colours that tell what is what
-####################################################################################################
-
-
-class DemoSign(NamedTuple):
-    """A colour that stands for one thing on the demo desktop."""
-
-    name: str
-    colour: int
-    small: bool = False  # whether a single pixel of it counts
-
-
-# By these the model knows what it sees. A picture is searched for their packed RGB, so none may
-# be the bytes of another one rotated.
-DEMO_SIGNS = {
-    sign.name: sign
-    for sign in (
-        DemoSign("Notes icon", 0xF5B83D),
-        DemoSign("Notes in the menu", 0xF0A92B),
-        DemoSign("Start button", 0x1F6FEB),
-        DemoSign("text area", 0xFCFDFE),
-        DemoSign("caret", 0x4C8DF6),
-        DemoSign("text", 0x1B2430),
-        DemoSign("Save button", 0x2457D6),
-        DemoSign("saved mark", 0x2DA44E),
-        DemoSign("Settings icon", 0x9FB4D2),
-        DemoSign("Settings pin", 0x8DA4C6),
-        DemoSign("check box", 0xE6EEF9),
-        DemoSign("ticked box", 0x3A6FD8),
-        DemoSign("OK button", 0x2559D9),
-        DemoSign("night light mark", 0x2DA650),
-        DemoSign("Contacts icon", 0x45B8A9),
-        DemoSign("Contacts pin", 0x37AA9D),
-        DemoSign("contacts list", 0xFBFCFF),
-        DemoSign("Zoe in the list", 0xC24A8E),
-        DemoSign("Zoe picked", 0xB94388),
-        DemoSign("Call button", 0x2A5BDB),
-        DemoSign("call mark", 0x2DA852),
-        DemoSign("pointer", 0xFFFFFF, small=True),
-    )
-}
-# Colours that tell the model nothing.
-DEMO_LIGHT = 0xF8FAFC
-DEMO_PANE = 0xEEF2F7
-DEMO_LINE = 0xD3DBE6
-DEMO_GREY = 0x5B6675
-DEMO_BROWN = 0x8A5A00
-DEMO_PICKED = 0xDCE8FB
-# Round pictures of the contacts, in turn; Zoe's colour is a sign.
-DEMO_FACES = (0x5B7DB1, 0x6A9A6E, 0xB08450, 0x7D6BB0, 0x4F97A6)
-
-
-def demo_colour(name: str) -> int:
-    """The colour of a sign."""
-    return DEMO_SIGNS[name].colour
+        written = self.text[:-1] if text == "\b" else self.text + text
+        return replace(self, text=written)
 
 
 @lru_cache(maxsize=8)  # 30 MB at most; to draw one takes some 11 ms
 def demo_picture(state: DemoState) -> bytes:
     """The picture of a state as BGRX, without the pointer."""
     canvas = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height)
-    _draw_desktop(canvas, state.night_light)
-    if state.more_programs:
-        _draw_programs(canvas)
-    if state.opened:
-        _draw_window(canvas, state)
-    if state.settings_kept:
-        _draw_notice(canvas, state)
-    if state.program:
-        DEMO_WINDOWS[state.program](canvas, state)
-    if state.menu:
-        _draw_menu(canvas, state.places()["menu"])
-    return bytes(canvas.pixels)
-
-
-@lru_cache(maxsize=16)  # while the screen settles, the same look is taken again and again
-def demo_look(state: DemoState, area: Rect, width: int, height: int) -> bytes:
-    """A part of a state's picture at width*height, as BGRX, without the pointer."""
-    picture = demo_picture(state)
-    return scale_bgrx(picture, DEMO_SCREEN.width, area, width, height)
-
-
-def _draw_desktop(canvas: Canvas, night_light: bool) -> None:
-    """A sky at dusk, the taskbar with its button, and the icon."""
-    for y in range(canvas.height):
+    for y in range(canvas.height):  # a sky at dusk
         red = 28 + y // 8
         green = 44 + y // 6
         blue = 110 + y // 7
-        if night_light:
-            red += 24 + y // 10
-            blue -= 24 + y // 10
         sky = red << 16 | green << 8 | blue
         canvas.run(0, y, canvas.width, sky)
     taskbar = Rect(0, 672, 1280, 48)
     canvas.fill(taskbar, DEMO_PANE, 0, 0.9)
     canvas.text(1136, 688, "demo desktop", DEMO_GREY)
     square = Rect(18, 685, 23, 23)
-    canvas.fill(square, demo_colour("Start button"), 6)
+    canvas.fill(square, DEMO_SIGNS["Start button"], 6)
     _draw_icon(canvas, 52, 40, DEMO_SIGNS["Notes icon"])
     canvas.text(47, 102, "Notes", DEMO_LIGHT)
+    if state.opened:
+        _draw_window(canvas, state)
+    if state.menu:
+        canvas.fill(DEMO_PLACES["menu"].rect, DEMO_PANE, 10)
+        _draw_icon(canvas, 44, 580, DEMO_SIGNS["Notes in the menu"])
+        canvas.text(108, 597, "Notes", DEMO_GREY)
+    return bytes(canvas.pixels)
 
 
-def _draw_menu(canvas: Canvas, place: Rect) -> None:
-    """The Start menu with its only entry."""
-    canvas.fill(place, DEMO_PANE, 10)
-    _draw_icon(canvas, 44, 580, DEMO_SIGNS["Notes in the menu"])
-    canvas.text(108, 597, "Notes", DEMO_GREY)
+@lru_cache(maxsize=16)  # while the screen settles, the same look is taken again and again
+def demo_look(state: DemoState, area: Rect, width: int, height: int) -> bytes:
+    """A part of a state's picture at width*height, as BGRX, without the pointer."""
+    return scale_bgrx(
+        demo_picture(state),
+        DEMO_SCREEN.width,
+        area,
+        width,
+        height,
+    )
 
 
-def _draw_icon(canvas: Canvas, left: int, top: int, sign: DemoSign) -> None:
+def _draw_icon(canvas: Canvas, left: int, top: int, colour: int) -> None:
     """A sheet with three lines of writing."""
     sheet = Rect(left, top, 44, 50)
-    canvas.fill(sheet, sign.colour, 7)
+    canvas.fill(sheet, colour, 7)
     for down, length in ((14, 26), (23, 26), (32, 17)):
         line = Rect(left + 9, top + down, length, 4)
         canvas.fill(line, DEMO_BROWN)
 
 
 def _draw_window(canvas: Canvas, state: DemoState) -> None:
-    """The note program: title, paper, text, status line and button."""
-    places = state.places()
-    paper = places["text area"]
-    button = places["Save button"]
-    canvas.fill(places["window"], DEMO_PANE, 10)
-    canvas.text(paper.left, paper.top - 42, state.title, DEMO_GREY)
-    _draw_paper(canvas, paper, state.focus)
-    _draw_writing(canvas, paper, state)
-    _draw_status(canvas, Point(paper.left, paper.top + 393), state)
-    canvas.fill(button, demo_colour("Save button"), 8)
-    canvas.text(button.left + 32, button.top + 13, "Save", DEMO_LIGHT)
-
-
-def _draw_paper(canvas: Canvas, paper: Rect, focus: bool) -> None:
-    """The empty text area, whose rim tells whether it has the focus."""
-    left, top, width, height = paper
-    rim = DEMO_LINE
-    if focus:
-        rim = demo_colour("caret")
-    canvas.fill(paper, rim, 6)
-    inside = Rect(left + 2, top + 2, width - 4, height - 4)
-    canvas.fill(inside, demo_colour("text area"), 5)
-
-
-def _draw_writing(canvas: Canvas, paper: Rect, state: DemoState) -> None:
-    """The text, and the caret behind it."""
-    left = paper.left + 16
-    bottom = paper.top + 16
-    for line in _demo_lines(state.text):
-        end = canvas.text(left, bottom, line, demo_colour("text"))
-        bottom += 26
-    if state.focus:
-        caret = Rect(end, bottom - 28, 2, 21)
-        canvas.fill(caret, demo_colour("caret"))
-
-
-def _demo_lines(text: str) -> list[str]:
-    """The text as the paper shows it: wrapped after 51 characters, its last 13 lines."""
+    """The note program: title, paper with text and caret, status line and button."""
+    canvas.fill(DEMO_PLACES["window"].rect, DEMO_PANE, 10)
+    canvas.text(350, 110, state.title, DEMO_GREY)
+    rim = DEMO_SIGNS["caret"] if state.focus else DEMO_LINE
+    canvas.fill(DEMO_PLACES["text area"].rect, rim, 6)
+    paper = Rect(352, 154, 656, 360)
+    canvas.fill(paper, DEMO_SIGNS["text area"], 5)
     lines: list[str] = []
     # A long text shows its end alone, so that drawing it takes no longer than any other.
-    for line in text[-2000:].split("\n"):
+    for line in state.text[-2000:].split("\n"):
         lines += re.findall(".{1,51}", line) or [""]
-    return lines[-13:]
-
-
-def _draw_status(canvas: Canvas, place: Point, state: DemoState) -> None:
-    """How long the text is, and whether it is saved."""
-    x, y = place
+    y = 168
+    for line in lines[-13:]:
+        end = canvas.text(366, y, line, DEMO_SIGNS["text"])
+        y += 26
+    if state.focus:
+        caret = Rect(end, y - 28, 2, 21)
+        canvas.fill(caret, DEMO_SIGNS["caret"])
     status = f"{len(state.text)} characters"
     if state.clean:
-        mark = Rect(x, y, 14, 14)
-        canvas.fill(mark, demo_colour("saved mark"), 7)
-        x += 24
-        status = f"Saved {status}"
-    canvas.text(x, y, status, DEMO_GREY)
+        mark = Rect(350, 545, 14, 14)
+        canvas.fill(mark, DEMO_SIGNS["saved mark"], 7)
+        canvas.text(374, 545, f"Saved {status}", DEMO_GREY)
+    else:
+        canvas.text(350, 545, status, DEMO_GREY)
+    canvas.fill(DEMO_PLACES["Save button"].rect, DEMO_SIGNS["Save button"], 8)
+    canvas.text(934, 545, "Save", DEMO_LIGHT)
 
 
 def _draw_pointer(canvas: Canvas, left: int, top: int) -> None:
     """An arrow head with a black rim, its tip at that pixel."""
-    white = demo_colour("pointer")
     for down in range(14):
-        y = top + down
         width = min(down, 22 - down)
-        canvas.run(left, y, width + 1, 0x000000)
-        canvas.run(left + 1, y, width - 1, white)
-
-
-def _draw_programs(canvas: Canvas) -> None:
-    """Icons on the desktop and on the taskbar, a name below those on the desktop."""
-    for name, program in DEMO_PROGRAMS.items():
-        icon = Rect(
-            left=program.icon.left + 24,
-            top=program.icon.top + 12,
-            width=44,
-            height=44,
-        )
-        _draw_program(canvas, icon, DEMO_SIGNS[f"{name} icon"], program)
-        middle = icon.left + icon.width // 2
-        canvas.text(
-            middle - _text_width(name, 2) // 2,
-            icon.top + 62,
-            name,
-            DEMO_LIGHT,
-        )
-        pin = Rect(
-            left=program.pin.left + 5,
-            top=program.pin.top + 5,
-            width=28,
-            height=28,
-        )
-        _draw_program(canvas, pin, DEMO_SIGNS[f"{name} pin"], program)
-
-
-def _draw_program(canvas: Canvas, place: Rect, sign: DemoSign, program: DemoProgram) -> None:
-    """A program's icon, in whatever size."""
-    canvas.fill(
-        place,
-        sign.colour,
-        place.width // 6,
-    )
-    for piece, radius in program.drawing:
-        left, top, width, height = (round(part * place.width / 44) for part in piece)
-        part = Rect(
-            left=place.left + left,
-            top=place.top + top,
-            width=width,
-            height=height,
-        )
-        canvas.fill(
-            part,
-            DEMO_LIGHT,
-            radius * place.width // 44,
-        )
-
-
-def _draw_settings(canvas: Canvas, state: DemoState) -> None:
-    """The dialog: a card with the check box, and the buttons."""
-    places = state.places()
-    window = places["program"]
-    canvas.fill(window, DEMO_PANE, 10)
-    canvas.text(
-        window.left + 24,
-        window.top + 20,
-        state.program_title,
-        DEMO_GREY,
-    )
-    card = Rect(
-        left=window.left + 24,
-        top=window.top + 66,
-        width=window.width - 48,
-        height=108,
-    )
-    canvas.fill(card, DEMO_LINE, 8)
-    inside = Rect(
-        left=card.left + 1,
-        top=card.top + 1,
-        width=card.width - 2,
-        height=card.height - 2,
-    )
-    canvas.fill(inside, DEMO_LIGHT, 7)
-    box = places["check box"]
-    _draw_check_box(canvas, box, state.ticked)
-    canvas.text(
-        box.left + 28,
-        box.top - 2,
-        "Night light",
-        demo_colour("text"),
-    )
-    canvas.text(
-        box.left + 28,
-        box.top + 36,
-        "Warmer colours for the evening",
-        DEMO_GREY,
-    )
-    _draw_switched(canvas, Rect(784, 256, 54, 26), state.ticked)
-    _draw_button(canvas, places["OK button"], "OK", demo_colour("OK button"), DEMO_LIGHT)
-    _draw_button(canvas, places["Cancel button"], "Cancel", DEMO_LINE, DEMO_GREY)
-
-
-def _draw_check_box(canvas: Canvas, box: Rect, ticked: bool) -> None:
-    """A small box with a rim, with a tick in it or without."""
-    canvas.fill(box, DEMO_GREY, 3)
-    inside = Rect(
-        left=box.left + 2,
-        top=box.top + 2,
-        width=box.width - 4,
-        height=box.height - 4,
-    )
-    if not ticked:
-        canvas.fill(inside, demo_colour("check box"), 1)
-        return
-    canvas.fill(box, demo_colour("ticked box"), 3)
-    for right, down in ((3, 6), (4, 7), (5, 8), (6, 7), (7, 6), (8, 5), (9, 4)):
-        canvas.fill(
-            Rect(box.left + right, box.top + down, 2, 2),
-            DEMO_LIGHT,
-        )
-
-
-def _draw_switched(canvas: Canvas, place: Rect, on: bool) -> None:
-    """A word in a pill, which tells of the check box even where something lies over the box."""
-    colour = demo_colour("ticked box") if on else DEMO_LINE
-    ink = DEMO_LIGHT if on else DEMO_GREY
-    _draw_button(canvas, place, "On" if on else "Off", colour, ink)
-
-
-def _draw_button(canvas: Canvas, place: Rect, name: str, colour: int, ink: int) -> None:
-    """A button with its name in the middle."""
-    canvas.fill(place, colour, 8)
-    left = place.left + (place.width - _text_width(name, 2)) // 2
-    canvas.text(
-        left,
-        place.top + place.height // 2 - 7,
-        name,
-        ink,
-    )
-
-
-def _draw_notice(canvas: Canvas, state: DemoState) -> None:
-    """What Settings say once they are kept; a green mark if the night light is on."""
-    place = Rect(1000, 592, 260, 60)
-    canvas.fill(place, DEMO_PANE, 10)
-    left = place.left + 22
-    if state.night_light:
-        mark = Rect(
-            left=left,
-            top=place.top + 23,
-            width=14,
-            height=14,
-        )
-        canvas.fill(mark, demo_colour("night light mark"), 7)
-        left += 24
-    switched = "on" if state.night_light else "off"
-    canvas.text(
-        left,
-        place.top + 22,
-        f"Night light is {switched}",
-        DEMO_GREY,
-    )
-
-
-def _draw_contacts(canvas: Canvas, state: DemoState) -> None:
-    """The list with its scroll bar, and below it whom to call."""
-    places = state.places()
-    window = places["program"]
-    box = places["contacts list"]
-    canvas.fill(window, DEMO_PANE, 10)
-    canvas.text(
-        box.left,
-        window.top + 20,
-        state.program_title,
-        DEMO_GREY,
-    )
-    rim = Rect(
-        left=box.left - 2,
-        top=box.top - 2,
-        width=box.width + 4,
-        height=box.height + 4,
-    )
-    canvas.fill(rim, DEMO_LINE)
-    canvas.fill(box, demo_colour("contacts list"))
-    for name in state.contacts_shown:
-        _draw_contact(canvas, places[f"{name} in the list"], name, state)
-    _draw_scroll_bar(canvas, box, state.first_contact)
-    _draw_call(canvas, places["Call button"], state)
-
-
-def _draw_contact(canvas: Canvas, row: Rect, name: str, state: DemoState) -> None:
-    """A row of the list: a round picture and a name."""
-    if name == state.picked:
-        ground = Rect(
-            left=row.left + 6,
-            top=row.top + 2,
-            width=row.width - 30,
-            height=row.height - 4,
-        )
-        canvas.fill(ground, DEMO_PICKED, 6)
-    _draw_face(
-        canvas,
-        Rect(row.left + 14, row.top + 6, 30, 30),
-        name,
-        " in the list",
-    )
-    canvas.text(
-        row.left + 62,
-        row.top + 14,
-        name,
-        demo_colour("text"),
-    )
-
-
-def _draw_face(canvas: Canvas, place: Rect, name: str, where: str) -> None:
-    """The round picture of a contact, with the first letter of the name."""
-    colour = DEMO_FACES[DEMO_CONTACTS.index(name) % len(DEMO_FACES)]
-    if name + where in DEMO_SIGNS:
-        colour = demo_colour(name + where)
-    _draw_round(canvas, place, colour)
-    left = place.left + (place.width - _text_width(name[0], 2)) // 2 + 1
-    canvas.text(
-        left,
-        place.top + place.height // 2 - 7,
-        name[0],
-        DEMO_LIGHT,
-    )
-
-
-def _draw_round(canvas: Canvas, place: Rect, colour: int) -> None:
-    """A disc that fills a square place."""
-    canvas.fill(
-        place,
-        colour,
-        place.width // 2,
-    )
-
-
-def _draw_scroll_bar(canvas: Canvas, box: Rect, first: int) -> None:
-    """Which part of the list is shown."""
-    bar = Rect(
-        left=box.left + box.width - 14,
-        top=box.top + 6,
-        width=8,
-        height=box.height - 12,
-    )
-    canvas.fill(bar, DEMO_PANE, 4)
-    most = len(DEMO_CONTACTS)
-    top = bar.top + bar.height * first // most
-    thumb = Rect(
-        left=bar.left,
-        top=top,
-        width=bar.width,
-        height=bar.height * DEMO_ROWS_SHOWN // most,
-    )
-    canvas.fill(thumb, DEMO_LINE, 4)
-
-
-def _draw_call(canvas: Canvas, button: Rect, state: DemoState) -> None:
-    """Who is picked, whether there is a call, and the button."""
-    left = 450
-    status = state.picked or "Pick somebody"
-    if state.picked:
-        _draw_face(canvas, Rect(left, button.top, 40, 40), state.picked, " picked")
-        left += 54
-    if state.called:
-        mark = Rect(
-            left=left,
-            top=button.top + 13,
-            width=14,
-            height=14,
-        )
-        _draw_round(canvas, mark, demo_colour("call mark"))
-        left += 24
-        status = f"Calling {state.called}"
-    canvas.text(
-        left,
-        button.top + 13,
-        status,
-        DEMO_GREY,
-    )
-    _draw_button(canvas, button, "Call", demo_colour("Call button"), DEMO_LIGHT)
-
-
-DEMO_WINDOWS: dict[str, Callable[[Canvas, DemoState], None]] = {
-    "Settings": _draw_settings,
-    "Contacts": _draw_contacts,
-}
-
-
-####################################################################################################
-# Demo - a small drawn desktop with real behaviour
-####################################################################################################
+        canvas.run(left, top + down, width + 1, 0x000000)
+        canvas.run(left + 1, top + down, width - 1, DEMO_SIGNS["pointer"])
 
 
 class DemoDesktop:
-    """A drawn Desktop with icons, a Start menu, and the programs that its task needs.
+    """A drawn Desktop with an icon, a Start menu, and one program to write notes.
 
     `acts` are the input events that reached it, `held` the keys and buttons that are down.
     """
 
-    def __init__(self, clock: Clock, state: DemoState | None = None) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.state = state or DemoState()
+        self.state = DemoState()
         self.held = set[str]()
         # Bounded, since a run may take any number of turns.
         self.acts = deque[str](maxlen=10_000)
         self._cursor = Point(640, 620)
-        self._pressed = ""  # the control on which the left button went down
-        self._clicked = ("", -math.inf)  # the last control that was clicked, and when
+        self._pressed = ""  # the place on which the left button went down
+        self._clicked = ("", -math.inf)  # the last place that was clicked, and when
         self._captures = 0
 
     def screen(self) -> Rect:
@@ -22383,48 +21429,34 @@ class DemoDesktop:
     def idle_s(self) -> float:
         return math.inf  # nobody else sits there
 
+    def clipboard_length(self) -> int | None:
+        return None  # there is none
+
     def cursor(self) -> Point:
         return self._cursor
 
     def foreground(self) -> Window | None:
-        return self._topmost(None)
+        return self._windows()[0]
 
     def window_at(self, point: Point) -> Window | None:
-        return self._topmost(point)
-
-    def windows(self) -> list[Window]:
-        found = []
-        for window in self._places_of_windows():
-            if window.handle in (2, 4):
-                found.append(window)
-        return found
-
-    def clipboard_length(self) -> int | None:
-        return None  # there is none
-
-    def programs(self) -> list[Program]:
-        names = ["Notes"]
-        if self.state.more_programs:
-            names += DEMO_PROGRAMS
-        programs = []
-        for name in names:
-            program = Program(name, f"{name.lower()}.demo")
-            programs.append(program)
-        return programs
-
-    def _topmost(self, point: Point | None) -> Window | None:
-        """The topmost window, or the topmost at a point."""
-        for window in self._places_of_windows():
-            if point is None or window.rect.contains(point):
+        for window in self._windows():
+            if window.rect.contains(point):
                 return window
         return None
 
-    def _places_of_windows(self) -> Iterator[Window]:
+    def windows(self) -> list[Window]:
+        return [window for window in self._windows() if window.handle == DEMO_NOTES]
+
+    def _windows(self) -> list[Window]:
         """All windows, topmost first; the desktop itself is the last one."""
-        for name, rect in self.state.places().items():
-            if name in DEMO_HANDLES:
-                title = self.state.control(name).name
-                yield Window(DEMO_HANDLES[name], title, "demo", rect)
+        windows: list[Window] = []
+        for control in self.state.known_controls().known:
+            if control.role in ("menu", "window", "list"):
+                windows.append(Window(control.window, control.name, "demo", control.rect))
+        return windows
+
+    def programs(self) -> list[Program]:
+        return [Program("Notes", "notes.demo")]
 
     def control_at(self, point: Point) -> Control | None:
         return self.state.known_controls().control_at(point)
@@ -22467,74 +21499,52 @@ class DemoDesktop:
 
     def move(self, point: Point) -> None:
         self.acts.append(f"move {point.x} {point.y}")
-        right = DEMO_SCREEN.width - 1
-        bottom = DEMO_SCREEN.height - 1
-        x = min(max(point.x, 0), right)
-        y = min(max(point.y, 0), bottom)
-        self._cursor = Point(x, y)
+        self._cursor = point
 
     def button(self, name: str, down: bool) -> None:
-        """A control acts when the left button goes up over it again; other buttons do nothing."""
+        """A place acts when the left button goes up over it again; other buttons do nothing."""
         self._hold("button", name, down)
-        if name != "left":
-            return
-        target = self._control()
-        if down:
+        places = self.state.places().items()
+        target = next(known for known, place in places if place.rect.contains(self._cursor))
+        if name == "left" and down:
             self._pressed = target
-        elif target == self._pressed:
+        elif name == "left" and target == self._pressed:
             self._click(target)
 
-    def _control(self) -> str:
-        """The control under the pointer."""
-        places = self.state.places().items()
-        return next(name for name, rect in places if rect.contains(self._cursor))
-
     def _click(self, target: str) -> None:
-        """A click on a control; one beside the Start menu closes it, too."""
+        """A click on a place; one beside the Start menu closes it, too."""
         now = self.clock.now()
         last, then = self._clicked
         self._clicked = (target, now)
-        state = self.state
         if target not in ("Start button", "menu"):
-            state = replace(state, menu=False)
+            self.state = self.state.after("escape")
         soon = (now - then) * 1000 <= self.double_click_ms()
         if target == last and target.endswith(" icon") and soon:
-            self._clicked = ("", now)  # a third click begins anew
             target = f"{target} twice"
-        self.state = state.after(target)
+        self.state = self.state.after(target)
 
     def _hold(self, kind: str, name: str, down: bool) -> None:
         """Notes that a key or a button went down or up."""
+        self.acts.append(f"{kind} {name} {'down' if down else 'up'}")
         if down:
-            self.acts.append(f"{kind} {name} down")
             self.held.add(name)
         else:
-            self.acts.append(f"{kind} {name} up")
             self.held.discard(name)
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
-        if horizontal:
-            self.acts.append(f"wheel {units} horizontal")
-            return
-        self.acts.append(f"wheel {units}")
-        control = self._control()
-        if control == "contacts list" or control.endswith(" in the list"):
-            self.state = self.state.scrolled(units)
+        self.acts.append(f"wheel {units}{' horizontal' if horizontal else ''}")
 
     def key(self, name: str, down: bool) -> None:
-        """A key acts when it goes down, with the modifiers that are held; it writes without."""
+        """A key acts when it goes down, with what else is held; it writes without."""
         self._hold("key", name, down)
         if not down:
             return
-        modifiers = [key for key in DEMO_MODIFIERS if key in self.held and key != name]
-        chord = "+".join([*modifiers, name])
-        self.state = self.state.after(chord)
-        if modifiers:
-            return
-        written = name if len(name) == 1 else DEMO_WRITES.get(name, "")
+        others = sorted(self.held - {name, "shift"})
+        chord = "+".join([*others, name])
+        written = DEMO_WRITES.get(chord, chord if len(chord) == 1 else "")
         if "shift" in self.held:
             written = written.upper()
-        self.state = self.state.typed(written)
+        self.state = self.state.after(chord).typed(written)
 
     def text(self, text: str) -> None:
         self.acts.append(f"text {text}")
@@ -22542,179 +21552,10 @@ class DemoDesktop:
 
     def start_program(self, program: Program) -> None:
         self.acts.append(f"start {program.name}")
-        self.state = self.state.after(f"{program.name} icon twice")
+        self.state = self.state.after("Notes icon twice")
 
     def bring_to_front(self, window: Window) -> None:
         self.acts.append(f"front {window.title}")
-        if window.title == self.state.title:
-            self.state = replace(self.state, program="")
-
-
-####################################################################################################
-# Demo grammars - how the model of the demo says its steps in each grammar
-####################################################################################################
-
-# The canonical act of a step of the demo's model, with the arguments that it always has.
-DEMO_ACTS: Mapping[str, tuple[str, JsonDict]] = {
-    "click": ("click", {}),
-    "double click": ("double_click", {}),
-    "scroll": ("scroll", {"ticks": -5}),
-    "type": ("type_text", {}),
-    "finish": ("finished", {}),
-    "give up": ("failed", {}),
-}
-
-
-def written_act(
-    grammar: Grammar, act: str, arguments: JsonDict, sides: Sides
-) -> tuple[str, JsonDict]:
-    """An act's name and arguments as a grammar spells them; a KeyError if it has no such act."""
-    for action, entry in grammar.words.items():
-        for value, word in _meanings(entry):
-            if word.act != act or not _says(word, arguments):
-                continue
-            given = _spelled_parts(word, arguments, sides)
-            if isinstance(entry, Choice):
-                given[entry.given] = value
-            return action, given
-    raise KeyError(act)
-
-
-def _spelled_parts(word: Word, arguments: JsonDict, sides: Sides) -> JsonDict:
-    """The arguments of a word as a grammar has them."""
-    given: JsonDict = {}
-    for part in word.parts:
-        meant = arguments.get(part.name)
-        if meant is not None:
-            given[part.given] = _spelled(part, meant, sides)
-    return given
-
-
-def _meanings(entry: Word | Choice) -> list[tuple[str, Word]]:
-    """The words of an entry, each with the value that chooses it."""
-    if isinstance(entry, Choice):
-        return list(entry.words.items())
-    return [("", entry)]
-
-
-def _says(word: Word, arguments: JsonDict) -> bool:
-    """Whether what a word says by itself is what is meant."""
-    both = {**word.fixed, **arguments}
-    return both == {**arguments, **word.fixed}
-
-
-def _spelled(part: Part, value: object, sides: Sides) -> object:
-    """A canonical argument as a grammar has it: places in its own space, as pairs."""
-    if part.kind not in ("place", "box"):
-        return value
-    place = []
-    for number, side in zip(json_list(value), sides, strict=True):
-        place.append(round(number * side / GRID))
-    return tuple(place)
-
-
-def can_say(grammar: Grammar, step: str) -> bool:
-    """Whether a grammar has the act of a step; Fara's has no double click."""
-    if step not in DEMO_ACTS:
-        return False
-    act, _ = DEMO_ACTS[step]
-    entries = grammar.words.values()
-    return any(word.act == act for entry in entries for _, word in _meanings(entry))
-
-
-class Form(NamedTuple):
-    """How a reply is written down."""
-
-    whole: str  # of {why}, {action} and {arguments}
-    argument: str  # of {name} and {value}
-    place: str  # of {name}, {x} and {y}
-    between: str  # two arguments
-    spell: Callable[[object], str]
-    takes_action: bool = False  # whether the action is an argument of a function
-
-
-_JSON_FORM = Form(
-    whole="Action: {why}\n<tool_call>\n"
-    '{{"name": "computer_use", "arguments": {{{arguments}}}}}\n</tool_call>',
-    argument='"{name}": {value}',
-    place='"{name}": [{x}, {y}]',
-    between=", ",
-    spell=json.dumps,
-    takes_action=True,
-)
-_VERB_FORM = Form(
-    whole="Thought: {why}\nAction: {action}({arguments})",
-    argument="{name}={value}",
-    place="{name}='({x},{y})'",
-    between=", ",
-    spell=repr,
-)
-# JSON_FORM for those that are not here.
-FORMS: Mapping[str, Form] = {
-    "qwen3.5-xml": Form(
-        whole="{why}\n<tool_call>\n<function=computer_use>\n{arguments}\n</function>\n</tool_call>",
-        argument="<parameter={name}>\n{value}\n</parameter>",
-        place="<parameter={name}>\n[{x}, {y}]\n</parameter>",
-        between="\n",
-        spell=str,
-        takes_action=True,
-    ),
-    "gui-owl-1.0": _JSON_FORM._replace(
-        whole="<thinking>\n{why}\n</thinking>\n<tool_call>\n"
-        '{{"name": "computer_use", "arguments": {{{arguments}}}}}\n</tool_call>\n'
-        "<conclusion>\n{why}\n</conclusion>",
-    ),
-    "ui-tars-1.0": _VERB_FORM,
-    "ui-tars-1.5": _VERB_FORM,
-    "ui-tars-point": _VERB_FORM._replace(place="{name}='<point>{x} {y}</point>'"),
-    "ui-tars-2": Form(
-        whole="{why}\n<seed:tool_call>\n<function={action}>\n{arguments}\n</function>\n"
-        "</seed:tool_call>",
-        argument="<parameter={name}>{value}</parameter>",
-        place="<parameter={name}><point>{x} {y}</point></parameter>",
-        between="\n",
-        spell=str,
-    ),
-    "opencua": Form(
-        whole="## Action:\n{why}\n\n## Code:\n```python\n{action}({arguments})\n```",
-        argument="{name}={value}",
-        place="x={x}, y={y}",
-        between=", ",
-        spell=repr,
-    ),
-}
-
-
-def written_reply(grammar: Grammar, why: str, action: str, given: JsonDict) -> str:
-    """A whole reply with one action, in the form of the grammar."""
-    form = FORMS.get(grammar.name, _JSON_FORM)
-    arguments = given
-    if form.takes_action:
-        arguments = {"action": action, **given}
-    written = []
-    for name, value in arguments.items():
-        if isinstance(value, tuple):
-            x, y = value
-            written.append(form.place.format(name=name, x=x, y=y))
-            continue
-        spelled = form.spell(value)
-        written.append(form.argument.format(name=name, value=spelled))
-    joined = form.between.join(written)
-    return form.whole.format(why=why, action=action, arguments=joined)
-
-
-def demo_words_in(grammar: Grammar, why: str, step: str, said: JsonObject, png: bytes) -> str:
-    """A step of the demo's model in a grammar; `said` are its arguments in the story's words."""
-    act, always = DEMO_ACTS[step]
-    arguments = {**always}
-    if "x1" in said:
-        arguments["position"] = [said["x1"], said["y1"]]
-    if "text" in said:
-        arguments["text"] = said["text"]
-    _, width, height = png_to_rgb(png)
-    sides = grammar.sides((width, height))
-    action, given = written_act(grammar, act, arguments, sides)
-    return written_reply(grammar, why, action, given)
 
 
 ####################################################################################################
@@ -22722,289 +21563,163 @@ def demo_words_in(grammar: Grammar, why: str, step: str, said: JsonObject, png: 
 ####################################################################################################
 
 
-class DemoTool(NamedTuple):
-    """What does a step: a tool of the request, or an act in the story profile's JSON."""
-
-    step: str  # the name of the step
-    pattern: str  # found in the tool's name, whatever the profile calls it
-    story_name: str = ""  # of the act; empty where the story profile has none
-    story_arguments: tuple[str, ...] = ()
-    moves_first: bool = False  # if there is a tool for it, since the act may take no place
-
-
-# A new tool is a row here, and a row in DEMO_STEPS where the model shall use it.
-DEMO_TOOLS = (
-    DemoTool("archive", "^archive|^compress"),
-    DemoTool("plan", "_plan$|^spawn"),
-    DemoTool("look", "^observe|^take_screenshot"),
-    DemoTool("double click", "^double_click", "double_click", ("x1", "y1", "label")),
-    DemoTool("click", "^click", "click", ("x1", "y1", "label"), moves_first=True),
-    DemoTool("move", "^move_mouse"),
-    DemoTool(
-        "scroll", "^scroll$|^scroll.*(down|position)$", "scroll", ("x1", "y1"), moves_first=True
-    ),
-    DemoTool("type", "^type", "type", ("text",)),
-    DemoTool("finish", "^report_.*complet|^done", "done"),
-    DemoTool("give up", "^report_(goal|progress)"),
-)
-
-
 class DemoStep(NamedTuple):
     """What the model does when it sees all of `sees` and nothing of `lacks`."""
 
-    name: str
+    tool: str  # found in the names of the tools, whatever the profile calls them
     why: str
     target: str = ""  # the sign on which to act
-    sees: tuple[str, ...] = ()  # signs, "no picture", or what DEMO_LINES finds in a request
-    lacks: tuple[str, ...] = ()  # signs
-    task: str = ""  # the name of the only task that it belongs to; empty: to all
+    sees: Collection[str] = ()  # signs, or what stands in the request
+    lacks: Collection[str] = ()
 
 
-# What a request says -> the pattern of its line.
-DEMO_LINES = {"ARCHIVE_NOW": "^ARCHIVE_NOW$", "a dry run's result": "Dry run: would "}
-# The first that fits is taken, if the request has a tool for it; to finish, words will do.
+DEMO_CLICK = "^click|^left_click"
+DEMO_DONE = "complet|^done|^terminate"
+DEMO_DRY = "Dry run: would "
+DEMO_ARCHIVE = "\nARCHIVE_NOW\n"
+# The first that fits and for which there is a tool is taken; to finish, words will do.
 DEMO_STEPS = (
-    DemoStep("archive", "The older actions are done", sees=("no picture", "ARCHIVE_NOW")),
-    DemoStep("plan", "The task needs these steps in this order", sees=("no picture",)),
-    DemoStep("look", "The screen has not been seen yet", sees=("no picture",)),
+    DemoStep("^archive|^compress", "The older actions are done", sees=[DEMO_ARCHIVE]),
     DemoStep(
-        "finish",
+        "_plan$|^spawn",
+        'Open Notes, click into its text area, type "{}" and press Save.'
+        " Done when it shows its green mark",
+        sees=["no picture"],
+    ),
+    DemoStep("^observe|^take_screen", "The screen has not been seen yet", sees=["no picture"]),
+    DemoStep(
+        DEMO_DONE,
         "The first step would be carried out; in a dry run the screen stays as it is, so that none"
         " of the later steps comes into view",
-        sees=("a dry run's result",),
+        sees=[DEMO_DRY],
     ),
     DemoStep(
-        "finish",
+        DEMO_DONE,
         "Notes shows its green mark, so the text is saved",
         "saved mark",
-        sees=("saved mark",),
-        task="note",
+        ["saved mark"],
     ),
     DemoStep(
-        "click",
+        DEMO_CLICK,
         "Notes is open and its text area has no caret",
         "text area",
-        sees=("text area",),
-        lacks=("caret", "text"),
-        task="note",
+        ["text area"],
+        ["caret", "text"],
     ),
     DemoStep(
-        "type",
-        "The caret stands in the empty text area",
-        "text area",
-        sees=("text area",),
-        lacks=("text",),
-        task="note",
+        "^type", "The caret stands in the empty text area", "text area", ["text area"], ["text"]
     ),
     DemoStep(
-        "click",
-        "The text stands in Notes and is not saved",
-        "Save button",
-        sees=("Save button",),
-        task="note",
+        DEMO_CLICK, "The text stands in Notes and is not saved", "Save button", ["Save button"]
     ),
     DemoStep(
-        "click",
+        DEMO_CLICK,
         "The Start menu is open and lists Notes",
         "Notes in the menu",
-        sees=("Notes in the menu",),
-        task="note",
+        ["Notes in the menu"],
     ),
     DemoStep(
-        "double click",
+        "^double_click",
         "The desktop shows the Notes icon and no window",
         "Notes icon",
-        sees=("Notes icon",),
-        task="note",
+        ["Notes icon"],
     ),
     DemoStep(
-        "click",
+        DEMO_CLICK,
         "The desktop shows the Start button and no window",
         "Start button",
-        sees=("Start button",),
-        task="note",
-    ),
-    DemoStep(
-        "finish",
-        "A notice with a green mark says that the night light is on",
-        "night light mark",
-        sees=("night light mark",),
-        task="settings",
-    ),
-    DemoStep(
-        "click",
-        "Night light is switched on and waits for OK",
-        "OK button",
-        sees=("ticked box", "OK button"),
-        task="settings",
-    ),
-    DemoStep(
-        "click",
-        "Settings are open and the check box of Night light is empty",
-        "check box",
-        sees=("check box",),
-        task="settings",
-    ),
-    DemoStep(
-        "double click",
-        "The desktop shows the Settings icon and no window",
-        "Settings icon",
-        sees=("Settings icon",),
-        task="settings",
-    ),
-    DemoStep(
-        "click",
-        "The taskbar shows the Settings and there is no window",
-        "Settings pin",
-        sees=("Settings pin",),
-        task="settings",
-    ),
-    DemoStep(
-        "finish",
-        "Contacts shows a green mark beside Zoe, so Zoe is called",
-        "call mark",
-        sees=("call mark", "Zoe picked"),
-        task="contacts",
-    ),
-    DemoStep(
-        "click",
-        "Zoe is picked and not called yet",
-        "Call button",
-        sees=("Zoe picked", "Call button"),
-        task="contacts",
-    ),
-    DemoStep(
-        "click",
-        "The list shows Zoe, who is not picked yet",
-        "Zoe in the list",
-        sees=("Zoe in the list",),
-        task="contacts",
-    ),
-    DemoStep(
-        "scroll",
-        "The list does not show Zoe, who must be further down",
-        "contacts list",
-        sees=("contacts list",),
-        task="contacts",
-    ),
-    DemoStep(
-        "double click",
-        "The desktop shows the Contacts icon and no window",
-        "Contacts icon",
-        sees=("Contacts icon",),
-        lacks=("contacts list",),
-        task="contacts",
-    ),
-    DemoStep(
-        "click",
-        "The taskbar shows the Contacts and there is no window",
-        "Contacts pin",
-        sees=("Contacts pin",),
-        lacks=("contacts list",),
-        task="contacts",
+        ["Start button"],
     ),
 )
+DEMO_EVIDENCE = (
+    ". The text area holds the note, the status line counts its characters"
+    " and the title bar says Saved."
+)
+DEMO_STUCK = DemoStep("^report_(goal|progress)", "None of the known controls can be seen")
+# The acts of those who are sent no tools, by a word of their prompt: the names of the arguments.
+DEMO_STORY = '"observation"'
+DEMO_NATIVE = '"computer_use"'
+DEMO_ACTS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    DEMO_STORY: {
+        "double_click": ["x1", "y1", "label"],
+        "click": ["x1", "y1", "label"],
+        "type": ["text"],
+        "done": [],
+    },
+    DEMO_NATIVE: {
+        "double_click": ["coordinate"],
+        "left_click": ["coordinate"],
+        "type": ["text"],
+        "terminate": ["status"],
+    },
+}
+DEMO_UNASKED = ("element_name", "label", "evidence")  # arguments that are given all the same
 
 
-DEMO_STUCK = DemoStep("give up", "None of the known controls can be seen")
-
-
-class DemoOffer(NamedTuple):
-    """A tool that a request offers, with the names of its properties in their order."""
-
-    name: str
-    properties: Sequence[str]
-    required: Sequence[str] = ()
-
-
-def demo_reply(request: Mapping[str, Any], grammar: Grammar | None = None) -> dict[str, object]:
-    """The assistant's message, decided from this one request alone.
-
-    `grammar` is the one that the model speaks where it is asked to act without tools.
-    """
+def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
+    """The assistant's message, decided from this one request alone."""
     offers = _demo_offers(request)
-    # The story profile sends no tools: its acts are described in the prompt, as JSON.
-    story = not offers and '"observation"' in str(request["messages"][0])
-    prompt = request["messages"][0]["content"]
-    native = not offers and prompt not in (VERIFIER_PROMPT, EXAMINER_PROMPT)
-    if story or (native and grammar):
-        offers = _demo_story_offers(grammar if native else None)
-    ways = _demo_ways(offers)
-    lines, png = _demo_reading(request["messages"], "look" in ways)
+    text, png = _demo_reading(request["messages"], offers)
     sights = demo_sights(png) if png else {"no picture": Coordinate(0, 0)}
-    task = demo_task_in("\n".join(lines))
     if not offers:
-        verdict = _demo_verdict(task, sights) if png else f"1. {task.yes.removeprefix('YES: ')}"
-        return {"role": "assistant", "content": verdict}
-    step = _demo_step(task, ways, sights, lines)
-    if step.name not in ways:
-        return {"role": "assistant", "content": f"{step.why}."}
-    offer = ways[step.name]
-    arguments = _demo_arguments(offer, step, sights, lines)
-    if native and grammar:
-        content = demo_words_in(grammar, step.why, step.name, arguments, png)
-        return {"role": "assistant", "content": content}
-    if story:
-        act = {"name": offer.name, **arguments}
-        content = json.dumps({"observation": step.why, "actions": [act]})
-        return {"role": "assistant", "content": content}
-    words = _demo_words(step)
-    said = json.dumps(arguments)
-    if "tools" not in request:
-        words += "\n" + call_in_text(offer.name, said)
-        return {"role": "assistant", "content": words}
-    call = {
-        "id": f"call_{len(request['messages'])}",
-        "type": "function",
-        "function": {"name": offer.name, "arguments": said},
-    }
-    return {"role": "assistant", "content": words, "tool_calls": [call]}
-
-
-def _demo_offers(request: Mapping[str, Any]) -> list[DemoOffer]:
-    """The tools of a request."""
-    offers = []
-    for function in _demo_functions(request):
-        schema = function.get("parameters") or {}
-        properties = list(schema.get("properties", {}))
-        offers.append(DemoOffer(function["name"], properties, schema.get("required", ())))
-    return offers
-
-
-def _demo_functions(request: Mapping[str, Any]) -> list[JsonDict]:
-    """The tools as a request describes them: in its list, or one a line in its prompt."""
+        return {"role": "assistant", "content": _demo_verdict(sights)}
+    step, tool = _demo_step(offers, sights, text)
+    quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
+    note = quoted[1] if quoted else "Hello"
+    why = step.why.format(note)
+    if not tool:
+        return {"role": "assistant", "content": f"{why}."}
+    known = _demo_values(step, sights, text) | {"text": note}
+    arguments = {name: known.get(name, why) for name in offers[tool]}
+    words = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {step.target}"
     if "tools" in request:
-        return [tool["function"] for tool in request["tools"]]
-    found = []
-    for line in str(request["messages"][0].get("content")).splitlines():
+        function = {"name": tool, "arguments": json.dumps(arguments)}
+        number = len(request["messages"])
+        call = {"id": f"call_{number}", "type": "function", "function": function}
+        return {"role": "assistant", "content": words, "tool_calls": [call]}
+    if offers is DEMO_ACTS[DEMO_STORY]:
+        words = json.dumps({"observation": why, "actions": [{"name": tool, **arguments}]})
+    elif offers is DEMO_ACTS[DEMO_NATIVE]:
+        said = json.dumps({"action": tool, **arguments})
+        words = f"Action: {why}.\n{call_in_text('computer_use', said)}"
+    else:
+        words += "\n" + call_in_text(tool, json.dumps(arguments))
+    return {"role": "assistant", "content": words}
+
+
+def _demo_verdict(sights: Mapping[str, Coordinate]) -> str:
+    """Whether the picture proves the note saved; without one, what would prove it."""
+    if "no picture" in sights:
+        return "1. the green mark says Saved."
+    if "saved mark" in sights:
+        return "YES: the green mark says Saved."
+    return "NO: there is no mark of saving."
+
+
+def _demo_offers(request: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    """The tools of a request with their arguments, in its list or one a line in its prompt."""
+    prompt = str(request["messages"][0]["content"])
+    for word, acts in DEMO_ACTS.items():
+        if word in prompt:
+            return acts
+    functions = [tool["function"] for tool in request.get("tools", ())]
+    for line in prompt.splitlines():
         if line.startswith('{"name"') and '"parameters"' in line:
-            found.append(json.loads(line))
-    return found
-
-
-def _demo_story_offers(grammar: Grammar | None) -> list[DemoOffer]:
-    """The acts of the story profile, those alone that a grammar has if there is one."""
-    offers = []
-    for tool in DEMO_TOOLS:
-        lacking = grammar is not None and not can_say(grammar, tool.step)
-        if tool.story_name and not lacking:
-            offers.append(DemoOffer(tool.story_name, tool.story_arguments))
+            functions.append(json.loads(line))
+    offers: dict[str, Sequence[str]] = {}
+    for function in functions:
+        schema = function.get("parameters", {})
+        told = {*schema.get("required", ()), *DEMO_UNASKED}
+        offers[function["name"]] = [name for name in schema.get("properties", ()) if name in told]
     return offers
 
 
-def _demo_ways(offers: Sequence[DemoOffer]) -> dict[str, DemoOffer]:
-    """Step -> the tool that does it; a tool that no row knows is not used."""
-    ways = {}
-    for tool in DEMO_TOOLS:
-        for offer in offers:
-            if re.search(tool.pattern, offer.name):
-                ways[tool.step] = offer
-    return ways
-
-
-def _demo_reading(messages: Sequence[Mapping[str, Any]], looks: bool) -> tuple[list[str], bytes]:
-    """The user's lines and the latest screenshot; one who can look must look again after an act."""
-    lines: list[str] = []
+def _demo_reading(
+    messages: Sequence[Mapping[str, Any]], offers: Mapping[str, Sequence[str]]
+) -> tuple[str, bytes]:
+    """The user's words and the latest screenshot; one who can look must look again after an act."""
+    looks = any(re.match("observe|take_screen", name) for name in offers)
+    words: list[str] = []
     png = b""
     for message in messages:
         content = message.get("content") or ""
@@ -23014,10 +21729,10 @@ def _demo_reading(messages: Sequence[Mapping[str, Any]], looks: bool) -> tuple[l
             if "image_url" in part:
                 png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
             elif message["role"] in ("user", "tool"):
-                lines += part["text"].splitlines()
-        if looks and (message.get("tool_calls") or "<tool_call>" in str(message.get("content"))):
+                words.append(part["text"])
+        if looks and ("tool_calls" in message or "<tool_call>" in str(content)):
             png = b""
-    return lines, png
+    return "\n".join(words), png
 
 
 @lru_cache(maxsize=64)  # two roles, a corrected role and the next run look at the same picture
@@ -23025,183 +21740,124 @@ def demo_sights(png: bytes) -> Mapping[str, Coordinate]:
     """What a screenshot shows: sign -> the middle between its first and its last pixel."""
     rgb, width, height = png_to_rgb(png)
     sights = {}
-    for sign in DEMO_SIGNS.values():
-        wanted = sign.colour.to_bytes(3, "big")
-        if not sign.small:
+    for name, colour in DEMO_SIGNS.items():
+        wanted = colour.to_bytes(3, "big")
+        if name != "pointer":
             wanted *= 2  # a lone pixel may be a smoothed edge
         first = rgb.find(wanted) // 3
         if first < 0:
             continue
-        last = first  # a pointer's tip is all that counts
-        if not sign.small:
-            last = rgb.rfind(wanted) // 3
+        # A pointer's tip is all that counts.
+        last = first if name == "pointer" else rgb.rfind(wanted) // 3
         x = (first % width + last % width) // 2
         y = (first // width + last // width) // 2
-        sights[sign.name] = Coordinate(x * GRID // (width - 1), y * GRID // (height - 1))
+        sights[name] = Coordinate(x * GRID // (width - 1), y * GRID // (height - 1))
     return sights
 
 
-def _demo_verdict(task: DemoTask, sights: Mapping[str, Coordinate]) -> str:
-    """The answer to the question whether the task is done."""
-    return task.yes if sights.keys() >= set(task.proof) else task.no
-
-
 def _demo_step(
-    task: DemoTask,
-    ways: Mapping[str, DemoOffer],
-    sights: Mapping[str, Coordinate],
-    lines: Sequence[str],
-) -> DemoStep:
-    """The first step that fits what is seen and can be done."""
-    seen = set(sights)
-    for name, pattern in DEMO_LINES.items():
-        if any(re.search(pattern, line) for line in lines):
-            seen.add(name)
-    for step in DEMO_STEPS:
-        if step.task not in ("", task.name):
-            continue
-        possible = step.name in ways or step.name == "finish"
+    offers: Mapping[str, Sequence[str]], sights: Mapping[str, Coordinate], text: str
+) -> tuple[DemoStep, str]:
+    """The first step that fits what is seen and can be done, and the tool that does it."""
+    seen = {*sights, *(words for words in (DEMO_ARCHIVE, DEMO_DRY) if words in text)}
+    for step in (*DEMO_STEPS, DEMO_STUCK):
+        tool = next((name for name in offers if re.search(step.tool, name)), "")
+        possible = tool or step.tool == DEMO_DONE
         if possible and seen.issuperset(step.sees) and seen.isdisjoint(step.lacks):
-            if "move" in ways and _demo_must_move(step, sights):
-                return step._replace(name="move")
-            return step
-    return DEMO_STUCK
+            if step.tool == DEMO_CLICK and "move_mouse" in offers and _demo_misses(step, sights):
+                return step, "move_mouse"
+            return step, tool
+    return DEMO_STUCK, ""
 
 
-def _demo_must_move(step: DemoStep, sights: Mapping[str, Coordinate]) -> bool:
-    """Whether an act that may take no place of its own would miss, where the pointer is now."""
-    if not any(tool.moves_first for tool in DEMO_TOOLS if tool.step == step.name):
-        return False
-    pointer = sights.get("pointer")
-    place = sights.get(step.target, Coordinate(0, 0))
-    if pointer is None:
-        return True
+def _demo_misses(step: DemoStep, sights: Mapping[str, Coordinate]) -> bool:
+    """Whether a click that takes no place would miss, where the pointer is now."""
+    pointer = sights.get("pointer", Coordinate(0, 0))
+    place = sights[step.target]
     return max(abs(place.x - pointer.x), abs(place.y - pointer.y)) > 8
 
 
-def _demo_words(step: DemoStep) -> str:
-    """What the model says beside its call, or in its place."""
-    return f"SCREEN_SHOWS: {step.why}.\nNEXT_STEP: {step.name} {step.target}"
-
-
-def _demo_arguments(
-    offer: DemoOffer, step: DemoStep, sights: Mapping[str, Coordinate], lines: Sequence[str]
-) -> dict[str, object]:
-    """Arguments by the names of the properties; an unknown one that is required gets the reason."""
+def _demo_values(step: DemoStep, sights: Mapping[str, Coordinate], text: str) -> dict[str, object]:
+    """What the model has to say by the names of arguments; any other one gets the reason."""
     place = sights.get(step.target, Coordinate(0, 0))
-    known = _demo_values(step, place, "\n".join(lines))
-    arguments = {}
-    for name in offer.properties:
-        if name == "position" and name not in offer.required:
-            continue  # it has clicked there already
-        if name in known or name in offer.required:
-            arguments[name] = known.get(name, step.why)
-    return arguments
-
-
-def _demo_values(step: DemoStep, place: Coordinate, text: str) -> dict[str, object]:
-    """What the model has to say for each property that any profile's tools may have."""
-    quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
-    note = quoted[1] if quoted else "Hello"
-    task = demo_task_in(text)
-    order = task.order.format(note=note)
-    evidence = step.why
-    if step.target:
-        evidence += task.evidence
+    pair = [place.x, place.y]
     turns = {int(turn) for turn in re.findall(r"\bTurn[_ ](\d+)", text)}
     return {
-        "text": note,
         "element_name": step.target,
         "label": step.target,
         "x": place.x,
         "y": place.y,
         "x1": place.x,
         "y1": place.y,
-        "position": (place.x, place.y),
-        "box": (place.x, place.y),
-        "instructions": order,
-        "operator_instructions": order,
-        "summary": order,
-        "compression_summary": order,
+        "position": pair,
+        "box": pair,
+        "coordinate": pair,
         "archived_turns": sorted(turns),
-        "evidence": evidence,
+        "evidence": step.why + (DEMO_EVIDENCE if step.target else ""),
         "completion_status": "BLOCKED",
-        "status": "BLOCKED",
+        "status": "success" if step.tool == DEMO_DONE else "BLOCKED",
     }
 
 
-class DemoModel:
+class DemoRequest(BaseHTTPRequestHandler):
+    """A request to the model server of the demo."""
+
+    server: DemoModel
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        status, answer = self.server.respond(self.path, body)
+        with suppress(ConnectionError):  # the run may have ended meanwhile
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+    do_GET = do_POST
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing on the terminal."""
+
+
+# By its architecture it is asked in a grammar of its own, where a profile asks for one.
+DEMO_MODEL = {
+    "id": "demo-model",
+    "type": "vlm",
+    "arch": "qwen3vl",
+    "state": "loaded",
+    "loaded_context_length": 16384,
+}
+DEMO_PICTURE_TOKENS = 900  # of the demo's whole screen; a token is 32x32 pixels, or four characters
+
+
+class DemoModel(ThreadingTCPServer):  # not HTTPServer, which asks the name server for its own name
     """The model server of --demo on 127.0.0.1, started at once."""
 
-    def __init__(self, grammar: Grammar | None = None) -> None:
-        self.grammar = grammar  # that it speaks when it is asked without tools
-        # Not HTTPServer, which asks the name server for its own name.
-        self._server = ThreadingTCPServer(("127.0.0.1", 0), _demo_handler(self))
-        self._server.daemon_threads = True
-        port = self._server.server_address[1]
-        self.endpoint = f"http://127.0.0.1:{port}/v1/chat/completions"
-        serve = partial(self._server.serve_forever, poll_interval=0.05)
-        threading.Thread(target=serve, daemon=True).start()
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), DemoRequest)
+        self.endpoint = f"http://127.0.0.1:{self.server_address[1]}/v1/chat/completions"
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
         """Ends the server; returns when it takes no more requests."""
-        self._server.shutdown()
-        self._server.server_close()
+        self.shutdown()
+        self.server_close()
 
     def respond(self, path: str, body: bytes) -> tuple[int, dict[str, object]]:
         """(HTTP status, JSON) for a request."""
-        if path in ("/v1/models", "/api/v0/models"):
-            info = {
-                "id": "demo-model",
-                "type": "vlm",
-                "state": "loaded",
-                "loaded_context_length": 16384,
-            }
-            return 200, {"data": [info]}
-        if path != "/v1/chat/completions":
-            return 404, {"error": {"message": f"Unexpected endpoint: {path}"}}
-        message = demo_reply(json.loads(body), self.grammar)
+        if not body:
+            return 200, {"data": [DEMO_MODEL]}
+        message = demo_reply(json.loads(body))
+        words, pictures = re.subn(rb';base64,[^"]+', b"", body)
         usage = {
-            "prompt_tokens": _demo_prompt_tokens(body),
+            "prompt_tokens": len(words) // 4 + pictures * DEMO_PICTURE_TOKENS,
             "completion_tokens": len(json.dumps(message)) // 4,
         }
-        choice = {
-            "message": message,
-            "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
-        }
+        reason = "tool_calls" if "tool_calls" in message else "stop"
+        choice = {"message": message, "finish_reason": reason}
         return 200, {"model": "demo-model", "choices": [choice], "usage": usage}
-
-
-def _demo_prompt_tokens(body: bytes) -> int:
-    """What a request costs: a token is four characters, or 32x32 pixels of a picture."""
-    tokens = len(re.sub(rb';base64,[^"]+', b"", body)) // 4
-    for head in re.findall(rb";base64,(.{32})", body):
-        # A PNG's signature and the start of its first chunk, then width and height.
-        width, height = struct.unpack(">16x2I", base64.b64decode(head))
-        tokens += width * height // 1024
-    return tokens
-
-
-def _demo_handler(model: DemoModel) -> type[BaseHTTPRequestHandler]:
-    """What answers a connection to the server of that model."""
-
-    class Handler(BaseHTTPRequestHandler):
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            length = int(self.headers.get("Content-Length", 0))
-            status, answer = model.respond(self.path, self.rfile.read(length))
-            with suppress(ConnectionError):  # the run may have ended meanwhile
-                self.send_response(status)
-                self.end_headers()
-                self.wfile.write(json.dumps(answer).encode())
-
-        do_GET = do_POST
-
-        def log_message(self, *_: object) -> None:
-            """Says nothing on the terminal."""
-
-    return Handler
 
 
 ####################################################################################################
@@ -23439,7 +22095,7 @@ def read_task(options: argparse.Namespace) -> str:
 
     Raises ConfigError if there is none.
     """
-    if options.demo and options.resume is None:
+    if options.demo:
         return demo_task(options.task)
     if options.task:
         return str(options.task)
@@ -23455,20 +22111,9 @@ def read_task(options: argparse.Namespace) -> str:
 
 def demo_task(wanted: str | None) -> str:
     """The demo's task; raises ConfigError for one that the drawn desktop does not know."""
-    if not wanted:
-        return DEMO_TASK
-    task = demo_task_called(wanted)
-    if task:
-        return task.text
-    known = ", ".join(f"--demo {task.name} ({task.text.rstrip('.')})" for task in DEMO_TASKS)
-    raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}.")
-
-
-def demo_task_asked(options: argparse.Namespace) -> str:
-    """What the demo is asked for: a task, its name, nothing, or a recording, which has one."""
-    if options.recording:
-        return book_of(options.recording.folder).run.task
-    return options.task or ""
+    if wanted and wanted.split() != DEMO_TASK.split():
+        raise ConfigError(f"The drawn desktop of the demo knows no other task than: {DEMO_TASK}")
+    return DEMO_TASK
 
 
 def _entered_task() -> str:
@@ -23962,7 +22607,7 @@ def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
         task = " ".join([str(options.task), *rest])
         raise ConfigError(f'The task has to stand in quotes: python agent.py "{task[:200]}"')
     word = "help" if options.task in ("/?", "?") else str(options.task).strip().lower()
-    if f"--{word}" in names and not options.demo:  # whose tasks have names
+    if f"--{word}" in names:
         raise ConfigError(f"{options.task!r} is no task; did you mean --{word}?")
     if options.task is not None and not options.task.strip():
         raise ConfigError(f"The task is empty; say what to do, as in {TASK_EXAMPLE}.")
@@ -24079,13 +22724,17 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
 
 
 def fit_for_demo(config: Config, desktop: Desktop) -> Config:
-    """The config itself; raises ConfigError for one with which the demo's model can do no task."""
+    """The config itself; raises ConfigError for one with which the demo's task cannot be done."""
     if not config.vision:
         raise ConfigError("The demo's model goes by the pixels it sees; leave out --no-vision.")
+    if config.executor_grammar not in ("", TOOLS_GRAMMAR, "qwen3-vl"):
+        raise ConfigError(
+            f"The demo's model does not speak {config.executor_grammar[:40]}; leave out --grammar."
+        )
     area = resolve_area(config.area, desktop)
     if area.intersection(DEMO_AREA_LEAST) != DEMO_AREA_LEAST:
         raise ConfigError(
-            f"The demo's tasks reach beyond the area {area} of its drawn screen {DEMO_SCREEN};"
+            f"The demo's task reaches beyond the area {area} of its drawn screen {DEMO_SCREEN};"
             f" leave out --area, or give {DEMO_AREA_LEAST} or more."
         )
     return config
@@ -24292,7 +22941,7 @@ def make_engine(
 def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     """The drawn desktop for --demo, else the real one with its pixels made exact."""
     if options.demo:
-        return DemoDesktop(clock, demo_state(demo_task_asked(options)))
+        return DemoDesktop(clock)
     desktop = WindowsDesktop(load_win32(), clock)
     desktop.init_dpi()
     desktop.own_console(bool(sys.stdin and sys.stdin.isatty()))
@@ -24481,7 +23130,7 @@ def open_session(
     try_screen(desktop, config)
     recording: Recording | None = options.recording
     if options.demo and not recording:
-        config = with_demo_model(fit_for_demo(config, desktop), options.profile, undo)
+        config = with_demo_model(fit_for_demo(config, desktop), undo)
     server = server_of(options, config, stop, terminal)
     server.hide = secrets.hide
     if recording:
@@ -24547,15 +23196,9 @@ def try_screen(desktop: Desktop, config: Config) -> None:
     desktop.capture(area, *frame_size(area, config))
 
 
-def with_demo_model(config: Config, profile: str, undo: ExitStack) -> Config:
-    """The config with the built-in model's address; the model ends with `undo`.
-
-    It speaks every grammar, so that its name tells none: without --grammar it is the first.
-    """
-    if PROFILES[profile].loop == "native" and not config.executor_grammar:
-        config = replace(config, executor_grammar=next(iter(GRAMMARS)))
-    grammar = chosen_grammar(config, PROFILES[profile], ModelInfo("demo-model"))
-    model = undo.enter_context(closing(DemoModel(grammar)))
+def with_demo_model(config: Config, undo: ExitStack) -> Config:
+    """The config with the built-in model's address; the model ends with `undo`."""
+    model = undo.enter_context(closing(DemoModel()))
     return replace(config, lmstudio_endpoint=model.endpoint)
 
 

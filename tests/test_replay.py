@@ -77,7 +77,7 @@ class Replay(ReplayCase):
         code, out, _ = self.replay("--set", "text_chars_most=5")
         self.assertEqual(code, 1)
         self.assertIn("refused: Not done", out)
-        self.assertEqual(self.desktops[0].state.saved_text, "")
+        self.assertIsNone(self.desktops[0].state.saved_text)
 
     def test_a_covered_target_stops_it_before_the_act_with_a_clear_line(self) -> None:
         original = agent.DemoDesktop.glance
@@ -96,7 +96,7 @@ class Replay(ReplayCase):
             r'differs: click "Save button" \(74[5-7], 76[67]\): \d+% of the screen around it is not as'
             r" in .*turn_0005.png; at most 5% may differ\.",
         )
-        self.assertEqual(self.desktops[-1].state.saved_text, "")
+        self.assertIsNone(self.desktops[-1].state.saved_text)
 
     def test_the_pointer_does_not_matter(self) -> None:
         for place in (agent.Point(74, 64), agent.Point(1200, 20)):
