@@ -7546,7 +7546,8 @@ def looks_alike(one: Frame, other: Frame, attempt: Attempt, config: Config) -> b
     if len(one.clean) != len(other.clean) or not one.clean:
         return False
     boxes = boxes_around(attempt, config.replay_box)
-    return all(unlike_share(one, other, box) <= config.replay_tolerance for box in boxes)
+    shares = [unlike_share(one.clean, other.clean, one.rect, box) for box in boxes]
+    return all(share <= config.replay_tolerance for share in shares)
 
 
 def boxes_around(attempt: Attempt, reach: int) -> list[Rect]:
@@ -7576,17 +7577,18 @@ def in_picture(rect: Rect, frame: Frame) -> Rect:
     )
 
 
-def unlike_share(one: Frame, other: Frame, box: Rect) -> float:
-    """The share (0 to 1) of the pixels, evenly spread over a box, that differ."""
-    seen = box.intersection(Rect(0, 0, one.width, one.height))
+def unlike_share(one: bytes, other: bytes, whole: Rect, box: Rect) -> float:
+    """The share (0 to 1) of the pixels, evenly spread over a box of two pictures, that differ."""
+    seen = box.intersection(whole)
     step = max(1, math.isqrt(seen.width * seen.height // PIXELS_COMPARED))
+    depth = len(one) // (whole.width * whole.height)
     looked = 0
     unlike = 0
     for y in range(seen.top, seen.top + seen.height, step):
         for x in range(seen.left, seen.left + seen.width, step):
-            first = (y * one.width + x) * 4
+            first = (y * whole.width + x) * depth
             looked += 1
-            unlike += _is_unlike(one.clean[first : first + 3], other.clean[first : first + 3])
+            unlike += _is_unlike(one[first : first + 3], other[first : first + 3])
     return unlike / max(1, looked)
 
 
@@ -13148,146 +13150,131 @@ KEPT = "kept: "
 ALL_DESCRIBED = "planner commander chat pointer story"
 # A row a deviation, its columns as those of Deviation; what no row names is as described.
 _DEVIATIONS = """\
-planner commander | tools | only those that are described, without further arguments \
-| open_app, focus_window, wait, zoom; fields filled in, keys one after the other in one call \
-| one turn does what takes several
-planner commander | screen_capture_w | 1536 | | as image_tokens gives, an area keeps its proportions
-planner commander | screen_capture_h | 864 | | the same
+planner commander | tools | only those that are described, without further arguments | open_app, \
+focus_window, wait, zoom; fields filled in, keys one after the other in one call | one turn does \
+what takes several
+planner commander chat | screen_capture_w | 1536 | | as image_tokens gives, an area keeps its \
+proportions
+pointer | screen_capture_w | 1344 | | 1376, since pointing wants 1,024 tokens of a picture
+planner commander chat | screen_capture_h | 864 | | the same
+pointer | screen_capture_h | 756 | | 768, the same
 planner commander | ui_settle_delay | 0.3 | | looking until the screen rests is faster and surer
-planner commander | settle_floor_ms | 0 | | a fixed wait needs no looks beside it
-planner commander | settle_patience_ms | 0 | | the same
-planner commander | settle_cap_ms | 0 | | the same
+chat | ui_settle_delay | 0.1 | | the same
+pointer | ui_settle_delay | 0.06 | | the same
+planner commander chat pointer | settle_floor_ms | 0 | | looking until the screen rests is faster \
+and surer than a fixed wait
+planner commander chat pointer | settle_patience_ms | 0 | | the same
+planner commander chat pointer | settle_cap_ms | 0 | | the same
 planner commander | frame_reuse_ms | 0 | | the last look after an act is fresh enough for a turn
 planner commander | turn_delay | 1.5 | | no turn begins before the screen rests
 planner commander | char_input_delay | 0.01 | | no program was found that loses characters
-planner commander | scroll_ticks | 1 | | one notch is too little to see that it scrolled
-planner commander | auto_zoom | false | | a click that changed nothing may have missed a tiny target
+chat | char_input_delay | 0.005 | | no program was found that loses characters
+chat | text_batch_events | 4 | | the same
+planner commander chat | scroll_ticks | 1 | | one notch is too little to see that it scrolled
+planner commander | auto_zoom | false | | a click that changed nothing may have missed a tiny \
+target
 planner commander | image_place | last | | a server reuses what only grows before a picture
-planner commander | calls | tools | | a model whose calls come to nothing gets its tools in the text
-planner commander | tool_choice | auto | | fewer replies without a call, where the server sees to it
+planner commander chat pointer | calls | tools | | a model whose calls come to nothing gets its \
+tools in the text
+planner commander chat pointer | tool_choice | auto | | fewer replies without a call, where the \
+server sees to it
 planner commander | reply_corrections | 0 | | a short correction costs less than a lost turn
-planner commander | request_retries | 0 | | a server that reloads its model refuses for some seconds
-planner commander | model_failures | 0 | | one failed exchange is no reason to lose a run
-planner commander | verify_completion | false | | small models claim completion too early
-planner commander | derive_checks | false | | a check that was named first is not bent to the claim
-planner commander | second_opinion | false | | a judge is led by how it is asked
-planner commander | last_look | false | | a task may be done where a run gives up
-planner commander | calibration | false | | a steady error of a model's places can be measured
+all | request_retries | 0 | | a server that reloads its model refuses for some seconds
+planner commander chat pointer | model_failures | 0 | | one failed exchange is no reason to lose \
+a run
+all | verify_completion | false | | small models claim completion too early
+all | derive_checks | false | | a check that was named first is not bent to the claim
+all | second_opinion | false | | a judge is led by how it is asked
+all | last_look | false | | a task may be done where a run gives up
+all | calibration | false | | a steady error of a model's places can be measured
 planner commander | context | task, plan, OPERATING_MODE, CURRENT_TURN, archives, and the last 8 \
 actions with 60 characters of their results and 140 of the replies; tool, arguments, reasoning \
 and expected result of the last action | what only grows, then the picture, window, change and \
 last report | a server reuses half of the prompt; a change of the screen says more than a result
-planner commander | task, plan and instructions | stand in the system prompt | in the user message \
-| a system prompt that never changes is reused by the server
-planner commander | identity | "SOF" unit and specialist (commander) | unit and Operator \
-| the abbreviation tells a small model nothing
+chat pointer | context | grows until the server fails | its oldest steps become a line | kept: \
+nothing is lost
+planner commander | task, plan and instructions | stand in the system prompt | in the user \
+message | a system prompt that never changes is reused by the server
+planner commander | identity | "SOF" unit and specialist (commander) | unit and Operator | the \
+abbreviation tells a small model nothing
 planner | grid | four corners; LEFT, RIGHT, TOP, BOTTOM as ranges | three corners | shorter
 planner commander | review | a turn divided by review_interval, or after one that asks for it, \
-looks and leaves the next turn to the planner | so many turns after the last one, at once \
-| no turn is spent on looking alone
-planner commander | planner without instructions | is asked again in the next turn | is not \
-asked again, except after archiving | the executor goes on with what it has
-planner commander | last words | Mission completed in n turns; Max steps reached (n) \
-| the evidence; what is missing | they say more
-planner commander | coordinates | those outside of the grid are clamped onto its edge \
-| they are refused and explained | kept: an edge is not what was meant (never a guess)
-planner commander | halves of the grid | become pixels unrounded | 500.5 is read as 501 \
-| kept: a step of the grid is 2 pixels of 1920, less than a model can point
+looks and leaves the next turn to the planner | so many turns after the last one, at once | no \
+turn is spent on looking alone
+planner commander | planner without instructions | is asked again in the next turn | is not asked \
+again, except after archiving | the executor goes on with what it has
+planner commander | last words | Mission completed in n turns; Max steps reached (n) | the \
+evidence; what is missing | they say more
+all | coordinates off the grid | are clamped onto its edge | they are refused and explained | \
+kept: an edge is not what was meant (never a guess)
+planner commander pointer | halves of the grid | become pixels unrounded | 500.5 is read as 501 | \
+kept: a step of the grid is 2 pixels of 1920, less than a model can point
 planner commander | spinning | nothing ends a planner that never instructs or archives, or a turn \
 that changes nothing | it speaks twice in a row at most, the program archives by itself; the \
-executor is told, the planner reviews, recovery keys, the end as stuck \
-| kept: every turn makes progress or ends the run
-planner commander | no usable call, too little evidence | not remembered | remembered and told \
-| kept: who is not told says the same again
-planner commander | two calls of the planner in one reply | both count | the first one counts \
-| kept: one reply, one call, certainly read
-planner commander | status | DONE, COMPLETE, COMPLETED or BLOCKED leads to a review \
-| FINISHED, SUCCESS, FAILED, too | kept: they mean the same
-planner commander | reasoning | every tool requires it | it may be missing \
-| kept: a click without a reason is certain all the same
-planner commander | confirmation, stop, bounds | no prompt, no sandbox, Ctrl+C alone | every act \
-passes the gates | kept: one choke point; --confirm never leaves out the questions
-planner commander | controls | off | Windows is asked what a click reaches \
-| kept: facts beat words; nothing of it is told in the described context
-planner commander | a screen that cannot be captured | ends the run | pauses it \
-| kept: no fresh frame, no action
-planner commander | mouse | SetCursorPos | SendInput with absolute places, confirmed afterwards \
-| kept: programs see a real move, and a person's own is noticed
+executor is told, the planner reviews, recovery keys, the end as stuck | kept: every turn makes \
+progress or ends the run
+planner commander | no usable call, too little evidence | not remembered | remembered and told | \
+kept: who is not told says the same again
+planner commander | two calls of the planner in one reply | both count | the first one counts | \
+kept: one reply, one call, certainly read
+planner commander | status | DONE, COMPLETE, COMPLETED or BLOCKED leads to a review | FINISHED, \
+SUCCESS, FAILED, too | kept: they mean the same
+planner commander | reasoning | every tool requires it | it may be missing | kept: a click \
+without a reason is certain all the same
+planner commander | a screen that cannot be captured | ends the run | pauses it | kept: no fresh \
+frame, no action
+planner commander | mouse | SetCursorPos | SendInput with absolute places, confirmed afterwards | \
+kept: programs see a real move, and a person's own is noticed
 planner commander | keys | letters, digits, f1 to f12 and 22 names | more names, the same meaning \
 | kept: what is known certainly need not be refused
-planner commander | model and endpoint | qwen3-vl-2b-instruct at localhost | the loaded one at \
-127.0.0.1 | kept: --model and --endpoint name others; localhost may be tried as IPv6 first
-planner commander | JSON of requests | ASCII | UTF-8 \
-| kept: the same to any server, and half the bytes in other scripts
-planner commander | files | dumps/execution_log.txt, dumps/screenshots/turn_0001.png \
-| the same in dumps/run_0001, with journal and report | kept: no run writes over another one
+planner commander chat pointer | model and endpoint | qwen3-vl-2b-instruct at localhost | the \
+loaded one at 127.0.0.1 | kept: --model and --endpoint name others; localhost may be tried as \
+IPv6 first
+planner commander | JSON of requests | ASCII | UTF-8 | kept: the same to any server, and half the \
+bytes in other scripts
 planner commander | interruption | no resume, no graceful end | --resume; held input is released \
 | kept: nothing is lost
-chat pointer story | verify_completion | false | | small models claim completion too early
-chat pointer story | derive_checks | false | | a check that was named first is not bent to the claim
-chat pointer story | second_opinion | false | | a judge is led by how it is asked
-chat pointer story | last_look | false | | a task may be done where a run gives up
-chat pointer story | calibration | false | | a steady error of a model's places can be measured
-chat pointer story | request_retries | 0 | | a server that loads its model refuses for some seconds
-chat pointer | model_failures | 0 | | one failed exchange is no reason to lose a run
-chat pointer | turns_an_act | 1 | | ten steps are five looks and five acts; small models need more
-chat pointer | escalation | false | | ten steps end a run; more of them need what tells and ends it
+chat pointer | turns_an_act | 1 | | ten steps are five looks and five acts; small models need \
+more
+chat pointer | escalation | false | | ten steps end a run; more of them need what tells and ends \
+it
 chat pointer | prune_screenshots_at | 2 | | pruning each turn costs the server's prefix cache
-chat pointer | calls | tools | | a model whose calls come to nothing gets its tools in the text
-chat pointer | tool_choice | auto | | fewer replies without a call, where the server sees to it
-chat pointer | settle_floor_ms | 0 | | looking until the screen rests is faster and surer
-chat pointer | settle_patience_ms | 0 | | the same
-chat pointer | settle_cap_ms | 0 | | the same
-chat | ui_settle_delay | 0.1 | | the same
-pointer | ui_settle_delay | 0.06 | | the same
-chat | char_input_delay | 0.005 | | no program was found that loses characters
-chat | text_batch_events | 4 | | the same
-chat | scroll_ticks | 1 | | one notch is too little to see that it scrolled
-chat | screen_capture_w | 1536 | | as image_tokens gives, an area keeps its proportions
-chat | screen_capture_h | 864 | | the same
-pointer | screen_capture_w | 1344 | | 1376, since pointing wants 1,024 tokens of a picture
-pointer | screen_capture_h | 756 | | 768, the same
-story | image_tokens | 65536 | | a screen at full size costs 2,025 tokens a turn, and more seconds
+story | image_tokens | 65536 | | a screen at full size costs 2,025 tokens a turn, and more \
+seconds
 story | top_p | 1 | | what is not set is not sent: a server knows best
 story | observation_chars | 100000 | | a story that repeats itself would fill the context
 chat pointer | words without a call | end the run | are held against a fresh look; what names a \
 tool is no answer | small models often say what they are about to do
-chat pointer | message of a picture | a text, then the image | the image, then a text \
-| a server reuses what stands before a text that changes
-pointer | several calls in one reply | an error, none is performed | the first one is performed \
-| a model that lists its next steps gets on
-pointer | LM Studio's log | copied to lmstudio_raw.log and, shortened, lmstudio_clean.log | is not \
-read | other programs' requests stand in it
+chat pointer | message of a picture | a text, then the image | the image, then a text | a server \
+reuses what stands before a text that changes
+pointer | several calls in one reply | an error, none is performed | the first one is performed | \
+a model that lists its next steps gets on
+pointer | LM Studio's log | copied to lmstudio_raw.log and, shortened, lmstudio_clean.log | is \
+not read | other programs' requests stand in it
 story | actions | move, click, right_click, double_click, drag | type, key, scroll, scroll_up, \
 wait, done, too | a desktop without a keyboard has few tasks, and a task has an end
-story | request | prompt, then observation and picture | prompt, task, observation, picture \
-| a system prompt that never changes is reused by the server
+story | request | prompt, then observation and picture | prompt, task, observation, picture | a \
+system prompt that never changes is reused by the server
 story | who draws the marks | a page that asks /config and /state and posts /annotated; /inject \
 is there | the program alone | the run needs no page
-chat pointer story | clamping | coordinates outside of the grid go onto its edge | they are \
-refused and explained | kept: an edge is not what was meant (never a guess)
-chat pointer | ASCII only | other letters are left out of a typed text | it is typed exactly \
-| kept: a name without its umlauts is another name
-chat pointer | an empty reply | ends the run as a final answer | is told to the model \
-| kept: an empty reply is no answer
-chat pointer | context | grows until the server fails | its oldest steps become a line \
-| kept: nothing is lost
-chat pointer story | controls, confirmation, stop, bounds | none | every act passes the gates \
-| kept: one choke point, and facts beat words; --confirm never leaves out the questions
-chat pointer story | files | dumps/screen_0001.png; runs/run_0007/main.log | the same pictures in \
-dumps/run_0001, with journal, log and report | kept: no run writes over another one
-pointer | halves of the grid | become pixels unrounded | 500.5 is read as 501 \
-| kept: a step of the grid is 2 pixels of 1920, less than a model can point
-chat pointer | pixel of a place | cut off: 500 is pixel 959 of 1920 | the nearest: 960 \
-| kept: the nearest one is what was meant
-chat pointer | model and endpoint | localhost | 127.0.0.1 \
-| kept: localhost may be tried as IPv6 first
-story | task | is part of the first story | stands at the end of the system prompt \
-| kept: the person gives it when the run begins
-story | an action that cannot be read | is left out | ends the turn's actions, and is told \
-| kept: what follows was meant for the screen after it
-story | CORS | for everybody | none, and every address but / needs the key \
-| kept: another site could drive the desktop
+chat pointer | ASCII only | other letters are left out of a typed text | it is typed exactly | \
+kept: a name without its umlauts is another name
+chat pointer | an empty reply | ends the run as a final answer | is told to the model | kept: an \
+empty reply is no answer
+all | controls, confirmation, stop, bounds | no prompt, no sandbox, Ctrl+C alone | every act \
+passes the gates | kept: one choke point, and facts beat words; --confirm never leaves out the \
+questions
+all | files | dumps/execution_log.txt, dumps/screenshots/turn_0001.png; dumps/screen_0001.png; \
+runs/run_0007/main.log | the same names in dumps/run_0001, with journal, log and report | kept: \
+no run writes over another one
+chat pointer | pixel of a place | cut off: 500 is pixel 959 of 1920 | the nearest: 960 | kept: \
+the nearest one is what was meant
+story | task | is part of the first story | stands at the end of the system prompt | kept: the \
+person gives it when the run begins
+story | an action that cannot be read | is left out | ends the turn's actions, and is told | \
+kept: what follows was meant for the screen after it
+story | CORS | for everybody | none, and every address but / needs the key | kept: another site \
+could drive the desktop
 story | VLM_HTTP_TIMEOUT_SECONDS of 0 | waits for ever | is refused | kept: nothing may hang
 """
 
@@ -17506,10 +17493,8 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
 
 
 def last_reply(engine: Engine, story: Story) -> JsonDict:
-    """The model's last message, or the one that the person handed in instead of it."""
-    injected = engine.voice.inbox.take_injected()
-    reply: JsonDict = {"content": injected} if injected else story.reply
-    reply = engine.logger.hide(reply)
+    """The model's last message, as the person may see it."""
+    reply: JsonDict = engine.logger.hide(story.reply)
     words = message_text(reply.get("content"))
     engine.logger.publish(Spoken(words))
     return reply
@@ -17533,12 +17518,18 @@ def ask_for_story(
 def ask_as_described(
     engine: Engine, state: AgentState, notes: Sequence[str], image: bytes
 ) -> JsonDict:
-    """The same by a prompt that holds the task, and a message of observation and picture."""
+    """The same by a prompt that holds the task, and a message of observation and picture.
+
+    What the person handed in stands instead of the reply.
+    """
     manner = engine.voice.manner(engine.executor)
     told = f"{manner.system}\n{story_task_text(state.task, engine.config)}"
     observation = f"{state.plan or STORY_BEGINS}{''.join(notes)}"
     messages = [Message("user", "", image, observation)]
     reply = engine.voice.ask(engine.executor, messages, manner=manner._replace(system=told))
+    injected = engine.voice.inbox.take_injected()
+    if injected:
+        return {"content": injected}
     return reply.message if isinstance(reply, Reply) else {}
 
 
@@ -17863,7 +17854,8 @@ def recording_of(folder: Path) -> Recording:
         elif isinstance(record, IntentRecord):
             intent = record
         elif isinstance(record, ResultRecord) and record.changed is not None:
-            act = words.parse(ToolCall(intent.tool, _replayable(intent.args)))
+            args = _replayable(intent.args)
+            act = words.parse(ToolCall(intent.tool, args))
             if not picture_name(look.screenshot):
                 reason = f"it has no record of the screenshot on which {act} was done"
                 raise AgentError(f"{folder} cannot be repeated: {reason}.")
@@ -17889,87 +17881,79 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
     """Repeats the acts one by one, each only where the screen looks as it did then."""
     engine.controls.by_name = False  # what was done then is done again, whatever it was called
     for act, _ in recording.steps:
-        typed = act.args.text if isinstance(act.args, TypeTextArgs) else ""
+        typed = ""
+        if isinstance(act.args, TypeTextArgs):
+            typed = act.args.text
         if engine.actuator.secrets.unknown(typed):
             raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
-    left = deque(recording.steps)
     try:
-        return run_turns(engine, state, partial(replay_turn, engine, state, recording, left))
+        return run_turns(engine, state, partial(replay_turn, engine, state, recording))
     finally:
         engine.actuator.release()
 
 
-def replay_turn(
-    engine: Engine,
-    state: AgentState,
-    recording: Recording,
-    left: deque[Step],
-) -> Outcome | None:
+PAUSES_MOST = 1000  # of one act, in case that no person makes them
+
+
+def replay_turn(engine: Engine, state: AgentState, recording: Recording) -> Outcome | None:
     """One act, as soon as the screen around its target looks as recorded."""
-    act, recorded = left[0]
-    look, share = wait_for_likeness(engine, state, recording.folder, left[0])
-    if look is None:
-        picture = recording.folder / recorded.screenshot
-        most = engine.config.replay_tolerance
-        return Outcome(
-            "differs",
-            f"{act}: {share:.0%} of the screen around it is not as in {picture};"
-            f" at most {most:.0%} may differ.",
-        )
-    deed, _ = perform_act(engine, state, act, look)
-    record = ActionRecord(state.turn, act.name, act.shown, deed.result, look.screenshot)
+    step = recording.steps[state.turn - 1]
+    for _ in range(PAUSES_MOST):
+        look = wait_for_likeness(engine, state, recording.folder, step)
+        if isinstance(look, Outcome):
+            return look
+        deed, _ = perform_act(engine, state, step.act, look)
+        shown = step.act.shown
+        record = ActionRecord(state.turn, step.act.name, shown, deed.result, look.screenshot)
+        if not deed.wants_a_look:
+            break
     note_action(engine, state, replace(record, changed=deed.changed, region=deed.region))
-    if deed.wants_a_look:  # a pause in between
-        return None
     if deed.refused:
         return Outcome("refused", deed.result)
-    left.popleft()
-    if left:
+    if state.turn < len(recording.steps):
         return None
-    return Outcome("completed", f"Repeated {len(recording.steps)} acts.")
+    return Outcome("completed", f"Repeated {state.turn} acts.")
 
 
 def wait_for_likeness(
-    engine: Engine,
-    state: AgentState,
-    folder: Path,
-    step: Step,
-) -> tuple[Look | None, float]:
-    """A look on which the act can be done, or None and the share that differs (0 to 1)."""
+    engine: Engine, state: AgentState, folder: Path, step: Step
+) -> Look | Outcome:
+    """A look on which the act can be done, or how the replay ends without one."""
     config = engine.config
     end = engine.clock.now() + config.replay_patience
-    share = 1.0
     part = Rect(*step.look.part)
-    while engine.clock.now() <= end:
+    while True:
         if part.width:  # the act's places are on the grid of that part
             engine.eyes.zoom(middle_of(part))
         look = engine.eyes.look(state.turn)
         share = differing_share(config, look.frame, folder, step)
         if share <= config.replay_tolerance:
-            return look, share
+            return look
+        if engine.clock.now() > end:
+            break
         engine.clock.sleep(0.25)
-    return None, share
+    picture = folder / step.look.screenshot
+    most = config.replay_tolerance
+    return Outcome(
+        "differs",
+        f"{step.act}: {share:.0%} of the screen around it is not as in {picture};"
+        f" at most {most:.0%} may differ.",
+    )
 
 
-def differing_share(
-    config: Config,
-    frame: Frame,
-    folder: Path,
-    step: Step,
-) -> float:
+def differing_share(config: Config, frame: Frame, folder: Path, step: Step) -> float:
     """The largest share of pixels (0 to 1) that differ around a target of the act."""
     act, recorded = step
-    rgb, width, height = read_picture(folder, recorded.screenshot)
-    if (width, height) != (frame.width, frame.height):
+    rgb, *size = read_picture(folder, recorded.screenshot)
+    whole = Rect(0, 0, *size)
+    if whole != frame.rect:
         return 1.0
-    whole = Rect(0, 0, width, height)
+    side = 2 * config.replay_box
     boxes = []
-    reach = config.replay_box
-    side = 2 * reach
     for place in values_of(act.args, Coordinate):
         target = to_point(place, whole)
-        left = target.x - reach
-        top = target.y - reach
+        left = target.x - config.replay_box
+        top = target.y - config.replay_box
         boxes.append(Rect(left, top, side, side))
     if not boxes:  # its target is the window with the keyboard, which must be the same one
         then = Rect(*recorded.window)
@@ -17978,42 +17962,9 @@ def differing_share(
         if recorded.program != window_program(frame):
             return 1.0
         boxes = [then]
-    now = bgrx_to_rgb(frame.pixels)
-    shares = []
-    for box in boxes:
-        seen = box.intersection(whole)
-        share = _differing_pixels(rgb, now, width, seen)
-        shares.append(share)
+    now = bytes(bgrx_to_rgb(frame.pixels))
+    shares = [unlike_share(rgb, now, whole, box) for box in boxes]
     return max(shares)
-
-
-def _differing_pixels(
-    one: bytes,
-    other: bytes | bytearray,
-    width: int,
-    box: Rect,
-) -> float:
-    """The share of 10,000 pixels of two RGB pictures, evenly spread over a box, that differ."""
-    area = box.width * box.height
-    step = max(1, math.isqrt(area // 10_000))
-    columns = range(box.left, box.left + box.width, step)
-    rows = range(box.top, box.top + box.height, step)
-    unlike = 0
-    for y in rows:
-        first = (y * width + box.left) * 3
-        end = first + box.width * 3
-        if one[first:end] == other[first:end]:
-            continue  # most rows are the same, which is quickly seen
-        for x in columns:
-            at = (y * width + x) * 3
-            end = at + 3
-            pairs = zip(one[at:end], other[at:end], strict=True)
-            unlike += max(abs(a - b) for a, b in pairs) > LEVELS_MOST
-    looked = len(rows) * len(columns)
-    return unlike / max(1, looked)
-
-
-LEVELS_MOST = 32  # of 256: what a colour may differ by
 
 
 ####################################################################################################
@@ -22765,13 +22716,10 @@ DEMO_PACE_S = 1.5  # seconds between two turns of a demo that somebody watches
 DEMO_SETTINGS = {"turn_delay": 0, "lmstudio_model": "demo-model"}
 
 
-REPLAY_TURNS_MOST = 100_000  # each repeats an act, or was paused, or is the last
-
-
 def recording_settings(recording: Recording) -> JsonDict:
     """The settings of the recorded run that its repetition needs: the same area and picture."""
     run = book_of(recording.folder).run
-    settings = {**run.settings, "max_steps": REPLAY_TURNS_MOST}
+    settings = {**run.settings, "max_steps": len(recording.steps)}
     if run.size != UNKNOWN_SIZE:
         settings["screen_capture_w"], settings["screen_capture_h"] = run.size
     return settings
