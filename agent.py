@@ -9978,7 +9978,8 @@ def cut_repetition(text: str) -> str:
     Long is one of 240 characters and 6 rounds or more.
     """
     parts: list[str] = []
-    done = place = 0  # the characters before `done` are in `parts`, or left out
+    place = 0
+    done = 0  # the characters before it are in `parts`, or left out
     while place + _PROBE_CHARS < len(text):
         probe = text[place : place + _PROBE_CHARS]
         end = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST)
@@ -9989,7 +9990,8 @@ def cut_repetition(text: str) -> str:
         rounds = (end - place) // period
         if rounds >= _ROUNDS_LEAST and end - place >= _REPEATED_CHARS_LEAST:
             parts += text[done : place + 2 * period], f" [repeated {rounds} times] "
-            done = place = end
+            done = end
+            place = end
         else:
             place += 10
     return "".join([*parts, text[done:]])
@@ -21123,7 +21125,8 @@ def calibration_key(
 
 def _check_cost(reply: Reply, info: ModelInfo, size: Size, text: str) -> Finding:
     """What a screenshot costs, and whether the server's count of tokens fits it."""
-    pictures = GRAMMARS.get(trained_in(info), _QWEN).picture
+    grammar = GRAMMARS.get(trained_in(info), _QWEN)
+    pictures = grammar.picture
     seen = pictures.seen_size(size)
     tokens = pictures.tokens(seen)
     warnings = reply_warnings(reply, info.name, info, tokens, len(text))
