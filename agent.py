@@ -21548,10 +21548,7 @@ DEMO_STEPS = (
         sees=[DEMO_DRY],
     ),
     DemoStep(
-        DEMO_DONE,
-        "Notes shows its green mark, so the text is saved",
-        "saved mark",
-        ["saved mark"],
+        DEMO_DONE, "Notes shows its green mark, so the text is saved", "saved mark", ["saved mark"]
     ),
     DemoStep(
         DEMO_CLICK,
