@@ -16665,7 +16665,8 @@ def forget_half(native: Native, state: AgentState) -> None:
     native.shown.clear()
     turns = [record.turn for record in state.memory.active_history]
     told = [turn for turn in turns if turn >= native.told_from]
-    native.told_from = told[len(told) // 2] if told else state.turn
+    if told:
+        native.told_from = told[len(told) // 2]
 
 
 def read_native(engine: Engine, native: Native, reply: Reply, picture: Size) -> NativeAnswer:
@@ -21129,7 +21130,13 @@ def _check_cost(reply: Reply, info: ModelInfo, size: Size, text: str) -> Finding
     pictures = grammar.picture
     seen = pictures.seen_size(size)
     tokens = pictures.tokens(seen)
-    warnings = reply_warnings(reply, info.name, info, tokens, len(text))
+    warnings = reply_warnings(
+        reply,
+        info.name,
+        info,
+        tokens,
+        len(text),
+    )
     cost = f"{reply.seconds:.1f} s"
     if reply.usage.prompt_tokens:
         cost += f", {reply.usage.prompt_tokens} tokens of prompt"
