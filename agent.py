@@ -82,8 +82,8 @@ ROOMS
     Story loop - the model's own story and the marks of what it did are its memory
     Loops - the loop of each profile, and the end of a run
     Replay - the acts of a run, again
-    Report - what a run's records say to whoever looks back
     Page - the one page that is report and panel
+    Report - what a run's records say to whoever looks back
     Panel - the page of a live run: shown to a browser on this machine, and what is said to it there
     Check - the doctor: desktop, server and model examined, with what to do about each
     Demo desktop - a small drawn desktop with real behaviour, on which one note can be written
@@ -1814,6 +1814,20 @@ class LookRecord(Record):
 
 
 @dataclass(frozen=True)
+class RequestRecord(Record):
+    """A model was asked: `sent` names all parts of the request, `parts` holds those that are new.
+
+    The first part is its settings with the tools, the others are its messages, pictures aside.
+    """
+
+    kind: ClassVar[str] = "request"
+    call: int = 0  # number of the request in this run
+    role: str = ""
+    sent: list[str] = field(default_factory=list)
+    parts: JsonDict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ReplyRecord(Record):
     """A model replied. `tokens` has prompt, completion and cached, each None if it was not said.
 
@@ -2003,6 +2017,7 @@ RECORDS: dict[str, type[Record]] = {
         RoleRecord,
         HintRecord,
         LookRecord,
+        RequestRecord,
         ReplyRecord,
         FailureRecord,
         NoCallRecord,
@@ -13433,9 +13448,12 @@ def ordinary_folder(folder: Path, name: str) -> Path:
     return path
 
 
-def open_log(path: Path) -> TextIO:
+def open_log(path: Path, mode: str = "a") -> TextIO:
     """A text file to which is added; raises OSError for a link, a pipe and the like."""
-    return open(path, "a", encoding="utf-8", errors="backslashreplace", opener=open_ordinary)
+    return cast(
+        TextIO,
+        open(path, mode, encoding="utf-8", errors="backslashreplace", opener=open_ordinary),
+    )
 
 
 def read_run_file(folder: Path, name: str) -> bytes:
@@ -13900,13 +13918,23 @@ class Message:
         role = "user" if self.role == "tool" else self.role
         return replace(self, role=role, text="\n".join(words), more={})
 
+    @property
+    def image_note(self) -> str:
+        """What stands for the image where nobody sees it."""
+        digest = hashlib.sha256(self.image).hexdigest()[:16]
+        return f"[image, {len(self.image)} base64 characters, sha256 {digest}]"
+
+    def without_image(self) -> JsonDict:
+        """The message as it is sent, with a note in place of its image."""
+        bare = replace(self, image=self.image_note.encode()) if self.image else self
+        return json_object(json.loads(b"".join(bare.pieces())))
+
     def __str__(self) -> str:
         words = f"{self.role}: "
         if self.image:
-            digest = hashlib.sha256(self.image).hexdigest()[:16]
             if self.before:
                 words += f"{self.before}\n"
-            words += f"[image, {len(self.image)} base64 characters, sha256 {digest}] "
+            words += f"{self.image_note} "
         words += self.text
         for call in self.more.get("tool_calls", []):
             function = call["function"]
@@ -14039,6 +14067,7 @@ class Voice:
     _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
     _introduced: list[RoleRecord] = field(default_factory=list)  # roles that log and journal hold
+    _recorded: set[str] = field(default_factory=set)  # parts of requests that the journal holds
 
     @property
     def calls_in_text(self) -> bool:
@@ -14070,16 +14099,20 @@ class Voice:
         if acting and self._hints:
             hints = hints_text([self.logger.hide(hint) for hint in self._hints])
             messages = [*messages, Message("user", hints)]
-        body = self._body(role, messages, manner)
+        settings, sent = self._request(role, messages, manner)
+        body = request_body(settings, sent)
         self._log_request(role, messages, len(body), manner)
         self.logger.publish(Phase(f"{role.name} is thinking"))
         begin = self.clock.now()
         try:
             reply = self.server.complete(body)
         except ModelError as error:
+            self._record_request(role, settings, sent)
             self._bear(error, shrinks)
             return error
         waited = self.clock.now() - begin
+        # Not before: a record waits for the picture before it, which is written meanwhile.
+        self._record_request(role, settings, sent)
         reply = replace(reply, message=self.logger.hide(reply.message))
         self._failures = 0
         if acting:
@@ -14124,8 +14157,10 @@ class Voice:
             chars += len(str(message.more or ""))
         return chars
 
-    def _body(self, role: Role, messages: Sequence[Message], manner: Manner) -> bytes:
-        """The JSON of the request."""
+    def _request(
+        self, role: Role, messages: Sequence[Message], manner: Manner
+    ) -> tuple[JsonDict, Sequence[Message]]:
+        """The settings and the messages of the request."""
         settings = model_settings(self.config, self.model)
         tools = manner.tools
         prompt = manner.system
@@ -14144,7 +14179,22 @@ class Voice:
         settings |= manner.settings
         if prompt:  # some models know no system role
             messages = [Message("system", prompt), *messages]
-        return request_body(settings, messages)
+        return settings, messages
+
+    def _record_request(self, role: Role, settings: JsonDict, messages: Sequence[Message]) -> None:
+        """The whole request for the journal; what stands there already is named only."""
+        sent = []
+        parts: JsonDict = {}
+        for part in (settings, *(message.without_image() for message in messages)):
+            stored = stored_reply(self.logger.hide(part))
+            name = hashlib.sha256(json.dumps(stored).encode()).hexdigest()[:12]
+            sent.append(name)
+            if name not in self._recorded:
+                parts[name] = stored
+        self._recorded.update(parts)
+        self.logger.record(
+            RequestRecord(call=self.requests, role=role.name, sent=sent, parts=parts)
+        )
 
     def _await_call(self, reply: Reply) -> None:
         """Counts the replies before the first call; after too many the tools leave their list."""
@@ -17971,443 +18021,6 @@ def differing_share(config: Config, frame: Frame, folder: Path, step: Step) -> f
 
 
 ####################################################################################################
-# Report - what a run's records say to whoever looks back
-####################################################################################################
-
-PHASES = ("encode", "request", "model", "act", "settle", "capture")  # figures in seconds
-COUNTS = {  # figures that are counted, as they are called towards people
-    "turns": "turns",
-    "acted": "acts",
-    "refused": "refused",
-    "errors": "errors",
-    "corrections": "corrections",
-    "wasted": "wasted turns",
-    "archives": "archives",
-    "requests": "requests",
-    "prompt": "prompt tokens",
-    "completion": "completion tokens",
-    "thought": "of them thought, about",
-}
-KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
-UNKNOWN_SIZE = (16, 9)  # of a screenshot, until there is one
-
-
-@dataclass
-class Sums:
-    """The figures of a turn or of a whole run; seconds, and numbers of what the names say."""
-
-    seconds: float = 0.0
-    turns: int = 0
-    acted: int = 0
-    refused: int = 0
-    errors: int = 0  # requests that failed, and replies without a usable call
-    corrections: int = 0
-    wasted: int = 0
-    archives: int = 0
-    requests: int = 0
-    prompt: int = 0
-    completion: int = 0
-    thought: int = 0  # of the completion, about so many for what was only thought
-    encode: float = 0.0
-    request: float = 0.0
-    model: float = 0.0
-    act: float = 0.0
-    settle: float = 0.0
-    capture: float = 0.0
-    person: float = 0.0  # until a question was answered
-    reused: float = 0.0  # tokens of prompts that the server had in its cache ...
-    reused_of: int = 0  # ... of so many
-
-    def add(self, more: Sums) -> None:
-        """Adds the figures of `more` to these."""
-        for name, added in vars(more).items():
-            if added:  # most records have one or two of the figures
-                setattr(self, name, getattr(self, name) + added)
-
-
-@dataclass
-class ActEntry:
-    """One act for the page."""
-
-    tool: str
-    args: JsonDict
-    screenshot: str
-    changed: bool | None = None
-    settle: float = 0.0  # seconds
-    region: Region | None = None
-    hits: list[JsonDict] = field(default_factory=list)  # as in _hits_of
-
-
-@dataclass
-class TurnEntry:
-    """One turn for the page."""
-
-    turn: int
-    began: float  # seconds since 1970
-    ended: float = 0.0
-    away: float = 0.0  # seconds in which no program was running, until the run was resumed
-    role: str = ""
-    said: str = ""
-    call: str = ""
-    result: str = ""
-    changed: bool | None = None
-    plan: bool = False  # whether it was the planner's
-    notes: list[tuple[str, str]] = field(default_factory=list)  # (kind, text)
-    acts: list[ActEntry] = field(default_factory=list)
-    asked: list[JsonDict] = field(default_factory=list)  # as in Chapter
-    shots: list[str] = field(default_factory=list)
-    sums: Sums = field(default_factory=Sums)
-    plan_text: str = ""  # as the planner left it in this turn
-    instructions: str = ""
-    replies: list[ReplyRecord] = field(default_factory=list)
-
-
-@dataclass
-class RunEntry:
-    """The run itself for the page."""
-
-    began: float = 0.0  # seconds since 1970
-    size: tuple[int, int] = UNKNOWN_SIZE  # of the first screenshot
-    settings: JsonDict = field(default_factory=dict)
-    task: str = ""
-    profile: str = ""
-    model: str = ""
-    outcome: str = ""
-    text: str = ""  # why it ended so
-    plan: str = ""
-    instructions: str = ""
-    sums: Sums = field(default_factory=Sums)
-    role: str = ""  # which acts, once it has replied
-
-    @property
-    def begun(self) -> str:
-        # Windows knows no time before 1970.
-        return f"{datetime.fromtimestamp(max(0.0, self.began)):%Y-%m-%d %H:%M}"
-
-
-class Book:
-    """The records of a run as a run and its turns."""
-
-    def __init__(self, name: str, most: int | None = None) -> None:
-        self.name = name  # of the run's folder
-        self.most = most  # turns that are kept, the latest; None for all
-        self.run = RunEntry()
-        self.turns: list[TurnEntry] = []
-        self.empty = True  # until the run has begun
-        self.left_out: list[str] = []  # what of the journal is passed over, a sentence each
-        self._last = 0.0  # time of the last record but those of the state
-
-    def take(self, item: Item) -> None:
-        """Enters one record; whatever else is published is left out."""
-        if isinstance(item, RunRecord):
-            self._begin(item)
-        elif isinstance(item, EndRecord):
-            self.run.outcome = item.outcome
-            self.run.text = item.text
-            self._last = item.time
-        elif isinstance(item, StateRecord) or self.empty:
-            return
-        elif isinstance(item, Record):
-            self._enter(item)
-            self._last = item.time
-
-    def _begin(self, record: RunRecord) -> None:
-        run = self.run
-        if self.empty:
-            config = record.config
-            kept = {name: config[name] for name in KEPT_SETTINGS if name in config}
-            # Older journals have the size here only, newer ones in their first look.
-            size = (kept.get("screen_capture_w"), kept.get("screen_capture_h"))
-            run.began = record.time
-            if all(type(length) is int and length > 0 for length in size):
-                run.size = cast(tuple[int, int], size)
-            run.settings = kept
-            self.empty = False
-        run.task = record.task
-        run.profile = record.profile
-        run.model = record.model
-        run.outcome = ""
-        run.text = ""
-        if self.turns:
-            self.turns[-1].away += max(0.0, record.time - self._last)
-        self._last = record.time
-
-    def _enter(self, record: Record) -> None:
-        turn = self._turn_of(record)
-        more = Sums()
-        enter = _ENTRIES.get(type(record))
-        if enter:
-            more = enter(self.run, turn, record)
-        passed = record.time - turn.began - turn.away
-        more.seconds = max(0.0, passed) - turn.sums.seconds
-        turn.sums.add(more)
-        self.run.sums.add(more)
-        turn.ended = record.time
-
-    def _turn_of(self, record: Record) -> TurnEntry:
-        """The entry of the record's turn, which may begin with it."""
-        turns = self.turns
-        if not turns or turns[-1].turn != record.turn:
-            counted = int(record.turn > 0)  # what comes before the first turn is none
-            sums = Sums(turns=counted)
-            turns.append(TurnEntry(record.turn, self._last, sums=sums))
-            self.run.sums.turns += counted
-            if self.most:
-                del turns[: -self.most]
-        return turns[-1]
-
-    def figures(self) -> list[tuple[str, str]]:
-        """(name, text): the same for report, statistics and the last line of a run."""
-        sums = self.run.sums
-        found = []
-        for name, text in COUNTS.items():
-            found.append((text, str(getattr(sums, name))))
-        found.append(("of the prompt reused", _reused_share(sums)))
-        found.append(("time", f"{sums.seconds:.1f} s"))
-        own = max(0.0, sums.seconds - sums.model - sums.person)
-        found.append(("in the program", f"{own:.1f} s"))
-        found.append(("for the person's answers", f"{sums.person:.1f} s"))
-        for name in PHASES:
-            seconds = getattr(sums, name)
-            found.append((name, f"{seconds:.1f} s"))
-        found.append(("settled within", self._settled()))
-        return found
-
-    def debrief(self) -> str:
-        """How the run ended and what it took, for the end of the log."""
-        lines = [f"FINAL STATUS: {self.run.outcome}: {self.run.text}"]
-        for name, text in self.figures():
-            lines.append(f"{name}: {text}")
-        return "\n".join(lines)
-
-    def _settled(self) -> str:
-        """Median and 95th percentile of the times to settle, of the turns that are kept."""
-        times = []
-        for turn in self.turns:
-            times += [act.settle for act in turn.acts if act.settle]
-        times.sort()
-        if not times:
-            times.append(0.0)
-        middle = times[len(times) // 2]
-        most = times[len(times) * 95 // 100]
-        return f"{middle:.2f} s, 95 % {most:.2f} s"
-
-    def run_item(self) -> JsonDict:
-        """The run as the page takes it: turn -1; what it holds is the book's own, to be read."""
-        item: JsonDict = {"turn": -1, "name": self.name}
-        item |= vars(self.run)
-        item["sums"] = vars(self.run.sums)
-        item["begun"] = self.run.begun
-        item["figures"] = self.figures()
-        return item
-
-    def turn_item(self, turn: TurnEntry) -> JsonDict:
-        """A turn as the page takes it; what it holds is the book's own, to be read at once.
-
-        It is asked for after every record, and copies of all replies would cost more than the rest.
-        """
-        item = {**vars(turn), **vars(turn.sums)}
-        del item["sums"]
-        item["acts"] = [vars(act) for act in turn.acts]
-        item["replies"] = [vars(reply) for reply in turn.replies]
-        return item
-
-
-def _reused_share(sums: Sums) -> str:
-    """How much of the prompts the server had in its cache, of those of which it said that."""
-    if not sums.reused_of:
-        return "not told by this server"
-    return f"{sums.reused / sums.reused_of:.0%}"
-
-
-# -- what each record says of a turn: entered there, and returned as what it adds to the figures
-
-
-def _enter_look(run: RunEntry, turn: TurnEntry, record: LookRecord) -> Sums:
-    if picture_name(record.screenshot):
-        turn.shots.append(record.screenshot)
-    if run.size == UNKNOWN_SIZE and record.width:
-        run.size = (record.width, record.height)
-    return Sums(
-        capture=record.capture,
-        encode=record.encode,
-    )
-
-
-def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
-    tokens = record.tokens
-    cached = tokens.get("cached")
-    sums = Sums(
-        requests=1,
-        model=record.seconds,
-        request=record.request,
-        prompt=tokens.get("prompt") or 0,
-        completion=tokens.get("completion") or 0,
-        thought=tokens.get("thought") or 0,
-    )
-    asked_again = [kind for kind, _ in turn.notes].count("correction")
-    if asked_again > turn.sums.corrections:
-        sums.corrections = 1
-    if cached is not None:
-        sums.reused = cached
-        sums.reused_of = sums.prompt
-    turn.replies.append(record)
-    if record.role not in _JUDGES:
-        run.role = record.role
-        _enter_words(turn, record)
-    return sums
-
-
-def _enter_words(turn: TurnEntry, record: ReplyRecord) -> None:
-    """Who speaks in a turn and what: a story's reply comes after its act and is about the next."""
-    if turn.role not in ("", record.role):
-        return
-    turn.role = record.role
-    if not turn.result:
-        turn.said = message_text(record.message.get("content"))
-
-
-def _enter_intent(run: RunEntry, turn: TurnEntry, record: IntentRecord) -> Sums:
-    screenshot = turn.shots[-1] if turn.shots else ""
-    entry = ActEntry(record.tool, record.args, screenshot)
-    turn.acts.append(entry)
-    if not turn.call:
-        arguments = json.dumps(record.args, ensure_ascii=False)
-        turn.call = f"{record.tool} {arguments}"
-    return Sums()
-
-
-def _enter_result(run: RunEntry, turn: TurnEntry, record: ResultRecord) -> Sums:
-    settle = (record.settle_ms or 0) / 1000
-    if turn.acts:
-        entry = turn.acts[-1]
-        entry.settle = settle
-        entry.changed = record.changed
-        entry.region = record.region
-        entry.hits = _hits_of(record)
-    if record.refused:
-        # A pause, or a screen that had changed meanwhile: nobody forbade anything.
-        kind = "held up" if record.refused == "stale_frame" else "refused"
-        turn.notes.append((kind, record.result))
-    return Sums(
-        refused=int(bool(record.refused)),
-        acted=int(record.changed is not None),
-        act=record.act or 0.0,
-        settle=settle,
-    )
-
-
-def _hits_of(record: ResultRecord) -> list[JsonDict]:
-    """{name, role, box} of each control that an act hit; what holds others is not what was hit."""
-    hits: list[JsonDict] = []
-    for target, box in zip(record.targets or (), record.boxes or (), strict=False):
-        role = str(target.get("role"))
-        if role not in HOLDERS:
-            name = str(target.get("name"))
-            hits.append({"name": name, "role": role, "box": box})
-    return hits
-
-
-def _enter_action(run: RunEntry, turn: TurnEntry, record: ActionRecord) -> Sums:
-    turn.result = record.result
-    turn.changed = record.changed
-    turn.call = f"{record.tool} {record.args}"
-    turn.said = record.response_text or turn.said
-    turn.role = turn.role or run.role
-    unchanged = record.changed is False
-    lost = record.tool == "no_call" or unchanged or turn.sums.refused > 0
-    return Sums(wasted=int(lost))
-
-
-def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> Sums:
-    turn.result = record.done
-    turn.plan = True
-    turn.notes.append(("plan", record.done.removeprefix("plan: ")))
-    run.plan = plan_with_checks(record)
-    run.instructions = record.instructions
-    run.role = ""  # a planner does not act
-    turn.plan_text = plan_with_checks(record)
-    turn.instructions = record.instructions
-    return Sums()
-
-
-def plan_with_checks(record: PlanRecord) -> str:
-    """The plan as people read it, with what proves the task done.
-
-    A planner may say nothing beside its call, or what only an executor reports: then its
-    instructions are the plan.
-    """
-    plan = record.plan
-    if not plan or report_fields(plan):
-        plan = record.instructions
-    if not record.done_when:
-        return plan
-    return f"{plan}\n\nDone when:\n{numbered_lines(record.done_when)}"
-
-
-def _enter_failure(run: RunEntry, turn: TurnEntry, record: FailureRecord) -> Sums:
-    turn.notes.append(("failed", record.text))
-    return Sums(requests=1, errors=1)
-
-
-def _enter_no_call(run: RunEntry, turn: TurnEntry, record: NoCallRecord) -> Sums:
-    turn.notes.append(("correction", record.text))
-    return Sums(errors=1)
-
-
-def _enter_archive(run: RunEntry, turn: TurnEntry, record: MemorySnapshot) -> Sums:
-    turn.notes.append(("archive", record.summary))
-    return Sums(archives=1)
-
-
-def _enter_hint(run: RunEntry, turn: TurnEntry, record: HintRecord) -> Sums:
-    turn.notes.append(("hint", record.text))
-    return Sums()
-
-
-def _enter_verification(run: RunEntry, turn: TurnEntry, record: VerificationRecord) -> Sums:
-    turn.notes.append(("verification", record.text))
-    return Sums()
-
-
-def _enter_answer(run: RunEntry, turn: TurnEntry, record: AnswerRecord) -> Sums:
-    return Sums(person=record.seconds)
-
-
-def _enter_stage(run: RunEntry, turn: TurnEntry, record: StageRecord) -> Sums:
-    turn.asked += record.asked or []
-    return Sums()
-
-
-_ENTRIES: Mapping[type[Record], Callable[[RunEntry, TurnEntry, Any], Sums]] = {
-    LookRecord: _enter_look,
-    ReplyRecord: _enter_reply,
-    IntentRecord: _enter_intent,
-    ResultRecord: _enter_result,
-    ActionRecord: _enter_action,
-    PlanRecord: _enter_plan,
-    FailureRecord: _enter_failure,
-    NoCallRecord: _enter_no_call,
-    HintRecord: _enter_hint,
-    MemorySnapshot: _enter_archive,
-    VerificationRecord: _enter_verification,
-    StageRecord: _enter_stage,
-    AnswerRecord: _enter_answer,
-}
-
-
-def book_of(folder: Path) -> Book:
-    """What a run's journal says; raises AgentError if it holds no run."""
-    journal = read_journal(folder)
-    run_of(journal, folder)
-    book = Book(folder.resolve().name)
-    book.left_out = journal.left_out
-    for record in journal.records:
-        book.take(record)
-    return book
-
-
-####################################################################################################
 # Page - the one page that is report and panel
 ####################################################################################################
 
@@ -18418,44 +18031,24 @@ PAGE = r"""<!doctype html>
     <meta charset="utf-8" />
     <title>TITLE</title>
     <meta http-equiv="Content-Security-Policy" content="CSP" />
-    <meta name="color-scheme" content="light dark" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <link rel="icon" href="data:," />
     <style>
       /* Colours. --tone is that of a turn, a chip or a note, and says how it went. */
       :root {
-        --ground: #f4f6f9;
-        --card: #fff;
-        --ink: #1b2430;
-        --soft: #5b6675;
-        --line: #dde3eb;
-        --blue: #2457d6;
-        --green: #1a7f37;
-        --red: #c62828;
-        --amber: #9a6700;
-        --violet: #7c3aed;
-        --tone: #667385;
-        --mark: #e11d48;
-        --mark-halo: #fff;
-        --region: #16a34a;
-        /* Beside everything, so that all of it stands in one column on the widest screens, too. */
-        --side: max(clamp(12px, 3vw, 32px), (100vw - 1640px) / 2);
-        --bar: 62px; /* the height of the bar that stays in sight */
-      }
-      @media (prefers-color-scheme: dark) {
-        :root {
-          --ground: #10151c;
-          --card: #19212b;
-          --ink: #e4e9f0;
-          --soft: #98a5b5;
-          --line: #2c3744;
-          --blue: #7aa5ff;
-          --green: #56c271;
-          --red: #ff7b72;
-          --amber: #e0a93b;
-          --violet: #b794ff;
-          --tone: #8391a3;
-        }
+        color-scheme: light dark;
+        --ground: light-dark(#f4f6f9, #10151c);
+        --card: light-dark(#fff, #19212b);
+        --ink: light-dark(#1b2430, #e4e9f0);
+        --soft: light-dark(#5b6675, #98a5b5);
+        --line: light-dark(#dde3eb, #2c3744);
+        --blue: light-dark(#2457d6, #7aa5ff);
+        --green: light-dark(#1a7f37, #56c271);
+        --red: light-dark(#c62828, #ff7b72);
+        --amber: light-dark(#9a6700, #e0a93b);
+        --violet: light-dark(#7c3aed, #b794ff);
+        --tone: light-dark(#667385, #8391a3);
+        --side: 16px;
       }
       .good {
         --tone: var(--green);
@@ -18473,774 +18066,320 @@ PAGE = r"""<!doctype html>
         --tone: var(--blue);
       }
 
-      /* What holds on the whole page. */
+      /* The whole page: a head, and below it list, picture and words, each scrolling by itself. */
       * {
         box-sizing: border-box;
         min-width: 0;
+        margin: 0;
       }
-      [hidden] {
+      [hidden]:not(article) {
         display: none !important;
       }
       body {
-        margin: 0;
+        display: flex;
+        flex-flow: column;
+        height: 100vh;
         background: var(--ground);
         color: var(--ink);
-        font: 15px/1.5 system-ui;
+        font: 14px/1.5 system-ui;
         overflow-wrap: break-word;
       }
-      p {
-        margin: 0 0 10px;
-        max-height: 22em;
-        overflow: auto;
+      p,
+      pre {
         white-space: pre-wrap;
         unicode-bidi: plaintext;
       }
-      small {
-        display: block;
-      }
-      article,
-      dialog,
-      nav,
-      .card {
-        background: var(--card);
-        border: 1px solid var(--line);
-        border-radius: 10px;
-      }
-      .sub,
-      small,
-      dt,
-      .cost,
-      .res {
-        color: var(--soft);
-      }
-      small,
-      dt,
-      .chip,
-      .cost {
-        font-size: 12.5px;
-      }
-      dd,
-      b,
-      .cost,
-      #amount,
-      #where {
-        font-variant-numeric: tabular-nums;
-      }
-      .chip {
-        border-radius: 99px;
-        padding: 1px 10px;
-        font-weight: 600;
-        color: var(--card);
-        background: var(--tone);
-      }
-      .big {
-        font-size: 15px;
-        padding: 3px 14px;
-      }
-      .call {
-        font:
-          13px/1.5 ui-monospace,
-          Consolas,
-          monospace;
-      }
-      .call,
-      .note {
-        background: var(--ground);
-        border-radius: 8px;
-        padding: 6px 12px;
-      }
-      .note {
-        border-left: 4px solid var(--tone);
-      }
-      .card {
-        padding: 10px 14px;
-      }
-
-      /* The run: how it ended, its task, its figures. */
-      #top,
-      #find,
-      #turns,
-      #live {
-        padding: 18px var(--side);
-      }
-      h1 {
-        margin: 10px 0 6px;
-        max-height: 8em;
-        overflow: auto;
-        font-size: clamp(20px, 3vw, 29px);
-        line-height: 1.25;
-      }
-      h1,
-      .sub {
-        unicode-bidi: plaintext;
-      }
-      h1 + .sub {
-        max-width: 80ch;
-      }
-      dl {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 8px 30px;
-        margin: 14px 0 0;
-      }
-      dd {
-        margin: 0;
-        font-weight: 600;
-      }
-      .key dd {
-        font-size: 20px;
-      }
-      summary {
-        width: fit-content;
-        color: var(--soft);
-        font-size: 12.5px;
-        cursor: pointer;
-      }
-      summary:hover {
-        color: var(--ink);
-      }
-      #top details {
-        margin-top: 12px;
-      }
-
-      /* The bar that stays in sight: buttons and the line of turns. */
-      nav {
-        position: sticky;
-        top: 0;
-        z-index: 2;
-        display: flex;
-        gap: 6px 14px;
-        align-items: center;
-        border-width: 1px 0;
-        border-radius: 0;
-        padding: 8px var(--side);
-      }
-      .group {
-        display: flex;
-        gap: 6px;
-      }
-      #where {
-        white-space: nowrap;
-      }
-      button,
-      input {
-        min-width: 38px;
-        height: 34px;
-        padding: 0 12px;
-        border: 1px solid var(--line);
-        border-radius: 8px;
-        background: none;
-        color: inherit;
-        font: inherit;
-      }
-      input {
-        flex: 1;
-        min-width: 0;
-      }
-      button {
-        white-space: nowrap;
-        cursor: pointer;
-      }
-      button:hover:enabled {
-        border-color: var(--soft);
-      }
-      [aria-pressed="true"] {
-        border-color: var(--blue);
-        color: var(--blue);
-      }
-      :disabled {
-        opacity: 0.45;
-      }
-      :focus-visible {
-        outline: 2px solid var(--blue);
-      }
-      ::placeholder {
-        color: var(--soft);
-      }
-      #stop {
-        color: var(--red);
-      }
-      #line {
-        flex: 1;
-        display: flex;
-        gap: 2px;
-        height: 34px;
-        overflow-x: auto;
-        scrollbar-width: none;
-      }
-      #line button {
-        flex: 1 0 5px;
-        min-width: 0;
-        padding: 0;
-        border: 0;
-        border-radius: 3px;
-        background: var(--tone);
-        opacity: 0.5;
-      }
-      #line button:hover,
-      #line .now {
-        opacity: 1;
-      }
-      #line .now {
-        box-shadow: inset 0 -6px var(--ink);
-      }
-      #line .out {
-        opacity: 0.12;
-      }
-      /* It took longer than it is wide: two cuts in the middle say so. */
-      #line .long {
-        background: linear-gradient(
-          100deg,
-          var(--tone) calc(50% - 5px),
-          transparent 0 calc(50% - 2px),
-          var(--tone) 0 calc(50% + 2px),
-          transparent 0 calc(50% + 5px),
-          var(--tone) 0
-        );
-      }
-
-      /* Which turns are shown. */
-      #find {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 8px 14px;
-        align-items: center;
-        padding-bottom: 0;
-      }
-      #filters {
-        flex-wrap: wrap;
-      }
-      #filters button {
-        flex: none;
-      }
-      #amount:empty {
-        display: none;
-      }
-      #find input {
-        flex: 1 1 16em;
-        max-width: 30em;
-      }
-      ::highlight(found) {
-        background: #ffd84d;
-        color: #1b2430;
-      }
-
-      /* A turn: its head in one row, its pictures and its words. */
-      article {
-        /* Of hundreds of turns only those in sight are laid out; the rest has about this height. */
-        content-visibility: auto;
-        contain-intrinsic-size: auto 320px;
-        margin-bottom: 16px;
-        border-left: 5px solid var(--tone);
-        padding: 12px 16px 14px;
-        scroll-margin-top: calc(var(--bar) + 8px);
-      }
-      article.now {
-        box-shadow: 0 0 0 2px var(--blue);
-      }
-      header {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 4px 10px;
-        align-items: baseline;
-      }
-      b {
-        font-size: 20px;
-      }
-      .cost {
-        margin-left: auto;
-      }
-      .act,
-      .res {
-        display: none;
-      }
-      b a {
+      a {
         color: inherit;
         text-decoration: none;
       }
-      b a:hover {
-        color: var(--blue);
+      .soft,
+      summary {
+        color: var(--soft);
+        font-size: 12.5px;
       }
-      .body {
-        display: grid;
-        gap: 14px 18px;
-        margin-top: 10px;
+      .chip {
+        padding: 1px 10px;
+        border-radius: 99px;
+        background: var(--tone);
+        color: var(--card);
+        font: 600 12.5px/1.5 system-ui;
       }
-      .said :last-child,
-      .did :last-child {
-        margin-bottom: 0;
-      }
-      .raw {
-        grid-column: 1 / -1;
-      }
-      pre {
-        margin: 8px 0 0;
-        max-height: 30em;
-        overflow: auto;
-        white-space: pre-wrap;
+      button,
+      input {
+        height: 32px;
+        padding: 0 12px;
+        border: 1px solid var(--line);
+        border-radius: 8px;
+        background: var(--card);
+        color: inherit;
+        font: inherit;
+        white-space: nowrap;
       }
 
-      /* A picture and, over it in its own pixels, what was done there; beside it the one after. */
-      .pair {
-        display: grid;
-        gap: 6px 14px;
-        align-content: start;
-      }
-      .switch {
+      /* The run: how it ended or what it does, its task, its figures. */
+      .bar {
         display: flex;
-        gap: 6px;
+        flex-wrap: wrap;
+        gap: 4px 12px;
+        align-items: center;
+        padding: 6px var(--side);
       }
-      .switch button {
-        height: 28px;
-        font-size: 13px;
+      h1 {
+        flex: 1 1 60%;
+        max-height: 4.2em;
+        overflow: auto;
+        font-size: 18px;
       }
-      figure {
-        margin: 0;
+      #why,
+      #figures {
+        flex-basis: 100%;
+        max-height: 40vh;
+        overflow: auto;
       }
-      figcaption {
-        margin-top: 4px;
-        color: var(--soft);
-        font-size: 13px;
-        unicode-bidi: plaintext;
+
+      /* The bar: the line of turns, each as wide as it was long, and what the person says. */
+      nav {
+        border-block: 1px solid var(--line);
+        background: var(--card);
       }
-      figcaption b {
-        font-size: inherit;
-        color: var(--ink);
+      #line {
+        display: flex;
+        flex: 1 1 200px;
+        gap: 2px;
+        height: 32px;
+        overflow-x: auto;
+        scrollbar-width: none;
+      }
+      #line a {
+        flex: 1 0 4px;
+        border-radius: 3px;
+        background: var(--tone);
+        opacity: 0.45;
+      }
+      #line .now {
+        box-shadow: inset 0 -6px var(--ink);
+        opacity: 1;
+      }
+      form {
+        display: grid;
+        flex: 1 1 300px;
+        grid-template-columns: 1fr auto auto auto;
+        gap: 8px;
+      }
+
+      /* The turns in words. */
+      main {
+        display: grid;
+        flex: 1;
+        grid-template-columns: minmax(230px, 18%) 1fr minmax(320px, 27%);
+        gap: 0 16px;
+        min-height: 0;
+        padding: 0 var(--side);
+      }
+      main > * {
+        position: relative;
+        overflow: auto;
+        padding: 10px 0;
+      }
+      li {
+        content-visibility: auto; /* only what is in sight is laid out, and all of it is found */
+        contain-intrinsic-size: auto 40px;
+        list-style: none;
+      }
+      li a {
+        display: grid;
+        grid-template-columns: 1.6em 1fr auto;
+        gap: 0 8px;
+        padding: 4px 8px;
+        border-left: 4px solid var(--tone);
+        border-radius: 6px;
+      }
+      li .now {
+        background: var(--card);
+        box-shadow: inset 0 0 0 1px var(--blue);
+      }
+      li span {
+        max-height: 3em; /* two lines */
+        overflow: hidden;
+      }
+      .wrong {
+        grid-column: 2 / -1;
+        color: var(--tone);
+      }
+
+      /* The picture with what was done there drawn over it in its own pixels. */
+      #stage {
+        display: grid;
+        grid-auto-rows: minmax(200px, 1fr);
+        gap: 8px;
+      }
+      figure,
+      .empty {
+        display: flex;
+        flex-flow: column;
+        text-align: center;
+      }
+      .box {
+        display: grid;
+        place-items: center;
+        min-height: 0;
+        aspect-ratio: var(--ratio, 1.6);
+        container-type: size;
       }
       .frame {
         position: relative;
-        display: block;
-        width: 100%;
+        width: min(100cqw, 100cqh * var(--ratio, 1.6));
         height: auto;
+        aspect-ratio: var(--ratio, 1.6);
         padding: 0;
-        border-radius: 8px;
+        border-radius: 6px;
         overflow: hidden;
         cursor: zoom-in;
-        white-space: normal;
       }
-      .missing {
-        padding: 2em 1em;
-        cursor: default;
-      }
-      img {
-        display: block;
-        width: 100%;
-        height: auto;
-      }
-      svg {
+      .frame > * {
         position: absolute;
         inset: 0;
         width: 100%;
         height: 100%;
       }
-      circle,
-      path,
-      rect {
+      svg * {
         fill: none;
-        stroke: var(--mark);
+        stroke: var(--tone);
         stroke-width: 2.5px;
         vector-effect: non-scaling-stroke;
       }
-      .halo {
-        stroke: var(--mark-halo);
-        stroke-width: 5px;
-        opacity: 0.85;
-      }
-      .region {
-        stroke: var(--region);
+      .act {
+        --tone: #e11d48;
       }
       .hit {
-        stroke: var(--blue);
+        --tone: #2563eb;
       }
-      .region.halo,
-      .hit.halo {
-        stroke: var(--mark-halo);
+      .region,
+      .seen {
+        --tone: #16a34a;
       }
-      .off:not(.halo),
-      .region:not(.halo) {
+      .off,
+      .region {
         stroke-dasharray: 7 5;
       }
-      .trail {
-        opacity: 0.45;
+      .halo {
+        stroke: #fff;
+        stroke-width: 5px;
       }
-
-      /* Over the page: a picture at full size, and the keys. */
-      dialog {
-        padding: 14px 18px;
-        color: inherit;
+      main:has(.big) {
+        grid-template-columns: 1fr;
       }
-      dialog::backdrop {
-        background: rgb(0 0 0 / 60%);
-      }
-      #zoom {
-        width: 100vw;
-        max-width: none;
-        height: 100vh;
-        height: 100dvh;
-        max-height: none;
-        border: 0;
-        border-radius: 0;
-        padding: 0;
-        background: var(--ground);
-      }
-      #zoom[open] {
-        display: flex;
-        flex-flow: column;
-      }
-      #tools {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 6px;
-        align-items: center;
-        padding: 8px 12px;
-        background: var(--card);
-      }
-      #tools span {
-        flex: 1 1 8em;
-        text-align: right;
-      }
-      #about b {
-        font-size: inherit;
-      }
-      #about {
-        padding: 0 12px 8px;
-        background: var(--card);
-      }
-      #stage {
-        flex: 1;
-        display: flex;
-        overflow: auto;
-      }
-      #stage .frame {
-        flex: none;
-        margin: auto;
-        border: 0;
-        border-radius: 0;
-      }
-      #keys dl {
-        display: grid;
-        grid-template-columns: auto 1fr;
-        gap: 6px 18px;
-        margin: 10px 0 16px;
-      }
-      #keys dt {
-        font-size: inherit;
-        color: var(--ink);
-      }
-      #keys dd {
-        font-weight: 400;
-      }
-
-      /* The panel: the screen beside the plan, and the turns as rows, the latest first. */
-      #note,
-      #saved {
-        margin: 14px var(--side) -4px;
-      }
-      #saved {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 4px 14px;
-        align-items: center;
-        overflow-wrap: anywhere;
-      }
-      #saved span {
-        flex: 1 1 20em;
-      }
-      #live {
-        display: grid;
-        gap: 14px;
-        padding-bottom: 0;
-      }
-      #side {
-        display: grid;
-        gap: 14px;
-      }
-      #side p {
-        margin: 2px 0 0;
-        max-height: 12em;
-      }
-      #side .card:has(p:empty):not(:has(#words)) {
+      #stage:has(.big) > :not(.big),
+      main:has(.big) > :not(#stage) {
         display: none;
       }
-      #words:empty::before {
-        color: var(--soft);
-        content: "Nothing yet.";
+
+      /* What was said, called and done in a turn, and what was sent for it. */
+      .text {
+        margin: 8px 0;
+        padding: 6px 12px;
+        border-left: 3px solid var(--tone);
+        border-radius: 6px;
+        background: var(--card);
       }
-      canvas {
-        display: block;
-        width: 100%;
+      .call {
+        font: 12.5px/1.5 monospace;
       }
-      #wait {
-        position: absolute;
-        inset: 0;
-        display: grid;
-        place-content: center;
-        padding: 12px;
-        background: var(--ground);
-        color: var(--soft);
-        text-align: center;
-        white-space: pre-line;
+      #note {
+        margin: 8px var(--side) 0;
       }
-      .frame:has(#wait:not([hidden])) {
-        cursor: default;
+      details details {
+        margin: 4px 0 4px 12px;
       }
-      /* Beside the words below the picture, which stays where it is. */
-      #past .pair {
-        display: block;
-        position: relative;
+      footer i {
+        color: var(--tone);
       }
-      #past .switch {
-        position: absolute;
-        right: 0;
-        bottom: 0;
-      }
-      #live figcaption {
-        min-height: 28px;
-        margin-top: 8px;
-      }
-      #past figcaption {
-        padding-right: 150px;
-      }
-      .empty {
-        margin: 0;
-        padding: 4em 1em;
-        color: var(--soft);
-        text-align: center;
-      }
-      form {
-        display: flex;
-        gap: 8px;
-        margin-top: 10px;
-      }
-      @media (min-width: 860px) {
-        #live {
-          grid-template-columns: minmax(0, 2fr) minmax(0, 1fr);
-          align-items: start;
-        }
-        .pair:has(.after),
-        .body:has(.pair):not(:has(.after)),
-        .body:has(.after) .words {
-          grid-template-columns: 1fr 1fr;
-        }
-        .words {
-          display: grid;
-          gap: 10px 18px;
-          align-content: start;
-        }
-        article .switch {
-          display: none;
-        }
-      }
+
       @media (max-width: 859.9px) {
-        :root {
-          --bar: 104px;
+        body {
+          height: auto;
         }
         nav {
-          flex-wrap: wrap;
+          position: sticky;
+          top: 0;
+          z-index: 1;
         }
-        nav .group:nth-of-type(3),
-        nav .group[hidden] + #help {
-          margin-left: auto;
+        main {
+          grid-template-columns: 1fr;
         }
-        #line,
-        #where {
-          order: 1;
+        #list {
+          max-height: 12.5em;
         }
-        #line {
-          flex-basis: 70%;
+        #stage {
+          grid-auto-rows: auto;
         }
-        .said {
-          margin-bottom: 10px;
+        .box {
+          aspect-ratio: auto;
+          container-type: inline-size;
+          overflow: auto;
         }
-        article .pair:has(.after) .after,
-        .changed article .pair:has(.after) .before {
-          display: none;
+        .frame {
+          width: 100%;
         }
-        .changed article .pair:has(.after) .after {
-          display: block;
-        }
-      }
-      /* There, one of the two has the place of the screen. */
-      #past .pair:has(.after) .after,
-      .changed #past .pair:has(.after) .before {
-        display: none;
-      }
-      .changed #past .pair .after {
-        display: block;
-      }
-      .live #top {
-        display: flex;
-        gap: 14px;
-        align-items: baseline;
-        padding-bottom: 12px;
-      }
-      .live #turns {
-        display: flex;
-        flex-flow: column-reverse;
-      }
-      .live #top dl,
-      .live #top details {
-        display: none;
-      }
-      .live .chip {
-        flex: none;
-      }
-      .live h1 {
-        flex: 1;
-        margin: 0;
-        max-height: 3.75em; /* three lines */
-        font-size: 17px;
-      }
-      .live header b {
-        font-size: 15px;
-      }
-      .live article {
-        contain-intrinsic-size: auto 40px;
-        margin-bottom: 6px;
-        padding: 7px 14px;
-      }
-      .live header {
-        cursor: pointer;
-      }
-      .live .act,
-      .live .res {
-        display: -webkit-box;
-        overflow: hidden;
-        -webkit-box-orient: vertical;
-        -webkit-line-clamp: 2;
-      }
-      .live .act {
-        font-weight: 600;
-      }
-      .live .act:not(:has(+ .res)) {
-        flex: 1 1 8em;
-      }
-      .live .res {
-        flex: 1 1 14em;
-      }
-      @media (min-width: 860px) {
-        /* So that a long one leaves its result and the costs a place in the same row. */
-        .live .act:has(+ .res) {
-          max-width: 45%;
+        .big .frame {
+          width: 1100px;
         }
       }
-      .live .cost {
-        margin: 0;
-      }
-      .live .body {
-        display: none;
-      }
-      .live .open .body {
-        display: grid;
-      }
-
       @media print {
-        nav,
-        #find {
-          display: none !important;
+        body {
+          height: auto;
         }
         article {
-          content-visibility: visible;
-          break-inside: avoid;
-        }
-        p {
-          max-height: none;
+          content-visibility: visible !important;
         }
       }
     </style>
   </head>
   <body>
-    <div id="top"></div>
-    <nav>
-      <div class="group">
-        <button id="back" title="The turn before (left arrow)" aria-label="Turn before">
-          &#9664;
-        </button>
-        <button id="next" title="The next turn (right arrow)" aria-label="Next turn">
-          &#9654;
-        </button>
-        <button id="latest" title="Back to what goes on now (End)" hidden>Live</button>
-      </div>
+    <header id="top" class="bar">
+      <span id="status" class="chip" role="status"></span>
+      <h1 dir="auto"></h1>
+      <p id="why" class="soft"></p>
+      <details id="figures">
+        <summary></summary>
+        <p></p>
+        <a href="execution_log.txt" hidden>The log of this run</a>
+      </details>
+    </header>
+    <nav class="bar">
+      <button id="back" aria-label="The turn before" title="left arrow">&#9664;</button>
+      <button id="next" aria-label="The next turn" title="right arrow">&#9654;</button>
+      <button id="latest" title="What goes on now (End)" hidden>Live</button>
       <div id="line"></div>
-      <span id="where"></span>
-      <div class="group">
-        <button id="play" title="space">Play</button>
-        <button id="stop" hidden>Stop</button>
-      </div>
-      <button id="help" title="The keys (?)" aria-label="The keys">?</button>
+      <span id="where" class="soft"></span>
+      <form id="say" autocomplete="off" hidden>
+        <input id="hint" maxlength="2000" placeholder="A hint for its next turn (h)" />
+        <button id="send">Send hint</button>
+        <button id="play" type="button">Pause</button>
+        <button id="stop" type="button">Stop</button>
+      </form>
     </nav>
     <p id="note" role="alert" hidden></p>
-    <div id="saved" class="card" hidden>
-      <span></span>
-      <button id="copy">Copy path</button>
-    </div>
-    <div id="find" hidden>
-      <div id="filters" class="group"></div>
-      <input
-        id="search"
-        type="search"
-        aria-label="Search"
-        autocomplete="off"
-        placeholder="Search in all text (/)"
-      />
-      <span id="amount" class="sub" role="status"></span>
-    </div>
-    <section id="live" hidden>
-      <div class="card">
-        <figure id="now">
-          <button class="frame" aria-label="The screen at full size">
-            <canvas
-              id="screen"
-              width="1536"
-              height="864"
-              role="img"
-              aria-label="The screen, with marks where it acted"
-            ></canvas>
-            <span id="wait"></span>
-          </button>
-          <figcaption></figcaption>
-        </figure>
-        <div id="past" hidden></div>
-        <form id="say">
-          <input
-            id="hint"
-            maxlength="2000"
-            aria-label="Hint"
-            autocomplete="off"
-            placeholder="A hint for its next turn (h)"
-          />
-          <button id="send">Send hint</button>
-        </form>
-      </div>
-      <div id="side">
-        <div class="card">
-          <small>Words</small>
-          <p id="words"></p>
-        </div>
-        <div class="card">
-          <small>Instructions</small>
-          <p id="instructions"></p>
-        </div>
-        <div class="card">
-          <small>Plan</small>
-          <p id="plan"></p>
-        </div>
-      </div>
-    </section>
-    <main id="turns"></main>
-    <dialog id="zoom" aria-label="A screenshot at full size">
-      <div id="tools"></div>
-      <div id="about"></div>
-      <div id="stage"></div>
-    </dialog>
-    <dialog id="keys" aria-label="The keys">
-      <strong>Keys</strong>
-      <dl></dl>
-      <form method="dialog"><button>Close</button></form>
-    </dialog>
+    <main>
+      <ol id="list"></ol>
+      <section id="stage" aria-label="The screen"></section>
+      <section id="words">
+        <div id="turns"></div>
+        <p id="plan" class="text plan" hidden></p>
+      </section>
+    </main>
+    <footer class="bar soft">
+      <span><i class="good">&#9632;</i> changed the screen</span>
+      <span><i class="idle">&#9632;</i> changed nothing, or asked again</span>
+      <span><i class="bad">&#9632;</i> refused or failed</span>
+      <span><i class="plan">&#9632;</i> plan</span>
+      <span><i class="act">&#9711;</i> where it acted</span>
+      <span><i class="act">&#9676;</i> what it could not do</span>
+      <span><i class="hit">&#9633;</i> the control that it hit</span>
+      <span><i class="region">&#11034;</i> what changed</span>
+    </footer>
     <script>
-      "use strict";
-
       // The tone of a note by its kind, and of a run by how it ended; any other end is bad.
       const NOTE_TONES = {
         correction: "idle",
@@ -19253,69 +18392,25 @@ PAGE = r"""<!doctype html>
         verification: "good",
       };
       const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
-      // The turns that can be shown alone, as they are called.
-      const FILTERS = {
-        all: () => true,
-        refusals: (turn) => turn.refused > 0,
-        corrections: (turn) => hasNote(turn, "correction"),
-        plans: (turn) => turn.plan,
-      };
-      // What the keys do: [key, in a report, in the panel].
-      const KEYS = [
-        ["\u2190 \u2192", "the turn before, the next turn", "the turn before, the next turn"],
-        ["Home, End", "the first turn, the last turn", "the first turn, the latest one"],
-        ["Space", "play, and stop playing", "pause, and go on"],
-        ["a", "the screen before or after the act", "the screen before or after the act"],
-        ["z", "the screenshot at full size", "the screen at full size"],
-        [
-          "+ \u2212 0 m",
-          "there: larger, smaller, fitted, marks",
-          "there: larger, smaller, fitted, marks",
-        ],
-        ["/", "search", ""],
-        ["h", "", "write a hint"],
-        ["Escape", "leave a field or a picture", "leave a field or a picture"],
-        ["?", "these keys", "these keys"],
-      ];
-      // How far a key goes along the turns; the blank plays or pauses instead.
-      const KEY_STEPS = {
-        ArrowRight: 1,
-        ArrowDown: 1,
-        ArrowLeft: -1,
-        ArrowUp: -1,
-        Home: -1e9,
-        End: 1e9,
-        " ": 0,
-      };
-      const GRID = 1000; // both axes of a screen go from 0 to this in what the model says
-      const TEXT_MOST = 8000; // characters of one text that are shown
-      const PLAY_MS = 1500; // how long each turn stands while it plays
-      const RETRY_MS = 1000; // between two attempts to reach the program
+      // How far a key goes along the turns.
+      const KEY_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -1e9, End: 1e9 };
+      const TEXT_MOST = 70000; // characters of one text that are shown, more than a run keeps
       const LONGEST = 4; // times as wide as the middle one a piece of the line is at most
-      const SCALES = [0.25, 0.5, 1, 2, 4]; // of a picture at full size
-      const TRAIL = 2; // turns before the latest act whose places are still marked on the screen
-      const PICTURES_MOST = 24; // screenshots that the panel keeps
-      const PAUSED_HERE = "in the panel";
       const SVG = "http://www.w3.org/2000/svg";
 
-      let run = { task: "", figures: [], size: [16, 9] };
+      let run = { task: "" };
       const turns = [];
-      const cards = []; // of each turn its article and its piece of the line: {article, piece}
-      // By file name: what an exported report carries in itself, or what the panel has fetched.
-      const pictures = new Map();
+      const cards = []; // of each turn its {article, row, piece}
+      const sent = new Map(); // parts of requests by their names: {part, call of the first}
       let live = false; // whether this is the panel
-      let state = {}; // the panel's latest event
-      let current = 0; // the place in `turns` of the one that is marked
-      let following = true; // whether that is the latest one, and the next one will be, too
-      let timer = 0; // of playing, if it plays
-      let filter = "all"; // the name of the one in FILTERS
-      let zoomed = { views: [], at: 0, scale: 0 }; // what is over the page; scale 0: as fits
+      let state = {}; // the panel's latest news
+      let current = 0; // the place in `turns` of the one that is shown
+      let following = false; // whether that is the latest one, and the next one will be, too
+      let shown = ""; // what the stage shows
 
       function byId(id) {
         return document.getElementById(id);
       }
-
-      // -- text and elements
 
       // Whatever a model or a screen said: not too much of it, and nothing that is not to be seen.
       function plain(text) {
@@ -19344,323 +18439,181 @@ PAGE = r"""<!doctype html>
         return parent.appendChild(make(name, classes, text));
       }
 
-      function addShape(parent, name, values, text) {
-        const node = document.createElementNS(SVG, name);
-        for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
-        setText(node, text);
-        return parent.appendChild(node);
-      }
-
-      // -- what was done, drawn over the picture in the picture's own pixels
-
-      function toPixels(x, y) {
-        const [wide, high] = run.size;
-        return [(x * wide) / GRID, (y * high) / GRID];
-      }
-
-      function placesOf(act) {
-        const places = Object.values(act.args).filter(
-          (value) => value && typeof value.x === "number",
-        );
-        return places.map(({ x, y }) => toPixels(x, y));
-      }
-
-      // A shape with a rim around it, to be seen on any ground.
-      function addMark(svg, name, values, kind) {
-        addShape(svg, name, { ...values, class: "halo " + kind });
-        addShape(svg, name, { ...values, class: kind });
-      }
-
-      // Rings that leave what they point at to be seen; the words stand below the picture.
-      function markAct(svg, act, more) {
-        const spots = placesOf(act);
-        // Dashed is what was refused or broken off.
-        const kind = `${more || ""} ${act.changed === null ? "off" : ""}`;
-        for (const [cx, cy] of spots) {
-          addMark(svg, "circle", { cx, cy, r: run.size[0] / 45 }, kind);
-          if (act.tool.startsWith("double"))
-            addMark(svg, "circle", { cx, cy, r: run.size[0] / 33 }, kind);
-        }
-        if (spots.length > 1) markWay(svg, spots[0], spots[1], kind);
-      }
-
-      // Where the screen changed after the act.
-      function markRegion(svg, region, kind) {
-        const [left, top] = toPixels(region[0], region[1]);
-        const [right, bottom] = toPixels(region[2], region[3]);
-        const size = { width: right - left, height: bottom - top };
-        if (right) addMark(svg, "rect", { x: left, y: top, ...size }, kind);
-      }
-
-      // An arrow from where a drag began to where it ended.
-      function markWay(svg, [x1, y1], [x2, y2], kind) {
-        const way = Math.atan2(y2 - y1, x2 - x1);
-        const long = -run.size[0] / 38;
-        function wing(turn) {
-          return `M ${x2},${y2} l ${long * Math.cos(way + turn)} ${long * Math.sin(way + turn)}`;
-        }
-        const line = `M ${x1} ${y1} L ${x2},${y2} ${wing(0.5)} ${wing(-0.5)}`;
-        addMark(svg, "path", { d: line }, kind);
-      }
-
-      // An act in words, as "double click: Notes icon, hit 'Notes' (list item)".
-      function nameOf(act) {
-        const { text, key, element_name } = act.args;
-        const words = [act.tool.replaceAll("_", " "), text || key || element_name];
-        const said = words.filter(Boolean).join(": ").slice(0, 120);
-        const hits = hitsOf(act).map(({ name, role }) => `'${name.slice(0, 60)}' (${role})`);
-        return hits.length ? `${said}, hit ${hits.join(" and ")}` : said;
-      }
-
-      // The controls that an act was known to hit; acts of the live screen have none.
-      function hitsOf(act) {
-        return act.hits || [];
-      }
-
-      // -- turns
-
-      function toneOf(turn) {
-        const tones = turn.notes.map(([kind]) => NOTE_TONES[kind]);
-        if (tones.includes("bad")) return "bad";
-        if (turn.plan) return "plan";
-        if (turn.wasted) return "idle";
-        return turn.changed || tones.includes("good") ? "good" : "";
-      }
-
-      // A turn's article; the panel shows it as a row that opens.
-      function makeArticle(turn) {
-        const article = make("article", toneOf(turn));
-        const top = add(article, "header");
-        if (live) top.onclick = () => toggle(article, turn.turn);
-        fillHeader(top, turn);
-        const body = add(article, "div", "body");
-        addWords(add(body, "div", "words"), turn);
-        if (turn.replies?.length) addRaw(body, turn.replies);
-        return article;
-      }
-
-      // The number of a turn, which is a link to it in a report.
-      function addNumber(node, number) {
-        if (live) return setText(node, String(number));
-        const link = add(node, "a", "", number ? String(number) : "start");
-        link.href = "#" + number;
-        link.title = "Link to this turn";
-      }
-
-      // What a turn did, in one row: no argument as the program writes it.
-      function doneIn(turn) {
-        const [first, ...more] = turn.acts;
-        const named = turn.call.replace(/^\w+/, (name) => name.replaceAll("_", " "));
-        if (!first) return named.split("{")[0];
-        return nameOf(first) + (more.length ? ` and ${more.length} more` : "");
-      }
-
-      function hasNote(turn, wanted) {
-        return turn.notes.some(([kind]) => kind === wanted);
-      }
-
-      function fillHeader(top, turn) {
-        const kinds = new Set(turn.notes.map(([kind]) => kind));
-        addNumber(add(top, "b"), turn.turn);
-        add(top, "span", "", turn.role.slice(0, 300));
-        const done = doneIn(turn).slice(0, 300);
-        if (done) add(top, "span", "act", done);
-        // That an act did what it says is said by its chip.
-        const told = turn.acts.length === 1 && turn.changed;
-        if (turn.result && !told) add(top, "span", "res", turn.result.slice(0, 300));
-        if (turn.changed) add(top, "span", "chip good", "changed");
-        else if (turn.changed !== null) add(top, "span", "chip", "unchanged");
-        for (const kind of kinds) add(top, "span", "chip " + (NOTE_TONES[kind] || ""), kind);
-        const tokens = turn.prompt ? `, ${turn.prompt} + ${turn.completion} tokens` : "";
-        const thought = turn.thought ? `, about ${turn.thought} thought` : "";
-        add(top, "span", "cost", duration(turn.seconds) + tokens + thought);
-      }
-
-      // Of each picture on which something was done: it with its marks, and the next one with what
-      // changed. Without any act the turn's first picture alone.
-      function pairsOf(at) {
-        const { shots, acts } = turns[at];
-        const names = shots.filter((name) => acts.some((act) => act.screenshot === name));
-        if (!names.length && shots.length) return [[{ kind: "screen", name: shots[0], acts: [] }]];
-        return names.map((name) => {
-          const done = acts.filter((act) => act.screenshot === name);
-          const before = { kind: "before", name, acts: done };
-          const next = done.some((act) => act.changed !== null) ? shotAfter(at, name) : "";
-          return next ? [before, { kind: "after", name: next, acts: done }] : [before];
-        });
-      }
-
-      // The first picture after that one of a turn, be it of the same turn or of a later one.
-      function shotAfter(at, name) {
-        const own = turns[at].shots;
-        const later = own[own.lastIndexOf(name) + 1];
-        return later || turns.slice(at + 1).find((turn) => turn.shots.length)?.shots[0] || "";
-      }
-
-      function addPictures(body, at) {
-        for (const views of pairsOf(at)) {
-          const pair = make("div", "pair");
-          body.insertBefore(pair, body.querySelector(".words"));
-          if (views.length > 1) addSwitch(pair);
-          views.forEach((view, place) => {
-            const figure = add(pair, "figure", view.kind);
-            const frame = addFrame(figure, view, "lazy");
-            frame.onclick = () => openZoom(views, place);
-            captionOf(add(figure, "figcaption"), view);
-          });
-        }
-      }
-
-      // Where only one of two pictures has room: which one is shown, everywhere.
-      function addSwitch(parent) {
-        const row = add(parent, "div", "switch");
-        for (const kind of ["before", "after"]) {
-          const button = add(row, "button", "to-" + kind, kind);
-          button.title = "a";
-          button.onclick = () => showChanged(kind === "after");
-        }
-        pressSwitches();
-      }
-
-      function showChanged(after) {
-        document.body.classList.toggle("changed", after);
-        pressSwitches();
-      }
-
-      function pressSwitches() {
-        const after = document.body.classList.contains("changed");
-        for (const button of document.querySelectorAll(".switch button"))
-          button.ariaPressed = String(button.className === (after ? "to-after" : "to-before"));
-      }
-
-      // A picture that opens at full size, with its marks over it.
-      function addFrame(parent, view, loading) {
-        const [width, height] = run.size;
-        const frame = add(parent, "button", "frame");
-        frame.ariaLabel = `The ${view.kind === "screen" ? "screen" : "screen " + view.kind}`;
-        const image = add(frame, "img");
-        image.onerror = () => {
-          setText(frame, `The screenshot ${view.name} is missing.`);
-          frame.classList.add("missing");
-        };
-        image.width = width;
-        image.height = height;
-        image.loading = loading;
-        image.alt = "The screen";
-        const svg = addShape(frame, "svg", { viewBox: `0 0 ${width} ${height}` });
-        markView(svg, view);
-        if (view.marks) svg.replaceChildren(...view.marks.cloneNode(true).childNodes);
-        // The address comes last, or the browser would fetch at once what nobody may ever look at.
-        load(image, view.name);
-        return frame;
-      }
-
-      function markView(svg, view) {
-        for (const act of view.acts) {
-          if (view.kind === "after") {
-            if (act.region) markRegion(svg, act.region, "region");
-            continue;
-          }
-          for (const hit of hitsOf(act)) markRegion(svg, hit.box, "hit");
-          markAct(svg, act);
-        }
-      }
-
-      async function load(image, name) {
-        const known = pictures.get(name);
-        if (known || !live) image.src = known || name;
-        else image.src = (await fetchPicture(name)) || "data:,";
-      }
-
-      function captionOf(node, { kind, acts }) {
-        setText(node);
-        add(node, "b", "", kind);
-        const said = kind === "after" ? cameOf(acts) : acts.map(nameOf).join(", then ");
-        if (said) node.append(" \u00b7 " + plain(said));
-      }
-
-      function cameOf(acts) {
-        if (acts.some((act) => act.region)) return "the dashed box changed";
-        return acts.some((act) => act.changed) ? "it changed" : "nothing changed";
-      }
-
-      function addWords(column, turn) {
-        const said = turn.said ? add(column, "div", "said") : column;
-        if (turn.said) addText(said, "the model said", turn.said, "");
-        const rows = [
-          ["call", turn.call, "call"],
-          ["result", turn.plan ? "" : turn.result, ""],
-        ];
-        // Each action of a story as the model wrote it.
-        for (const { action, became } of turn.asked || [])
-          rows.push(["asked", `${JSON.stringify(action)}: ${became}`, "call"]);
-        for (const [kind, text] of turn.notes)
-          rows.push([kind, text, "note " + (NOTE_TONES[kind] || "")]);
-        const did = rows.filter(([, text]) => text);
-        const place = did.length ? add(column, "div", "did") : column;
-        for (const [label, text, kind] of did) addText(place, label, text, kind);
-      }
-
+      // A text under its name.
       function addText(parent, label, text, kind) {
-        add(parent, "p", kind, text).prepend(make("small", "", label));
+        if (text)
+          add(parent, "p", "text " + kind, "\n" + text).prepend(make("span", "soft", label));
       }
 
-      // Each request of a turn in figures, and its reply as it came; made when it is unfolded.
-      function addRaw(parent, replies) {
-        const fold = add(parent, "details", "raw");
-        const count = replies.length > 1 ? `${replies.length} requests` : "Request";
-        add(fold, "summary", "", `${count} and reply as they were`);
-        fold.ontoggle = () => {
-          if (!fold.open || fold.querySelector("pre")) return;
-          for (const reply of replies) {
-            add(fold, "p", "sub", factsOf(reply));
-            add(fold, "pre", "call", JSON.stringify(reply.message, null, 2));
-          }
-        };
-      }
-
-      function factsOf(reply) {
-        const { prompt, completion, cached, thought } = reply.tokens;
-        const ended = new Date(reply.time * 1000);
-        const began = new Date((reply.time - reply.seconds) * 1000);
-        const facts = [
-          `request ${reply.call} to ${reply.role}`,
-          `sent ${began.toLocaleTimeString()}, replied ${ended.toLocaleTimeString()}`,
-          `${reply.seconds.toFixed(2)} s`,
-          prompt !== null &&
-            `${prompt} prompt tokens` + (cached ? `, ${cached} of them cached` : ""),
-          completion !== null && `${completion} completion tokens`,
-          thought && `about ${thought} of them thought`,
-          reply.finish_reason && `finish_reason ${reply.finish_reason}`,
-          reply.tries > 1 && `${reply.tries} tries, ${reply.request.toFixed(1)} s lost`,
-        ];
-        return facts.filter(Boolean).join(" \u00b7 ");
-      }
-
-      // A turn's piece of the line, as wide as the turn was long. A pause is cut, or all the others
-      // would be lines.
-      function makePiece(turn, at) {
-        const piece = make("button", toneOf(turn));
-        const what = doneIn(turn) || turn.result;
-        piece.title = plain(`Turn ${turn.turn}, ${duration(turn.seconds)}: ${what}`.slice(0, 140));
-        piece.onclick = () => go(at);
-        return piece;
-      }
-
-      function layLine() {
-        const times = turns.map((turn) => turn.seconds).sort((one, other) => one - other);
-        const middle = times[times.length >> 1] || 1;
-        turns.forEach(({ seconds }, at) => {
-          const share = seconds / middle;
-          const { piece } = cards[at];
-          piece.style.flexGrow = String(Math.max(0.2, Math.min(LONGEST, share)));
-          piece.classList.toggle("long", share > LONGEST);
-        });
+      function addFold(parent, label) {
+        const fold = add(parent, "details");
+        add(fold, "summary", "", label);
+        return fold;
       }
 
       function duration(seconds) {
         const minutes = Math.floor(seconds / 60);
         return minutes ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${seconds.toFixed(1)} s`;
+      }
+
+      // -- what was done, drawn over the picture in the picture's own pixels
+
+      // A shape with a rim around it, to be seen on any ground.
+      function addMark(svg, name, values, kind) {
+        for (const classes of ["halo", kind]) {
+          const node = svg.appendChild(document.createElementNS(SVG, name));
+          const all = { ...values, class: classes };
+          for (const [key, value] of Object.entries(all)) node.setAttribute(key, value);
+        }
+      }
+
+      // Rings that leave what they point at to be seen; the words stand below the picture. All
+      // places are those of the grid, of which a unit is `wide` times as wide as it is high.
+      function markAct(svg, { tool, args, changed }, wide) {
+        const spots = Object.values(args).filter((value) => value && typeof value.x === "number");
+        const kind = changed === null ? "act off" : "act";
+        for (const { x: cx, y: cy } of spots) {
+          for (const rx of tool.startsWith("double") ? [22, 30] : [22])
+            addMark(svg, "ellipse", { cx, cy, rx, ry: rx * wide }, kind);
+        }
+        if (spots.length > 1) markWay(svg, spots[0], spots[1], wide, kind);
+      }
+
+      // An arrow from where a drag began to where it ended.
+      function markWay(svg, from, to, wide, kind) {
+        const way = Math.atan2((to.y - from.y) / wide, to.x - from.x);
+        const wings = [0.5, -0.5].map((turn) => [Math.cos(way + turn), Math.sin(way + turn)]);
+        const ends = wings.map(([x, y]) => `M ${to.x} ${to.y} l ${-26 * x} ${-26 * y * wide}`);
+        addMark(
+          svg,
+          "path",
+          { d: `M ${from.x} ${from.y} L ${to.x} ${to.y} ${ends.join(" ")}` },
+          kind,
+        );
+      }
+
+      function markBox(svg, [left, top, right, bottom], kind) {
+        const size = { width: Math.abs(right - left), height: Math.abs(bottom - top) };
+        addMark(svg, "rect", { x: Math.min(left, right), y: Math.min(top, bottom), ...size }, kind);
+      }
+
+      function markView(svg, { kind, acts, boxes }, wide) {
+        for (const act of acts) {
+          if (kind !== "before" && act.region) markBox(svg, act.region, "region");
+          if (kind === "before") act.hits.forEach(({ box }) => markBox(svg, box, "hit"));
+          if (kind !== "after") markAct(svg, act, wide);
+        }
+        for (const { x1, y1, x2, y2 } of boxes) markBox(svg, [x1, y1, x2, y2], "seen");
+      }
+
+      // -- a turn in words
+
+      function sentence(tool) {
+        return tool.charAt(0).toUpperCase() + tool.slice(1).replaceAll("_", " ");
+      }
+
+      // An act, as: Double click "Notes icon".
+      function nameOf({ tool, args }) {
+        const { text, key, name, title, element_name: element } = args;
+        const what = String(text || key || name || title || element || "").slice(0, 120);
+        return sentence(tool) + (what ? ` \u201c${what}\u201d` : "");
+      }
+
+      // What a turn did; no argument as the program writes it.
+      function doneIn(turn) {
+        const [first, ...more] = turn.acts;
+        if (turn.plan) return `Plan: ${turn.instructions || turn.result}`;
+        if (first) return nameOf(first) + (more.length ? ` and ${more.length} more` : "");
+        return sentence(turn.call.match(/^\w+/)?.[0] || "") || turn.result || "Nothing yet";
+      }
+
+      function toneOf(turn) {
+        const tones = turn.notes.map(([kind]) => NOTE_TONES[kind]);
+        if (tones.includes("bad")) return "bad";
+        if (turn.plan) return "plan";
+        if (turn.wasted || tones.includes("idle")) return "idle";
+        return turn.changed || tones.includes("good") ? "good" : "";
+      }
+
+      // What went wrong in a turn, in a few words.
+      function wrongIn(turn) {
+        const tone = toneOf(turn);
+        const note = turn.notes.find(([kind]) => NOTE_TONES[kind] === tone) || ["nothing changed"];
+        return ["bad", "idle"].includes(tone) ? note.join(": ") : "";
+      }
+
+      function makeRow(turn) {
+        const row = make("li");
+        const link = add(row, "a", toneOf(turn));
+        link.href = "#" + turn.turn;
+        add(link, "b", "", String(turn.turn));
+        add(link, "span", "did", doneIn(turn).slice(0, 300));
+        add(link, "time", "soft", duration(turn.seconds));
+        const wrong = wrongIn(turn);
+        if (wrong) add(link, "span", "wrong", "\u2717 " + wrong.slice(0, 300));
+        return row;
+      }
+
+      function makePiece(turn) {
+        const piece = make("a", toneOf(turn));
+        piece.href = "#" + turn.turn;
+        piece.title = plain(`Turn ${turn.turn}, ${duration(turn.seconds)}: ${doneIn(turn)}`);
+        return piece;
+      }
+
+      function makeArticle(turn) {
+        const article = make("article");
+        article.hidden = "until-found"; // the browser's own search finds it, and opens it
+        add(article, "h3", "", `${turn.turn}. ${doneIn(turn)}`.slice(0, 400));
+        const tokens = turn.prompt ? `${turn.prompt} + ${turn.completion} tokens` : "";
+        const thought = turn.thought ? `about ${turn.thought} of them thought` : "";
+        const facts = [turn.role.slice(0, 300), duration(turn.seconds), tokens, thought];
+        const line = add(article, "p", "soft", facts.filter(Boolean).join(" \u00b7 ") + " ");
+        if (turn.changed) add(line, "span", "chip good", "changed");
+        else if (turn.changed !== null) add(line, "span", "chip idle", "unchanged");
+        addText(article, "said", turn.said, "");
+        addText(article, "called", turn.call, "call");
+        if (!turn.plan) addText(article, "done", turn.result, turn.changed ? "good" : "");
+        // Each action of a story as the model wrote it.
+        for (const { action, became } of turn.asked)
+          addText(article, "asked", `${JSON.stringify(action)}: ${became}`, "call");
+        for (const [kind, text] of turn.notes) addText(article, kind, text, NOTE_TONES[kind] || "");
+        const exchanges = [...turn.sent, ...turn.replies].sort(
+          (one, other) => one.call - other.call,
+        );
+        for (const one of exchanges) one.parts ? addRequest(article, one) : addReply(article, one);
+        return article;
+      }
+
+      // A request as it was sent, whole: its settings with the tools, then its messages. What an
+      // earlier one held already is written when it is unfolded, so that it can be found once.
+      function addRequest(parent, { call, role, sent: names, parts }) {
+        const fold = addFold(parent, `Request ${call} to ${role}`);
+        for (const [name, part] of Object.entries(parts)) sent.set(name, { part, call });
+        for (const name of names) {
+          const { part, call: first } = sent.get(name) || {
+            part: {},
+            call: "of a turn before these",
+          };
+          const again = first === call ? "" : `, as in request ${first}`;
+          const inner = addFold(fold, (part.role || "settings and tools") + again);
+          if (first === call) addPart(inner, part);
+          else inner.ontoggle = () => inner.children.length === 1 && addPart(inner, part);
+          inner.open = first === call && part.role === "user";
+        }
+      }
+
+      function addPart(fold, { role, content, ...more }) {
+        const pieces = Array.isArray(content) ? content : [{ text: content }];
+        const texts = pieces.map((piece) => piece.text || piece.image_url?.url || "");
+        if (role) add(fold, "pre", "call", texts.join("\n"));
+        if (Object.keys(more).length) add(fold, "pre", "call", JSON.stringify(more, null, 2));
+      }
+
+      function addReply(parent, reply) {
+        const after = duration(reply.seconds);
+        const fold = addFold(parent, `Reply ${reply.call} of ${reply.role}, after ${after}`);
+        add(fold, "pre", "call", JSON.stringify(reply, null, 2));
       }
 
       // The run itself, or a turn: a new one goes to the end, one that has grown keeps its place.
@@ -19672,408 +18625,266 @@ PAGE = r"""<!doctype html>
         const found = turns.findIndex((turn) => turn.turn === item.turn);
         const at = found < 0 ? turns.length : found;
         const before = cards[at];
-        const made = { article: makeArticle(item), piece: makePiece(item, at), text: "" };
+        const made = { article: makeArticle(item), row: makeRow(item), piece: makePiece(item) };
         turns[at] = item;
         cards[at] = made;
         if (!before) {
           byId("turns").append(made.article);
+          byId("list").append(made.row);
           byId("line").append(made.piece);
           return;
         }
-        made.article.classList.toggle("open", before.article.classList.contains("open"));
-        before.article.replaceWith(made.article);
-        before.piece.replaceWith(made.piece);
+        const folds = [...made.article.querySelectorAll("details")];
+        before.article.querySelectorAll("details").forEach(({ open }, place) => {
+          folds[place]?.toggleAttribute("open", open);
+        });
+        for (const name of Object.keys(made)) before[name].replaceWith(made[name]);
+      }
+
+      // A pause is no wider than that, or all the other pieces would be lines.
+      function layLine() {
+        const times = turns.map((turn) => turn.seconds).sort((one, other) => one - other);
+        const middle = times[times.length >> 1] || 1;
+        turns.forEach(({ seconds }, at) => {
+          const wide = Math.max(0.2, Math.min(LONGEST, seconds / middle));
+          cards[at].piece.style.flexGrow = String(wide);
+        });
+      }
+
+      // -- the picture before what was done, and the one after
+
+      // Each picture of a turn on which something was done, and the one after the last of them.
+      // Without any act the turn's first picture alone.
+      function viewsOf(at) {
+        const { shots, acts, boxes } = turns[at];
+        const actsOn = (name) => acts.filter((act) => act.screenshot === name);
+        const names = shots.filter((name) => actsOn(name).length);
+        const last = names[names.length - 1];
+        if (!last)
+          return shots.slice(0, 1).map((name) => ({ kind: "screen", name, acts: [], boxes }));
+        const views = names.map((name) => ({
+          kind: "before",
+          name,
+          acts: actsOn(name),
+          boxes: [],
+        }));
+        const next = actsOn(last).some((act) => act.changed !== null) && shotAfter(at, last);
+        return next ? [...views, { kind: "after", name: next, acts: actsOn(last), boxes }] : views;
+      }
+
+      // The first picture after that one of a turn, be it of the same turn or of a later one.
+      function shotAfter(at, name) {
+        const own = turns[at].shots;
+        const later = own[own.lastIndexOf(name) + 1];
+        return later || turns.slice(at + 1).find((turn) => turn.shots.length)?.shots[0] || "";
+      }
+
+      // The screen as it is: with the latest act and what it changed, once it is at rest again.
+      function viewNow() {
+        const latest = turns.findLast((turn) => turn.acts.length);
+        const shot = turns[turns.length - 1]?.shots.at(-1);
+        const acts = latest?.acts.filter((act) => state.settled || act.screenshot === shot) || [];
+        return {
+          kind: run.outcome ? "last" : "live",
+          name: "",
+          acts: acts.slice(-1),
+          boxes: state.boxes,
+        };
+      }
+
+      function captionOf({ kind, acts }) {
+        const hits = acts.flatMap((act) => act.hits).map(({ name, role }) => `'${name}' (${role})`);
+        const did = acts.map(nameOf).join(", then ");
+        if (kind === "live" && did) return `${state.settled ? "after" : "now"}: ${did}`;
+        if (kind !== "after") return hits.length ? `${did}, hit ${hits.join(" and ")}` : did;
+        if (acts.some((act) => act.region)) return "the dashed box changed";
+        return acts.some((act) => act.changed) ? "it changed" : "nothing changed";
+      }
+
+      async function showStage() {
+        const now = live && following && state.picture;
+        const views = now ? [viewNow()] : turns.length ? viewsOf(current) : [];
+        const why = views.length ? "" : whyEmpty();
+        const wanted = JSON.stringify([now || -current, views, why]);
+        if (wanted === shown) return;
+        shown = wanted;
+        const figures = await Promise.all(views.map(makeFigure));
+        if (shown !== wanted) return;
+        enlarge(null);
+        byId("stage").replaceChildren(...figures);
+        if (why) add(byId("stage"), "p", "empty", why);
+      }
+
+      function whyEmpty() {
+        if (turns.length && !following) return `Turn ${turns[current].turn} looked at no screen.`;
+        if (!live || run.outcome) return "There is no picture of the screen.";
+        return `Waiting for the first picture of the screen.\nNow: ${state.phase}.`;
+      }
+
+      async function makeFigure(view) {
+        const figure = make("figure", view.kind);
+        const frame = add(add(figure, "div", "box"), "button", "frame");
+        const image = add(frame, "img");
+        const caption = add(figure, "figcaption", "soft");
+        const words = captionOf(view);
+        add(caption, "b", "", view.kind);
+        if (words) caption.append(" \u00b7 " + plain(words));
+        image.alt = `The screen: ${plain(words)}`;
+        frame.onclick = () => enlarge(figure);
+        try {
+          image.src = await sourceOf(view.name);
+          await image.decode();
+        } catch {
+          setText(frame, `The screenshot ${view.name} is missing.`);
+          return figure;
+        }
+        if (live) URL.revokeObjectURL(image.src);
+        const wide = image.naturalWidth / image.naturalHeight;
+        figure.style.setProperty("--ratio", String(wide));
+        const svg = frame.appendChild(document.createElementNS(SVG, "svg"));
+        svg.setAttribute("viewBox", "0 0 1000 1000"); // the grid on which models give places
+        svg.setAttribute("preserveAspectRatio", "none");
+        markView(svg, view, wide);
+        return figure;
+      }
+
+      // An exported report carries its pictures in itself, the others lie beside it.
+      async function sourceOf(name) {
+        if (!live) return byId(name) ? JSON.parse(byId(name).textContent) : name;
+        const answer = await ask("/picture", { name });
+        if (!answer.ok) throw new Error(name);
+        return URL.createObjectURL(await answer.blob());
+      }
+
+      // One picture as large as the page; clicked again, all are in their places.
+      function enlarge(figure) {
+        const large = document.querySelector(".big");
+        large?.classList.remove("big");
+        if (figure !== large) figure?.classList.add("big");
       }
 
       // -- going along the turns
 
-      // Marks the turn at that place, the first or last one beyond the ends, and scrolls to it
-      // unless that is to be done quietly.
-      function go(at, quiet) {
-        setNow(cards[current], false);
-        current = Math.max(0, Math.min(turns.length - 1, at));
-        following = current >= turns.length - 1;
+      // Shows the turn at that place, the first or last one beyond the ends.
+      function go(wanted) {
+        const at = Math.max(0, Math.min(turns.length - 1, wanted));
+        const moved = at !== current;
+        mark(false);
+        current = at;
+        following = live && at >= turns.length - 1;
+        mark(true);
+        show();
+        if (!moved) return;
+        const { row, piece } = cards[at];
+        byId("list").scrollTop = row.offsetTop - byId("list").clientHeight / 2;
+        byId("line").scrollLeft = piece.offsetLeft - byId("line").clientWidth / 2;
+        history.replaceState(null, "", "#" + turns[at].turn);
+      }
+
+      function mark(on) {
         const card = cards[current];
-        setNow(card, true);
-        showPlace();
-        card?.piece.scrollIntoView({ block: "nearest", inline: "nearest" });
-        if (!quiet && !live) card?.article.scrollIntoView();
-        if (live) showTurn();
+        if (!card) return;
+        card.article.hidden = on ? false : "until-found";
+        card.row.firstChild.classList.toggle("now", on);
+        card.piece.classList.toggle("now", on);
       }
 
-      function showPlace() {
+      // The stage, the plan and the numbers of the turn that is shown.
+      function show() {
         const turn = turns[current];
-        const last = turns[turns.length - 1];
-        const text = turn ? `${turn.turn || "start"} / ${last.turn}` : "";
-        setText(byId("where"), text);
-      }
-
-      // The places of the turns that are not filtered out.
-      function shownPlaces() {
-        return [...turns.keys()].filter((at) => !cards[at].article.hidden);
-      }
-
-      function setNow(card, on) {
-        card?.article.classList.toggle("now", on);
-        card?.piece.classList.toggle("now", on);
-      }
-
-      function startPlaying() {
-        const over = current >= Math.max(...shownPlaces());
-        timer = setInterval(playOn, PLAY_MS);
-        setText(byId("play"), "Pause");
-        if (over) stepTo(-Infinity);
-        else go(current);
-      }
-
-      function playOn() {
-        const before = current;
-        stepTo(1);
-        if (current === before) stopPlaying();
-      }
-
-      function stopPlaying() {
-        clearInterval(timer);
-        timer = 0;
-        setText(byId("play"), "Play");
-      }
-
-      function onKey(event) {
-        const step = KEY_STEPS[event.key];
-        if (event.ctrlKey || event.altKey || event.metaKey) return;
-        if (event.repeat && !step) return;
-        if (byId("keys").open) return;
-        if (byId("zoom").open) zoomByKey(event);
-        else if (event.target.tagName === "INPUT") {
-          // Letters are letters there.
-          if (event.key === "Escape") event.target.blur();
-        } else if (ACTIONS[event.key]) {
-          event.preventDefault();
-          ACTIONS[event.key]();
-        } else if (step) {
-          event.preventDefault();
-          stepBy(step);
-        } else if (step === 0 && event.target.tagName !== "SUMMARY") {
-          // On a button of the panel the blank presses that one, as everywhere.
-          if (live && event.target.tagName === "BUTTON") return;
-          event.preventDefault();
-          byId("play").click();
-        }
-      }
-
-      // What single keys do.
-      const ACTIONS = {
-        "?": showKeys,
-        "/": () => !live && byId("search").focus(),
-        h: () => live && byId("hint").focus(),
-        a: toggleChanged,
-        z: zoomNow,
-      };
-
-      function stepBy(step) {
-        stepTo(step);
-        if (!live) stopPlaying();
-      }
-
-      function stepTo(step) {
-        const places = shownPlaces();
-        const here = places.findIndex((at) => at >= current);
-        const at = Math.max(
-          0,
-          Math.min(places.length - 1, (here < 0 ? places.length : here) + step),
-        );
-        if (places.length) go(places[at]);
-      }
-
-      function toggleChanged() {
-        showChanged(!document.body.classList.contains("changed"));
-      }
-
-      function showKeys() {
-        const list = byId("keys").querySelector("dl");
-        list.replaceChildren();
-        for (const [key, inReport, inPanel] of KEYS) {
-          const does = live ? inPanel : inReport;
-          if (does) add(list, "dt", "", key);
-          if (does) add(list, "dd", "", does);
-        }
-        byId("keys").showModal();
-      }
-
-      // -- which turns are shown
-
-      function makeFilters() {
-        for (const [name, fits] of Object.entries(FILTERS)) {
-          const count = turns.filter((turn) => turn.turn > 0 && fits(turn)).length;
-          const button = add(byId("filters"), "button", "", `${name} ${count}`);
-          button.disabled = !count;
-          button.ariaPressed = String(name === filter);
-          button.onclick = () => choose(name);
-        }
-      }
-
-      function choose(name) {
-        filter = name;
-        [...byId("filters").children].forEach((button, place) => {
-          button.ariaPressed = String(Object.keys(FILTERS)[place] === name);
-        });
-        sift();
-      }
-
-      // Everything that was said in a turn, in small letters.
-      function textOf(at) {
-        const { role, said, call, result, notes, replies } = turns[at];
-        const said_raw = (replies || []).map((reply) => Object.values(reply.message));
-        cards[at].text ||= JSON.stringify([role, said, call, result, notes, said_raw])
-          .replace(/\\[nt]/g, " ")
-          .replaceAll('\\"', '"')
-          .toLowerCase();
-        return cards[at].text;
-      }
-
-      // Hides the turns that are not looked for; the marked one stays, if it can.
-      function sift() {
-        const words = byId("search").value.trim().toLowerCase();
-        turns.forEach((turn, at) => {
-          const shown = FILTERS[filter](turn) && (!words || textOf(at).includes(words));
-          cards[at].article.hidden = !shown;
-          cards[at].piece.classList.toggle("out", !shown);
-        });
-        const places = shownPlaces();
-        const count = places.filter((at) => turns[at].turn > 0).length;
-        const all = places.length === turns.length;
-        setText(byId("amount"), all ? "" : `${count || "no"} of ${run.sums.turns} turns`);
-        if (places.length && !places.includes(current)) go(places[0], true);
-        highlight(words);
-      }
-
-      function highlight(words) {
-        if (!window.Highlight) return;
-        const ranges = [];
-        const texts = document.createTreeWalker(byId("turns"), NodeFilter.SHOW_TEXT);
-        while (words && texts.nextNode()) {
-          const at = texts.currentNode.data.toLowerCase().indexOf(words);
-          if (at < 0) continue;
-          const range = new Range();
-          range.setStart(texts.currentNode, at);
-          range.setEnd(texts.currentNode, at + words.length);
-          ranges.push(range);
-        }
-        CSS.highlights.set("found", new Highlight(...ranges));
+        const planned = turns.slice(0, current + 1).findLast((one) => one.plan_text);
+        const plan = planned?.plan_text || (following && state.observation) || "";
+        setText(byId("where"), turn ? `${turn.turn} / ${turns[turns.length - 1].turn}` : "");
+        setText(byId("plan"), "\n" + plan);
+        byId("plan").prepend(make("span", "soft", "the plan"));
+        byId("plan").hidden = !plan;
+        byId("latest").hidden = !live || following || !turns.length;
+        showStage();
       }
 
       // The turn that the address names, as #5.
       function goToAddress() {
         const at = turns.findIndex((turn) => "#" + turn.turn === location.hash);
-        if (at < 0) return false;
-        if (cards[at].article.hidden) {
-          byId("search").value = "";
-          choose("all");
+        if (at >= 0) go(at);
+        return at >= 0;
+      }
+
+      function onKey(event) {
+        const { key, target } = event;
+        if (event.ctrlKey || event.altKey || event.metaKey) return;
+        if (key === "Escape") {
+          enlarge(null);
+          target.blur();
+        } else if (target.tagName !== "INPUT" && (KEY_STEPS[key] || (live && key === "h"))) {
+          event.preventDefault();
+          if (key === "h") byId("hint").focus();
+          else go(current + KEY_STEPS[key]);
         }
-        stopPlaying();
-        go(at);
-        return true;
-      }
-
-      // -- a picture at full size
-
-      function openZoom(views, at) {
-        zoomed = { views, at, scale: 0 };
-        byId("zoom").showModal();
-        showZoom();
-      }
-
-      // The picture of the marked turn, or the screen as it is now.
-      function zoomNow() {
-        if (live && following) return zoomScreen();
-        const [views] = pairsOf(current);
-        if (views) openZoom(views, 0);
-      }
-
-      function showZoom() {
-        const { views, at, scale } = zoomed;
-        const [width, height] = run.size;
-        const stage = byId("stage");
-        stage.replaceChildren();
-        const frame = addFrame(stage, views[at], "eager");
-        const fit = Math.min(stage.clientWidth / width, stage.clientHeight / height);
-        frame.style.width = `${Math.floor(width * (scale || fit))}px`;
-        frame.onclick = (event) => zoomAt(event, scale ? 0 : Math.max(1, fit * 2));
-        captionOf(byId("about"), views[at]);
-        fillTools(scale || fit);
-      }
-
-      function fillTools(scale) {
-        const { views, at } = zoomed;
-        const row = byId("tools");
-        row.replaceChildren();
-        if (views.length > 1) {
-          views.forEach(({ kind }, place) => {
-            const button = addTool(kind, () => showView(place));
-            button.ariaPressed = String(place === at);
-          });
-        }
-        addTool("marks", toggleMarks).title = "m";
-        add(row, "span", "sub", `${Math.round(scale * 100)} %`);
-        addTool("\u2212", () => zoomBy(-1)).title = "smaller";
-        addTool("+", () => zoomBy(1)).title = "larger";
-        addTool("Fit", () => zoomTo(0)).title = "0";
-        addTool("Close", () => byId("zoom").close()).title = "Escape";
-      }
-
-      function addTool(name, act) {
-        const button = add(byId("tools"), "button", "", name);
-        button.onclick = act;
-        return button;
-      }
-
-      function showView(at) {
-        zoomed.at = at;
-        keepingPlace(showZoom);
-      }
-
-      function toggleMarks() {
-        const svg = byId("stage").querySelector("svg");
-        if (svg) svg.style.visibility = svg.style.visibility ? "" : "hidden";
-      }
-
-      function zoomTo(scale) {
-        zoomed.scale = scale;
-        keepingPlace(showZoom);
-      }
-
-      function zoomBy(step) {
-        const now = byId("stage").firstChild.clientWidth / run.size[0];
-        const wanted = SCALES.filter((scale) =>
-          step > 0 ? scale > now + 0.01 : scale < now - 0.01,
-        );
-        if (wanted.length) zoomTo(step > 0 ? wanted[0] : wanted[wanted.length - 1]);
-      }
-
-      // What was in the middle of the window is there again.
-      function keepingPlace(change) {
-        const stage = byId("stage");
-        const x = (stage.scrollLeft + stage.clientWidth / 2) / stage.scrollWidth;
-        const y = (stage.scrollTop + stage.clientHeight / 2) / stage.scrollHeight;
-        change();
-        stage.scrollLeft = x * stage.scrollWidth - stage.clientWidth / 2;
-        stage.scrollTop = y * stage.scrollHeight - stage.clientHeight / 2;
-      }
-
-      // What was clicked is in the middle then.
-      function zoomAt(event, scale) {
-        const box = event.currentTarget.getBoundingClientRect();
-        const x = (event.clientX - box.left) / box.width;
-        const y = (event.clientY - box.top) / box.height;
-        zoomTo(scale);
-        const stage = byId("stage");
-        stage.scrollLeft = x * stage.scrollWidth - stage.clientWidth / 2;
-        stage.scrollTop = y * stage.scrollHeight - stage.clientHeight / 2;
-      }
-
-      function zoomByKey(event) {
-        const { views, at } = zoomed;
-        if (event.key === "+" || event.key === "=") zoomBy(1);
-        else if (event.key === "-") zoomBy(-1);
-        else if (event.key === "0") zoomTo(0);
-        else if (event.key === "m") toggleMarks();
-        else if (event.key === "a" && views.length > 1) showView(1 - at);
-        else if (event.key === "z") byId("zoom").close();
       }
 
       // -- the run
 
-      function statusOfRun() {
-        if (run.outcome) return [run.outcome, END_TONES[run.outcome] || "bad"];
-        if (!live) return ["no end recorded", ""];
-        return state.paused ? ["paused", "idle"] : [state.phase, "busy"];
+      function showStatus() {
+        const seconds = Math.max(0, Math.floor((performance.now() - state.begun) / 1000));
+        let status = ["no end recorded", ""];
+        if (run.outcome) status = [run.outcome, END_TONES[run.outcome] || "bad"];
+        else if (state.paused) status = ["paused", "idle"];
+        else if (live) status = [`${state.phase} \u00b7 ${seconds} s`, "busy"];
+        setText(byId("status"), status[0]);
+        byId("status").className = "chip " + status[1];
       }
 
       function showRun() {
-        const top = byId("top");
-        const [status, tone] = statusOfRun();
-        top.replaceChildren();
-        add(top, "span", "chip big " + tone, status).role = "status";
-        add(top, "h1", "", run.task);
-        if (live) return;
-        const unfinished = "It is still running, or it was ended from outside.";
-        add(top, "div", "sub", run.text || unfinished);
-        const sums = run.sums || {};
-        const most = [
-          ["time", duration(sums.seconds || 0)],
-          ["turns", String(sums.turns || 0)],
-          ["refused", String(sums.refused || 0)],
-        ];
-        addFacts(top, most).className = "key";
-        const fold = add(top, "details");
-        add(fold, "summary", "", "All figures");
-        addFacts(fold, [
-          ["run", run.name],
-          ["started", new Date(run.began * 1000).toLocaleString()],
-          ["profile", run.profile],
-          ["model", run.model],
-          ...(run.figures || []),
-        ]);
-      }
-
-      function addFacts(parent, facts) {
-        const list = add(parent, "dl");
-        for (const [name, value] of facts) {
-          const fact = add(list, "div");
-          add(fact, "dt", "", name);
-          add(fact, "dd", "", value);
-        }
-        return list;
+        const { turns: count, seconds, refused } = run.sums;
+        const short = `${count} turns \u00b7 ${duration(seconds)} \u00b7 ${refused} refused`;
+        const unfinished = live ? "" : "It is still running, or it was ended from outside.";
+        const facts = [["run", run.name], ["started", run.begun], ...run.figures];
+        setText(document.querySelector("h1"), run.task);
+        setText(byId("why"), run.outcome ? run.text : unfinished);
+        setText(
+          document.querySelector("#figures summary"),
+          `${short} \u00b7 ${run.profile} \u00b7 ${run.model}`,
+        );
+        const lines = facts.map(([name, value]) => `${name}: ${value}`);
+        setText(document.querySelector("#figures p"), lines.join("\n"));
+        showStatus();
       }
 
       // A report brings its turns in blocks that follow this script; the panel asks for them.
       function begin() {
         const blocks = document.querySelectorAll("script[type='application/json']");
-        byId("back").onclick = () => stepBy(-1);
-        byId("next").onclick = () => stepBy(1);
-        byId("help").onclick = showKeys;
+        byId("back").onclick = () => go(current - 1);
+        byId("next").onclick = () => go(current + 1);
+        byId("turns").addEventListener("beforematch", ({ target }) => {
+          go(cards.findIndex(({ article }) => article.contains(target)));
+        });
+        addEventListener("hashchange", goToAddress);
         if (!blocks.length && location.protocol === "http:") follow();
-        else showReport(blocks);
+        else showReport([...blocks]);
       }
 
       function showReport(blocks) {
         const book = new Map(); // a later block of a turn takes the place of the earlier
         for (const block of blocks) {
-          const item = parsed(block.textContent);
-          if (item?.picture) pictures.set(item.picture, item.data);
-          else if (item) book.set(item.turn, item);
+          if (block.id) continue; // a picture
+          try {
+            const item = JSON.parse(block.textContent);
+            book.set(item.turn, item);
+          } catch {} // what was being written when the run was killed
         }
-        const items = [...book.values()].sort((one, other) => one.turn - other.turn);
-        items.forEach(take);
-        cards.forEach(({ article }, at) => addPictures(article.querySelector(".body"), at));
+        [...book.values()].sort((one, other) => one.turn - other.turn).forEach(take);
         layLine();
-        makeFilters();
+        if (run.sums) showRun();
         document.title = `${run.outcome || "unfinished"}: ${run.task}`;
-        byId("play").onclick = () => (timer ? stopPlaying() : startPlaying());
-        byId("find").hidden = !turns.length;
-        byId("search").oninput = sift;
-        showRun();
-        addEventListener("hashchange", goToAddress);
-        if (!goToAddress()) go(0, true);
+        // A report with pictures in it may lie anywhere, the others beside the log.
+        document.querySelector("#figures a").hidden = blocks.some((block) => block.id);
+        const first = turns.findIndex((turn) => turn.shots.length);
+        if (turns.length && !goToAddress()) go(first);
       }
 
-      // The last line of a run that was killed while it was written cannot be read: null.
-      function parsed(text) {
-        try {
-          return JSON.parse(text);
-        } catch {
-          return null;
-        }
-      }
+      // -- the panel: the same items, asked for again and again, and the person's words
 
-      // -- the panel: the same items through its event stream, the screen, the person's words
-
-      const screenPen = byId("screen").getContext("2d", { alpha: false });
       const token = location.hash.slice(1);
-      let shown = 0; // the number of the picture on the canvas
-      let version = -1; // of the latest news
-      let busy = false; // with the canvas
-      let news = ""; // what the note says of the run
 
       function ask(path, body) {
         const headers = { Authorization: "Bearer " + token, "Content-Type": "application/json" };
@@ -20083,230 +18894,71 @@ PAGE = r"""<!doctype html>
       function showNote(text, tone) {
         const node = byId("note");
         node.hidden = !text;
-        node.className = "card note " + tone;
+        node.className = "text " + tone;
         setText(node, text);
       }
 
       // Sends what the person wants and notes `done` or what is wrong; whether it was taken.
       async function send(path, body, done) {
         const answer = await ask(path, body).catch(() => null);
-        if (!answer) showNote("The program does not answer.", "bad");
-        else if (!answer.ok) showNote((await answer.json()).error, "bad");
-        else showNote(done, "good");
-        return Boolean(answer?.ok);
+        const refusal = answer ? (await answer.json()).error : "The program does not answer.";
+        showNote(refusal || done, refusal ? "bad" : "good");
+        return !refusal;
       }
 
-      // The picture: fetched when it is new; its marks are those of the turns.
-      async function refreshScreen() {
-        const wanted = state;
-        if (busy || !state.picture) return;
-        busy = true;
-        try {
-          if (wanted.picture !== shown) await drawScreen(wanted.picture);
-          markScreen();
-        } catch (error) {
-          if (!run.outcome) showNote("The picture cannot be shown: " + error.message, "bad");
-        }
-        busy = false;
-        if (wanted.picture !== state.picture) refreshScreen();
-      }
-
-      async function drawScreen(number) {
-        const base = new Image();
-        base.src = await fetchPicture("");
-        await base.decode();
-        screenPen.canvas.width = base.width;
-        screenPen.canvas.height = base.height;
-        screenPen.drawImage(base, 0, 0);
-        shown = number;
-      }
-
-      // Rings for the latest turn's acts, and frames for what the last one changed.
-      function markScreen() {
-        const { width, height } = screenPen.canvas;
-        byId("now").querySelector("svg")?.remove();
-        run.size = run.began ? run.size : [width, height];
-        const [wide, high] = run.size;
-        const svg = addShape(byId("now").querySelector(".frame"), "svg", {
-          viewBox: `0 0 ${wide} ${high}`,
-        });
-        const acts = turns.findLast((one) => one.acts.length)?.acts || [];
-        for (const { x1, y1, x2, y2 } of state.boxes)
-          markRegion(
-            svg,
-            [Math.min(x1, x2), Math.min(y1, y2), Math.max(x1, x2), Math.max(y1, y2)],
-            "region",
-          );
-        if (state.settled && acts.at(-1)?.region) markRegion(svg, acts.at(-1).region, "region");
-        for (const act of acts) markAct(svg, act);
-      }
-
-      async function fetchPicture(name) {
-        const answer = await ask("/picture", { name }).catch(() => null);
-        if (!answer?.ok) return "";
-        pictures.set(name, URL.createObjectURL(await answer.blob()));
-        if (pictures.size > PICTURES_MOST) pictures.delete(pictures.keys().next().value);
-        return pictures.get(name) || "";
-      }
-
-      function zoomScreen() {
-        const svg = byId("now").querySelector("svg");
-        if (!svg) return;
-        openZoom([{ kind: "screen", name: "", acts: [], marks: svg }], 0);
-      }
-
-      function render() {
-        const over = Boolean(run.outcome);
-        // What the person did here needs no explaining.
-        const held = state.paused && state.paused !== PAUSED_HERE && `Paused: ${state.paused}.`;
-        const latest = run.text || state.error || (!over && held) || "";
-        showRun();
-        showTurn();
-        showWaiting(over);
-        if (news !== latest) {
-          news = latest;
-          showNote(news, END_TONES[run.outcome] || (over ? "bad" : "idle"));
-        }
-        byId("saved").hidden = !over || !state.report;
-        showPath(byId("saved").firstElementChild, "The report of this run: ", state.report || "");
-        setText(byId("play"), state.paused ? "Resume" : "Pause");
-        setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
-        for (const id of ["play", "stop", "send", "hint"]) byId(id).disabled = over;
-        // What can do nothing any more gives its room to the rest.
-        byId("play").parentNode.hidden = over;
-        byId("say").hidden = over;
-      }
-
-      // A path that breaks behind its separators only, as long as a part of it fits.
-      function showPath(node, before, path) {
-        setText(node, before);
-        for (const part of path.split(/(?<=[\\/])/)) node.append(plain(part), make("wbr"));
-      }
-
-      // Until there is a picture: what it waits for.
-      function showWaiting(over) {
-        byId("wait").hidden = shown > 0;
-        byId("screen").style.visibility = shown ? "" : "hidden";
-        const now = state.phase ? `\nNow: ${state.phase}.` : "";
-        const waits = `Waiting for the first picture of the screen.${now}`;
-        setText(byId("latest"), over ? "Last" : "Live");
-        byId("latest").title = over ? "The last turn (End)" : "Back to what goes on now (End)";
-        setText(byId("wait"), over ? "The run ended before its first picture." : waits);
-      }
-
-      // The screen, the plan and the words: as they are now, or those of the turn that is marked.
-      function showTurn() {
-        const turn = turns[current];
-        const back = Boolean(turn) && !following;
-        byId("latest").hidden = !back;
-        byId("now").hidden = back;
-        byId("past").hidden = !back;
-        setText(byId("words"), back ? turn.said : wordsNow());
-        const planned = back && turns.slice(0, current + 1).findLast((one) => one.plan_text);
-        setText(byId("plan"), back ? planned?.plan_text : run.plan);
-        setText(byId("instructions"), back ? planned?.instructions : run.instructions);
-        const repeated = byId("plan").textContent.startsWith(byId("instructions").textContent);
-        byId("instructions").parentNode.hidden = repeated;
-        const caption = byId("now").querySelector("figcaption");
-        setText(caption);
-        if (shown) add(caption, "b", "", run.outcome ? "the last picture" : "live");
-        const told = shown ? toldOfScreen() : "";
-        if (told) caption.append(" \u00b7 " + plain(told));
-        if (back) showPast(turn);
-      }
-
-      // What the picture of the screen has to do with the latest act.
-      function toldOfScreen() {
-        const act = turns.findLast((one) => one.acts.length)?.acts.at(-1);
-        if (!act) return "";
-        if (!state.settled) return "last act: " + nameOf(act);
-        const came = act.changed === null ? "" : `, ${cameOf([act])}`;
-        return `after ${nameOf(act)}${came}`;
-      }
-
-      function wordsNow() {
-        return state.observation || turns.findLast((turn) => turn.said)?.said;
-      }
-
-      // The pictures of the marked turn; made anew only when there are others.
-      function showPast(turn) {
-        const pairs = pairsOf(current);
-        const wanted = JSON.stringify([turn.turn, pairs]);
-        const past = byId("past");
-        if (past.dataset.shown === wanted) return;
-        past.dataset.shown = wanted;
-        past.replaceChildren();
-        if (pairs.length) addPictures(past, current);
-        for (const caption of past.querySelectorAll("figcaption"))
-          caption.prepend(make("b", "", `turn ${turn.turn || "0"}`), " \u00b7 ");
-        if (!pairs.length) add(past, "p", "empty", `Turn ${turn.turn} looked at no screen.`);
-      }
-
-      // Opens or closes a row, and shows its turn above.
-      function toggle(article, number) {
-        article.classList.toggle("open");
-        const at = turns.findIndex((turn) => turn.turn === number);
-        if (article.classList.contains("open")) go(at, true);
-      }
-
-      function takeNews(news) {
-        state = news;
-        version = news.version;
-        state.items.forEach(take);
-        layLine();
-        // Whoever looks at the latest turn goes on with it.
-        go(following ? turns.length - 1 : current, true);
-      }
-
-      // Asks for what is new; true: there is no use in asking again.
-      async function askNews() {
-        const answer = await ask("/news", { since: version });
-        if (answer.status === 401) {
-          showNote((await answer.json()).error, "bad");
-          return true;
-        }
-        takeNews(await answer.json());
-        render();
-        refreshScreen();
-        return Boolean(state.over);
-      }
-
-      // As a hint or, where one is waited for, as the model's first reply; whether it was taken.
-      function sendText(text) {
-        if (state.phase === "waiting_inject")
-          return send("/inject", { vlm_text: text }, "Injected.");
-        const done = "The model gets your hint at its next turn.";
-        return send("/control", { action: "hint", text }, done);
-      }
-
+      // As a hint or, where one is waited for, as the model's first reply.
       async function sendWords(event) {
         event.preventDefault();
         const text = byId("hint").value.trim();
-        if (text && (await sendText(text))) byId("hint").value = "";
+        const hinted = "The model gets your hint at its next turn.";
+        const sends = () =>
+          state.phase === "waiting_inject"
+            ? send("/inject", { vlm_text: text }, "Injected.")
+            : send("/control", { action: "hint", text }, hinted);
+        if (text && (await sends())) byId("hint").value = "";
+      }
+
+      function showNews(news) {
+        const before = noteOf();
+        state = { ...news, begun: performance.now() - news.since * 1000 };
+        state.items.forEach(take);
+        if (state.items.length) {
+          layLine();
+          showRun();
+          // Whoever looks at the latest turn goes on with it.
+          go(following ? turns.length - 1 : current);
+        }
+        if (noteOf() !== before)
+          showNote(noteOf(), END_TONES[run.outcome] || (run.outcome ? "bad" : "idle"));
+        setText(byId("play"), state.paused ? "Resume" : "Pause");
+        setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
+        byId("say").hidden = Boolean(run.outcome);
+        showStatus();
+        showStage();
+      }
+
+      // What the person should hear; what they did here needs no explaining.
+      function noteOf() {
+        if (run.outcome) return state.report ? `The report of this run: ${state.report}` : "";
+        const held = state.paused && state.paused !== "in the panel";
+        return state.error || (held ? `Paused: ${state.paused}.` : "");
       }
 
       async function follow() {
-        live = true;
+        live = following = true;
         history.replaceState(null, "", location.pathname); // the token stays in memory only
-        document.body.classList.add("live");
-        byId("live").hidden = false;
-        byId("stop").hidden = false;
+        byId("say").onsubmit = sendWords;
         byId("play").onclick = () =>
           send("/control", { action: state.paused ? "resume" : "pause" }, "");
         byId("stop").onclick = () => send("/control", { action: "stop" }, "Stopping.");
         byId("latest").onclick = () => go(turns.length - 1);
-        byId("now").querySelector(".frame").onclick = zoomScreen;
-        byId("copy").onclick = () => navigator.clipboard.writeText(state.report);
-        byId("say").onsubmit = sendWords;
-        showWaiting(false);
-        let over = false;
-        while (!over) {
-          const answered = await askNews().catch(() => null);
-          over = answered ?? Boolean(run.outcome);
-          if (answered !== null) continue;
-          state.phase = "not connected";
-          render();
-          await new Promise((done) => setTimeout(done, RETRY_MS));
+        setInterval(showStatus, 1000);
+        state = { phase: "connecting", begun: performance.now(), version: -1 };
+        while (!run.outcome) {
+          const answer = await ask("/news", { since: state.version }).catch(() => null);
+          if (answer?.status === 401) return showNote((await answer.json()).error, "bad");
+          if (answer?.ok) showNews(await answer.json());
+          else await new Promise((done) => setTimeout(done, 1000));
         }
       }
 
@@ -20316,9 +18968,402 @@ PAGE = r"""<!doctype html>
   </body>
 </html>
 """
+
+
+####################################################################################################
+# Report - what a run's records say to whoever looks back
+####################################################################################################
+
+PHASES = ("encode", "request", "model", "act", "settle", "capture")  # figures in seconds
+COUNTS = {  # figures that are counted, as they are called towards people
+    "turns": "turns",
+    "acted": "acts",
+    "refused": "refused",
+    "errors": "errors",  # requests that failed, and replies without a usable call
+    "corrections": "corrections",
+    "wasted": "wasted turns",
+    "archives": "archives",
+    "requests": "requests",
+    "prompt": "prompt tokens",
+    "completion": "completion tokens",
+    "thought": "of them thought, about",
+}
+# Also in seconds: all of the time, and what it took until questions were answered; and in tokens:
+# of prompts of `reused_of` the server had so many in its cache.
+FIGURES = ("seconds", *COUNTS, *PHASES, "person", "reused", "reused_of")
+KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
+UNKNOWN_SIZE = (16, 9)  # of a screenshot, until there is one
+
+Sums = dict[str, float]  # the figures of a turn or of a whole run, by their names
+
+
+def no_sums() -> Sums:
+    """The figures of what has not begun."""
+    return {name: 0 if name in COUNTS else 0.0 for name in FIGURES}
+
+
+@dataclass
+class TurnEntry:
+    """One turn for the page."""
+
+    turn: int
+    began: float  # seconds since 1970
+    ended: float = 0.0
+    away: float = 0.0  # seconds in which no program was running, until the run was resumed
+    role: str = ""
+    said: str = ""
+    call: str = ""
+    result: str = ""
+    changed: bool | None = None
+    plan: bool = False  # whether it was the planner's
+    notes: list[tuple[str, str]] = field(default_factory=list)  # (kind, text)
+    acts: list[JsonDict] = field(default_factory=list)  # as _enter_intent and _enter_result have it
+    asked: list[JsonDict] = field(default_factory=list)  # as in Chapter
+    shots: list[str] = field(default_factory=list)
+    sums: Sums = field(default_factory=no_sums)
+    boxes: list[JsonDict] = field(default_factory=list)  # where the model of a story looked
+    plan_text: str = ""  # as the planner left it in this turn
+    instructions: str = ""
+    sent: list[RequestRecord] = field(default_factory=list)
+    replies: list[ReplyRecord] = field(default_factory=list)
+
+
+@dataclass
+class RunEntry:
+    """The run itself for the page."""
+
+    began: float = 0.0  # seconds since 1970
+    size: tuple[int, int] = UNKNOWN_SIZE  # of the first screenshot
+    settings: JsonDict = field(default_factory=dict)
+    task: str = ""
+    profile: str = ""
+    model: str = ""
+    outcome: str = ""
+    text: str = ""  # why it ended so
+    plan: str = ""
+    instructions: str = ""
+    sums: Sums = field(default_factory=no_sums)
+    role: str = ""  # which acts, once it has replied
+
+    @property
+    def begun(self) -> str:
+        # Windows knows no time before 1970.
+        return f"{datetime.fromtimestamp(max(0.0, self.began)):%Y-%m-%d %H:%M}"
+
+
+class Book:
+    """The records of a run as a run and its turns."""
+
+    def __init__(self, name: str, most: int | None = None) -> None:
+        self.name = name  # of the run's folder
+        self.most = most  # turns that are kept, the latest; None for all
+        self.run = RunEntry()
+        self.turns: list[TurnEntry] = []
+        self.empty = True  # until the run has begun
+        self.left_out: list[str] = []  # what of the journal is passed over, a sentence each
+        self._last = 0.0  # time of the last record but those of the state
+
+    def take(self, item: Item) -> None:
+        """Enters one record; whatever else is published is left out."""
+        if isinstance(item, RunRecord):
+            self._begin(item)
+        elif isinstance(item, EndRecord):
+            self.run.outcome = item.outcome
+            self.run.text = item.text
+        elif self.empty or isinstance(item, StateRecord) or not isinstance(item, Record):
+            return
+        else:
+            self._enter(item)
+        self._last = item.time
+
+    def _begin(self, record: RunRecord) -> None:
+        run = self.run
+        if self.empty:
+            config = record.config
+            run.settings = {name: config[name] for name in KEPT_SETTINGS if name in config}
+            run.began = record.time
+            # Older journals have the size here only, newer ones in their first look.
+            width = config.get("screen_capture_w")
+            height = config.get("screen_capture_h")
+            if type(width) is type(height) is int and min(width, height) > 0:
+                run.size = (width, height)
+            self.empty = False
+        run.task = record.task
+        run.profile = record.profile
+        run.model = record.model
+        run.outcome = ""
+        run.text = ""
+        if self.turns:
+            self.turns[-1].away += max(0.0, record.time - self._last)
+
+    def _enter(self, record: Record) -> None:
+        turn = self._turn_of(record)
+        enter = ENTRIES.get(record.kind)
+        more = dict(enter(self.run, turn, record) or {}) if enter else {}
+        passed = record.time - turn.began - turn.away
+        more["seconds"] = max(0.0, passed) - turn.sums["seconds"]
+        self._add(turn, more)
+        turn.ended = record.time
+
+    def _add(self, turn: TurnEntry, more: Sums) -> None:
+        for name, added in more.items():
+            turn.sums[name] += added
+            self.run.sums[name] += added
+
+    def _turn_of(self, record: Record) -> TurnEntry:
+        """The entry of the record's turn, which may begin with it."""
+        turns = self.turns
+        if not turns or turns[-1].turn != record.turn:
+            turns.append(TurnEntry(record.turn, self._last))
+            if record.turn > 0:  # what comes before the first turn is none
+                self._add(turns[-1], {"turns": 1})
+            if self.most:
+                del turns[: -self.most]
+        return turns[-1]
+
+    def figures(self) -> list[tuple[str, str]]:
+        """(name, text): the same for report, statistics and the last line of a run."""
+        sums = self.run.sums
+        own = max(0.0, sums["seconds"] - sums["model"] - sums["person"])
+        reused = "not told by this server"
+        if sums["reused_of"]:
+            reused = f"{sums['reused'] / sums['reused_of']:.0%}"
+        counted = [(text, f"{sums[name]:.0f}") for name, text in COUNTS.items()]
+        timed = [(name, f"{sums[name]:.1f} s") for name in PHASES]
+        return [
+            *counted,
+            ("of the prompt reused", reused),
+            ("time", f"{sums['seconds']:.1f} s"),
+            ("in the program", f"{own:.1f} s"),
+            ("for the person's answers", f"{sums['person']:.1f} s"),
+            *timed,
+            ("settled within", self._settled()),
+        ]
+
+    def debrief(self) -> str:
+        """How the run ended and what it took, for the end of the log."""
+        lines = [f"FINAL STATUS: {self.run.outcome}: {self.run.text}"]
+        lines += [f"{name}: {text}" for name, text in self.figures()]
+        return "\n".join(lines)
+
+    def _settled(self) -> str:
+        """Median and 95th percentile of the times to settle, of the turns that are kept."""
+        acts = (act for turn in self.turns for act in turn.acts)
+        times = sorted(act["settle"] for act in acts if act["settle"]) or [0]
+        middle = times[len(times) // 2]
+        most = times[len(times) * 95 // 100]
+        return f"{middle:.2f} s, 95 % {most:.2f} s"
+
+    def run_item(self) -> JsonDict:
+        """The run as the page takes it: turn -1; what it holds is the book's own, to be read."""
+        return {
+            "turn": -1,
+            "name": self.name,
+            **vars(self.run),
+            "begun": self.run.begun,
+            "figures": self.figures(),
+        }
+
+    def turn_item(self, turn: TurnEntry) -> JsonDict:
+        """A turn as the page takes it; what it holds is the book's own, to be read at once.
+
+        It is asked for after every record, and copies of all replies would cost more than the rest.
+        """
+        item = {**vars(turn), **turn.sums}
+        del item["sums"]
+        item["sent"] = [vars(request) for request in turn.sent]
+        item["replies"] = [vars(reply) for reply in turn.replies]
+        return item
+
+
+# -- what each record says of a turn: entered there, and returned as what it adds to the figures
+
+
+def _enter_look(run: RunEntry, turn: TurnEntry, record: LookRecord) -> Sums:
+    if picture_name(record.screenshot):
+        turn.shots.append(record.screenshot)
+    if run.size == UNKNOWN_SIZE and record.width:
+        run.size = (record.width, record.height)
+    return {
+        "capture": record.capture,
+        "encode": record.encode,
+    }
+
+
+def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
+    tokens = record.tokens
+    prompt = tokens.get("prompt") or 0
+    cached = tokens.get("cached")
+    asked_again = [kind for kind, _ in turn.notes].count("correction")
+    turn.replies.append(record)
+    if record.role not in _JUDGES:
+        run.role = record.role
+        _enter_words(turn, record)
+    return {
+        "requests": 1,
+        "model": record.seconds,
+        "request": record.request,
+        "prompt": prompt,
+        "completion": tokens.get("completion") or 0,
+        "thought": tokens.get("thought") or 0,
+        "corrections": int(asked_again > turn.sums["corrections"]),
+        "reused": cached or 0,
+        "reused_of": 0 if cached is None else prompt,
+    }
+
+
+def _enter_words(turn: TurnEntry, record: ReplyRecord) -> None:
+    """Who speaks in a turn and what: a story's reply comes after its act and is about the next."""
+    if turn.role not in ("", record.role):
+        return
+    turn.role = record.role
+    if not turn.result:
+        turn.said = message_text(record.message.get("content"))
+
+
+def _enter_intent(run: RunEntry, turn: TurnEntry, record: IntentRecord) -> None:
+    act: JsonDict = {
+        "tool": record.tool,
+        "args": record.args,
+        "screenshot": turn.shots[-1] if turn.shots else "",
+        "changed": None,
+        "settle": 0.0,  # seconds
+        "region": None,  # on the grid, as the boxes of `hits`
+        "hits": [],
+    }
+    turn.acts.append(act)
+    if not turn.call:
+        turn.call = f"{record.tool} {json.dumps(record.args, ensure_ascii=False)}"
+
+
+def _enter_result(run: RunEntry, turn: TurnEntry, record: ResultRecord) -> Sums:
+    settle = (record.settle_ms or 0) / 1000
+    came = {
+        "changed": record.changed,
+        "settle": settle,
+        "region": record.region,
+        "hits": _hits_of(record),
+    }
+    for act in turn.acts[-1:]:
+        act |= came
+    if record.refused:
+        # A pause, or a screen that had changed meanwhile: nobody forbade anything.
+        kind = "held up" if record.refused == "stale_frame" else "refused"
+        turn.notes.append((kind, record.result))
+    return {
+        "refused": int(bool(record.refused)),
+        "acted": int(record.changed is not None),
+        "act": record.act or 0.0,
+        "settle": settle,
+    }
+
+
+def _hits_of(record: ResultRecord) -> list[JsonDict]:
+    """{name, role, box} of each control that an act hit; what holds others is not what was hit."""
+    hits: list[JsonDict] = []
+    for target, box in zip(record.targets or (), record.boxes or (), strict=False):
+        role = str(target.get("role"))
+        if role not in HOLDERS:
+            hits.append({"name": str(target.get("name")), "role": role, "box": box})
+    return hits
+
+
+def _enter_action(run: RunEntry, turn: TurnEntry, record: ActionRecord) -> Sums:
+    turn.result = record.result
+    turn.changed = record.changed
+    turn.call = f"{record.tool} {record.args}"
+    turn.said = record.response_text or turn.said
+    turn.role = turn.role or run.role
+    refused = turn.sums["refused"] > 0
+    lost = refused or record.tool == "no_call" or record.changed is False
+    return {
+        "wasted": int(lost),
+    }
+
+
+def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> None:
+    turn.result = record.done
+    turn.plan = True
+    turn.notes.append(("plan", record.done.removeprefix("plan: ")))
+    turn.plan_text = plan_with_checks(record)
+    turn.instructions = record.instructions
+    run.plan = turn.plan_text
+    run.instructions = record.instructions
+    run.role = ""  # a planner does not act
+
+
+def plan_with_checks(record: PlanRecord) -> str:
+    """The plan as people read it, with what proves the task done.
+
+    A planner may say nothing beside its call, or what only an executor reports: then its
+    instructions are the plan.
+    """
+    plan = record.plan
+    if not plan or report_fields(plan):
+        plan = record.instructions
+    if not record.done_when:
+        return plan
+    return f"{plan}\n\nDone when:\n{numbered_lines(record.done_when)}"
+
+
+def _enter_stage(run: RunEntry, turn: TurnEntry, record: StageRecord) -> None:
+    turn.asked += record.asked or []
+    turn.boxes += record.bboxes or []
+
+
+def _note(kind: str, *counted: str) -> Callable[[RunEntry, TurnEntry, Any], Sums]:
+    """How a record is entered that is a note on its turn, and counts as each of those figures."""
+
+    def enter(run: RunEntry, turn: TurnEntry, record: Any) -> Sums:
+        text = record.summary if isinstance(record, MemorySnapshot) else record.text
+        turn.notes.append((kind, text))
+        return dict.fromkeys(counted, 1)
+
+    return enter
+
+
+# How a record of each kind is entered; of a kind that is not here only the time is.
+ENTRIES: Mapping[str, Callable[[RunEntry, TurnEntry, Any], Sums | None]] = {
+    "look": _enter_look,
+    "request": lambda run, turn, record: turn.sent.append(record),
+    "reply": _enter_reply,
+    "intent": _enter_intent,
+    "result": _enter_result,
+    "action": _enter_action,
+    "plan": _enter_plan,
+    "stage": _enter_stage,
+    "answer": lambda run, turn, record: {"person": record.seconds},
+    "model_failed": _note("failed", "requests", "errors"),
+    "no_call": _note("correction", "errors"),
+    "archive": _note("archive", "archives"),
+    "hint": _note("hint"),
+    "verification": _note("verification"),
+}
+
+
+def book_of(folder: Path) -> Book:
+    """What a run's journal says; raises AgentError if it holds no run."""
+    journal = read_journal(folder)
+    run_of(journal, folder)
+    book = Book(folder.resolve().name)
+    book.left_out = journal.left_out
+    for record in journal.records:
+        book.take(record)
+    return book
+
+
+# -- the page with a run in it
+
 PAGE_END = "  </body>\n</html>\n"
 # What a report may load: its pictures, from beside it or from inside it, and nothing else.
 REPORT_POLICY = "default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'"
+
+
+def data_block(data: object, name: str = "") -> str:
+    """Data for the page's script, which looks for what has a name when it needs it."""
+    text = json.dumps(data, default=str).replace("<", "\\u003c")  # so nothing in it is markup
+    named = f' id="{name}"' if name else ""
+    return f'<script type="application/json"{named}>{text}</script>\n'
 
 
 def report(items: Iterable[Mapping[str, object]], begun: bool = False) -> str:
@@ -20326,18 +19371,15 @@ def report(items: Iterable[Mapping[str, object]], begun: bool = False) -> str:
 
     The page stays open at its end, since a run adds to its report as long as it goes on.
     """
-    blocks = []
-    for item in items:
-        data = json.dumps(item, default=str).replace("<", "\\u003c")  # so nothing in it is markup
-        blocks.append(f'<script type="application/json">{data}</script>\n')
+    blocks = "".join(map(data_block, items))
     if begun:
-        return "".join(blocks)
+        return blocks
     # By its hash the page's own script may run, and no other.
     script = PAGE.split("<script>")[1].split("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = PAGE.replace("CSP", f"{REPORT_POLICY}; script-src 'sha256-{digest}'", 1)
     page = page.replace("TITLE", "A run of agent.py", 1)
-    return page.removesuffix(PAGE_END) + "".join(blocks)
+    return page.removesuffix(PAGE_END) + blocks
 
 
 class ReportFile:
@@ -20345,42 +19387,52 @@ class ReportFile:
 
     def __init__(self, folder: Path, book: Book) -> None:
         """Opens it; `book` must hear of each record first. Raises AgentError."""
+        path = folder / "report.html"
         self.book = book
+        self._turn: TurnEntry | None = None  # the latest one ...
+        self._block = ""  # ... as the file has it, behind the run
         try:
-            self._stream = open_log(folder / "report.html")
+            open_log(path).close()
+            self._stream = open_log(path, "r+")
+            self._kept = self._stream.seek(0, os.SEEK_END)  # what stands behind is written anew
         except OSError as error:
-            raise AgentError(
-                f"{folder / 'report.html'} cannot be written ({error.strerror})."
-            ) from None
+            raise AgentError(f"{path} cannot be written ({error.strerror}).") from None
 
     def take(self, item: Item) -> None:
-        """Writes the run's and the latest turn's block anew after a record that changes them."""
-        if not isinstance(item, REPORTED) or self.book.empty:
+        """Writes the run and its latest turn over what the file has of them, after each record."""
+        if not isinstance(item, Record) or isinstance(item, StateRecord) or self.book.empty:
             return
         with suppress(OSError):  # a run does not end because of its report
-            begun = self._stream.tell() > 0
-            turns = self.book.turns[-1:] if begun else self.book.turns
-            items = [self.book.run_item(), *map(self.book.turn_item, turns)]
-            self._stream.write(report(items, begun))
-            self._stream.flush()
+            turns = self.book.turns
+            finished = ""
+            if not self._kept:
+                finished = report(map(self.book.turn_item, turns))
+            elif turns and turns[-1] is not self._turn:
+                finished = self._block
+            run = report([self.book.run_item()], begun=True)
+            block = report(map(self.book.turn_item, turns[-1:]), begun=True)
+            self._stream.seek(self._kept)
+            self._stream.write(finished)
+            kept = self._stream.tell()
+            self._stream.write(run + block)
+            self._stream.truncate()
+            self._kept = kept
+            self._turn = turns[-1] if turns else None
+            self._block = block
 
     def close(self) -> None:
         with suppress(OSError):
             self._stream.close()
 
 
-REPORTED = (RunRecord, ReplyRecord, IntentRecord, ResultRecord, PlanRecord, ActionRecord, EndRecord)
-
-
 def report_text(folder: Path, pictures: bool = False) -> str:
     """A run's report made anew from its journal, with its pictures if wanted; raises AgentError."""
     book = book_of(folder)
-    items = [book.run_item(), *map(book.turn_item, book.turns)]
-    names = dict.fromkeys(name for turn in book.turns for name in turn.shots)
-    for name in names if pictures else ():
+    blocks = [report([book.run_item(), *map(book.turn_item, book.turns)])]
+    for name in dict.fromkeys(name for turn in book.turns for name in turn.shots if pictures):
         with suppress(AgentError, OSError):  # the page says which one is missing
-            items.append({"picture": name, "data": _picture_url(folder, name)})
-    return report(items)
+            blocks.append(data_block(_picture_url(folder, name), name))
+    return "".join(blocks)
 
 
 def _picture_url(folder: Path, name: str) -> str:
@@ -22812,13 +21864,13 @@ def list_runs(root: Path) -> Iterator[str]:
             continue
         run = book.run
         outcome = run.outcome or "unfinished"
-        passed = f"{run.sums.seconds:.1f} s"
+        passed = f"{run.sums['seconds']:.1f} s"
         columns = [
             f"{folder.name:<9}",
             run.begun,
             f"{run.profile:<9}",
             f"{outcome:<10}",
-            f"{run.sums.turns:>5}",
+            f"{run.sums['turns']:>5}",
             f"{passed:>8}",
             f" {cut(run.task, 60)}",
             *book.left_out,
@@ -23304,8 +22356,8 @@ def end_figures(session: Session) -> str:
         f"{figures['refused']} refused",
         figures["time"],
         f"of it {figures['model']} model and {figures['in the program']} program",
-        count_of(sums.requests, "request"),
-        count_of(sums.prompt + sums.completion, "token"),
+        count_of(int(sums["requests"]), "request"),
+        count_of(int(sums["prompt"] + sums["completion"]), "token"),
     ]
     if voice.thought_tokens:
         parts.append(f"of them about {voice.thought_tokens} thought")

@@ -124,14 +124,14 @@ class Thoughts(NativeCase):
         folder = trial.folder
         trial.close()
         book = agent.book_of(folder)
-        self.assertEqual(book.run.sums.thought, trial.thought_tokens)
+        self.assertEqual(book.run.sums["thought"], trial.thought_tokens)
         return book
 
     def test_statistics_and_page_say_what_the_thoughts_of_a_turn_cost(self) -> None:
         thinking = {**CLICK, "reasoning_content": THOUGHT * 4}
         book = self.cost(thinking, "qwen3-vl", DONE)
         tokens = len((THOUGHT * 4).strip()) // 4
-        self.assertEqual(book.run.sums.thought, tokens)
+        self.assertEqual(book.run.sums["thought"], tokens)
         self.assertEqual(dict(book.figures())["of them thought, about"], str(tokens))
         items = [book.turn_item(turn)["thought"] for turn in book.turns if turn.turn]
         self.assertEqual(items[0], tokens)
