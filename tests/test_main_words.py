@@ -17,7 +17,7 @@ LONG = "a" * 300  # no file system takes a name of so many characters
 
 
 class TwoThingsToDo(CommandLineCase):
-    def test_of_two_things_to_do_none_is_passed_over_in_silence(self) -> None:
+    def test_of_two_words_that_do_not_go_together_none_is_passed_over_in_silence(self) -> None:
         for words in (
             ["note", "--resume"],
             ["note", "--check"],
@@ -28,10 +28,16 @@ class TwoThingsToDo(CommandLineCase):
             ["--resume", "1", "--replay", "1"],
             ["--replay", "1", "--stats", "1"],
             ["--resume", "--runs"],
+            ["--runs", "--report", "1"],
+            ["--check", "--panel"],
+            ["--check", "--secret", "PIN"],
+            ["--runs", "--dry-run"],
+            ["--resume", "--profile", "chat"],
+            ["-q", "-v"],
         ):
             code, out, err = self.main("--demo", *words)
             self.assertEqual((code, out), (2, ""), words)
-            self.assertIn("are two things to do; leave out one of them.", err)
+            self.assertIn("do not go together; leave out one of them.", err)
 
     def test_what_is_told_may_stand_together(self) -> None:
         self.assertEqual(self.main("note", "--settings", "max")[0], 0)
