@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 import agent
 from tests.scripted import text
-from tests.test_native import WHOLE, NativeCase, is_verifier, spoken
+from tests.spoken import spoken
+from tests.test_native import WHOLE, NativeCase, is_verifier
 
 Way = Callable[[str], str]
 RUNS = 20
@@ -131,23 +132,16 @@ class Noise(NamedTuple):
         )
 
 
-def keys_of(grammar: agent.Grammar) -> dict[str, Any]:
-    """A key as the words of a grammar take it: as a chord, or as a list."""
-    words = [word for word in grammar.words.values() if isinstance(word, agent.Word)]
-    (part, *_) = next(word.parts for word in words if word.act == "press_key")
-    return {part.name: [KEY] if part.kind == "chords" else KEY}
-
-
 def next_reply(grammar: agent.Grammar, inputs: list[tuple[Any, ...]]) -> str:
     """What a model that looks says next, by what was done so far."""
     clicks = inputs.count(("button", "left", True))
     if clicks < CLICKS:
-        return spoken(grammar, "click", position=[100 + 200 * clicks, 500])
+        return spoken(grammar, "click", [100 + 200 * clicks, 500])
     if not any(kind == "key" for kind, *_ in inputs):
-        return spoken(grammar, "press_key", **keys_of(grammar))
+        return spoken(grammar, "key")
     if not any(kind == "text" for kind, *_ in inputs):
-        return spoken(grammar, "type_text", text=TYPED, submit=False)
-    return spoken(grammar, "finished", text="Done")
+        return spoken(grammar, "type")
+    return spoken(grammar, "end")
 
 
 def is_right(inputs: list[tuple[Any, ...]]) -> bool:

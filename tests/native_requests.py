@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import agent
 from tests.scripted import FEWER_REQUESTS, text
+from tests.spoken import spoken
 from tests.test_native import WHOLE, NativeCase, is_verifier
 
 Request = dict[str, Any]
@@ -68,14 +69,11 @@ class Compared(NamedTuple):
 
 def replies_of(grammar: agent.Grammar) -> list[str]:
     """A click a turn, and the end."""
-    sides = grammar.sides(SIZE)
     found = []
     for number in range(1, TURNS):
-        act, given = "click", {"position": [100 * number, 500]}
-        action, written = agent.written_act(grammar, act, given, sides)
-        found.append(agent.written_reply(grammar, f"Click number {number}.", action, written))
-    action, written = agent.written_act(grammar, "finished", {"text": "Done"}, sides)
-    return [*found, agent.written_reply(grammar, "It is done.", action, written)]
+        place = [100 * number, 500]
+        found.append(spoken(grammar, "click", place, SIZE, f"Click number {number}."))
+    return [*found, spoken(grammar, "end", why="It is done.")]
 
 
 def requests_of(grammar: agent.Grammar) -> list[Request]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import agent
 from tests.scripted import FEWER_REQUESTS, EngineCase, Trial, text
+from tests.spoken import spoken
 
 Message = dict[str, Any]
 QWEN = agent.GRAMMARS["qwen3-vl"]
@@ -252,13 +253,6 @@ WHOLE = [
 ]
 
 
-def spoken(grammar: agent.Grammar, act: str, **arguments: Any) -> str:
-    """An act as a model of that grammar writes it, for a picture of 64x64."""
-    sides = grammar.sides(grammar.picture.seen_size(agent.Size(64, 64)))
-    action, given = agent.written_act(grammar, act, arguments, sides)
-    return agent.written_reply(grammar, f"I {act}", action, given)
-
-
 class Grammars(NativeCase):
     """Each grammar end to end with a server that speaks it."""
 
@@ -269,9 +263,9 @@ class Grammars(NativeCase):
             if is_verifier(request):
                 return text("YES: it is")
             done = trial.inputs.count(("button", "left", True))
-            good = spoken(grammar, "finished", text="Done")
+            good = spoken(grammar, "end")
             if done < clicks:
-                good = spoken(grammar, "click", position=[100 + 200 * done, 500])
+                good = spoken(grammar, "click", [100 + 200 * done, 500])
             return text(good)
 
         trial = self.trial(decide, "native", executor_grammar=grammar.name)
@@ -289,8 +283,8 @@ class Grammars(NativeCase):
 
     def test_a_question_without_a_place_for_earlier_steps_gets_them_all_the_same(self) -> None:
         grammar = agent.GRAMMARS["ui-tars-1.5"]
-        replies = [text(spoken(grammar, "click", position=[x, 500])) for x in (100, 300)]
-        done = text(spoken(grammar, "finished", text="Done"))
+        replies = [text(spoken(grammar, "click", [x, 500])) for x in (100, 300)]
+        done = text(spoken(grammar, "end"))
         trial, _, outcome = self.play(*replies, done, grammar=grammar.name, native_screenshots=1)
         self.assertEqual(outcome.kind, "completed")
         self.assertIn("Step 1: I click\nStep 2: I click", words_of(self.asked(trial)[2]))
@@ -306,8 +300,8 @@ class Grammars(NativeCase):
                 return text("YES: it is")
             done = trial.inputs.count(("button", "left", True))
             if done < 4:
-                return text(spoken(other, "click", position=[100 + 200 * done, 500]))
-            return text(spoken(other, "finished", text="Done"))
+                return text(spoken(other, "click", [100 + 200 * done, 500]))
+            return text(spoken(other, "end"))
 
         trial = self.trial(decide, "native", executor_grammar="qwen3-vl")
         self.assertEqual(trial.run().kind, "completed")

@@ -8,6 +8,7 @@ from unittest import mock
 
 import agent
 from tests.scripted import FEWER_REQUESTS, Trial, text
+from tests.spoken import spoken
 from tests.test_native import (
     CLICK,
     DONE,
@@ -16,7 +17,6 @@ from tests.test_native import (
     answers,
     is_verifier,
     said,
-    spoken,
     words_of,
 )
 
@@ -163,8 +163,8 @@ class Thoughts(NativeCase):
 
     def test_the_thought_of_a_grammar_that_has_a_place_for_it_counts_too(self) -> None:
         owl = agent.GRAMMARS["gui-owl-1.0"]
-        thinking = spoken(owl, "click", position=[500, 500]).replace("I click", THOUGHT * 4, 1)
-        book = self.cost(text(thinking), owl.name, text(spoken(owl, "finished")))
+        thinking = spoken(owl, "click", [500, 500]).replace("I click", THOUGHT * 4, 1)
+        book = self.cost(text(thinking), owl.name, text(spoken(owl, "end")))
         self.assertGreater(book.run.sums.thought, len(THOUGHT) * 3 // 4)
 
     def test_an_older_journal_without_thoughts_counts_none(self) -> None:

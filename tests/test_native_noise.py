@@ -8,10 +8,10 @@ from unittest import mock
 
 import agent
 from tests import native_noise
-from tests.native_noise import COMPLETE_LEAST, RUNS, WAYS, keys_of, noisy_runs
+from tests.native_noise import COMPLETE_LEAST, RUNS, WAYS, noisy_runs
 from tests.samples import sample
-from tests.test_main import CommandLineCase
-from tests.test_native import WHOLE, NativeCase, spoken
+from tests.spoken import spoken
+from tests.test_native import WHOLE, NativeCase
 
 SOME = sample(RUNS, 2)  # runs of each grammar
 
@@ -52,9 +52,9 @@ class Noise(unittest.TestCase):
         self.assertEqual(set(WAYS), {grammar.name for grammar in WHOLE})
         for grammar in WHOLE:
             said = [
-                spoken(grammar, "click", position=[100, 500]),
-                spoken(grammar, "press_key", **keys_of(grammar)),
-                spoken(grammar, "finished", text="Done"),
+                spoken(grammar, "click", [100, 500]),
+                spoken(grammar, "key"),
+                spoken(grammar, "end"),
             ]
             for way, spoil in WAYS[grammar.name].items():
                 with self.subTest(grammar.name, way=way):
@@ -106,17 +106,6 @@ class Actions(NativeCase):
             self.assertEqual(act.name, call.name)
             self.assertIn(act.name, agent.TOOLS)
         return call.name
-
-
-class OnTheDemosDesktop(CommandLineCase):
-    def test_each_grammar_carries_out_the_demos_task(self) -> None:
-        """Every fourth of them in the suite; the others carry out a task of their own above."""
-        for grammar in WHOLE[:: sample(1, 4)]:
-            with self.subTest(grammar.name):
-                code, out, _ = self.main("--demo", "--profile", "native", "--grammar", grammar.name)
-                self.assertEqual(code, 0, out)
-                self.assertIn(f"is asked in the grammar {grammar.name}.", out)
-                self.assertIn("completed: ", out)
 
 
 if __name__ == "__main__":
