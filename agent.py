@@ -25287,23 +25287,23 @@ def old_run(options: argparse.Namespace, config: Config) -> Path | None:
     folder = find_run(Path(config.dump_dir), name)
     journal = read_journal(folder)
     run = run_of(journal, folder)
+    ends = [record.outcome for record in journal.records if isinstance(record, EndRecord)]
     fault = ""
     if run.profile not in PROFILES or not run.task:
         fault = "cannot be used: the record of its task is damaged"
+    elif options.replay is None and ends[-1:] == ["completed"]:
+        fault = "was completed; there is nothing to resume"
     elif options.replay is not None and config.dry_run:
         pass  # its acts are listed only
     elif run.config.get("lmstudio_model") != DEMO_SETTINGS["lmstudio_model"]:
         fault = "was done on a real desktop; leave out --demo" if options.demo else ""
     elif not options.demo:
         fault = "is a run of the demo, whose desktop is drawn; add --demo"
+    if fault:
+        raise ConfigError(f"{folder.name} {fault}.")
     options.task = run.task
     if options.replay is None:
         options.profile = run.profile
-        ends = [record.outcome for record in journal.records if isinstance(record, EndRecord)]
-        if ends[-1:] == ["completed"]:
-            fault = fault or "was completed; there is nothing to resume"
-    if fault:
-        raise ConfigError(f"{folder.name} {fault}.")
     return folder
 
 
