@@ -24410,6 +24410,8 @@ NOTHING_GOES_ON = Doing("", 0.0)
 
 
 LIVE_EVERY_S = 0.2  # the live line is written anew
+PRINTS_MOST = 10_000  # that wait to be printed; with more, the oldest are left to the log
+PRINT_END_S = 3.0  # in which what was said last may still be printed
 # Columns of a turn's row. What matters least gives way first: the tokens, the seconds, and the end
 # of what was done. What came of it is whole, if need be in lines of its own.
 PIPE_COLUMNS = 110
@@ -24446,10 +24448,27 @@ def plain_backslashes(text: str) -> str:
     return text.replace("\\\\", "\\")
 
 
+def write_through(text: str) -> None:
+    """Prints a text past the stream's own buffer; raises OSError, or ValueError where it is closed.
+
+    A full pipe may hold this up for ever, and with it the buffer's lock, without which Python
+    cannot end.
+    """
+    stream = sys.stdout
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    if raw is None:  # a window such as IDLE's
+        print(text, end="", flush=True)
+        return
+    data = text.replace("\n", os.linesep).encode(stream.encoding, "backslashreplace")
+    while data:
+        data = data[raw.write(data) or len(data) :]
+
+
 class Terminal:
     """Lines that stay and, on a capable terminal, a live one below them.
 
-    A line of level 0 is always shown, one of level 1 unless -q is given, of level 2 with -v.
+    A line of level 0 is always shown, one of level 1 unless -q is given, of level 2 with -v. A
+    thread prints them, since nobody may read, and whoever selects in a Windows console holds it up.
     """
 
     def __init__(
@@ -24460,20 +24479,17 @@ class Terminal:
         self.hide = hide
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
         self.last_turn: TurnLine | None = None
-        self._lock = threading.Lock()
-        self._end = threading.Event()
+        self._changed = threading.Condition()  # guards what waits, and tells of it
+        self._waiting = deque[str](maxlen=PRINTS_MOST)
+        self._ended = False
         self._erase = ""  # what removes the live line, if there is one
         # Replaced as a whole, since two threads use it.
         self._doing = NOTHING_GOES_ON
-        self._thread = threading.Thread(target=self._tick, daemon=True)
+        self._thread = threading.Thread(target=self._print, daemon=True)
         self.live = _can_be_live(undo)
         self.colour = self.live and not os.environ.get("NO_COLOR")
-        if self.live:
-            self._thread.start()
-            # Undone the other way round: the thread is ended, waited for, and its line removed.
-            undo.callback(self._write, "", "")
-            undo.callback(self._thread.join)
-            undo.callback(self._end.set)
+        self._thread.start()
+        undo.callback(self._end)
 
     def say(self, text: str, level: int = 1) -> None:
         """A line that stays, if it is of a level that is shown."""
@@ -24483,11 +24499,18 @@ class Terminal:
             line = line.replace("\n", f"\n{FURTHER_LINE}").removesuffix(FURTHER_LINE)
             if level > 1:
                 line = f"  {line}"  # of the log, which is full of what the model said
-        with self._lock:
-            if level == 0:
-                # After a question or the run's end nothing goes on.
-                self._doing = NOTHING_GOES_ON
-            self._write(line, "")
+        if level == 0:
+            # After a question or the run's end nothing goes on.
+            self._doing = NOTHING_GOES_ON
+        if line:
+            with self._changed:
+                self._waiting.append(line)
+                self._changed.notify_all()
+
+    def printed(self, within_s: float = 0) -> bool:
+        """Whether all that was said is printed, or will be within that time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting, within_s)
 
     def tell(self, text: str) -> None:
         """A text always shown; its rows fit a terminal, and in a pipe its lines stay whole."""
@@ -24526,22 +24549,40 @@ class Terminal:
                 line = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", line, flags=re.MULTILINE)
         return line
 
-    def _tick(self) -> None:
-        """Writes the live line anew, many times a second, until the end."""
-        while not self._end.wait(LIVE_EVERY_S):
-            doing = self._doing
-            seconds = self.clock.now() - doing.since
-            line = f"      {doing.text}, {seconds:.0f} s   {self.watch()}"
-            width = shutil.get_terminal_size().columns - 1
-            with self._lock:
-                if self._doing.text and self.level:
-                    self._write(line[:width], "\r\x1b[K")
+    def _print(self) -> None:
+        """Prints what is said, and meanwhile the live line anew, many times a second."""
+        pause_s = LIVE_EVERY_S if self.live else None
+        while self._waiting or not self._ended:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._ended, pause_s)
+            if self._waiting:
+                self._write(self._waiting[0], "")
+                with self._changed:
+                    self._waiting.popleft()
+                    self._changed.notify_all()
+            elif self.live and self.level and self._doing.text:
+                self._write(self._live_line(), "\r\x1b[K")
+        self._write("", "")
+
+    def _live_line(self) -> str:
+        """What goes on, in one row."""
+        doing = self._doing
+        seconds = self.clock.now() - doing.since
+        width = shutil.get_terminal_size().columns - 1
+        return f"      {doing.text}, {seconds:.0f} s   {self.watch()}"[:width]
 
     def _write(self, text: str, erase: str) -> None:
         """In place of the live line, if there is one; a closed pipe must not end the run."""
         with suppress(OSError, ValueError):
-            print(self._erase + text, end="", flush=True)
+            write_through(self._erase + text)
             self._erase = erase
+
+    def _end(self) -> None:
+        """Prints the rest and removes the live line, unless nobody reads."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        self._thread.join(PRINT_END_S)
 
 
 def _can_be_live(undo: ExitStack) -> bool:
@@ -24677,11 +24718,12 @@ TYPED_BEFORE_S = 0.2  # in which a new reader has read the lines that were typed
 
 
 def console_confirm(
-    config: Config, clock: Clock, tell: Callable[[str], None]
+    config: Config, clock: Clock, tell: Callable[[str], None], told: Callable[[], bool]
 ) -> Callable[[str], bool]:
     """What asks the person at the terminal whether an act is allowed.
 
-    Without an answer in time the answer is no; where nobody can be asked, ToolError says so.
+    Without an answer in time the answer is no, and so is what was typed before all was `told`;
+    where nobody can be asked, ToolError says so.
     """
     lines = SimpleQueue[str]()
 
@@ -24702,13 +24744,15 @@ def console_confirm(
         if not reader.ident:
             reader.start()
             clock.sleep(TYPED_BEFORE_S)
-        while not lines.empty():
-            lines.get()
         tell(
             f"Allow this? {question}\n"
             f"    y and Enter allows it; anything else or {config.confirm_wait:g} s does not."
         )
         deadline = clock.now() + config.confirm_wait
+        while not told() and clock.now() < deadline:
+            clock.sleep(0.05)
+        while not lines.empty():
+            lines.get()
         while lines.empty() and clock.now() < deadline:
             clock.sleep(0.05)
         if lines.empty():
@@ -25359,7 +25403,12 @@ def server_of(
     """The client of the model's server, with what it may ask the person."""
     key = os.environ.pop("LMSTUDIO_API_KEY", "")
     server = ModelServer(config, terminal.clock, stop, key, terminal.say)
-    server.choose = choose_model
+
+    def choose(names: Sequence[str]) -> int | None:
+        terminal.printed(PRINT_END_S)  # what was said stands above the question
+        return choose_model(names)
+
+    server.choose = choose
     server.profile_model = PROFILES[options.profile].settings.get("lmstudio_model", "")
     return server
 
@@ -25391,6 +25440,7 @@ def open_session(
     task = f"Repeat {recording.folder}" if recording else ""
     if not recording:
         model = server.discover()
+        terminal.printed(PRINT_END_S)
         task = secrets.hide(read_task(options))
     told = [model.note] if model.note else []
     profile = chosen_profile(options.profile, config)
@@ -25408,7 +25458,7 @@ def open_session(
         clock,
         stop,
         notice,
-        announced(console_confirm(config, clock, terminal.tell), logger, clock),
+        announced(console_confirm(config, clock, terminal.tell, terminal.printed), logger, clock),
         secrets,
     )
     actuator.task = task
@@ -25418,7 +25468,7 @@ def open_session(
     engine.correction = corrected
     logger.notice = terminal.say
     server.notice = notice
-    panel = open_panel(engine, book, stop, undo) if options.panel else None
+    panel = open_panel(engine, book, terminal, undo) if options.panel else None
     state = AgentState(task, AgentMemory(config.memory_compression_threshold))
     most = most_turns(engine)
     terminal.watch = lambda: f"turn {state.turn} of {most}, {engine.voice.tokens} tokens"
@@ -25516,12 +25566,12 @@ def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Boo
     return book
 
 
-def open_panel(engine: Engine, book: Book, stop: Stop, undo: ExitStack) -> Panel:
+def open_panel(engine: Engine, book: Book, terminal: Terminal, undo: ExitStack) -> Panel:
     """A panel that shows the run; its address goes to the terminal and into no log."""
     logger = engine.logger
-    panel = Panel(engine.config, stop, book, logger.folder)
+    panel = Panel(engine.config, engine.actuator.stop, book, logger.folder)
     undo.callback(panel.close)
-    say(f"panel: {panel.url}")
+    terminal.say(f"panel: {panel.url}", 0)
     logger.listen(panel.take)
     engine.voice.inbox = panel
     return panel

@@ -6,11 +6,60 @@ leaves the tests as they are.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
 import struct
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import agent
+from tests.fakes import VirtualClock
+
+# -- What main() meets: its desktop and clock, Windows, the person, the terminal
+
+
+@contextlib.contextmanager
+def desktop_of_main(make: Callable[[Any], Any] | None = None) -> Iterator[list[Any]]:
+    """What main() opens as its desktop: `make(clock)`, or what it would; gives those that it opened."""
+    opened: list[Any] = []
+    opening = agent.open_desktop
+
+    def open_desktop(options: Any, clock: Any) -> Any:
+        opened.append(make(clock) if make else opening(options, clock))
+        return opened[-1]
+
+    with mock.patch.object(agent, "open_desktop", open_desktop):
+        yield opened
+
+
+def clock_of_main(make: Callable[[agent.Stop], Any] = VirtualClock) -> Any:
+    """The clock that main() uses; a virtual one if none is given."""
+    return mock.patch.object(agent, "SystemClock", make)
+
+
+def windows_of_main(world: Any) -> Any:
+    """The Windows that main() finds: a FakeWin32, or one of fake controls."""
+    return mock.patch.object(agent, "load_win32", lambda *_: world.api)
+
+
+def person_there(there: bool = True) -> Any:
+    """Whether somebody sits at the console, which Windows asks and a test does not have."""
+    return mock.patch.object(agent, "_person_is_there", lambda: there)
+
+
+def platform(name: str) -> Any:
+    """The system that the program finds itself on."""
+    return mock.patch.object(sys, "platform", name)
+
+
+def terminal_columns(columns: int) -> Any:
+    """How wide the terminal is."""
+    size = os.terminal_size((columns, 24))
+    return mock.patch.object(shutil, "get_terminal_size", lambda *_: size)
+
 
 # -- Windows' side: keys, pictures, tools
 

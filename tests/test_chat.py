@@ -22,6 +22,7 @@ from unittest import mock
 import agent
 from tests.samples import sample
 from tests.scripted import EngineCase, Trial, call, reused, text
+from tests.seams import desktop_of_main
 
 Message = dict[str, Any]
 CLICK = call("click_element", label="Button", box=[500, 500])
@@ -809,9 +810,7 @@ class WholeRuns(ServerLog):
         }
         with (
             mock.patch.dict(os.environ, environ),
-            mock.patch.object(
-                agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
-            ),
+            desktop_of_main(agent.DemoDesktop),
             contextlib.redirect_stdout(io.StringIO()),
             contextlib.redirect_stderr(io.StringIO()),
         ):

@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 import agent
+from tests.seams import person_there
 from tests.test_actuator import Stage
 from tests.test_main import CommandLineCase
 
@@ -61,9 +62,8 @@ class Secrets(unittest.TestCase):
             agent.read_secrets(["a-b"])
 
     def test_the_end_of_input_at_the_prompt_is_no_value(self) -> None:
-        terminal = mock.patch.object(agent, "_person_is_there", lambda: True)
         ended = mock.patch("getpass.getpass", side_effect=EOFError)
-        with terminal, ended, self.assertRaisesRegex(agent.ConfigError, "--secret NOT_SET"):
+        with person_there(), ended, self.assertRaisesRegex(agent.ConfigError, "--secret NOT_SET"):
             agent.read_secrets(["NOT_SET"])
 
     def test_braces_around_other_things_need_no_value(self) -> None:

@@ -353,6 +353,10 @@ class CheckTells(CommandLineCase):
         discover = agent.ModelServer.discover
 
         def watched(server: agent.ModelServer) -> agent.ModelInfo:
+            tick = threading.Event()
+            for _ in range(1000):  # a thread prints
+                if "list of models" not in sys.stdout.getvalue():
+                    tick.wait(0.02)
             seen.append(sys.stdout.getvalue())
             return discover(server)
 
@@ -532,6 +536,7 @@ class PageOfADemo(unittest.TestCase):
         panel, terminal, clock, out = self.panel((20, 99))
         begun = clock.now()
         agent.await_page(panel, terminal, clock)
+        self.assertTrue(terminal.printed(60))
         self.assertAlmostEqual(clock.now() - begun, 20, delta=0.3)
         self.assertIn("waits up to 60 s", out.getvalue())
         self.assertNotIn("Nobody", out.getvalue())
@@ -540,6 +545,7 @@ class PageOfADemo(unittest.TestCase):
         panel, terminal, clock, out = self.panel()
         begun = clock.now()
         agent.await_page(panel, terminal, clock)
+        self.assertTrue(terminal.printed(60))
         self.assertAlmostEqual(clock.now() - begun, 60, delta=0.3)
         self.assertIn("Nobody has opened it", out.getvalue())
 
@@ -547,6 +553,7 @@ class PageOfADemo(unittest.TestCase):
         panel, terminal, clock, out = self.panel((0, 30), (31, 50))
         begun = clock.now()
         agent.keep_page(panel, terminal, clock)
+        self.assertTrue(terminal.printed(60))
         self.assertAlmostEqual(clock.now() - begun, 50 + agent.PANEL_GONE, delta=0.3)
         self.assertIn("stays until you close it or press Enter", out.getvalue())
 
@@ -585,7 +592,11 @@ class WatchedDemo(CommandLineCase):
         order: list[str] = []
 
         def note(what: str) -> Any:
-            return lambda *_: order.append(f"{what} {sys.stdout.getvalue().count('completed:')}")
+            def noted(_: Any, terminal: agent.Terminal, clock: Any) -> None:
+                self.assertTrue(terminal.printed(60))
+                order.append(f"{what} {sys.stdout.getvalue().count('completed:')}")
+
+            return noted
 
         with (
             mock.patch.object(agent, "await_page", note("await")),

@@ -8,6 +8,7 @@ import itertools
 import sys
 import threading
 import unittest
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -18,6 +19,7 @@ from tests.fakes import Foreground, VirtualClock
 from tests.fuzz_gates import fuzz
 from tests.samples import sample
 from tests.scripted import FEWER_REQUESTS, EngineCase, call, role_of, user_text
+from tests.seams import person_there
 from tests.test_actuator import Stage
 
 NOTEPAD = Foreground()
@@ -648,7 +650,11 @@ class Terminal:
 
 class AtTheConsole(unittest.TestCase):
     def ask(
-        self, lines: list[str], tty: bool = True, early: bool = False
+        self,
+        lines: list[str],
+        tty: bool = True,
+        early: bool = False,
+        told: Callable[[], bool] = lambda: True,
     ) -> tuple[bool | str, list[str], float]:
         """The answer, what was said, and how long it took; `early` lines were typed before."""
         clock, said = VirtualClock(), list[str]()
@@ -656,10 +662,10 @@ class AtTheConsole(unittest.TestCase):
         # Windows asks its console, not sys.stdin, whether somebody is there.
         with (
             mock.patch.object(sys, "stdin", Terminal(lines)),
-            mock.patch.object(agent, "_person_is_there", lambda: tty),
+            person_there(tty),
         ):
             confirm = agent.console_confirm(
-                agent.load_config({"test": {"confirm_wait": 30}}), clock, said.append
+                agent.load_config({"test": {"confirm_wait": 30}}), clock, said.append, told
             )
             # the reader is a thread: what it reads before the question does not count, so it starts reading late
             with mock.patch.object(threading.Thread, "start", lambda thread: None):
@@ -692,6 +698,11 @@ class AtTheConsole(unittest.TestCase):
 
     def test_a_yes_typed_before_the_first_question_is_no_answer_to_it(self) -> None:
         self.assertFalse(self.ask(["y\n"], early=True)[0])
+
+    def test_a_yes_typed_before_the_question_was_printed_is_no_answer_to_it(self) -> None:
+        printed = itertools.chain([False, False], itertools.repeat(True))
+        self.assertFalse(self.ask(["y\n"], told=lambda: next(printed))[0])
+        self.assertFalse(self.ask(["y\n"], told=lambda: False)[0])
 
     def test_no_answer_in_time_is_a_no(self) -> None:
         answer, said, seconds = self.ask([])

@@ -17,6 +17,7 @@ from unittest import mock
 import agent
 from tests.fakes import EndedProcess, FakeWin32, Foreground, VirtualClock
 from tests.scripted import PROOF, EngineCase, call, role_of, text
+from tests.seams import clock_of_main, person_there, windows_of_main
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply
 from tests.test_actuator import Stage
 
@@ -85,8 +86,7 @@ class Reading(unittest.TestCase):
             )
 
     def test_at_a_terminal_a_missing_one_is_asked_for_without_an_echo(self) -> None:
-        terminal = mock.patch.object(agent, "_person_is_there", lambda: True)
-        with terminal, mock.patch("getpass.getpass", lambda prompt: prompt + "secret"):
+        with person_there(), mock.patch("getpass.getpass", lambda prompt: prompt + "secret"):
             self.assertEqual(agent.read_secrets(["NOT_SET"]).values, {"NOT_SET": "NOT_SET: secret"})
 
     def test_what_cannot_be_a_secret_is_refused_without_showing_it(self) -> None:
@@ -270,10 +270,10 @@ class Canary(unittest.TestCase):
                 "TOKEN",
                 *more,
             ]
+            stack.enter_context(windows_of_main(world))
+            stack.enter_context(clock_of_main(lambda _stop: clock))
             for target, name, value in (
-                (agent, "load_win32", lambda: world.api),
                 (sys, "stdin", None),
-                (agent, "SystemClock", lambda _stop: clock),
                 (agent, "lmstudio_logs", dict),
                 (agent, "PipedProcess", EndedProcess),
             ):

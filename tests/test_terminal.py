@@ -7,14 +7,19 @@ import io
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import unittest
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import agent
 from tests.fakes import FakeWin32, VirtualClock
+from tests.starting import PROGRAM, environment
 from tests.test_main import CommandLineCase
 
 ERASE = "\r\x1b[K"
@@ -124,6 +129,7 @@ class Live(unittest.TestCase):
             "   2  executor  click   unchanged   0.1 s",
         ):
             terminal.say(text)
+        self.assertTrue(terminal.printed(60))
         completed, stuck, warning, turn, _ = screen.getvalue().split("\n")
         self.assertEqual(completed, "\x1b[32mcompleted\x1b[0m: done")
         self.assertEqual(stuck, "\x1b[31mstuck\x1b[0m: no")
@@ -148,16 +154,82 @@ class Ability(unittest.TestCase):
 
     def test_a_terminal_has_a_live_line_and_colours(self) -> None:
         terminal = self.ability(Screen())
-        self.assertTrue(terminal.colour and terminal._thread.ident)
+        self.assertTrue(terminal.colour and terminal.live)
 
     def test_no_color_takes_the_colours_only(self) -> None:
         terminal = self.ability(Screen(), NO_COLOR="1")
-        self.assertTrue(terminal._thread.ident and not terminal.colour)
+        self.assertTrue(terminal.live and not terminal.colour)
 
     def test_a_file_a_dumb_terminal_and_no_output_at_all_get_plain_lines(self) -> None:
         for stdout, term in ((io.StringIO(), "xterm"), (Screen(), "dumb"), (None, "xterm")):
             terminal = self.ability(stdout, TERM=term)
-            self.assertFalse(terminal.colour or terminal._thread.ident)
+            self.assertFalse(terminal.colour or terminal.live)
+
+
+@unittest.skipUnless(hasattr(os, "set_blocking"), "Windows fills a pipe otherwise")
+class NobodyReads(unittest.TestCase):
+    """Standard output is a pipe that takes nothing any more, as behind a pager or a selection."""
+
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+        read, write = os.pipe()
+        self.reader = io.FileIO(read)
+        self.stdout = io.FileIO(write, "w")
+        self.addCleanup(self.reader.close)
+        self.addCleanup(self.stdout.close)
+        os.set_blocking(write, False)
+        while self.stdout.write(b"." * 512):
+            pass
+        os.set_blocking(write, True)
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [*PROGRAM, "--demo", "--set", f"dump_dir={self.folder}", *arguments],
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=self.stdout,
+            stderr=subprocess.PIPE,
+        )
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def journal(self, process: subprocess.Popen[bytes], kind: str) -> str:
+        """The first line of that kind, once there is one."""
+        tick = threading.Event()
+        while True:
+            ended = process.poll() is not None
+            for file in self.folder.glob("*/turns.jsonl"):
+                for line in file.read_text().splitlines():
+                    if f'"kind": "{kind}"' in line:
+                        return line
+            self.assertFalse(ended, f"no line of the kind {kind}")
+            tick.wait(0.01)
+
+    def test_the_run_goes_on_to_its_end_and_the_program_ends(self) -> None:
+        process = self.start()
+        _, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, err), (0, b""))
+        self.assertIn('"completed"', self.journal(process, "end"))
+
+    def test_ctrl_c_stops_it(self) -> None:
+        process = self.start("--set", "turn_delay=5")
+        self.journal(process, "reply")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn('"stopped"', self.journal(process, "end"))
+
+    def test_what_was_said_meanwhile_is_read_once_somebody_does(self) -> None:
+        process = self.start("--set", "turn_delay=0.2")
+        self.journal(process, "action")
+        self.stdout.close()
+        said = self.reader.read().lstrip(b".")
+        process.communicate(timeout=60)
+        self.assertRegex(said, rb"\A +1  planner ")
+        self.assertRegex(said, rb"\ncompleted: .*\n.*\n6 turns, .*report\.html\n\Z")
 
 
 class Console(unittest.TestCase):
