@@ -25470,8 +25470,7 @@ def open_session(
     server.notice = notice
     panel = open_panel(engine, book, terminal, undo) if options.panel else None
     state = AgentState(task, AgentMemory(config.memory_compression_threshold))
-    most = most_turns(engine)
-    terminal.watch = lambda: f"turn {state.turn} of {most}, {engine.voice.tokens} tokens"
+    terminal.watch = partial(progress_text, engine, state)
     begin_records(engine, task, told, resumed=old is not None)
     return Session(engine, state, terminal, book, recording, panel if options.demo else None)
 
@@ -25575,6 +25574,11 @@ def open_panel(engine: Engine, book: Book, terminal: Terminal, undo: ExitStack) 
     logger.listen(panel.take)
     engine.voice.inbox = panel
     return panel
+
+
+def progress_text(engine: Engine, state: AgentState) -> str:
+    """The end of the live line on the terminal."""
+    return f"turn {state.turn} of {most_turns(engine)}, {engine.voice.tokens} tokens"
 
 
 def begin_records(engine: Engine, task: str, told: list[str], resumed: bool) -> None:
