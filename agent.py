@@ -2277,8 +2277,7 @@ class PngEncoder:
     """The fast encoder: compresses only the strips that differ from the last frame's.
 
     Strips end on a whole byte (sync flush), so that these IDAT chunks join to one zlib stream, and
-    they fill multiples of three bytes, so that their base64 joins, too. tests/bench/encoder.py has
-    the figures against `rgb_to_png`.
+    they fill multiples of three bytes, so that their base64 joins, too.
     """
 
     def __init__(self) -> None:

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import unittest
-from pathlib import Path
 from typing import Any
 
 import agent
-from tests.bench import asking, figures, leaflet
+from tests.bench import asking, figures, keeping
 
 
-def lines_of(part: str, right: int, of: int, **values: Any) -> list[asking.BenchLine]:
+def lines_of(part: str, right: int, of: int, **values: Any) -> list[asking.Line]:
     """So many lines, of which so many are right."""
     found = []
     for number in range(of):
         name = f"{part} {values.get('kind', '')} {values.get('size', '')} {number}"
-        found.append(asking.BenchLine(part, name, right=number < right, **values))
+        found.append(asking.Line(part, name, right=number < right, **values))
     return found
 
 
 def told(
-    lines: list[asking.BenchLine], size: str = "1536x864", context: int | None = None
+    lines: list[asking.Line], size: str = "1536x864", context: int | None = None
 ) -> tuple[str, dict[str, Any]]:
     """The advice on these lines as one text, and the settings that follow, as --config took them."""
-    result = figures.bench_result({"model": "m", "size": size}, lines)
-    advice = figures.bench_advice(result, context)
-    settings = leaflet.bench_settings(result, advice)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "bench_settings.json")
-        path.write_text(json.dumps(settings), "utf-8")
-        agent.load_config(agent.file_layer(str(path)))
+    result = figures.result_of({"model": "m", "size": size}, lines)
+    advice = figures.advice_of(result, context)
+    settings = keeping.settings_of(result, advice)
+    agent.load_config({"bench": json.loads(json.dumps(settings))})
     return " ".join(item.text for item in advice), settings
 
 
@@ -97,8 +92,8 @@ class Advice(unittest.TestCase):
 
     def test_a_server_that_shrinks_pictures_is_told(self) -> None:
         lines = [
-            *lines_of("reading", 20, 20, requests=1, prompt=350, image=1296),
-            *lines_of("cost", 1, 1, requests=1, prompt=50),
+            *lines_of("reading", 20, 20, requests=1, prompt=350),
+            *lines_of("cost", 1, 1, requests=2, prompt=400, without=50, image=1296),
         ]
         self.assertIn("counts 300 tokens for a picture of 1296", told(lines)[0])
 

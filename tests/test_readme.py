@@ -15,7 +15,7 @@ from pathlib import Path
 
 import agent
 from tests.attacks.__main__ import BEFORE
-from tests.bench import asking
+from tests.bench import asking, keeping
 
 ROOT = Path(agent.__file__).resolve().parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -96,9 +96,9 @@ class Statements(unittest.TestCase):
             self.assertIn(f"qwen3-vl-{model.lower()}", README)
 
     def test_a_quick_bench_takes_the_minutes_that_are_said_everywhere(self) -> None:
-        items = asking.bench_items(asking.BENCH_QUICK, 1, agent.DEMO_SCREEN)
-        said = f"{round(len(items) * asking.BENCH_SECONDS / 60)} minutes"
-        self.assertIn(f"({said} at {asking.BENCH_SECONDS:g} s a request)", WORDS)
+        items = asking.items_of(asking.QUICK, 1, agent.Rect(0, 0, 640, 360), ["tools", "text"])
+        said = f"{round(keeping.requests_of(items) * asking.SECONDS / 60)} minutes"
+        self.assertIn(f"({said} at {asking.SECONDS:g} s a request)", WORDS)
 
     def test_the_attacks_are_counted(self) -> None:
         """`python -m tests.attacks` carries them out, and what became of each before is recorded."""

@@ -273,7 +273,7 @@ class Hostile(unittest.TestCase):
                     self.outcome(native(text))
 
     def outcome(self, message):
-        """A call or a short sentence, whatever it is; tests/bench/replies.py measures that the time is linear."""
+        """A call or a short sentence, whatever it is."""
         try:
             read_call(message, "stop", TOOLS["planner"])
         except ReplyError as error:

@@ -9,7 +9,6 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.bench import asking
 from tests.scripted import PLAN, EngineCase, call, role_of, text
 
 Settings = dict[str, Any]
@@ -110,13 +109,6 @@ class WhileMeasuring(unittest.TestCase):
     def setUp(self) -> None:
         self.config = agent.load_config({"test": {"thinking": "off"}})
         self.model = agent.ModelInfo("qwen3.5-4b")
-
-    def test_the_bench_asks_as_a_run_does(self) -> None:
-        item = mock.Mock(part="calling")
-        for grammar in ("", "tools", "text", "qwen3.5-xml"):
-            with self.subTest(grammar):
-                body = json.loads(asking.bench_body(item, [], grammar, self.config, self.model))
-                self.assertEqual(body["chat_template_kwargs"], {"enable_thinking": False})
 
     def test_the_check_asks_as_a_run_does(self) -> None:
         for profile in ("chat", "native"):

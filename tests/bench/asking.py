@@ -1,79 +1,40 @@
-"""What is asked of a model to measure it, and what its replies are worth."""
+"""How a model is measured: a profile's run of one turn on a drawn screen, and what the first act of it hits.
+
+The model is asked as it is in any run, since it is one: no prompt and no reader of replies stands here.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
-from typing import NamedTuple
+import json
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from agent import (
-    CANONICAL,
-    GRAMMARS,
-    NO_CALL,
-    PATCH,
-    PLANNER_WORDS,
-    SAMPLING_IF_SET,
-    TOOLS,
-    VERIFIER_PROMPT,
-    Act,
-    Config,
-    Coordinate,
-    Grammar,
-    JsonDict,
-    Manner,
-    Message,
-    ModelError,
-    ModelInfo,
-    Rect,
-    Reply,
-    ReplyError,
-    Size,
-    ToolError,
-    correction,
-    cut,
-    json_object,
-    model_settings,
-    native_call,
-    native_manner,
-    read_any,
-    read_call,
-    read_rulings,
-    request_body,
-    screen_size,
-    shown_to,
-    strip_end_tokens,
-    strip_think,
-    to_point,
-    tool_choice,
-    tools_in_text,
-    values_of,
-)
-from tests.bench.targets import (
-    BENCH_GRAMMARS,
-    BENCH_PROMPT,
-    READING_PROMPT,
-    BenchItem,
-    BenchScene,
-    bench_picture,
-    calling_items,
-    centre_of,
-    cost_items,
-    grid_place,
-    judging_items,
-    pointing_items,
-    reading_items,
+import agent
+from tests.bench import scenes
+from tests.bench.scenes import Drawing, Item
+from tests.scripted import call, role_of
+
+PARTS = ("pointing", "calling", "judging", "reading", "cost", "tasks")
+TASK_REQUESTS = 15  # of a demo task, to tell how long it may take
+TASK_TURNS = 20  # of a demo task, which takes a good model 4 to 9
+SECONDS = 5.0  # a request, until the first ones tell better
+SEED = 20
+PICTURE_CELL = 32  # a side of what is one token of most models
+# Faults of a server that are about the one request and the model; after any other nothing can be asked.
+ANSWERED = ("context", "no_vision", "no_tools", "error", "not_json", "server", "timeout")
+CLAIM = call(
+    "report_mission_complete",
+    evidence="All that the task asks for is done, and the picture shows it: what was wanted is"
+    " there, nothing else is open, and nothing is left to do.",
 )
 
-BENCH_PARTS = ("pointing", "calling", "judging", "reading", "cost", "tasks")
-BENCH_TASK_REQUESTS = 15  # of a demo task, to tell how long it may take
-BENCH_SECONDS = 5.0  # a request, until the first ones tell better
-BENCH_CORRECTIONS = 2  # after a reply without a usable call, as in a run
 
-
-class BenchPlan(NamedTuple):
-    """How many requests a part has; a pair is two, and calling is asked in each grammar."""
+class Plan(NamedTuple):
+    """How many items a part has; a pair is two, and calling is asked in each grammar."""
 
     pointing: int
     calling: int
@@ -81,25 +42,23 @@ class BenchPlan(NamedTuple):
     reading: int
 
 
-BENCH_WHOLE = BenchPlan(60, 10, 20, 20)
-BENCH_QUICK = BenchPlan(21, 3, 6, 6)  # 46 requests, 4 minutes at 5 s
+WHOLE = Plan(60, 10, 20, 20)
+QUICK = Plan(21, 3, 6, 6)  # 46 requests, 4 minutes at 5 s
 
 
-def bench_items(
-    plan: BenchPlan, seed: int, whole: Rect, grammars: Iterable[str] = BENCH_GRAMMARS
-) -> list[BenchItem]:
-    """All requests, in their order; calling is asked in each of these grammars."""
+def items_of(plan: Plan, seed: int, whole: agent.Rect, grammars: Sequence[str]) -> list[Item]:
+    """All that is asked, in its order."""
     return [
-        *pointing_items(seed, plan.pointing, whole),
-        *calling_items(plan.calling, grammars),
-        *judging_items(seed, plan.judging),
-        *reading_items(seed, plan.reading, whole),
-        *cost_items(),
+        *scenes.pointing(seed, plan.pointing, whole),
+        *scenes.calling(plan.calling, grammars),
+        *scenes.judging(seed, plan.judging, whole),
+        *scenes.reading(seed, plan.reading, whole),
+        replace(scenes.reading(seed, 1, whole)[0], part="cost", name="cost 1"),
     ]
 
 
 @dataclass(frozen=True)
-class BenchLine:
+class Line:
     """What one item came to: a line of bench.jsonl. Places are on the grid.
 
     Seconds and tokens are those of all its requests: the first one and the corrections.
@@ -109,7 +68,7 @@ class BenchLine:
     name: str
     size: int = 0
     kind: str = ""
-    error: str = ""  # why no reply could be used, in the end
+    error: str = ""  # the first reply's, of which nothing could be used
     corrections: int = 0
     right: bool = False
     neighbour: bool = False
@@ -117,7 +76,6 @@ class BenchLine:
     y: float = -1.0
     true_x: float = -1.0
     true_y: float = -1.0
-    pixels_off: float = -1.0
     expected: str = ""
     said: str = ""
     requests: int = 0  # that were answered
@@ -126,271 +84,247 @@ class BenchLine:
     completion: int = 0
     cached: int = -1  # where the server does not tell
     image: int = 0  # tokens that the picture should cost
+    without: int = 0  # tokens of the same prompt without its picture, in the cost part
     turns: int = 0  # of a task
     wasted: int = 0  # of them, without a change on the screen
     claimed: bool = False  # whether the run called the task completed
 
 
-BENCH_FIELDS: Mapping[str, tuple[type, ...]] = {
-    "str": (str,),
-    "bool": (bool,),
-    "int": (int,),
-    "float": (int, float),
-}
-
-
-def bench_line_of(value: object) -> BenchLine:
-    """A line of a journal; raises ValueError for what is none."""
-    entry = json_object(value)
-    found: JsonDict = {}
-    for spec in fields(BenchLine):
-        given = entry.get(spec.name, spec.default)
-        if not isinstance(given, BENCH_FIELDS[str(spec.type)]):
-            raise ValueError(f"{spec.name} is of another type")
-        found[spec.name] = given
-    if found["part"] not in BENCH_PARTS:
+def line_of(entry: dict[str, Any]) -> Line:
+    """A line of a journal; raises ValueError, TypeError or KeyError for what is none."""
+    kinds = {spec.name: type(spec.default) for spec in fields(Line)}
+    kinds |= {"part": str, "name": str}
+    for name, value in entry.items():
+        number = kinds[name] is float and type(value) is int
+        if type(value) is not kinds[name] and not number:
+            raise ValueError(f"{name} is of another type")
+    if entry["part"] not in PARTS:
         raise ValueError("an unknown part")
-    return BenchLine(**found)
-
-
-def _line_for(item: BenchItem) -> BenchLine:
-    """A line that tells nothing yet but what was asked."""
-    return BenchLine(
-        part=item.part,
-        name=item.name,
-        size=item.size,
-        kind=item.kind,
-        expected=item.expected,
-    )
-
-
-# Asks one request: the messages, and the grammar in which a call is wanted, or nothing.
-BenchAsk = Callable[[BenchItem, Sequence[Message], str], Reply]
-
-
-class BenchWay(NamedTuple):
-    """How a call is asked for in a grammar, how its reply is read, and what a bad one is told."""
-
-    asked: Callable[[str, bytes], list[Message]]  # of the words and the picture
-    read: Callable[[Reply], Act]  # raises ToolError
-    correct: Callable[[ToolError], str]
-
-
-BENCH_TOOLS = PLANNER_WORDS.schemas(["click", "type_text", "press_key"])
-
-
-def bench_way(grammar: str, size: Size) -> BenchWay:
-    """The way of a grammar for pictures of that size: tools, text, or one of a model's own."""
-    native = native_grammar(grammar)
-    if native:
-        return BenchWay(
-            asked=partial(shown_to, native),
-            read=partial(_read_native_act, native, size),
-            correct=native.correction,
-        )
-    return BenchWay(
-        asked=lambda words, image: [Message("user", words, image)],
-        read=_read_tool_act,
-        correct=lambda error: correction(error, BENCH_TOOLS),
-    )
-
-
-def native_grammar(name: str) -> Grammar | None:
-    """The grammar of that name that models were trained in; None for tools, listed or in words."""
-    if name in BENCH_GRAMMARS:
-        return None
-    return GRAMMARS[name]
-
-
-def _read_tool_act(reply: Reply) -> Act:
-    """The act of a reply in the words of the tools; raises ToolError."""
-    call = read_call(reply.message, reply.finish_reason, BENCH_TOOLS)
-    return PLANNER_WORDS.parse(call)
-
-
-def _read_native_act(grammar: Grammar, size: Size, reply: Reply) -> Act:
-    """The act of a reply, read as a run reads it; raises ToolError."""
-    call, _ = read_any(reply.message, reply.finish_reason, size, grammar.name)
-    if call.name not in TOOLS:
-        raise ReplyError(f"{call.name} is not what was asked for.", "another_act")
-    return CANONICAL.parse(native_call(call))
+    return Line(**entry)
 
 
 @dataclass
-class Bench:
-    """Asks the requests that the journal does not hold yet. It draws pictures and acts nowhere."""
+class Asked:
+    """A server in front of the model's, which notes what comes; it may say the executor's words."""
 
-    ask: BenchAsk
-    whole: Rect  # the size of a picture
-    grammar: str  # in which pointing is asked
-    draws: bool = True
-    play: Callable[[BenchItem], BenchLine] = _line_for  # a whole task
+    server: Any
+    claim: bool
+    replies: list[agent.Reply] = field(default_factory=list)
+    body: dict[str, Any] = field(default_factory=dict)  # of the last request
+    fault: agent.ModelError | None = None
 
-    def measure(self, item: BenchItem) -> BenchLine:
-        """One request with its corrections; raises Stopped, and ModelError where none can be asked.
-
-        A server that refuses this one request, such as one without eyes, has answered it.
-        """
+    def complete(self, body: bytes) -> agent.Reply:
+        request = json.loads(body)
+        if self.claim and role_of(request) == "executor":
+            return agent.Reply(CLAIM, "tool_calls", agent.Usage(), "", 0.0, 1)
+        self.body = request
         try:
-            return self._measure(item)
-        except ModelError as error:
-            if error.kind not in BENCH_ANSWERED:
-                raise
-            return replace(_line_for(item), error=f"server {error.kind}")
+            reply: agent.Reply = self.server.complete(body)
+        except agent.ModelError as error:
+            self.fault = error
+            raise
+        self.replies.append(reply)
+        return reply
 
-    def _measure(self, item: BenchItem) -> BenchLine:
-        """The same; every ModelError is raised."""
-        if item.part == "tasks":
-            return self.play(item)
-        if item.part in ("pointing", "calling"):
-            return self._call(item)
-        reply = self.ask(item, [Message("user", item.question, self._picture(item.scene))], "")
-        line = _with_cost(self._line(item, item.scene), reply)
-        said = strip_end_tokens(strip_think(reply.text)).strip()
-        return _JUDGED[item.part](replace(line, said=cut(said, 300)), said)
 
-    def _picture(self, scene: BenchScene | None) -> bytes:
-        """The drawn screen, if there is one and anybody looks at it."""
-        if scene and self.draws:
-            return bench_picture(scene, self.whole)
-        return b""
+class Played(NamedTuple):
+    """What a run came to."""
 
-    def _line(self, item: BenchItem, scene: BenchScene | None) -> BenchLine:
-        """A line that knows what its picture should cost."""
-        line = _line_for(item)
-        if not scene:
-            return line
-        native = native_grammar(self.grammar)
-        patch = native.picture.factor if native else PATCH
-        return replace(line, image=self.whole.width * self.whole.height // patch**2)
+    outcome: agent.Outcome
+    turns: int
+    changes: int
+    lost: list[str]  # why replies could not be used
+    asked: Asked
 
-    def _call(self, item: BenchItem) -> BenchLine:
-        """A request that needs a call, and what the call is worth; only calling is corrected."""
-        is_calling = item.part == "calling"
-        grammar = item.kind if is_calling else self.grammar
-        scene = item.scene
-        if native_grammar(grammar):
-            scene = scene or BenchScene()  # such models are never asked without a picture
-        way = bench_way(grammar, Size(self.whole.width, self.whole.height))
-        messages = way.asked(item.question, self._picture(scene))
-        line = self._line(item, scene)
-        corrections = BENCH_CORRECTIONS if is_calling else 0
-        for number in range(corrections + 1):
-            reply = self.ask(item, messages, grammar)
-            line = _with_cost(line, reply)
+
+class Bench:
+    """Asks a model one item after the other."""
+
+    def __init__(
+        self,
+        config: agent.Config,
+        info: agent.ModelInfo,
+        server: Any,
+        clock: agent.Clock,
+        profiles: Sequence[str] = (),
+    ) -> None:
+        self.info, self.server, self.clock = info, server, clock
+        self.config = replace(config, confirm="never", area="primary", turn_delay=0.0)
+        own = self.grammar_of("")
+        if not config.executor_grammar and "native" not in profiles:
+            self.config = replace(self.config, executor_grammar="tools")
+        self.grammar = self.grammar_of(self.config.executor_grammar)
+        size = agent.screen_size(config)
+        if self.grammar not in ("tools", "text"):  # pictures that its processor leaves alone
+            size = agent.GRAMMARS[self.grammar].picture.seen_size(size)
+        self.whole = agent.Rect(0, 0, *size)
+        self.grammars = list(dict.fromkeys(["tools", "text", self.grammar, own]))
+
+    def grammar_of(self, wanted: str) -> str:
+        """In which grammar a run with that setting asks."""
+        config = replace(self.config, executor_grammar=wanted)
+        with tempfile.TemporaryDirectory() as folder:
+            desktop = Drawing(Item("", "", ""), agent.Rect(0, 0, 8, 8), self.clock)
+            with closing(agent.ExecutionLogger(folder)) as logger:
+                engine = self.engine(config, "native", desktop, Asked(self.server, False), logger)
+        if engine.grammar:
+            return str(engine.grammar.name)
+        is_text = config.calls == "text" or config.calls == "auto" and self.info.tools is False
+        return "text" if is_text else "tools"
+
+    def engine(
+        self, config: agent.Config, profile: str, desktop: Any, asked: Asked, logger: Any
+    ) -> Any:
+        """The parts of a run, without anybody who looks on."""
+        hands = agent.Actuator(desktop, config, self.clock, agent.Stop(), confirm=lambda _: True)
+        return agent.make_engine(
+            config,
+            agent.PROFILES[profile],
+            desktop,
+            hands,
+            asked,  # type: ignore[arg-type]
+            logger,
+            self.clock,
+            self.info,
+            lambda line: None,
+        )
+
+    def play(
+        self, config: agent.Config, profile: str, desktop: Any, task: str, claim: bool = False
+    ) -> Played:
+        """One run; raises Stopped, and ModelError where nothing can be asked any more."""
+        asked, lost, changes = Asked(self.server, claim), list[str](), list[bool]()
+
+        def notice(item: Any) -> None:
+            if getattr(item, "kind", "") == "no_call":
+                lost.append(item.error)
+            if getattr(item, "kind", "") == "result":
+                changes.append(bool(item.changed))
+
+        with closing(agent.ExecutionLogger(config.dump_dir)) as logger:
+            engine = self.engine(config, profile, desktop, asked, logger)
+            logger.listen(notice)
+            state = agent.AgentState(task, agent.AgentMemory(config.memory_compression_threshold))
             try:
-                act = way.read(reply)
-            except ToolError as error:
-                # The first kind tells more than what a correction came to.
-                line = replace(line, error=line.error or error.kind, corrections=number + 1)
-                messages.append(Message("assistant", NO_CALL))
-                messages.append(Message("user", way.correct(error)))
-                continue
-            line = replace(line, corrections=number, said=cut(str(act), 300))
-            if is_calling:
-                return replace(line, right=act.name == item.expected)
-            return self._pointed(item, line, act)
-        return line
+                outcome = agent.run_agent(engine, state)
+            except agent.ModelError as error:
+                outcome = agent.Outcome("error", str(error))
+        if asked.fault and asked.fault.kind not in ANSWERED:
+            raise asked.fault
+        return Played(outcome, state.turn, sum(changes), lost, asked)
 
-    def _pointed(self, item: BenchItem, line: BenchLine, act: Act) -> BenchLine:
-        """What a click would have hit."""
-        places = values_of(act.args, Coordinate)
-        if len(places) != 1 or act.name not in POINTING_ACTS:
-            return replace(line, error=line.error or "another_act")
-        (said,) = places
-        point = to_point(said, self.whole)
-        target = item.target
-        true_x, true_y = grid_place(target, self.whole)
-        middle = centre_of(target)
-        return replace(
-            line,
-            right=target.contains(point),
-            neighbour=any(place.contains(point) for place in item.neighbours),
-            x=float(said.x),
-            y=float(said.y),
-            true_x=true_x,
-            true_y=true_y,
-            pixels_off=math.dist(point, middle),
+    def measure(self, item: Item) -> Line:
+        """One item; raises Stopped, and ModelError where nothing can be asked any more."""
+        line = Line(item.part, item.name, item.size, item.kind, expected=item.expected)
+        judging, calling = item.part == "judging", item.part == "calling"
+        grammar = item.kind or self.grammar
+        with tempfile.TemporaryDirectory() as folder:
+            desktop = Drawing(item, self.whole, self.clock)
+            config = replace(
+                self.config,
+                dump_dir=folder,
+                max_steps=1,
+                reply_corrections=self.config.reply_corrections if calling else 0,
+                screen_capture_w=self.whole.width,
+                screen_capture_h=self.whole.height,
+                executor_grammar="tools" if judging or grammar == "text" else grammar,
+                calls="text" if grammar == "text" and not judging else "tools",
+                verify_completion=judging,
+                last_look=False,
+                derive_checks=False,
+                second_opinion=False,
+                controls="off",
+            )
+            played = self.play(config, "native", desktop, item.task, judging)
+        if item.part == "cost" and played.asked.replies:
+            without = self.without_picture(played.asked)
+            image = self.whole.width * self.whole.height // PICTURE_CELL**2
+            line = replace(line, image=image, without=without)
+        return told(with_cost(line, played), item, desktop, played)
+
+    def without_picture(self, asked: Asked) -> int:
+        """The tokens of the last prompt without its picture: what it had more the picture costs."""
+        body = dict(asked.body)
+        for message in body["messages"]:
+            if isinstance(message["content"], list):
+                message["content"] = [p for p in message["content"] if "image_url" not in p]
+        return asked.complete(json.dumps(body).encode()).usage.prompt_tokens or 0
+
+    def task(self, item: Item, folder: Path, config: agent.Config) -> Line:
+        """A task of the demo, with a whole loop on the drawn desktop."""
+        (task,) = (task for task in agent.DEMO_TASKS if task.text == item.task)
+        desktop = agent.DemoDesktop(self.clock, agent.demo_state(task.name))
+        config = replace(
+            config,
+            dump_dir=str(folder / "tasks"),
+            lmstudio_model=self.info.name,
+            area="primary",
+            confirm="never",
+            turn_delay=0.0,
+            max_steps=min(config.max_steps, TASK_TURNS),
+        )
+        begin = self.clock.now()
+        played = self.play(config, item.kind, desktop, item.task)
+        return Line(
+            item.part,
+            item.name,
+            kind=item.kind,
+            right=task_done(task, desktop.state),
+            claimed=played.outcome.kind == "completed",
+            turns=played.turns,
+            wasted=max(0, played.turns - played.changes),
+            said=f"{played.outcome.kind}: {played.outcome.text}"[:300],
+            seconds=self.clock.now() - begin,
         )
 
 
-# What a request to click may be answered with.
-POINTING_ACTS = ("click", "double_click")
-# Faults of a server that are about the one request and the model.
-BENCH_ANSWERED = ("context", "no_vision", "no_tools", "error", "not_json", "server", "timeout")
+def task_done(task: Any, state: Any) -> bool:
+    """Whether a task is done, by what the desktop knows and not by its picture."""
+    if task.name == "settings":
+        return bool(state.night_light and not state.program)
+    if task.name == "contacts":
+        return bool(state.called == "Zoe")
+    return bool(state.clean and state.saved_text == "Hello from agent.py")
 
 
-def _with_cost(line: BenchLine, reply: Reply) -> BenchLine:
-    """The line with what one more request cost."""
-    usage = reply.usage
-    cached = line.cached
-    if usage.cached_tokens is not None:
-        cached = max(0, cached) + usage.cached_tokens
+def with_cost(line: Line, played: Played) -> Line:
+    """The line with what its requests cost, and what was wrong with the first reply."""
+    replies = played.asked.replies
+    cached = [r.usage.cached_tokens for r in replies if r.usage.cached_tokens is not None]
+    fault = played.asked.fault
     return replace(
         line,
-        requests=line.requests + 1,
-        seconds=line.seconds + reply.seconds,
-        prompt=line.prompt + (usage.prompt_tokens or 0),
-        completion=line.completion + (usage.completion_tokens or 0),
-        cached=cached,
+        error=f"server {fault.kind}" if fault else next(iter(played.lost), ""),
+        corrections=len(played.lost),
+        requests=len(replies),
+        seconds=sum(reply.seconds for reply in replies),
+        prompt=sum(reply.usage.prompt_tokens or 0 for reply in replies),
+        completion=sum(reply.usage.completion_tokens or 0 for reply in replies),
+        cached=sum(cached) if cached else -1,
+        said=replies[-1].text[:300] if replies else "",
     )
 
 
-def _judged_reading(line: BenchLine, said: str) -> BenchLine:
-    """Whether a text was read exactly; quotes around it do not count."""
-    plain = said.strip("\"'` \n")
-    return replace(line, right=plain == line.expected)
-
-
-def _judged_verdict(line: BenchLine, said: str) -> BenchLine:
-    """What the verifier would have believed: an answer that decides nothing is a NO."""
-    rulings = read_rulings(said, ["the check"])
-    if rulings is None:
-        line = replace(line, error="undecided")
-    believed = bool(rulings and rulings[0].holds)
-    finished = line.expected == "yes"
-    return replace(line, right=believed == finished)
-
-
-_JUDGED: Mapping[str, Callable[[BenchLine, str], BenchLine]] = {
-    "reading": _judged_reading,
-    "judging": _judged_verdict,
-    "cost": lambda line, said: line,
-}
-
-
-def bench_body(
-    item: BenchItem, messages: Sequence[Message], grammar: str, config: Config, info: ModelInfo
-) -> bytes:
-    """The JSON of one request, built as a run builds it."""
-    prompts = {"judging": VERIFIER_PROMPT, "pointing": BENCH_PROMPT, "calling": BENCH_PROMPT}
-    manner = Manner(prompts.get(item.part, READING_PROMPT))
-    native = native_grammar(grammar) if grammar else None
-    if native:
-        manner = native_manner(native, config, screen_size(config))
-    elif grammar == "text":
-        manner = Manner(BENCH_PROMPT + tools_in_text(BENCH_TOOLS))
-    elif grammar:
-        choice = tool_choice(config, info, "two_agent")
-        manner = Manner(BENCH_PROMPT, BENCH_TOOLS, {"tools": BENCH_TOOLS, "tool_choice": choice})
-    settings = model_settings(config, info) | _bench_sampling(config, bool(grammar))
-    settings |= manner.settings
-    if manner.system:
-        messages = [Message("system", manner.system), *messages]
-    return request_body(settings, messages)
-
-
-def _bench_sampling(config: Config, acting: bool) -> JsonDict:
-    """Temperature, limit and what else a person set: of the role that acts, or of the verifier."""
-    settings: JsonDict = {
-        "temperature": config.verifier_temperature,
-        "max_tokens": config.verifier_max_tokens,
-    }
-    if acting:
-        settings["temperature"] = config.lmstudio_temperature
-        settings["max_tokens"] = config.executor_max_tokens
-    for name in SAMPLING_IF_SET:
-        value = getattr(config, name)
-        if value is not None:
-            settings[name] = value
-    return settings
+def told(line: Line, item: Item, desktop: Drawing, played: Played) -> Line:
+    """The line with what the first act hit, or what was believed."""
+    if item.part == "judging":
+        believed = played.outcome.kind == "completed"
+        return replace(line, right=believed == (item.expected == "yes"))
+    if item.part in ("reading", "cost"):
+        return replace(line, right=desktop.typed == item.expected)
+    if item.part == "calling":
+        return replace(line, right=desktop.first == item.expected)
+    if not desktop.clicked:
+        return replace(line, error=line.error or "another_act")
+    x, y = desktop.clicked
+    target, *others = (thing.place for thing in item.things)
+    point, most_x, most_y = agent.Point(x, y), desktop.whole.width - 1, desktop.whole.height - 1
+    return replace(
+        line,
+        right=target.contains(point),
+        neighbour=any(place.contains(point) for place in others),
+        x=x * 1000 / most_x,
+        y=y * 1000 / most_y,
+        true_x=(target.left + (target.width - 1) / 2) * 1000 / most_x,
+        true_y=(target.top + (target.height - 1) / 2) * 1000 / most_y,
+    )

@@ -1,227 +1,253 @@
-"""One line a request, so that a bench that was killed goes on."""
+"""One line an item, so that a bench that was killed goes on; and what it leaves in its folder."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from html import escape
 from itertools import count
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple, TextIO
+from typing import Any
 
-from agent import (
-    OTHER_FOLDER,
-    AgentError,
-    CalibrationKey,
-    Config,
-    ConfigError,
-    JsonDict,
-    ModelInfo,
-    __version__,
-    json_object,
-    open_log,
-    read_run_file,
-    strict_json,
-    unusable_folder,
-    write_run_file,
-)
-from tests.bench.asking import (
-    BENCH_SECONDS,
-    BENCH_TASK_REQUESTS,
-    Bench,
-    BenchLine,
-    BenchPlan,
-    bench_line_of,
-)
-from tests.bench.targets import BenchItem
+import agent
+from tests.bench.asking import SECONDS, TASK_REQUESTS, Line, line_of
+from tests.bench.figures import Advice, Result, Share
+from tests.bench.scenes import SIZES, Item
 
-BENCH_JOURNAL = "bench.jsonl"
-BENCH_RESULT = "bench.json"
-BENCH_SETTINGS = "bench_settings.json"
+Measure = Callable[[Item], Line]
 
 
-def bench_about(config: Config, info: ModelInfo, key: CalibrationKey, plan: BenchPlan) -> JsonDict:
-    """What is measured, by which a bench that was interrupted is found again."""
-    return {
-        **key._asdict(),
-        "build": info.build,
-        "calls": config.calls,
-        "thinking": config.thinking,
-        "temperature": config.lmstudio_temperature,
-        "seed": BENCH_SEED,
-        "requests": list(plan),
-        "version": __version__,
-    }
+def folders(root: Path) -> list[Path]:
+    """The folders bench_NNNN of a folder of runs, the latest first."""
+    found = [path for path in root.glob("bench_*") if path.name[6:].isdecimal()]
+    ordinary = [path for path in found if path.is_dir() and not path.is_symlink()]
+    return sorted(ordinary, key=number_of, reverse=True)
 
 
-BENCH_SEED = 20
+def number_of(folder: Path) -> int:
+    return int(folder.name[6:])
 
 
-def bench_folders(root: Path) -> list[Path]:
-    """The folders bench_NNNN in a folder of runs, the latest first."""
-    found: list[Path] = []
-    for path in root.glob("bench_*"):
-        if re.fullmatch(r"bench_\d{4,9}", path.name) and ordinary_folder_at(path):
-            found.append(path)
-    return sorted(found, key=_bench_number, reverse=True)
-
-
-def _bench_number(folder: Path) -> int:
-    return int(folder.name.removeprefix("bench_"))
-
-
-def ordinary_folder_at(path: Path) -> bool:
-    """Whether a folder stands there, and no link to one."""
-    return path.is_dir() and not path.is_symlink()
-
-
-def bench_folder(root: Path, about: JsonDict) -> Path:
+def folder_for(root: Path, about: dict[str, Any]) -> Path:
     """The folder of an unfinished bench of the same model and settings, or a new one.
 
     Raises ConfigError if none can be made.
     """
+    for folder in folders(root):
+        with suppress(OSError):  # what cannot be read is not gone on with
+            if not (folder / "bench.json").exists() and read_lines(folder)[0] == about:
+                return folder
     try:
         root.mkdir(parents=True, exist_ok=True)
-        folder = _unfinished_bench(root, about)
-        if not folder:
-            folder = _new_bench_folder(root)
-            text = json.dumps({"about": about}) + "\n"
-            write_run_file(folder, BENCH_JOURNAL, text.encode())
+        for number in count(max(map(number_of, folders(root)), default=0) + 1):
+            folder = root / f"bench_{number:04d}"
+            with suppress(FileExistsError):  # another bench may take it at the same moment
+                folder.mkdir(mode=0o700)
+                break
+        add(folder, {"about": about})
     except (OSError, ValueError) as error:  # a ValueError for letters that no path has
-        reason = unusable_folder(error)
-        raise ConfigError(
-            f"No folder can be made in {root.absolute()} ({reason}); {OTHER_FOLDER}."
-        ) from None
+        reason = getattr(error, "strerror", None) or error
+        raise agent.ConfigError(f"No folder can be made in {root.absolute()}: {reason}.") from None
     return folder
 
 
-def _unfinished_bench(root: Path, about: JsonDict) -> Path | None:
-    """The latest folder of a bench of that, which holds no result yet; raises OSError."""
-    for folder in bench_folders(root):
-        with suppress(OSError):  # what cannot be read is not gone on with
-            finished = (folder / BENCH_RESULT).exists()
-            if not finished and _read_bench(folder).about == about:
-                return folder
-    return None
+def add(folder: Path, entry: dict[str, Any]) -> None:
+    """Adds a line to the journal, on the disk when this returns; raises OSError."""
+    with (folder / "bench.jsonl").open("ab") as stream:
+        stream.write(json.dumps(entry).encode() + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
-def _new_bench_folder(root: Path) -> Path:
-    """The folder of the next number; another bench may take that at the same moment."""
-    first = max(map(_bench_number, bench_folders(root)), default=0) + 1
-    for number in count(first):
-        folder = root / f"bench_{number:04d}"
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-            break
-    return folder
+def read_lines(folder: Path) -> tuple[dict[str, Any], list[Line]]:
+    """What is measured, and the lines until now; what cannot be read is left out, and asked again.
 
-
-class BenchJournal(NamedTuple):
-    """What bench.jsonl holds; `size` is its length in bytes without a torn last line."""
-
-    about: JsonDict
-    lines: list[BenchLine]
-    size: int
-
-
-def _read_bench(folder: Path) -> BenchJournal:
-    """The journal of a bench; a line that cannot be read is left out, and asked again.
-
-    Raises OSError if the file cannot be read.
+    A torn last line is cut off. Raises OSError if the file cannot be read.
     """
-    about: JsonDict = {}
-    lines: list[BenchLine] = []
-    *written, _torn = read_run_file(folder, BENCH_JOURNAL).split(b"\n")
-    size = sum(len(line) + 1 for line in written)
+    path = folder / "bench.jsonl"
+    *written, torn = path.read_bytes().split(b"\n")
+    if torn:
+        os.truncate(path, path.stat().st_size - len(torn))
+    about: dict[str, Any] = {}
+    lines = []
     for line in written:
-        with suppress(ValueError):
-            entry = json_object(strict_json(line))
-            if "about" in entry:
-                about = json_object(entry["about"])
-            else:
-                lines.append(bench_line_of(entry))
-    return BenchJournal(about, lines, size)
+        with suppress(ValueError, TypeError, KeyError, AttributeError):
+            entry = json.loads(line)
+            about = entry.get("about", about)
+            lines.append(line_of(entry))
+    return about, lines
 
 
-@contextmanager
-def _told_of(folder: Path) -> Iterator[None]:
-    """Makes of an OSError with the journal of a bench an AgentError that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        raise AgentError(
-            f"The measurements in {folder} cannot be kept ({error.strerror}); make sure that there"
-            " is space and start the bench again, which asks nothing twice."
-        ) from None
-
-
-def _trim_bench(folder: Path) -> list[BenchLine]:
-    """The lines that are kept, with a torn last one cut off in the file; raises AgentError.
-
-    A journal that cannot be read now is left as it is, since somebody's measurements are in it.
-    """
-    with _told_of(folder):
-        journal: BenchJournal = _read_bench(folder)
-        with closing(open_log(folder / BENCH_JOURNAL)) as stream:
-            stream.truncate(journal.size)
-    return journal.lines
-
-
-def _keep_line(folder: Path, line: BenchLine) -> None:
-    """Adds a line to the journal; raises AgentError if it cannot be kept."""
-    with _told_of(folder):
-        # Opened for each line: what a full disk left unwritten must not be tried again at the end.
-        stream: TextIO = open_log(folder / BENCH_JOURNAL)
-        with closing(stream):
-            stream.write(json.dumps(asdict(line)) + "\n")
-
-
-def run_bench(
-    bench: Bench,
-    items: Sequence[BenchItem],
-    folder: Path,
-    progress: Callable[[str], None],
-) -> Iterator[BenchLine]:
-    """The lines of all requests: those that are kept, then each new one as it is measured.
+def measured(
+    measure: Measure, items: Sequence[Item], folder: Path, progress: Callable[[str], None]
+) -> Iterator[Line]:
+    """The lines of all items: those that are kept, then each new one as it is measured.
 
     Raises ModelError, Stopped, and AgentError for a full disk; what was measured until then is
     kept.
     """
-    kept = {line.name: line for line in _trim_bench(folder)}
-    wanted = {item.name for item in items}
-    yield from (line for name, line in kept.items() if name in wanted)
+    kept = {line.name: line for line in read_lines(folder)[1]}
+    yield from (kept[item.name] for item in items if item.name in kept)
     left = [item for item in items if item.name not in kept]
-    requests = requests_of(left)
     seconds: list[float] = []
-    for item in left:
-        progress(progress_of_bench(item, requests, seconds))
-        line = bench.measure(item)
-        taken = requests_of([item])
-        requests -= taken
-        seconds.append(line.seconds / taken)
-        _keep_line(folder, line)
+    for place, item in enumerate(left):
+        progress(left_of(item, left[place:], seconds))
+        line = measure(item)
+        seconds.append(line.seconds / requests_of([item]))
+        try:
+            add(folder, asdict(line))
+        except OSError as error:
+            raise agent.AgentError(
+                f"The measurements in {folder} cannot be kept ({error.strerror}); make sure that"
+                " there is space and start the bench again, which asks nothing twice."
+            ) from None
         yield line
 
 
-def requests_of(items: Iterable[BenchItem]) -> int:
+def requests_of(items: Sequence[Item]) -> int:
     """About how many requests these take, if none has to be corrected."""
-    total = 0
-    for item in items:
-        total += BENCH_TASK_REQUESTS if item.part == "tasks" else 1
-    return total
+    sizes = {"tasks": TASK_REQUESTS, "cost": 2}
+    return sum(sizes.get(item.part, 1) for item in items)
 
 
-def progress_of_bench(item: BenchItem, left: int, seconds: Sequence[float]) -> str:
+def left_of(item: Item, left: Sequence[Item], seconds: Sequence[float]) -> str:
     """What is asked now, and how long the rest will take."""
-    each = median(seconds) if seconds else BENCH_SECONDS
-    return f"{item.name}; {left} requests left, {minutes_text(left * each)}"
+    requests = requests_of(left)
+    lasts = minutes_text(requests * (median(seconds) if seconds else SECONDS))
+    return f"{item.name}; {requests} requests left, {lasts}"
 
 
 def minutes_text(seconds: float) -> str:
     """A duration, rounded as one says it."""
-    if seconds < 90:
-        return f"about {seconds:.0f} s"
-    return f"about {seconds / 60:.0f} min"
+    return f"about {seconds:.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} min"
+
+
+# -- what it leaves
+
+
+def settings_of(result: Result, advice: Sequence[Advice]) -> dict[str, Any]:
+    """What --config takes, from the advice."""
+    settings: dict[str, Any] = {"lmstudio_model": result.about.get("model", "")}
+    for item in advice:
+        settings |= item.settings
+    return settings
+
+
+def leave(folder: Path, result: Result, advice: Sequence[Advice]) -> None:
+    """Writes the settings, the page and, last, bench.json, which says that the bench is finished.
+
+    Raises AgentError if the folder cannot be written.
+    """
+    shares = {
+        name: {**share._asdict(), "low": share.low, "high": share.high}
+        for name, share in result.shares.items()
+    }
+    whole = {
+        "about": result.about,
+        "rows": result.rows(),
+        "shares": shares,
+        "numbers": result.numbers,
+        "errors": result.errors,
+        "advice": [item.text for item in advice],
+    }
+    texts = {
+        "bench_settings.json": json.dumps(settings_of(result, advice), indent=1),
+        "bench.html": page_of(result, advice),
+        "bench.json": json.dumps(whole, indent=1),
+    }
+    try:
+        for name, text in texts.items():
+            (folder / f"{name}.new").write_text(text, "utf-8")
+            (folder / f"{name}.new").replace(folder / name)
+    except OSError as error:
+        raise agent.AgentError(
+            f"The result cannot be written to {folder} ({error.strerror}); free space and start"
+            " the bench again, which asks nothing twice."
+        ) from None
+
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>
+:root {{ color-scheme: light dark }}
+body {{ max-width: 60em; margin: auto; padding: 1em; font: 15px/1.5 system-ui;
+overflow-wrap: anywhere }}
+td {{ padding: 2px 12px 2px 0; vertical-align: top; font-variant-numeric: tabular-nums }}
+meter {{ width: 6em }}
+pre {{ white-space: pre-wrap }}
+</style></head><body><h1>{title}</h1><p>{about}</p>
+<h2>What to do about it</h2><ul>{advice}</ul>
+<h2>Targets hit, by pixels of the shorter side</h2><table>{sizes}</table>
+<h2>Figures, with intervals of 95 %</h2><table>{rows}</table>
+<h2>Settings that follow, for --config</h2><pre>{settings}</pre>
+</body></html>
+"""
+
+
+def page_of(result: Result, advice: Sequence[Advice]) -> str:
+    """The page of a bench: no script, nothing from elsewhere, every text escaped."""
+    about = [f"{name}: {value}" for name, value in result.about.items() if value not in ("", [])]
+    listed = [f"<li>{escape(item.text)}</li>" for item in advice]
+    rows = [f"<tr><td>{escape(a)}</td><td>{escape(b)}</td></tr>" for a, b in result.rows()]
+    return PAGE.format(
+        title=escape(f"Bench of {result.about.get('model', '')}"),
+        about=escape("; ".join(about)),
+        advice="".join(listed) or "<li>Nothing.</li>",
+        sizes="".join(bar(s, result.shares[f"targets of {s} pixels hit"]) for s in SIZES),
+        rows="".join(rows),
+        settings=escape(json.dumps(settings_of(result, advice), indent=1)),
+    )
+
+
+def bar(size: int, share: Share) -> str:
+    """One size as a row with its bar."""
+    meter = f'<meter value="{share.rate:.2f}"></meter>' if share.of else ""
+    return f"<tr><td>{size}</td><td>{meter}</td><td>{share}</td></tr>"
+
+
+# -- several results side by side
+
+
+def read_result(root: Path, name: str) -> dict[str, Any]:
+    """A bench.json by its number, folder or path; raises ConfigError."""
+    path = Path(name)
+    for folder in folders(root):
+        if name.removeprefix("bench_").lstrip("0") == str(number_of(folder)):
+            path = folder
+    try:
+        path = path / "bench.json" if path.is_dir() else path
+        found = json.loads(path.read_bytes())
+        return {**found, "rows": dict(found["rows"]), "about": dict(found["about"])}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or "it is none"
+        raise agent.ConfigError(
+            f"There is no result of a bench at {path} ({reason}); give its number, its folder or"
+            " its bench.json."
+        ) from None
+
+
+COMPARED = ("model", "size", "grammar", "thinking", "where")  # the head of a column
+CELL = 30
+
+
+def compared(results: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """A table of several results side by side; what one lacks stays empty."""
+    columns = []
+    for result in results:
+        head = {name: result["about"].get(name, "") for name in COMPARED}
+        columns.append({**head, **result["rows"]})
+    for name in dict.fromkeys(name for column in columns for name in column):
+        cells = [plain(column.get(name, "")) for column in columns]
+        yield f"{plain(name, 42)}  {'  '.join(cells)}".rstrip()
+
+
+def plain(value: Any, width: int = CELL) -> str:
+    """A value so wide and without what a terminal would obey."""
+    text = "".join(char if char.isprintable() else "?" for char in str(value))
+    return f"{text[:width]:<{width}}"
